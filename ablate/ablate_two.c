@@ -337,11 +337,23 @@ static enum status add_lists(struct making *making, const char *option, const ch
     return add_word(making, quoted);
 }
 
+static int ends_in(const char *word, const char *end) {
+    const size_t length = strlen(word), tail = strlen(end);
+    return length > tail && strcmp(word + length - tail, end) == 0;
+}
+
+/* The name of a factor whose words stand behind no option: what verdicts call the cause. */
+static const char *name_of_words(size_t from, const char *x, const char *y) {
+    if (from == 0) return "program";
+    if (ends_in(x, ".py") && ends_in(y, ".py")) return "script";
+    return ends_in(x, ".sh") && ends_in(y, ".sh") ? "script" : "word";
+}
+
 static enum status compare_units(struct making *making, const struct unit *a,
                                  const struct unit *b) {
     const char *const *x = making->lines[0].words.words + a->from;
     const char *const *y = making->lines[1].words.words + b->from;
-    const char *name = a->name[0] != '\0' ? a->name : a->from == 0 ? "program" : "word";
+    const char *name = a->name[0] != '\0' ? a->name : name_of_words(a->from, x[0], y[0]);
     if (a->count != b->count) {
         /* the option's own word stays; "--lr 1" against "--lr=1" is all of it */
         const size_t kept = a->name[0] != '\0' && strcmp(x[0], y[0]) == 0;
@@ -488,6 +500,27 @@ static enum status write_all(struct making *making, const struct ablate_two *two
     return STATUS_OK;
 }
 
+static int names_folder(const struct ablate_words *words) {
+    for (size_t i = 0; i < words->count; i++)
+        if (strstr(words->words[i], "{dir}") != NULL) return 1;
+    return 0;
+}
+
+/* Notes a command that is not told where to write: all of its runs would fail, or be one. */
+static enum status look_for_folder(struct making *making) {
+    for (int i = 0; i < 2; i++) {
+        char *line;
+        if (names_folder(&making->lines[i].words) || names_folder(&making->lines[i].variables))
+            continue;
+        TRY(arena_format(making->arena, &line,
+                         "# {dir} stands nowhere in %s: it is the folder that a run writes to, and "
+                         "what is read lies there\n",
+                         i == 0 ? "--good" : "--bad"));
+        TRY(ablate_put_text(&making->notes, line));
+    }
+    return STATUS_OK;
+}
+
 enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, char **out_text) {
     struct making *making;
     struct ablate_pen environment = {.arena = arena};
@@ -505,5 +538,6 @@ enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, 
     TRY(compare_lines(making));
     if (making->factor_count == 0)
         FAIL(STATUS_INPUT, "ablate: --good and --bad do not differ in any word, variable or leaf");
+    TRY(look_for_folder(making));
     return write_all(making, two, &environment, out_text);
 }

@@ -54,6 +54,51 @@ static enum status add_key(const struct trace_run_plan *a, const struct trace_ru
                         caused ? (int)cause.value_length : 0, cause.value, caused ? ")" : "");
 }
 
+/* Length of "args" in a key "args.seed"; 0 for a key of no group. */
+static size_t group_length(const struct line *key) {
+    const char *dot = (const char *)memchr(key->key, '.', key->key_length);
+    return dot == NULL ? 0 : (size_t)(dot - key->key);
+}
+
+static unsigned count_group(const char *text, const char *group, size_t length) {
+    struct line line;
+    unsigned count = 0;
+    while (next_line(&text, &line))
+        count +=
+            length > 0 && group_length(&line) == length && memcmp(line.key, group, length) == 0;
+    return count;
+}
+
+/* From so many keys on a group that one run has and the other one has nothing of is told as one, so
+ * that it does not hide what differs: a loop of one's own has no arguments of a trainer. */
+enum { GROUP_LEAST = 4 };
+
+static int stands_alone(const char *own, const char *other, const struct line *key) {
+    const size_t length = group_length(key);
+    return count_group(other, key->key, length) == 0 &&
+           count_group(own, key->key, length) >= GROUP_LEAST;
+}
+
+/* Adds the groups that stand in `own` alone, each at its first key. */
+static enum status add_groups(const char *own, const char *other, int in_a, struct arena *arena,
+                              char **out) {
+    const char *at = own, *line = own;
+    struct line key, before;
+    for (; next_line(&at, &key); line = at) {
+        const size_t length = group_length(&key);
+        int first = stands_alone(own, other, &key);
+        for (const char *past = own; first && past < line && next_line(&past, &before);)
+            first = group_length(&before) != length || memcmp(before.key, key.key, length) != 0;
+        if (!first) continue;
+        const unsigned count = count_group(own, key.key, length);
+        TRY(arena_format(arena, out,
+                         in_a ? "%s%s%.*s.*: %u keys | not there"
+                              : "%s%s%.*s.*: not there | %u keys",
+                         *out, (*out)[0] == '\0' ? "" : "; ", (int)length, key.key, count));
+    }
+    return STATUS_OK;
+}
+
 enum status compare_configurations(const struct trace_run_plan *a, const struct trace_run_plan *b,
                                    struct arena *arena, const char **out) {
     const char *at = a->configuration;
@@ -65,12 +110,16 @@ enum status compare_configurations(const struct trace_run_plan *a, const struct 
         if (both && here.value_length == there.value_length &&
             memcmp(here.value, there.value, here.value_length) == 0)
             continue;
+        if (!both && stands_alone(a->configuration, b->configuration, &here)) continue;
         TRY(add_key(a, b, &here, both ? &there : NULL, arena, &text));
     }
     at = b->configuration;
     while (next_line(&at, &here))
-        if (!find_key(a->configuration, &here, &there))
+        if (!find_key(a->configuration, &here, &there) &&
+            !stands_alone(b->configuration, a->configuration, &here))
             TRY(add_key(a, b, NULL, &here, arena, &text));
+    TRY(add_groups(a->configuration, b->configuration, 1, arena, &text));
+    TRY(add_groups(b->configuration, a->configuration, 0, arena, &text));
     *out = text;
     return STATUS_OK;
 }

@@ -115,6 +115,17 @@ def look_at_page(bench):
         "runs/main", "configuration", "lr: 0.2\nschedule: linear\nseed: 3\n"))
     bench.expect(0, "Configurations differ: lr: 0.1 | 0.2 (schedule); seed: not there | 3\n",
                  "compare", "a.h5", "x.h5")
+    # four keys of a group that one has alone are one, and come last; three are told, and so is a
+    # group of which the other one has a key
+    write(bench, "x.h5", change=attribute(
+        "runs/main", "configuration", "args.a: 1\nargs.b: 2\nargs.c: 3\nlr: 0.2\nargs.d: 4\n"
+        "argsx: 1\nenv.a: 1\nenv.b: 2\nenv.c: 3\n"))
+    said = "lr: 0.1 | 0.2 (schedule); schedule: linear | not there (schedule); argsx: not there | 1; " \
+        "env.a: not there | 1; env.b: not there | 2; env.c: not there | 3; args.*: not there | 4 keys\n"
+    bench.expect(0, f"Configurations differ: {said}", "compare", "a.h5", "x.h5")
+    write(bench, "y.h5", change=attribute("runs/main", "configuration", "args.a: 1\nlr: 0.2\n"))
+    bench.expect(0, "Configurations differ: args.b: 2 | not there; args.c: 3 | not there; args.d: 4",
+                 "compare", "x.h5", "y.h5")
     bench.expect(0, "phases   fetch, forward, backward, optimize, schedule (update 1)", "import",
                  "--check", "a.h5")
     bench.expect(0, "Roots are equal in all 20 updates", "compare", "a.h5", "again.h5")

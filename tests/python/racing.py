@@ -120,6 +120,30 @@ def unlike():
     return (model, *others)
 
 
+def adversaries():
+    """Two optimizers, each with a backward pass of its own that reaches the other one's weights,
+    too. `taken` of the first model holds the gradients that each takes."""
+    torch.manual_seed(3)
+    first, last = torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)
+    steps = [torch.optim.SGD(net.parameters(), lr=1e-2) for net in (last, first)]
+    rows = torch.randn(2, 8, 4)
+
+    def step(k):
+        found = {}
+        for optimizer, net, sign in zip(steps, (last, first), (1, -1)):
+            optimizer.zero_grad()
+            loss = sign * last(first(rows[k]).tanh()).square().mean()
+            loss.backward()
+            if sign > 0:
+                torch.nn.utils.clip_grad_norm_(net.parameters(), 1e3)
+            found.update((p, p.grad.clone()) for p in net.parameters())
+            optimizer.step()
+        first.taken = {f"{m}.{name}": found[p] for m, net in enumerate((first, last))
+                       for name, p in net.named_parameters()}
+        return loss
+    return first, last, *steps, step
+
+
 def refused():
     """torch has no deterministic way for an op of its step."""
     *things, inner = clean()

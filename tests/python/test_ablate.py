@@ -237,6 +237,22 @@ class Two(Case):
             self.assertIn(f"# a.{end} and b.{end} are one factor: {why}\n", text)
             self.assertIn(f'  word: ["a.{end}", "b.{end}"]\n', text)
 
+    def test_a_command_that_does_not_name_its_folder_is_told(self):
+        for good, bad, told in (("x {dir} 1", "x {dir} 2", []), ("A={dir} x 1", "x 2", ["--bad"]),
+                                ("x 1", "A={dir} x 2", ["--good"]), ("x 1", "x 2", ["--good", "--bad"])):
+            text = self.run_program("--good", good, "--bad", bad, "--bytes", "{dir}/x", "--dry-run",
+                                    code=0).stdout
+            self.assertEqual([o for o in ("--good", "--bad")
+                              if f"# {{dir}} stands nowhere in {o}: it is the folder" in text], told, text)
+
+    def test_two_scripts_are_a_factor_that_is_called_so(self):
+        text = self.run_program("--good", "python a.py --x {dir}", "--bad", "python b.py --x {dir}",
+                                "--bytes", "{dir}/x", "--dry-run", code=0).stdout
+        self.assertIn('  script: ["a.py", "b.py"]\n', text)
+        text = self.run_program("--good", "sh .py {dir}", "--bad", "sh b.py {dir}", "--bytes", "{dir}/x",
+                                "--dry-run", code=0).stdout
+        self.assertIn('  word: [".py", "b.py"]\n', text)
+
     def test_leaves_in_no_factor_are_refused(self):
         self.write_files()
         self.write(command=["--config", "{c}"], files={"c": ["a.json", "b.json"]},

@@ -190,6 +190,19 @@ class Noise(unittest.TestCase):
         self.assertEqual(norm, wanted)
         self.assertAlmostEqual(figures.whole_norm(gradients), wanted, delta=1e-5 * wanted)
 
+    def test_verify_gradients_of_several_optimizers(self):
+        """Each one's are taken when it steps: before, they are of the other one's backward pass."""
+        from twinstep.repeats import figures, training
+        made = training.Training(racing.adversaries, training.generators())
+        for update in range(2):
+            _, norm, gradients = made.advance(update)
+            wanted = made.models[0].taken
+            self.assertEqual(list(gradients), list(wanted))
+            for name, gradient in wanted.items():
+                self.assertTrue(torch.equal(gradients[name], gradient), (update, name))
+            whole = figures.whole_norm(wanted)
+            self.assertAlmostEqual(norm, whole, delta=1e-6 * whole)
+
     def test_validate_figures(self):
         from twinstep.repeats import figures
         x = torch.tensor([1.0, -1.0, 0.0])

@@ -411,6 +411,27 @@ class Loops(unittest.TestCase):
                                  (updates, complete), name)
         self.assertFalse(os.path.exists(self.path))
 
+    def test_verify_arguments_of_a_trainer_are_lines_of_the_configuration(self):
+        """A loop around a trainer's arguments says what the trainer's own callback says."""
+        from transformers import TrainingArguments
+        given = TrainingArguments(self.folder.name, learning_rate=5e-4, use_cpu=True, seed=6)
+        model, optimizer, _ = parts()
+        callback = twinstep.TwinstepCallback(os.path.join(self.folder.name, "b.h5"), quiet=True,
+                                             config=given)
+        callback.on_train_begin(given, None, None, model=model, optimizer=optimizer)
+        recorders = [callback.recorder,
+                     twinstep.Recorder(model, optimizer, path=self.path, config=given, quiet=True)]
+        told = [r.config for r in recorders]
+        self.assertEqual(told[0], told[1])
+        self.assertEqual((told[1]["args.learning_rate"], told[1]["args.seed"]), (5e-4, 6))
+        self.assertNotIn("args.output_dir", told[1])
+        for wrong, name in ((5, "int"), ([("lr", 1)], "list"), (TrainingArguments, "TrainingArguments")):
+            for record in (lambda c: twinstep.TwinstepCallback(self.path, config=c),
+                           lambda c: twinstep.Recorder(model, path=self.path, config=c)):
+                with self.assertRaisesRegex(TypeError, f"config: expected a mapping .*, got {name}"):
+                    record(wrong)
+        callback.on_train_end(given, None, None)
+
     def leave(self, path, change):
         """Two updates, `change(model, optimizer)`, which returns the optimizer that goes on, and
         two more; what is warned of, the weights, and the updates in the file."""
@@ -515,6 +536,45 @@ class Loops(unittest.TestCase):
     def test_verify_optimizers_that_alternate(self):
         self.assertEqual(self.several(self.one_each, lambda k: [k % 2]), [])
         self.check_rates(*[[0.25, None], [None, 0.5]] * 3)
+        weights, state_of, norms = read(self.path, "tensors/digest_parameter", "digest_state",
+                                        "param_norm")
+        self.assertTrue(all(bytes(d) != bytes(32) for row in weights for d in row))
+        self.assertTrue(np.isfinite(norms).all())
+        for k in range(1, 6):           # what did not step is what it was
+            still = [0, 1] if k % 2 else [2, 3]
+            for i in range(4):
+                (self.assertEqual if i in still else self.assertNotEqual)(
+                    weights[k][i], weights[k - 1][i], (k, i))
+        os.remove(self.path)
+
+        def with_moments(nets):
+            return [torch.optim.SGD(net.parameters(), lr=0.25, momentum=0.5) for net in nets]
+        self.assertEqual(self.several(with_moments, lambda k: [k % 2] if k < 4 else []), [])
+        state_of, weights = read(self.path, "digest_state", "tensors/digest_parameter")
+        self.assertNotEqual(state_of[3], state_of[2])
+        self.assertEqual(weights[5], weights[3])
+        self.assertEqual(state_of[5], state_of[4])      # nothing steps: the same moments, digested
+        self.assertNotEqual(bytes(state_of[5]), bytes(32))
+
+    def test_verify_a_norm_that_is_told_stands(self):
+        """Nobody clips, so the recorder measures a norm of its own; what the caller says counts."""
+        model, optimizer, _ = parts()
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            for k in range(2):
+                loss_of(model).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                recorder.update(grad_norm=7.0 + k)
+        self.assertEqual(read(self.path, "grad_norm"), [7.0, 8.0])
+        os.remove(self.path)
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            for k in range(2):
+                loss_of(model).backward()
+                recorder.before_step(optimizer.param_groups)
+                recorder.after_step(grad_norm=3.0 + k)
+                optimizer.zero_grad()
+                recorder.update()
+        self.assertEqual(read(self.path, "grad_norm"), [3.0, 4.0])
 
     def test_verify_an_optimizer_that_starts_later(self):
         self.assertEqual(self.several(self.one_each, lambda k: [1] if k < 3 else [1, 0]), [])

@@ -31,16 +31,17 @@ def commands(page):
 class Page(unittest.TestCase):
     def test_every_command_prints_what_stands_there(self):
         told = commands(PAGE.read_text())
-        self.assertEqual(len(told), 7)
+        self.assertEqual(len(told), 13)
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copy(ROOT / "docs/tutorial/train.py", folder)
+            for file in (ROOT / "docs/tutorial/train.py", *(ROOT / "docs/tutorial/own").iterdir()):
+                shutil.copy(file, folder)
             tools = pathlib.Path(folder, "bin")
             tools.mkdir()
             (tools / "twinstep").symlink_to(os.environ["TWINSTEP_PROGRAM"])
             path = os.pathsep.join([str(tools), os.environ["PATH"]])
             for command, lines in told:
                 with self.subTest(command=command):
-                    command = re.sub(r"\bpython train", f"{sys.executable} train", command)
+                    command = re.sub(r"^python |\bpython (?=train)", f"{sys.executable} ", command)
                     done = subprocess.run(command, shell=True, cwd=folder, text=True,
                                           capture_output=True, env={**os.environ, "PATH": path})
                     self.assertIn(done.returncode, (0, 1), done.stderr)

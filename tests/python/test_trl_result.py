@@ -29,6 +29,17 @@ class Result(unittest.TestCase):
                 shown += [f"{factor[key]:+.4g}" for key in ("loss_left", "loss_alone")]
                 self.assertEqual(figures, shown, name)
 
+    def test_the_sentence_about_a_script_of_ones_own_is_what_is_kept(self):
+        kept = json.loads((ROOT / "tests/golden/ablate/trl_own.json").read_text(encoding="utf-8"))
+        page = (ROOT / "docs/TRL.md").read_text(encoding="utf-8")
+        first, *others = kept["factors"]
+        self.assertEqual((kept["verdict"], kept["word"], kept["closure"], first["name"]),
+                         ("outside-floor", "cause", "exact", "script"))
+        self.assertIn(f"dpo: OUTSIDE THE FLOOR. Cause: script makes {100 * first['share']['value']:.4g} % of the "
+                      "way from baseline to test; with it alone repaired, "
+                      f"{100 * first['left']['value']:.4g} % of the gap is left. Besides: "
+                      + ", ".join(f"{f['name']} {100 * f['share']['value']:.4g} %" for f in others) + ".\n", page)
+
     def test_the_words_of_the_page_are_what_is_kept(self):
         for kept, page in self.each():
             self.assertEqual((kept["verdict"], kept["word"], kept["closure"], kept["floor"]["kind"]),

@@ -8,12 +8,9 @@ import os
 import sys
 from typing import Any
 
+from . import facts
 from .channel import warn
 from .recorder import Recorder
-
-# Of TrainingArguments: where things are written and how much is printed changes no training.
-LEFT_OUT = ("output_dir", "logging_dir", "run_name", "hub_", "push_to_hub", "report_to", "save_",
-            "log_", "logging_", "local_rank", "disable_tqdm", "_n_gpu", "project", "trackio")
 
 
 def free_path(path: str) -> str:
@@ -33,7 +30,8 @@ class _Shared:
     """What both callbacks do with their recorder."""
 
     def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """`path` and `options` are those of `Recorder`."""
+        """`path` and `options` are those of `Recorder`. Raises TypeError for another `config`."""
+        facts.arguments(options.get("config"))
         self.path, self.options = path, options
         self.recorder: Recorder | None = None
 
@@ -43,7 +41,8 @@ class _Shared:
 
     def _open(self, model: Any, optimizer: Any, scheduler: Any, config: dict[str, Any],
               **more: Any) -> None:
-        options = {**self.options, "config": {**config, **self.options.get("config", {})}, **more}
+        said = {**config, **facts.arguments(self.options.get("config"))}
+        options = {**self.options, "config": said, **more}
         self._close(complete=False)     # of a training that ended by an error, and begins again
         path = free_path(os.path.abspath(self.path))
         if path != os.path.abspath(self.path):
@@ -60,13 +59,6 @@ class _Shared:
         self._close(complete=True)
 
 
-def _arguments(args: Any) -> dict[str, Any]:
-    """The leaves of TrainingArguments that can change a training."""
-    values = args.to_dict() if hasattr(args, "to_dict") else {}
-    return {f"args.{k}": v for k, v in values.items()
-            if isinstance(v, (str, int, float, bool)) and not k.startswith(LEFT_OUT)}
-
-
 class _Transformers(_Shared):
     """A row ends at `on_step_end` and is sent when the next update begins, because the log of an
     update comes after its end."""
@@ -74,7 +66,8 @@ class _Transformers(_Shared):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kw: Any) -> None:
         """transformers: the loop begins."""
         # `train()` makes a new scheduler, and may wrap the model: those of now are the right ones.
-        self._open(kw["model"], kw.get("optimizer"), kw.get("lr_scheduler"), _arguments(args))
+        said = facts.arguments(args) if hasattr(args, "to_dict") else {}
+        self._open(kw["model"], kw.get("optimizer"), kw.get("lr_scheduler"), said)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kw: Any) -> None:
         """transformers: the next update begins, so the row of the last one is whole."""

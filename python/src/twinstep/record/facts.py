@@ -18,6 +18,9 @@ VARIABLES = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS
              "MKL_NUM_THREADS", "MKL_CBWR", "PYTHONHASHSEED", "TORCH_BLAS_PREFER_CUBLASLT",
              "NCCL_ALGO", "NCCL_PROTO", "CUDA_LAUNCH_BLOCKING")
 
+# Of TrainingArguments: where things are written and how much is printed changes no training.
+LEFT_OUT = ("output_dir", "logging_dir", "run_name", "hub_", "push_to_hub", "report_to", "save_",
+            "log_", "logging_", "local_rank", "disable_tqdm", "_n_gpu", "project", "trackio")
 
 # What a program can set in torch that chooses kernels or their arithmetic: where it is read, and
 # the function that sets it where that is none of the same name. The settings of older versions of
@@ -41,6 +44,18 @@ SWITCHES: Mapping[str, tuple[str, str | None]] = {
        for name in ("flash", "mem_efficient", "math", "cudnn")},
     "sdp_math_reduced": ("backends.cuda.fp16_bf16_reduction_math_sdp_allowed",
                          "backends.cuda.allow_fp16_bf16_reduction_math_sdp")}
+
+
+def arguments(given: Any) -> dict[str, Any]:
+    """A configuration that a user gives: a mapping as it is, and of TrainingArguments the leaves
+    that can change a training, as `args.KEY`. Raises TypeError for what is neither."""
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    if isinstance(given, type) or not hasattr(given, "to_dict"):
+        raise TypeError("config: expected a mapping or the arguments of a trainer, got "
+                        f"{given.__name__ if isinstance(given, type) else type(given).__name__}")
+    return {f"args.{k}": v for k, v in given.to_dict().items()
+            if isinstance(v, (str, int, float, bool)) and not k.startswith(LEFT_OUT)}
 
 
 def _at(path: str) -> Any:

@@ -168,7 +168,9 @@ class Recorder:
                 weights at every update
     readback    0: off. N: at updates 1, 1 + N, ... the learning rate and the decay are read from a
                 copy of the weights (its size in bytes is `readback_bytes`)
-    config      what the run was made with, {key: value}; `causes` {key: cause} for `compare`
+    config      what the run was made with, {key: value}, or the arguments of a trainer of
+                transformers or TRL, as TwinstepCallback records them; `causes` {key: cause} for
+                `compare`
     forward     False: no hook on the model, so no place of `forward` and no `digest_batch`
     hook        False: as above, and the caller tells of batches by `on_forward(args, kwargs)`
 
@@ -177,7 +179,7 @@ class Recorder:
 
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None, *,
                  path: str | os.PathLike[str], every: int = 16, readback: int = 0,
-                 config: Mapping[str, Any] | None = None, causes: Mapping[str, str] | None = None,
+                 config: Any = None, causes: Mapping[str, str] | None = None,
                  forward: bool = True, run: str = "main", quiet: bool = False,
                  hook: bool = True) -> None:
         if every < 1 or readback < 0:
@@ -197,7 +199,7 @@ class Recorder:
         self.tensors = find_tensors(self.models)
         self.optimizers = inner_optimizers(optimizer)
         self.scheduler, self.every, self.readback, self.run = scheduler, every, readback, run
-        self.config, self.causes = dict(config or {}), dict(causes or {})
+        self.config, self.causes = facts.arguments(config), dict(causes or {})
         self.forward, self.hook, self.quiet = forward, forward and hook, quiet
         self.step, self.seconds, self.readback_bytes = 0, 0.0, 0
         self._channel: Channel | None = None
@@ -429,6 +431,7 @@ class Recorder:
         if not self._is_ours(optimizer):
             return
         self._stepped = True
+        self._ran.add(id(optimizer))
         self._watched.look(optimizer)
         if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
             self._places.pop("optimize", None)
@@ -453,8 +456,14 @@ class Recorder:
         if self._finished:
             return
         self._event(None)
-        if not self._parameters:
-            self._digest_parameters(self.tensors)
+        # What did not step in this update is recorded, too: it must be what it was.
+        still = [(name, p) for name, p in self.tensors if name not in self._parameters]
+        if still:
+            self._digest_parameters(still)
+        if self.step % self.every == 0:
+            for optimizer in self.optimizers:
+                if isinstance(optimizer, torch.optim.Optimizer) and id(optimizer) not in self._ran:
+                    self._digest_state(optimizer)
         self._rng = facts.moved(self._generators, facts.generators(self._devices()))
         self._finished = True
 
@@ -520,6 +529,7 @@ class Recorder:
         self._unscaled = self._scaled = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
+        self._ran: set[int] = set()         # optimizers that stepped in this update
         self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
         self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
         self._rates = self._read_rates()

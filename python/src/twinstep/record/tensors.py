@@ -66,19 +66,21 @@ class Row:
         return name in self.values or name in self.roots
 
     def put(self, name: str, value: Any) -> bool:
-        """Keeps a number, or a copy of a tensor of one element; False where a DTensor is neither
-        replicated nor a norm, so that it is not measured."""
+        """Keeps a number, or a copy of a tensor of one element, in place of what was measured
+        under this name; False where a DTensor is neither replicated nor a norm."""
         if is_sharded(value):
             if not _is_norm(value) or members(value) is None:
                 return False
             if is_partial(value):
                 square = value.to_local().detach().to(torch.float64).reshape(()).square()
                 self.roots[name] = {members(value) or (): square * float(counts(value))}
+                self.values.pop(name, None)
                 return True
             value = value.to_local()
         if isinstance(value, torch.Tensor):     # the caller may change its tensor afterwards
             value = value.detach().to(torch.float64, copy=True).reshape(())
         self.values[name] = value
+        self.roots.pop(name, None)
         return True
 
     def put_norm(self, name: str, tensors: Sequence[torch.Tensor]) -> None:

@@ -67,13 +67,16 @@ def host(t: torch.Tensor | None) -> torch.Tensor | None:
 
 class Watch:
     """Takes the gradients of one update before they are clipped, or else as the optimizer takes
-    them. It listens as a recorder does (`record/patches.py`)."""
+    them. It listens as a recorder does (`record/patches.py`). Of several optimizers each takes
+    those of its own weights when it steps: before, they can be of another one's backward pass."""
 
-    def __init__(self, tensors: list[tuple[str, torch.nn.Parameter]]) -> None:
+    def __init__(self, tensors: list[tuple[str, torch.nn.Parameter]], optimizers: int) -> None:
         self.tensors = tensors
         self.ours = {id(p) for _, p in tensors}
-        self.found: Tensors | None = None
+        self.several = optimizers > 1
+        self.found: Tensors = {}
         self.norm: float | None = None
+        self.square = 0.0                   # of the norm of what was taken
         self.fresh = False
 
     def __enter__(self) -> "Watch":
@@ -85,20 +88,26 @@ class Watch:
         self.hook.remove()
         patches.close_for(self)
 
-    def take(self) -> Tensors:
-        """The gradients as they are now, unless they were taken before."""
-        if self.found is None:
-            with torch.no_grad():
-                self.found = {name: host(p.grad) for name, p in self.tensors}
-                if self.norm is None:       # as the recorder measures it where nobody clips
-                    found = squares([p.grad for _, p in self.tensors if p.grad is not None])
-                    self.norm = float(found[()]) ** 0.5 if found else 0.0
-        return self.found
+    def _take(self, some: set[int]) -> None:
+        """The gradients of some weights as they are now, but for those that were taken before."""
+        now = [(name, p.grad) for name, p in self.tensors
+               if id(p) in some and name not in self.found]
+        with torch.no_grad():
+            self.found.update((name, host(grad)) for name, grad in now)
+            if self.norm is None:           # as the recorder measures it where nobody clips
+                found = squares([grad for _, grad in now if grad is not None])
+                self.square += float(found[()]) if found else 0.0
+
+    def end(self) -> tuple[float, Tensors]:
+        """The norm and the gradients of the update; those that nobody has taken as they are now."""
+        self._take(self.ours)
+        norm = self.square ** 0.5 if self.norm is None else self.norm
+        return norm, {name: self.found[name] for name, _ in self.tensors}
 
     def _on_step(self, optimizer: Any) -> None:
-        if self.fresh and any(id(p) in self.ours for g in optimizer.param_groups
-                              for p in g["params"]):
-            self.take()
+        given = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        if self.fresh and given & self.ours:
+            self._take(given if self.several else self.ours)
 
     def before_backward(self) -> None:
         """Nothing is needed before a backward pass."""
@@ -112,19 +121,22 @@ class Watch:
 
     def on_clip(self, parameters: Any, max_norm: Any, total: Any) -> None:
         """The last moment before they are clipped."""
-        if self.fresh and any(id(p) in self.ours for p in parameters):
-            held = {id(p) for _, p in self.tensors if p.grad is not None}
-            if self.norm is None and total is not None and held <= {id(p) for p in parameters}:
+        given = {id(p) for p in parameters}
+        if self.fresh and given & self.ours:
+            held = self.ours if self.several else {id(p) for _, p in self.tensors
+                                                   if p.grad is not None}
+            if self.norm is None and not self.found and total is not None and held <= given:
                 self.norm = float(total)
-            self.take()
+            self._take(given if self.several else self.ours)
 
     def on_unscale(self, scaler: Any, optimizer: Any = None, *_: Any) -> None:
         """A scale is taken out before clipping: nothing to keep yet."""
 
     def on_zero(self, of: Any, *_: Any) -> None:
-        """The last moment before they are dropped."""
-        if self.fresh:
-            self.take()
+        """The last moment before they are dropped; of several optimizers, one sets those to zero
+        that it is about to need, and those that it took are kept."""
+        if self.fresh and not self.several:
+            self._take(self.ours)
 
 
 def _optimizers(others: list[Any]) -> list[torch.optim.Optimizer]:
@@ -196,9 +208,9 @@ class Training:
         before = generators()
         set_generators(self.states)
         try:
-            with Watch(self.tensors) as watch:
+            with Watch(self.tensors, len(self.optimizers())) as watch:
                 loss = self.step(update) if self.counts else self.step()
-                gradients = watch.take()
+                norm, gradients = watch.end()
             self.states = generators()
         finally:
             set_generators(before)
@@ -207,8 +219,7 @@ class Training:
         if isinstance(loss, bool) or not isinstance(loss, (int, float)):
             raise TypeError("step_fn: expected its step to return the loss, a number or a tensor "
                             f"of one element, got {type(loss).__name__}")
-        assert watch.norm is not None
-        return float(loss), watch.norm, gradients
+        return float(loss), norm, gradients
 
     def path(self, updates: int) -> Path:
         """Does that many updates."""
