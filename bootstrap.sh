@@ -200,10 +200,11 @@ module_stage() {
 }
 
 # What each stage finds that no other does: strict finds wrong results, and warnings; asan reads and
-# writes outside of an object and arithmetic that C leaves undefined; tsan races of loops of OpenMP;
-# clang-o3 and o0 bits that a compiler or an optimisation level moves. The module for devices is compiled nightly: by default gcc compiles all
-# of its kernels as C that C++ takes, too, and runs them on the host, and, where nvcc is, tests
-# labelled cuda look at what it makes of the smaller ones.
+# writes outside of an object and arithmetic that C leaves undefined, of kernels in one number pair
+# (nightly in all, TWINSTEP_SANITIZE_PAIRS); tsan races of loops of OpenMP; clang-o3 and o0 bits that
+# a compiler or an optimisation level moves. The module for devices is compiled nightly: by default
+# gcc compiles all of its kernels as C that C++ takes, too, and runs them on the host, and, where nvcc
+# is, tests labelled cuda look at what it makes of the smaller ones.
 stages() {
     failed=0 summary=
     stage strict 'gcc, every warning an error: all tests but the nightly ones' '' asan
@@ -221,7 +222,9 @@ nightly_stages() {
     failed=0 summary=
     stage strict 'gcc: the long proofs, all cases of every test' nightly
     module_stage # here: the last summary of ctest in a log is that of a whole stage
-    stage asan 'address and undefined-behaviour sanitizers: all cases' asan-nightly
+    configured=-DTWINSTEP_SANITIZE_PAIRS=ON
+    stage asan 'address and undefined-behaviour sanitizers: all cases, all number pairs' asan-nightly
+    configured=
     stage tsan 'thread sanitizer: all cases of tests labelled threads' tsan-nightly
     configured=-DTWINSTEP_ONE_ISA=OFF
     stage clang-o3 'clang -O3: the same bits, all instruction sets' clang-o3-nightly
