@@ -243,7 +243,7 @@ double phase_squares(const struct run *run, uint32_t index, const double **block
     return clip_join(own, count, 0);
 }
 
-enum status phase_digest_gradient(struct run *run, struct digest *out) {
+enum status phase_digest_gradient(struct run *run, enum phase phase, struct digest *out) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         const struct digest_job job = {.name = row->name,
@@ -256,7 +256,7 @@ enum status phase_digest_gradient(struct run *run, struct digest *out) {
         TRY(digests_add(&run->digests, &job));
     }
     TRY(digests_finish(&run->digests));
-    digest_root("backward", run->gradient_digest, run->owner_count, out);
+    digest_root(loop_phases()[phase].name, run->gradient_digest, run->owner_count, out);
     return STATUS_OK;
 }
 
@@ -266,7 +266,7 @@ static enum status note_gradients(struct run *run, enum phase phase) {
     const double *blocks = run->clip_room.blocks;
     struct digest digest;
     if (run->shape.tensors > 0) phase_ask_squares(run);
-    TRY(phase_digest_gradient(run, &digest));
+    TRY(phase_digest_gradient(run, phase, &digest));
     for (uint32_t i = 0; i < run->owner_count && run->shape.tensors > 0; i++) {
         memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_GRADIENT], run->gradient_digest[i].byte,
                DIGEST_BYTES);

@@ -126,7 +126,7 @@ enum status rank_gradients_end_micro(struct run *run) {
         collective_put(ranks->collective, rank, i, gradient_of(run, i));
     if (run->shape.phases == 0) return STATUS_OK;
     struct digest digest;
-    TRY(phase_digest_gradient(run, &digest));
+    TRY(phase_digest_gradient(run, PHASE_BACKWARD, &digest));
     digest_stream_add(&ranks->digests, &digest);
     return STATUS_OK;
 }
