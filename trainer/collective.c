@@ -30,6 +30,7 @@ struct collective {
 
     size_t count;
     uint64_t *sizes, *rows, *row_lengths; /* (count) */
+    uint32_t *ready;                      /* (count) in the order of arrival; NULL: last to first */
     struct place *places;                 /* (count) of the running update */
     struct bucket_place *laid;            /* (count) scratch */
     uint32_t *scratch;                    /* (count) */
@@ -98,7 +99,8 @@ static enum status take_vectors(struct collective *collective, struct arena *are
 }
 
 enum status collective_open(const struct config *config, const struct collective_tensor *tensors,
-                            size_t count, struct arena *arena, struct collective **out) {
+                            size_t count, const uint32_t *arrival, struct arena *arena,
+                            struct collective **out) {
     struct collective *collective;
     TRY(arena_take(arena, 1, sizeof *collective, "ranks", &collective));
     static const enum dtype wires[] = {
@@ -115,6 +117,10 @@ enum status collective_open(const struct config *config, const struct collective
     collective->wire = wire == CONFIG_AS_GRADIENT ? collective->gradient : wires[wire];
     TRY(take_tensors(collective, tensors, arena));
     TRY(take_vectors(collective, arena));
+    if (arrival != NULL) {
+        TRY(arena_take(arena, count, sizeof *collective->ready, "ranks", &collective->ready));
+        memcpy(collective->ready, arrival, count * sizeof *arrival);
+    }
     *out = collective;
     return STATUS_OK;
 }
@@ -157,6 +163,7 @@ static void lay_parts(struct collective *collective) {
 static enum status lay_buckets(struct collective *collective) {
     const int given = collective->bucket != KEY_WORD_UINT;
     const struct bucket_call call = {.sizes = collective->sizes,
+                                     .arrival = collective->ready,
                                      .count = collective->count,
                                      .width = (uint32_t)dtype_width(collective->gradient),
                                      .first = given ? collective->bucket : BUCKET_FIRST_BYTES,

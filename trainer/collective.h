@@ -22,12 +22,14 @@ struct collective_tensor {
 
 struct collective;
 
-/* Opens the exchange of `count` tensors, in the order of Module.parameters(), which holds them
- * between collective_begin() and collective_take(). `config` needs parallel.ranks above 1 and
- * dtypes that config_check accepts. STATUS_INPUT: a shape that ranks/bucket.h refuses. */
+/* Opens the exchange of `count` tensors, in the order of Module.parameters(), whose gradients are
+ * ready in the order `arrival` (NULL: from the last one to the first). `config` needs
+ * parallel.ranks above 1 and dtypes that config_check accepts. STATUS_INPUT: a shape that
+ * ranks/bucket.h refuses. */
 TWINSTEP_MUST_USE enum status collective_open(const struct config *config,
                                               const struct collective_tensor *tensors, size_t count,
-                                              struct arena *arena, struct collective **out);
+                                              const uint32_t *arrival, struct arena *arena,
+                                              struct collective **out);
 
 /* Lays out the messages of an update, counted from 1 since the job started, because DDP lays them
  * out anew behind the first. Orders of arrival are drawn from `seed` at field `address` (law 10).

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "model/module_order.h"
 #include "ranks/tree.h"
 #include "scenarios/scenario.h"
 #include "trainer/collective.h"
@@ -16,6 +17,7 @@
 
 struct rank_gradients {
     struct collective *collective;
+    uint32_t *row;      /* (owners) in the order of Module.parameters() */
     float *start;       /* the stored gradient with which the update began, packed */
     uint64_t is_stored; /* 1: it began with one */
     struct digest_stream digests;
@@ -30,8 +32,8 @@ static void *begin_part(void *context, uint32_t part, uint32_t row, uint32_t use
     return run->accumulators[row][use];
 }
 
-static float *gradient_of(const struct run *run, uint32_t owner) {
-    return (float *)run_at(run, run->layout.tensor[run->owner[owner]].gradient);
+static float *gradient_of(const struct run *run, uint32_t row) {
+    return (float *)run_at(run, run->layout.tensor[row].gradient);
 }
 
 enum status rank_gradients_open(struct run *run) {
@@ -39,14 +41,19 @@ enum status rank_gradients_open(struct run *run) {
     if (!config_ranks_close(&run->config) || run->options.undivided) return STATUS_OK;
     struct rank_gradients *ranks;
     struct collective_tensor *tensors;
+    uint32_t *arrival;
+    const uint32_t count = run->owner_count;
     TRY(arena_take(&run->arena, 1, sizeof *ranks, "ranks", &ranks));
-    TRY(arena_take(&run->arena, run->owner_count, sizeof *tensors, "ranks", &tensors));
-    for (uint32_t i = 0; i < run->owner_count; i++) {
-        const struct param_row *const row = &run->table.rows[run->owner[i]];
+    TRY(arena_take(&run->arena, count, sizeof *ranks->row, "ranks", &ranks->row));
+    TRY(arena_take(&run->arena, count, sizeof *arrival, "ranks", &arrival));
+    TRY(arena_take(&run->arena, count, sizeof *tensors, "ranks", &tensors));
+    module_order(&run->table, &run->config, ranks->row, arrival);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct param_row *const row = &run->table.rows[ranks->row[i]];
         tensors[i] = (struct collective_tensor){(uint64_t)row->shape[0],
                                                 row->count / (uint64_t)row->shape[0]};
     }
-    TRY(collective_open(&run->config, tensors, run->owner_count, &run->arena, &ranks->collective));
+    TRY(collective_open(&run->config, tensors, count, arrival, &run->arena, &ranks->collective));
     TRY(arena_take(&run->arena, run->table.elements, sizeof *ranks->start, "ranks", &ranks->start));
     ranks->handed =
         (struct model_parts){.part = &ranks->part, .count = 1, .begin = begin_part, .context = run};
@@ -70,7 +77,7 @@ static enum status begin_update(struct run *run) {
     digest_stream_init(&ranks->digests, "ranks");
     for (uint32_t i = 0; ranks->is_stored && i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        memcpy(ranks->start + run->packed[row], gradient_of(run, i),
+        memcpy(ranks->start + run->packed[row], gradient_of(run, row),
                run->table.rows[row].count * sizeof(float));
     }
     return collective_begin(ranks->collective, update_of_job(run),
@@ -87,7 +94,7 @@ static void begin_rank(struct run *run) {
         const uint32_t row = run->owner[i];
         const size_t count = run->table.rows[row].count;
         if (ranks->is_stored)
-            memcpy(gradient_of(run, i), ranks->start + run->packed[row], count * sizeof(float));
+            memcpy(gradient_of(run, row), ranks->start + run->packed[row], count * sizeof(float));
         for (uint32_t use = 0; use < run->table.rows[row].uses; use++)
             model_set(&run->model, run->accumulators[row][use], count * run->layout.accumulator, 0);
     }
@@ -123,7 +130,7 @@ enum status rank_gradients_end_micro(struct run *run) {
     if (!is_last) return STATUS_OK;
     TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count; i++)
-        collective_put(ranks->collective, rank, i, gradient_of(run, i));
+        collective_put(ranks->collective, rank, i, gradient_of(run, ranks->row[i]));
     if (run->shape.phases == 0) return STATUS_OK;
     struct digest digest;
     TRY(phase_digest_gradient(run, PHASE_BACKWARD, &digest));
@@ -140,6 +147,6 @@ enum status rank_gradients_reduce(struct run *run) {
     }
     TRY(collective_add(ranks->collective));
     for (uint32_t i = 0; i < run->owner_count; i++)
-        collective_take(ranks->collective, i, gradient_of(run, i));
+        collective_take(ranks->collective, i, gradient_of(run, ranks->row[i]));
     return phase_gradient_closed(run, PHASE_REDUCE);
 }

@@ -12,7 +12,9 @@
 #include <cmocka.h>
 
 #include "base/real.h"
+#include "model/module_order.h"
 #include "tests/trainer/helper_train.h"
+#include "trainer/collective.h"
 #include "trainer/run_private.h"
 
 enum { RANKS = 3, SAMPLES = 6, ELEMENTS_MAX = 1 << 13 };
@@ -20,6 +22,7 @@ enum { RANKS = 3, SAMPLES = 6, ELEMENTS_MAX = 1 << 13 };
 struct training {
     const char *words;
     uint64_t micro;
+    const char *reduce; /* NULL: linear */
 };
 
 #define MODEL                                                                                      \
@@ -28,15 +31,17 @@ struct training {
 
 /* mean-of-ranks divides by P times the labels of a rank, so a rank divides by its labels. */
 static const struct training trainings[] = {
-    {"task: sft, " MODEL "loss: {divisor: mean-of-ranks}, numerics: {mode: shaped}", 1},
-    {"task: sft, " MODEL "loss: {divisor: mean-of-ranks}, numerics: {mode: shaped}", 2},
+    {"task: sft, " MODEL "loss: {divisor: mean-of-ranks}, numerics: {mode: shaped}", 1, NULL},
+    {"task: sft, " MODEL "loss: {divisor: mean-of-ranks}, numerics: {mode: shaped}", 2, NULL},
     {"task: sft, " MODEL "loss: {divisor: mean-of-ranks}, numerics: {mode: shaped, "
      "grad_accumulate: storage, gradient: bf16}",
-     1},
-    {"task: dpo, " MODEL "numerics: {mode: shaped}", 1},
+     1, NULL},
+    {"task: dpo, " MODEL "numerics: {mode: shaped}", 1, NULL},
+    {"task: sft, " MODEL "loss: {divisor: mean-of-ranks}, numerics: {mode: shaped}", 1,
+     "gloo, bucket: 600"},
     {"task: sft, " MODEL "loss: {divisor: mean-of-ranks}, scaler: {kind: static}, "
      "numerics: {mode: shuffled}, shuffle: {kinds: []}",
-     2},
+     2, NULL},
 };
 
 struct bench {
@@ -48,9 +53,10 @@ struct bench {
 static void bench_open(const struct training *training, struct bench *bench) {
     bench->arena = (struct arena)ARENA_EMPTY;
     helper_config(4, &bench->config,
-                  "%s, batch: {size: %d, micro: %d}, parallel: {ranks: %d, reduce: linear}, "
+                  "%s, batch: {size: %d, micro: %d}, parallel: {ranks: %d, reduce: %s}, "
                   "loop: {update: [reduce, clip, optimize, log, count, schedule, zero]}",
-                  training->words, SAMPLES, (int)training->micro, RANKS);
+                  training->words, SAMPLES, (int)training->micro, RANKS,
+                  training->reduce == NULL ? "linear" : training->reduce);
     bench->alone = bench->config;
     bench->alone.batch.size = SAMPLES / RANKS;
     bench->alone.parallel.ranks = bench->alone.loss.ranks = 1;
@@ -110,6 +116,37 @@ static void expect_mean(const struct bench *bench, float (*own)[ELEMENTS_MAX], s
     }
 }
 
+/* The same for a collective in which places decide: the gradients go through an exchange of their
+ * own, tensor by tensor in the order of modules. */
+static void expect_exchange(const struct bench *bench, const struct run *run, uint64_t update,
+                            float (*own)[ELEMENTS_MAX], const float *gradient) {
+    enum { OWNERS_MAX = 32 };
+    static float out[ELEMENTS_MAX];
+    struct arena arena = ARENA_EMPTY;
+    struct collective *collective;
+    struct collective_tensor shapes[OWNERS_MAX];
+    uint32_t rows[OWNERS_MAX], arrival[OWNERS_MAX];
+    const struct param_row *const table = run->table.rows;
+    assert_true(run->owner_count <= OWNERS_MAX);
+    module_order(&run->table, &bench->config, rows, arrival);
+    for (uint32_t i = 0; i < run->owner_count; i++)
+        shapes[i] = (struct collective_tensor){table[rows[i]].shape[0], table[rows[i]].shape[1]};
+    assert_int_equal(
+        collective_open(&bench->config, shapes, run->owner_count, arrival, &arena, &collective),
+        STATUS_OK);
+    assert_int_equal(collective_begin(collective, update, 0, 0), STATUS_OK);
+    for (uint32_t r = 0; r < RANKS; r++)
+        for (uint32_t i = 0; i < run->owner_count; i++)
+            collective_put(collective, r, i, own[r] + run->packed[rows[i]]);
+    assert_int_equal(collective_add(collective), STATUS_OK);
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const size_t at = run->packed[rows[i]];
+        collective_take(collective, i, out);
+        assert_memory_equal(gradient + at, out, table[rows[i]].count * sizeof *out);
+    }
+    arena_close(&arena);
+}
+
 /* The second update is not preceded by `zero`, so each rank goes on from the stored gradient. */
 static void verify_gradient(void **state) {
     static float own[RANKS][ELEMENTS_MAX], gradient[ELEMENTS_MAX], before[ELEMENTS_MAX];
@@ -136,7 +173,11 @@ static void verify_gradient(void **state) {
             assert_int_equal(copy_gradient(&all, gradient), count);
             char what[64];
             snprintf(what, sizeof what, "training %zu, update %llu", t, (unsigned long long)update);
-            expect_mean(&bench, own, count, gradient, what);
+            if (bench.config.parallel.reduce == REDUCE_LINEAR)
+                expect_mean(&bench, own, count, gradient, what);
+            else
+                expect_exchange(&bench, &all, update + 1, own, gradient);
+            run_head(&all)->done = update + 1;
             memcpy(before, gradient, sizeof before);
         }
         run_close(&all);
