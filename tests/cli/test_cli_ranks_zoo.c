@@ -60,6 +60,10 @@ static void verify_traces(void **state) {
             "parallel.reduce_dtype: f32 -> bf16");
     require(0, "certify kept.h5", "sound: 3 roots");
     require(0, "replay kept.h5", "test: 3 updates replayed, bit-equal");
+    /* What the optimizer took in is the mean that P times a rank's share makes: one number divides
+     * the terms of all ranks, that of all labels. */
+    require(0, "replay kept.h5 --divisor 2 --run baseline",
+            "explains it: update, update-unshifted\n");
 }
 
 int main(void) {
