@@ -46,6 +46,11 @@ static void measure_sums(const struct config *config, const struct dataset *data
     out[5] = (struct sum_size){"loss", SUM_LOSS, config->batch.micro};
 }
 
+/* Whether the terms of ranks are added in an order that is drawn. */
+static int arrives(const struct config *config) {
+    return config_ranks_close(config) && config->parallel.reduce == REDUCE_ARRIVAL;
+}
+
 static enum status note_shuffle(const struct config *config, const struct dataset *dataset,
                                 struct arena *arena, struct notes *out) {
     struct sum_size sizes[6];
@@ -68,7 +73,8 @@ static enum status note_shuffle(const struct config *config, const struct datase
                          (unsigned long long)chunk));
         TRY(add(out, text));
     }
-    if (noisy > 0) return STATUS_OK;
+    if (noisy > 0 || (arrives(config) && config->parallel.ranks >= CHUNKS_FOR_NOISE))
+        return STATUS_OK;
     return add(out, "numerics.mode shuffled makes no noise at all here: no kind of sum that is "
                     "shuffled has 3 chunks");
 }
@@ -192,6 +198,32 @@ static enum status note_shards(const struct config *config, struct notes *out) {
     return STATUS_OK;
 }
 
+/* Whether an element's place in its message decides in which order its terms are added. */
+static int reads_places(const struct config *config) {
+    const int32_t reduce = config->parallel.reduce;
+    if (config->parallel.ranks < CHUNKS_FOR_NOISE) return 0;
+    return reduce == REDUCE_RING || reduce == REDUCE_RING_SCATTER || reduce == REDUCE_GLOO ||
+           reduce == REDUCE_NCCL_RING || reduce == REDUCE_NCCL_RING_SCATTER ||
+           reduce == REDUCE_ARRIVAL;
+}
+
+static enum status note_ranks(const struct config *config, struct notes *out) {
+    const uint64_t ranks = config->parallel.ranks;
+    const int few = ranks < CHUNKS_FOR_NOISE;
+    if (!config_ranks_close(config)) return STATUS_OK;
+    if (few && arrives(config))
+        TRY(add(out,
+                "parallel.reduce arrival makes no noise with 2 ranks: a + b = b + a to the bit"));
+    else if (few)
+        TRY(add(out, "parallel.reduce moves no bit with 2 ranks: a + b = b + a to the bit"));
+    if ((ranks & (ranks - 1)) == 0)
+        TRY(add(out, "parallel.average moves no bit here but where numbers overflow or are "
+                     "subnormal: dividing by a power of two is exact"));
+    if (reads_places(config)) return STATUS_OK;
+    return add(out, "parallel.buckets and parallel.bucket move no bit here: all elements are added "
+                    "in one order");
+}
+
 enum status notes_of(const struct config *config, const struct dataset *dataset,
                      struct arena *arena, struct notes *out) {
     memset(out, 0, sizeof *out);
@@ -201,5 +233,6 @@ enum status notes_of(const struct config *config, const struct dataset *dataset,
     TRY(note_tail(config, dataset, out));
     TRY(note_dtypes(config, out));
     TRY(note_shards(config, out));
+    TRY(note_ranks(config, out));
     return note_threads(config, out);
 }

@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "ranks/tree.h"
+#include "scenarios/scenario.h"
 
 uint64_t batch_micro_batches(const struct config *config) {
     const uint64_t micro = config->batch.micro, size = config->batch.size;
     if (micro == 0 || size == 0) return 1;
-    return tree_micros(size, micro, (uint32_t)config->numerics.shards,
+    return tree_micros(size, micro, (uint32_t)config_dealt_shards(config),
                        (uint32_t)config->parallel.ranks);
 }
 

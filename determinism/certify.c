@@ -74,6 +74,12 @@ static int check_phase(const struct check *check, const char *phase, const uint8
     return same(&digest, recorded);
 }
 
+/* The phase that makes the gradient of the update: `reduce` where it leaves a digest, because then
+ * `backward` has made a gradient for each rank. */
+static const char *gradient_phase(const struct check *check) {
+    return phase_of(check, "reduce") == NULL ? "backward" : "reduce";
+}
+
 static void gather(const struct check *check, struct evidence *out) {
     const struct record *record = check->record;
     const struct record_shape *shape = &check->run->plan.shape;
@@ -88,9 +94,9 @@ static void gather(const struct check *check, struct evidence *out) {
     if (shape->sites > 0)
         out->forward = check_phase(check, "forward", record->sites[0], shape->sites, DIGEST_BYTES);
     if (shape->tensors > 0)
-        out->backward =
-            check_phase(check, "backward", record->tensor_digests[0][TENSOR_DIGEST_GRADIENT],
-                        shape->tensors, sizeof *record->tensor_digests);
+        out->backward = check_phase(check, gradient_phase(check),
+                                    record->tensor_digests[0][TENSOR_DIGEST_GRADIENT],
+                                    shape->tensors, sizeof *record->tensor_digests);
 }
 
 /* Whether the root fits once column `which` is replaced by what its other source says. */

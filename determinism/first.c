@@ -79,7 +79,7 @@ void first_find(const struct trace_run_plan *a, const struct record *x,
     out->phase = find_phase(a, x, b, y);
     out->tensor = "";
     if (strcmp(out->phase, "forward") == 0) out->tensor = find_site(a, x, b, y);
-    if (strcmp(out->phase, "backward") == 0)
+    if (strcmp(out->phase, "backward") == 0 || strcmp(out->phase, "reduce") == 0)
         out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_GRADIENT);
     if (strcmp(out->phase, "optimize") == 0)
         out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_PARAMETER);

@@ -103,7 +103,31 @@ enum resume_error {
     RESUME_SKIP_EVERY_EPOCH,
     RESUME_RNG_BEFORE_SKIP
 };
-enum reduce_order { REDUCE_TREE = 0 };
+enum reduce_order {
+    REDUCE_TREE = 0,
+    REDUCE_LINEAR, /* from here on those of enum grouping_algorithm (ranks/grouping.h), less 1 */
+    REDUCE_RECURSIVE,
+    REDUCE_RING,
+    REDUCE_RING_SCATTER,
+    REDUCE_HALVING,
+    REDUCE_GLOO,
+    REDUCE_NCCL_RING,
+    REDUCE_NCCL_RING_SCATTER,
+    REDUCE_ARRIVAL /* an order that is drawn */
+};
+/* The dtype of what ranks send; CONFIG_AS_GRADIENT: numerics.gradient. */
+enum wire_dtype { WIRE_F32 = 0, WIRE_BF16, WIRE_F16 };
+/* Where the mean over ranks is made of their sum (ranks/join.h). */
+enum rank_average {
+    AVERAGE_BEFORE = 0,
+    AVERAGE_DIVIDE_BEFORE,
+    AVERAGE_AFTER,
+    AVERAGE_MUL_THEN_DIV, /* BEFORE in update 1, DIVIDE_BEFORE from update 2 on */
+    AVERAGE_RECIPROCAL,
+    AVERAGE_SPLIT
+};
+/* Into which messages gradients are laid (ranks/bucket.h). */
+enum rank_buckets { BUCKETS_REBUILT = 0, BUCKETS_ONCE, BUCKETS_FSDP2 };
 enum fault_phase {
     FAULT_AT_START = 0, /* before the first phase */
     FAULT_AT_FORWARD,
@@ -114,9 +138,11 @@ enum fault_phase {
 };
 
 /* numerics.master where there are no masters; numerics.product and numerics.softmax where they
- * follow numerics.compute. No other enum of a resolved configuration is negative. */
+ * follow numerics.compute; parallel.reduce_dtype where it follows numerics.gradient. No other enum
+ * of a resolved configuration is negative. */
 #define CONFIG_MASTER_NONE KEY_WORD_ENUM
 #define CONFIG_AS_COMPUTE KEY_WORD_ENUM
+#define CONFIG_AS_GRADIENT KEY_WORD_ENUM
 /* optimizer.module, schedule.module and their digests where the class is built in. */
 #define CONFIG_NO_MODULE "none"
 /* schedule.contract where a loop is written instead. */
@@ -288,7 +314,9 @@ struct config {
     } atomic;
     struct {
         uint64_t ranks;
-        int32_t reduce, zero;
+        int32_t reduce, reduce_dtype, average, buckets;
+        uint64_t bucket; /* bytes; KEY_WORD_UINT: 1 MiB, then 25 MiB */
+        uint64_t chunk;  /* bytes, of REDUCE_NCCL_RING; 0 elsewhere */
     } parallel;
 };
 

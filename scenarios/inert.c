@@ -101,6 +101,12 @@ READ_IF(dynamic, config->scaler.kind == SCALER_DYNAMIC, "scaler.kind is not dyna
 READ_IF(shuffled, config->numerics.mode == MODE_SHUFFLED, "numerics.mode is not shuffled");
 READ_IF(atomic, config->numerics.mode == MODE_ATOMIC, "numerics.mode is not atomic");
 READ_IF(shaped, config->numerics.mode == MODE_SHAPED, "numerics.mode is not shaped");
+READ_IF(several, config->parallel.ranks > 1, "parallel.ranks is 1");
+READ_IF_ALSO(closed, several, config_ranks_close(config),
+             "numerics.mode is neither shaped nor shuffled");
+READ_IF_ALSO(ddp, closed, config->parallel.buckets != BUCKETS_FSDP2, "parallel.buckets is fsdp2");
+READ_IF_ALSO(chunks, closed, config->parallel.reduce == REDUCE_NCCL_RING,
+             "parallel.reduce is not nccl-ring");
 READ_IF(backend, config->numerics.backend == BACKEND_CUDA, "numerics.backend is cpu");
 READ_IF(free_mode,
         config->numerics.mode == MODE_FAST || config->numerics.mode == MODE_DETERMINISTIC,
@@ -214,6 +220,12 @@ static const struct inert_key {
     {"numerics.determinism.atomics", without_device_mode, "off"},
     {"numerics.determinism.split_k", without_device_library, "off"},
     {"numerics.backend_module", without_backend, NULL},
+    {"parallel.reduce", without_closed, NULL},
+    {"parallel.reduce_dtype", without_closed, NULL},
+    {"parallel.average", without_closed, NULL},
+    {"parallel.buckets", without_closed, NULL},
+    {"parallel.bucket", without_ddp, NULL},
+    {"parallel.chunk", without_chunks, NULL},
 };
 
 const char *inert_reason(const struct config *config, const char *path) {

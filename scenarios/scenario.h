@@ -99,6 +99,14 @@ const struct schema_contract *schema_contract_find(const struct schema *schema, 
 /* Whether any rate of dropout is above 0. */
 int config_has_dropout(const struct config *config);
 
+/* Whether each rank has a gradient of its own, closed and rounded, which a collective joins:
+ * several ranks in modes shaped and shuffled. Elsewhere ranks have open sums of shards (law 21). */
+int config_ranks_close(const struct config *config);
+
+/* The shards by which an update is dealt to ranks: numerics.shards, or one for each rank that
+ * closes its own gradient. */
+uint64_t config_dealt_shards(const struct config *config);
+
 /* Whether linear layers may go through OpenBLAS on the CPU, and whether they go through cuBLAS. */
 int config_uses_openblas(const struct config *config);
 int config_uses_cublas(const struct config *config);

@@ -537,11 +537,39 @@ static const struct key_row rows[] = {
                  "4; attention k>=64: 2; *: 1"),
 
     UINT(parallel.ranks, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 256,
-         .help = "Data-parallel ranks, simulated in one process, at most numerics.shards: each has "
-                 "micro-batches of the samples of its own shards, and phase reduce, the first of "
-                 "loop.update, joins their sums"),
-    ENUM(parallel.reduce, "tree", CAUSE_PARALLELISM, NAMES("tree"),
-         .help = "Order in which the sums of ranks are joined: the tree over shards"),
+         .help = "Data-parallel ranks, simulated in one process, each with micro-batches of its "
+                 "own; phase reduce, the first of loop.update, joins what they have: sums of "
+                 "shards (at most numerics.shards ranks), or in modes shaped and shuffled rounded "
+                 "gradients, as frameworks do (docs/RANKS.md)"),
+    ENUM(parallel.reduce, "tree", CAUSE_PARALLELISM,
+         NAMES("tree", "linear", "recursive", "ring", "ring-scatter", "halving", "gloo",
+               "nccl-ring", "nccl-ring-scatter", "arrival"),
+         .help =
+             "Order in which an element's terms of the ranks are added in modes shaped and "
+             "shuffled: a tree over ranks, that of a collective (docs/RANKS.md), or arrival, which "
+             "shuffled draws; other modes join shards, by their tree"),
+    ENUM(parallel.reduce_dtype, "auto", CAUSE_PARALLELISM, NAMES("f32", "bf16", "f16"),
+         .word = "auto",
+         .help = "Dtype on the wire, to which gradients, their scaling and each "
+                 "addition are rounded in modes shaped and shuffled; auto is numerics.gradient"),
+    ENUM(parallel.average, "before", CAUSE_NORMALISATION,
+         NAMES("before", "divide-before", "after", "mul-then-div", "reciprocal", "split"),
+         .help = "Where the mean over ranks is made in modes shaped and shuffled: each gradient "
+                 "times 1/P (DDP), or divided by P; the sum divided by P (FSDP2 over Gloo); before "
+                 "in update 1, then divide-before (DDP whose gradients live in buckets); times 1/P "
+                 "in the dtype of the wire (FSDP2 over NCCL); by parts before and after (FSDP2 in "
+                 "f16)"),
+    ENUM(parallel.buckets, "rebuilt", CAUSE_PARALLELISM, NAMES("rebuilt", "once", "fsdp2"),
+         .help = "Messages of gradients in modes shaped and shuffled: DDP's, one in update 1, then "
+                 "laid out anew by parallel.bucket, last tensor first; those of "
+                 "find_unused_parameters, which stay; or one of FSDP2 with a part for each rank"),
+    UINT(parallel.bucket, "bytes", "auto", CAUSE_PARALLELISM, .low = 1, .high = 0x1p48,
+         .word = "auto",
+         .help = "Bytes at which a bucket of DDP is full (bucket_cap_mb); auto is 1 MiB for the "
+                 "first one and 25 MiB for others"),
+    UINT(parallel.chunk, "bytes", "0", CAUSE_PARALLELISM, .high = 0x1p40,
+         .help = "Bytes of a chunk in NCCL's ring all-reduce, of one channel: chunkBytes of its "
+                 "trace; parallel.reduce nccl-ring needs it"),
 };
 
 const struct key_row *schema_rows(size_t *out_count) {
@@ -550,7 +578,12 @@ const struct key_row *schema_rows(size_t *out_count) {
 }
 
 int schema_is_later(const struct key_row *row) {
-    return row->cause == CAUSE_CORRUPTION || strcmp(row->path, "resume.wrong") == 0;
+    static const char *const later[] = {"resume.wrong",     "parallel.reduce_dtype",
+                                        "parallel.average", "parallel.buckets",
+                                        "parallel.bucket",  "parallel.chunk"};
+    for (size_t i = 0; i < COUNT_OF(later); i++)
+        if (strcmp(row->path, later[i]) == 0) return 1;
+    return row->cause == CAUSE_CORRUPTION;
 }
 
 const char *phase_name(enum phase phase) {

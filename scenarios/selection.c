@@ -72,6 +72,15 @@ int config_has_dropout(const struct config *config) {
            config->dropout.residual > 0.0;
 }
 
+int config_ranks_close(const struct config *config) {
+    const int32_t mode = config->numerics.mode;
+    return config->parallel.ranks > 1 && (mode == MODE_SHAPED || mode == MODE_SHUFFLED);
+}
+
+uint64_t config_dealt_shards(const struct config *config) {
+    return config_ranks_close(config) ? config->parallel.ranks : config->numerics.shards;
+}
+
 int config_uses_openblas(const struct config *config) {
     return config->numerics.backend == BACKEND_CPU && config->numerics.mode == MODE_FAST &&
            config->numerics.library != LIBRARY_NONE;

@@ -321,11 +321,68 @@ static enum status check_shares(const struct config *config, struct fault *fault
     return STATUS_OK;
 }
 
-static enum status check_parallel(const struct config *config, struct fault *fault) {
+/* A rank's loss is P times its share of the update's, so that the mean over ranks is the update's
+ * (law 22). A divisor that sums over micro-batches, or divides a second time by their number, has
+ * no such share: frameworks count the micro-batches of a rank there. */
+static int has_share(int32_t divisor) {
+    return divisor == DIVISOR_UPDATE || divisor == DIVISOR_UPDATE_UNSHIFTED ||
+           divisor == DIVISOR_MEAN_OF_MEANS || divisor == DIVISOR_MEAN_OF_RANKS ||
+           divisor == DIVISOR_MICROS_BY_TOKENS;
+}
+
+static enum status check_messages(const struct config *config, struct fault *fault) {
+    const int32_t reduce = config->parallel.reduce, gradient = config->numerics.gradient;
+    const char *const name = schema_find("parallel.reduce", NULL)->names[reduce];
+    const uint64_t chunk = config->parallel.chunk;
+    REFUSE_IF(gradient != DTYPE_F32 && gradient != DTYPE_BF16 && gradient != DTYPE_F16,
+              "numerics.gradient", "expected f32, bf16 or f16, which ranks exchange, got %s",
+              dtype_name((enum dtype)gradient));
+    REFUSE_IF(reduce == REDUCE_ARRIVAL && config->numerics.mode != MODE_SHUFFLED, "parallel.reduce",
+              "arrival has no order of its own, so one is drawn: expected numerics.mode shuffled");
+    REFUSE_IF(
+        reduce == REDUCE_NCCL_RING && (chunk == 0 || chunk % 16 != 0), "parallel.chunk",
+        "expected the bytes of a chunk, a multiple of 16, with parallel.reduce nccl-ring (NCCL "
+        "takes them from the machine and prints them with NCCL_DEBUG=TRACE), got %ju",
+        (uintmax_t)chunk);
+    const int scatters = reduce == REDUCE_RING_SCATTER || reduce == REDUCE_NCCL_RING_SCATTER;
+    REFUSE_IF(
+        scatters && config->parallel.buckets != BUCKETS_FSDP2, "parallel.buckets",
+        "expected fsdp2 with parallel.reduce %s, a reduce-scatter: buckets of DDP have no part "
+        "for each rank",
+        name);
+    return STATUS_OK;
+}
+
+/* Ranks that close their own gradients, as frameworks' do. */
+static enum status check_closed(const struct config *config, struct fault *fault) {
+    const uint64_t ranks = config->parallel.ranks;
+    REFUSE_IF(
+        config->batch.size % ranks != 0, "parallel.ranks",
+        "expected a divisor of batch.size (%ju) in modes shaped and shuffled, whose ranks have "
+        "equal shares, got %ju",
+        (uintmax_t)config->batch.size, (uintmax_t)ranks);
+    if (config->numerics.backend == BACKEND_CUDA)
+        return fault_set(fault, STATUS_UNSUPPORTED, "parallel.ranks",
+                         "%ju is not available on numerics.backend cuda; available there: 1",
+                         (uintmax_t)ranks);
+    if (config->fault.update != 0)
+        return fault_set(
+            fault, STATUS_UNSUPPORTED, "fault.update",
+            "a flipped bit is not available with parallel.ranks %ju in modes shaped and "
+            "shuffled, where each rank has a gradient of its own",
+            (uintmax_t)ranks);
+    REFUSE_IF(!has_share(config->loss.divisor), "loss.divisor",
+              "%s has no share of one rank: expected update, update-unshifted, mean-of-means, "
+              "mean-of-ranks or micros-by-tokens with parallel.ranks %ju in modes shaped and "
+              "shuffled, which take the mean over ranks",
+              schema_find("loss.divisor", NULL)->names[config->loss.divisor], (uintmax_t)ranks);
+    return check_messages(config, fault);
+}
+
+/* Ranks that join sums of shards. */
+static enum status check_shards_of_ranks(const struct config *config, struct fault *fault) {
     const uint64_t ranks = config->parallel.ranks, shards = config->numerics.shards;
     const int divides = config->loss.divisor == DIVISOR_MEAN_OF_RANKS && config->loss.ranks > 1;
-    TRY(check_shards(config, fault));
-    if (ranks <= 1) return STATUS_OK;
     REFUSE_IF(ranks > shards, "parallel.ranks",
               "expected at most numerics.shards (%ju), got %ju: a rank has the samples of whole "
               "shards, and bits depend on shards alone; set numerics.shards to %ju or a larger "
@@ -335,14 +392,25 @@ static enum status check_parallel(const struct config *config, struct fault *fau
               "expected at most batch.size (%ju), got %ju: a rank without samples",
               (uintmax_t)config->batch.size, (uintmax_t)ranks);
     TRY(check_shares(config, fault));
-    REFUSE_IF(config->batch.tail != TAIL_DROP, "batch.tail",
-              "expected drop with parallel.ranks %ju: an update that is not full would leave ranks "
-              "without their share",
-              (uintmax_t)ranks);
     REFUSE_IF(divides && shards % ranks != 0, "parallel.ranks",
               "expected a divisor of numerics.shards (%ju) with loss.divisor mean-of-ranks, whose "
               "ranks have equal shares, got %ju",
               (uintmax_t)shards, (uintmax_t)ranks);
+    return STATUS_OK;
+}
+
+static enum status check_parallel(const struct config *config, struct fault *fault) {
+    const uint64_t ranks = config->parallel.ranks;
+    TRY(check_shards(config, fault));
+    if (ranks <= 1) return STATUS_OK;
+    if (config_ranks_close(config))
+        TRY(check_closed(config, fault));
+    else
+        TRY(check_shards_of_ranks(config, fault));
+    REFUSE_IF(config->batch.tail != TAIL_DROP, "batch.tail",
+              "expected drop with parallel.ranks %ju: an update that is not full would leave ranks "
+              "without their share",
+              (uintmax_t)ranks);
     REFUSE_IF(config_has_dropout(config) && config->rng.kind == RNG_TORCH, "rng.kind",
               "expected addressed with parallel.ranks %ju: torch's generator draws for the "
               "micro-batches of one process, one after the other",

@@ -5,6 +5,7 @@
 
 #include "data/batch.h"
 #include "model/model.h"
+#include "scenarios/scenario.h"
 #include "trainer/consumers.h"
 #include "trainer/run.h"
 
@@ -16,7 +17,7 @@ static void name_phases(const struct config *config, struct run_axes *out) {
         const struct key_list *list = loop_list_of(config, lists[l]);
         for (uint8_t i = 0; i < list->count; i++) {
             enum phase phase = (enum phase)list->item[i];
-            if (phase == PHASE_REDUCE) continue;
+            if (phase == PHASE_REDUCE && !config_ranks_close(config)) continue;
             if (phase == PHASE_UNSCALE && config->scaler.kind == SCALER_NONE) continue;
             if (out->phase_slot[phase] != RUN_NO_SLOT) continue;
             out->phases[out->shape.phases] = loop_phases()[phase].name;

@@ -7,6 +7,7 @@
 #include "trainer/loop.h"
 
 #include "data/batch.h"
+#include "scenarios/scenario.h"
 
 static const struct loop_phase phases[PHASE_TOTAL] = {
     [PHASE_FETCH] = {"fetch", 0, 0, LOOP_BATCH, "brings the next micro-batch"},
@@ -176,18 +177,22 @@ static enum status check_unscale(const struct config *config, struct loop_fault 
     return STATUS_OK;
 }
 
-/* Law 21 joins the shards of an update before its gradient is rounded, so nothing may look at the
- * gradient, or clear it, between two micro-batches. */
+/* Law 21 joins the shards of an update before its gradient is rounded, and law 22 joins gradients
+ * of ranks behind the last micro-batch of all, so nothing may look at the gradient, or clear it,
+ * between two micro-batches. */
 static enum status check_shards(const struct config *config, struct loop_fault *out) {
     const struct key_list *const items = &config->loop.micro;
-    if (config->numerics.shards <= 1) return STATUS_OK;
+    const int closes = config_ranks_close(config);
+    if (config->numerics.shards <= 1 && !closes) return STATUS_OK;
     for (uint32_t i = 0; i < items->count; i++) {
         const enum phase phase = (enum phase)items->item[i];
         const uint32_t touched = phases[phase].reads | phases[phase].writes;
         if (phase != PHASE_BACKWARD && touched & LOOP_GRADIENT)
             return fault(out, LOOP_MICRO, i, phase,
-                         "meets the gradient before the shards of the update are joined "
-                         "(numerics.shards above 1), so it can only stand in loop.update");
+                         closes ? "meets the gradient of one rank before those of all are joined "
+                                  "(parallel.ranks above 1), so it can only stand in loop.update"
+                                : "meets the gradient before the shards of the update are joined "
+                                  "(numerics.shards above 1), so it can only stand in loop.update");
     }
     return STATUS_OK;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The phases of the loop, one function for each; unscale, clip and optimize are in phases_update.c.
  * What a phase reads and writes is declared in loop.c; here it is done, on the state. Each phase
- * leaves a digest of what it wrote in the update's record, but for `reduce`: what it joins is
- * closed later, and noted as the gradient. `unscale` changes nothing without a loss scale. */
+ * leaves a digest of what it wrote in the update's record. Where `reduce` joins shards it leaves
+ * none: what it joins is closed later, and noted as the gradient. `unscale` changes nothing without
+ * a loss scale. */
 #include "trainer/phases.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@
 #include "scenarios/scenario.h"
 #include "trainer/distance.h"
 #include "trainer/plugin.h"
+#include "trainer/rank_gradients.h"
 #include "trainer/scaler.h"
 #include "trainer/shards.h"
 #include "trainer/streams.h"
@@ -106,6 +108,14 @@ static void start_drawing(struct run *run) {
     run->model.ledger = run->replaying ? NULL : &run->ledger;
 }
 
+/* The factor on every coefficient. Of P ranks that close their own gradients each has P times its
+ * share of the loss, because the mean over ranks takes P out again (law 22). */
+static double loss_scale(struct run *run) {
+    if (run->options.undivided) return 1.0;
+    const double scale = scaler_factor(&run_head(run)->scaler);
+    return run->rank_gradients == NULL ? scale : scale * (double)run->config.parallel.ranks;
+}
+
 static enum status phase_forward(struct run *run) {
     struct state_head *head = run_head(run);
     const int referred = config_has_reference(&run->config);
@@ -126,7 +136,7 @@ static enum status phase_forward(struct run *run) {
                              .batch = &run->batch,
                              .plan = &run->plan,
                              .micro = micro,
-                             .scale = run->options.undivided ? 1.0 : scaler_factor(&head->scaler),
+                             .scale = loss_scale(run),
                              .logp = run->model.logp,
                              .reference = (const double(*)[2])run->reference_logp,
                              .call = &run->model.call,
@@ -175,16 +185,20 @@ static void restart_from_gradient(struct run *run) {
 
 static enum status phase_backward(struct run *run) {
     struct state_head *head = run_head(run);
+    const struct model_parts *parts;
+    TRY(rank_gradients_begin(run, &parts));
     if (head->stored && !head->pending) restart_from_gradient(run);
     phase_refresh_weights(run);
     struct model_weights weights = {run->weights};
-    struct model_gradients gradients = {run->accumulators, shards_parts(run)};
+    if (parts == NULL) parts = shards_parts(run);
+    struct model_gradients gradients = {run->accumulators, parts};
     start_drawing(run);
     model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
     shards_end_micro(run);
     head->rng_offset = run->model.rng_offset;
     run->model.dropping = 0;
     head->pending = 1;
+    if (run->rank_gradients != NULL) return rank_gradients_end_micro(run);
     if (run->config.numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE)
         return phase_close_gradient(run);
     return STATUS_OK;
@@ -229,11 +243,7 @@ double phase_squares(const struct run *run, uint32_t index, const double **block
     return clip_join(own, count, 0);
 }
 
-/* Records the norm and the digest of each stored gradient. The backend is asked for the sums of
- * squares before the digests wait for it, so both come with one wait. */
-static enum status note_gradients(struct run *run) {
-    const double *blocks = run->clip_room.blocks;
-    if (run->shape.tensors > 0) phase_ask_squares(run);
+enum status phase_digest_gradient(struct run *run, enum phase phase, struct digest *out) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         const struct digest_job job = {.name = row->name,
@@ -246,20 +256,28 @@ static enum status note_gradients(struct run *run) {
         TRY(digests_add(&run->digests, &job));
     }
     TRY(digests_finish(&run->digests));
+    digest_root(loop_phases()[phase].name, run->gradient_digest, run->owner_count, out);
+    return STATUS_OK;
+}
+
+/* Records the norm and the digest of each stored gradient, which `phase` has made. The backend is
+ * asked for the sums of squares before the digests wait for it, so both come with one wait. */
+static enum status note_gradients(struct run *run, enum phase phase) {
+    const double *blocks = run->clip_room.blocks;
+    struct digest digest;
+    if (run->shape.tensors > 0) phase_ask_squares(run);
+    TRY(phase_digest_gradient(run, phase, &digest));
     for (uint32_t i = 0; i < run->owner_count && run->shape.tensors > 0; i++) {
         memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_GRADIENT], run->gradient_digest[i].byte,
                DIGEST_BYTES);
         run->record.tensors[i][TENSOR_GRAD_NORM] = real_sqrt_f64(phase_squares(run, i, &blocks));
     }
-    struct digest digest;
-    digest_root("backward", run->gradient_digest, run->owner_count, &digest);
-    phase_note(run, PHASE_BACKWARD, &digest);
+    phase_note(run, phase, &digest);
     return STATUS_OK;
 }
 
-enum status phase_close_gradient(struct run *run) {
+void phase_round_gradient(struct run *run) {
     struct state_head *head = run_head(run);
-    if (!head->pending) return STATUS_OK;
     RUN_EACH_SPAN(run, span) {
         const uint32_t row = span.row;
         struct close_args args = {.count = span.count,
@@ -271,9 +289,18 @@ enum status phase_close_gradient(struct run *run) {
     }
     head->pending = 0;
     head->stored = 1;
-    if (run->model.watch != NULL) watch_gradient_closed(run);
+}
+
+enum status phase_gradient_closed(struct run *run, enum phase phase) {
+    if (run->model.watch != NULL) watch_gradient_closed(run, phase);
     const int noted = run->shape.phases + run->shape.tensors > 0 && !run->replaying;
-    return noted ? note_gradients(run) : STATUS_OK;
+    return noted ? note_gradients(run, phase) : STATUS_OK;
+}
+
+enum status phase_close_gradient(struct run *run) {
+    if (!run_head(run)->pending) return STATUS_OK;
+    phase_round_gradient(run);
+    return phase_gradient_closed(run, PHASE_BACKWARD);
 }
 
 static enum status phase_schedule(struct run *run) {
@@ -348,6 +375,7 @@ static enum status phase_zero(struct run *run) {
 }
 
 static enum status phase_reduce(struct run *run) {
+    if (run->rank_gradients != NULL) return rank_gradients_reduce(run);
     shards_reduce(run);
     return STATUS_OK;
 }

@@ -13,6 +13,14 @@ void phase_note(struct run *run, enum phase phase, const struct digest *digest);
  * one pattern. */
 void phase_note_reals(struct run *run, enum phase phase, const double *values, size_t count);
 
+/* Rounds the sums to the stored gradient (law 4), and records nothing. */
+void phase_round_gradient(struct run *run);
+/* Shows and records the stored gradient as what `phase` has made. */
+TWINSTEP_MUST_USE enum status phase_gradient_closed(struct run *run, enum phase phase);
+/* Makes the digest of the stored gradient that `phase` has made. */
+TWINSTEP_MUST_USE enum status phase_digest_gradient(struct run *run, enum phase phase,
+                                                    struct digest *out);
+
 TWINSTEP_MUST_USE enum status phase_unscale(struct run *run);
 TWINSTEP_MUST_USE enum status phase_clip(struct run *run);
 TWINSTEP_MUST_USE enum status phase_optimize(struct run *run);

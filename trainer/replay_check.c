@@ -36,6 +36,10 @@ enum status replay_check_open(struct run *run) {
     if (!is_plain(config))
         FAIL(STATUS_INPUT, "record.replay_check: expected loop.micro [fetch, forward, backward], "
                            "which can run again, and no list loop.epoch with batch.tail leak");
+    if (config_ranks_close(config))
+        FAIL(STATUS_UNSUPPORTED,
+             "record.replay_check: not available with several ranks in modes shaped and shuffled, "
+             "whose gradients are no part of the state: expected parallel.ranks 1");
     if (config->parallel.ranks > 1)
         FAIL(STATUS_UNSUPPORTED,
              "record.replay_check: not available with several ranks, whose sums are no part of the "

@@ -20,6 +20,7 @@
 #include "trainer/rounding.h"
 #include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
+#include "trainer/rank_gradients.h"
 #include "trainer/shards.h"
 #include "trainer/streams.h"
 #include "model/pretrained.h"
@@ -364,7 +365,7 @@ static enum status open_all(struct run *run) {
         .keep_last = config->batch.tail == TAIL_KEEP || config->batch.tail == TAIL_KEEP_UNDERSCALED,
         .leak = config->batch.tail == TAIL_LEAK,
         .loss_ranks = config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0,
-        .shards = config->numerics.shards};
+        .shards = config_dealt_shards(config)};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
     TRY(check_epochs(run));
     TRY(streams_open(run));
@@ -372,6 +373,7 @@ static enum status open_all(struct run *run) {
     TRY(rounding_open(run));
     TRY(open_weights(run));
     TRY(shards_open(run));
+    TRY(rank_gradients_open(run));
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
     run->shape = run->axes.shape;
     TRY(open_record(run));

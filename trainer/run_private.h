@@ -56,7 +56,9 @@ struct run {
     void **weight_copies; /* by row; NULL where parameters have the compute dtype */
     int weights_fresh; /* 1 while the copies agree with the state; optimize and restore clear it */
     void *(*accumulators)[2];
-    struct shards *shards;  /* trainer/shards.h; NULL where an update is one shard */
+    struct shards *shards; /* trainer/shards.h; NULL where an update is one shard */
+    struct rank_gradients
+        *rank_gradients;    /* trainer/rank_gradients.h; NULL where ranks have none */
     unsigned char *initial; /* parameters at step 0 */
     unsigned char *before;  /* parameters as they were before the running update */
     unsigned char *working; /* with read-back: masters (or parameters) before the last optimize */

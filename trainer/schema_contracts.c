@@ -118,7 +118,7 @@ static const char *find_schedule(const struct schema_contract *contract, const c
 static enum status micros_of_rank(const struct contract *contract, const struct config *config,
                                   uint64_t *out) {
     const uint64_t size = config->batch.size, micro = config->batch.micro;
-    const uint32_t shards = (uint32_t)config->numerics.shards;
+    const uint32_t shards = (uint32_t)config_dealt_shards(config);
     const uint32_t ranks = (uint32_t)config->parallel.ranks;
     const uint64_t micros = tree_rank_micros(0, size, micro, shards, ranks);
     uint32_t other = 0;

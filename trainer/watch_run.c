@@ -204,11 +204,11 @@ void watch_gradient_taken(struct run *run) {
     show_gradients(run, LABEL_GRADIENT_TAKEN);
 }
 
-void watch_gradient_closed(struct run *run) {
+void watch_gradient_closed(struct run *run, enum phase phase) {
     struct watch *watch = run->model.watch;
     const enum watch_stage stage = watch->stage;
     const uint32_t micro = watch->micro;
-    watch->stage = (enum watch_stage)(WATCH_PHASE + (int)PHASE_BACKWARD);
+    watch->stage = (enum watch_stage)(WATCH_PHASE + (int)phase);
     watch->micro = 0;
     show_gradients(run, LABEL_GRADIENT);
     watch->stage = stage;

@@ -21,7 +21,7 @@ void watch_end(struct run *run);
 void watch_phase_begin(struct run *run, enum phase phase);
 void watch_phase_end(struct run *run, enum phase phase);
 void watch_reference_scored(struct run *run);
-void watch_gradient_closed(struct run *run);
+void watch_gradient_closed(struct run *run, enum phase phase); /* what `phase` has made */
 void watch_gradient_taken(struct run *run);
 void watch_weights_copied(struct run *run);
 

@@ -7,6 +7,8 @@
     ranks_record.py buckets OUT      which tensors DDP puts into which bucket; needs torch
     ranks_record.py gradients OUT    gradients of DDP and FSDP2, in bits; needs torch
     ranks_record.py deals OUT        samples of DistributedSampler and Accelerate; needs both
+    ranks_record.py arrivals OUT     in which order gradients of transformers' models are ready
+    ranks_record.py llama OUT        two updates of a small Llama under DDP; both need transformers
     ranks_record.py differ OUT       counts the numbers in which recorded gradients differ
 
 Everything runs on processors of one machine, so neither a GPU nor a network is needed. OUT is the
@@ -328,15 +330,98 @@ def record_deals(out):
           lines)
 
 
+# ---- models of transformers ----
+
+def small(family, **options):
+    import torch
+    import transformers
+    torch.manual_seed(24)
+    config = getattr(transformers, f"{family}Config")(
+        vocab_size=24, hidden_size=12, intermediate_size=20, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
+        pad_token_id=0, **options)
+    return getattr(transformers, f"{family}ForCausalLM")(config)
+
+
+FAMILIES = [("llama", "Llama", {}), ("llama-tied", "Llama", {"tie_word_embeddings": True}),
+            ("llama-biases", "Llama", {"attention_bias": True, "mlp_bias": True}),
+            ("qwen2", "Qwen2", {}), ("qwen3", "Qwen3", {"head_dim": 6}), ("olmo2", "Olmo2", {})]
+
+
+def record_arrivals(out):
+    import torch
+    import transformers
+    lines = []
+    for name, family, options in FAMILIES:
+        for attention in ("eager", "sdpa"):
+            model = small(family, num_hidden_layers=2, attn_implementation=attention, **options)
+            ready = []
+            for key, parameter in model.named_parameters():
+                parameter.register_post_accumulate_grad_hook(lambda _, key=key: ready.append(key))
+            tokens = torch.arange(18).reshape(2, 9)
+            model(input_ids=tokens, labels=tokens).loss.backward()
+            lines += [f"{name} {attention} defined " + " ".join(dict(model.named_parameters())),
+                      f"{name} {attention} ready " + " ".join(ready)]
+    write(out / "arrivals.txt",
+          [f"transformers {transformers.__version__}, torch {torch.__version__.split('+')[0]}",
+           "FAMILY ATTENTION WHICH PARAMETERS: in the order of definition, and as gradients came"],
+          lines)
+
+
+LLAMA_CAP = 2048  # bytes of a bucket, so that there are several
+
+
+def llama_loss(model, rank, update):
+    import torch
+    generator = torch.Generator().manual_seed(1000 * update + rank)
+    tokens = torch.randint(0, 24, (2, 11), generator=generator)
+    return model(input_ids=tokens, labels=tokens).loss
+
+
+def llama_of(rank, ranks, compresses):
+    import copy
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
+    model = torch.nn.parallel.DistributedDataParallel(small("Llama", num_hidden_layers=1),
+                                                      bucket_cap_mb=LLAMA_CAP / 1048576)
+    if compresses:
+        model.register_comm_hook(None, bf16_compress_hook)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    vectors = []
+    for update in (1, 2):
+        alone = copy.deepcopy(model.module)
+        alone.zero_grad()
+        llama_loss(alone, rank, update).backward()
+        own = flat(alone)
+        everyone = [torch.empty_like(own) for _ in range(ranks)]
+        dist.all_gather(everyone, own)
+        llama_loss(model, rank, update).backward()
+        vectors += everyone + [flat(model.module)]
+        optimizer.step()
+        optimizer.zero_grad()
+    return vectors
+
+
+def record_llama(out):
+    for name, ranks, compresses in (("2", 2, False), ("3", 3, False), ("3-bf16", 3, True)):
+        vectors = spawn(ranks, llama_of, compresses)
+        data = b"".join(vector.numpy().tobytes() for vector in vectors)
+        (out / f"llama-{name}.bin").write_bytes(data)
+        print(f"llama-{name}.bin: {len(data)} bytes", file=sys.stderr)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["mpi", "gloo", "buckets", "gradients", "deals", "differ"])
+    parser.add_argument("what", choices=["mpi", "gloo", "buckets", "gradients", "deals", "arrivals",
+                                         "llama", "differ"])
     parser.add_argument("out", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     {"mpi": record_mpi, "gloo": record_gloo, "buckets": record_buckets,
-     "gradients": record_gradients, "deals": record_deals, "differ": count_differing}[arguments.what](arguments.out)
+     "gradients": record_gradients, "deals": record_deals, "arrivals": record_arrivals,
+     "llama": record_llama, "differ": count_differing}[arguments.what](arguments.out)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,10 @@ static int notes(const json_t *object, size_t index, const char *needle) {
     return found;
 }
 
+#define RANKS(mode)                                                                                \
+    "loop: {update: [reduce, clip, optimize, log, count, schedule, zero]}\n  "                     \
+    "shuffle: {kinds: []}\n  numerics: {mode: " mode "}\n  "
+
 static void validate_notes(void **state) {
     (void)state;
     static const struct {
@@ -156,6 +160,12 @@ static void validate_notes(void **state) {
         {"numerics: {param: e4m3, master: f32, gradient: e5m2}", "fp8 gradients", 1},
         {"numerics: {param: e5m2, master: f32}", "masters", 0},
         {"numerics: {threads: 2}", "threads moves no bit", 1},
+        {RANKS("shaped") "parallel: {ranks: 2}", "reduce moves no bit with 2 ranks", 1},
+        {RANKS("shaped") "parallel: {ranks: 4}", "parallel.average moves no bit", 1},
+        {RANKS("shaped") "parallel: {ranks: 4}", "parallel.bucket move no bit", 1},
+        {RANKS("shaped") "parallel: {ranks: 4, reduce: ring}", "parallel.bucket", 0},
+        {RANKS("shuffled") "parallel: {ranks: 4, reduce: arrival}", "makes no noise", 0},
+        {RANKS("shuffled") "parallel: {ranks: 2, reduce: arrival}", "makes no noise", 2},
         {"numerics: {mode: atomic}", "races with nobody at numerics.threads 1", 1},
         {"numerics: {mode: atomic, threads: 2}", "race", 0},
         {"numerics: {mode: atomic, threads: 2}\n  atomic: {kinds: []}", "nothing races", 1},

@@ -348,6 +348,33 @@ static const struct {
      "f.yaml:2:24: error: batch.tail: leak puts samples of two epochs into one update, and only "
      "those of one are dealt to shards; expected drop, keep or keep-underscaled with "
      "numerics.shards 2"},
+    {"common: {parallel: {ranks: 3}, numerics: {mode: shaped}}",
+     "f.yaml:2:28: error: parallel.ranks: expected a divisor of batch.size (8) in modes shaped and "
+     "shuffled, whose ranks have equal shares, got 3"},
+    {"common: {parallel: {ranks: 2}, numerics: {mode: shaped, gradient: f64, compute: f64}}",
+     "f.yaml:2:67: error: numerics.gradient: expected f32, bf16 or f16, which ranks exchange, got "
+     "f64"},
+    {"common: {numerics: {mode: shaped}, parallel: {ranks: 2, reduce_dtype: e4m3}}",
+     "f.yaml:2:71: error: parallel.reduce_dtype: expected one of f32, bf16, f16, auto, got "
+     "\"e4m3\""},
+    {"common: {numerics: {mode: shaped}, parallel: {ranks: 2, reduce: arrival}}",
+     "f.yaml:2:65: error: parallel.reduce: arrival has no order of its own, so one is drawn: "
+     "expected numerics.mode shuffled"},
+    {"common: {numerics: {mode: shaped}, parallel: {ranks: 2, reduce: nccl-ring, chunk: 40}}",
+     "f.yaml:2:83: error: parallel.chunk: expected the bytes of a chunk, a multiple of 16, with "
+     "parallel.reduce nccl-ring (NCCL takes them from the machine and prints them with "
+     "NCCL_DEBUG=TRACE), got 40"},
+    {"common: {numerics: {mode: shaped}, parallel: {ranks: 2, buckets: once, reduce: "
+     "ring-scatter}}",
+     "f.yaml:2:66: error: parallel.buckets: expected fsdp2 with parallel.reduce ring-scatter, a "
+     "reduce-scatter: buckets of DDP have no part for each rank"},
+    {"common: {numerics: {mode: shaped}, parallel: {ranks: 2}, loss: {divisor: sum-of-means}}",
+     "f.yaml:2:74: error: loss.divisor: sum-of-means has no share of one rank: expected update, "
+     "update-unshifted, mean-of-means, mean-of-ranks or micros-by-tokens with parallel.ranks 2 in "
+     "modes shaped and shuffled, which take the mean over ranks"},
+    {"common: {numerics: {mode: shuffled}, parallel: {ranks: 2}, batch: {tail: keep}}",
+     "f.yaml:2:74: error: batch.tail: expected drop with parallel.ranks 2: an update that is not "
+     "full would leave ranks without their share"},
     {"common: {numerics: {shards: 512}}",
      "f.yaml:2:29: error: numerics.shards: expected an integer from 1 to 256, got \"512\""},
     {"common: {batch: {tail: keep-underscaled}}",
@@ -501,6 +528,19 @@ static void validate_unsupported(void **state) {
                   STATUS_UNSUPPORTED,
                   "f.yaml:2:29: error: numerics.shards: 4 is not available on numerics.backend "
                   "cuda; available there: 1");
+    helper_refuse(
+        "twinstep: 1\ncommon: {numerics: {mode: shaped, backend: cuda}, "
+        "parallel: {ranks: 2}}",
+        NULL, STATUS_UNSUPPORTED,
+        "f.yaml:2:69: error: parallel.ranks: 2 is not available on numerics.backend cuda; "
+        "available there: 1");
+    helper_refuse(
+        "twinstep: 1\ncommon: {numerics: {mode: shaped}, parallel: {ranks: 2}, "
+        "fault: {update: 1}}",
+        NULL, STATUS_UNSUPPORTED,
+        "f.yaml:2:74: error: fault.update: a flipped bit is not available with "
+        "parallel.ranks 2 in modes shaped and shuffled, where each rank has a gradient of "
+        "its own");
 }
 
 static void refuse_file(const char *path, enum status status, const char *reason) {

@@ -154,15 +154,24 @@ static void validate_sight(void **state) {
     }
 }
 
+#define RANKS                                                                                      \
+    "parallel: {ranks: 2}, loop: {update: [reduce, clip, optimize, log, count, schedule, zero]}, "
+
 static void validate_refusals(void **state) {
     static const struct {
         const char *words, *text;
+        enum status status;
     } cases[] = {
         {"loop: {micro: [fetch, forward, backward, clip], update: [optimize, log, zero]}",
-         "record.replay_check: expected loop.micro [fetch, forward, backward]"},
+         "record.replay_check: expected loop.micro [fetch, forward, backward]", STATUS_INPUT},
         {"batch: {tail: leak}, loop: {epoch: [optimize]}",
-         "and no list loop.epoch with batch.tail leak"},
-        {"numerics: {mode: atomic, threads: 2}", "record.replay_check: sums of this training race"},
+         "and no list loop.epoch with batch.tail leak", STATUS_INPUT},
+        {"numerics: {mode: atomic, threads: 2}", "record.replay_check: sums of this training race",
+         STATUS_INPUT},
+        {RANKS "numerics: {shards: 2}", "parallel.ranks 1, with which the bits are the same",
+         STATUS_UNSUPPORTED},
+        {RANKS "numerics: {mode: shaped}", "are no part of the state: expected parallel.ranks 1",
+         STATUS_UNSUPPORTED},
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -174,7 +183,7 @@ static void validate_refusals(void **state) {
         helper_config(1, &config, "data: {max_len: 16}, task: sft, model: {" SIZES "}, %s",
                       cases[i].words);
         helper_ids_open(&config, 7, 40, 16, &arena, &dataset);
-        assert_int_equal(run_open(&config, &dataset, &options, &run), STATUS_INPUT);
+        assert_int_equal(run_open(&config, &dataset, &options, &run), cases[i].status);
         assert_non_null(strstr(status_text(), cases[i].text));
         arena_close(&arena);
     }

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli memory
+ * Scenarios of the catalogue whose ranks close gradients of their own (law 22): each meets what it
+ * expects, and where no bit may differ the arms are identical. Their traces hold together and are
+ * replayed. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "tests/cli/helper_cli.h"
+
+static void require(int code, const char *line, const char *needle) {
+    struct said said = helper_run(code, line);
+    assert_string_equal(said.err, "");
+    if (strstr(said.out, needle) == NULL) fail_msg("%s: expected %s in %s", line, needle, said.out);
+    helper_free(&said);
+}
+
+static void validate_expectations(void **state) {
+    static const char *const names[] = {"bf16-on-wire", "bucket-size", "buckets-rebuilt",
+                                        "bucket-views", "arrival"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char line[128];
+        snprintf(line, sizeof line, "run ranks-%s -o %s.h5 --quiet", names[i], names[i]);
+        require(0, line, "  expected met\n");
+    }
+}
+
+/* In mode invariant ranks join shards, whatever a message looks like; dividing by a power of two is
+ * exact; and of two ranks nothing depends on who arrives first. */
+static void verify_null_arms(void **state) {
+#define INVARIANT "--set common.numerics.mode=invariant --set common.numerics.shards=4"
+    static const char *const lines[] = {
+        "run ranks-bucket-size -o null.h5 --overwrite --quiet " INVARIANT,
+        "run ranks-buckets-rebuilt -o null.h5 --overwrite --quiet " INVARIANT,
+        "run ranks-bucket-views -o null.h5 --overwrite --quiet " INVARIANT,
+        "run ranks-bucket-views -o null.h5 --overwrite --quiet --set common.parallel.ranks=2",
+        "run ranks-bucket-size -o null.h5 --overwrite --quiet --set common.parallel.ranks=2",
+        "run ranks-buckets-rebuilt -o null.h5 --overwrite --quiet "
+        "--set common.parallel.reduce=linear",
+        "run ranks-arrival -o null.h5 --overwrite --quiet --set common.parallel.ranks=2",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        require(1, lines[i], ": IDENTICAL.");
+}
+
+/* Phase `reduce` has the digest of the gradient that the trace holds, and `backward` that of the
+ * ranks'. A trace is read, checked and trained again with all keys of parallel.*. */
+static void verify_traces(void **state) {
+    (void)state;
+    require(0, "run ranks-bf16-on-wire -o kept.h5 --quiet --set arms.test.parallel.average=after",
+            "parallel.reduce_dtype: f32 -> bf16");
+    require(0, "certify kept.h5", "sound: 3 roots");
+    require(0, "replay kept.h5", "test: 3 updates replayed, bit-equal");
+    /* What the optimizer took in is the mean that P times a rank's share makes: one number divides
+     * the terms of all ranks, that of all labels. */
+    require(0, "replay kept.h5 --divisor 2 --run baseline",
+            "explains it: update, update-unshifted\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_expectations),
+        cmocka_unit_test(verify_null_arms),
+        cmocka_unit_test(verify_traces),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
