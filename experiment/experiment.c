@@ -43,6 +43,7 @@ enum status experiment_open_planned(struct experiment *e, uint32_t index, struct
     TRY(pretrained_check_text(&planned->config, dataset));
     struct run_options options = e->plan.options;
     options.order_seed = planned->config.numerics.order_seed;
+    options.ranks = e->options->ranks;
     if (planned->kind != PLANNED_ARM) options.replay_every = 0;
     enum status status = run_open(&planned->config, dataset, &options, out);
     return status == STATUS_OK ? status : status_prefix(status, "%s", planned->id);
