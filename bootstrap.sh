@@ -36,6 +36,7 @@ test_packages="$package_packages libcmocka-dev libmpfr-dev python3 python3-h5py 
     python3-matplotlib python3-nbclient python3-ipykernel python3-pytest
     libopenblas0-openmp
     $clang libomp-dev zsh"
+mpi_packages='openmpi-bin libopenmpi-dev' # tests labelled mpi, which are skipped without
 
 say() {
     printf 'bootstrap: %s\n' "$*"
@@ -267,7 +268,7 @@ test)
     ;;
 nightly)
     tried test
-    install_packages $test_packages
+    install_packages $test_packages $mpi_packages
     nightly_stages
     ;;
 *)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fpenv.h"
 #include "base/input.h"
@@ -129,6 +130,22 @@ static enum status check_consent(const char *path, const char *sha256) {
          "made this one, say --allow-modules, or --trusted-modules FILE with a line that holds its "
          "SHA-256, %s",
          path, sha256);
+}
+
+int module_find_ours(const char *file, char *out, size_t size) {
+    static const char *const places[] = {"", "../", "../lib/twinstep/"};
+    char program[4096];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0) return 0;
+    program[length] = '\0';
+    char *const name = strrchr(program, '/');
+    if (name == NULL) return 0;
+    name[1] = '\0';
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        const int used = snprintf(out, size, "%s%s%s", program, places[i], file);
+        if (used > 0 && (size_t)used < size && access(out, R_OK) == 0) return 1;
+    }
+    return 0;
 }
 
 enum status module_open(const char *path, const char *sha256, struct module *out) {

@@ -37,6 +37,10 @@ void module_ask(const struct module_consent *consent);
 /* A word instead of a digest: the file is this program's own, found in its own folder. */
 #define MODULE_OURS "ours"
 
+/* Writes the path of `file`, a module of ours, to `out`: beside the program, in .. or in
+ * ../lib/twinstep. Returns 0 where there is none. */
+int module_find_ours(const char *file, char *out, size_t size);
+
 /* Opens the file `path` whose SHA-256 is `sha256`; library folders are never searched. Opening a
  * file that is open gives the same object. STATUS_INPUT: nobody agreed to load it, and what a user
  * does who trusts it; or the file is no module. */

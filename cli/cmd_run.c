@@ -13,6 +13,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/perform.h"
+#include "cli/run_ranks.h"
 #include "determinism/trace.h"
 #include "experiment/noise/noise_use.h"
 
@@ -24,7 +25,9 @@ enum {
     KEY_ROOM,
     KEY_KEEP_EVERY,
     KEY_VERIFY,
-    KEY_JOBS
+    KEY_JOBS,
+    KEY_RANKS,
+    KEY_RANKS_WAIT
 };
 
 #define KEEP_SECONDS 5.0 /* said by --help */
@@ -242,7 +245,8 @@ static enum status tell_how_to_go_on(const struct cli *cli, const struct options
     return status_fail(status, "%s; %s. This goes on with it: %s", told, from, command);
 }
 
-static enum status run_scenario(struct cli *cli, const struct options *options, const char *word,
+static enum status run_scenario(struct cli *cli, const struct options *options,
+                                const struct run_ranks *ranks, const char *word,
                                 struct arena *arena, int *out_exit) {
     struct scenario *scenario;
     struct judgement judgement;
@@ -250,6 +254,7 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
     char *path;
     TRY(with_options(options, arena, &all));
     TRY(load_scenario(cli, arena, word, &all, &scenario));
+    TRY(run_ranks_check(ranks, scenario));
     TRY(output_path(options, scenario->name, arena, &path));
     TRY(output_apart(path, word));
     TRY(load_apart(path, scenario));
@@ -264,8 +269,10 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
                               .reproducible = options->reproducible,
                               .progress = progress_wanted(options),
                               .unasked_room = options_given(options, KEY_ROOM),
-                              .verify = options_given(options, KEY_VERIFY)};
+                              .verify = options_given(options, KEY_VERIFY),
+                              .ranks = ranks->group};
     TRY(cores_asked(options, KEY_JOBS, "run", &how.cores));
+    if (ranks->group != NULL) how.cores = 1; /* the other ones are the ranks' */
     TRY(keeping(options, &how));
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_SAVE)
@@ -277,7 +284,8 @@ static enum status run_scenario(struct cli *cli, const struct options *options, 
     return add_case(cli, &judgement, word, *out_exit);
 }
 
-static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+static enum status run_scenarios(struct cli *cli, const struct options *options,
+                                 const struct run_ranks *ranks, int *out_exit) {
     TRY(check_backend(options->backend));
     if (options->output != NULL && options->argument_count > 1 && !is_folder(options->output))
         FAIL(STATUS_INPUT, "run: --output with %zu scenarios: expected a folder, got \"%s\"",
@@ -295,7 +303,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     for (size_t i = 0; i < options->argument_count; i++) {
         struct arena arena = ARENA_EMPTY;
         int code = EXIT_AS_EXPECTED;
-        enum status status = run_scenario(cli, options, options->arguments[i], &arena, &code);
+        enum status status =
+            run_scenario(cli, options, ranks, options->arguments[i], &arena, &code);
         if (status != STATUS_OK) {
             print_error(status_text());
             code = exit_of_status(status);
@@ -312,6 +321,18 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         if (status == STATUS_INTERRUPTED) break;
     }
     return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    struct run_ranks ranks;
+    TRY(run_ranks_join(cli, options_value(options, KEY_RANKS),
+                       options_value(options, KEY_RANKS_WAIT), &ranks));
+    if (ranks.group == NULL) return run_scenarios(cli, options, &ranks, out_exit);
+    if (run_ranks_serves(&ranks)) return run_ranks_serve(cli, &ranks, out_exit);
+    const enum status status = run_scenarios(cli, options, &ranks, out_exit);
+    if (status != STATUS_OK) print_error(status_text());
+    if (status != STATUS_OK) *out_exit = exit_of_status(status);
+    return run_ranks_end(&ranks, *out_exit);
 }
 
 static const struct argp_option option_rows[] = {
@@ -359,6 +380,15 @@ static const struct argp_option option_rows[] = {
         "exact floor trains beside them instead of after them; the trace is the same. With "
         "--no-room-check, which asks for no memory, it comes after them. Default: all cores that "
         "this process may use"),
+    OPTION(
+        "ranks", KEY_RANKS, "KIND",
+        "Train ranks as processes: mpi, under mpirun -n P, P being parallel.ranks of an arm or of "
+        "both. Each process computes the forward and backward of its own shards; what it adds up "
+        "is joined in the order of simulated ranks, so the trace is theirs, byte for byte with "
+        "--reproducible. Rank 0 alone prints and writes (docs/RANKS.md)"),
+    OPTION("ranks-wait", KEY_RANKS_WAIT, "SECONDS",
+           "With --ranks: how long a process waits for another one before it ends the job. Default "
+           "60; more where one of them computes its share of an update for longer"),
     OPTION_OVERWRITE("Replace a trace that exists, and saved models"),
     OPTIONS_MODULES,
     OPTIONS_CI,

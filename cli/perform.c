@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/room.h"
 #include "cli/second.h"
+#include "trainer/real_ranks.h"
 
 /* States take at most this share of the time, but where every update's were asked for. */
 #define KEEPING_SHARE 0.05
@@ -23,8 +24,9 @@ struct performing {
     double keep_every, cost; /* seconds: as asked for, and what the last keeping took */
     uint64_t memory;         /* bytes that both arms need; 0: not known */
     uint64_t free_cores;     /* beside the arms; 0, too, where nothing may be trained beside them */
-    struct second second;    /* begun before it is asked for, where there is room for it */
-    double asked, kept;      /* by the clock: when it began, and when it ended */
+    struct real_ranks *ranks; /* NULL: none */
+    struct second second;     /* begun before it is asked for, where there is room for it */
+    double asked, kept;       /* by the clock: when it began, and when it ended */
 };
 
 /* The clock decides how much an interruption costs; it reaches no result. */
@@ -72,10 +74,18 @@ static void rerun_coming(void *context, const struct config *config, uint64_t st
     if (second_begin(config, steps, &performing->second) != STATUS_OK) performing->second.pid = 0;
 }
 
+/* Other ranks wait meanwhile, and wait only so long. */
+static enum status tell_ranks(void *context) {
+    const struct performing *const performing = (const struct performing *)context;
+    return real_ranks_beat(performing->ranks);
+}
+
 static enum status rerun_elsewhere(void *context, const struct config *config, uint64_t steps,
                                    struct digest *out_root) {
     struct performing *const performing = (struct performing *)context;
     if (performing->second.pid == 0) TRY(second_begin(config, steps, &performing->second));
+    performing->second.waits = performing->ranks == NULL ? NULL : tell_ranks;
+    performing->second.context = performing;
     return second_root(&performing->second, performing->cli->interrupted, out_root);
 }
 
@@ -111,8 +121,11 @@ uint64_t trains_threads(const struct scenario *scenario) {
 
 enum status perform(const struct cli *cli, const struct scenario *scenario,
                     const struct performance *how, struct arena *arena, struct judgement *out) {
-    struct performing performing = {
-        .cli = cli, .watch = how->watch, .wanted = how->progress, .keep_every = how->keep_every};
+    struct performing performing = {.cli = cli,
+                                    .watch = how->watch,
+                                    .wanted = how->progress,
+                                    .keep_every = how->keep_every,
+                                    .ranks = how->ranks};
     performing.asked = performing.kept = progress_clock();
     struct experiment_options options = {.path = how->path,
                                          .resume = how->resume,
@@ -128,6 +141,7 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                          .interrupted = cli->interrupted,
                                          .keep_now = how->keep ? keep_now : NULL,
                                          .kept = kept,
+                                         .ranks = how->ranks,
                                          .verify = how->verify,
                                          .context = &performing};
     /* OpenBLAS is opened and named in the trace only if an arm may send linear layers through it.

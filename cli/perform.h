@@ -26,7 +26,8 @@ struct performance {
     int keep;            /* keep states for a run that goes on (experiment/experiment_kept.c) */
     double keep_every;   /* seconds from one to the next at least */
     int verify;          /* with `resume`: train again whatever can be */
-    uint64_t cores;      /* that its processes may fill together; 0 or 1: one trains at a time */
+    struct real_ranks *ranks; /* processes that train with this one; NULL: none do */
+    uint64_t cores; /* that its processes may fill together; 0 or 1: one trains at a time */
     const struct performance_watch *watch; /* NULL: it is trained alone */
 };
 

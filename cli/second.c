@@ -99,6 +99,7 @@ static enum status read_answer(const struct second *second, const volatile int *
         int ready = poll(&waiting, 1, 200);
         if (interrupted != NULL && *interrupted)
             FAIL(STATUS_INTERRUPTED, "interrupted during the rerun in a second process");
+        if (second->waits != NULL) TRY(second->waits(second->context));
         if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
         if (ready < 0) return fail_errno("wait for its answer", errno);
         ssize_t got =
@@ -138,7 +139,7 @@ static enum status begin(const struct config *config, enum second_task task, uin
     /* If the child refuses early, its answer says more than EPIPE would. */
     (void)pipe_write(child.to, &request, sizeof request);
     close(child.to);
-    *out = (struct second){child.pid, child.from};
+    *out = (struct second){.pid = child.pid, .from = child.from};
     return STATUS_OK;
 }
 

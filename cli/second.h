@@ -17,6 +17,9 @@
 struct second {
     pid_t pid; /* 0: none does */
     int from;  /* where its answer comes */
+    /* Called every now and then while its answer is awaited; fails to stop waiting. May be NULL. */
+    enum status (*waits)(void *context);
+    void *context;
 };
 
 /* Called by the parent: starts the program anew with the hidden verb rerun-config, which trains

@@ -16,6 +16,7 @@
 #include "experiment/probe.h"
 #include "model/pretrained.h"
 #include "model/save_model.h"
+#include "trainer/real_ranks.h"
 #include "trainer/replay_check.h"
 #include "trainer/snapshot.h"
 
@@ -43,7 +44,9 @@ enum status experiment_open_planned(struct experiment *e, uint32_t index, struct
     TRY(pretrained_check_text(&planned->config, dataset));
     struct run_options options = e->plan.options;
     options.order_seed = planned->config.numerics.order_seed;
+    options.ranks = e->options->ranks;
     if (planned->kind != PLANNED_ARM) options.replay_every = 0;
+    TRY(real_ranks_beat(options.ranks));
     enum status status = run_open(&planned->config, dataset, &options, out);
     return status == STATUS_OK ? status : status_prefix(status, "%s", planned->id);
 }
@@ -52,7 +55,7 @@ enum status experiment_check_interrupt(const struct experiment *e) {
     if (e->options->interrupted != NULL && *e->options->interrupted)
         FAIL(STATUS_INTERRUPTED, "interrupted after %llu of %llu updates",
              (unsigned long long)e->done, (unsigned long long)e->total);
-    return STATUS_OK;
+    return real_ranks_beat(e->options->ranks); /* what comes next may take long */
 }
 
 enum status experiment_check_interrupt_while(const struct experiment *e, const char *what) {

@@ -69,6 +69,7 @@ struct experiment_options {
      * after an interruption; told when that is done. NULL: nothing is kept. */
     int (*keep_now)(void *context);
     void (*kept)(void *context);
+    struct real_ranks *ranks; /* processes that train with this one; NULL: none do */
     int verify; /* `resume` alone: 1 trains all that can be trained again, kept states or not */
     void *context;
     /* what the caller found under /env and /env/volatile; may be empty */

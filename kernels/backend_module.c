@@ -4,9 +4,7 @@
  * there. */
 #include "kernels/backend_module.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/module.h"
 #include "determinism/digest.h"
@@ -15,19 +13,7 @@
 #define PATH_SIZE 4096
 
 int backend_module_find(char *out, size_t size) {
-    static const char *const places[] = {"", "../", "../lib/twinstep/"};
-    char program[PATH_SIZE];
-    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0) return 0;
-    program[length] = '\0';
-    char *const name = strrchr(program, '/');
-    if (name == NULL) return 0;
-    name[1] = '\0';
-    for (size_t i = 0; i < COUNT_OF(places); i++) {
-        const int used = snprintf(out, size, "%s%stwinstep_cuda.so", program, places[i]);
-        if (used > 0 && (size_t)used < size && access(out, R_OK) == 0) return 1;
-    }
-    return 0;
+    return module_find_ours("twinstep_cuda.so", out, size);
 }
 
 static enum status check(const char *path, const struct backend *backend) {

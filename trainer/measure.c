@@ -92,6 +92,12 @@ static void clear_record(struct run *run) {
     }
 }
 
+void measure_restart_streams(struct run *run) {
+    digest_stream_init(&run->batch_stream, "batch");
+    for (uint32_t site = 0; site < run->shape.sites; site++)
+        digest_stream_init(&run->site_stream[site], "site");
+}
+
 void measure_begin(struct run *run) {
     const enum dtype param = (enum dtype)run->config.numerics.param;
     clear_record(run);
@@ -100,9 +106,7 @@ void measure_begin(struct run *run) {
         measure_keep(run, param, run_param(run, span.row), span.count,
                      run->before + run->packed[span.row] * dtype_carrier(param));
     }
-    digest_stream_init(&run->batch_stream, "batch");
-    for (uint32_t site = 0; site < run->shape.sites; site++)
-        digest_stream_init(&run->site_stream[site], "site");
+    measure_restart_streams(run);
     memset(&run->ledger, 0, sizeof run->ledger);
     const int counted = run->options.readback && run->optimizer->direction != NULL;
     run->steps.meant = run->steps.lost = counted ? 0.0 : (double)NAN;

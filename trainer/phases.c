@@ -17,6 +17,7 @@
 #include "trainer/distance.h"
 #include "trainer/plugin.h"
 #include "trainer/rank_gradients.h"
+#include "trainer/real_ranks.h"
 #include "trainer/scaler.h"
 #include "trainer/shards.h"
 #include "trainer/streams.h"
@@ -68,8 +69,21 @@ static enum status phase_fetch(struct run *run) {
     return STATUS_OK;
 }
 
-/* The streams of the sites go on over all micro-batches of an update: closing one does not end it.
- */
+/* Adds digests by site and sequence. The streams of the sites go on over all micro-batches of an
+ * update: closing one does not end it. */
+static void fold_site_digests(struct run *run, const struct digest *items) {
+    const uint32_t sequences = run->batch.sequence_count;
+    for (uint32_t site = 0; site < run->shape.sites; site++) {
+        for (uint32_t i = 0; i < sequences; i++)
+            digest_stream_add(&run->site_stream[site], &items[(size_t)site * sequences + i]);
+        digest_stream_close(&run->site_stream[site], &run->site_digest[site]);
+        memcpy(run->record.sites[site], run->site_digest[site].byte, DIGEST_BYTES);
+    }
+    struct digest digest;
+    digest_root("forward", run->site_digest, run->shape.sites, &digest);
+    phase_note(run, PHASE_FORWARD, &digest);
+}
+
 static enum status add_site_digests(struct run *run) {
     const uint32_t sequences = run->batch.sequence_count;
     for (uint32_t site = 0; site < run->shape.sites; site++)
@@ -80,16 +94,7 @@ static enum status add_site_digests(struct run *run) {
             TRY(digests_add(&run->digests, &job));
         }
     TRY(digests_finish(&run->digests));
-    for (uint32_t site = 0; site < run->shape.sites; site++) {
-        for (uint32_t i = 0; i < sequences; i++)
-            digest_stream_add(&run->site_stream[site],
-                              &run->site_item[(size_t)site * sequences + i]);
-        digest_stream_close(&run->site_stream[site], &run->site_digest[site]);
-        memcpy(run->record.sites[site], run->site_digest[site].byte, DIGEST_BYTES);
-    }
-    struct digest digest;
-    digest_root("forward", run->site_digest, run->shape.sites, &digest);
-    phase_note(run, PHASE_FORWARD, &digest);
+    fold_site_digests(run, run->site_item);
     return STATUS_OK;
 }
 
@@ -116,8 +121,31 @@ static double loss_scale(struct run *run) {
     return run->rank_gradients == NULL ? scale : scale * (double)run->config.parallel.ranks;
 }
 
-static enum status phase_forward(struct run *run) {
+/* Adds the micro-batch that was fetched last to the loss of the update. */
+static void score(struct run *run, const double *logp, const double (*reference)[2]) {
     struct state_head *head = run_head(run);
+    const uint32_t micro = run->micro - 1;
+    struct loss_call call = {.config = &run->config,
+                             .batch = &run->batch,
+                             .plan = &run->plan,
+                             .micro = micro,
+                             .scale = loss_scale(run),
+                             .logp = logp,
+                             .reference = reference,
+                             .call = &run->model.call,
+                             .undivided = run->options.undivided,
+                             .sums = run_sums(run),
+                             .sequence_logp = run->sequence_logp,
+                             .terms = run->terms,
+                             .orders = run->orders};
+    double *row = run->record.micros[micro], loss;
+    loss_micro(&call, &head->window, run->coefficient, &loss);
+    if (run->replaying) return;
+    row[MICRO_LOSS] = loss;
+    row[MICRO_TOKENS] = (double)run->batch.label_count;
+}
+
+static enum status phase_forward(struct run *run) {
     const int referred = config_has_reference(&run->config);
     if (referred) TRY(reference_score(run));
     if (referred && run->model.watch != NULL) watch_reference_scored(run);
@@ -130,27 +158,16 @@ static enum status phase_forward(struct run *run) {
     start_drawing(run);
     model_forward(&run->model, &weights, &run->batch, 0);
     TRY(model_wait(&run->model));
-    head->rng_offset = run->model.rng_offset;
-    uint32_t micro = run->micro - 1;
-    struct loss_call call = {.config = &run->config,
-                             .batch = &run->batch,
-                             .plan = &run->plan,
-                             .micro = micro,
-                             .scale = loss_scale(run),
-                             .logp = run->model.logp,
-                             .reference = (const double(*)[2])run->reference_logp,
-                             .call = &run->model.call,
-                             .undivided = run->options.undivided,
-                             .sums = run_sums(run),
-                             .sequence_logp = run->sequence_logp,
-                             .terms = run->terms,
-                             .orders = run->orders};
-    double *row = run->record.micros[micro], loss;
-    loss_micro(&call, &head->window, run->coefficient, &loss);
-    if (run->replaying) return STATUS_OK;
-    row[MICRO_LOSS] = loss;
-    row[MICRO_TOKENS] = (double)run->batch.label_count;
-    return run->shape.sites == 0 ? STATUS_OK : add_site_digests(run);
+    run_head(run)->rng_offset = run->model.rng_offset;
+    score(run, run->model.logp, (const double(*)[2])run->reference_logp);
+    return run->shape.sites == 0 || run->replaying ? STATUS_OK : add_site_digests(run);
+}
+
+enum status phase_take_micro(struct run *run, const struct micro_found *found) {
+    TRY(phase_fetch(run));
+    score(run, found->logp, found->reference);
+    if (run->shape.sites > 0) fold_site_digests(run, found->sites);
+    return STATUS_OK;
 }
 
 /* An accumulator of mode order-free is an exact sum, which holds the numbers of a stored gradient
@@ -376,6 +393,7 @@ static enum status phase_zero(struct run *run) {
 
 static enum status phase_reduce(struct run *run) {
     if (run->rank_gradients != NULL) return rank_gradients_reduce(run);
+    if (run->shared) return real_ranks_reduce(run);
     shards_reduce(run);
     return STATUS_OK;
 }

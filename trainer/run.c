@@ -11,6 +11,7 @@
 #include "model/save_model.h"
 #include "trainer/corruption.h"
 #include "trainer/outlier.h"
+#include "trainer/real_ranks.h"
 #include "trainer/replay_check.h"
 #include "trainer/restart.h"
 #include "trainer/run_tensors.h"
@@ -117,15 +118,19 @@ static enum status run_update(struct run *run) {
     return run_from(run, LOOP_UPDATE, joins ? 1 : 0);
 }
 
+static enum status run_micro(struct run *run) {
+    return run_list(run, LOOP_MICRO);
+}
+
 /* Runs the micro-batches of the update. Under batch.tail `leak`, samples that did not fill the last
  * update of an epoch are the first micro-batches of the next update; the epoch is over when they
  * have run, so list `epoch` runs behind them. */
 static enum status run_micros(struct run *run) {
     for (run->micro = 0; run->micro < run->plan.leaked.micros;)
-        TRY(run_list(run, LOOP_MICRO));
+        TRY(run_micro(run));
     if (run->plan.leaked.micros > 0) TRY(run_list(run, LOOP_EPOCH));
     while (run->micro < run->plan.micros)
-        TRY(run_list(run, LOOP_MICRO));
+        TRY(run_micro(run));
     return STATUS_OK;
 }
 
@@ -138,7 +143,7 @@ static enum status step(struct run *run) {
     stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, streams_data_words(run));
     run->skipped = 0;
     TRY(replay_check_begin(run));
-    TRY(run_micros(run));
+    TRY(run->shared ? real_ranks_micros(run, run_micro) : run_micros(run));
     TRY(replay_check_end(run, run_micros));
     TRY(run_update(run));
     uint64_t every = run->config.loop.eval_every;
@@ -155,7 +160,8 @@ static enum status step(struct run *run) {
 
 enum status run_step(struct run *run, const struct record **out_record) {
     TRY(corruption_begin(run));
-    TRY(corruption_end(run, step(run)));
+    TRY(real_ranks_begin(run));
+    TRY(corruption_end(run, real_ranks_finish(run, step(run))));
     *out_record = &run->record;
     return STATUS_OK;
 }

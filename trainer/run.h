@@ -13,6 +13,9 @@
 #include "trainer/loop.h"
 #include "trainer/state.h"
 
+struct run;        /* trainer/run_private.h: others ask the functions below */
+struct real_ranks; /* trainer/real_ranks.h */
+
 struct run_options {
     int readback;  /* record.readback */
     int tensors;   /* record.tensors */
@@ -30,6 +33,7 @@ struct run_options {
      * is called. */
     void (*at_phase)(void *context, enum phase phase, int ended);
     void *at_phase_context;
+    struct real_ranks *ranks; /* processes that train with this one; NULL: it is alone */
 };
 
 /* Names and lengths of a run's axes in the trace. They are known without opening the run. */
@@ -44,7 +48,6 @@ struct run_axes {
 };
 #define RUN_NO_SLOT 255
 
-struct run;   /* trainer/run_private.h: others ask the functions below */
 struct batch; /* data/batch.h */
 struct batch_limits;
 struct model;         /* model/model.h */

@@ -16,6 +16,7 @@
 #include "trainer/perturbation.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
+#include "trainer/real_ranks.h"
 #include "trainer/replay_check.h"
 #include "trainer/rounding.h"
 #include "trainer/run_tensors.h"
@@ -420,6 +421,7 @@ enum status run_open_at(const struct config *config, const struct dataset *datas
 void run_close(struct run *run) {
     if (run == NULL) return;
     struct arena own = run->own; /* `run` itself lies in it, and goes with it */
+    real_ranks_forget(run);
     replay_check_close(run);
     run_windows_close(run);
     arena_close(&run->hidden);

@@ -77,7 +77,7 @@ enum status run_take_weights(const struct run *from, struct run *to) {
         run_convert(to, count, (enum dtype)from->config.numerics.param, ours, values, room);
         TRY(run_store(to, WINDOW_NOW, tensor, bytes));
     }
-    to->weights_fresh = 0;
+    to->weights_fresh = to->known = 0;
     phase_refresh_weights(to);
     return model_wait(&to->model);
 }

@@ -59,6 +59,8 @@ struct run {
     struct shards *shards; /* trainer/shards.h; NULL where an update is one shard */
     struct rank_gradients
         *rank_gradients;    /* trainer/rank_gradients.h; NULL where ranks have none */
+    struct real_run *real;  /* trainer/real_ranks.h; NULL where no other process knows this run */
+    int known;              /* 1 while the other ranks have this state */
     unsigned char *initial; /* parameters at step 0 */
     unsigned char *before;  /* parameters as they were before the running update */
     unsigned char *working; /* with read-back: masters (or parameters) before the last optimize */
@@ -84,11 +86,14 @@ struct run {
 
     /* What follows belongs to the running update; nothing of it survives the update. */
     struct record record;
-    uint32_t micro; /* micro-batches that were fetched so far */
-    int replaying;  /* 1 while its micro-batches run again to be checked: nothing is recorded */
-    int jumped;     /* 1 when it draws an order that its place in the data does not tell */
-    int skipped;    /* 1 when its optimizer step is skipped */
-    int overflow;   /* 1 when its gradient is not finite; looked at only where that matters */
+    uint32_t micro;       /* micro-batches that were fetched so far */
+    int shared;           /* 1 when other processes train it, too (trainer/real_ranks.h) */
+    uint32_t micro_first; /* of the micro-batches whose gradients this process sums; else 0 */
+    uint32_t micro_end;   /* behind the last of them; only where `shared` */
+    int replaying; /* 1 while its micro-batches run again to be checked: nothing is recorded */
+    int jumped;    /* 1 when it draws an order that its place in the data does not tell */
+    int skipped;   /* 1 when its optimizer step is skipped */
+    int overflow;  /* 1 when its gradient is not finite; looked at only where that matters */
     struct digests digests;
     struct update_sizes_block *moves; /* update sizes of all owners, block behind block */
     struct update_sizes_args *update_sizes_asked; /* (owners) */
@@ -139,6 +144,15 @@ TWINSTEP_MUST_USE enum status run_start_lr(const struct run *run, double *out);
 /* phases.c: Runs one phase of the running update. */
 TWINSTEP_MUST_USE enum status phase_run(struct run *run, enum phase phase);
 
+/* phases.c: Takes in a planned micro-batch that another rank trained: the next one, of which its
+ * forward found this. `sites` has the digests of activations by site and sequence. */
+struct micro_found {
+    const double *logp;
+    const double (*reference)[2];
+    const struct digest *sites;
+};
+TWINSTEP_MUST_USE enum status phase_take_micro(struct run *run, const struct micro_found *found);
+
 /* phases.c: Closes the gradient: the stored gradient becomes the rounded sum of the uses (law 4).
  * Records its digests. */
 TWINSTEP_MUST_USE enum status phase_close_gradient(struct run *run);
@@ -169,6 +183,9 @@ TWINSTEP_MUST_USE enum status reference_score(struct run *run);
 TWINSTEP_MUST_USE enum status measure_open(struct run *run);
 void measure_begin(struct run *run);
 TWINSTEP_MUST_USE enum status measure_end(struct run *run);
+
+/* measure.c: Begins the streams of digests over the micro-batches of an update. */
+void measure_restart_streams(struct run *run);
 
 /* measure.c: Copies numbers as bits for whoever looks at them later. It uses the backend's op, so
  * that a device's memory stays on the device, and queues it: the phase that runs waits for it, or

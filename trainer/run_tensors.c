@@ -70,6 +70,7 @@ enum status run_snapshot(const struct run *run, unsigned char *snapshot) {
 
 static void restored(struct run *run) {
     run->weights_fresh = 0;
+    run->known = 0;
     corruption_forget(run);
 }
 

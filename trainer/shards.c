@@ -7,7 +7,6 @@
 #include "trainer/shards.h"
 
 #include "kernels/op.h"
-#include "ranks/tree.h"
 #include "trainer/run_private.h"
 
 /* A part of a micro-batch: what is done before its terms are added. */
@@ -23,7 +22,8 @@ struct shards {
     uint32_t open;           /* the shard whose chain is open; UINT32_MAX: none is */
     size_t first;            /* offset of the first accumulator in the state */
     unsigned char *slot;     /* the memory of slots 1 and up */
-    size_t slot_bytes;       /* of one of them */
+    size_t bytes;            /* of the accumulators of a slot */
+    size_t slot_bytes;       /* those, and what keeps the next slot aligned */
     struct part_plan *plan;  /* (parts of a micro-batch) */
     struct model_part *part; /* likewise */
     struct model_parts handed;
@@ -68,7 +68,8 @@ static void *begin_part(void *context, uint32_t part, uint32_t row, uint32_t use
     void *const chain = in_slot(run, plan->slot, row, use);
     for (size_t i = 0; i < plan->joins; i++)
         join(run, &plan->join[i], row, use, count);
-    if (plan->begins && plan->slot != 0)
+    /* The state's own chain goes on from what it holds on the rank that has the first shard. */
+    if (plan->begins && (plan->slot != 0 || run->micro_first > 0))
         model_set(&run->model, chain, count * run->layout.accumulator, 0);
     return chain;
 }
@@ -100,7 +101,8 @@ enum status shards_open(struct run *run) {
     run->shards = shards;
     const size_t end = find_accumulators(run, &shards->first);
     const size_t parts = run->limits.samples < count ? run->limits.samples : count;
-    shards->slot_bytes = (end - shards->first + 63) & ~(size_t)63;
+    shards->bytes = end - shards->first;
+    shards->slot_bytes = (shards->bytes + 63) & ~(size_t)63;
     TRY(arena_take(&run->arena, parts, sizeof *shards->plan, "shards", &shards->plan));
     TRY(arena_take(&run->arena, parts, sizeof *shards->part, "shards", &shards->part));
     shards->handed =
@@ -129,7 +131,7 @@ const struct model_parts *shards_parts(struct run *run) {
     const struct batch *const batch = &run->batch;
     struct model_part at = {0};
     if (shards == NULL) return NULL;
-    if (run->micro == 1) {
+    if (run->micro == run->micro_first + 1) {
         tree_open(&shards->tree, (uint32_t)run->config.numerics.shards,
                   (uint32_t)run->config.parallel.ranks);
         shards->open = UINT32_MAX;
@@ -160,7 +162,8 @@ static void join_all(struct run *run, const struct tree_join *joins, size_t coun
 
 void shards_end_micro(struct run *run) {
     struct tree_join joins[TREE_LEVELS_MAX];
-    if (run->shards == NULL || run->micro < run->plan.micros) return;
+    const uint32_t end = run->shared ? run->micro_end : run->plan.micros;
+    if (run->shards == NULL || run->micro < end) return;
     join_all(run, joins, tree_leave(&run->shards->tree, joins));
 }
 
@@ -168,4 +171,43 @@ void shards_reduce(struct run *run) {
     struct tree_join joins[TREE_NODES_MAX];
     if (run->shards == NULL || run->config.parallel.ranks <= 1) return;
     join_all(run, joins, tree_reduce(&run->shards->tree, joins));
+}
+
+/* What lies in slots: the accumulators of the state lie one behind the other (trainer/state.c), so
+ * a slot is one piece. */
+static struct shards_piece piece_at(const struct run *run, uint32_t node) {
+    const struct shards *const shards = run->shards;
+    const uint32_t slot = shards->tree.slot[node];
+    return (struct shards_piece){.node = shards->tree.node[node],
+                                 .size = shards->bytes,
+                                 .bytes = slot == 0
+                                              ? run_at(run, shards->first)
+                                              : shards->slot + (slot - 1) * shards->slot_bytes};
+}
+
+uint32_t shards_pieces(const struct run *run, uint32_t first,
+                       struct shards_piece out[TREE_NODES_MAX]) {
+    const uint32_t count = run->shards->tree.count;
+    for (uint32_t i = first; i < count; i++)
+        out[i - first] = piece_at(run, i);
+    return count - first;
+}
+
+uint32_t shards_expect(struct run *run, uint32_t rank, struct shards_piece out[TREE_NODES_MAX]) {
+    struct tree *const tree = &run->shards->tree;
+    struct tree_join made_there[TREE_LEVELS_MAX];
+    const uint64_t samples = run->plan.samples;
+    const uint32_t first = tree->count;
+    const uint32_t end = tree_first_shard(rank + 1, tree->shards, tree->ranks);
+    for (uint32_t s = tree_first_shard(rank, tree->shards, tree->ranks); s < end; s++)
+        if (tree_first_sample(s, samples, tree->shards) <
+            tree_first_sample(s + 1, samples, tree->shards))
+            (void)tree_enter(tree, s, made_there);
+    (void)tree_leave(tree, made_there);
+    return shards_pieces(run, first, out);
+}
+
+struct shards_piece shards_sum(const struct run *run) {
+    return (struct shards_piece){.bytes = run_at(run, run->shards->first),
+                                 .size = run->shards->bytes};
 }

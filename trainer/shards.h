@@ -12,6 +12,7 @@
 #define TWINSTEP_TRAINER_SHARDS_H
 
 #include "model/model.h"
+#include "ranks/tree.h"
 #include "trainer/run.h"
 
 struct shards; /* of a run with numerics.shards above 1 */
@@ -30,5 +31,25 @@ void shards_end_micro(struct run *run);
 /* Joins what the ranks have: phase `reduce`. It changes nothing with one rank, or where they are
  * joined already. */
 void shards_reduce(struct run *run);
+
+/* ---- where ranks are processes (trainer/real_ranks.h) ---- */
+
+/* A sum that a rank holds: the node of the tree, and the accumulators of all tensors. */
+struct shards_piece {
+    struct tree_node node;
+    void *bytes;
+    size_t size;
+};
+
+/* The pieces that are held, but for the first `first` ones; returns their number. */
+uint32_t shards_pieces(const struct run *run, uint32_t first,
+                       struct shards_piece out[TREE_NODES_MAX]);
+
+/* After the last micro-batch of rank 0: walks on over the shards of `rank`, the next one, and
+ * returns the pieces that it will have, with the places in which they are awaited. */
+uint32_t shards_expect(struct run *run, uint32_t rank, struct shards_piece out[TREE_NODES_MAX]);
+
+/* The place of the sum of the update. */
+struct shards_piece shards_sum(const struct run *run);
 
 #endif

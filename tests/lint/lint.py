@@ -107,7 +107,8 @@ TOKENS = [
     ("exit", r"\b(exit|_exit|_Exit|quick_exit|abort|at_quick_exit|atexit)\s*\(", list(LAYERS),
      ["cli/main.c", "cli/ablate/ablate_guard.c",  # a child of fork() that cannot become a command
       "cli/jobs.c",                                # a child of fork() that has done its job
-      "base/confined.c"],                          # a child of fork() that has answered
+      "base/confined.c",                           # a child of fork() that has answered
+      "ranks/mpi/mpi_ranks.c"],                    # MPI_Init, where another process hangs, never returns
      "only cli/main.c ends the process"),
     ("environment", r"\b(getenv|secure_getenv|putenv|setenv)\s*\(", NUMERIC + ["scenarios"],
      ["kernels/blas.c", "kernels/cuda/library_variables.h", "kernels/cuda/library_search.h"],
@@ -141,6 +142,8 @@ TOKENS = [
     ("increment", r"; \+\+\w+\)", list(LAYERS) + ["tests"], [], "loops count with i++"),
     ("cuda", r"\bcuda[A-Z]\w*|\bcu(blas|rand)[A-Z_]\w*", list(LAYERS), ["kernels/cuda/*"],
      "CUDA is a module"),
+    ("mpi", r"\bMPI_[A-Za-z]\w*|\bmpi\.h\b", list(LAYERS), ["ranks/mpi/*"],
+     "MPI is a module, which moves bytes"),
 ]
 # The documented exceptions: (file, rule, word). What these words handle belongs to the system
 # library.

@@ -160,7 +160,8 @@ WORDS = [
     ("process", "cli/w.c", "waitpid(p, h, 0)"), ("process", "logs/w.c", 'popen("zcat", "r")'),
     ("process", "experiment/w.c", "pipe(p)"), ("signal", "cli/w.c", "sigaction(s, a, b)"),
     ("signal", "ablate/w.c", "kill(p, 9)"), ("socket", "cli/w.c", "socket(a, b, 0)"),
-    ("socket", "logs/w.c", "connect(s, a, n)"),
+    ("socket", "logs/w.c", "connect(s, a, n)"), ("mpi", "ranks/w.c", "MPI_Send(a)"),
+    ("mpi", "cli/w.c", "x;\n#include <mpi.h>\n"),
 ]
 for rule, file, line in WORDS:
     BREAKS.append(("tokens", file, c(f"void w(void) {{\n    {line};\n}}\n"), f"{rule}: "))
