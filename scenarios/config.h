@@ -87,6 +87,8 @@ enum ops_backend { BACKEND_CPU = 0, BACKEND_CUDA };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
 enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
+enum parallel_sync { SYNC_EVERY = 0, SYNC_FIRST };
+enum parallel_keeps { KEEPS_ALL = 0, KEEPS_LAST };
 enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
 enum attention_backward { ATTENTION_SOFTMAX = 0, ATTENTION_FLASH };
 enum cross_entropy_backward { CROSS_ENTROPY_FUSED = 0, CROSS_ENTROPY_TWO_STEP };
@@ -289,6 +291,7 @@ struct config {
     struct {
         uint64_t ranks;
         int32_t reduce, zero;
+        int32_t sync, keeps; /* enum parallel_sync, enum parallel_keeps */
     } parallel;
 };
 

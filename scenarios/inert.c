@@ -94,6 +94,7 @@ READ_IF_ALSO(ranks, dropout, config->rng.kind != RNG_TORCH, "rng.kind is torch")
 READ_IF_ALSO(torch, dropout, config->rng.kind == RNG_TORCH, "rng.kind is addressed");
 READ_IF(stochastic, config->numerics.rounding == ROUNDING_STOCHASTIC,
         "numerics.rounding is nearest");
+READ_IF(several_ranks, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");
 READ_IF(fault, config->fault.update != 0, "fault.update is 0");
 READ_IF(scaler, config->scaler.kind != SCALER_NONE, "scaler.kind is none");
@@ -177,6 +178,8 @@ static const struct inert_key {
     {"loop.skip_window", without_outlier, NULL},
     {"loop.skip_sigma", without_outlier, NULL},
     {"dropout.seed", without_dropout, "17"},
+    {"parallel.sync", without_several_ranks, NULL},
+    {"parallel.keeps", without_several_ranks, NULL},
     {"dropout.ranks", without_ranks, NULL},
     {"dropout.masks", without_ranks, NULL},
     {"dropout.recompute", without_dropout, NULL},

@@ -99,6 +99,9 @@ const struct schema_contract *schema_contract_find(const struct schema *schema, 
 /* Whether any rate of dropout is above 0. */
 int config_has_dropout(const struct config *config);
 
+/* Whether a key can make data-parallel ranks hold other weights than rank 0. */
+int config_parts_ranks(const struct config *config);
+
 /* Whether linear layers may go through OpenBLAS on the CPU, and whether they go through cuBLAS. */
 int config_uses_openblas(const struct config *config);
 int config_uses_cublas(const struct config *config);
@@ -216,6 +219,7 @@ struct scenario {
         const char *order;        /* names of causes with ", " between them; NULL: any */
         const char *word;         /* of evidence/attribution.h; NULL: any */
         int64_t first_step;       /* 0: any */
+        int64_t replicas_part;    /* 0: any */
         const char *first_phase;  /* stage_name; NULL: any */
         const char *first_tensor; /* NULL: any */
     } expect;

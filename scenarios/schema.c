@@ -542,6 +542,13 @@ static const struct key_row rows[] = {
                  "loop.update, joins their sums"),
     ENUM(parallel.reduce, "tree", CAUSE_PARALLELISM, NAMES("tree"),
          .help = "Order in which the sums of ranks are joined: the tree over shards"),
+    ENUM(parallel.sync, "every", CAUSE_PARALLELISM, NAMES("every", "first"),
+         .help = "Micro-batches of a rank whose gradients are joined over ranks; first is a bug: "
+                 "those of the others stay with their rank, undivided by the number of ranks, and "
+                 "replicas part"),
+    ENUM(parallel.keeps, "all", CAUSE_PARALLELISM, NAMES("all", "last"),
+         .help = "Micro-batches of a rank whose gradients are kept until ranks are joined; last is "
+                 "a bug: gradients are wiped between micro-batches"),
 };
 
 const struct key_row *schema_rows(size_t *out_count) {
@@ -550,6 +557,9 @@ const struct key_row *schema_rows(size_t *out_count) {
 }
 
 int schema_is_later(const struct key_row *row) {
+    const int of_ranks = strncmp(row->path, "parallel.", strlen("parallel.")) == 0;
+    if (of_ranks && strcmp(row->path, "parallel.ranks") != 0)
+        return strcmp(row->path, "parallel.reduce") != 0;
     return row->cause == CAUSE_CORRUPTION || strcmp(row->path, "resume.wrong") == 0;
 }
 

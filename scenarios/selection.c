@@ -72,6 +72,10 @@ int config_has_dropout(const struct config *config) {
            config->dropout.residual > 0.0;
 }
 
+int config_parts_ranks(const struct config *config) {
+    return config->parallel.ranks > 1 && config->parallel.sync == SYNC_FIRST;
+}
+
 int config_uses_openblas(const struct config *config) {
     return config->numerics.backend == BACKEND_CPU && config->numerics.mode == MODE_FAST &&
            config->numerics.library != LIBRARY_NONE;

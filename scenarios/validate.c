@@ -321,6 +321,32 @@ static enum status check_shares(const struct config *config, struct fault *fault
     return STATUS_OK;
 }
 
+/* Ranks whose gradients are not joined part, and then each would decide by itself what is kept once
+ * here: whether an update is skipped, and the loss scale. */
+static enum status check_sync(const struct config *config, struct fault *fault) {
+    const struct key_list *const update = &config->loop.update;
+    if (config->parallel.sync != SYNC_FIRST) return STATUS_OK;
+    REFUSE_IF(config->parallel.keeps == KEEPS_LAST, "parallel.keeps",
+              "expected all with parallel.sync first: a gradient that is joined and then wiped is "
+              "no case that is simulated");
+    REFUSE_IF(memchr(update->item, PHASE_ZERO, update->count) == NULL, "loop.update",
+              "expected zero in it with parallel.sync first, whose ranks begin each update with "
+              "gradients that are clear");
+    REFUSE_IF(config->loop.skip != SKIP_NONE, "loop.skip",
+              "expected none with parallel.sync first: ranks with gradients of their own would "
+              "decide apart");
+    REFUSE_IF(config->scaler.kind == SCALER_DYNAMIC, "scaler.kind",
+              "expected none or static with parallel.sync first: ranks with gradients of their own "
+              "would have loss scales of their own");
+    REFUSE_IF(config->resume.after != 0, "resume.after",
+              "expected 0 with parallel.sync first: one checkpoint ends what parts ranks, and that "
+              "is not simulated");
+    REFUSE_IF(config->fault.update != 0, "fault.update",
+              "expected 0 with parallel.sync first: a fault has no key for the rank whose bit "
+              "flips");
+    return STATUS_OK;
+}
+
 static enum status check_parallel(const struct config *config, struct fault *fault) {
     const uint64_t ranks = config->parallel.ranks, shards = config->numerics.shards;
     const int divides = config->loss.divisor == DIVISOR_MEAN_OF_RANKS && config->loss.ranks > 1;
@@ -343,6 +369,7 @@ static enum status check_parallel(const struct config *config, struct fault *fau
               "expected a divisor of numerics.shards (%ju) with loss.divisor mean-of-ranks, whose "
               "ranks have equal shares, got %ju",
               (uintmax_t)shards, (uintmax_t)ranks);
+    TRY(check_sync(config, fault));
     REFUSE_IF(config_has_dropout(config) && config->rng.kind == RNG_TORCH, "rng.kind",
               "expected addressed with parallel.ranks %ju: torch's generator draws for the "
               "micro-batches of one process, one after the other",

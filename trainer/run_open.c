@@ -17,6 +17,7 @@
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
 #include "trainer/replay_check.h"
+#include "trainer/replicas.h"
 #include "trainer/rounding.h"
 #include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
@@ -372,6 +373,7 @@ static enum status open_all(struct run *run) {
     TRY(rounding_open(run));
     TRY(open_weights(run));
     TRY(shards_open(run));
+    TRY(replicas_open(run));
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
     run->shape = run->axes.shape;
     TRY(open_record(run));

@@ -56,9 +56,10 @@ struct run {
     void **weight_copies; /* by row; NULL where parameters have the compute dtype */
     int weights_fresh; /* 1 while the copies agree with the state; optimize and restore clear it */
     void *(*accumulators)[2];
-    struct shards *shards;  /* trainer/shards.h; NULL where an update is one shard */
-    unsigned char *initial; /* parameters at step 0 */
-    unsigned char *before;  /* parameters as they were before the running update */
+    struct shards *shards;     /* trainer/shards.h; NULL where an update is one shard */
+    struct replicas *replicas; /* trainer/replicas.h; NULL where ranks hold one copy */
+    unsigned char *initial;    /* parameters at step 0 */
+    unsigned char *before;     /* parameters as they were before the running update */
     unsigned char *working; /* with read-back: masters (or parameters) before the last optimize */
     unsigned char *moment;  /* first slots before it, packed likewise; NULL where the class has no
                                linear moment */
