@@ -132,7 +132,7 @@ def write_inputs(folder):
             "baseline: {}", "baseline: {dropout: {residual: 0.1}, resume: {after: 1}}"))
     (folder / "ranks.yaml").write_text(SCENARIO.format(
         name="ranks", steps=2, test="parallel: {sync: first}", more="").replace(
-            "  numerics: {", "  parallel: {ranks: 2}\n  loop: {update: [reduce, clip, optimize, "
+            "size: 2", "size: 4").replace("  numerics: {", "  parallel: {ranks: 2}\n  loop: {update: [reduce, clip, optimize, "
             "log, count, schedule, zero]}\n  numerics: {shards: 2, "))
     several = {
         "three": "optimizer: {lr: 2e-3, weight_decay: 0.1}, dpo: {beta: 0.2}",

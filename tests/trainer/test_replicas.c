@@ -59,7 +59,7 @@ static void config_of(const struct deal *deal, struct config *out) {
                   deal->words, deal->size, deal->micro);
 }
 
-static const struct run_options options = {.tensors = 1, .phases = 1, .poison = 1, .steps = 2};
+static const struct run_options options = {.tensors = 1, .phases = 1, .poison = 1, .steps = 3};
 
 struct keys {
     int32_t sync, keeps;
@@ -240,12 +240,55 @@ static void corroborate_last(void **state) {
     arena_close(&arena);
 }
 
+/* Bugs that one rank imitates of many, with the keys that say how many: a run of so many ranks has
+ * the imitation's bits, and not those of a run without the bug. */
+static void corroborate_imitations(void **state) {
+    static const char loop[] =
+        "loop: {update: [reduce, clip, optimize, log, count, schedule, zero]}, ";
+    static const struct {
+        const char *sound, *bug, *imitated, *loop;
+    } rows[] = {
+        {"task: sft, loss: {divisor: update}", "task: sft, loss: {divisor: mean-of-ranks}",
+         "task: sft, loss: {divisor: mean-of-ranks, ranks: 4}", loop},
+        {"task: dpo, schedule: {contract: hf}", "task: dpo, schedule: {contract: hf-x-processes}",
+         "task: dpo, schedule: {contract: hf-x-processes, processes: 4}", ""},
+        {"task: dpo, dropout: {residual: 0.1, ranks: 4}",
+         "task: dpo, dropout: {residual: 0.1, ranks: 4, masks: same}",
+         "task: dpo, dropout: {residual: 0.1, ranks: 4, masks: same}", loop},
+        {"task: sft, clip: {max_norm: 0.01}", "task: sft, clip: {max_norm: 0.01, replicas: 4}",
+         "task: sft, clip: {max_norm: 0.01, replicas: 4}", loop},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *const words[] = {rows[i].sound, rows[i].bug, rows[i].imitated};
+        uint8_t roots[3][DIGEST_BYTES];
+        for (int k = 0; k < 3; k++) {
+            struct arena arena = ARENA_EMPTY;
+            struct config config;
+            struct dataset dataset;
+            struct run run;
+            helper_config(3, &config,
+                          "%s, %s batch: {size: 8, micro: 1}, numerics: {shards: 4}, parallel: "
+                          "{ranks: %d}, optimizer: {lr: 1e-3}, model: {family: llama, layers: 1, "
+                          "hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}",
+                          words[k], rows[i].loop, k < 2 ? 4 : 1);
+            helper_ids_open(&config, 5, 24, 16, &arena, &dataset);
+            helper_run_open(&config, &dataset, &options, &run);
+            for (int update = 0; update < 3; update++)
+                memcpy(roots[k], helper_step(&run)->digests[DIGEST_ROOT], DIGEST_BYTES);
+            run_close(&run);
+            arena_close(&arena);
+        }
+        if (memcmp(roots[1], roots[2], DIGEST_BYTES) != 0) fail_msg("%s: not imitated", words[1]);
+        if (memcmp(roots[0], roots[1], DIGEST_BYTES) == 0) fail_msg("%s: no bug", words[1]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_first),
-        cmocka_unit_test(verify_one_micro),
-        cmocka_unit_test(verify_state),
-        cmocka_unit_test(corroborate_last),
+        cmocka_unit_test(corroborate_first),      cmocka_unit_test(verify_one_micro),
+        cmocka_unit_test(verify_state),           cmocka_unit_test(corroborate_last),
+        cmocka_unit_test(corroborate_imitations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
