@@ -329,6 +329,10 @@ static enum status check_sync(const struct config *config, struct fault *fault) 
     REFUSE_IF(config->parallel.keeps == KEEPS_LAST, "parallel.keeps",
               "expected all with parallel.sync first: a gradient that is joined and then wiped is "
               "no case that is simulated");
+    REFUSE_IF(
+        config->clip.over == OVER_LOCAL, "clip.over",
+        "expected global with parallel.sync first: local is of ranks that own shards, first of "
+        "ranks that hold replicas");
     REFUSE_IF(memchr(update->item, PHASE_ZERO, update->count) == NULL, "loop.update",
               "expected zero in it with parallel.sync first, whose ranks begin each update with "
               "gradients that are clear");
@@ -370,6 +374,10 @@ static enum status check_parallel(const struct config *config, struct fault *fau
               "ranks have equal shares, got %ju",
               (uintmax_t)shards, (uintmax_t)ranks);
     TRY(check_sync(config, fault));
+    REFUSE_IF(config->clip.over == OVER_LOCAL && config->loop.skip == SKIP_OLMO_OUTLIER,
+              "loop.skip",
+              "expected another rule than olmo-outlier with clip.over local: ranks with norms of "
+              "their own would decide apart");
     REFUSE_IF(config_has_dropout(config) && config->rng.kind == RNG_TORCH, "rng.kind",
               "expected addressed with parallel.ranks %ju: torch's generator draws for the "
               "micro-batches of one process, one after the other",

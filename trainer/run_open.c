@@ -367,6 +367,7 @@ static enum status open_all(struct run *run) {
         .loss_ranks = config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0,
         .shards = config->numerics.shards};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
+    if (config->parallel.feeds == FEEDS_SAME) TRY(sampler_feed_same(&run->sampler, &run->arena));
     TRY(check_epochs(run));
     TRY(streams_open(run));
     TRY(open_scratch(run));

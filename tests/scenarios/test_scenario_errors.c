@@ -351,6 +351,13 @@ static const struct {
      "loop: {update: [reduce, optimize, log, count, schedule]}}",
      "f.yaml:2:83: error: loop.update: expected zero in it with parallel.sync first, whose ranks "
      "begin each update with gradients that are clear"},
+    {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, clip: {over: local}}",
+     "f.yaml:2:81: error: clip.over: expected global with parallel.sync first: local is of ranks "
+     "that own shards, first of ranks that hold replicas"},
+    {"common: {parallel: {ranks: 2}, numerics: {shards: 2}, clip: {over: local}, "
+     "loop: {skip: olmo-outlier}}",
+     "f.yaml:2:89: error: loop.skip: expected another rule than olmo-outlier with clip.over local: "
+     "ranks with norms of their own would decide apart"},
     {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, "
      "loop: {skip: nonfinite}}",
      "f.yaml:2:81: error: loop.skip: expected none with parallel.sync first: ranks with gradients "

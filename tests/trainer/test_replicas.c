@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -240,6 +241,118 @@ static void corroborate_last(void **state) {
     arena_close(&arena);
 }
 
+/* The squares of the rows of a tensor that rank r of P owns, and whether an element is one of
+ * them. */
+static int owns(const struct param_row *row, size_t element, uint32_t rank, uint32_t ranks) {
+    const size_t rows = (size_t)row->shape[0], width = row->count / rows;
+    return element / width / ((rows + ranks - 1) / ranks) == rank;
+}
+
+/* Takes a run to its clipped gradient; max_norm 0: to the gradient as it was before. */
+static void clip_once(uint32_t ranks, double max_norm, struct arena *arena, struct dataset *dataset,
+                      struct run *out) {
+    struct config config;
+    helper_config(
+        1, &config,
+        "task: sft, batch: {size: 9, micro: 1}, numerics: {shards: 16}, init: {std: "
+        "0.3}, parallel: {ranks: %u}, clip: {over: local, max_norm: 0.5}, model: {family: "
+        "llama, layers: 1, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}, loop: "
+        "{update: [reduce, clip, optimize, log, count, schedule, zero]}",
+        ranks);
+    config.clip.max_norm = max_norm;
+    helper_ids_open(&config, 5, 9, 16, arena, dataset);
+    helper_run_open(&config, dataset, &options, out);
+    assert_int_equal(sampler_plan_update(&out->sampler, run_head(out)->sampler, &out->plan),
+                     STATUS_OK);
+    measure_begin(out);
+    while (out->micro < out->plan.micros)
+        for (int phase = PHASE_FETCH; phase <= PHASE_BACKWARD; phase++)
+            assert_int_equal(phase_run(out, (enum phase)phase), STATUS_OK);
+    assert_int_equal(phase_run(out, PHASE_REDUCE), STATUS_OK);
+    assert_int_equal(phase_run(out, PHASE_CLIP), STATUS_OK);
+}
+
+/* Each rank clips its rows by their own norm: here with sums of long double, whose rounding does
+ * not show in a coefficient of 24 bits. */
+static void validate_local_norms(void **state) {
+    static const uint32_t counts[] = {2, 3, 5};
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(counts); c++) {
+        struct arena arena = ARENA_EMPTY;
+        struct dataset datasets[2];
+        struct run before, clipped;
+        clip_once(counts[c], 0.0, &arena, &datasets[0], &before);
+        clip_once(counts[c], 0.5, &arena, &datasets[1], &clipped);
+        for (uint32_t rank = 0; rank < counts[c]; rank++) {
+            long double squares = 0;
+            for (uint32_t i = 0; i < 2 * before.owner_count; i++) {
+                const uint32_t row_index = before.owner[i % before.owner_count];
+                const struct param_row *const row = &before.table.rows[row_index];
+                const size_t at = before.layout.tensor[row_index].gradient;
+                const float *const g = (const float *)run_at(&before, at);
+                const float *const got = (const float *)run_at(&clipped, at);
+                const double norm = sqrt((double)squares);
+                const float factor = (float)(0.5 / (norm + 1e-6) < 1 ? 0.5 / (norm + 1e-6) : 1);
+                for (size_t e = 0; e < row->count; e++) {
+                    if (!owns(row, e, rank, counts[c])) continue;
+                    if (i < before.owner_count)
+                        squares += (long double)g[e] * g[e];
+                    else
+                        assert_true(got[e] == (float)((double)g[e] * (double)factor));
+                }
+            }
+            assert_true(sqrt((double)squares) > 0.5);
+            if (rank > 0) continue;
+            const double norm = clipped.record.reals[REAL_GRAD_NORM];
+            assert_true(fabs(norm - sqrt((double)squares)) < 1e-12 * norm);
+        }
+        run_close(&before);
+        run_close(&clipped);
+        arena_close(&arena);
+    }
+}
+
+/* Of two micro-batches a rank: rank 0 logs P times the share of its own, the sum is P times the
+ * mean, and no weight differs. With `same` every rank takes the samples of rank 0, so a micro-batch
+ * of any rank has the loss of rank 0's. */
+static void verify_logged_and_fed(void **state) {
+    static const struct deal deal = {"task: sft", 4, 4, 1, 8};
+    double losses[4], micros[4][8];
+    uint8_t weights[4][DIGEST_BYTES], batches[4][DIGEST_BYTES];
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct config config;
+        struct dataset dataset;
+        struct run run;
+        uint32_t samples[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+        config_of(&deal, &config);
+        config.parallel.ranks = config.loss.ranks = 4;
+        config.numerics.shards = 4;
+        config.parallel.logged = i < 3 ? i : RANKS_LOG_MEAN;
+        config.parallel.feeds = i < 3 ? FEEDS_OWN : FEEDS_SAME;
+        open_rows(&config, samples, 8, &arena, &dataset);
+        helper_run_open(&config, &dataset, &options, &run);
+        const struct record *const record = helper_step(&run);
+        losses[i] = record->reals[REAL_LOSS];
+        memcpy(weights[i], record->digests[DIGEST_WEIGHTS], DIGEST_BYTES);
+        memcpy(batches[i], record->digests[DIGEST_BATCH], DIGEST_BYTES);
+        for (int m = 0; m < 8; m++)
+            micros[i][m] = record->micros[m][MICRO_LOSS];
+        run_close(&run);
+        arena_close(&arena);
+    }
+    const double loss = losses[RANKS_LOG_MEAN];
+    assert_true(losses[RANKS_LOG_FIRST] == 4 * (micros[0][0] + micros[0][1]));
+    assert_true(losses[RANKS_LOG_FIRST] != loss);
+    assert_true(losses[RANKS_LOG_SUM] == 4 * loss);
+    for (int i = 1; i < 3; i++)
+        assert_memory_equal(weights[i], weights[0], DIGEST_BYTES);
+    for (int m = 0; m < 8; m++)
+        assert_true(micros[3][m] == micros[0][m % 2]);
+    assert_memory_not_equal(batches[3], batches[0], DIGEST_BYTES);
+}
+
 /* Bugs that one rank imitates of many, with the keys that say how many: a run of so many ranks has
  * the imitation's bits, and not those of a run without the bug. */
 static void corroborate_imitations(void **state) {
@@ -288,6 +401,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_first),      cmocka_unit_test(verify_one_micro),
         cmocka_unit_test(verify_state),           cmocka_unit_test(corroborate_last),
+        cmocka_unit_test(validate_local_norms),   cmocka_unit_test(verify_logged_and_fed),
         cmocka_unit_test(corroborate_imitations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
