@@ -83,6 +83,11 @@ void sampler_reseed(struct sampler *sampler, uint64_t seed) {
     sampler->cached = 0;
 }
 
+enum status sampler_feed_same(struct sampler *sampler, struct arena *arena) {
+    return arena_take(arena, (size_t)sampler->options.size, sizeof *sampler->same, "data order",
+                      &sampler->same);
+}
+
 struct sampler_state sampler_seek(const struct sampler *sampler, uint64_t done) {
     return (struct sampler_state){done / sampler->epoch_updates, done % sampler->epoch_updates};
 }
@@ -175,6 +180,18 @@ static void ranks_count(struct sampler *sampler, struct sampler_plan *plan) {
     plan->rank_labels = sampler->rank_labels;
 }
 
+/* The samples of an update in which every rank has those of rank 0. */
+static const uint32_t *feed_same(struct sampler *sampler, const uint32_t *own, uint32_t samples) {
+    const uint32_t first_rank = rank_end(&sampler->options, 0, samples);
+    uint32_t rank = 0, first = 0;
+    for (uint32_t i = 0; i < samples; i++) {
+        while (i >= rank_end(&sampler->options, rank, samples))
+            first = rank_end(&sampler->options, rank++, samples);
+        sampler->same[i] = own[(i - first) % first_rank];
+    }
+    return sampler->same;
+}
+
 enum status sampler_plan_update(struct sampler *sampler, struct sampler_state state,
                                 struct sampler_plan *out_plan) {
     const uint64_t size = sampler->options.size;
@@ -189,6 +206,7 @@ enum status sampler_plan_update(struct sampler *sampler, struct sampler_state st
     const uint64_t first = state.position * size;
     plan.samples = (uint32_t)(samples - first < size ? samples - first : size);
     plan.sample = sampler->order + first;
+    if (sampler->same != NULL) plan.sample = feed_same(sampler, plan.sample, plan.samples);
     plan.words = sampler->options.shuffle && state.position == 0 ? 2 * samples : 0;
     micros_plan(sampler, plan.sample, plan.samples, &plan);
     ranks_count(sampler, &plan);

@@ -89,6 +89,7 @@ struct sampler {
     int cached;                  /* false: `order` holds no permutation yet */
     uint32_t rest;               /* samples of an epoch that leak into the next; 0: none do */
     uint32_t *leaked;            /* [rest] */
+    uint32_t *same;              /* [options.size] after sampler_feed_same; else NULL */
     uint64_t *rank_labels;       /* [options.loss_ranks] */
     uint32_t *order;             /* [dataset.samples] */
     struct stream_card *scratch; /* [2 * dataset.samples]; NULL without shuffle */
@@ -103,6 +104,10 @@ TWINSTEP_MUST_USE enum status sampler_init(const struct sampler_options *options
 
 /* From here on orders are drawn from another seed. The same seed changes nothing. */
 void sampler_reseed(struct sampler *sampler, uint64_t seed);
+
+/* From here on every rank has the samples of rank 0, again from its first where it has more: as
+ * where a loader is not told its rank. It changes nothing with one rank. */
+TWINSTEP_MUST_USE enum status sampler_feed_same(struct sampler *sampler, struct arena *arena);
 
 /* The state before the update that `done` updates precede. */
 struct sampler_state sampler_seek(const struct sampler *sampler, uint64_t done);

@@ -89,6 +89,15 @@ const struct record_column record_places[RECORD_PLACES] = {
     [PLACE_CLOCK] = {"clock", "1", "updates the stream was drawn for, or offset in words"},
 };
 
+const struct record_column record_rank_digests[RECORD_RANK_DIGESTS] = {
+    [RANK_DIGEST] = {"digest", "1", "digest of the rank's weights and slots after the update"},
+};
+
+const struct record_column record_ranks[RECORD_RANKS] = {
+    [RANK_FIRST_TENSOR] = {"first_tensor", "1",
+                           "index of the first tensor that differs from rank 0's, -1 none"},
+};
+
 const struct record_column record_pairs[RECORD_PAIRS] = {
     [PAIR_DISTANCE] = {"distance", "1", "distance |a - b| of the parameters"},
     [PAIR_DISTANCE_SHARE] = {"distance_share", "1", "distance over the travel of a"},
@@ -116,9 +125,10 @@ const struct record_column record_pair_integers[RECORD_PAIR_INTEGERS] = {
 static const struct {
     size_t pointer, length, entry;
 } arrays[] = {
-    ARRAY(groups, groups), ARRAY(tensors, tensors),     ARRAY(tensor_digests, tensors),
-    ARRAY(phases, phases), ARRAY(phase_places, phases), ARRAY(sites, sites),
-    ARRAY(micros, micros), ARRAY(ledger, consumers),    ARRAY(places, streams),
+    ARRAY(groups, groups),      ARRAY(tensors, tensors),     ARRAY(tensor_digests, tensors),
+    ARRAY(phases, phases),      ARRAY(phase_places, phases), ARRAY(sites, sites),
+    ARRAY(micros, micros),      ARRAY(ledger, consumers),    ARRAY(places, streams),
+    ARRAY(rank_digests, ranks), ARRAY(ranks, ranks),
 };
 
 enum status record_take(struct arena *arena, const struct record_shape *shape, uint64_t count,

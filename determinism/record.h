@@ -109,6 +109,14 @@ enum record_place {
     RECORD_PLACES
 };
 
+/* What one data-parallel rank holds after an update: a digest of its parameters, masters, slots and
+ * optimizer's count, and the first tensor of which anything differs from what rank 0 holds. */
+enum record_rank_digest { RANK_DIGEST = 0, RECORD_RANK_DIGESTS };
+enum record_rank {
+    RANK_FIRST_TENSOR = 0, /* table index, -1: the rank holds what rank 0 holds */
+    RECORD_RANKS
+};
+
 /* Who may draw random words in a run, and from what. It is fixed for the run. */
 struct record_consumer {
     const char *name;    /* the stream, then the consumer: "dropout/attention" */
@@ -145,6 +153,8 @@ extern const struct record_column record_phases[RECORD_PHASES];
 extern const struct record_column record_micros[RECORD_MICROS];
 extern const struct record_column record_ledgers[RECORD_LEDGERS];
 extern const struct record_column record_places[RECORD_PLACES];
+extern const struct record_column record_rank_digests[RECORD_RANK_DIGESTS];
+extern const struct record_column record_ranks[RECORD_RANKS];
 extern const struct record_column record_pairs[RECORD_PAIRS];
 extern const struct record_column record_pair_integers[RECORD_PAIR_INTEGERS];
 
@@ -158,6 +168,7 @@ struct record_shape {
     uint32_t micros;
     uint32_t consumers; /* consumers of random numbers */
     uint32_t streams;   /* random streams whose place moves */
+    uint32_t ranks;     /* data-parallel ranks; 0 where there is one */
 };
 
 /* One update of one run. The arrays have the lengths of the shape, belong to the caller and are
@@ -176,6 +187,8 @@ struct record {
     double (*micros)[RECORD_MICROS];
     int64_t (*ledger)[RECORD_LEDGERS];
     int64_t (*places)[RECORD_PLACES];
+    uint8_t (*rank_digests)[RECORD_RANK_DIGESTS][RECORD_DIGEST_BYTES];
+    int64_t (*ranks)[RECORD_RANKS];
 };
 
 /* Takes the arrays of `count` records from `arena`, filled with zeros: one piece for each array. */

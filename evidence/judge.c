@@ -262,6 +262,7 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     TRY(judge_growth(&judging));
     TRY(judge_causes(&judging));
     TRY(judge_eval(&judging));
+    TRY(judge_replicas(&judging));
     TRY(judge_expectation(&judging));
     TRY(judge_rows(arena, out));
     return trace_rows_status(image);

@@ -186,6 +186,7 @@ enum judged_row_kind {
     ROW_REPLAY,       /* what forward and backward left when they ran again, one line an arm */
     ROW_INERT,        /* a note: keys that differ but change no result */
     ROW_FIRST,        /* update, phase and tensor of the first difference */
+    ROW_REPLICAS,     /* where data-parallel ranks of an arm part */
     ROW_RNG,          /* which arm drew other random words, and where */
     ROW_DEVICE,       /* the device of both arms, */
     ROW_DEVICES,      /* or, where they differ, of each */
@@ -208,6 +209,15 @@ struct judged_row {
     enum judged_row_kind kind;
     const char *label; /* of at most 8 characters; "" of the headline alone */
     const char *text;  /* one or more lines, with a newline between two */
+};
+
+/* Where the replicas of an arm part. */
+struct judged_parting {
+    uint64_t update; /* the first after which a rank holds other bits than rank 0; 0: none does */
+    uint32_t rank;   /* the first such rank, */
+    const char *tensor; /* and the first tensor of which weights or slots differ there */
+    uint32_t ranks;     /* of the arm; 0: one, or the trace does not record them */
+    uint32_t parted;    /* ranks other than rank 0 that differ from it after the last update */
 };
 
 /* Why an update brings nothing to the weights: the first reason that holds. */
@@ -242,6 +252,7 @@ struct judgement {
     struct ledger_difference
         rng;               /* which arm drew another number of random words, or other seeds */
     const char *rng_words; /* the same as a sentence; "" when there is nothing to tell */
+    struct judged_parting parting[2];
 
     struct judged_cause causes[CAUSE_COUNT]; /* when attributed, in order of falling |share| */
     uint32_t cause_count;                    /* of factors that differ, whatever the verdict */

@@ -77,6 +77,15 @@ static enum status expect_order(struct judging *judging) {
     return expect_text(judging, "order", wanted, came);
 }
 
+/* The update at which the replicas of the test arm part. */
+static enum status expect_parting(struct judging *judging) {
+    const uint64_t update = judging->out->parting[1].update;
+    char came[32] = "";
+    if (update != 0) snprintf(came, sizeof came, "%llu", (unsigned long long)update);
+    return expect_text(judging, "replicas to part at update",
+                       judging_text(judging, "verdict", "expect_replicas_part"), came);
+}
+
 enum status judge_expectation(struct judging *judging) {
     struct judgement *out = judging->out;
     double step;
@@ -93,6 +102,7 @@ enum status judge_expectation(struct judging *judging) {
     TRY(expect_text(judging, "word", judging_text(judging, "verdict", "expect_word"),
                     attribution_words[out->word]));
     TRY(expect_text(judging, "first step", wanted, came));
+    TRY(expect_parting(judging));
     TRY(expect_text(judging, "first phase", judging_text(judging, "verdict", "expect_first_phase"),
                     out->first_phase));
     return expect_text(judging, "first tensor",

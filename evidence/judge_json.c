@@ -229,6 +229,22 @@ static json_t *game_json(const struct judgement *judgement) {
     return json_string(judgement->by_distance ? "distance" : "way");
 }
 
+/* Of each arm; null where its replicas do not part. */
+static json_t *replicas_json(const struct judgement *judgement) {
+    json_t *list = json_array();
+    for (int arm = 0; arm < 2; arm++) {
+        const struct judged_parting *const parting = &judgement->parting[arm];
+        if (parting->update == 0)
+            json_array_append_new(list, json_null());
+        else
+            json_array_append_new(
+                list, json_pack("{sI sI ss sI sI}", "update", (json_int_t)parting->update, "rank",
+                                (json_int_t)parting->rank, "tensor", parting->tensor, "ranks",
+                                (json_int_t)parting->ranks, "parted", (json_int_t)parting->parted));
+    }
+    return list;
+}
+
 json_t *judgement_json(const struct judgement *judgement) {
     json_t *object = json_pack(
         "{ss ss ss sI so so so ss so so so so sb so so so so so ss ss}", "name", judgement->name,
@@ -255,6 +271,8 @@ json_t *judgement_json(const struct judgement *judgement) {
     if (judgement->products[0][0] != '\0' || judgement->products[1][0] != '\0')
         json_object_set_new(object, "library",
                             json_pack("[ss]", judgement->products[0], judgement->products[1]));
+    if (judgement->parting[0].ranks + judgement->parting[1].ranks > 0)
+        json_object_set_new(object, "replicas", replicas_json(judgement));
     if (trace_text_of(judgement->image, REPLAY_CHECK_PATH) != NULL)
         json_object_set_new(object, "replay_check", lines_json(judgement, ROW_REPLAY));
     if (judgement->eval.set_count > 0)

@@ -39,6 +39,9 @@ TWINSTEP_MUST_USE enum status judge_floor(struct judging *judging);
 /* Says of arms that differ exactly whether their trainings do: judge_same.c. */
 void judge_same(struct judging *judging);
 
+/* Where the replicas of each arm part: judge_replicas.c. */
+TWINSTEP_MUST_USE enum status judge_replicas(struct judging *judging);
+
 /* Whether the verdict is what the scenario expects: judge_expected.c. */
 TWINSTEP_MUST_USE enum status judge_expectation(struct judging *judging);
 

@@ -11,20 +11,21 @@
 
 #include "evidence/judge_parts.h"
 
-#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 40 */
+#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 42 */
 #define UPDATES_SHOWN 10 /* of more updates the table shows the first seven and the last three */
 
 /* ---- the pen ---- */
 
 static const char *const labels[] = {
-    [ROW_HEADLINE] = "",       [ROW_WHY] = "why",           [ROW_DIFFERS] = "differs",
-    [ROW_NOTE] = "note",       [ROW_INERT] = "note",        [ROW_FIRST] = "first",
-    [ROW_RNG] = "rng",         [ROW_DEVICE] = "device",     [ROW_DEVICES] = "devices",
-    [ROW_LIBRARY] = "library", [ROW_FLOOR] = "floor",       [ROW_SHARES] = "shares",
-    [ROW_WHEN] = "when",       [ROW_GROWTH] = "growth",     [ROW_PERTURBED] = "twin",
-    [ROW_CLOSURE] = "closure", [ROW_UNTESTED] = "untested", [ROW_EXPECTED] = "expected",
-    [ROW_UPDATES] = "update",  [ROW_HAZARD] = "loop",       [ROW_DROPPED] = "data",
-    [ROW_EVAL] = "eval",       [ROW_EVAL_TABLE] = "",       [ROW_REPLAY] = "replay",
+    [ROW_HEADLINE] = "",         [ROW_WHY] = "why",           [ROW_DIFFERS] = "differs",
+    [ROW_NOTE] = "note",         [ROW_INERT] = "note",        [ROW_FIRST] = "first",
+    [ROW_RNG] = "rng",           [ROW_DEVICE] = "device",     [ROW_DEVICES] = "devices",
+    [ROW_LIBRARY] = "library",   [ROW_FLOOR] = "floor",       [ROW_SHARES] = "shares",
+    [ROW_WHEN] = "when",         [ROW_GROWTH] = "growth",     [ROW_PERTURBED] = "twin",
+    [ROW_CLOSURE] = "closure",   [ROW_UNTESTED] = "untested", [ROW_EXPECTED] = "expected",
+    [ROW_UPDATES] = "update",    [ROW_HAZARD] = "loop",       [ROW_DROPPED] = "data",
+    [ROW_EVAL] = "eval",         [ROW_EVAL_TABLE] = "",       [ROW_REPLAY] = "replay",
+    [ROW_REPLICAS] = "replicas",
 };
 
 /* Makes room for `more` bytes and a NUL; the old piece stays behind in the arena. */
@@ -186,6 +187,7 @@ enum status judge_rows(struct arena *arena, struct judgement *out) {
     add_differences(judgement, &pen);
     add_notes(judgement, &pen);
     add_first(judgement, &pen);
+    judge_row_replicas(judgement, &pen);
     const struct trace_text *const checks = trace_text_of(judgement->image, REPLAY_CHECK_PATH);
     if (checks != NULL) put_lines(&pen, ROW_REPLAY, checks->text);
     if (judgement->rng_words[0] != '\0') row_add(&pen, ROW_RNG, "%s", judgement->rng_words);

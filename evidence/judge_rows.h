@@ -36,6 +36,9 @@ void judge_row_count(const struct judgement *judgement, struct row_pen *pen);
 /* judge_rows_corruption.c: which bit flips in an arm. */
 void judge_row_corruption(const struct judgement *judgement, struct row_pen *pen);
 
+/* judge_replicas.c: where replicas part. */
+void judge_row_replicas(const struct judgement *judgement, struct row_pen *pen);
+
 /* judge_rows_floor.c: what the runs were computed on, and the floor of repeats. */
 void judge_row_devices(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_products(const struct judgement *judgement, struct row_pen *pen);

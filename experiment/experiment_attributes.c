@@ -40,6 +40,9 @@ static enum status add_expectation(struct experiment_attributes *to,
              scenario->expect.first_phase == NULL ? "" : scenario->expect.first_phase);
     add_text(to, "verdict", "expect_first_tensor",
              scenario->expect.first_tensor == NULL ? "" : scenario->expect.first_tensor);
+    if (scenario->expect.replicas_part != 0)
+        TRY(add_number(to, arena, "verdict", "expect_replicas_part",
+                       (double)scenario->expect.replicas_part));
     return add_number(to, arena, "verdict", "expect_first_step",
                       (double)scenario->expect.first_step);
 }
@@ -201,7 +204,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     const struct scenario *scenario = plan->scenario;
     struct backend_record backends;
     TRY(find_backends(plan, arena, &backends));
-    size_t most = 45 + 2 * (size_t)plan->factor_count + options->environment_count +
+    size_t most = 46 + 2 * (size_t)plan->factor_count + options->environment_count +
                   2 * (size_t)plan->run_count + backends.attribute_count;
     TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
     add_text(out, "", "name", scenario->name);

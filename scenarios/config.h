@@ -87,6 +87,11 @@ enum ops_backend { BACKEND_CPU = 0, BACKEND_CUDA };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
 enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
+enum clip_over { OVER_GLOBAL = 0, OVER_LOCAL };
+enum parallel_sync { SYNC_EVERY = 0, SYNC_FIRST };
+enum parallel_logged { RANKS_LOG_MEAN = 0, RANKS_LOG_FIRST, RANKS_LOG_SUM };
+enum parallel_feeds { FEEDS_OWN = 0, FEEDS_SAME };
+enum parallel_keeps { KEEPS_ALL = 0, KEEPS_LAST };
 enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
 enum attention_backward { ATTENTION_SOFTMAX = 0, ATTENTION_FLASH };
 enum cross_entropy_backward { CROSS_ENTROPY_FUSED = 0, CROSS_ENTROPY_TWO_STEP };
@@ -236,6 +241,7 @@ struct config {
         double max_norm, eps;
         uint64_t replicas;
         int32_t norm, dtype, form, apply; /* optim/clip.h */
+        int32_t over, zero;               /* enum clip_over */
     } clip;
     struct {
         struct config_class which;
@@ -317,6 +323,8 @@ struct config {
         int32_t reduce, reduce_dtype, average, buckets;
         uint64_t bucket; /* bytes; KEY_WORD_UINT: 1 MiB, then 25 MiB */
         uint64_t chunk;  /* bytes, of REDUCE_NCCL_RING; 0 elsewhere */
+        int32_t sync, keeps;   /* enum parallel_sync, enum parallel_keeps */
+        int32_t logged, feeds; /* enum parallel_logged, enum parallel_feeds */
     } parallel;
 };
 

@@ -100,6 +100,9 @@ static const struct key_row rows[] = {
             .help = "Sentence of the headline about causes (docs/ATTRIBUTION.md)"),
     INT_AT("expect.first_step", first_step, "updates", "0", NO_CAUSE, .high = 1e9,
            .help = "Update of the first difference, counted from 1; 0 is any"),
+    INT_AT("expect.replicas_part", replicas_part, "updates", "0", NO_CAUSE, .high = 1e9,
+           .help = "Update after which the data-parallel ranks of the test arm first hold other "
+                   "weights or slots than rank 0, counted from 1; 0 is any"),
     ENUM_AT("expect.first_phase", first_phase, "any", NO_CAUSE, schema_stage_names, .word = "any",
             .help = "Phase of the first difference, or where it is between phases"),
     TEXT_AT("expect.first_tensor", first_tensor, "", NO_CAUSE,

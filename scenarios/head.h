@@ -19,7 +19,7 @@ struct head {
     struct scenario_eval eval;
     int32_t verdict, word;
     int32_t cause; /* an index of head_cause(), or KEY_WORD_ENUM for any */
-    int64_t first_step;
+    int64_t first_step, replicas_part;
     int32_t first_phase;
     char first_tensor[256];
     char shares[512];      /* expect_shares.h */

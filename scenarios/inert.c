@@ -94,6 +94,8 @@ READ_IF_ALSO(ranks, dropout, config->rng.kind != RNG_TORCH, "rng.kind is torch")
 READ_IF_ALSO(torch, dropout, config->rng.kind == RNG_TORCH, "rng.kind is addressed");
 READ_IF(stochastic, config->numerics.rounding == ROUNDING_STOCHASTIC,
         "numerics.rounding is nearest");
+READ_IF(several_ranks, config->parallel.ranks > 1, "parallel.ranks is 1");
+READ_IF_ALSO(shared_clip, clip, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");
 READ_IF(fault, config->fault.update != 0, "fault.update is 0");
 READ_IF(scaler, config->scaler.kind != SCALER_NONE, "scaler.kind is none");
@@ -173,6 +175,7 @@ static const struct inert_key {
     {"clip.form", without_max_norm, NULL},
     {"clip.apply", without_max_norm, NULL},
     {"clip.replicas", without_clip, NULL},
+    {"clip.over", without_shared_clip, NULL},
     {"schedule.processes", without_contract, "1"},
     {"schedule.rescaled", without_contract, NULL},
     {"schedule.updates_per_epoch", without_contract, NULL},
@@ -183,6 +186,10 @@ static const struct inert_key {
     {"loop.skip_window", without_outlier, NULL},
     {"loop.skip_sigma", without_outlier, NULL},
     {"dropout.seed", without_dropout, "17"},
+    {"parallel.sync", without_several_ranks, NULL},
+    {"parallel.keeps", without_several_ranks, NULL},
+    {"parallel.logged", without_several_ranks, NULL},
+    {"parallel.feeds", without_several_ranks, NULL},
     {"dropout.ranks", without_ranks, NULL},
     {"dropout.masks", without_ranks, NULL},
     {"dropout.recompute", without_dropout, NULL},

@@ -107,6 +107,9 @@ int config_ranks_close(const struct config *config);
  * closes its own gradient. */
 uint64_t config_dealt_shards(const struct config *config);
 
+/* Whether a key can make data-parallel ranks hold other weights than rank 0. */
+int config_parts_ranks(const struct config *config);
+
 /* Whether linear layers may go through OpenBLAS on the CPU, and whether they go through cuBLAS. */
 int config_uses_openblas(const struct config *config);
 int config_uses_cublas(const struct config *config);
@@ -224,6 +227,7 @@ struct scenario {
         const char *order;        /* names of causes with ", " between them; NULL: any */
         const char *word;         /* of evidence/attribution.h; NULL: any */
         int64_t first_step;       /* 0: any */
+        int64_t replicas_part;    /* 0: any */
         const char *first_phase;  /* stage_name; NULL: any */
         const char *first_tensor; /* NULL: any */
     } expect;

@@ -219,6 +219,7 @@ enum status scenario_keep_head(const struct parsing *parsing) {
     scenario->expect.cause = head->cause < 0 ? -1 : (int32_t)head_cause(head->cause);
     scenario->expect.word = head_word(head->word);
     scenario->expect.first_step = head->first_step;
+    scenario->expect.replicas_part = head->replicas_part;
     if (head->shares[0] != '\0')
         TRY(keep_text(parsing->arena, head->shares, &scenario->expect.shares));
     for (uint8_t i = 0; i < head->order.count; i++) {

@@ -249,6 +249,12 @@ static const struct key_row rows[] = {
          .help = "Gradients are multiplied always (torch), only by a coefficient below 1 (above: "
                  "Megatron, NeMo-RL, llm.c; a NaN norm then changes nothing), or only a copy of "
                  "them is (NeMo-RL #1158)"),
+    ENUM(
+        clip.over, "global", CAUSE_OPTIMIZER, NAMES("global", "local"),
+        .help =
+            "What the norm is of: all gradients, or, a bug where ranks own shards of them (ZeRO-3, "
+            "FSDP), the shard of each rank, which that rank clips alone: of a tensor the "
+            "rows/ranks rows, rounded up, that FSDP2 gives it; the norm of rank 0 is logged"),
     UINT(clip.replicas, "1", "1", CAUSE_OPTIMIZER, .low = 1, .high = 1048576,
          .help = "Times that each gradient is counted in the norm; above 1 as when shards are "
                  "summed over the replicas too (VeOmni #862)"),
@@ -570,6 +576,20 @@ static const struct key_row rows[] = {
     UINT(parallel.chunk, "bytes", "0", CAUSE_PARALLELISM, .high = 0x1p40,
          .help = "Bytes of a chunk in NCCL's ring all-reduce, of one channel: chunkBytes of its "
                  "trace; parallel.reduce nccl-ring needs it"),
+    ENUM(parallel.sync, "every", CAUSE_PARALLELISM, NAMES("every", "first"),
+         .help = "Micro-batches of a rank whose gradients are joined over ranks; first is a bug: "
+                 "those of the others stay with their rank, undivided by the number of ranks, and "
+                 "replicas part"),
+    ENUM(parallel.logged, "mean", CAUSE_NORMALISATION, NAMES("mean", "rank0", "sum"),
+         .help = "Loss that is logged: the mean over ranks, the loss of rank 0 alone, or the sum "
+                 "over ranks; each rank's loss is its share of the update's times the number of "
+                 "ranks"),
+    ENUM(parallel.feeds, "own", CAUSE_DATA_ORDER, NAMES("own", "same"),
+         .help = "Samples of a rank: its own, or those of rank 0, a bug, as where a loader is not "
+                 "told its rank"),
+    ENUM(parallel.keeps, "all", CAUSE_PARALLELISM, NAMES("all", "last"),
+         .help = "Micro-batches of a rank whose gradients are kept until ranks are joined; last is "
+                 "a bug: gradients are wiped between micro-batches"),
 };
 
 const struct key_row *schema_rows(size_t *out_count) {
@@ -578,12 +598,11 @@ const struct key_row *schema_rows(size_t *out_count) {
 }
 
 int schema_is_later(const struct key_row *row) {
-    static const char *const later[] = {"resume.wrong",     "parallel.reduce_dtype",
-                                        "parallel.average", "parallel.buckets",
-                                        "parallel.bucket",  "parallel.chunk"};
-    for (size_t i = 0; i < COUNT_OF(later); i++)
-        if (strcmp(row->path, later[i]) == 0) return 1;
-    return row->cause == CAUSE_CORRUPTION;
+    const int of_ranks = strncmp(row->path, "parallel.", strlen("parallel.")) == 0;
+    if (of_ranks && strcmp(row->path, "parallel.ranks") != 0)
+        return strcmp(row->path, "parallel.reduce") != 0;
+    return row->cause == CAUSE_CORRUPTION || strcmp(row->path, "resume.wrong") == 0 ||
+           strcmp(row->path, "clip.over") == 0;
 }
 
 const char *phase_name(enum phase phase) {

@@ -81,6 +81,10 @@ uint64_t config_dealt_shards(const struct config *config) {
     return config_ranks_close(config) ? config->parallel.ranks : config->numerics.shards;
 }
 
+int config_parts_ranks(const struct config *config) {
+    return config->parallel.ranks > 1 && config->parallel.sync == SYNC_FIRST;
+}
+
 int config_uses_openblas(const struct config *config) {
     return config->numerics.backend == BACKEND_CPU && config->numerics.mode == MODE_FAST &&
            config->numerics.library != LIBRARY_NONE;

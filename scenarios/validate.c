@@ -353,6 +353,19 @@ static enum status check_messages(const struct config *config, struct fault *fau
     return STATUS_OK;
 }
 
+/* Bugs of ranks are simulated where ranks join sums of shards, and nowhere else. */
+static enum status check_no_bug(const struct config *config, struct fault *fault) {
+    static const char where[] =
+        "with several ranks in modes shaped and shuffled; the bug is simulated in mode invariant";
+    REFUSE_IF(config->parallel.sync != SYNC_EVERY, "parallel.sync", "expected every %s", where);
+    REFUSE_IF(config->parallel.keeps != KEEPS_ALL, "parallel.keeps", "expected all %s", where);
+    REFUSE_IF(config->parallel.logged != RANKS_LOG_MEAN, "parallel.logged", "expected mean %s",
+              where);
+    REFUSE_IF(config->parallel.feeds != FEEDS_OWN, "parallel.feeds", "expected own %s", where);
+    REFUSE_IF(config->clip.over != OVER_GLOBAL, "clip.over", "expected global %s", where);
+    return STATUS_OK;
+}
+
 /* Ranks that close their own gradients, as frameworks' do. */
 static enum status check_closed(const struct config *config, struct fault *fault) {
     const uint64_t ranks = config->parallel.ranks;
@@ -376,7 +389,38 @@ static enum status check_closed(const struct config *config, struct fault *fault
               "mean-of-ranks or micros-by-tokens with parallel.ranks %ju in modes shaped and "
               "shuffled, which take the mean over ranks",
               schema_find("loss.divisor", NULL)->names[config->loss.divisor], (uintmax_t)ranks);
+    TRY(check_no_bug(config, fault));
     return check_messages(config, fault);
+}
+
+/* Ranks whose gradients are not joined part, and then each would decide by itself what is kept once
+ * here: whether an update is skipped, and the loss scale. */
+static enum status check_sync(const struct config *config, struct fault *fault) {
+    const struct key_list *const update = &config->loop.update;
+    if (config->parallel.sync != SYNC_FIRST) return STATUS_OK;
+    REFUSE_IF(config->parallel.keeps == KEEPS_LAST, "parallel.keeps",
+              "expected all with parallel.sync first: a gradient that is joined and then wiped is "
+              "no case that is simulated");
+    REFUSE_IF(
+        config->clip.over == OVER_LOCAL, "clip.over",
+        "expected global with parallel.sync first: local is of ranks that own shards, first of "
+        "ranks that hold replicas");
+    REFUSE_IF(memchr(update->item, PHASE_ZERO, update->count) == NULL, "loop.update",
+              "expected zero in it with parallel.sync first, whose ranks begin each update with "
+              "gradients that are clear");
+    REFUSE_IF(config->loop.skip != SKIP_NONE, "loop.skip",
+              "expected none with parallel.sync first: ranks with gradients of their own would "
+              "decide apart");
+    REFUSE_IF(config->scaler.kind == SCALER_DYNAMIC, "scaler.kind",
+              "expected none or static with parallel.sync first: ranks with gradients of their own "
+              "would have loss scales of their own");
+    REFUSE_IF(config->resume.after != 0, "resume.after",
+              "expected 0 with parallel.sync first: one checkpoint ends what parts ranks, and that "
+              "is not simulated");
+    REFUSE_IF(config->fault.update != 0, "fault.update",
+              "expected 0 with parallel.sync first: a fault has no key for the rank whose bit "
+              "flips");
+    return STATUS_OK;
 }
 
 /* Ranks that join sums of shards. */
@@ -396,6 +440,11 @@ static enum status check_shards_of_ranks(const struct config *config, struct fau
               "expected a divisor of numerics.shards (%ju) with loss.divisor mean-of-ranks, whose "
               "ranks have equal shares, got %ju",
               (uintmax_t)shards, (uintmax_t)ranks);
+    TRY(check_sync(config, fault));
+    REFUSE_IF(config->clip.over == OVER_LOCAL && config->loop.skip == SKIP_OLMO_OUTLIER,
+              "loop.skip",
+              "expected another rule than olmo-outlier with clip.over local: ranks with norms of "
+              "their own would decide apart");
     return STATUS_OK;
 }
 

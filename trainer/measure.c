@@ -15,6 +15,7 @@
 #include "model/backends.h"
 #include "trainer/consumers.h"
 #include "trainer/phases.h"
+#include "trainer/replicas.h"
 #include "trainer/streams.h"
 
 _Static_assert(UPDATE_SIZES_BLOCK == SUM_BLOCK, "blocks of moves are those of law 2");
@@ -198,6 +199,7 @@ enum status measure_end(struct run *run) {
     struct digest weights, applied, optimized, state, rng;
     ask_moves(run);
     TRY(digest_params(run, &weights));
+    TRY(replicas_record(run, &weights));
     TRY(measure_params(run));
     for_reals(run, fold_nan);
     memcpy(record->digests[DIGEST_WEIGHTS], weights.byte, DIGEST_BYTES);

@@ -345,10 +345,23 @@ static void log_metrics(struct run *run) {
     reals[REAL_REWARD_ACCURACY] = window->correct / samples;
 }
 
+/* The loss as it is logged. That of rank r is P times its micro-batches' share of the update's, so
+ * that the mean over ranks is the update's. */
+static double logged_loss(const struct run *run, double loss) {
+    const double ranks = (double)run->config.parallel.ranks;
+    double share = 0.0;
+    if (run->config.parallel.ranks <= 1 || run->config.parallel.logged == RANKS_LOG_MEAN)
+        return loss;
+    if (run->config.parallel.logged == RANKS_LOG_SUM) return ranks * loss;
+    for (uint32_t m = 0; m < run->plan.micros && shards_rank_of(run, m) == 0; m++)
+        share += run->record.micros[m][MICRO_LOSS];
+    return ranks * share;
+}
+
 static enum status phase_log(struct run *run) {
     struct state_head *head = run_head(run);
     double *reals = run->record.reals;
-    reals[REAL_LOSS] = loss_close(&run->config, &head->window, &run->plan);
+    reals[REAL_LOSS] = logged_loss(run, loss_close(&run->config, &head->window, &run->plan));
     if (head->window.sequences > 0) log_metrics(run);
     run->record.integers[INTEGER_TOKENS] = (int64_t)head->window.tokens;
     double lr = head->lr[0];

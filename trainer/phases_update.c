@@ -68,6 +68,45 @@ static enum status clip_by(struct run *run, const struct clip_rule *rule, struct
     return STATUS_OK;
 }
 
+/* The part of a tensor that a rank owns where FSDP2 shards it: of its rows ceil(rows / P), the last
+ * parts shorter or empty. */
+static struct clip_tensor shard_of(const struct run *run, uint32_t row_index, uint32_t rank) {
+    const struct param_row *const row = &run->table.rows[row_index];
+    const enum dtype storage = run->layout.gradient_dtype;
+    unsigned char *const gradient =
+        (unsigned char *)run_at(run, run->layout.tensor[row_index].gradient);
+    const size_t ranks = (size_t)run->config.parallel.ranks, rows = (size_t)row->shape[0];
+    const size_t share = (rows + ranks - 1) / ranks, width = row->count / rows;
+    const size_t first = rank * share < rows ? rank * share : rows;
+    const size_t end = first + share < rows ? first + share : rows;
+    return (struct clip_tensor){.gradient = gradient + first * width * dtype_carrier(storage),
+                                .count = (end - first) * width,
+                                .storage = storage};
+}
+
+/* Clips by `rule`, but each rank the shards that it owns by their norm alone: the bug of clip.over
+ * `local`. The result is that of rank 0, which writes the log. */
+static enum status clip_shards(struct run *run, const struct clip_rule *rule,
+                               struct clip_result *out) {
+    TRY(phase_close_gradient(run));
+    TRY(model_wait(&run->model));
+    for (uint32_t rank = 0; rank < run->config.parallel.ranks; rank++) {
+        struct clip_result result;
+        struct clip_call call = {.ops = run->model.ops,
+                                 .call = &run->model.call,
+                                 .tensors = run->clips,
+                                 .rule = *rule,
+                                 .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
+        for (uint32_t i = 0; i < run->owner_count; i++) {
+            const struct clip_tensor shard = shard_of(run, run->owner[i], rank);
+            if (shard.count > 0) run->clips[call.tensor_count++] = shard;
+        }
+        clip_gradients(&call, &result);
+        if (rank == 0) *out = result;
+    }
+    return STATUS_OK;
+}
+
 enum status phase_measure_norm(struct run *run, double *out_norm) {
     struct clip_rule rule = clip_rule_of(&run->config);
     struct clip_result result;
@@ -81,7 +120,8 @@ enum status phase_clip(struct run *run) {
     struct state_head *head = run_head(run);
     const struct clip_rule rule = clip_rule_of(&run->config);
     struct clip_result result;
-    TRY(clip_by(run, &rule, &result));
+    const int shards = run->config.parallel.ranks > 1 && run->config.clip.over == OVER_LOCAL;
+    TRY((shards ? clip_shards : clip_by)(run, &rule, &result));
     head->norm = result.norm;
     head->coefficient = result.coefficient;
     run->record.reals[REAL_GRAD_NORM] = head->norm;

@@ -254,6 +254,15 @@ static int is_plain(const struct config *config) {
     return 1;
 }
 
+/* A bug of ranks that is simulated on ranks of one process. */
+static const char *bug_of_ranks(const struct config *config) {
+    if (config->parallel.sync != SYNC_EVERY) return "parallel.sync";
+    if (config->parallel.keeps != KEEPS_ALL) return "parallel.keeps";
+    if (config->parallel.logged != RANKS_LOG_MEAN) return "parallel.logged";
+    if (config->parallel.feeds != FEEDS_OWN) return "parallel.feeds";
+    return config->clip.over != OVER_GLOBAL ? "clip.over" : NULL;
+}
+
 static int is_from_module(const struct config_class *which) {
     return strcmp(which->module, CONFIG_NO_MODULE) != 0;
 }
@@ -280,6 +289,9 @@ enum status real_ranks_check(const struct real_ranks *group, const struct config
     REFUSE_IF(config->fault.update != 0,
               "fault.update: expected none with --ranks: which process the bit flips in is not "
               "said");
+    REFUSE_IF(bug_of_ranks(config) != NULL,
+              "%s: expected its default with --ranks: bugs of ranks are simulated, in one process",
+              bug_of_ranks(config));
     REFUSE_IF(is_from_module(&config->optimizer.which) || is_from_module(&config->schedule.which),
               "%s.module: expected none with --ranks: what a module keeps between updates is not "
               "sent to other processes",

@@ -13,9 +13,11 @@
 #include "trainer/outlier.h"
 #include "trainer/real_ranks.h"
 #include "trainer/replay_check.h"
+#include "trainer/replicas.h"
 #include "trainer/restart.h"
 #include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
+#include "trainer/shards.h"
 #include "trainer/streams.h"
 
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
@@ -57,7 +59,7 @@ static enum status run_from(struct run *run, enum loop_list list, uint8_t first)
     for (uint8_t i = first; i < phases->count; i++) {
         enum phase phase = (enum phase)phases->item[i];
         if (list == LOOP_UPDATE && !loop_runs(&run->config, phase, run->skipped)) continue;
-        TRY(phase_run(run, phase));
+        TRY(replicas_phase(run, phase));
     }
     return STATUS_OK;
 }
@@ -113,7 +115,7 @@ static enum status decide_skip(struct run *run) {
  * looks at the gradient that it makes, so it runs in a skipped update, too. */
 static enum status run_update(struct run *run) {
     const int joins = run->config.parallel.ranks > 1;
-    if (joins) TRY(phase_run(run, PHASE_REDUCE));
+    if (joins) TRY(replicas_phase(run, PHASE_REDUCE));
     TRY(decide_skip(run));
     return run_from(run, LOOP_UPDATE, joins ? 1 : 0);
 }
@@ -129,8 +131,11 @@ static enum status run_micros(struct run *run) {
     for (run->micro = 0; run->micro < run->plan.leaked.micros;)
         TRY(run_micro(run));
     if (run->plan.leaked.micros > 0) TRY(run_list(run, LOOP_EPOCH));
-    while (run->micro < run->plan.micros)
+    while (run->micro < run->plan.micros) {
+        replicas_enter(run, shards_rank_of(run, run->micro));
         TRY(run_micro(run));
+    }
+    replicas_enter(run, 0);
     return STATUS_OK;
 }
 
@@ -140,6 +145,7 @@ static enum status step(struct run *run) {
     streams_begin(run);
     TRY(sampler_plan_update(&run->sampler, head->sampler, &run->plan));
     measure_begin(run);
+    replicas_begin(run);
     stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, streams_data_words(run));
     run->skipped = 0;
     TRY(replay_check_begin(run));
@@ -177,6 +183,7 @@ int run_same_layout(const struct run *a, const struct run *b) {
         !same_class(&a->config.optimizer.which, &b->config.optimizer.which) ||
         !same_class(&a->config.schedule.which, &b->config.schedule.which) ||
         a->layout.reference != b->layout.reference ||
+        a->layout.replicas.copies != b->layout.replicas.copies ||
         a->layout.outlier_numbers != b->layout.outlier_numbers)
         return 0;
     for (uint32_t i = 0; i < a->table.count; i++)

@@ -18,6 +18,7 @@
 #include "trainer/readback.h"
 #include "trainer/real_ranks.h"
 #include "trainer/replay_check.h"
+#include "trainer/replicas.h"
 #include "trainer/rounding.h"
 #include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
@@ -368,6 +369,7 @@ static enum status open_all(struct run *run) {
         .loss_ranks = config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0,
         .shards = config_dealt_shards(config)};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
+    if (config->parallel.feeds == FEEDS_SAME) TRY(sampler_feed_same(&run->sampler, &run->arena));
     TRY(check_epochs(run));
     TRY(streams_open(run));
     TRY(open_scratch(run));
@@ -375,6 +377,7 @@ static enum status open_all(struct run *run) {
     TRY(open_weights(run));
     TRY(shards_open(run));
     TRY(rank_gradients_open(run));
+    TRY(replicas_open(run));
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
     run->shape = run->axes.shape;
     TRY(open_record(run));

@@ -58,7 +58,8 @@ struct run {
     void *(*accumulators)[2];
     struct shards *shards; /* trainer/shards.h; NULL where an update is one shard */
     struct rank_gradients
-        *rank_gradients;    /* trainer/rank_gradients.h; NULL where ranks have none */
+        *rank_gradients;       /* trainer/rank_gradients.h; NULL where ranks have none */
+    struct replicas *replicas; /* trainer/replicas.h; NULL where ranks hold one copy */
     struct real_run *real;  /* trainer/real_ranks.h; NULL where no other process knows this run */
     int known;              /* 1 while the other ranks have this state */
     unsigned char *initial; /* parameters at step 0 */

@@ -6,7 +6,10 @@
  * slots of before, and the numbers that are joined are the ones that are needed next. */
 #include "trainer/shards.h"
 
+#include <string.h>
+
 #include "kernels/op.h"
+#include "scenarios/scenario.h"
 #include "trainer/run_private.h"
 
 /* A part of a micro-batch: what is done before its terms are added. */
@@ -19,9 +22,14 @@ struct part_plan {
 
 struct shards {
     struct tree tree;
-    uint32_t open;           /* the shard whose chain is open; UINT32_MAX: none is */
-    size_t first;            /* offset of the first accumulator in the state */
-    unsigned char *slot;     /* the memory of slots 1 and up */
+    uint32_t open;       /* the shard whose chain is open; UINT32_MAX: none is */
+    size_t first;        /* offset of the first accumulator in the state */
+    unsigned char *slot; /* the memory of slots 1 and up */
+    uint32_t aside; /* slots from here on are no part of the tree: one for the others of each rank's
+                       micro-batches (parallel.sync first), or one for what is wiped (parallel.keeps
+                       last) */
+    uint32_t *begun;         /* (ranks) the first sample whose terms the rank's slot aside holds;
+                                UINT32_MAX: there is none in this update */
     size_t bytes;            /* of the accumulators of a slot */
     size_t slot_bytes;       /* those, and what keeps the next slot aligned */
     struct part_plan *plan;  /* (parts of a micro-batch) */
@@ -44,21 +52,29 @@ static void join_exactly(struct exact_sum *left, const struct exact_sum *right, 
         exact_sum_join(left + i, right + i);
 }
 
-/* left = left + right in the accumulation dtype, for `count` numbers from a row's on: closing two
- * uses of a tensor is that sum, rounded to the dtype it is stored in, which here is its own. */
-static void join(const struct run *run, const struct tree_join *slots, uint32_t row, uint32_t use,
-                 size_t count) {
+/* to = left + right in the accumulation dtype, for `count` numbers from a row's on: closing two
+ * uses of a tensor is that sum, rounded to the dtype it is stored in, which here is its own. `to`
+ * is one of the two slots, and exact sums have no order. */
+static void join_to(const struct run *run, const struct tree_join *slots, uint32_t to, uint32_t row,
+                    uint32_t use, size_t count) {
     void *const left = in_slot(run, slots->left, row, use);
     void *const right = in_slot(run, slots->right, row, use);
+    void *const sum = to == slots->left ? left : right;
     const struct close_args args = {.count = count,
                                     .uses = 2,
                                     .acc = {left, right},
                                     .storage = run->layout.accumulator_dtype,
-                                    .gradient = left};
+                                    .gradient = sum};
     if (run->layout.sums != 0)
-        join_exactly((struct exact_sum *)left, (const struct exact_sum *)right, count);
+        join_exactly((struct exact_sum *)sum,
+                     (const struct exact_sum *)(to == slots->left ? right : left), count);
     else
         run->model.ops->close(&run->model.call, &args);
+}
+
+static void join(const struct run *run, const struct tree_join *slots, uint32_t row, uint32_t use,
+                 size_t count) {
+    join_to(run, slots, slots->left, row, use, count);
 }
 
 static void *begin_part(void *context, uint32_t part, uint32_t row, uint32_t use) {
@@ -90,6 +106,13 @@ static size_t find_accumulators(const struct run *run, size_t *out_first) {
     return end;
 }
 
+/* How many slots are no part of the tree. */
+static uint32_t slots_aside(const struct config *config) {
+    if (config->parallel.ranks <= 1) return 0;
+    if (config_parts_ranks(config)) return (uint32_t)config->parallel.ranks;
+    return config->parallel.keeps == KEEPS_LAST;
+}
+
 enum status shards_open(struct run *run) {
     const struct config *const config = &run->config;
     const uint32_t count = (uint32_t)config->numerics.shards;
@@ -107,8 +130,30 @@ enum status shards_open(struct run *run) {
     TRY(arena_take(&run->arena, parts, sizeof *shards->part, "shards", &shards->part));
     shards->handed =
         (struct model_parts){.part = shards->part, .begin = begin_part, .context = run};
-    return arena_take(arena_hidden(&run->arena), tree_slots(count, ranks, config->batch.size) - 1,
+    shards->aside = tree_slots(count, ranks, config->batch.size);
+    TRY(arena_take(&run->arena, ranks, sizeof *shards->begun, "shards", &shards->begun));
+    return arena_take(arena_hidden(&run->arena), shards->aside - 1 + slots_aside(config),
                       shards->slot_bytes, "accumulators of shards", &shards->slot);
+}
+
+uint32_t shards_rank_of(const struct run *run, uint32_t micro) {
+    const uint32_t ranks = (uint32_t)run->config.parallel.ranks;
+    if (run->shards == NULL || ranks <= 1) return 0;
+    const uint32_t shards = (uint32_t)run->config.numerics.shards;
+    const uint32_t shard = tree_shard_of(run->plan.micro[micro].first, run->plan.samples, shards);
+    uint32_t rank = 0;
+    while (tree_first_shard(rank + 1, shards, ranks) <= shard)
+        rank++;
+    return rank;
+}
+
+/* Whether the terms of a micro-batch go into the tree, which is joined over ranks. */
+static int is_joined(const struct run *run, uint32_t micro) {
+    const struct config *const config = &run->config;
+    const uint32_t rank = shards_rank_of(run, micro);
+    if (config_parts_ranks(config)) return micro == 0 || shards_rank_of(run, micro - 1) != rank;
+    if (config->parallel.ranks <= 1 || config->parallel.keeps == KEEPS_ALL) return 1;
+    return micro + 1 == run->plan.micros || shards_rank_of(run, micro + 1) != rank;
 }
 
 /* Begins a part with `sample`, the first of the micro-batch that lies in `shard`. */
@@ -124,6 +169,23 @@ static void add_part(struct run *run, uint32_t shard, struct model_part from) {
     shards->part[index] = from;
     shards->part[index].from =
         (uint32_t)tree_first_sample(shard, run->plan.samples, shards->tree.shards);
+    if (plan->begins && shards->part[index].from < run->batch.first_sample)
+        shards->part[index].from = run->batch.first_sample; /* what came before was wiped */
+}
+
+/* The micro-batch as one part, whose chain is the rank's own. Of what is wiped each micro-batch
+ * starts anew. */
+static void set_aside(struct run *run, uint32_t micro) {
+    struct shards *const shards = run->shards;
+    const uint32_t rank = config_parts_ranks(&run->config) ? shards_rank_of(run, micro) : 0;
+    const int begins = !config_parts_ranks(&run->config) || shards->begun[rank] == UINT32_MAX;
+    if (begins) shards->begun[rank] = run->batch.first_sample;
+    shards->plan[0] =
+        (struct part_plan){.joins = 0, .slot = shards->aside + rank, .begins = begins};
+    shards->part[0] = (struct model_part){.tokens = run->batch.token_count,
+                                          .labels = run->batch.label_count,
+                                          .from = shards->begun[rank]};
+    shards->handed.count = 1;
 }
 
 const struct model_parts *shards_parts(struct run *run) {
@@ -135,8 +197,14 @@ const struct model_parts *shards_parts(struct run *run) {
         tree_open(&shards->tree, (uint32_t)run->config.numerics.shards,
                   (uint32_t)run->config.parallel.ranks);
         shards->open = UINT32_MAX;
+        for (uint32_t rank = 0; rank < run->config.parallel.ranks; rank++)
+            shards->begun[rank] = UINT32_MAX;
     }
     shards->handed.count = 0;
+    if (!is_joined(run, run->micro - 1)) {
+        set_aside(run, run->micro - 1);
+        return &shards->handed;
+    }
     for (uint32_t s = 0; s < batch->sample_count; s++) {
         const uint32_t shard =
             tree_shard_of(batch->first_sample + s, run->plan.samples, shards->tree.shards);
@@ -167,10 +235,60 @@ void shards_end_micro(struct run *run) {
     join_all(run, joins, tree_leave(&run->shards->tree, joins));
 }
 
+/* Multiplies sums by the number of ranks, with one rounding in the accumulation dtype. */
+static void multiply_by_ranks(const struct run *run, void *sums, size_t count) {
+    const uint32_t ranks = (uint32_t)run->config.parallel.ranks;
+    const struct scale_args args = {count, run->layout.accumulator_dtype, ranks, sums};
+    struct exact_sum *const exact = (struct exact_sum *)sums;
+    if (run->layout.sums == 0) run->model.ops->scale(&run->model.call, &args);
+    for (size_t i = 0; i < count && run->layout.sums != 0; i++) {
+        const struct exact_sum once = exact[i];
+        for (uint32_t rank = 1; rank < ranks; rank++)
+            exact_sum_join(&exact[i], &once);
+    }
+}
+
+/* What a rank has behind the one collective: the joined sum, and its other micro-batches added to
+ * it. The mean over P ranks is in every coefficient. Frameworks take it in the collective, which
+ * these micro-batches never meet, so they count P times. */
+static void add_aside(struct run *run, uint32_t rank) {
+    const struct tree_join sum = {0, run->shards->aside + rank};
+    RUN_EACH_SPAN(run, span)
+    for (uint32_t use = 0; use < run->table.rows[span.row].uses; use++) {
+        multiply_by_ranks(run, in_slot(run, sum.right, span.row, use), span.count);
+        join_to(run, &sum, sum.right, span.row, use, span.count);
+    }
+}
+
+static void add_asides(struct run *run) {
+    const struct shards *const shards = run->shards;
+    for (uint32_t rank = 0; rank < run->config.parallel.ranks; rank++) {
+        const struct tree_join sum = {0, shards->aside + rank};
+        if (shards->begun[rank] != UINT32_MAX) {
+            add_aside(run, rank);
+            continue;
+        }
+        RUN_EACH_SPAN(run, span)
+        for (uint32_t use = 0; use < run->table.rows[span.row].uses; use++)
+            memcpy(in_slot(run, sum.right, span.row, use), in_slot(run, 0, span.row, use),
+                   span.count * run->layout.accumulator);
+    }
+}
+
 void shards_reduce(struct run *run) {
     struct tree_join joins[TREE_NODES_MAX];
     if (run->shards == NULL || run->config.parallel.ranks <= 1) return;
-    join_all(run, joins, tree_reduce(&run->shards->tree, joins));
+    const size_t count = tree_reduce(&run->shards->tree, joins);
+    join_all(run, joins, count);
+    if (count > 0 && config_parts_ranks(&run->config)) add_asides(run);
+}
+
+void shards_take_rank(struct run *run, uint32_t rank) {
+    RUN_EACH_SPAN(run, span)
+    for (uint32_t use = 0; use < run->table.rows[span.row].uses; use++)
+        memcpy(in_slot(run, 0, span.row, use),
+               in_slot(run, run->shards->aside + rank, span.row, use),
+               span.count * run->layout.accumulator);
 }
 
 /* What lies in slots: the accumulators of the state lie one behind the other (trainer/state.c), so

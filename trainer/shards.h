@@ -29,7 +29,8 @@ const struct model_parts *shards_parts(struct run *run);
 void shards_end_micro(struct run *run);
 
 /* Joins what the ranks have: phase `reduce`. It changes nothing with one rank, or where they are
- * joined already. */
+ * joined already. Under parallel.sync `first` that is the first micro-batch of each rank, and what
+ * each rank has of the others is added to the sum, aside. */
 void shards_reduce(struct run *run);
 
 /* ---- where ranks are processes (trainer/real_ranks.h) ---- */
@@ -51,5 +52,12 @@ uint32_t shards_expect(struct run *run, uint32_t rank, struct shards_piece out[T
 
 /* The place of the sum of the update. */
 struct shards_piece shards_sum(const struct run *run);
+
+/* Behind shards_reduce, under parallel.sync `first`: puts the sums of a rank into the state's
+ * accumulators. */
+void shards_take_rank(struct run *run, uint32_t rank);
+
+/* The rank whose micro-batch this is, from 0; 0 with one rank or one shard. */
+uint32_t shards_rank_of(const struct run *run, uint32_t micro);
 
 #endif

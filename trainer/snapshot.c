@@ -139,6 +139,11 @@ static void layout_digest(const struct plan *plan, struct digest *out) {
     if (layout->outlier_numbers > 0)
         add_words(&stream, "outliers",
                   (const uint64_t[]){layout->outliers, layout->outlier_numbers}, 2);
+    if (layout->replicas.copies > 0)
+        add_words(&stream, "replicas",
+                  (const uint64_t[]){layout->replicas.copies, layout->replicas.first,
+                                     layout->replicas.bytes},
+                  3);
     if (layout->peak > 0) add_words(&stream, "peak", (const uint64_t[]){layout->peak}, 1);
     add_dtype(&stream, "master", layout->master_dtype);
     add_dtype(&stream, "gradient", layout->gradient_dtype);

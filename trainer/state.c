@@ -63,12 +63,28 @@ static void place_piece(struct walker *walker, enum kind kind, const struct para
 static void place_tensors(struct walker *walker, const struct param_table *table,
                           const struct optim_class *optimizer, const void *values,
                           struct state_layout *layout) {
-    for (int kind = KIND_PARAM; kind < KINDS; kind++)
+    struct state_replicas *const replicas = &layout->replicas;
+    replicas->piece[0].at = walker->used;
+    for (int kind = KIND_PARAM; kind < KINDS; kind++) {
+        if (kind == KIND_ACCUMULATOR)
+            replicas->piece[0].bytes = walker->used - replicas->piece[0].at;
         for (uint32_t i = 0; i < table->count; i++)
             if (table->rows[i].tied_to < 0)
                 place_piece(walker, (enum kind)kind, &table->rows[i], layout, &layout->tensor[i]);
+    }
+    replicas->piece[1].at = walker->used;
     for (uint32_t slot = 0; slot < optimizer->slot_count; slot++)
         place_slot(walker, optimizer, values, table, slot, layout);
+    replicas->piece[1].bytes = walker->used - replicas->piece[1].at;
+}
+
+static void place_replicas(struct walker *walker, const struct config *config,
+                           struct state_layout *layout) {
+    struct state_replicas *const replicas = &layout->replicas;
+    if (!config_parts_ranks(config)) return;
+    replicas->copies = (uint32_t)config->parallel.ranks - 1;
+    replicas->bytes = replicas->piece[0].bytes + replicas->piece[1].bytes;
+    replicas->first = place(walker, replicas->copies, replicas->bytes);
 }
 
 enum status state_layout_open(const struct config *config, const struct param_table *table,
@@ -98,6 +114,7 @@ enum status state_layout_open(const struct config *config, const struct param_ta
         out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
     out->tensors = walker.used;
     place_tensors(&walker, table, optimizer, config->optimizer.which.values, out);
+    place_replicas(&walker, config, out);
     if (walker.overflow) FAIL(STATUS_MEMORY, "model: the training state overflows memory");
     out->bytes = walker.used;
     return STATUS_OK;

@@ -80,6 +80,18 @@ struct state_tensor {
     size_t slot_count[OPTIM_SLOTS_MAX]; /* elements; 0 where the tensor has no such slot */
 };
 
+/* What ranks that part hold besides rank 0, whose pieces are those of the tensors: a copy for each
+ * further rank, behind all tensors. It has parameters, masters and gradients (piece 0), and behind
+ * them slots (piece 1). */
+struct state_replicas {
+    uint32_t copies; /* 0 where one copy is that of all ranks */
+    size_t first;    /* offset of the copy of rank 1 */
+    size_t bytes;    /* of a copy */
+    struct {
+        size_t at, bytes;
+    } piece[2];
+};
+
 struct state_layout {
     size_t bytes;
     size_t tensors; /* where the tensors begin; what is in front of them the host has */
@@ -91,6 +103,7 @@ struct state_layout {
     size_t peak; /* the LR that a restart took for the peak (resume.wrong), f64, 0 before; 0 where
                     none does */
     size_t sums; /* struct loss_sums of mode order-free; 0 where there are none */
+    struct state_replicas replicas;
     size_t accumulator; /* bytes of one element of an accumulator */
     int has_master;
     enum dtype master_dtype, gradient_dtype, slot_dtype, accumulator_dtype;

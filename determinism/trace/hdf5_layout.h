@@ -27,6 +27,7 @@ enum layout_axis {
     AXIS_MICRO,
     AXIS_CONSUMER,
     AXIS_STREAM,
+    AXIS_RANK,
     LAYOUT_AXES
 };
 enum layout_kind { KIND_REAL = 0, KIND_INTEGER, KIND_DIGEST };
@@ -66,7 +67,8 @@ struct layout_column {
 
 #define LAYOUT_COLUMNS                                                                             \
     (RECORD_REALS + RECORD_INTEGERS + RECORD_DIGESTS + RECORD_GROUPS + RECORD_TENSORS +            \
-     RECORD_TENSOR_DIGESTS + RECORD_PHASES + RECORD_MICROS + RECORD_LEDGERS + RECORD_PLACES + 2)
+     RECORD_TENSOR_DIGESTS + RECORD_PHASES + RECORD_MICROS + RECORD_LEDGERS + RECORD_PLACES +      \
+     RECORD_RANK_DIGESTS + RECORD_RANKS + 2)
 #define LAYOUT_NAME 64 /* bytes of folder, prefix and name, with the NUL */
 
 struct layout {

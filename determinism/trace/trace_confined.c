@@ -88,6 +88,8 @@ static void see_record(struct seeing *s, const struct record *record,
     see(s, record->micros, shape->micros, sizeof *record->micros);
     see(s, record->ledger, shape->consumers, sizeof *record->ledger);
     see(s, record->places, shape->streams, sizeof *record->places);
+    see(s, record->rank_digests, shape->ranks, sizeof *record->rank_digests);
+    see(s, record->ranks, shape->ranks, sizeof *record->ranks);
 }
 
 /* Steps begin above `last` and increase. */
@@ -114,7 +116,8 @@ static void see_ends(struct seeing *s, const uint64_t *ends, uint64_t updates,
                      const struct record_shape *shape) {
     const uint64_t most = s->length / sizeof *ends;
     uint64_t last = 0;
-    if (updates > most || (shape != NULL && (shape->groups > most || shape->micros > most))) {
+    if (updates > most ||
+        (shape != NULL && (shape->groups > most || shape->micros > most || shape->ranks > most))) {
         s->bad = 1;
         return;
     }

@@ -18,6 +18,7 @@ const struct layout_axis_name layout_axes[LAYOUT_AXES] = {
     [AXIS_MICRO] = {"micro", "micro", "micro-batch of the update", LENGTH(micros)},
     [AXIS_CONSUMER] = {"ledger", "consumer", "consumer of random words", LENGTH(consumers)},
     [AXIS_STREAM] = {"streams", "stream", "random stream", LENGTH(streams)},
+    [AXIS_RANK] = {"ranks", "rank", "data-parallel rank", LENGTH(ranks)},
 };
 
 const struct layout_fixed layout_fixed[LAYOUT_FIXED] = {
@@ -80,6 +81,8 @@ static const struct family run_families[] = {
     IN_ARRAY(record_micros, RECORD_MICROS, KIND_REAL, micros, AXIS_MICRO),
     IN_ARRAY(record_ledgers, RECORD_LEDGERS, KIND_INTEGER, ledger, AXIS_CONSUMER),
     IN_ARRAY(record_places, RECORD_PLACES, KIND_INTEGER, places, AXIS_STREAM),
+    IN_ARRAY(record_rank_digests, RECORD_RANK_DIGESTS, KIND_DIGEST, rank_digests, AXIS_RANK),
+    IN_ARRAY(record_ranks, RECORD_RANKS, KIND_INTEGER, ranks, AXIS_RANK),
 };
 
 static const struct family pair_families[] = {

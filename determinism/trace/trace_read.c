@@ -71,6 +71,7 @@ static enum status read_shape(struct reader *reader, hid_t steps, struct trace_r
     TRY(read_axis_names(reader, steps, AXIS_TENSOR, &shape->tensors, &plan->tensors));
     if (reader->file.foreign) return STATUS_OK; /* no ledger of ours says who drew what there */
     TRY(read_axis_names(reader, steps, AXIS_STREAM, &shape->streams, &plan->streams));
+    TRY(read_length(reader, steps, AXIS_RANK, &shape->ranks));
     return read_consumers(reader, steps, plan);
 }
 

@@ -13,6 +13,7 @@
 #define SITES 4
 #define CONSUMERS 3
 #define STREAMS 2
+#define RANKS 3
 #define LONG_TEXT 100000 /* more than an object header can hold */
 
 static const char *const phases[PHASES] = {"fetch",    "forward", "backward", "clip",
@@ -64,18 +65,18 @@ static void open_runs(struct sample *sample, uint32_t tensors) {
     struct trace_run_plan *runs;
     must(arena_take(&sample->arena, SAMPLE_RUNS, sizeof *runs, "runs", &runs));
     for (uint32_t i = 0; i < SAMPLE_RUNS; i++)
-        runs[i] =
-            (struct trace_run_plan){.id = ids[i],
-                                    .arm = ids[i],
-                                    .first_step = 1,
-                                    .shape = {2, tensors, PHASES, SITES, 4, CONSUMERS, STREAMS},
-                                    .phases = phases,
-                                    .sites = sites,
-                                    .consumers = consumers,
-                                    .streams = streams,
-                                    .groups = "0110",
-                                    .tensors = tensor_names(&sample->arena, tensors),
-                                    .configuration = "steps: 5\nseed: 17\n"};
+        runs[i] = (struct trace_run_plan){
+            .id = ids[i],
+            .arm = ids[i],
+            .first_step = 1,
+            .shape = {2, tensors, PHASES, SITES, 4, CONSUMERS, STREAMS, RANKS},
+            .phases = phases,
+            .sites = sites,
+            .consumers = consumers,
+            .streams = streams,
+            .groups = "0110",
+            .tensors = tensor_names(&sample->arena, tensors),
+            .configuration = "steps: 5\nseed: 17\n"};
     runs[2].arm = "baseline";
     runs[2].replicate = 1;
     runs[2].mask = 0x8000000000000001u;
@@ -114,6 +115,8 @@ static void open_record(struct sample *sample, uint32_t tensors) {
     must(arena_take(arena, 4, sizeof *record->micros, "micros", &record->micros));
     must(arena_take(arena, CONSUMERS, sizeof *record->ledger, "ledger", &record->ledger));
     must(arena_take(arena, STREAMS, sizeof *record->places, "places", &record->places));
+    must(arena_take(arena, RANKS, sizeof *record->rank_digests, "ranks", &record->rank_digests));
+    must(arena_take(arena, RANKS, sizeof *record->ranks, "ranks", &record->ranks));
 }
 
 void sample_open(struct sample *sample, uint32_t tensors) {
@@ -169,6 +172,8 @@ const struct record *sample_record(struct sample *sample, uint32_t run, uint64_t
     fill(record->micros, shape->micros * sizeof *record->micros, seed + 9000000);
     fill(record->ledger, shape->consumers * sizeof *record->ledger, seed + 10000000);
     fill(record->places, shape->streams * sizeof *record->places, seed + 11000000);
+    fill(record->rank_digests, shape->ranks * sizeof *record->rank_digests, seed + 12000000);
+    fill(record->ranks, shape->ranks * sizeof *record->ranks, seed + 13000000);
     /* Patterns that a conversion would change: a signalling NaN, a NaN with payload, -0. */
     const uint64_t special[3] = {0x7ff0000000000001u, 0xfff8dead0000beefu, 0x8000000000000000u};
     memcpy(&record->reals[REAL_LOSS], &special[step % 3], sizeof special[0]);
@@ -245,6 +250,9 @@ static int record_differences(const struct record *a, const struct record *b,
                           shape->tensors * sizeof *a->tensor_digests, "tensor digests", step);
     count += differ_bytes(a->phases, b->phases, shape->phases * sizeof *a->phases, "phases", step);
     count += differ_bytes(a->sites, b->sites, shape->sites * sizeof *a->sites, "sites", step);
+    count += differ_bytes(a->rank_digests, b->rank_digests, shape->ranks * sizeof *a->rank_digests,
+                          "rank digests", step);
+    count += differ_bytes(a->ranks, b->ranks, shape->ranks * sizeof *a->ranks, "ranks", step);
     count += differ_bytes(a->places, b->places, shape->streams * sizeof *a->places, "places", step);
     count +=
         differ_bytes(a->ledger, b->ledger, shape->consumers * sizeof *a->ledger, "ledger", step);

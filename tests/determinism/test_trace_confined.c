@@ -67,6 +67,8 @@ static void spoil(struct trace_image *image) {
         SPOIL(run->records[1].tensors = (double(*)[RECORD_TENSORS])WILD);
         SPOIL(run->records[1].ledger = (int64_t(*)[RECORD_LEDGERS])WILD);
         SPOIL(run->records[1].places = NULL);
+        SPOIL(run->records[1].ranks = (int64_t(*)[RECORD_RANKS])WILD);
+        SPOIL(run->plan.shape.ranks = UINT32_MAX);
         SPOIL(run->plan.shape.tensors = UINT32_MAX);
         SPOIL(run->plan.shape.phases = UINT32_MAX);
         SPOIL(run->plan.shape.micros = UINT32_MAX);

@@ -264,7 +264,7 @@ static void put_earlier_checks(hid_t file, struct sample *sample, uint32_t run) 
     struct layout layout;
     uint8_t checks[UPDATES][DIGEST_BYTES], row[4096];
     char path[128];
-    shape.consumers = shape.streams = 0;
+    shape.consumers = shape.streams = shape.ranks = 0;
     layout_init_run(&layout, &shape, 0);
     assert_true(layout.row_bytes <= sizeof row);
     for (uint32_t c = layout.count; c-- > 0;)
@@ -344,6 +344,7 @@ static void verify_earlier_trace_is_read(void **state) {
         }
         assert_true(H5Ldelete(group, "steps/ledger", H5P_DEFAULT) >= 0);
         assert_true(H5Ldelete(group, "steps/streams", H5P_DEFAULT) >= 0);
+        assert_true(H5Ldelete(group, "steps/ranks", H5P_DEFAULT) >= 0);
         H5Gclose(group);
         put_earlier_checks(file, &sample, run);
     }

@@ -60,6 +60,8 @@ static void verify_every_column_is_documented(void **state) {
         {"## Columns of a run", "micro/", record_micros, RECORD_MICROS},
         {"## Columns of a run", "ledger/", record_ledgers, RECORD_LEDGERS},
         {"## Columns of a run", "streams/", record_places, RECORD_PLACES},
+        {"## Columns of a run", "ranks/", record_rank_digests, RECORD_RANK_DIGESTS},
+        {"## Columns of a run", "ranks/", record_ranks, RECORD_RANKS},
         {"## Columns of a pair", "", record_pairs, RECORD_PAIRS},
         {"## Columns of a pair", "", record_pair_integers, RECORD_PAIR_INTEGERS},
     };

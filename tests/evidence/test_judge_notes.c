@@ -656,6 +656,44 @@ static void validate_expectations(void **state) {
     helper_image_close(&of);
 }
 
+/* Ranks 2 and 3 of the test arm part after update 2, and rank 1 after update 3: what is told is the
+ * first update, and the lowest rank of it. */
+static void validate_replicas(void **state) {
+    static uint8_t digests[3][4][RECORD_RANK_DIGESTS][RECORD_DIGEST_BYTES];
+    static int64_t held[3][4][RECORD_RANKS] = {
+        {{-1}, {-1}, {-1}, {-1}}, {{-1}, {-1}, {0}, {0}}, {{-1}, {0}, {0}, {-1}}};
+    struct helper_image of;
+    (void)state;
+    helper_image_open(&of, 3);
+    helper_image_part(&of, 2, 0.5);
+    for (uint64_t i = 0; i < 3; i++) {
+        of.runs[1].records[i].rank_digests = digests[i];
+        of.runs[1].records[i].ranks = held[i];
+    }
+    of.runs[1].plan.shape.ranks = 4;
+    helper_image_set(&of, "verdict", "expect_replicas_part", "2");
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.parting[0].update, 0);
+    helper_image_expect(&of, ROW_REPLICAS, 0,
+                        "those of right part at update 2, rank 2, tensor w\nafter update 3 2 of 4 "
+                        "ranks hold other bits than rank 0, whose weights and norm are those told "
+                        "here");
+    helper_image_expect(&of, ROW_EXPECTED, 0, "met");
+    helper_image_set(&of, "verdict", "expect_replicas_part", "3");
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_EXPECTED, 0,
+                        "missed: expected replicas to part at update 3, got 2");
+    of.runs[1].plan.shape.tensors = 0; /* record.tensors is false */
+    helper_image_judge(&of, STATUS_OK);
+    assert_string_equal(of.judgement.parting[1].tensor, "number 1 of the model");
+    memset(held, 0xff, sizeof held);
+    helper_image_judge(&of, STATUS_OK);
+    assert_string_equal(helper_image_row(&of, ROW_REPLICAS, 0), "");
+    helper_image_expect(&of, ROW_EXPECTED, 0,
+                        "missed: expected replicas to part at update 3, got none");
+    helper_image_close(&of);
+}
+
 /* Both ends of a tolerance are inside, though 0.4 - 0.3 is above 0.1 in binary64. Nine decimals are
  * the least that a tolerance tells apart; under a small one, what came has as many digits. */
 static void validate_ends_of_tolerances(void **state) {
@@ -790,6 +828,7 @@ int main(void) {
         cmocka_unit_test(validate_eval_of_exact_arms),
         cmocka_unit_test(validate_sentences_of_eval),
         cmocka_unit_test(validate_expectations),
+        cmocka_unit_test(validate_replicas),
         cmocka_unit_test(validate_ends_of_tolerances),
         cmocka_unit_test(validate_exit_of_untestable),
         cmocka_unit_test(validate_json),

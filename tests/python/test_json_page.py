@@ -130,6 +130,10 @@ def write_inputs(folder):
         name="lost", steps=2, more="", test="dropout: {residual: 0.1}, resume: {after: 1, "
         "restores: [schedule, optimizer, data, scaler]}").replace(
             "baseline: {}", "baseline: {dropout: {residual: 0.1}, resume: {after: 1}}"))
+    (folder / "ranks.yaml").write_text(SCENARIO.format(
+        name="ranks", steps=2, test="parallel: {sync: first}", more="").replace(
+            "size: 2", "size: 4").replace("  numerics: {", "  parallel: {ranks: 2}\n  loop: {update: [reduce, clip, optimize, "
+            "log, count, schedule, zero]}\n  numerics: {shards: 2, "))
     several = {
         "three": "optimizer: {lr: 2e-3, weight_decay: 0.1}, dpo: {beta: 0.2}",
         "six": "optimizer: {lr: 2e-3}, dpo: {beta: 0.2}, dropout: {residual: 0.1}, "
@@ -181,7 +185,7 @@ COMMANDS = {
         "run two.yaml -o other.h5 --overwrite --set record.replay_check=1",
         *(f"run {name}.yaml -o other.h5 --overwrite" for name in (
             "two", "same", "three", "wider", "loop", "faster", "racing", "short", "eval",
-            "parted", "lost", "seeds")),
+            "parted", "lost", "seeds", "ranks")),
         "attribute two.h5",
     ],
     "lr fit": [

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "scenarios/selection.h"
 #include "tests/scenarios/helper_scenario.h"
 
 static void verify_round_trip(void **state) {
@@ -33,6 +34,33 @@ static void verify_round_trip(void **state) {
         arena_close(&arena);
     }
     assert_true(read > 100);
+}
+
+/* Keys that came later stand in a text where they hold something else than their default, and
+ * nowhere else: a text without them is one of the version before. */
+static void verify_later_keys(void **state) {
+    static const struct {
+        const char *key, *line;
+    } later[] = {{"parallel.sync", "\nparallel.sync: first\n"},
+                 {"parallel.keeps", "\nparallel.keeps: last\n"},
+                 {"parallel.logged", "\nparallel.logged: rank0\n"},
+                 {"parallel.feeds", "\nparallel.feeds: same\n"},
+                 {"clip.over", "\nclip.over: local\n"}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(later); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct config config = helper_parse(&arena, "twinstep: 1", NULL)->arms[0].config, again;
+        const int32_t one = 1;
+        char *text = NULL;
+        assert_int_equal(config_text(&helper_schema, &config, &arena, &text), STATUS_OK);
+        assert_null(strstr(text, later[i].key));
+        memcpy((char *)&config + schema_find(later[i].key, NULL)->offset, &one, sizeof one);
+        assert_int_equal(config_text(&helper_schema, &config, &arena, &text), STATUS_OK);
+        assert_non_null(strstr(text, later[i].line));
+        assert_int_equal(config_read(&helper_schema, "t", text, &arena, &again), STATUS_OK);
+        assert_memory_equal(&again, &config, sizeof again);
+        arena_close(&arena);
+    }
 }
 
 /* Replaces `line` of the standard configuration; "" removes it. */
@@ -89,6 +117,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_values_of_text),
         cmocka_unit_test(verify_round_trip),
+        cmocka_unit_test(verify_later_keys),
         cmocka_unit_test(validate_other_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

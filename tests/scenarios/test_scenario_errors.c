@@ -344,6 +344,34 @@ static const struct {
      "loss: {divisor: mean-of-ranks, ranks: 4}}",
      "f.yaml:2:93: error: loss.ranks: 4 contradicts parallel.ranks 2, which train; leave it out, "
      "or write auto"},
+    {"common: {parallel: {ranks: 2, sync: first, keeps: last}, numerics: {shards: 2}}",
+     "f.yaml:2:51: error: parallel.keeps: expected all with parallel.sync first: a gradient that "
+     "is joined and then wiped is no case that is simulated"},
+    {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, "
+     "loop: {update: [reduce, optimize, log, count, schedule]}}",
+     "f.yaml:2:83: error: loop.update: expected zero in it with parallel.sync first, whose ranks "
+     "begin each update with gradients that are clear"},
+    {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, clip: {over: local}}",
+     "f.yaml:2:81: error: clip.over: expected global with parallel.sync first: local is of ranks "
+     "that own shards, first of ranks that hold replicas"},
+    {"common: {parallel: {ranks: 2}, numerics: {shards: 2}, clip: {over: local}, "
+     "loop: {skip: olmo-outlier}}",
+     "f.yaml:2:89: error: loop.skip: expected another rule than olmo-outlier with clip.over local: "
+     "ranks with norms of their own would decide apart"},
+    {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, "
+     "loop: {skip: nonfinite}}",
+     "f.yaml:2:81: error: loop.skip: expected none with parallel.sync first: ranks with gradients "
+     "of their own would decide apart"},
+    {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, "
+     "scaler: {kind: dynamic}}",
+     "f.yaml:2:83: error: scaler.kind: expected none or static with parallel.sync first: ranks "
+     "with gradients of their own would have loss scales of their own"},
+    {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, resume: {after: 1}}",
+     "f.yaml:2:84: error: resume.after: expected 0 with parallel.sync first: one checkpoint ends "
+     "what parts ranks, and that is not simulated"},
+    {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, fault: {update: 1}}",
+     "f.yaml:2:84: error: fault.update: expected 0 with parallel.sync first: a fault has no key "
+     "for the rank whose bit flips"},
     {"common: {batch: {tail: leak}, numerics: {shards: 2}}",
      "f.yaml:2:24: error: batch.tail: leak puts samples of two epochs into one update, and only "
      "those of one are dealt to shards; expected drop, keep or keep-underscaled with "

@@ -112,6 +112,7 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(optimizer.zero);
     MARK(optimizer.which.values);
     MARK(schedule.which.values);
+    MARK(clip.zero);
     MARK(loop.zero);
     MARK(numerics.determinism.zero);
     MARK(numerics.backward.zero);
