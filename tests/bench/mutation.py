@@ -535,6 +535,8 @@ def main():
     parser.add_argument("--at", action="append", metavar="FILE:LINE:COLUMN=TEXT")
     parser.add_argument("--together", action="store_true", help="--at: break all of them at once")
     arguments = parser.parse_args()
+    if arguments.upto < float("inf") and not arguments.covered:
+        parser.error("--upto goes with --covered")
     chosen, everything = draw(arguments.paths, arguments.seed, arguments.count)
     if arguments.at:
         chosen = [one_at(place) for place in arguments.at]

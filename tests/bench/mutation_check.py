@@ -101,6 +101,9 @@ def main():
     wrong = subprocess.run([sys.executable, script, "--list", "no/such/folder"], check=False,
                            capture_output=True, text=True)
     assert wrong.returncode != 0 and "no such file" in wrong.stderr, wrong
+    wrong = subprocess.run([sys.executable, script, "--list", "--upto", "5"], check=False,
+                           capture_output=True, text=True)
+    assert wrong.returncode != 0 and "--covered" in wrong.stderr, wrong
 
 
 if __name__ == "__main__":
