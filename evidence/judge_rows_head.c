@@ -36,13 +36,31 @@ static const char *const plain_words[CAUSE_COUNT] = {
     [CAUSE_CORRUPTION] = "a bit flip, as of a defective core or memory",
 };
 
+static int same_real(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* The index of the first update whose applied LRs differ; `updates` where none do. */
+static uint64_t first_lr_apart(const struct judgement *judgement) {
+    const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
+    uint64_t i = 0;
+    while (i < judgement->updates && same_real(trace_row(a, i)->groups[0][GROUP_LR_APPLIED],
+                                               trace_row(b, i)->groups[0][GROUP_LR_APPLIED]))
+        i++;
+    return i;
+}
+
 /* "schedule (the learning-rate schedule)"; several factors that validate only together keep their
- * joined name alone. */
-static void put_cause(const struct judged_cause *cause, struct row_pen *pen) {
+ * joined name alone. The lists of phases belong to the schedule, since they say when it moves, but
+ * a phase that moves elsewhere (gradients zeroed before they are used) is no matter of an LR. */
+static void put_cause(const struct judgement *judgement, const struct judged_cause *cause,
+                      struct row_pen *pen) {
     row_put(pen, "%s", cause->name);
-    for (int i = 0; i < CAUSE_COUNT; i++)
-        if (strcmp(cause->name, cause_name((enum cause)i)) == 0)
-            row_put(pen, " (%s)", plain_words[i]);
+    for (int i = 0; i < CAUSE_COUNT; i++) {
+        if (strcmp(cause->name, cause_name((enum cause)i)) != 0) continue;
+        const int loop = i == CAUSE_SCHEDULE && first_lr_apart(judgement) == judgement->updates;
+        row_put(pen, " (%s)", loop ? "the loop; every applied LR is equal" : plain_words[i]);
+    }
 }
 
 /* So many causes fit a sentence; the row of the shares has them all. */
@@ -82,7 +100,7 @@ static const char *whole_of(const struct judgement *judgement) {
 static void put_one(const struct judgement *judgement, struct row_pen *pen) {
     const struct judged_cause *first = &judgement->causes[0];
     row_put(pen, " Cause: ");
-    put_cause(first, pen);
+    put_cause(judgement, first, pen);
     if (judgement->cause_count == 1) {
         row_put(pen, "; nothing else differs.");
         return;
@@ -258,10 +276,6 @@ static void put_agreement(const struct judgement *judgement, struct row_pen *pen
                 judgement->sample.orders);
 }
 
-static int same_real(double a, double b) {
-    return a == b || (isnan(a) && isnan(b));
-}
-
 /* The first number that both arms log and that differs. */
 static void put_same_training(const struct judgement *judgement, struct row_pen *pen) {
     const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
@@ -347,10 +361,7 @@ static int logged_equal(const struct judgement *judgement) {
 void judge_row_why(const struct judgement *judgement, struct row_pen *pen) {
     const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
     const char *const *arms = judgement->arms;
-    uint64_t i = 0;
-    while (i < judgement->updates && same_real(trace_row(a, i)->groups[0][GROUP_LR_APPLIED],
-                                               trace_row(b, i)->groups[0][GROUP_LR_APPLIED]))
-        i++;
+    const uint64_t i = first_lr_apart(judgement);
     if (i == judgement->updates) return;
     double x[RECORD_GROUPS], y[RECORD_GROUPS]; /* copies, since other rows are read below */
     memcpy(x, trace_row(a, i)->groups[0], sizeof x);

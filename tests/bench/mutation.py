@@ -3,7 +3,8 @@
 """Changes one token of the program at a time and asks whether a test of the default run notices.
 
     mutation.py [--seed N] [--count N] [--from N] [--minutes M] [--near | --held]
-                [--longest SECONDS] [--costs FILE] [--jobs N] [--work FOLDER] [--out FILE] [PATH...]
+                [--longest SECONDS] [--costs FILE] [--jobs N] [--work FOLDER] [--out FILE]
+                [--covered FILE [--upto SECONDS]] [PATH...]
     mutation.py --list [--seed N] [--count N] [PATH...]     only shows which tokens would change
     mutation.py --at FILE:LINE:COLUMN=TEXT [--at ...]       tries these
     mutation.py --together --at ... --at ...                all at once, then each that a test noticed
@@ -19,7 +20,8 @@ A mutant is told as
                 Jia, Harman, Le Traon, ICSE 2015)
     killed      a test failed twice, or took 20 times its time and a minute; which one is told. "build" is
                 a warning, since every warning is an error
-    SURVIVED    every test of the default run passed
+    SURVIVED    every test of the default run passed; with --covered, of those that execute the line
+    uncovered   with --covered: no test executes the line
 Survivors are read by a person: some change nothing that anyone can see, the others need a test.
 The tests of the same name run first, then those of the same folder, then those of other folders
 that hold the changed object or start the program, each from the shortest to the longest, then all
@@ -29,10 +31,17 @@ folder while the mutant is asked: that takes tenths of a second where ninja take
 built of the sources (modules, sanitized copies) stays as it is. A mutant takes from some seconds
 (killed near) to the whole default run (survived). --together spares most of the latter: mutants
 that the near tests let live are put into one tree for one whole run, and each of them alone meets
-the tests that failed there. Before anything is broken, the tests in question must pass; with
---costs, what ctest noted of them when they last ran in another build of the tree stands for
-that."""
+the tests that failed there. With --covered, each test runs once with the files to be changed built
+for gcov, and a mutant meets, from the shortest to the longest, the tests that execute its line, be
+it in the test or in a program that the test starts: up to the first that fails, or up to --upto
+SECONDS. FILE keeps what executes what. A child that ends by _exit() is counted (the call is wrapped
+in these programs, and the filter that forbids such a child to write is left out); a process that is
+killed is not, so "uncovered" may be a line of one. Before anything is broken, the tests in question
+must pass; with --costs, what ctest noted of them when they last ran in another build of the tree
+stands for that."""
 import argparse
+import bisect
+import concurrent.futures
 import functools
 import itertools
 import json
@@ -116,6 +125,48 @@ def draw(paths, seed, count):
     chosen = random.Random(seed)
     chosen.shuffle(everything)
     return everything[:count], len(everything)
+
+
+# Counts are written where a process ends by _exit(), too, and a child that reads for others may write.
+ENDS = """
+#include <stdint.h>
+void __gcov_dump(void);
+void __real__exit(int status) __attribute__((noreturn));
+void __wrap__exit(int status) __attribute__((noreturn));
+void __wrap_confined_enter(const char *path);
+void __wrap__exit(int status) {
+    __gcov_dump();
+    __real__exit(status);
+}
+void __wrap_confined_enter(const char *path) {
+    (void)path;
+}
+"""
+ENDS_LINKED = ["--coverage", "-Wl,--wrap=_exit", "-Wl,--wrap=confined_enter"]
+
+
+class Coverage:
+    """Which tests execute which lines of some files, as a file of JSON keeps it: in the first line,
+    for each source, the lines that hold code and the first and last line of each function; then for
+    each test the lines of each source that it ran."""
+
+    def __init__(self, file):
+        first, *others = file.read_text(encoding="utf-8").splitlines()
+        self.files = json.loads(first)
+        self.tests = {name: {path: set(lines) for path, lines in ran.items()}
+                      for name, ran in map(json.loads, others)}
+
+    def executing(self, path, line):
+        """The tests that execute a line. A line without code of its own, as the second of an
+        expression has none, goes with the one before it in its function; outside of functions every
+        test counts that executes something of the file."""
+        if str(path) not in self.files:
+            sys.exit(f"mutation: --covered: the file says nothing of {path}")
+        held, functions = self.files[str(path)]
+        if not any(first <= line <= last for first, last in functions):
+            return [name for name, lines in self.tests.items() if lines.get(str(path))]
+        line = max(one for one in held if one <= line) # a function's first line holds code
+        return [name for name, lines in self.tests.items() if line in lines.get(str(path), ())]
 
 
 def words_of(path):
@@ -229,7 +280,7 @@ class Work:
         """Where the changed object of a source is made."""
         return str(self.build / ("mutant-" + "-".join(path.parts) + ".o"))
 
-    def link(self, program, paths):
+    def link(self, program, paths, more=()):
         """Puts a program with changed objects in its own place; the old one is kept beside it."""
         target = self.build / "bin" / program
         aside = target.with_name(program + ".kept")
@@ -243,6 +294,7 @@ class Work:
                 command[command.index(kept)] = self.object_of(path)
             else:
                 command.insert(command.index("-o"), self.object_of(path))
+        command += ["-Wl,-z,muldefs", *more] # a test that includes its source keeps that copy of it
         target.rename(aside)
         done = subprocess.run(command, cwd=self.build, capture_output=True, text=True, check=False)
         if done.returncode != 0: # what compiles can be linked, or this script is wrong
@@ -253,24 +305,84 @@ class Work:
         for aside in (self.build / "bin").glob("*.kept"):
             aside.replace(aside.with_suffix(""))
 
-    def link_all(self, names, paths):
+    def link_all(self, names, paths, more=()):
         """Links the programs of these tests that hold one of the objects, and the program itself
         where one of the tests may start it."""
         starts = any(name not in self.test_programs or name.startswith("test_cli_")
                      for name in names)
         holding = {name: [path for path in paths if name in self.programs(path)] for name in names}
         if starts:
-            self.link("twinstep", paths)
+            self.link("twinstep", paths, more)
         for name, of in holding.items():
             if of:
-                self.link(name, of)
+                self.link(name, of, more)
 
-    def unfit(self, names, seconds):
+    def gcov(self, paths, folder, suffix):
+        """What gcov says of the files by what lies in a folder: of each the lines with how often they
+        ran, and the functions."""
+        objects = {folder / pathlib.Path(self.object_of(path)).with_suffix(suffix).name: str(path)
+                   for path in paths}
+        objects = {file: path for file, path in objects.items() if file.exists()}
+        if not objects:
+            return
+        told = self.call("gcov", "--json-format", "--stdout", *map(str, objects), check=True).stdout
+        for line, path in zip(told.splitlines(), objects.values()):
+            for file in json.loads(line)["files"]: # the source, and headers with code
+                if file["file"].endswith(path):
+                    counts = dict.fromkeys((one["line_number"] for one in file["lines"]), 0)
+                    for one in file["lines"]: # a line of two functions stands there twice
+                        counts[one["line_number"]] += one["count"]
+                    yield path, counts, sorted((one["start_line"], one["end_line"])
+                                               for one in file["functions"])
+
+    def covered(self, names, paths, file):
+        """Runs each test with these files built for gcov, unless FILE says what came of it."""
+        if file.exists():
+            done = Coverage(file).tests
+            names = [name for name in names if name not in done]
+        if names or not file.exists():
+            ends = self.build / "mutant-ends.c"
+            ends.write_text(ENDS, encoding="utf-8")
+            self.call("cc", "-c", str(ends), "-o", str(ends.with_suffix(".o")), check=True)
+            for path in paths:
+                if not self.compile(path, self.object_of(path), "-w", "-O0", "--coverage"):
+                    sys.exit(f"mutation: {path} cannot be built for gcov")
+            try:
+                self.link_all(names, paths, [str(ends.with_suffix(".o")), *ENDS_LINKED])
+                self.run_covered(names, paths, file)
+            finally:
+                self.put_back()
+        return Coverage(file)
+
+    def run_covered(self, names, paths, file):
+        if not file.exists():
+            told = {path: [sorted(counts), functions]
+                    for path, counts, functions in self.gcov(paths, self.build, ".gcno")}
+            file.write_text(json.dumps(told) + "\n", encoding="utf-8")
+        names = sorted(names, key=lambda name: self.seconds[name])
+        with concurrent.futures.ThreadPoolExecutor(self.width) as pool:
+            for name, ran in zip(names, pool.map(functools.partial(self.ran, paths), names)):
+                with file.open("a", encoding="utf-8") as out:
+                    out.write(json.dumps([name, ran]) + "\n")
+
+    def ran(self, paths, name):
+        """The lines of the files that a test executes: its counts lie in a folder of its own."""
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            self.unfit([name], 60 + 20 * self.seconds[name], GCOV_PREFIX=folder, GCOV_PREFIX_STRIP="99")
+            for path in paths:
+                notes = pathlib.Path(self.object_of(path)).with_suffix(".gcno")
+                (place / notes.name).symlink_to(notes)
+            return {path: sorted(line for line, count in counts.items() if count > 0)
+                    for path, counts, _ in self.gcov(paths, place, ".gcda")}
+
+    def unfit(self, names, seconds, **variables):
         """Which of these tests fail, and which of them did not end in time."""
         process = subprocess.Popen(
             ["ctest", "--test-dir", str(self.build), "-LE", "nightly", self.jobs, "-R",
              "^(" + "|".join(map(re.escape, names)) + ")$"],
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            env={**os.environ, **variables})
         try:
             output = process.communicate(timeout=seconds)[0]
         except subprocess.TimeoutExpired:
@@ -340,7 +452,7 @@ class Work:
                 failed = self.noticed(names, path)
                 if failed:
                     return "killed", failed
-            return "SURVIVED", ""
+            return ("SURVIVED" if any(lists) else "uncovered"), ""
         finally:
             self.write(before)
             self.put_back()
@@ -372,6 +484,13 @@ def costs_of(file):
     passed, failed = file.read_text(encoding="utf-8").split("---")
     return {name: float(seconds) for name, _, seconds in map(str.split, passed.strip().split("\n"))
             if name not in failed.split()}
+
+
+def up_to(names, seconds, upto):
+    """The shortest of the tests, as many as take so many seconds together."""
+    names = sorted(names, key=lambda name: seconds[name])
+    sums = list(itertools.accumulate(seconds[name] for name in names))
+    return names[:bisect.bisect_right(sums, upto)]
 
 
 def one_at(place):
@@ -406,12 +525,18 @@ def main():
                         default=float("inf"), metavar="SECONDS")
     parser.add_argument("--costs", type=pathlib.Path, metavar="FILE",
                         help="CTestCostData.txt of this tree: tests that passed there do not run first")
+    parser.add_argument("--covered", type=pathlib.Path, metavar="FILE",
+                        help="only tests that execute the line; FILE keeps which these are")
+    parser.add_argument("--upto", type=float, default=float("inf"), metavar="SECONDS",
+                        help="--covered: no more of the tests of a mutant than take so long")
     parser.add_argument("--from", type=int, default=1, dest="first", metavar="NUMBER",
                         help="go on with this mutant")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--at", action="append", metavar="FILE:LINE:COLUMN=TEXT")
     parser.add_argument("--together", action="store_true", help="--at: break all of them at once")
     arguments = parser.parse_args()
+    if arguments.upto < float("inf") and not arguments.covered:
+        parser.error("--upto goes with --covered")
     chosen, everything = draw(arguments.paths, arguments.seed, arguments.count)
     if arguments.at:
         chosen = [one_at(place) for place in arguments.at]
@@ -431,14 +556,29 @@ def main():
         stages = dict.fromkeys(stages, [failed])
     stages = {path: [[name for name in names if work.seconds[name] <= arguments.longest]
                      for names in lists] for path, lists in stages.items()}
-    begin, count = time.monotonic(), dict.fromkeys(("invalid", "equivalent", "killed", "SURVIVED"), 0)
+    coverage = None
+    if arguments.covered:
+        holding = set(itertools.chain(*map(work.able, stages)))
+        names = set(itertools.chain(*itertools.chain(*stages.values())))
+        coverage = work.covered(
+            [name for name in sorted(names) if not name.startswith("border_") and
+             (name in holding or name not in work.test_programs)], sorted(stages), arguments.covered)
+    begin, count = time.monotonic(), dict.fromkeys(
+        ("invalid", "equivalent", "killed", "SURVIVED", "uncovered"), 0)
     for number in itertools.count(arguments.first):
         if number > len(chosen) or (arguments.minutes and
                                     time.monotonic() - begin > 60 * arguments.minutes):
             break
         path, line, column, _, old, new = mutant = chosen[number - 1]
         start = time.monotonic()
-        outcome, test = work.tried(mutant, stages[path])
+        lists = stages[path]
+        if coverage:
+            names = [name for name in coverage.executing(path, line)
+                     if work.seconds[name] <= arguments.longest]
+            lists = [up_to(names, work.seconds, arguments.upto)]
+        outcome, test = work.tried(mutant, lists)
+        if coverage and outcome == "SURVIVED":
+            test = f"{len(lists[0])} of {len(names)} tests"
         count[outcome] += 1
         told = (f"{number}\t{path}:{line}:{column}\t{old} -> {new or 'nothing'}\t{outcome}\t{test}\t"
                 f"{time.monotonic() - start:.0f} s")
@@ -447,7 +587,7 @@ def main():
             with arguments.out.open("a", encoding="utf-8") as out:
                 out.write(told + "\n")
     print(", ".join(f"{number} {name}" for name, number in count.items()))
-    asked = count["killed"] + count["SURVIVED"]
+    asked = count["killed"] + count["SURVIVED"] + count["uncovered"]
     if asked:
         low, high = interval(count["killed"], asked)
         print(f"killed: {100 * count['killed'] / asked:.1f} % of {asked} that change the code "

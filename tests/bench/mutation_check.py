@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks which tokens tests/bench/mutation.py changes, on a text that is made up: none in comments,
-strings, characters and lines of the preprocessor, and each rule's own ones everywhere else. It
-takes a second."""
+strings, characters and lines of the preprocessor, and each rule's own ones everywhere else; which
+tests execute a line, by a map that is made up; and that a child's lines are counted although it
+ends by _exit(). It takes a second."""
+import json
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -29,8 +33,58 @@ WANTED = [
     (8, "-", "+"),
 ]
 
+# made-up.c has functions in lines 3 to 9 and 12 to 20; nothing of the second one ran.
+MAP = [{"made-up.c": [[3, 5, 6, 9, 12, 14], [[3, 9], [12, 20]]]},
+       ["test_a", {"made-up.c": [3, 5, 6, 9]}], ["test_b", {"made-up.c": [3, 9]}], ["test_c", {}]]
+EXECUTING = {3: "ab", 4: "ab", 5: "a", 6: "a", 8: "a", 9: "ab", 10: "ab", 14: "", 20: ""}
+
+FILTER = """#include <unistd.h>
+void confined_enter(const char *path);
+void confined_enter(const char *path) { (void)path, _exit(3); }
+"""
+CHILD = """#include <sys/wait.h>
+#include <unistd.h>
+void confined_enter(const char *path);
+int main(void) {
+    int ended = 1;
+    if (fork() == 0) {
+        confined_enter("");
+        _exit(0); /* line 8 */
+    }
+    wait(&ended);
+    return ended;
+}
+"""
+
+
+def check_coverage(folder):
+    kept = folder / "map"
+    kept.write_text("".join(json.dumps(line) + "\n" for line in MAP), encoding="utf-8")
+    coverage = mutation.Coverage(kept)
+    for line, wanted in EXECUTING.items():
+        got = "".join(name[-1] for name in coverage.executing("made-up.c", line))
+        assert got == wanted, (line, got, wanted)
+    seconds = {"a": 3.0, "b": 1.0, "c": 2.0}
+    assert mutation.up_to(["a", "b", "c"], seconds, 3.0) == ["b", "c"]
+    assert mutation.up_to(["a", "b", "c"], seconds, 6.0) == ["b", "c", "a"]
+    assert mutation.up_to(["a"], seconds, 2.0) == []
+    if not shutil.which("gcov") or not shutil.which("gcc"):
+        return
+    (folder / "child.c").write_text(CHILD, encoding="utf-8")
+    (folder / "filter.c").write_text(FILTER, encoding="utf-8")
+    (folder / "ends.c").write_text(mutation.ENDS, encoding="utf-8")
+    for command in (["gcc", "-c", "ends.c", "filter.c"], ["gcc", "--coverage", "-O0", "-c", "child.c"],
+                    ["gcc", "child.o", "filter.o", "ends.o", *mutation.ENDS_LINKED, "-o", "child"], ["./child"]):
+        subprocess.run(command, cwd=folder, check=True)
+    told = subprocess.run(["gcov", "--json-format", "--stdout", "child.gcda"], cwd=folder, check=True,
+                          capture_output=True, text=True).stdout
+    lines = {line["line_number"]: line["count"] for line in json.loads(told)["files"][0]["lines"]}
+    assert lines[8] == 1, lines
+
 
 def main():
+    with tempfile.TemporaryDirectory() as folder:
+        check_coverage(pathlib.Path(folder))
     found = mutation.mutants_of(pathlib.Path("made-up.c"), TEXT)
     got = [(line, old, new) for _, line, _, _, old, new in found]
     assert got == WANTED, f"expected {WANTED}, got {got}"
@@ -47,6 +101,9 @@ def main():
     wrong = subprocess.run([sys.executable, script, "--list", "no/such/folder"], check=False,
                            capture_output=True, text=True)
     assert wrong.returncode != 0 and "no such file" in wrong.stderr, wrong
+    wrong = subprocess.run([sys.executable, script, "--list", "--upto", "5"], check=False,
+                           capture_output=True, text=True)
+    assert wrong.returncode != 0 and "--covered" in wrong.stderr, wrong
 
 
 if __name__ == "__main__":

@@ -135,8 +135,12 @@ static void verify_refusals(void **state) {
     write_run(1);
     refused(twinstep_trace_open(path, &plain, &trace), "exists");
     assert_null(trace);
+    options.writer = "t"; /* a name of one letter is one: what is refused is the file */
+    refused(twinstep_trace_open(path, &options, &trace), "exists");
     options.overwrite = 1;
     options.writer = NULL;
+    refused(twinstep_trace_open(path, &options, &trace), "name of the writer");
+    options.writer = "";
     refused(twinstep_trace_open(path, &options, &trace), "name of the writer");
     options.writer = "test";
     options.rank = 1;

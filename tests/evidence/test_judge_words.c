@@ -432,6 +432,7 @@ static void open_game(struct helper_image *of, const struct game *game) {
     const uint32_t hybrids = 1u << game->causes;
     helper_image_open(of, 3);
     helper_image_part(of, 1, game->distance[hybrids - 1] / 3.0);
+    of->runs[1].records[2].groups[0][GROUP_LR_APPLIED] = 0.0005; /* the last update alone */
     helper_image_causes(of, names, game->causes);
     helper_image_put(of, "attribution/value", hybrids, 1, game->distance);
     helper_image_put(of, "attribution/way", hybrids, 1, game->way);
@@ -449,6 +450,19 @@ static void validate_words_of_causes(void **state) {
         assert_int_equal(of.judgement.word, games[i].word);
         helper_image_close(&of);
     }
+}
+
+/* The schedule's keys hold the lists of phases, too. Where no applied LR differs, it was these. */
+static void validate_loop_is_no_learning_rate(void **state) {
+    (void)state;
+    struct helper_image of;
+    open_game(&of, &games[COUNT_OF(games) - 1]);
+    of.runs[1].records[2].groups[0][GROUP_LR_APPLIED] = 0.001;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_HEADLINE, 0,
+                        "made: OUTSIDE THE FLOOR. Cause: schedule (the loop; every applied LR is "
+                        "equal); nothing else differs.");
+    helper_image_close(&of);
 }
 
 /* More causes than a sentence holds: the word and the first four; the table has them all. The
@@ -686,13 +700,21 @@ static void validate_growth(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_exact_floors),    cmocka_unit_test(validate_equal_arms),
-        cmocka_unit_test(validate_unfinished_arms), cmocka_unit_test(validate_permutation_floors),
-        cmocka_unit_test(validate_unequal_designs), cmocka_unit_test(validate_small_designs),
-        cmocka_unit_test(validate_rank_floors),     cmocka_unit_test(validate_floor_files),
-        cmocka_unit_test(validate_words_of_causes), cmocka_unit_test(validate_many_causes),
-        cmocka_unit_test(validate_table_of_shares), cmocka_unit_test(validate_measures_and_marks),
-        cmocka_unit_test(validate_rounding),        cmocka_unit_test(validate_exact_cancelling),
+        cmocka_unit_test(validate_exact_floors),
+        cmocka_unit_test(validate_equal_arms),
+        cmocka_unit_test(validate_unfinished_arms),
+        cmocka_unit_test(validate_permutation_floors),
+        cmocka_unit_test(validate_unequal_designs),
+        cmocka_unit_test(validate_small_designs),
+        cmocka_unit_test(validate_rank_floors),
+        cmocka_unit_test(validate_floor_files),
+        cmocka_unit_test(validate_words_of_causes),
+        cmocka_unit_test(validate_loop_is_no_learning_rate),
+        cmocka_unit_test(validate_many_causes),
+        cmocka_unit_test(validate_table_of_shares),
+        cmocka_unit_test(validate_measures_and_marks),
+        cmocka_unit_test(validate_rounding),
+        cmocka_unit_test(validate_exact_cancelling),
         cmocka_unit_test(validate_growth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -309,6 +309,29 @@ static void validate_skips(void **state) {
     }
 }
 
+static size_t lag_at(size_t k, size_t first) {
+    return k <= first ? 0 : k - first < 2 ? k - first : 2;
+}
+
+/* A skipped updates 10 and 11, B as many, but 40 and 41: they part at A's. */
+static void validate_skips_of_both(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    for (size_t row = 0; row < 60; row++)
+        for (size_t s = 0; s < 2; s++) {
+            const size_t lag = lag_at(row + 1, s == 0 ? 10 : 40);
+            pair_put(&p, s, LOG_LR_LOGGED, row, 5e-7 * (60.0 - (double)(row - lag)) / 60.0);
+        }
+    pair_scale(&p, 1, LOG_LOSS, 10, 0.999);
+    for (size_t s = 0; s < 2; s++)
+        pair_fit(&p, s, "hf");
+    const struct compare_report *report = pair_compare(&p);
+    assert_in_range(report->lr.skips_part, 10, 12);
+    assert_non_null(strstr(report->lr.words, "only the skipped updates differ: "));
+    arena_close(&p.arena);
+}
+
 /* An LR that comes one update late, as if update 1 had been skipped, is what another contract of 61
  * updates prints. Where that is simpler, and nothing counts skips, nobody says that the schedules
  * agree. */
@@ -364,6 +387,7 @@ int main(void) {
                                        cmocka_unit_test(validate_sure_difference),
                                        cmocka_unit_test(validate_unfitted),
                                        cmocka_unit_test(validate_skips),
+                                       cmocka_unit_test(validate_skips_of_both),
                                        cmocka_unit_test(validate_skip_or_contract),
                                        cmocka_unit_test(validate_skips_and_schedule)};
     return cmocka_run_group_tests(tests, NULL, NULL);

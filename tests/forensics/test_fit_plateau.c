@@ -134,6 +134,35 @@ static void validate_found_with_metric(void **state) {
     }
 }
 
+/* What the reader of the log knows of the schedule leaves the rest to be found. */
+static void validate_found_beside_what_is_given(void **state) {
+    static const char *const given[][2] = {
+        {"threshold_mode", "rel"}, {"threshold", "1e-4"}, {"mode", "min"}, {"cooldown", "0"}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(given); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        struct contract_request request;
+        size_t drops;
+        const struct series series = log_of(&cases[0], LR_EXACT, &arena, &drops);
+        fit_known_init(&known);
+        open_request(&cases[0], &request);
+        known.request.contract = request.contract;
+        known.request.schedule = request.schedule;
+        known.request.metric_update = request.metric_update;
+        known.request.metric_value = request.metric_value;
+        known.request.metric_count = request.metric_count;
+        known.request.values[0].key = given[i][0];
+        known.request.values[0].text = given[i][1];
+        known.request.value_count = 1;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_non_null(strstr(set.fits[0].parameters, "factor=0.5, patience=2"));
+        arena_close(&arena);
+    }
+}
+
 static void validate_said_without_metric(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -428,6 +457,7 @@ static void corroborate_trainer(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_found_with_metric),
+        cmocka_unit_test(validate_found_beside_what_is_given),
         cmocka_unit_test(validate_said_without_metric),
         cmocka_unit_test(validate_checks),
         cmocka_unit_test(verify_healthy),

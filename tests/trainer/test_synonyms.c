@@ -171,6 +171,10 @@ static void validate_fields_of_trainers(void **state) {
     for (size_t i = 0; i < COUNT_OF(fields); i++)
         if (synonym_of_key(fields[i]) == NULL && row_of(fields[i]) == NULL)
             fail_msg("no answer to %s", fields[i]);
+    /* what only older versions had */
+    assert_non_null(synonym_of_key("group_by_length"));
+    assert_non_null(synonym_of_key("rpo_alpha"));
+    assert_non_null(synonym_of_key("reference_free"));
     assert_true(synonym_is_elsewhere(synonym_of_key("hub_token")));
     assert_false(synonym_is_elsewhere(synonym_of_key("ld_alpha")));
     assert_false(synonym_is_elsewhere(synonym_of_key("learning_rate")));
