@@ -431,6 +431,8 @@ class Loops(unittest.TestCase):
                 with self.assertRaisesRegex(TypeError, f"config: expected a mapping .*, got {name}"):
                     record(wrong)
         callback.on_train_end(given, None, None)
+        numbers = twinstep.Recorder(model, path=self.path, config={3: None, "a": 1}, quiet=True)
+        self.assertEqual(numbers.config, {"3": None, "a": 1})   # a key of 3 ended the recording
 
     def leave(self, path, change):
         """Two updates, `change(model, optimizer)`, which returns the optimizer that goes on, and

@@ -44,7 +44,8 @@ class Page(unittest.TestCase):
                     command = re.sub(r"^python |\bpython (?=train)", f"{sys.executable} ", command)
                     done = subprocess.run(command, shell=True, cwd=folder, text=True,
                                           capture_output=True, env={**os.environ, "PATH": path})
-                    self.assertIn(done.returncode, (0, 1), done.stderr)
+                    trains = command.startswith(sys.executable)     # 1 is an error there
+                    self.assertIn(done.returncode, (0,) if trains else (0, 1), done.stderr)
                     if lines:
                         pattern = "".join("(?:.*\n)*" if line == "..." else re.escape(line) + "\n"
                                           for line in lines)

@@ -50,7 +50,7 @@ def arguments(given: Any) -> dict[str, Any]:
     """A configuration that a user gives: a mapping as it is, and of TrainingArguments the leaves
     that can change a training, as `args.KEY`. Raises TypeError for what is neither."""
     if given is None or isinstance(given, Mapping):
-        return dict(given or {})
+        return {str(key): value for key, value in (given or {}).items()}
     if isinstance(given, type) or not hasattr(given, "to_dict"):
         raise TypeError("config: expected a mapping or the arguments of a trainer, got "
                         f"{given.__name__ if isinstance(given, type) else type(given).__name__}")
