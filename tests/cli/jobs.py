@@ -97,12 +97,12 @@ def without_seconds(value):
 
 def same_bytes(bench):
     """The first takes longest, so that the others end before it where they can."""
-    bench.scenario("mixed/a-long", 60, "verdict: outside-floor, cause: schedule")
+    bench.scenario("mixed/a-long", 30, "verdict: outside-floor, cause: schedule")
     bench.scenario("mixed/b-none", 3)
     bench.scenario("mixed/c-missed", 3, "verdict: identical")
     bench.scenario("mixed/d-no-rows", 3, rows="../no-such-rows.jsonl")
     bench.scenario("mixed/f-racing", 5, numerics="threads: 1, mode: atomic")
-    bench.scenario("mixed/g-met", 20, "verdict: outside-floor")
+    bench.scenario("mixed/g-met", 10, "verdict: outside-floor")
     with open(bench.path("mixed/e-broken.yaml"), "w", encoding="utf-8") as file:
         file.write("twinstep: 1\nstepz: 3\n")
     said, traces = [], []
