@@ -173,9 +173,11 @@ def verify_page(bench):
     with open(os.path.join(ROOT, "docs", "RANKS.md"), encoding="utf-8") as page:
         blocks = [block for block in re.findall(r"```console\n(.*?)```", page.read(), re.S) if "mpirun" in block]
     bench.check(len(blocks) == 1, f"RANKS.md: {len(blocks)} blocks with mpirun")
+    folder = os.path.join(bench.folder, "page")
+    os.mkdir(folder)
     path = {"PATH": os.path.dirname(bench.binary) + ":" + os.environ["PATH"]}
     for command, output in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", blocks[0], re.M):
-        done = subprocess.run(["sh", "-c", command], cwd=bench.folder, env={**bench.environment, **path}, text=True,
+        done = subprocess.run(["sh", "-c", command], cwd=folder, env={**bench.environment, **path}, text=True,
                               capture_output=True, stdin=subprocess.DEVNULL, timeout=180, check=False)
         bench.check(done.returncode == 0 and done.stdout == output,
                     f"RANKS.md: {command}: status {done.returncode}, {done.stdout}{done.stderr}")
@@ -303,7 +305,8 @@ def main():
         for name, test in tests.items():
             if options.only and name not in options.only:
                 continue
-            began, bench = time.monotonic(), Bench(options, folder)
+            began, bench = time.monotonic(), Bench(options, os.path.join(folder, name))
+            os.mkdir(bench.folder)
             test(bench)
             errors += len(bench.errors)
             ended = f", ended within {bench.longest:.1f} s" if bench.longest else ""
