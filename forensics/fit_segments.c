@@ -65,12 +65,17 @@ static void try_option(const struct path *path, struct option *best, int64_t shi
     if (option.run > best->run) *best = option;
 }
 
-/* Finds the first and the last update at which a resume between rows i - 1 and i can have begun. */
+/* Finds the first and the last update at which a resume between rows i - 1 and i can have begun:
+ * behind the row before it, or where the log falls back, behind the last row that it did not run
+ * again. */
 static void resume_range(const struct path *path, size_t i, uint64_t *first, uint64_t *last) {
-    const uint64_t now = path->series->points[i].update,
-                   before = path->series->points[i - 1].update;
+    const struct series_point *points = path->series->points;
+    const uint64_t now = points[i].update;
+    size_t before = i;
+    while (before > 0 && points[before - 1].update >= now)
+        before--;
     *last = now;
-    *first = before < now ? before + 1 : 1;
+    *first = before > 0 ? points[before - 1].update + 1 : 1;
     if (now - *first >= RESUME_WIDEST) *first = now - RESUME_WIDEST + 1;
 }
 

@@ -170,6 +170,35 @@ static void verify_no_false_answer_where_f_of_k_is_printed(void **state) {
     }
 }
 
+/* A run that is resumed with a larger max_steps goes on with the line of another total, and the log
+ * shows the resume. That is no counter which was lost some updates before it. */
+static void verify_another_total_is_no_lost_counter(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    struct series series = {points, 0};
+    uint64_t done = 0;
+    for (int part = 0; part < 2; part++)
+        for (uint64_t k = part == 0 ? 1 : 271; k <= (part == 0 ? 273u : 750u); k++) {
+            done = k == 1 ? 1 : k == 473 ? done : done + 1; /* 473 was skipped */
+            if (k == 271 && part == 1) done = 271;
+            points[series.count] = (struct series_point){
+                .update = k,
+                .row = series.count,
+                .part = (uint32_t)part,
+                .value = 5e-5 * share(0, (double)done, 10, part == 0 ? 500 : 750)};
+            series.count++;
+        }
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf-4.50");
+    known.request.steps = 500;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    if (set.count > 0) fail_msg("%s", set.fits[0].text);
+    arena_close(&arena);
+}
+
 /* Five levels that come again are a schedule of somebody's own. Two of them in front of a step are
  * no schedule that a resume broke, whatever peaks would explain the rest. */
 static void verify_levels_are_no_broken_schedule(void **state) {
@@ -235,6 +264,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_broke_between_two_rows),
         cmocka_unit_test(verify_no_false_answer_where_f_of_k_is_printed),
+        cmocka_unit_test(verify_another_total_is_no_lost_counter),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
         cmocka_unit_test(validate_stairs_of_evaluations),
     };
