@@ -62,8 +62,9 @@ static void print_text(const struct table *table) {
     printf("%s, %s: %s\n", plan->contract->name, plan->schedule->name, plan->contract->help);
     printf("evidence: %s (%s)\n", contract_evidence_name(plan->contract->evidence),
            plan->contract->source);
-    printf("total %llu updates, warm-up %s updates\n\n", (unsigned long long)plan->steps,
-           number_text_f64(plan->warmup_updates).text);
+    /* Ten digits leave out the rounding of a share of the total: 0.07 * 700 is not 49. */
+    printf("total %llu updates, warm-up %.10g updates\n\n", (unsigned long long)plan->steps,
+           plan->warmup_updates);
     printf("%8s  %-24s %s\n", "update", "applied", "logged");
     for (uint64_t i = 0; i < table->count; i++) {
         const char *note = note_of(plan, i + 1);

@@ -320,6 +320,14 @@ static void explain_later(struct compare_report *report, const struct compare_co
             "Update 1 agrees and update 2 does not, at equal applied LRs: the step differs in "
             "something else, such as optimizer arithmetic, decay, clipping or skipped updates.",
             "Compare betas, eps, decay and its groups, the clipping threshold and the fused flag.");
+    } else if (column->first_update == report->start + 2) {
+        say(report, -1,
+            "What follows the first step agrees and what follows the second does not: optimizer "
+            "arithmetic that depends on the count of updates begins to differ there (a bias "
+            "correction that stands still), something happened in that update (skip, batch), or "
+            "the gap grew from below the printed digits.",
+            "Save checkpoints around one update of both runs: twinstep readback reads the applied "
+            "LR, decay and count from them (docs/READBACK.md).");
     } else {
         say(report, -1,
             "The first updates agree within the printed precision and a gap opens later: it grew "

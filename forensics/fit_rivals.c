@@ -123,6 +123,10 @@ int fit_break_is_doubtful(const struct fit_set *set) {
     for (size_t i = 1; i < first->segment_count; i++) {
         if (!is_hidden_break(first, set, i)) continue;
         if (first->segments[i].event == FIT_RESTARTED) return 1;
+        /* So many updates are not skipped without a word. */
+        if (first->segments[i].event == FIT_SKIP &&
+            -first->segments[i].moved > (int64_t)fit_skips_most(set->last))
+            return 1;
         hidden++;
         free_scales += first->segments[i].event == FIT_RESCALED;
     }

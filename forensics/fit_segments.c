@@ -65,12 +65,17 @@ static void try_option(const struct path *path, struct option *best, int64_t shi
     if (option.run > best->run) *best = option;
 }
 
-/* Finds the first and the last update at which a resume between rows i - 1 and i can have begun. */
+/* Finds the first and the last update at which a resume between rows i - 1 and i can have begun:
+ * behind the row before it, or where the log falls back, behind the last row that it did not run
+ * again. */
 static void resume_range(const struct path *path, size_t i, uint64_t *first, uint64_t *last) {
-    const uint64_t now = path->series->points[i].update,
-                   before = path->series->points[i - 1].update;
+    const struct series_point *points = path->series->points;
+    const uint64_t now = points[i].update;
+    size_t before = i;
+    while (before > 0 && points[before - 1].update >= now)
+        before--;
     *last = now;
-    *first = before < now ? before + 1 : 1;
+    *first = before > 0 ? points[before - 1].update + 1 : 1;
     if (now - *first >= RESUME_WIDEST) *first = now - RESUME_WIDEST + 1;
 }
 
@@ -97,6 +102,16 @@ static void try_scaled(const struct path *path, struct option *best, int64_t shi
         try_option(path, best, shift, fit_shortest(low, high), event, i, 4);
 }
 
+/* Tells whether the counter of a shift was 0 at an earlier row than i, and the rows since then say
+ * nothing against it: where the course before and the course behind a reset cross, a row lies on
+ * both. */
+static int began_before(const struct path *path, const struct fit_segment *trial, size_t i) {
+    const int64_t anew = 1 - trial->shift;
+    while (i > 0 && (int64_t)path->series->points[i - 1].update >= anew)
+        if (!matches(path, trial, --i, NULL)) return 0;
+    return 1;
+}
+
 /* Tries every other shift: first on the point at hand, then on the run behind it. */
 static void scan_shifts(const struct path *path, struct option *best, size_t i) {
     const int64_t k = (int64_t)path->series->points[i].update;
@@ -106,7 +121,10 @@ static void scan_shifts(const struct path *path, struct option *best, size_t i) 
         const struct fit_segment trial = {.shift = shift, .scale = 1.0};
         if (!matches(path, &trial, i, NULL)) continue;
         const struct fit_segment *now = &path->segments[path->count - 1];
-        try_option(path, best, shift, 1.0, shift > now->shift ? FIT_JUMP : FIT_SKIP, i, 4);
+        const enum fit_event event = shift > now->shift              ? FIT_JUMP
+                                     : began_before(path, &trial, i) ? FIT_RESET
+                                                                     : FIT_SKIP;
+        try_option(path, best, shift, 1.0, event, i, 4);
     }
 }
 
@@ -168,6 +186,17 @@ static enum status add_path(struct fit_search *search, const struct path *path,
     return STATUS_OK;
 }
 
+static size_t moves_before(const struct series *series, size_t end) {
+    size_t moves = 0;
+    for (size_t i = 1; i < end; i++)
+        moves += series->points[i].value != series->points[i - 1].value;
+    return moves;
+}
+
+/* Levels of a constant that are believed, each with a peak of its own: more of them are a schedule
+ * of steps (fit_plateau.c). */
+#define LEVELS 3
+
 static enum status extend(struct fit_search *search, const struct fit_solution *solution) {
     struct path path = {.series = search->series,
                         .model = &search->models[solution->model],
@@ -183,6 +212,7 @@ static enum status extend(struct fit_search *search, const struct fit_solution *
         search->partial_numbers = solution->numbers;
     }
     if (run < 2 || !follow(&path, run)) return STATUS_OK;
+    if (path.count > LEVELS && moves_before(search->series, run) == 0) return STATUS_OK;
     return add_path(search, &path, solution);
 }
 
@@ -199,6 +229,7 @@ static int any_fits(struct fit_search *search, size_t end) {
     struct fit_window window;
     struct fit_solutions solutions;
     fit_search_template(search, &window);
+    window.no_scan = window.said_totals > 0;
     fit_window_open(&window, search->series->points, end);
     for (size_t m = 0; m < search->model_count; m++) {
         size_t before = 0;
@@ -223,26 +254,6 @@ static size_t longest_prefix(struct fit_search *search, size_t high) {
             high = middle;
     }
     return low;
-}
-
-static enum status from_prefix(struct fit_search *search, size_t end) {
-    struct fit_search part = *search;
-    struct fit_window window;
-    part.count = 0;
-    TRY(arena_take(search->arena, FIT_FOUND, sizeof *part.found, "fit", &part.found));
-    fit_search_template(&part, &window);
-    fit_search_window(&part, &window, 0, end, 0);
-    for (size_t n = 0; n < CANDIDATES; n++) {
-        size_t best = part.count;
-        for (size_t i = 0; i < part.count; i++)
-            if (part.found[i].cost < real_inf_f64() &&
-                (best == part.count || part.found[i].cost < part.found[best].cost))
-                best = i;
-        if (best == part.count) break;
-        TRY(extend(search, &part.found[best].solution));
-        part.found[best].cost = real_inf_f64();
-    }
-    return STATUS_OK;
 }
 
 /* A break is a step between two rows that is larger, per update, than both of its neighbours, or
@@ -286,6 +297,40 @@ static size_t next_break(const struct fit_search *search, size_t from, size_t cu
         rose |= points[i].value > points[i - 1].value;
     }
     return 0;
+}
+
+/* Extends what explains the first rows. With `scan` it looks for totals that nobody said, too. */
+static enum status from_prefix_with(struct fit_search *search, size_t end, int scan) {
+    struct fit_search part = *search;
+    struct fit_window window;
+    const size_t moves = moves_before(search->series, end);
+    part.count = 0;
+    TRY(arena_take(search->arena, FIT_FOUND, sizeof *part.found, "fit", &part.found));
+    fit_search_template(&part, &window);
+    window.no_scan = !scan;
+    fit_search_window(&part, &window, 0, end, 0);
+    search->budget = part.budget;
+    for (size_t n = 0; n < CANDIDATES; n++) {
+        size_t best = part.count;
+        for (size_t i = 0; i < part.count; i++)
+            if (part.found[i].cost < real_inf_f64() &&
+                (best == part.count || part.found[i].cost < part.found[best].cost))
+                best = i;
+        if (best == part.count) break;
+        const struct fit_numbers *numbers = &part.found[best].solution.numbers;
+        part.found[best].cost = real_inf_f64();
+        /* Of a staircase each move is one row of evidence, and its width is free. */
+        if (numbers->epoch > 0 && moves < MOVES) continue;
+        TRY(extend(search, &part.found[best].solution));
+    }
+    return STATUS_OK;
+}
+
+/* Totals that somebody said, or that the log ends at, first: they cost little for each model, and a
+ * scan for others takes all evaluations before the later models come to their turn. */
+static enum status from_prefix(struct fit_search *search, size_t end) {
+    TRY(from_prefix_with(search, end, 0));
+    return search->count > 0 ? STATUS_OK : from_prefix_with(search, end, 1);
 }
 
 /* Tries the prefixes that end at a break first. The bisection behind them pays for each prefix that

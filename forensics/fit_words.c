@@ -19,6 +19,12 @@ struct line {
     char text[768];
 };
 
+/* A share of the total is a whole number up to the rounding of a product: 0.07 * 700 is not 49. */
+static double whole(double updates) {
+    const double nearest = fit_round(updates);
+    return fit_near(updates, nearest) ? nearest : updates;
+}
+
 static void put(struct line *line, const char *format, ...) TWINSTEP_PRINTF(2, 3);
 static void put(struct line *line, const char *format, ...) {
     const size_t used = strlen(line->text);
@@ -105,12 +111,14 @@ static void describe(struct line *line, const struct fit *fit) {
     line->text[0] = '\0';
     put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
-    put(line, ", peak %s", number_text_f64(fit->lr).text);
-    if (fit->unseen_most > fit->unseen_least) put(line, " (not shown)");
     if (fit->reached > 0.0)
-        put(line, " (still warming up at the last row: at least %.4g)", fit->reached);
+        put(line, ", still warming up at the last row: peak at least %.4g (%s assumed)",
+            fit->reached, number_text_f64(fit->lr).text);
+    else
+        put(line, ", peak %s", number_text_f64(fit->lr).text);
+    if (fit->unseen_most > fit->unseen_least) put(line, " (not shown)");
     if (fit->warmup > 0.0)
-        put(line, ", warm-up %s%s%s", number_text_f64(fit->warmup).text, unit,
+        put(line, ", warm-up %s%s%s", number_text_f64(whole(fit->warmup)).text, unit,
             fit->warmup_hidden || fit->unseen_warmup > 0.0 || fit->reached > 0.0 ? " (not shown)"
                                                                                  : "");
     else

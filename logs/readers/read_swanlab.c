@@ -3,8 +3,9 @@
  * of which the scalars are read.
  *
  * Fields that are read: Record {13 scalar}, ScalarRecord {1 key, 2 step, 5 value}, ScalarValue {1
- * number} (swanlab/proto of version 0.10, whose files say version 2). A value is a binary64, so it
- * is exact. Older versions write other records, and their number in the head is refused. */
+ * number} (swanlab/proto of versions 0.9.8 to 0.10, whose files say version 2). A value is a
+ * binary64, so it is exact. Older versions write other records, and their number in the head is
+ * refused. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -80,7 +81,7 @@ static enum status read(const struct log_source *source, struct log_build *build
              source->name);
     if (source->bytes[FRAMED_HEAD - 1] != VERSION)
         FAIL(STATUS_INPUT,
-             "%s: expected version %d of SwanLab's files (0.10 and later), got %d; export the run "
+             "%s: expected version %d of SwanLab's files (0.9.8 and later), got %d; export the run "
              "as CSV",
              source->name, VERSION, source->bytes[FRAMED_HEAD - 1]);
     framed_open(&framed, source, log_build_scratch(build));

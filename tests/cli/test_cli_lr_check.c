@@ -405,6 +405,19 @@ static void validate_peak_that_was_not_reached(void **state) {
     assert_true(json_is_null(json_object_get(json, "bug")));
     assert_non_null(strstr(text_of(json, "words"), "still warming up at the last row"));
     json_decref(json);
+
+    struct said said = helper_run(0, "lr fit rising.json --contract hf");
+    assert_non_null(strstr(said.out, ", still warming up at the last row: peak at least 0.0005 ("));
+    helper_free(&said);
+    /* Megatron's warm-up is 0.07 * 700 = 49.00000000000001. */
+    said = helper_run(0, "lr table --contract megatron --schedule linear --lr 1e-3 --steps 700 "
+                         "--warmup-ratio 0.07 --count 1");
+    assert_non_null(strstr(said.out, "warm-up 49 updates"));
+    helper_free(&said);
+    said = helper_run(1, "lr check rising.json --expect megatron --schedule linear --lr 1e-3 "
+                         "--steps 700 --warmup-ratio 0.07");
+    assert_non_null(strstr(said.out, "warm-up 49, total 700"));
+    helper_free(&said);
 }
 
 /* Epochs that are given stand for the total, and the log's own total is not put beside them. */

@@ -307,6 +307,13 @@ static void later(struct pair *p) {
             pair_put(p, s, LOG_LR_APPLIED, row, 1e-6);
     pair_scale(p, 1, LOG_LOSS, 30, 1.01);
 }
+/* Adam's count stands still behind its first step: the losses of updates 1 and 2 are the same. */
+static void other_count(struct pair *p) {
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, s, LOG_LR_APPLIED, row, 1e-6);
+    pair_scale(p, 1, LOG_LOSS, 2, 1.01);
+}
 static void other_step(struct pair *p) {
     for (size_t s = 0; s < 2; s++)
         for (size_t row = 0; row < 60; row++)
@@ -349,6 +356,7 @@ static const struct scene scenes[] = {
     {"other_step", other_step, LOG_LOSS, CAUSE_OPTIMIZER, "at equal applied LRs"},
     {"other_step_printed", other_step_printed, LOG_LOSS, -1, "does not prove those"},
     {"later", later, LOG_LOSS, -1, "a gap opens later"},
+    {"other_count", other_count, LOG_LOSS, -1, "optimizer arithmetic"},
     {"middle", middle, LOG_LOSS, -1, "no early update in common"}};
 
 /* Equal logs of a training that trained nothing are no evidence. */

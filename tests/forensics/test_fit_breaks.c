@@ -44,11 +44,13 @@ struct run {
     enum twist twist;
     uint64_t total, resume, every;
     const char *bug; /* what the best fit is called, or NULL */
+    int next;        /* 1: a row shows the LR of the next update, as transformers 4.50 does */
 };
 
 /* Returns the LR of update k, from 1; a schedule of stages begins anew behind its end. */
 static double rate(const struct run *run, uint64_t k) {
-    const double s = (double)(k - 1), resume = (double)run->resume, total = (double)run->total;
+    const double s = (double)(k - 1 + (uint64_t)run->next), resume = (double)run->resume,
+                 total = (double)run->total;
     const int behind = k > run->resume;
     switch (run->twist) {
     case ANEW:
@@ -75,20 +77,27 @@ static struct series make(const struct run *run, struct series_point *points) {
 }
 
 static const struct run runs[] = {
-    {0, ANEW, 2000, 1000, 1, "scheduler_not_restored"},
-    {0, ANEW, 400, 200, 5, "scheduler_not_restored"},
-    {0, ANEW, 2000, 1000, 10, "scheduler_not_restored"},
-    {1, ANEW, 2000, 1000, 20, "scheduler_not_restored"},
-    {0, ANEW, 2000, 1000, 50, "scheduler_not_restored"},
-    {1, HALF, 400, 200, 5, "initial_lr_overwritten"},
-    {1, HALF, 2000, 1000, 10, "initial_lr_overwritten"},
-    {0, HALF, 2000, 1000, 20, "initial_lr_overwritten"},
-    {1, HALF, 2000, 1000, 50, "initial_lr_overwritten"},
-    {0, DOUBLED, 2000, 600, 10, "double_counter"},
-    {1, DOUBLED, 2000, 600, 25, "double_counter"},
-    {0, STAGES, 300, 0, 5, NULL},
-    {1, STAGES, 300, 0, 10, NULL},
-    {0, LEVELS, 1000, 300, 1, NULL},
+    {0, ANEW, 2000, 1000, 1, "scheduler_not_restored", 0},
+    {0, ANEW, 400, 200, 5, "scheduler_not_restored", 0},
+    {0, ANEW, 2000, 1000, 10, "scheduler_not_restored", 0},
+    {1, ANEW, 2000, 1000, 20, "scheduler_not_restored", 0},
+    {0, ANEW, 2000, 1000, 50, "scheduler_not_restored", 0},
+    {1, HALF, 400, 200, 5, "initial_lr_overwritten", 0},
+    {1, HALF, 2000, 1000, 10, "initial_lr_overwritten", 0},
+    {0, HALF, 2000, 1000, 20, "initial_lr_overwritten", 0},
+    {1, HALF, 2000, 1000, 50, "initial_lr_overwritten", 0},
+    {0, DOUBLED, 2000, 600, 10, "double_counter", 0},
+    {1, DOUBLED, 2000, 600, 25, "double_counter", 0},
+    {0, STAGES, 300, 0, 5, NULL, 0},
+    {1, STAGES, 300, 0, 10, NULL, 0},
+    {0, LEVELS, 1000, 300, 1, NULL, 0},
+    {0, ANEW, 2000, 1000, 10, "scheduler_not_restored", 1},
+    {1, ANEW, 400, 200, 5, "scheduler_not_restored", 1},
+    {0, ANEW, 2100, 350, 50, "scheduler_not_restored", 1}, /* row 400 is on both courses */
+    {0, HALF, 2000, 703, 25, "initial_lr_overwritten", 1},
+    {1, HALF, 400, 200, 5, "initial_lr_overwritten", 1},
+    {0, DOUBLED, 2000, 600, 50, "double_counter", 1},
+    {1, DOUBLED, 2000, 600, 10, "double_counter", 1},
 };
 
 /* What a resume broke has its name; a training that begins behind the end of another one, and the
@@ -111,6 +120,10 @@ static void validate_what_broke_between_two_rows(void **state) {
             (run->bug != NULL && strcmp(fit->bug, run->bug) != 0))
             fail_msg("run %zu is called %s: %s", i, fit->bug != NULL ? fit->bug : "nothing",
                      fit->text);
+        if (run->next) {
+            assert_string_equal(fit->contract->name, "hf-4.50");
+            assert_true(fit->steps == run->total && fit->warmup == 60 && fit->lr == 1e-4);
+        }
         for (size_t p = 0; p < series.count; p++)
             assert_true(
                 fit_matches(&points[p], fit_logged(fit, p, points[p].update), fit->lr, NULL));
@@ -155,6 +168,35 @@ static void verify_no_false_answer_where_f_of_k_is_printed(void **state) {
             fail_msg("case %zu: %s", n, fit->text);
         arena_close(&arena);
     }
+}
+
+/* A run that is resumed with a larger max_steps goes on with the line of another total, and the log
+ * shows the resume. That is no counter which was lost some updates before it. */
+static void verify_another_total_is_no_lost_counter(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    struct series series = {points, 0};
+    uint64_t done = 0;
+    for (int part = 0; part < 2; part++)
+        for (uint64_t k = part == 0 ? 1 : 271; k <= (part == 0 ? 273u : 750u); k++) {
+            done = k == 1 ? 1 : k == 473 ? done : done + 1; /* 473 was skipped */
+            if (k == 271 && part == 1) done = 271;
+            points[series.count] = (struct series_point){
+                .update = k,
+                .row = series.count,
+                .part = (uint32_t)part,
+                .value = 5e-5 * share(0, (double)done, 10, part == 0 ? 500 : 750)};
+            series.count++;
+        }
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf-4.50");
+    known.request.steps = 500;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    if (set.count > 0) fail_msg("%s", set.fits[0].text);
+    arena_close(&arena);
 }
 
 /* Five levels that come again are a schedule of somebody's own. Two of them in front of a step are
@@ -222,6 +264,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_broke_between_two_rows),
         cmocka_unit_test(verify_no_false_answer_where_f_of_k_is_printed),
+        cmocka_unit_test(verify_another_total_is_no_lost_counter),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
         cmocka_unit_test(validate_stairs_of_evaluations),
     };

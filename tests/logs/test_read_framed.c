@@ -171,6 +171,19 @@ static void validate_files_of_the_libraries(void **state) {
     }
     logs_expect(log, "train/grad_norm", 2, N, 0.0);
     logs_expect(log, "eval/loss", 5, 0.0, 0.0); /* a 0 that proto3 leaves out */
+
+    log = read_real(&arena, "logs/fixtures/swanlab/run-3tx3is70.swanlab"); /* of swanlab 0.9.8 */
+    assert_string_equal(log->format, "swanlab");
+    assert_int_equal(log->rows, 8);
+    for (int s = 1; s <= 8; s++) {
+        const size_t row = (size_t)s - 1;
+        assert_int_equal(log->step[row], 10 * s);
+        logs_expect(log, "train/loss", row, s == 4 ? N : 3.0 / s, 0.0);
+        logs_expect(log, "train/learning_rate", row, 5e-5 * (1.0 - (s - 1) / 8.0), 0.0);
+        logs_expect(log, "train/grad_norm", row, s == 2 ? 0.0 : 1.0 + 1.0 / s, 0.0);
+    }
+    logs_expect(log, "eval/loss", 3, 0.5, 0.0);
+    logs_expect(log, "eval/loss", 7, 0.25, 0.0);
     arena_close(&arena);
 }
 
@@ -245,7 +258,7 @@ static void verify_refusals(void **state) {
     expect_refusal("expected the first part of a record, got type 3");
     begin(":SWL", 1);
     put_record(&file, "", 0);
-    expect_refusal("expected version 2 of SwanLab's files (0.10 and later), got 1");
+    expect_refusal("expected version 2 of SwanLab's files (0.9.8 and later), got 1");
     begin(":SWL", 2);
     put_record(&file, "\x6a\x05\x0a\x09x", 5);
     expect_refusal("expected a record of SwanLab");
