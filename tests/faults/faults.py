@@ -199,11 +199,16 @@ def judge(call, before, reference, done, found):
     return None
 
 
-def try_one(bench, name, call, word, before, reference):
+def try_one(bench, name, call, word, before, reference, stack=None):
+    """With `stack` the call must have that stack, and must be met."""
+    met = tempfile.mktemp(dir=bench.folder)
+    more = {"TWINSTEP_FAULT_STACK": f"{stack},{met}"} if stack else {}
     folder = tempfile.mkdtemp(dir=bench.folder)
     shutil.copytree(os.path.join(bench.folder, name), folder, dirs_exist_ok=True)
     try:
-        done = bench.start(folder, CASES[name][1], TWINSTEP_FAULT=f"{call}:{word}")
+        done = bench.start(folder, CASES[name][1], TWINSTEP_FAULT=f"{call}:{word}", **more)
+        if stack and not (os.path.exists(met) and os.path.getsize(met)):
+            return "the call was not met"
         wrong = judge(call, before, reference, done, files_of(folder))
     except subprocess.TimeoutExpired:
         return "does not end"
@@ -329,10 +334,14 @@ def try_case(bench, name, pool, had):
             if copied:
                 ends, more = Copies(bench, name, before, reference).run(copied)
                 alone += more
-            numbers = sorted(number for number, _, _ in alone)
+            numbers = sorted(alone)
         endings = ("",) if bench.options.brief else ("", "+")
-        words = [f"{number}{ending}" for number in numbers for ending in endings]
-        jobs = [pool.submit(try_one, bench, name, call, word, before, reference) for word in words]
+        if not bench.options.stacks:
+            numbers = [(number, None, None) for number in numbers]
+        stacks = [stack for _, stack, _ in numbers for _ in endings]
+        words = [f"{number}{ending}" for number, _, _ in numbers for ending in endings]
+        jobs = [pool.submit(try_one, bench, name, call, word, before, reference, stack)
+                for word, stack in zip(words, stacks)]
         ends += [(word, job.result()) for word, job in zip(words, jobs)]
         wrong = [end for end in ends if end[1]]
         total, bad = total + len(ends), bad + len(wrong)
