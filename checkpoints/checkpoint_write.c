@@ -113,13 +113,20 @@ static enum status write_index(struct writing *writing) {
     return status;
 }
 
-static enum status write_folder(struct writing *writing, uint64_t shard_bytes) {
-    TRY(deal(writing, shard_bytes));
-    if (mkdir(writing->folder, 0777) != 0 && errno != EEXIST)
-        FAIL(STATUS_IO, "%s: cannot create: %s", writing->folder, strerror(errno));
+static enum status write_into(struct writing *writing) {
     TRY(remove_old(writing));
     TRY(write_shards(writing));
     return write_index(writing);
+}
+
+static enum status write_folder(struct writing *writing, uint64_t shard_bytes) {
+    TRY(deal(writing, shard_bytes));
+    const int is_made = mkdir(writing->folder, 0777) == 0;
+    if (!is_made && errno != EEXIST)
+        FAIL(STATUS_IO, "%s: cannot create: %s", writing->folder, strerror(errno));
+    const enum status status = write_into(writing);
+    if (status != STATUS_OK && is_made) (void)rmdir(writing->folder); /* if no shard is in it */
+    return status;
 }
 
 enum status checkpoint_write(const char *folder, int overwrite,

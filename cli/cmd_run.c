@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "cli/ci.h"
@@ -91,15 +92,15 @@ static enum status with_floor(const struct cli *cli, const struct options *optio
     return STATUS_OK;
 }
 
-/* Reads one --save-model: FOLDER, in which each arm gets a folder, or ARM=FOLDER for one arm. */
+/* Reads one --save-model: FOLDER, in which each arm gets a folder, or ARM=FOLDER for one arm.
+ * FOLDER is made now, so that one that cannot be made is told before anything is trained. */
 static enum status add_saving(const char *given, const struct scenario *scenario,
-                              struct arena *arena, const char *out[2]) {
+                              struct arena *arena, struct performance *how) {
+    const char **const out = how->save;
     const char *equals = strchr(given, '=');
     int found = 0;
     if (given[0] == '\0' || (equals != NULL && equals[1] == '\0'))
         FAIL(STATUS_INPUT, "run: --save-model: expected FOLDER or ARM=FOLDER, got \"%s\"", given);
-    if (equals == NULL && mkdir(given, 0777) != 0 && errno != EEXIST)
-        FAIL(STATUS_IO, "%s: cannot create: %s", given, strerror(errno));
     for (int arm = 0; arm < 2; arm++) {
         const char *name = scenario->arms[arm].name;
         char *path;
@@ -117,6 +118,10 @@ static enum status add_saving(const char *given, const struct scenario *scenario
     if (!found)
         FAIL(STATUS_INPUT, "run: --save-model %s: no such arm; there are %s and %s", given,
              scenario->arms[0].name, scenario->arms[1].name);
+    if (equals == NULL && mkdir(given, 0777) == 0)
+        how->made = given;
+    else if (equals == NULL && errno != EEXIST)
+        FAIL(STATUS_IO, "%s: cannot create: %s", given, strerror(errno));
     return STATUS_OK;
 }
 
@@ -245,6 +250,19 @@ static enum status tell_how_to_go_on(const struct cli *cli, const struct options
     return status_fail(status, "%s; %s. This goes on with it: %s", told, from, command);
 }
 
+/* What does not end leaves no folder that was not there, unless a model is in it. */
+static enum status perform_and_save(struct cli *cli, const struct options *options,
+                                    struct scenario *scenario, struct performance *how,
+                                    struct arena *arena, struct judgement *judgement) {
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < options->given_count && status == STATUS_OK; i++)
+        if (options->given[i].key == KEY_SAVE)
+            status = add_saving(options->given[i].value, scenario, arena, how);
+    if (status == STATUS_OK) status = perform(cli, scenario, how, arena, judgement);
+    if (status != STATUS_OK && how->made != NULL) (void)rmdir(how->made);
+    return status;
+}
+
 static enum status run_scenario(struct cli *cli, const struct options *options,
                                 const struct run_ranks *ranks, const char *word,
                                 struct arena *arena, int *out_exit) {
@@ -274,10 +292,8 @@ static enum status run_scenario(struct cli *cli, const struct options *options,
     TRY(cores_asked(options, KEY_JOBS, "run", &how.cores));
     if (ranks->group != NULL) how.cores = 1; /* the other ones are the ranks' */
     TRY(keeping(options, &how));
-    for (size_t i = 0; i < options->given_count; i++)
-        if (options->given[i].key == KEY_SAVE)
-            TRY(add_saving(options->given[i].value, scenario, arena, how.save));
-    TRY(tell_how_to_go_on(cli, options, perform(cli, scenario, &how, arena, &judgement), path,
+    TRY(tell_how_to_go_on(cli, options,
+                          perform_and_save(cli, options, scenario, &how, arena, &judgement), path,
                           arena));
     TRY(print_judgement(&judgement, path, options->json));
     *out_exit = judgement_exit(&judgement);

@@ -427,6 +427,14 @@ static enum status check_apart(const struct options *options, const char *folder
          option, options->junit);
 }
 
+static enum status open_folders(const struct options *options, struct arena *arena,
+                                struct suite *suite) {
+    TRY(suite_open_results(options_value(options, KEY_RESULTS), arena, suite));
+    if (!suite->joined) TRY(suite_open_folder(options->keep, arena, suite));
+    TRY(check_apart(options, options_value(options, KEY_RESULTS), "--results"));
+    return check_apart(options, options->keep, "--keep");
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct suite suite = {.joined = options_given(options, KEY_JOIN)};
     struct suite_run suite_run = {.cli = cli, .options = options, .suite = &suite};
@@ -438,13 +446,13 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(suite_collect(folder, &cli->arena, &suite));
     suite_deal(&suite, number, parts);
     TRY(arena_take(&cli->arena, suite.case_count, sizeof *suite.results, "suite", &suite.results));
-    TRY(suite_open_results(options_value(options, KEY_RESULTS), &cli->arena, &suite));
-    if (!suite.joined) TRY(suite_open_folder(options->keep, &cli->arena, &suite));
-    TRY(check_apart(options, options_value(options, KEY_RESULTS), "--results"));
-    TRY(check_apart(options, options->keep, "--keep"));
-    enum status status = run_members(&suite_run);
+    enum status status = open_folders(options, &cli->arena, &suite);
+    if (status == STATUS_OK) status = run_members(&suite_run);
     suite_close_folder(&suite);
-    if (status != STATUS_OK) return status;
+    if (status != STATUS_OK) {
+        suite_remove_empty(&suite);
+        return status;
+    }
     *out_exit = suite_errors(&suite) > 0                 ? EXIT_ERROR
                 : suite_count(&suite, EXPECT_MISSED) > 0 ? EXIT_DIFFERS
                                                          : EXIT_AS_EXPECTED;

@@ -158,7 +158,8 @@ static enum status add_machine(struct facts *facts) {
     return add(facts, "cores", cores > 0 ? line : "");
 }
 
-/* The cores that `suite` and `run` fill unless --jobs says otherwise. */
+/* The cores that affinity and control groups leave the process, of those that the machine has:
+ * `suite` and `run` fill them unless --jobs says otherwise. */
 static enum status add_usable_cores(struct facts *facts) {
     char line[LINE_SIZE];
     snprintf(line, sizeof line, "%ju", (uintmax_t)cores_usable());
@@ -187,6 +188,7 @@ static enum status add_volatile(struct facts *facts, const struct cli *cli) {
     struct timespec now;
     struct tm parts;
     TRY(add_machine(facts));
+    TRY(add_usable_cores(facts));
     if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
     TRY(add(facts, "host", host));
     if (getcwd(folder, sizeof folder) == NULL) folder[0] = '\0';

@@ -21,6 +21,7 @@ struct performance {
     int overwrite;
     int reproducible;
     const char *save[2]; /* folders for the final weights of the arms; NULL: none */
+    const char *made;    /* folder that was made for both, NULL where it was there */
     int progress;        /* wanted; shown only if stderr is a terminal */
     int unasked_room;    /* trains even where disk or memory seem too small */
     int keep;            /* keep states for a run that goes on (experiment/experiment_kept.c) */

@@ -43,6 +43,8 @@ struct suite {
     size_t case_count;
     const char *folder; /* where the traces go */
     int temporary;      /* the folder is removed afterwards */
+    /* folders that were made for the suite, NULL where they were there before */
+    const char *made_results, *made_folder;
     struct suite_result *results;
     size_t result_count; /* fewer than case_count after an interruption */
     size_t taken;        /* results that were there, while others were trained */
@@ -71,6 +73,9 @@ TWINSTEP_MUST_USE enum status suite_open_folder(const char *keep, struct arena *
                                                 struct suite *suite);
 /* Removes a temporary folder and what the suite put there. */
 void suite_close_folder(const struct suite *suite);
+
+/* Removes the folders that were made for a suite that is refused, if nothing is in them. */
+void suite_remove_empty(const struct suite *suite);
 
 size_t suite_count(const struct suite *suite, enum expectation expectation);
 size_t suite_errors(const struct suite *suite);

@@ -91,9 +91,12 @@ void suite_deal(struct suite *suite, uint64_t number, uint64_t parts) {
     suite->case_count = count;
 }
 
-static enum status make_named(const char *folder) {
+static enum status make_named(const char *folder, const char **out_made) {
     struct stat info;
-    if (mkdir(folder, 0777) == 0) return STATUS_OK;
+    if (mkdir(folder, 0777) == 0) {
+        *out_made = folder;
+        return STATUS_OK;
+    }
     if (errno != EEXIST || (stat(folder, &info) == 0 && !S_ISDIR(info.st_mode)))
         FAIL(STATUS_IO, "%s: error: cannot create the folder: %s", folder, strerror(errno));
     return STATUS_OK;
@@ -126,7 +129,7 @@ enum status suite_open_results(const char *folder, struct arena *arena, struct s
     if (suite->joined)
         TRY(count_strays(folder, suite));
     else
-        TRY(make_named(folder));
+        TRY(make_named(folder, &suite->made_results));
     for (size_t i = 0; i < suite->case_count; i++) {
         char *path;
         TRY(arena_format(arena, &path, "%s/%s" RESULT_END, folder, suite->cases[i].name));
@@ -139,7 +142,7 @@ static enum status make_folder(const char *keep, struct arena *arena, struct sui
     const char *parent = getenv("TMPDIR");
     char *name;
     if (keep != NULL) {
-        TRY(make_named(keep));
+        TRY(make_named(keep, &suite->made_folder));
         suite->folder = keep;
         return STATUS_OK;
     }
@@ -163,6 +166,11 @@ enum status suite_open_folder(const char *keep, struct arena *arena, struct suit
         suite->cases[i].trace = trace;
     }
     return STATUS_OK;
+}
+
+void suite_remove_empty(const struct suite *suite) {
+    if (suite->made_results != NULL) (void)rmdir(suite->made_results); /* fails if it holds files */
+    if (suite->made_folder != NULL) (void)rmdir(suite->made_folder);
 }
 
 void suite_close_folder(const struct suite *suite) {

@@ -276,13 +276,20 @@ static void put_agreement(const struct judgement *judgement, struct row_pen *pen
                 judgement->sample.orders);
 }
 
+static void put_each_update(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->updates == 1)
+        row_put(pen, "the one update");
+    else
+        row_put(pen, "each of %llu updates", (unsigned long long)judgement->updates);
+}
+
 /* The first number that both arms log and that differs. */
 static void put_same_training(const struct judgement *judgement, struct row_pen *pen) {
     const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
-    row_put(pen,
-            " It trains identically and reports differently: weights, optimizer state and applied "
-            "LR are equal after each of %llu updates.",
-            (unsigned long long)judgement->updates);
+    row_put(pen, " It trains identically and reports differently: weights, optimizer state and "
+                 "applied LR are equal after ");
+    put_each_update(judgement, pen);
+    row_put(pen, ".");
     for (uint64_t i = 0; i < judgement->updates; i++) {
         const struct record *const one = trace_row(a, i), *const other = trace_row(b, i);
         for (int real = 0; real < RECORD_REALS; real++) {
@@ -303,8 +310,11 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
     row_add(pen, ROW_HEADLINE, "%s: %s.", judgement->name, titles[judgement->verdict]);
     switch (judgement->verdict) {
     case VERDICT_IDENTICAL:
-        row_put(pen, " Parameters, slots, losses and applied LR of all %llu updates are equal.",
-                (unsigned long long)judgement->updates);
+        row_put(pen, " Parameters, slots, losses and applied LR of ");
+        if (judgement->updates == 1)
+            row_put(pen, "the one update are equal.");
+        else
+            row_put(pen, "all %llu updates are equal.", (unsigned long long)judgement->updates);
         if (judgement->word == WORD_CANCEL) put_cancel(judgement, pen);
         break;
     case VERDICT_INSIDE_FLOOR:
@@ -324,10 +334,12 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
         put_without_shares(judgement, pen);
         break;
     case VERDICT_SAME_WEIGHTS:
+        row_put(pen, " The weights are equal after ");
+        put_each_update(judgement, pen);
         row_put(pen,
-                " The weights are equal after each of %llu updates, but from update %llu on what "
-                "the optimizer holds, takes in or applies is not, and may reach a weight later.",
-                (unsigned long long)judgement->updates, (unsigned long long)judgement->state_step);
+                ", but from update %llu on what the optimizer holds, takes in or applies is not, "
+                "and may reach a weight later.",
+                (unsigned long long)judgement->state_step);
         put_without_shares(judgement, pen);
         break;
     default:

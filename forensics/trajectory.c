@@ -269,6 +269,9 @@ static enum status judge_scheduler(struct judging *judging) {
     if (is_constant(&lr->before))
         return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
                    "the LR is constant: one that begins anew would be the same");
+    if (equal == 1)
+        return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_RESTORED, NULL,
+                   "the LR of one update after the restart is that of before");
     return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_RESTORED, NULL,
                "the LRs of %zu updates after the restart are those of before", equal);
 }
@@ -312,8 +315,8 @@ static const struct pairing *other_tokens(const struct judging *judging) {
 
 static enum status say_tokens(struct judging *judging, const struct pairing *other) {
     return say(judging, TRAJECTORY_DATA, TRAJECTORY_LOST, NULL,
-               "%s of update %" PRIu64 " is %s, and was %s: another batch", judging->tokens.name,
-               other->update, word_number(other->after->value).text,
+               "column %s has %s at update %" PRIu64 ", and had %s: another batch",
+               judging->tokens.name, word_number(other->after->value).text, other->update,
                word_number(other->before->value).text);
 }
 
@@ -485,6 +488,9 @@ static enum status judge_data_digests(struct judging *judging, uint64_t first) {
                        seen > 0 ? ", those between the restart and it are not" : "");
         seen++;
     }
+    if (seen == 1)
+        return say(judging, TRAJECTORY_DATA, TRAJECTORY_RESTORED, NULL,
+                   "the batch of one update after the restart is that of before");
     return say(judging, TRAJECTORY_DATA, TRAJECTORY_RESTORED, NULL,
                "the batches of %" PRIu64 " updates after the restart are those of before", seen);
 }

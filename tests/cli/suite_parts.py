@@ -213,6 +213,12 @@ def kept_traces(bench):
         bench.expect(f"--junit in {where} is refused", code == 2 and out == ""
                      and "--junit: expected a file outside of the folder" in err
                      and bench.bytes("traced-kept/b.json") == good, (code, out, err))
+    for at in ("new-kept", "new-traces"):
+        before = sorted(os.listdir(bench.folder))
+        code, out, err = bench.run("suite", "traced", "--results", "new-kept", "--keep", "new-traces", "--quiet",
+                                   "--junit", f"{at}/x.xml")
+        bench.expect(f"a suite that is refused leaves no folder ({at})", code == 2
+                     and sorted(os.listdir(bench.folder)) == before, (code, out, err))
     os.unlink(bench.path("traced-kept/b.json"))
     os.symlink(bench.path("elsewhere.json"), bench.path("traced-kept/b.json"))
     code, out, err = bench.run(*words, "--overwrite")

@@ -328,6 +328,7 @@ static void verify_reproducible_runs_are_byte_identical(void **state) {
     assert_int_equal(trace_open("three.h5", &arena, &image), STATUS_OK);
     assert_string_equal(trace_attribute_of(image, "env/volatile", "command"),
                         "twinstep run repro/own.yaml -o three.h5");
+    assert_non_null(trace_attribute_of(image, "env/volatile", "usable_cores"));
     arena_close(&arena);
     size_t length;
     char here[4096];

@@ -160,7 +160,16 @@ static void validate_refusals(void **state) {
                   "the class of olmo2 models has no biases in its MLP");
     assert_false(helper_exists("x.h5"));
     assert_false(helper_exists("x.h5.part"));
-    assert_false(helper_exists("f/baseline/config.json"));
+    helper_refuse(2, "run s.yaml -o x.h5 --save-model=f --save-model=g",
+                  "arm baseline is saved to f");
+    assert_false(helper_exists("f"));
+    assert_false(helper_exists("g"));
+    assert_int_equal(mkdir("f", 0777), 0); /* what was there stays */
+    helper_refuse(2, "run s.yaml -o no/x.h5 --save-model=f", "no/x.h5");
+    helper_refuse(2, "run s.yaml -o no/x.h5 --save-model=g", "no/x.h5");
+    assert_true(helper_exists("f"));
+    assert_false(helper_exists("g"));
+    assert_int_equal(rmdir("f"), 0);
 }
 
 /* The runs of the arms read the source again, so it must still be what it was. */

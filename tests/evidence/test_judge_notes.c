@@ -238,6 +238,33 @@ static void validate_same_training(void **state) {
     helper_image_close(&of);
 }
 
+/* One update is no plural. */
+static void validate_one_update(void **state) {
+    (void)state;
+    struct helper_image of;
+    helper_image_open(&of, 1);
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_HEADLINE, 0,
+                        "made: IDENTICAL. Parameters, slots, losses and applied LR of the one "
+                        "update are equal.");
+    record_of(&of, 1, 1)->digests[DIGEST_ROOT][0] = 1;
+    record_of(&of, 1, 1)->reals[REAL_LOSS] = 2.25;
+    helper_image_causes(&of, names, 1);
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_HEADLINE, 0,
+                        "made: SAME TRAINING. It trains identically and reports differently: "
+                        "weights, optimizer state and applied LR are equal after the one update. "
+                        "First reported otherwise: loss of update 1, 2 in left, 2.25 in right. "
+                        "Cause: schedule.");
+    record_of(&of, 1, 1)->digests[DIGEST_WEIGHTS][0] = 1;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_HEADLINE, 0,
+                        "made: SAME WEIGHTS SO FAR. The weights are equal after the one update, "
+                        "but from update 1 on what the optimizer holds, takes in or applies is "
+                        "not, and may reach a weight later. Cause: schedule.");
+    helper_image_close(&of);
+}
+
 /* A gradient that is forgotten, because the update is skipped, its LR is 0 or the optimizer keeps
  * no moment, is in no digest but its own. */
 static void validate_forgotten_gradients(void **state) {
@@ -820,6 +847,7 @@ int main(void) {
         cmocka_unit_test(validate_why),
         cmocka_unit_test(validate_counts),
         cmocka_unit_test(validate_same_training),
+        cmocka_unit_test(validate_one_update),
         cmocka_unit_test(validate_forgotten_gradients),
         cmocka_unit_test(validate_notes_of_arms),
         cmocka_unit_test(validate_still_weights),

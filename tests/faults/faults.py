@@ -12,7 +12,14 @@ and for good. Each run must end like the reference, with equal files, equal outp
 status, or with exit status 2, a text on standard error, and no file but those that are equal to the
 reference's, OUT.part and its two files of kept states. A program that dies in HDF5 for want of
 memory may die of a signal, and may leave the same files, no others. Of the stacks of malloc a
-twentieth is drawn (seed 22); --stacks takes all.
+twentieth is drawn (seed 22); --stacks takes all that no command before it had.
+
+With --stacks the command runs once and stops at each of its stacks; a copy of the process (fork) and
+of its files goes on from there with the failing call, so what comes before the call is done once.
+Where the call is in a process that the command started, or while there is one, or one with threads,
+the command runs anew. After every 200th stop a copy goes on with no failing call, and must
+end like the reference. What a child that reads a trace does after it was forked is one stack for all
+verbs (failing.c), so the first verb that has it lets it fail.
 
 --part K/N takes every Nth of the calls that are to fail, from the Kth on (from 0), of each verb and
 kind of call: a night that is too short for all of them says which it was.
@@ -25,6 +32,7 @@ import argparse
 import concurrent.futures
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -110,6 +118,16 @@ class Bench:
         return subprocess.run([self.options.binary, *command], cwd=folder, env=environment,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=900)
 
+    def serve(self, name, folder, stops, ask, say):
+        """The command with a copy of itself for each failing call. Its files and its output lie in
+        `folder`, so that a copy of the process finds its own there."""
+        environment = {**self.environment, "LD_PRELOAD": self.options.library,
+                       "TWINSTEP_FAULT_STOPS": f"{stops},{ask},{say}"}
+        with open(os.path.join(folder, "out"), "wb") as out, open(os.path.join(folder, "err"), "wb") as err:
+            return subprocess.Popen([self.options.binary, *CASES[name][1]], cwd=os.path.join(folder, "files"),
+                                    env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                    pass_fds=(ask, say))
+
     def prepare(self, name, into):
         os.mkdir(into)
         before, _, _ = CASES[name]
@@ -132,19 +150,27 @@ def files_of(folder):
 
 
 BRIEF = ("run", "recover", "report", "import")
+# A stack that several commands have fails in the first of them.
+SHORT_FIRST = ("lr-check", "import", "export", "report", "certify", "compare", "run", "recover", "save-model",
+               "overwrite", "noise", "run-whole")
 UNFINISHED = (".part", ".rebuild", ".part.kept-1", ".part.kept-2")
 FEW = 6  # of the stacks of a kind that --brief takes, but for what recover writes
 
 
-def chosen_calls(path, call, options, is_all):
-    """Numbers of the calls that are to fail: one for each stack, or all."""
+def chosen_calls(path, call, options, is_all, had):
+    """Numbers of the calls that are to fail: one for each stack, or all. With --stacks: for each stack
+    that is not among those that a command before `had`."""
     first = {}
     with open(path, encoding="utf-8") as file:
         for line in file:
-            name, number, stack = line.split()
+            name, number, stack, process = line.split()
             if name == call:
-                first.setdefault(number if options.whole else stack, int(number))
-    numbers = sorted(first.values())
+                first.setdefault(number if options.whole else stack, (int(number), stack, process == "0"))
+    if options.stacks:
+        new = sorted(first[stack] for stack in first.keys() - had)
+        had.update(first)
+        return new
+    numbers = sorted(number for number, _, _ in first.values())
     is_drawn = call == "malloc" and not options.whole and not options.stacks
     many = (len(numbers) + 19) // 20 if is_drawn else len(numbers)
     if options.brief and not is_all:
@@ -173,11 +199,16 @@ def judge(call, before, reference, done, found):
     return None
 
 
-def try_one(bench, name, call, word, before, reference):
+def try_one(bench, name, call, word, before, reference, stack=None):
+    """With `stack` the call must have that stack, and must be met."""
+    met = tempfile.mktemp(dir=bench.folder)
+    more = {"TWINSTEP_FAULT_STACK": f"{stack},{met}"} if stack else {}
     folder = tempfile.mkdtemp(dir=bench.folder)
     shutil.copytree(os.path.join(bench.folder, name), folder, dirs_exist_ok=True)
     try:
-        done = bench.start(folder, CASES[name][1], TWINSTEP_FAULT=f"{call}:{word}")
+        done = bench.start(folder, CASES[name][1], TWINSTEP_FAULT=f"{call}:{word}", **more)
+        if stack and not (os.path.exists(met) and os.path.getsize(met)):
+            return "the call was not met"
         wrong = judge(call, before, reference, done, files_of(folder))
     except subprocess.TimeoutExpired:
         return "does not end"
@@ -188,7 +219,95 @@ def try_one(bench, name, call, word, before, reference):
     return wrong
 
 
-def try_case(bench, name, pool):
+class Copies:
+    """Copies of a process that stops where a call is to fail, and what is wrong with their ends."""
+    def __init__(self, bench, name, before, reference):
+        self.bench, self.name, self.before, self.reference = bench, name, before, reference
+        self.folder = tempfile.mkdtemp(dir=bench.folder)
+        self.heard = None
+
+    def hear(self, word, seconds=900):
+        """The number behind `word`, or else the line that came in its place."""
+        while b"\n" not in self.buffer:
+            ready, _, _ = select.select([self.heard], [], [], seconds)
+            more = os.read(self.heard, 4096) if ready else b""
+            if not more:
+                return None if ready else "late"
+            self.buffer += more
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        said, number = line.decode().split()
+        return int(number) if said == word else f"{said} {number}"
+
+    def copy(self, how):
+        """Lets a copy of the process go on, and returns what is wrong with its end."""
+        folder = tempfile.mkdtemp(dir=self.bench.folder)
+        for where, folders, names in os.walk(self.folder):
+            into = os.path.join(folder, os.path.relpath(where, self.folder))
+            for name in folders:
+                os.mkdir(os.path.join(into, name))
+            for name in names:
+                path = os.path.join(where, name)
+                # what the command reads is the same file, since it may ask which file it has open
+                is_same = os.path.relpath(path, os.path.join(self.folder, "files")) in self.before
+                (os.link if is_same else shutil.copyfile)(path, os.path.join(into, name))
+        try:
+            os.write(self.asked, f"{how} {folder}\n".encode())
+            process = self.hear("copy")
+            status = self.hear("end", 300)
+            if status == "late":
+                os.kill(process, signal.SIGKILL)
+                self.hear("end")
+                return "does not end"
+            texts = []
+            for name in ("out", "err"):
+                with open(os.path.join(folder, name), "rb") as file:
+                    texts.append(file.read())
+            done = subprocess.CompletedProcess((), os.waitstatus_to_exitcode(status), *texts)
+            wrong = judge("malloc", self.before, self.reference, done, files_of(os.path.join(folder, "files")))
+            if how == "0" and done.returncode != self.reference[0]:
+                wrong = f"exit status {done.returncode} although no call failed"
+            if wrong and self.bench.options.show:
+                wrong += f": {done.stderr.decode(errors='replace').strip()[-300:]}"
+            return wrong
+        finally:
+            shutil.rmtree(folder)
+
+    def run(self, calls):
+        """Returns words of calls with what is wrong, and those calls that need a run of their own."""
+        shutil.copytree(os.path.join(self.bench.folder, self.name), os.path.join(self.folder, "files"))
+        stops = os.path.join(self.bench.folder, self.name + ".stops")
+        with open(stops, "w", encoding="utf-8") as file:
+            file.writelines(f"{number} {stack}\n" for number, stack, _ in calls)
+        asked, self.asked = os.pipe()
+        self.heard, say = os.pipe()
+        process, self.buffer = self.bench.serve(self.name, self.folder, stops, asked, say), b""
+        os.close(asked)
+        os.close(say)
+        ends, alone = [], []
+        for at, call in enumerate(calls):
+            got = self.hear("stop")
+            if got == f"busy {call[0]}":
+                alone.append(call)
+            elif got != call[0]:
+                process.kill()
+                sys.exit(f"{self.name}: malloc:{call[0]}: another way to it than in the run before: {got}")
+            elif at % 200 == 0 and (wrong := self.copy("0")):
+                process.kill()
+                sys.exit(f"{self.name}: malloc:{call[0]}: a copy that goes on without a failing call: {wrong}")
+            else:
+                ends += [(f"{call[0]}{how.strip('1')}", self.copy(how)) for how in "1+"]
+            os.write(self.asked, b"go\n")
+        status = process.wait(timeout=900)
+        with open(os.path.join(self.folder, "out"), "rb") as file:
+            if (status, file.read(), files_of(os.path.join(self.folder, "files"))) != self.reference:
+                sys.exit(f"{self.name}: its copies changed how it ends")
+        os.close(self.asked)
+        os.close(self.heard)
+        shutil.rmtree(self.folder)
+        return ends, alone
+
+
+def try_case(bench, name, pool, had):
     """Returns how many runs there were and how many of them were wrong."""
     _, command, status = CASES[name]
     prepared = os.path.join(bench.folder, name)
@@ -205,17 +324,29 @@ def try_case(bench, name, pool):
     if ends[0] != ends[1] or ends[0][0] != status:
         sys.exit(f"{name}: undisturbed runs do not agree, or end with {ends[0][0]}, "
                  f"not {status}: {done.stderr.decode()}")
-    total = bad = 0
+    reference, total, bad = ends[0], 0, 0
     for call in bench.options.call or CALLS:
-        numbers = chosen_calls(calls, call, bench.options, (name, call) == ("recover", "write"))
-        numbers = numbers[bench.options.part[0]::bench.options.part[1]]
+        numbers = chosen_calls(calls, call, bench.options, (name, call) == ("recover", "write"), had)
+        numbers, ends = numbers[bench.options.part[0]::bench.options.part[1]], []
+        if bench.options.stacks:
+            copied = [entry for entry in numbers if entry[2]]
+            alone = [entry for entry in numbers if not entry[2]]
+            if copied:
+                ends, more = Copies(bench, name, before, reference).run(copied)
+                alone += more
+            numbers = sorted(alone)
         endings = ("",) if bench.options.brief else ("", "+")
-        words = [f"{number}{ending}" for number in numbers for ending in endings]
-        jobs = [pool.submit(try_one, bench, name, call, word, before, ends[0]) for word in words]
-        wrong = [(word, job.result()) for word, job in zip(words, jobs) if job.result()]
-        total, bad = total + len(words), bad + len(wrong)
-        if words:
-            print(f"{name:12s} {call:10s} {len(words):6d} runs {len(wrong):5d} wrong", flush=True)
+        if not bench.options.stacks:
+            numbers = [(number, None, None) for number in numbers]
+        stacks = [stack for _, stack, _ in numbers for _ in endings]
+        words = [f"{number}{ending}" for number, _, _ in numbers for ending in endings]
+        jobs = [pool.submit(try_one, bench, name, call, word, before, reference, stack)
+                for word, stack in zip(words, stacks)]
+        ends += [(word, job.result()) for word, job in zip(words, jobs)]
+        wrong = [end for end in ends if end[1]]
+        total, bad = total + len(ends), bad + len(wrong)
+        if ends:
+            print(f"{name:12s} {call:10s} {len(ends):6d} runs {len(wrong):5d} wrong", flush=True)
         for word, what in wrong[:None if bench.options.show else 5]:
             print(f"  {call}:{word}: {what}")
     return total, bad
@@ -240,8 +371,9 @@ def main():
     total = bad = 0
     try:
         with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            for name in options.verb or (BRIEF if options.brief else CASES):
-                tried, wrong = try_case(bench, name, pool)
+            had = set()
+            for name in options.verb or (BRIEF if options.brief else SHORT_FIRST if options.stacks else CASES):
+                tried, wrong = try_case(bench, name, pool, had)
                 total, bad = total + tried, bad + wrong
     finally:
         shutil.rmtree(bench.folder)
