@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "experiment/pair.h"
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 
 #define CLOSURE_DISTANCE_PATH "attribution/closure_distance"
 

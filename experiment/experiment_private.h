@@ -15,7 +15,7 @@
 #include "experiment/kept_file.h"
 #include "experiment/pair.h"
 #include "experiment/resume.h"
-#include "trainer/evaluator.h"
+#include "experiment/evaluator.h"
 #include "trainer/run_tensors.h"
 
 /* A data set, opened once for all runs whose options for it are equal. */

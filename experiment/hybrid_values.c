@@ -10,7 +10,7 @@
 #include "base/real.h"
 #include "experiment/pair.h"
 #include "experiment/probe.h"
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 
 #define POINTS_LEAST_BYTES ((size_t)256 << 20)
 

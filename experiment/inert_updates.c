@@ -10,7 +10,7 @@
 #include "base/real.h"
 #include "scenarios/stream_course.h"
 #include "trainer/loop.h"
-#include "trainer/outlier.h"
+#include "optim/outlier.h"
 #include "trainer/plugin.h"
 #include "trainer/run.h"
 

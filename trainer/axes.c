@@ -6,7 +6,7 @@
 #include "data/batch.h"
 #include "model/model.h"
 #include "scenarios/scenario.h"
-#include "trainer/consumers.h"
+#include "model/consumers.h"
 #include "trainer/run.h"
 
 /* Names the phases that leave a digest, in the order in which they first stand in micro, update,

@@ -9,7 +9,7 @@
 #include "base/real.h"
 #include "base/sum.h"
 #include "kernels/products.h"
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 #include "trainer/run_private.h"
 #include "trainer/optimizer_input.h"
 

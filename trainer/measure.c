@@ -13,7 +13,7 @@
 #include "determinism/root.h"
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
-#include "trainer/consumers.h"
+#include "model/consumers.h"
 #include "trainer/phases.h"
 #include "trainer/replicas.h"
 #include "trainer/streams.h"

@@ -14,7 +14,7 @@
 #include "base/sum.h"
 #include "kernels/backend_abi.h"
 #include "scenarios/scenario.h"
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 #include "trainer/plugin.h"
 #include "trainer/rank_gradients.h"
 #include "trainer/real_ranks.h"

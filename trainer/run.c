@@ -10,7 +10,7 @@
 #include "model/loss.h"
 #include "model/save_model.h"
 #include "trainer/corruption.h"
-#include "trainer/outlier.h"
+#include "optim/outlier.h"
 #include "trainer/real_ranks.h"
 #include "trainer/replay_check.h"
 #include "trainer/replicas.h"

@@ -10,7 +10,7 @@
 
 #include "kernels/leaf_hashes.h"
 #include "scenarios/scenario.h"
-#include "trainer/outlier.h"
+#include "optim/outlier.h"
 
 struct walker {
     size_t used;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 
 enum status locate_capture_open(const struct locate_first *first, struct arena *arena,
                                 struct locate_capture *out) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copies gradients and weights of one run and sums those of the other against them. Sums are those
- * of trainer/distance.h. A tensor that only one run has stays unmeasured. */
+ * of kernels/distance.h. A tensor that only one run has stays unmeasured. */
 #include "experiment/locate/locate_private.h"
 
 #include <string.h>
 
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 
 enum status signature_gather_open(const struct param_table *table, struct arena *arena,
                                   struct signature_gather *out) {

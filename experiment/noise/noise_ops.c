@@ -13,7 +13,7 @@
 #include "experiment/noise/noise_ops_private.h"
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 
 /* every number of rows up to it is tried; above, those of `above` */
 #define DENSE_ROWS 96u

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 #include "trainer/run_tensors.h"
 #include "trainer/watch_run.h"
 

@@ -17,7 +17,7 @@
 #include "determinism/philox.h"
 #include "tests/bench/helper_bench.h"
 #include "trainer/corruption_places.h"
-#include "trainer/outlier.h"
+#include "optim/outlier.h"
 #include "trainer/replay_check.h"
 #include "trainer/run_private.h"
 

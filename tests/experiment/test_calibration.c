@@ -27,7 +27,7 @@
 #include "experiment/experiment_plan.h"
 #include "experiment/pair.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 
 enum { UPDATES = 2, RUNS = 8, HYBRIDS = 4, EXPERIMENTS = 2000 };
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "tests/trainer/helper_train.h"
-#include "trainer/outlier.h"
+#include "optim/outlier.h"
 
 #define MODEL "model: {layers: 1, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}"
 

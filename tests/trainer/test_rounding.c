@@ -12,7 +12,7 @@
 
 #include "tests/determinism/helper_ledger.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 #include "trainer/rounding.h"
 #include "trainer/run_private.h"
 

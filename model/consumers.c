@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lists the consumers one row each, in the order of the ledger's numbers. */
-#include "trainer/consumers.h"
+#include "model/consumers.h"
 
 #include "data/datarow.h"
 #include "data/dataset.h"

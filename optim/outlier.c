@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The window lies oldest first, so that the recurrence runs in the order of torch.stack. */
-#include "trainer/outlier.h"
+#include "optim/outlier.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include "determinism/ledger.h"
 #include "tests/determinism/helper_ledger.h"
 #include "tests/trainer/helper_train.h"
-#include "trainer/consumers.h"
+#include "model/consumers.h"
 
 enum { UPDATES = 3, SAMPLES = 6, LAYERS = 2, HIDDEN = 16, HEADS = 4, VOCAB = 19 };
 

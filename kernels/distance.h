@@ -3,8 +3,8 @@
  *
  * These are measures for the evidence: no bit of a training depends on them. Inputs are carriers of
  * any two dtypes; conversions to f64 are exact. */
-#ifndef TWINSTEP_TRAINER_DISTANCE_H
-#define TWINSTEP_TRAINER_DISTANCE_H
+#ifndef TWINSTEP_KERNELS_DISTANCE_H
+#define TWINSTEP_KERNELS_DISTANCE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * A model of its own is opened for each architecture that the arms have. It is given copies of a
  * run's weights, and log-probs of whole sequences come out; the loss is then computed from these
  * alone, so that no batch, divisor or loop of a training enters it. */
-#include "trainer/evaluator.h"
+#include "experiment/evaluator.h"
 
 #include <math.h>
 #include <string.h>

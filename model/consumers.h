@@ -7,8 +7,8 @@
  * implementation of every kernel's blocking. It is not needed either: since each word has an
  * address, the number of words drawn cannot move any other draw. Where the stream stands is
  * recorded like the place of the others. */
-#ifndef TWINSTEP_TRAINER_CONSUMERS_H
-#define TWINSTEP_TRAINER_CONSUMERS_H
+#ifndef TWINSTEP_MODEL_CONSUMERS_H
+#define TWINSTEP_MODEL_CONSUMERS_H
 
 #include "base/arena.h"
 #include "determinism/record.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sums take the differences of SUM_BLOCK elements at a time, the blocks of law 2, so that the
  * result is that of one vector of differences and needs no memory for it. */
-#include "trainer/distance.h"
+#include "kernels/distance.h"
 
 #include <string.h>
 

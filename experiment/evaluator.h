@@ -6,8 +6,8 @@
  * the baseline's initial weights or the log-probs that the rows give. So two values differ only
  * where weights do. Invariant: runs are read and never changed;
  * nothing here draws, and nothing is shared with a run but its weights. */
-#ifndef TWINSTEP_TRAINER_EVALUATOR_H
-#define TWINSTEP_TRAINER_EVALUATOR_H
+#ifndef TWINSTEP_EXPERIMENT_EVALUATOR_H
+#define TWINSTEP_EXPERIMENT_EVALUATOR_H
 
 #include "trainer/run.h"
 

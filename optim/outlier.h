@@ -8,8 +8,8 @@
  *
  * Invariant: all that carries over stands in the window, plain f64 numbers of the training state.
  */
-#ifndef TWINSTEP_TRAINER_OUTLIER_H
-#define TWINSTEP_TRAINER_OUTLIER_H
+#ifndef TWINSTEP_OPTIM_OUTLIER_H
+#define TWINSTEP_OPTIM_OUTLIER_H
 
 #include <stddef.h>
 #include <stdint.h>
