@@ -543,10 +543,12 @@ static const struct key_row rows[] = {
                  "4; attention k>=64: 2; *: 1"),
 
     UINT(parallel.ranks, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 256,
-         .help = "Data-parallel ranks, simulated in one process, each with micro-batches of its "
-                 "own; phase reduce, the first of loop.update, joins what they have: sums of "
-                 "shards (at most numerics.shards ranks), or in modes shaped and shuffled rounded "
-                 "gradients, as frameworks do (docs/RANKS.md)"),
+         .help =
+             "Data-parallel ranks, simulated in one process or, with run --ranks mpi, a process "
+             "each; each has micro-batches of its own; phase reduce, the first of loop.update, "
+             "joins what they have: sums of "
+             "shards (at most numerics.shards ranks), or in modes shaped and shuffled rounded "
+             "gradients, as frameworks do (docs/RANKS.md)"),
     ENUM(parallel.reduce, "tree", CAUSE_PARALLELISM,
          NAMES("tree", "linear", "recursive", "ring", "ring-scatter", "halving", "gloo",
                "nccl-ring", "nccl-ring-scatter", "arrival"),
