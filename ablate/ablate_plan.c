@@ -158,7 +158,9 @@ static void number_arms(struct ablate_plan *plan, uint32_t from, uint32_t to) {
 /* A test by relabelings takes repeats to be alike whenever they are made. A machine's other work
  * comes and goes, so arms that take turns in a fixed order are not; where every order is equally
  * likely, labels are exchangeable whatever the machine does. Stages stay in their order, because
- * the first one decides whether there is a second one. */
+ * the first one decides whether there is a second one. Drawn within their stage are the repeats of
+ * the arms and the further runs of hybrids over a noisy floor. The first runs of hybrids, and their
+ * second ones over an exact floor, stay as they were listed: the cheapest answers come first. */
 static enum status draw_turns(struct ablate_plan *plan, struct arena *arena) {
     const uint32_t count = plan->run_count;
     struct stream_address address = {

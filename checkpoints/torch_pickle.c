@@ -124,7 +124,9 @@ static enum status push_marked_tuple(struct torch_machine *machine) {
     return torch_push_container(machine, TORCH_TUPLE, values, count);
 }
 
-/* REDUCE and NEWOBJ: a name below a tuple of arguments. */
+/* Executes REDUCE and, with `is_new`, NEWOBJ: a tuple of arguments on top, and below it the name of
+ * what is made of them. No code of that name is run (torch_reduce). NEWOBJ makes objects of the
+ * user's classes alone: torch makes what is known here by REDUCE. */
 static enum status reduce(struct torch_machine *machine, int is_new) {
     struct torch_value arguments, callee, made;
     char shown[TORCH_SHOWN_SIZE];
@@ -132,9 +134,10 @@ static enum status reduce(struct torch_machine *machine, int is_new) {
     TRY(torch_pop(machine, &arguments));
     TRY(torch_pop(machine, &callee));
     torch_show(&callee, shown);
-    if (callee.kind != TORCH_OPAQUE || callee.as.opaque->callee == CALLEE_NONE ||
-        (is_new && callee.as.opaque->callee != CALLEE_USER))
+    if (callee.kind != TORCH_OPAQUE || callee.as.opaque->callee == CALLEE_NONE)
         MACHINE_FAIL(machine, "expected the name of what is made, got %s", shown);
+    if (is_new && callee.as.opaque->callee != CALLEE_USER)
+        MACHINE_FAIL(machine, "expected a class of the user's for NEWOBJ, got %s", shown);
     if (arguments.kind != TORCH_TUPLE)
         MACHINE_FAIL(machine, "expected a tuple of arguments for %s", shown);
     TRY(torch_seal(machine, &arguments, &height));

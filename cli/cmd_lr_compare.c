@@ -190,6 +190,8 @@ static enum status say_early_skip(struct comparison *c, const struct side *side,
     return STATUS_OK;
 }
 
+/* Differences of the applied rates come first, since they are what trains; where there are none,
+ * only what the logs and the numbers of the two say is left. */
 static enum status judge(struct comparison *c) {
     count_differences(c);
     c->shift = shift_of(c);

@@ -18,6 +18,8 @@ static enum status default_output(const char *part, struct arena *arena, char **
     return arena_text(arena, part, length - tail, out);
 }
 
+/* Neither the trace nor the file that it is called while it is made may be the live file: a failure
+ * would destroy the only copy. */
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     const char *part = options->arguments[0];
     char *path, *live;

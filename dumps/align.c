@@ -103,6 +103,10 @@ static enum status search(struct search *s, struct arena *arena, int *out_aligne
     return STATUS_OK;
 }
 
+/* The module of an op begins with the class of the whole model, which inside a wrapper (DDP, FSDP,
+ * torch.compile) is another one. Where one of the dumps has a wrapper, ops are therefore told by
+ * their scope, the module without that class. Where the search is given up, the ops at the equal
+ * ends lose their counterparts, too: half an alignment would look like a whole one. */
 enum status dump_align(const struct dump *a, const struct dump *b, struct words *words,
                        uint32_t **of_a, uint32_t **of_b, int *aligned) {
     struct side sides[2] = {{.dump = a}, {.dump = b}};

@@ -488,6 +488,8 @@ enum status experiment_lacks(const struct experiment *e, const char *path) {
          e->options->resume, e->kept.from.file.path, path, e->kept.from.file.path);
 }
 
+/* A trace's arrays are filled with NaN when they are planned, so a NaN at the beginning is one that
+ * was never put. */
 const double *experiment_copied_array(const struct experiment *e, const char *path) {
     const struct trace_array *const array = trace_array_of(e->resume.image, path);
     return array == NULL || array->values[0] != array->values[0] ? NULL : array->values;

@@ -184,6 +184,9 @@ static enum status ask_room(const struct experiment_plan *plan,
     return options->room == NULL ? STATUS_OK : options->room(options->context, &needs);
 }
 
+/* What is held against a limit stands before trace_create(), so that a refusal leaves no file. What
+ * fails after it leaves out->trace open: the caller ends it (experiment_run does by trace_abandon).
+ */
 enum status experiment_trace_open(const struct experiment_plan *plan, const struct resume *resume,
                                   const struct experiment_options *options,
                                   const struct trace_snapshot_plan *snapshots,

@@ -32,16 +32,16 @@ TWINSTEP_MUST_USE enum status experiment_describe(const struct experiment_plan *
                                                   struct arena *arena,
                                                   struct experiment_attributes *out);
 
-/* Creates the trace file and its image. `snapshots` says by run which states will be stored, or is
- * NULL; what `resume` goes on from must have run on the same devices; `needs` is all but the trace
- * (experiment_needs.c), and is asked for before. Everything lives in `arena`. */
-TWINSTEP_MUST_USE enum status experiment_trace_open(const struct experiment_plan *plan,
-                                                    const struct resume *resume,
-                                                    const struct experiment_options *options,
-                                                    const struct trace_snapshot_plan *snapshots,
-                                                    const struct experiment_needs *needs,
-                                                    struct arena *arena,
-                                                    struct experiment_trace *out);
+/* Creates the trace file, options->path with ".part" behind it until it is finished, and its image.
+ * `snapshots` says by run which states will be stored, or is NULL; what `resume` goes on from must
+ * have run on the same devices (it is never NULL: its path is, where nothing is gone on from);
+ * `needs`, in bytes, is all but the trace (experiment_needs.c), and is asked for before. Everything
+ * lives in `arena`. Where out->trace is not NULL, the caller finishes or abandons it, also after an
+ * error. */
+TWINSTEP_MUST_USE enum status experiment_trace_open(
+    const struct experiment_plan *plan, const struct resume *resume,
+    const struct experiment_options *options, const struct trace_snapshot_plan *snapshots,
+    const struct experiment_needs *needs, struct arena *arena, struct experiment_trace *out);
 TWINSTEP_MUST_USE enum status experiment_trace_record(struct experiment_trace *output, uint32_t run,
                                                       const struct record *record);
 /* Notes how a run's linear products were made so far, and stores its state after `step` if one is

@@ -151,6 +151,9 @@ static enum status step_all(struct replay *replay, struct replay_result *out) {
     return trace_rows_status(request->image);
 }
 
+/* The last update to replay is the one asked for, else the one whose divisors are, else the last
+ * that is recorded. A stored state to begin from must lie before it. Whatever is wrong with
+ * these numbers is told before anything is trained. */
 enum status replay_run(const struct replay_request *request, struct arena *arena,
                        struct replay_result *out) {
     struct replay replay = {.request = request, .arena = arena};

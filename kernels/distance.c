@@ -65,6 +65,8 @@ size_t distance_changed(const void *a, const void *b, enum dtype dtype, size_t c
     return changed;
 }
 
+/* A NaN beside a number is INT64_MAX apart from it, two NaNs are equal whatever their bits, and -0
+ * is +0 (base/rule_ulp.h). */
 int64_t distance_ulp(const void *a, const void *b, enum dtype dtype, size_t count) {
     int64_t largest = 0;
     for (size_t i = 0; i < count; i++) {

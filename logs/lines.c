@@ -171,7 +171,9 @@ static void look_for_skip(struct log_lines *lines, const struct log_line *line) 
 
 /* Finds the settings that say bf16: of Megatron's list of arguments ("  bf16 ........ True"), of
  * DeepSpeed's configuration ("[..] [INFO] [config.py:..]   bfloat16_enabled ........ True"), and of
- * transformers' TrainingArguments ("bf16=True,"). Apex and torch scale the loss of fp16 alone. */
+ * transformers' TrainingArguments ("bf16=True,"). Frameworks scale the loss in fp16 alone, so such
+ * a log is of a training without a scaler: in it no update is skipped but one whose gradient norm
+ * is not finite, and a fit of its LRs needs to look for no other (forensics/fit_format.c). */
 static void look_for_precision(struct log_lines *lines, const struct log_line *line) {
     const struct log_span span = log_span_trim(line->span);
     const struct log_span deepspeed = log_span_after(span, "bfloat16_enabled ");

@@ -238,7 +238,11 @@ static void add_norm(const struct step_tensor *tensor, uint64_t first,
  * without a second moment has nothing to test its first one with. */
 static const char *why_untold(const struct step_group *group, const struct step_tensor *tensor,
                               const struct input_betas *betas) {
-    if (!is_told(group, tensor)) return "the optimizer's state before the update is needed";
+    if (group->rule == STEP_RULE_ADAFACTOR)
+        return "Adafactor's first moment is a mean of updates, not of gradients";
+    if (tensor->first.bytes == NULL)
+        return "the state after the update lacks the first moment of a tensor that had one before";
+    if (!tensor->has_before) return "the optimizer's state before the update is needed";
     if (betas->state == INPUT_BETAS_NONE)
         return "the moments follow neither from those before the update nor from none, so it began "
                "from others, which no file holds";
@@ -248,16 +252,21 @@ static const char *why_untold(const struct step_group *group, const struct step_
     return NULL;
 }
 
-/* torch clips the gradient before the decay enters it, so the decay is taken out. */
+/* The norm is that of the gradient after clipping and before the decay: torch clips it before the
+ * decay enters it, so the decay is taken out. One tensor whose gradient is not told is enough for
+ * the norm not to be known, since it goes over all of them. Tensors that the update left out, and
+ * those without a first moment before and after it (plain SGD's), have no part in it. */
 void input_norm_read(const struct step *step, const struct input_betas *betas,
                      struct rate_room *room, struct input_norm *out) {
     struct sum_blocks_f64 sums[2] = {{.count = 0}};
-    *out = (struct input_norm){.why = "no tensor has a first moment"};
+    int all_left_out = 1, any_left_out = 0;
+    *out = (struct input_norm){.is_known = 0};
     for (uint32_t i = 0; i < step->tensor_count; i++) {
         struct step_tensor tensor = step->tensors[i];
         if (tensor.group == STEP_NO_GROUP) continue;
-        if (tensor.is_left_out && !out->is_known) out->why = "the update left all tensors out";
+        any_left_out |= tensor.is_left_out != 0;
         if (tensor.is_left_out) continue;
+        all_left_out = 0;
         const struct step_group *const group = &step->groups[tensor.group];
         const struct input_betas *const found = &betas[tensor.group];
         if (tensor.first.bytes == NULL && tensor.first_before.bytes == NULL) continue;
@@ -271,8 +280,12 @@ void input_norm_read(const struct step *step, const struct input_betas *betas,
                    &room->block, add_norm, sums);
         out->is_known = 1;
     }
-    if (!out->is_known) return;
-    out->why = NULL;
+    if (!out->is_known) {
+        out->why = !any_left_out  ? "no tensor has a first moment"
+                   : all_left_out ? "the update left all tensors out"
+                                  : "no tensor that the update changed has a first moment";
+        return;
+    }
     out->norm = real_sqrt_f64(sum_blocks_close_f64(&sums[0]));
     out->error = real_sqrt_f64(sum_blocks_close_f64(&sums[1]));
 }

@@ -139,8 +139,10 @@ static enum status note_row(struct listing *listing, const struct place *place) 
     return note(listing, place->row->cause, key, values[0], values[1]);
 }
 
-/* Notes the keys of two different classes. A key that both have is shown where its values differ,
- * any other against "(none)". All of them belong to the cause of the selecting key. */
+/* Notes the keys of two different classes: those of another name, or of one name from two modules
+ * (optimizer.module_sha256, a row of the schema, shows which). A key that both have is shown where
+ * its values differ, any other against "(none)". All of them belong to the cause of the selecting
+ * key. */
 static enum status note_classes(struct listing *listing, enum selection selection) {
     const struct config *const *configs = listing->configs;
     size_t count = 0;
@@ -200,6 +202,8 @@ static enum status gather(const struct listing *listing, enum cause cause, uint3
     return STATUS_OK;
 }
 
+/* Rows of a class are compared where both configurations chose the same one; else note_classes
+ * lists all that differ. A cause in which nothing differs is no factor. */
 enum status factors_of(const struct schema *schema, const struct config *a, const struct config *b,
                        struct arena *arena, struct factor **out, uint32_t *out_count) {
     struct listing listing = {.schema = schema, .configs = {a, b}, .arena = arena};

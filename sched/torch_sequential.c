@@ -166,11 +166,13 @@ static double linear_step(const struct stage *stage, double t, double lr) {
     return lr * (1.0 + rise / (stage->part[PART_TOTAL_ITERS] * start + (t - 1.0) * rise));
 }
 
+/* PolynomialLR.get_lr: at the last step the share is 0, which ends at 0, but for a power of 0, by
+ * which nothing moves (0.0**0 is 1). */
 static double poly_step(const struct stage *stage, double t, double lr) {
     const double total = stage->part[PART_TOTAL_ITERS];
     if (t > total) return lr;
     const double share = (1.0 - t / total) / (1.0 - (t - 1.0) / total);
-    return share > 0.0 ? lr * sched_pow(share, stage->part[PART_POWER]) : 0.0;
+    return lr * sched_pow(share, stage->part[PART_POWER]);
 }
 
 static double cosine_step(const struct stage *stage, double t, double lr) {

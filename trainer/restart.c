@@ -62,6 +62,8 @@ static enum status restore_wrongly(struct run *run) {
     return doubled || run->layout.peak != 0 ? renew_lr(run) : STATUS_OK;
 }
 
+/* A resume that makes its masters from weights of bf16 (resume.wrong: masters-bf16): they begin
+ * without the digits that bf16 has no room for. */
 static enum status round_masters(struct run *run) {
     const struct state_layout *layout = &run->layout;
     for (uint32_t i = 0; i < run->owner_count; i++) {

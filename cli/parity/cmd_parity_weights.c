@@ -111,6 +111,8 @@ static void print_shapes(const struct weights_row *row) {
     }
 }
 
+/* A row of the table. Of two dtypes of which one is no number, elements were not compared, so that
+ * how many differ is not known: a dash stands for it, and the JSON leaves it out. */
 static void print_row(const struct weights_row *row) {
     print_name(row->name, NAME_WIDTH);
     printf(" %-9s", weights_state_name(row->state));
@@ -125,6 +127,9 @@ static void print_row(const struct weights_row *row) {
         if (row->state == WEIGHTS_DTYPE)
             printf("  %s | %s", safetensors_dtype_name(row->a->dtype),
                    safetensors_dtype_name(row->b->dtype));
+    } else if (row->state == WEIGHTS_DTYPE) {
+        printf(" %12" PRIu64 " %12s  ", row->a->count, "-");
+        print_shapes(row);
     } else {
         printf(" %12" PRIu64 " %12" PRIu64 "  ", row->a->count, row->differing);
         print_shapes(row);

@@ -89,6 +89,10 @@ static json_t *name_json(const char *name) {
     return name == NULL ? json_null() : json_string(name);
 }
 
+/* Every ratio is B's to A's, and every difference is one in A's units: of steps by the length of
+ * A's step, of starts by the length of A's weights. `first_start` and `first_step` name the first
+ * tensor, in A's order, in which the runs differ before the update, and whose step differs. Groups
+ * are matched by their index; of one that only one run has there is no ratio. */
 json_t *readback_pair_json(const struct readback_pair *pair) {
     const struct against *const against = &pair->against;
     json_t *const ratios = json_array();

@@ -164,6 +164,7 @@ static void see_run(struct seeing *s, struct trace_run *run) {
     see_rows(s, run);
 }
 
+/* A pair has no shape: its rows are all alike (NULL). */
 static void see_pair(struct seeing *s, struct trace_pair *pair) {
     see_text(s, &pair->plan.a);
     see_text(s, &pair->plan.b);

@@ -192,10 +192,14 @@ enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset, hid_t
     return STATUS_OK;
 }
 
-/* Shows every part of PATH in turn to `look`, until that returns 1. Returns -1 where PATH is no
- * name that twinstep gives. */
+/* Is shown the beginning of a path up to one of its slashes, or with `is_last` the whole of it.
+ * What it returns ends the walk if it is not 0. */
 typedef int (*part_looker)(hid_t where, const char *part, int is_last, void *out);
 
+/* Shows PATH from its beginning up to each slash, then the whole of it, to `look`: "a", "a/b" and
+ * "a/b/c" of "a/b/c". HDF5's queries of a link fail where a group before it is absent, and follow
+ * links on the way, so each is asked for in turn. Returns 1 as soon as `look` does not return 0, 0
+ * where it never does, and -1 where PATH is longer than any name that twinstep gives. */
 static int for_parts(hid_t where, const char *path, part_looker look, void *out) {
     char part[512];
     for (const char *slash = strchr(path, '/');; slash = strchr(slash + 1, '/')) {
@@ -227,6 +231,8 @@ const char *hdf5_link_word(H5L_type_t type) {
     return type == H5L_TYPE_EXTERNAL ? "an external link" : "a user's link";
 }
 
+/* Writes whether the link is there. One of which HDF5 cannot tell counts as there: whoever opens it
+ * is told why. */
 static int note_presence(hid_t where, const char *part, int is_last, void *out) {
     H5L_type_t kind;
     int *const there = (int *)out;
@@ -235,7 +241,6 @@ static int note_presence(hid_t where, const char *part, int is_last, void *out) 
     return !*there || (!is_last && note_kind(where, part, 0, &kind));
 }
 
-/* H5Lexists fails where a folder on the way is absent, so each part of the path is asked for. */
 int hdf5_may_have(hid_t where, const char *path) {
     int there = 0;
     return for_parts(where, path, note_presence, &there) >= 0 && there;

@@ -259,6 +259,9 @@ static void probe_again(struct probing *p, const struct ops_probe *probe,
     note(cell, apart(p, probe, probe->rows));
 }
 
+/* Holds the call against itself: made again, with other numbers of threads, and with its inputs and
+ * outputs moved by one number, so that none begins where vectors do. The first result is the
+ * reference of all three. */
 static void probe_others(struct probing *p, const struct ops_probe *probe,
                          struct noise_ops_row *row) {
     const int own = p->bench.call.threads;

@@ -13,6 +13,11 @@ static accumulator *take(accumulator **next, size_t count) {
     return piece;
 }
 
+/* Deals out one thread's scratch for a sequence of `length`; `far` and `wide` are
+ * attention_padded() of the length and of D. attention_bytes() pads what it is given, so that it is
+ * the same of D and of `wide`, and grows with the length: what own_bytes() asks for by the longest
+ * sequence and D covers every sequence of the call. The exact sums stand behind it, where
+ * own_bytes() asks for them in a call whose order is free alone. Nothing is cleared. */
 static struct attention_space space_of(void *scratch, size_t length, size_t far, size_t wide) {
     accumulator *next = (accumulator *)scratch;
     struct attention_space space;

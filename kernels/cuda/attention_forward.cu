@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Attention forward (law 6): each query's maximum and sum of exponentials, then out = round(P v)
- * over keys. As the mode says, one of several kernels makes the sums over keys, which the backward
- * takes from here for dQ. */
+ * Attention forward (law 6): each query's maximum and sum of exponentials (its state), then out =
+ * round(P v) over keys. The sums over keys are made by the kernel of the mode: in chunks that are
+ * joined in order where a library would cut the sum (shaped), in orders that are drawn (shuffled),
+ * by atomic additions (atomic), else each as one chain (invariant). The backward makes its sums for
+ * dQ by the same function.
+ *
+ * The result goes to args->out alone. States lie in the call's scratch, one group of sequences
+ * after the other, and the backward finds them anew. Nothing here waits for the device: a launch
+ * that fails is noted by LAUNCH, and told where the caller waits. */
 #include "kernels/cuda/attention_atomic.h"
 #include "kernels/cuda/attention_joined.h"
 
@@ -23,6 +29,8 @@ static void attention_over_keys(const struct op_call *call, struct attention_job
     }
 }
 
+/* `counted` is how many tokens of the call stand before the group: law 9's tiles of rows are
+ * counted over the whole call. */
 static void attention_forward(const struct op_call *call,
                               const struct attention_forward_args *args) {
     struct attention_job job = attention_job_forward(call, args);

@@ -92,8 +92,9 @@ GPU_INLINE float tensor_larger(float x, float y) {
     return fmaxf(x, y);
 }
 
-/* 2^x by the hardware's unit: relative error 2^-22 at most, +0 below 2^-126 (PTX ISA, ex2.approx).
- */
+/* 2^x by the hardware's unit, with a relative error of 2^-22 at most; where 2^x is below 2^-126 it
+ * gives +0, as .ftz flushes subnormal results (PTX ISA, ex2.approx). Its bits are not those
+ * of real_exp2_f32, which stands for it where there is no device. */
 GPU_INLINE float tensor_exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -175,6 +175,34 @@ static void validate_json_infinite(void **state) {
     helper_free(&said);
 }
 
+/* Of two dtypes of which one is no number, no element is compared: neither writer may say how many
+ * differ. Two of one such dtype are compared by their bytes. */
+static void validate_not_compared(void **state) {
+    static const uint64_t shape[] = {4};
+    static const float reals[4] = {1, 2, 3, 4};
+    static const int32_t whole[4] = {1, 2, 3, 4}, other[4] = {1, 2, 3, 5};
+    const struct safetensors_source a = {"x", SAFETENSORS_I32, 1, shape, whole, NULL},
+                                    b = {"x", SAFETENSORS_F32, 1, shape, reals, NULL},
+                                    c = {"x", SAFETENSORS_I32, 1, shape, other, NULL};
+    (void)state;
+    assert_int_equal(checkpoint_write("whole", 1, &a, 1, NULL, 0, 0), STATUS_OK);
+    assert_int_equal(checkpoint_write("reals", 1, &b, 1, NULL, 0, 0), STATUS_OK);
+    assert_int_equal(checkpoint_write("other", 1, &c, 1, NULL, 0, 0), STATUS_OK);
+    struct said said = helper_run(1, "parity weights whole reals");
+    require_in(said.out, " dtype                4            -  I32 [4] | F32 [4]\n");
+    helper_free(&said);
+    said = helper_run(1, "parity weights --json whole reals");
+    json_t *json = json_loads(said.out, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *row = json_array_get(json_object_get(json, "tensors"), 0);
+    assert_string_equal(json_string_value(json_object_get(row, "what")), "dtype");
+    assert_null(json_object_get(row, "differing"));
+    json_decref(json);
+    helper_free(&said);
+    said = helper_run(1, "parity weights whole other");
+    require_in(said.out, " values               4            1  I32 [4] | I32 [4]\n");
+    helper_free(&said);
+}
+
 /* Small files are done before the first line of progress, so the terminal must stay clean. */
 static void validate_terminal(void **state) {
     (void)state;
@@ -225,7 +253,7 @@ int main(void) {
         cmocka_unit_test(validate_table),         cmocka_unit_test(validate_json),
         cmocka_unit_test(validate_terminal),      cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_json_infinite), cmocka_unit_test(corroborate_torch),
-        cmocka_unit_test(validate_wrapped),
+        cmocka_unit_test(validate_wrapped),       cmocka_unit_test(validate_not_compared),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -480,6 +480,32 @@ static void verify_norm_of_other_moments(void **unused) {
     assert_non_null(strstr(reading.norm.why, "left all tensors out"));
 }
 
+/* Why a norm is not known names what is really missing. */
+static void verify_norm_not_known(void **unused) {
+    (void)unused;
+    const struct scene_asked asked = scene_usual();
+    const struct input_betas betas = {.state = INPUT_BETAS_AGREE, .beta1 = asked.beta1};
+    struct input_norm norm;
+    scene_make(&asked, scene);
+    scene->group.rule = STEP_RULE_ADAFACTOR; /* both states are there */
+    input_norm_read(&scene->step, &betas, room, &norm);
+    assert_non_null(strstr(norm.why, "Adafactor's first moment is a mean of updates"));
+    scene_make(&asked, scene);
+    scene->tensor[1].has_before = 0;
+    input_norm_read(&scene->step, &betas, room, &norm);
+    assert_non_null(strstr(norm.why, "state before the update is needed"));
+    scene_make(&asked, scene);
+    scene->tensor[1].first.bytes = NULL;
+    input_norm_read(&scene->step, &betas, room, &norm);
+    assert_non_null(strstr(norm.why, "lacks the first moment of a tensor that had one"));
+    for (int t = 1; t < SCENE_TENSORS; t++)
+        scene->tensor[t].first.bytes = scene->tensor[t].first_before.bytes = NULL;
+    scene->tensor[0].is_left_out = 1;
+    input_norm_read(&scene->step, &betas, room, &norm);
+    assert_false(norm.is_known);
+    assert_string_equal(norm.why, "no tensor that the update changed has a first moment");
+}
+
 /* A decay that enters the gradient is that of the masters, and the file holds copies of them: their
  * rounding is part of the bar. The elements without another gradient show the decay all the same.
  */
@@ -891,6 +917,7 @@ int main(void) {
         cmocka_unit_test(verify_apart),
         cmocka_unit_test(verify_lost_moments),
         cmocka_unit_test(verify_norm_of_other_moments),
+        cmocka_unit_test(verify_norm_not_known),
         cmocka_unit_test(verify_norm_with_hidden_betas),
         cmocka_unit_test(verify_norm_beside_copies),
         cmocka_unit_test(verify_forgotten_tensors),

@@ -686,6 +686,26 @@ static void validate_powers(void **state) {
                      sched_pow(powers[i][0], powers[i][1]));
 }
 
+/* PolynomialLR.get_lr multiplies by ((1 - t/T) / (1 - (t-1)/T))**power, and 0.0**0 is 1 in Python:
+ * a power of 0 moves nothing, at the last step neither. Any other one ends at 0. */
+static void validate_a_polynomial_of_power_0(void **state) {
+    (void)state;
+    const struct sched_class *sequential = sched_find("torch.sequential");
+    const struct sched_call call = call_of(sequential, 1e-3, 0, 8, NULL, 0);
+    assert_int_equal(sched_values_set(sequential, values, "length_unit", "1"), STATUS_OK);
+    assert_int_equal(
+        sched_values_set(sequential, values, "stages", "polynomial:total_iters=4:power=0"),
+        STATUS_OK);
+    for (int c = 0; c <= 8; c++)
+        assert_true(sequential->value(&call, c) == 1e-3);
+    assert_int_equal(
+        sched_values_set(sequential, values, "stages", "polynomial:total_iters=4:power=0.5"),
+        STATUS_OK);
+    assert_true(sequential->value(&call, 3) > 0.0);
+    for (int c = 4; c <= 8; c++)
+        assert_true(sequential->value(&call, c) == 0.0);
+}
+
 /* get_wsd_schedule fills in num_stable_steps where it is None; 0 is a plateau of no length, so the
  * decay of 4 begins at once and has ended at 4. */
 static void validate_a_plateau_of_no_length(void **state) {
@@ -760,14 +780,23 @@ static void validate_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_golden_tables), cmocka_unit_test(validate_linear_bits),
-        cmocka_unit_test(validate_cosine_bits),   cmocka_unit_test(validate_corners),
-        cmocka_unit_test(verify_range),           cmocka_unit_test(validate_the_end_of_a_warmup),
-        cmocka_unit_test(validate_minimum),       cmocka_unit_test(validate_a_plateau_of_no_length),
-        cmocka_unit_test(validate_powers),        cmocka_unit_test(validate_past_the_end),
-        cmocka_unit_test(corroborate_recursion),  cmocka_unit_test(verify_state_only_saves_time),
-        cmocka_unit_test(verify_bad_lists),       cmocka_unit_test(verify_lengths_count_units),
-        cmocka_unit_test(validate_registry),      cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_golden_tables),
+        cmocka_unit_test(validate_linear_bits),
+        cmocka_unit_test(validate_cosine_bits),
+        cmocka_unit_test(validate_corners),
+        cmocka_unit_test(verify_range),
+        cmocka_unit_test(validate_the_end_of_a_warmup),
+        cmocka_unit_test(validate_minimum),
+        cmocka_unit_test(validate_a_plateau_of_no_length),
+        cmocka_unit_test(validate_powers),
+        cmocka_unit_test(validate_a_polynomial_of_power_0),
+        cmocka_unit_test(validate_past_the_end),
+        cmocka_unit_test(corroborate_recursion),
+        cmocka_unit_test(verify_state_only_saves_time),
+        cmocka_unit_test(verify_bad_lists),
+        cmocka_unit_test(verify_lengths_count_units),
+        cmocka_unit_test(validate_registry),
+        cmocka_unit_test(validate_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
