@@ -102,8 +102,8 @@ static void validate_equal_arms(void **state) {
     assert_string_equal(
         of.words,
         "made: IDENTICAL. Parameters, slots, losses and applied LR of all 3 updates are equal.\n"
-        "  note     the logged LRs differ from update 2 on, the applied ones never: a comparison "
-        "of logs would raise a false alarm\n"
+        "  note     the logged LRs differ from update 2 on, the applied ones in none of the 3 "
+        "updates of this run: a comparison of logs would raise a false alarm\n"
         "  floor    exact: left repeated in this process and in a second one, bit-equal\n"
         "  update   LR applied            loss                grad norm           |a-b|/|a-a0|\n"
         "       1   0.001      0.001      2.000000  2.000000  0.5       0.5       0\n"
