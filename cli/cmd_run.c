@@ -93,6 +93,30 @@ static enum status with_floor(const struct cli *cli, const struct options *optio
     return STATUS_OK;
 }
 
+/* Refuses a --save-model that names a file of the trace, however it is spelled, before anything is
+ * made: the folder would stand where the trace is to be written. */
+static enum status save_apart(const char *given, const struct scenario *scenario, const char *trace,
+                              struct arena *arena) {
+    static const char *const ends[] = {"", ".part", ".part.kept-1", ".part.kept-2"};
+    const char *const equals = strchr(given, '=');
+    const char *const folder = equals == NULL ? given : equals + 1;
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        char *path, *inside[2];
+        TRY(arena_format(arena, &path, "%s%s", trace, ends[i]));
+        int same = strcmp(path, folder) == 0 || save_model_same_folder(path, folder);
+        for (int arm = 0; arm < 2 && equals == NULL; arm++) {
+            TRY(arena_format(arena, &inside[arm], "%s/%s", given, scenario->arms[arm].name));
+            same |= strcmp(path, inside[arm]) == 0 || save_model_same_folder(path, inside[arm]);
+        }
+        if (same)
+            FAIL(STATUS_INPUT,
+                 "run: --save-model %s: expected a folder apart from the trace's files, got %s, "
+                 "which the trace %s needs: both options name one path",
+                 given, path, trace);
+    }
+    return STATUS_OK;
+}
+
 /* Reads one --save-model: FOLDER, in which each arm gets a folder, or ARM=FOLDER for one arm.
  * FOLDER is made now, so that one that cannot be made is told before anything is trained. */
 static enum status add_saving(const char *given, const struct scenario *scenario,
@@ -268,6 +292,9 @@ static enum status perform_and_save(struct cli *cli, const struct options *optio
                                     struct scenario *scenario, struct performance *how,
                                     struct arena *arena, struct judgement *judgement) {
     enum status status = STATUS_OK;
+    for (size_t i = 0; i < options->given_count; i++)
+        if (options->given[i].key == KEY_SAVE)
+            TRY(save_apart(options->given[i].value, scenario, how->path, arena));
     for (size_t i = 0; i < options->given_count && status == STATUS_OK; i++)
         if (options->given[i].key == KEY_SAVE)
             status = add_saving(options->given[i].value, scenario, arena, how);
