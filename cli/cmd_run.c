@@ -17,6 +17,7 @@
 #include "cli/run_ranks.h"
 #include "determinism/trace.h"
 #include "experiment/noise/noise_use.h"
+#include "model/save_model.h"
 
 enum {
     KEY_CHECKPOINT = KEY_OWN,
@@ -89,6 +90,30 @@ static enum status with_floor(const struct cli *cli, const struct options *optio
     TRY(noise_use_check(cli->schema, path, file, &scenario->arms[0].config, scenario->steps,
                         arena));
     scenario->floor.file = file;
+    return STATUS_OK;
+}
+
+/* Refuses a --save-model that names a file of the trace, however it is spelled, before anything is
+ * made: the folder would stand where the trace is to be written. */
+static enum status save_apart(const char *given, const struct scenario *scenario, const char *trace,
+                              struct arena *arena) {
+    static const char *const ends[] = {"", ".part", ".part.kept-1", ".part.kept-2"};
+    const char *const equals = strchr(given, '=');
+    const char *const folder = equals == NULL ? given : equals + 1;
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        char *path, *inside[2];
+        TRY(arena_format(arena, &path, "%s%s", trace, ends[i]));
+        int same = strcmp(path, folder) == 0 || save_model_same_folder(path, folder);
+        for (int arm = 0; arm < 2 && equals == NULL; arm++) {
+            TRY(arena_format(arena, &inside[arm], "%s/%s", given, scenario->arms[arm].name));
+            same |= strcmp(path, inside[arm]) == 0 || save_model_same_folder(path, inside[arm]);
+        }
+        if (same)
+            FAIL(STATUS_INPUT,
+                 "run: --save-model %s: expected a folder apart from the trace's files, got %s, "
+                 "which the trace %s needs: both options name one path",
+                 given, path, trace);
+    }
     return STATUS_OK;
 }
 
@@ -197,10 +222,20 @@ static enum status shell_word(const char *word, struct arena *arena, char **out)
     return arena_format(arena, out, "%s'", *out);
 }
 
-/* The command that goes on with `part`: that of this process with another --resume and --output.
- * What this process kept it has verified, where it was asked to. */
+/* Whether this run has saved models, of which --resume without --overwrite would say that they are
+ * there already. They are its own: it refuses to begin where there are some. */
+static int has_saved(const struct options *options, const struct performance *how) {
+    int saved = 0;
+    for (int arm = 0; arm < 2; arm++)
+        saved |= how->save[arm] != NULL && save_model_is_there(how->save[arm]);
+    return saved && !options->overwrite;
+}
+
+/* The command that goes on with `part`: that of this process with another --resume and --output,
+ * and --overwrite for the models that it `saved`. What this process kept it has verified, where it
+ * was asked to. */
 static enum status command_from(const struct cli *cli, const char *part, const char *path,
-                                struct arena *arena, char **out) {
+                                int saved, struct arena *arena, char **out) {
     char *word, *output;
     TRY(next_output(path, arena, &output));
     TRY(shell_word(cli->argv[0], arena, out));
@@ -213,7 +248,7 @@ static enum status command_from(const struct cli *cli, const char *part, const c
         }
     }
     TRY(shell_word(part, arena, &word));
-    TRY(arena_format(arena, out, "%s --resume %s", *out, word));
+    TRY(arena_format(arena, out, "%s%s --resume %s", *out, saved ? " --overwrite" : "", word));
     TRY(shell_word(output, arena, &word));
     return arena_format(arena, out, "%s -o %s", *out, word);
 }
@@ -229,10 +264,12 @@ static int can_be_extended(const struct cli *cli, const struct options *options)
 /* A run that went on from a file and is stopped has not yet written again what that file holds of
  * later runs, so the file that holds more is the one to go on with. */
 static enum status tell_how_to_go_on(const struct cli *cli, const struct options *options,
-                                     enum status status, const char *path, struct arena *arena) {
-    const char *const resume = options_value(options, KEY_RESUME);
+                                     enum status status, const struct performance *how,
+                                     struct arena *arena) {
+    const char *const resume = how->resume, *const path = how->path;
     char told[1024], *part, *from, *command;
     if (status != STATUS_INTERRUPTED) return status;
+    const int saved = has_saved(options, how);
     snprintf(told, sizeof told, "%s", status_text());
     TRY(arena_format(arena, &part, "%s.part", path));
     const int older = resume != NULL && updates_in(resume) > updates_in(part);
@@ -244,9 +281,9 @@ static enum status tell_how_to_go_on(const struct cli *cli, const struct options
     if (!can_be_extended(cli, options))
         return status_fail(
             status,
-            "%s; %s: the same command with --resume %s and another --output goes on with it", told,
-            from, file);
-    TRY(command_from(cli, file, path, arena, &command));
+            "%s; %s: the same command with --resume %s%s and another --output goes on with it",
+            told, from, file, saved ? ", with --overwrite for the models that it saved" : "");
+    TRY(command_from(cli, file, path, saved, arena, &command));
     return status_fail(status, "%s; %s. This goes on with it: %s", told, from, command);
 }
 
@@ -255,6 +292,9 @@ static enum status perform_and_save(struct cli *cli, const struct options *optio
                                     struct scenario *scenario, struct performance *how,
                                     struct arena *arena, struct judgement *judgement) {
     enum status status = STATUS_OK;
+    for (size_t i = 0; i < options->given_count; i++)
+        if (options->given[i].key == KEY_SAVE)
+            TRY(save_apart(options->given[i].value, scenario, how->path, arena));
     for (size_t i = 0; i < options->given_count && status == STATUS_OK; i++)
         if (options->given[i].key == KEY_SAVE)
             status = add_saving(options->given[i].value, scenario, arena, how);
@@ -293,7 +333,7 @@ static enum status run_scenario(struct cli *cli, const struct options *options,
     if (ranks->group != NULL) how.cores = 1; /* the other ones are the ranks' */
     TRY(keeping(options, &how));
     TRY(tell_how_to_go_on(cli, options,
-                          perform_and_save(cli, options, scenario, &how, arena, &judgement), path,
+                          perform_and_save(cli, options, scenario, &how, arena, &judgement), &how,
                           arena));
     TRY(print_judgement(&judgement, path, options->json));
     *out_exit = judgement_exit(&judgement);

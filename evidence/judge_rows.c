@@ -100,11 +100,15 @@ static void add_notes(const struct judgement *judgement, struct row_pen *pen) {
                     judgement->arms[arm], (unsigned long long)judgement->diverged[arm]);
     for (int arm = 0; arm < 2; arm++)
         judge_row_arm(judgement, arm, pen);
-    if (judgement->verdict == VERDICT_IDENTICAL && judgement->logged_step != 0)
-        row_add(pen, ROW_NOTE,
-                "the logged LRs differ from update %llu on, the applied ones never: a comparison "
-                "of logs would raise a false alarm",
-                (unsigned long long)judgement->logged_step);
+    if (judgement->verdict != VERDICT_IDENTICAL || judgement->logged_step == 0) return;
+    row_add(pen, ROW_NOTE, "the logged LRs differ from update %llu on, the applied ones in ",
+            (unsigned long long)judgement->logged_step);
+    if (judgement->updates == 1)
+        row_put(pen, "the one update of this run do not");
+    else
+        row_put(pen, "none of the %llu updates of this run",
+                (unsigned long long)judgement->updates);
+    row_put(pen, ": a comparison of logs would raise a false alarm");
 }
 
 static void add_first(const struct judgement *judgement, struct row_pen *pen) {

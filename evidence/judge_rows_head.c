@@ -4,6 +4,7 @@
 #include "evidence/judge_rows.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct trace_run *arm_run(const struct judgement *judgement, int arm) {
@@ -40,26 +41,78 @@ static int same_real(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* The index of the first update whose applied LRs differ; `updates` where none do. */
+static double applied(const struct judgement *judgement, int arm, uint64_t update) {
+    return trace_row(arm_run(judgement, arm), update)->groups[0][GROUP_LR_APPLIED];
+}
+
+/* The index of the first update whose applied LRs differ; `updates` where none do. An arm whose
+ * optimizer did not run applied none: its LR is NaN. */
 static uint64_t first_lr_apart(const struct judgement *judgement) {
-    const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
     uint64_t i = 0;
-    while (i < judgement->updates && same_real(trace_row(a, i)->groups[0][GROUP_LR_APPLIED],
-                                               trace_row(b, i)->groups[0][GROUP_LR_APPLIED]))
+    while (i < judgement->updates && same_real(applied(judgement, 0, i), applied(judgement, 1, i)))
         i++;
     return i;
 }
 
+/* The arm that applied no LR at this update where the other one did; -1: both did, or neither. */
+static int arm_that_skips(const struct judgement *judgement, uint64_t update) {
+    const int skips[2] = {isnan(applied(judgement, 0, update)) != 0,
+                          isnan(applied(judgement, 1, update)) != 0};
+    return skips[0] == skips[1] ? -1 : skips[1];
+}
+
+static uint64_t step_at(const struct judgement *judgement, uint64_t update) {
+    return trace_row(arm_run(judgement, 0), update)->step;
+}
+
+/* Whether a line of the cause's keys is one of the loop's, or else one of no loop's. */
+static int has_key(const struct judged_cause *cause, int of_loop) {
+    static const char loop[] = "loop.";
+    const char *line = cause->keys == NULL ? "" : cause->keys;
+    while (*line != '\0') {
+        if ((strncmp(line, loop, sizeof loop - 1) == 0) == of_loop) return 1;
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return 0;
+}
+
+/* The lists of phases belong to the cause `schedule`, since they say when it moves, but a phase
+ * that moves elsewhere (gradients zeroed before they are used) is no matter of an LR. A loop alone
+ * is called by the schedule's words only where both arms applied an LR and these differ at or
+ * before the first update that differs. */
+static void put_schedule(const struct judgement *judgement, const struct judged_cause *cause,
+                         struct row_pen *pen) {
+    const uint64_t apart = first_lr_apart(judgement);
+    const int differs = apart < judgement->updates;
+    const int skips = differs ? arm_that_skips(judgement, apart) : -1;
+    const int by_lr =
+        differs && skips < 0 &&
+        (judgement->first_step < 0 || step_at(judgement, apart) <= (uint64_t)judgement->first_step);
+    const int loop = has_key(cause, 1), others = has_key(cause, 0);
+    row_put(pen, " (%s",
+            loop && others   ? "the schedule's keys and the loop's"
+            : loop && !by_lr ? "the loop"
+                             : plain_words[CAUSE_SCHEDULE]);
+    if (!differs)
+        row_put(pen, "; every applied LR is equal");
+    else if (skips >= 0)
+        row_put(pen, "; %s skipped update %llu", judgement->arms[skips],
+                (unsigned long long)step_at(judgement, apart));
+    row_put(pen, ")");
+}
+
 /* "schedule (the learning-rate schedule)"; several factors that validate only together keep their
- * joined name alone. The lists of phases belong to the schedule, since they say when it moves, but
- * a phase that moves elsewhere (gradients zeroed before they are used) is no matter of an LR. */
+ * joined name alone. */
 static void put_cause(const struct judgement *judgement, const struct judged_cause *cause,
                       struct row_pen *pen) {
     row_put(pen, "%s", cause->name);
     for (int i = 0; i < CAUSE_COUNT; i++) {
         if (strcmp(cause->name, cause_name((enum cause)i)) != 0) continue;
-        const int loop = i == CAUSE_SCHEDULE && first_lr_apart(judgement) == judgement->updates;
-        row_put(pen, " (%s)", loop ? "the loop; every applied LR is equal" : plain_words[i]);
+        if (i == CAUSE_SCHEDULE)
+            put_schedule(judgement, cause, pen);
+        else
+            row_put(pen, " (%s)", plain_words[i]);
     }
 }
 
@@ -347,18 +400,30 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
     }
 }
 
+/* The digits that tell two numbers apart, six at least and 17 at most, which tell all apart. */
+static int digits_apart(double a, double b) {
+    int digits = 6;
+    for (char x[32], y[32]; digits < 17; digits++) {
+        snprintf(x, sizeof x, "%.*g", digits, a);
+        snprintf(y, sizeof y, "%.*g", digits, b);
+        if (strcmp(x, y) != 0) break;
+    }
+    return digits;
+}
+
 static void put_readback(const double *a, const double *b, struct row_pen *pen) {
     double error = a[GROUP_LR_ERROR] > b[GROUP_LR_ERROR] ? a[GROUP_LR_ERROR] : b[GROUP_LR_ERROR];
     double gap = fabs(a[GROUP_LR_APPLIED] - b[GROUP_LR_APPLIED]);
     if (isnan(a[GROUP_LR_READBACK]) || isnan(b[GROUP_LR_READBACK])) return;
+    const int digits = digits_apart(a[GROUP_LR_READBACK], b[GROUP_LR_READBACK]);
     if (!(error <= gap / 2))
         row_put(pen,
                 "\nReading the LR back from the weights is untestable here: its error, "
                 "%.1e, exceeds half the gap.",
                 error);
     else
-        row_put(pen, "\nRead back from the weights: %.6g and %.6g (+- %.1e).", a[GROUP_LR_READBACK],
-                b[GROUP_LR_READBACK], error);
+        row_put(pen, "\nRead back from the weights: %.*g and %.*g (+- %.1e).", digits,
+                a[GROUP_LR_READBACK], digits, b[GROUP_LR_READBACK], error);
 }
 
 static int logged_equal(const struct judgement *judgement) {
@@ -370,6 +435,16 @@ static int logged_equal(const struct judgement *judgement) {
     return 1;
 }
 
+/* An LR that differs later than the arms do is not why they differ first, where a loop does too. */
+static void put_earlier(const struct judgement *judgement, uint64_t step, struct row_pen *pen) {
+    if (judgement->first_step < 0 || (uint64_t)judgement->first_step >= step) return;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (strcmp(judgement->causes[i].name, cause_name(CAUSE_SCHEDULE)) == 0 &&
+            has_key(&judgement->causes[i], 1))
+            row_put(pen, " (the arms differ from update %lld on, with equal LRs there)",
+                    (long long)judgement->first_step);
+}
+
 void judge_row_why(const struct judgement *judgement, struct row_pen *pen) {
     const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
     const char *const *arms = judgement->arms;
@@ -379,15 +454,22 @@ void judge_row_why(const struct judgement *judgement, struct row_pen *pen) {
     memcpy(x, trace_row(a, i)->groups[0], sizeof x);
     memcpy(y, trace_row(b, i)->groups[0], sizeof y);
     const char *rule[2] = {note(judgement, "baseline_applied"), note(judgement, "test_applied")};
-    row_add(pen, ROW_WHY, "update %llu applied LR %.6g in %s, %.6g in %s",
-            (unsigned long long)trace_row(a, i)->step, x[GROUP_LR_APPLIED], arms[0],
-            y[GROUP_LR_APPLIED], arms[1]);
+    const int skips = arm_that_skips(judgement, i);
+    const int digits = digits_apart(x[GROUP_LR_APPLIED], y[GROUP_LR_APPLIED]);
+    row_add(pen, ROW_WHY, "update %llu applied LR ", (unsigned long long)step_at(judgement, i));
+    if (skips >= 0)
+        row_put(pen, "%.6g in %s, none in %s, which skipped it",
+                (skips == 0 ? y : x)[GROUP_LR_APPLIED], arms[!skips], arms[skips]);
+    else
+        row_put(pen, "%.*g in %s, %.*g in %s", digits, x[GROUP_LR_APPLIED], arms[0], digits,
+                y[GROUP_LR_APPLIED], arms[1]);
+    put_earlier(judgement, step_at(judgement, i), pen);
     if (strcmp(rule[0], rule[1]) != 0)
         row_put(pen, ":\nupdate k uses %s in %s, %s in %s.", rule[0], arms[0], rule[1], arms[1]);
     else
         row_put(pen, ".");
     put_readback(x, y, pen);
-    if (logged_equal(judgement))
+    if (skips < 0 && logged_equal(judgement))
         row_put(pen,
                 "\nBoth log the same LR at every update (%.6g at this one): a comparison of logs "
                 "cannot see this.",

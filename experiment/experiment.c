@@ -524,14 +524,24 @@ static enum status tell_what_is_lost(const struct experiment *e, enum status sta
         (unsigned long long)lost);
 }
 
+/* Models in the folders are this run's own, since it refuses to begin where there are some. */
+static int has_saved(const struct experiment *e) {
+    int saved = 0;
+    for (int arm = 0; arm < 2; arm++)
+        saved |= e->options->save[arm] != NULL && save_model_is_there(e->options->save[arm]);
+    return saved && !e->options->overwrite;
+}
+
 /* A full disk leaves what was recorded before, and that can be gone on with elsewhere. */
 static enum status tell_what_is_left(const struct experiment *e, enum status status) {
     char told[1024];
     snprintf(told, sizeof told, "%s", status_text());
-    return status_fail(status,
-                       "%s; what was recorded before is in %s.part: the same command with --resume "
-                       "%s.part and an --output elsewhere goes on with it",
-                       told, e->options->path, e->options->path);
+    return status_fail(
+        status,
+        "%s; what was recorded before is in %s.part: the same command with --resume %s.part%s and "
+        "an --output elsewhere goes on with it",
+        told, e->options->path, e->options->path,
+        has_saved(e) ? ", with --overwrite for the models that it saved" : "");
 }
 
 enum status experiment_run(const struct experiment_options *options, struct arena *arena,

@@ -91,6 +91,13 @@ static enum status check_free(const char *folder, struct arena *arena) {
     return STATUS_OK;
 }
 
+int save_model_is_there(const char *folder) {
+    struct arena arena = ARENA_EMPTY;
+    const enum status status = check_free(folder, &arena);
+    arena_close(&arena);
+    return status == STATUS_IO;
+}
+
 /* Where the last name of a path begins, and where it ends before its last slashes. */
 static size_t name_start(const char *path, size_t *out_end) {
     size_t start = strlen(path);

@@ -16,6 +16,9 @@
 TWINSTEP_MUST_USE enum status save_model_check(const struct config *config, const char *folder,
                                                int overwrite);
 
+/* Whether the folder holds a model or a part of one: what save_model_check() refuses. */
+int save_model_is_there(const char *folder);
+
 /* Whether both paths are one folder, or would become one, however they are spelled or linked. */
 int save_model_same_folder(const char *a, const char *b);
 

@@ -13,10 +13,10 @@ median, least and most of the rounds, and the median of the ratios to PyTorch in
 round, which is the figure to quote. The peak of the machine's cores is measured in each round, too.
 --only takes the models whose name begins so; without --write the page goes to stdout.
 
-MKL, by which PyTorch multiplies, takes its AVX-512 kernels by itself on Intel's processors only. On
+MKL, by which PyTorch multiplies, takes its widest kernels by itself on Intel's processors only. On
 others there are two rows in f32: as installed, and with a library loaded before it that answers MKL
-that this is such a processor. Where both are, ratios are to the second. A peer that trains something
-else (another number of parameters, tokens or labels) ends the comparison."""
+that this is such a processor. Where both are, ratios are to the second, whose name has the kernels
+that MKL says it takes. A peer that counts other parameters, tokens or labels ends the comparison."""
 import argparse
 import datetime
 import json
@@ -43,7 +43,13 @@ OURS = {"twinstep f32": ("--one", ()),
         "twinstep f32, recorded": ("--recorded", ()),
         "twinstep bf16": ("--one", ("numerics.param=bf16", "numerics.compute=bf16",
                                     "numerics.master=f32"))}
-PLAIN, WIDE, HALF = "PyTorch f32, as installed", "PyTorch f32, MKL AVX-512", "PyTorch bf16 autocast"
+PLAIN, HALF = "PyTorch f32, as installed", "PyTorch bf16 autocast"
+
+
+def wide_row(mkl):
+    """The row in f32 that ratios are to, by what MKL says of its kernels."""
+    kernels = re.findall(r"AVX[-\w]*", mkl)
+    return f"PyTorch f32, MKL {kernels[0]}" if kernels else "PyTorch f32, unnamed kernels"
 
 
 def write_rows(path, task, vocab, sequences, length):
@@ -82,8 +88,6 @@ class Machine:
         library = self.folder / "mkl.so"
         run(["cc", "-shared", "-fPIC", "-o", library, "-x", "c", self.text("mkl.c", MKL_LIBRARY)])
         self.wide = {"LD_PRELOAD": str(library)}
-        self.peers = [(HALF, self.wide)] if self.intel else [(PLAIN, {}), (HALF, self.wide)]
-        self.peers.insert(-1, (WIDE, self.wide))
         told = run([args.venv / "bin/python", "-c", "import torch, transformers; a = torch.ones(64, 64);"
                     "print(torch.__version__, transformers.__version__); a @ a"],
                    {**self.wide, "MKL_VERBOSE": "1"}).stdout
@@ -91,6 +95,9 @@ class Machine:
         # "... architecture NAME OF THE KERNELS, Lnx 2.60GHz lp64 gnu_thread"
         found = re.search(r"architecture (.*?)(?:, Lnx .*)?$", told, re.M)
         self.mkl = found.group(1) if found else "MKL names none: another library multiplies"
+        self.base = wide_row(self.mkl)
+        self.peers = [] if self.intel else [(PLAIN, {})]
+        self.peers += [(self.base, self.wide), (HALF, self.wide)]
 
     def text(self, name, text):
         path = self.folder / name
@@ -184,8 +191,9 @@ def page(machine, names, rounds, measured):
 Written by `tests/bench/compare.py --build build/default --venv VENV --rounds {rounds} --write
 docs/measurements/peers.md` after `ninja -C build/default bench_train bench_peak`. What is measured,
 and in which order, its first lines say. Milliseconds of an update: median of {rounds} rounds, least
-and most in parentheses. The ratio is the median of the rounds' own ratios to "{WIDE}"; below 1 is
-faster. Memory is the process's most for PyTorch, and what the training takes for twinstep.
+and most in parentheses. The ratio is the median of the rounds' own ratios to "{machine.base}"; below
+1 is faster. Before a time counts, both sides must count the same parameters, tokens and labels; their
+losses and gradients are not compared. Memory is the process's most for PyTorch, and what the training takes for twinstep.
 
 {datetime.date.today()}, commit {commit}, {machine.cpu}, {len(os.sched_getaffinity(0))} cores, {args.threads} threads,
 Linux {platform.release()}; torch {machine.versions[0]}, transformers {machine.versions[1]}.
@@ -209,7 +217,7 @@ Products of an update: {work:.1f} GFLOP.
 
 | | ms an update | ratio | share of f32 peak | GiB |
 |---|---:|---:|---:|---:|"""
-        base = seconds[name, WIDE]
+        base = seconds[name, machine.base]
         for row in machine.rows():
             own = seconds[name, row]
             ratio = statistics.median(a / b for a, b in zip(own, base))

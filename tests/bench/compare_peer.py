@@ -4,7 +4,7 @@
     compare_peer.py TASK UPDATES ROWS.jsonl LAYERS HIDDEN HEADS MLP VOCAB THREADS [--bf16]
 
 TASK is sft or dpo; ROWS are compare.py's, of one length and as many as an update has. AdamW is the
-fused one, gradients are clipped at 1, attention is scaled_dot_product_attention; DPO takes chosen
+fused one without weight decay, as in twinstep's row, gradients are clipped at 1, attention is scaled_dot_product_attention; DPO takes chosen
 and rejected through one forward, logits of response tokens only, and has the reference's log-probs
 from before the first update. --bf16 is autocast over f32 parameters and slots. The first two updates
 do not count. Prints parameters, tokens, labels, the median seconds of an update, and the most memory
@@ -66,7 +66,7 @@ def main(task, updates, data, *words):
     length = len(rows[0]["input_ids"] if task == "sft"
                  else rows[0]["prompt_ids"] + rows[0]["chosen_ids"])
     model = llama(layers, hidden, heads, mlp, vocab, length)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-7, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-7, weight_decay=0.0, fused=True)
 
     def autocast():
         return torch.autocast("cpu", torch.bfloat16, enabled="--bf16" in words)

@@ -125,7 +125,7 @@ def main():
     try:
         files = dict(code_lines.texts(said.revision))
     except subprocess.CalledProcessError as failed:
-        raise SystemExit(f"--revision {said.revision}: {failed.stderr.decode().strip()}") from None
+        parser.error(f"--revision {said.revision}: {failed.stderr.decode().strip()}")
     rows, among = drawn(files.items(), said.seed, said.count)
     if len(rows) < said.count:
         parser.error(f"--count: expected at most {among}, the functions there are, got {said.count}")

@@ -2,6 +2,7 @@
 """Checks which functions tests/bench/functions_drawn.py finds, on a text that is made up: those with
 a body and no other thing in braces; and that a draw is even over functions and ever the same one."""
 import pathlib
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -69,6 +70,9 @@ def main():
         assert rows == functions_drawn.drawn(files[::-1], seed, 10)[0]
         large += sum(row[0] == "large.c" for row in rows)
     assert 680 <= large <= 760, large
+    wrong = subprocess.run([sys.executable, functions_drawn.__file__, "--revision", "no-such-revision"],
+                           cwd=pathlib.Path(__file__).parent, capture_output=True, text=True)
+    assert wrong.returncode == 2 and "--revision no-such-revision: " in wrong.stderr, wrong
     # SHA-256 of "1\nsmall3.c\ng 1", as sha256sum prints it
     assert functions_drawn.order(1, "small3.c", "g 1").hex().startswith("c27ccc49")
 

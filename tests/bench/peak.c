@@ -113,8 +113,9 @@ static void print_best(const char *name, spell *work, double operations, int thr
 }
 
 int main(int argc, char **argv) {
-    const long most = argc > 1 ? strtol(argv[1], NULL, 10) : 2;
-    if (most < 1 || most > 1024) {
+    char *end = "";
+    const long most = argc > 1 ? strtol(argv[1], &end, 10) : 2;
+    if (argc > 2 || end == argv[1] || *end != '\0' || most < 1 || most > 1024) {
         fprintf(stderr, "usage: bench_peak [THREADS], 1 to 1024\n");
         return 2;
     }

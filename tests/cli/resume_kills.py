@@ -19,6 +19,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -362,6 +363,67 @@ def check_saved(bench, name, share):
         os.remove(bench.path(file))
 
 
+def check_models(bench, name):
+    """Interrupts a run that has saved its models, and runs the command that it tells: the models and the
+    trace are those of an uninterrupted run."""
+    words = ("run", f"{name}.yaml", "--quiet", "--reproducible", "--set", "steps=24", "--keep-every=0", "-o")
+    whole = bench.say(*words, "w.h5", "--save-model=W")
+    for attempt in range(20):
+        process = bench.start(*words, "m.h5", "--save-model", "M")
+        while process.poll() is None and not os.path.exists(bench.path("M/test/config.json")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        if process.returncode == 130:
+            break
+        os.remove(bench.path("m.h5"))
+        shutil.rmtree(bench.path("M"))
+    else:
+        sys.exit(f"{name}: ends before it is interrupted behind its models")
+    for arm in ("baseline", "test"):  # what goes on writes them anew
+        with open(bench.path(f"M/{arm}/model.safetensors"), "wb"):
+            pass
+    command = error.decode().split("This goes on with it: ")[1].strip()
+    again = subprocess.run(command, shell=True, cwd=bench.folder, env=bench.environment,
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
+    if (again.returncode, again.stdout.replace(b"m-2.h5", b"w.h5")) != whole[:2] \
+            or bench.read("m-2.h5") != bench.read("w.h5"):
+        sys.exit(f"{command}: another trace, output or status: {again.stderr.decode()}")
+    for arm in ("baseline", "test"):
+        for file in sorted(os.listdir(bench.path(f"W/{arm}"))):
+            if bench.read(f"M/{arm}/{file}") != bench.read(f"W/{arm}/{file}"):
+                sys.exit(f"{command}: another {arm}/{file} than that of an uninterrupted run")
+
+
+def check_models_told(bench, name):
+    """Where no command can be told (-- ends the options), and where a write fails behind the models, it is
+    said that they need --overwrite."""
+    words = ("run", "--quiet", "--reproducible", "--set", "steps=24", "--keep-every=0", "-o")
+    told = ", with --overwrite for the models that it saved and an"
+    for attempt in range(20):
+        process = bench.start(*words, "x.h5", "--save-model", "X", "--", f"{name}.yaml")
+        while process.poll() is None and not os.path.exists(bench.path("X/test/config.json")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        if process.returncode == 130:
+            break
+        os.remove(bench.path("x.h5"))
+        shutil.rmtree(bench.path("X"))
+    else:
+        sys.exit(f"{name}: ends before it is interrupted behind its models")
+    if f"--resume x.h5.part{told}other --output goes on with it" not in error.decode():
+        sys.exit(f"interrupted behind its models: {error.decode()}")
+    most = os.path.getsize(bench.path("w.h5")) * 9 // 10  # reached long after both arms are trained
+    done = subprocess.run([bench.binary, *words, "f.h5", "--save-model=F", f"{name}.yaml"], cwd=bench.folder,
+                          env=bench.environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=300,
+                          restore_signals=False, check=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+    if done.returncode != 2 or not os.path.exists(bench.path("F/test/config.json")) \
+            or f"--resume f.h5.part{told} --output elsewhere goes on with it" not in done.stderr.decode():
+        sys.exit(f"a write that fails behind the models: {done.returncode}: {done.stderr.decode()}")
+
+
 def check_damaged(bench, name):
     """A kept file of another run, and damaged ones: refused, or the other one is taken; and another number
     of threads goes on."""
@@ -438,6 +500,8 @@ def main():
         check_damaged(bench, "hybrids")
         for share in (0.3, 0.6, 0.85) if bench.long else (0.6,):
             check_saved(bench, "hybrids", share)
+        check_models(bench, "hybrids")
+        check_models_told(bench, "hybrids")
     print(f"{total} kills")
     return 0 if total else 1
 

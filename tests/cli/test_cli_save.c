@@ -215,6 +215,33 @@ static void validate_repeated(void **state) {
     assert_false(helper_exists("q"));
 }
 
+/* The folder would stand where the trace is to be written; nothing is made before that is said. */
+static void validate_one_path(void **state) {
+    (void)state;
+    static const struct {
+        const char *words, *told;
+    } cases[] = {
+        {"-o a.h5 --save-model=a.h5", "a.h5: expected a folder apart from the trace's files, got "
+                                      "a.h5, which the trace a.h5 needs: both options name one "
+                                      "path"},
+        {"-o a.h5 --save-model=./a.h5/", "got a.h5, which"},
+        {"-o a.h5 --save-model=test=a.h5", "got a.h5, which"},
+        {"-o q.h5 --save-model=q.h5.part", "got q.h5.part, which the trace q.h5 needs"},
+        {"-o q.h5 --save-model=fine --save-model=q.h5.part.kept-2", "got q.h5.part.kept-2, which"},
+        {"-o q/test --save-model=q", "got q/test, which the trace q/test needs"},
+    };
+    helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.02}");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "run s.yaml --quiet %s", cases[i].words);
+        helper_refuse(2, line, cases[i].told);
+    }
+    static const char *const made[] = {"a.h5", "q.h5", "q.h5.part", "q.h5.part.kept-2",
+                                       "fine", "q"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        assert_false(helper_exists(made[i]));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_both_arms),
@@ -224,6 +251,7 @@ int main(void) {
         cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_sources),
         cmocka_unit_test(validate_repeated),
+        cmocka_unit_test(validate_one_path),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -102,8 +102,8 @@ static void validate_equal_arms(void **state) {
     assert_string_equal(
         of.words,
         "made: IDENTICAL. Parameters, slots, losses and applied LR of all 3 updates are equal.\n"
-        "  note     the logged LRs differ from update 2 on, the applied ones never: a comparison "
-        "of logs would raise a false alarm\n"
+        "  note     the logged LRs differ from update 2 on, the applied ones in none of the 3 "
+        "updates of this run: a comparison of logs would raise a false alarm\n"
         "  floor    exact: left repeated in this process and in a second one, bit-equal\n"
         "  update   LR applied            loss                grad norm           |a-b|/|a-a0|\n"
         "       1   0.001      0.001      2.000000  2.000000  0.5       0.5       0\n"
@@ -452,16 +452,97 @@ static void validate_words_of_causes(void **state) {
     }
 }
 
-/* The schedule's keys hold the lists of phases, too. Where no applied LR differs, it was these. */
+/* The cause `schedule` has the keys of the loop, too. `lr` is that of right at update 1, 2 and 3,
+ * beside 0.001 in left; the arms differ from update 1 on. */
 static void validate_loop_is_no_learning_rate(void **state) {
     (void)state;
+    static const char loop[] = "loop.update: [clip] -> [zero]", lr[] = "optimizer.lr: 1 -> 2";
+    static const char both[] = "optimizer.lr: 1 -> 2\nloop.update: [clip] -> [zero]\n"
+                               "schedule.total: 1 -> 2";
+    static const struct {
+        const char *keys;
+        double lr[3];
+        const char *words, *why;
+    } cases[] = {
+        {loop, {0.001, 0.001, 0.001}, "the loop; every applied LR is equal", ""},
+        {loop,
+         {0.002, 0.001, 0.001},
+         "the learning-rate schedule",
+         "update 1 applied LR 0.001 in left, 0.002 in right."},
+        {loop,
+         {0.001, 0.001, 0.002},
+         "the loop",
+         "update 3 applied LR 0.001 in left, 0.002 in right (the arms differ from update 1 on, "
+         "with equal LRs there)."},
+        {loop,
+         {NONE, 0.001, 0.002},
+         "the loop; right skipped update 1",
+         "update 1 applied LR 0.001 in left, none in right, which skipped it."},
+        {both,
+         {0.001, 0.002, 0.001},
+         "the schedule's keys and the loop's",
+         "update 2 applied LR 0.001 in left, 0.002 in right (the arms differ from update 1 on, "
+         "with equal LRs there)."},
+        {both,
+         {0.002, 0.002, 0.002},
+         "the schedule's keys and the loop's",
+         "update 1 applied LR 0.001 in left, 0.002 in right."},
+        {both,
+         {NONE, NONE, NONE},
+         "the schedule's keys and the loop's; right skipped update 1",
+         "update 1 applied LR 0.001 in left, none in right, which skipped it."},
+        {lr,
+         {0.001, 0.001, 0.002},
+         "the learning-rate schedule",
+         "update 3 applied LR 0.001 in left, 0.002 in right."},
+        {lr, {0.001, 0.001, 0.001}, "the learning-rate schedule; every applied LR is equal", ""},
+        {lr,
+         {0.0010000000002, 0.001, 0.001},
+         "the learning-rate schedule",
+         "update 1 applied LR 0.001 in left, 0.0010000000002 in right."},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct helper_image of;
+        char headline[200];
+        open_game(&of, &games[COUNT_OF(games) - 1]);
+        helper_image_set(&of, "attribution", "factor_0_keys", cases[i].keys);
+        for (int k = 0; k < 3; k++) {
+            of.runs[1].records[k].groups[0][GROUP_LR_APPLIED] = cases[i].lr[k];
+            of.runs[1].records[k].groups[0][GROUP_LR_LOGGED] = 0.003;
+        }
+        helper_image_judge(&of, STATUS_OK);
+        snprintf(headline, sizeof headline,
+                 "made: OUTSIDE THE FLOOR. Cause: schedule (%s); nothing else differs.",
+                 cases[i].words);
+        helper_image_expect(&of, ROW_HEADLINE, 0, headline);
+        helper_image_expect(&of, ROW_WHY, 0, cases[i].why);
+        helper_image_close(&of);
+    }
+}
+
+/* A run of one update says that of the one, and the digits of a read-back tell it apart, too. */
+static void validate_one_update(void **state) {
+    (void)state;
     struct helper_image of;
-    open_game(&of, &games[COUNT_OF(games) - 1]);
-    of.runs[1].records[2].groups[0][GROUP_LR_APPLIED] = 0.001;
+    helper_image_open(&of, 1);
+    of.runs[1].records[0].groups[0][GROUP_LR_LOGGED] = 0.002;
     helper_image_judge(&of, STATUS_OK);
-    helper_image_expect(&of, ROW_HEADLINE, 0,
-                        "made: OUTSIDE THE FLOOR. Cause: schedule (the loop; every applied LR is "
-                        "equal); nothing else differs.");
+    helper_image_expect(
+        &of, ROW_NOTE, 0,
+        "the logged LRs differ from update 1 on, the applied ones in the one "
+        "update of this run do not: a comparison of logs would raise a false alarm");
+    helper_image_close(&of);
+    open_game(&of, &games[COUNT_OF(games) - 1]);
+    for (int arm = 0; arm < 2; arm++) {
+        double *const group = of.runs[arm].records[0].groups[0];
+        group[GROUP_LR_APPLIED] = group[GROUP_LR_READBACK] = arm ? 0.00100000002 : 0.001;
+        group[GROUP_LR_ERROR] = 1e-13;
+        group[GROUP_LR_LOGGED] = arm ? 0.002 : 0.001;
+    }
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_WHY, 0,
+                        "update 1 applied LR 0.001 in left, 0.00100000002 in right.\n"
+                        "Read back from the weights: 0.001 and 0.00100000002 (+- 1.0e-13).");
     helper_image_close(&of);
 }
 
@@ -710,6 +791,7 @@ int main(void) {
         cmocka_unit_test(validate_floor_files),
         cmocka_unit_test(validate_words_of_causes),
         cmocka_unit_test(validate_loop_is_no_learning_rate),
+        cmocka_unit_test(validate_one_update),
         cmocka_unit_test(validate_many_causes),
         cmocka_unit_test(validate_table_of_shares),
         cmocka_unit_test(validate_measures_and_marks),

@@ -9,8 +9,8 @@ LIBRARY is tests/faults/failing.c. Every case is a short command. It runs once u
 reference, and once with every call written down. Then, for each kind of call, it runs again and
 again, and one call fails: the first of every stack of calling functions (--whole: every call), once
 and for good. Each run must end like the reference, with equal files, equal output and its exit
-status, or with exit status 2, a text on standard error, and no file but those that are equal to the
-reference's, OUT.part and its two files of kept states. A program that dies in HDF5 for want of
+status, or with exit status 2, a text on standard error, no file but those that are equal to the
+reference's, OUT.part and its two files of kept states, and no folder without a file in it. A program that dies in HDF5 for want of
 memory may die of a signal, and may leave the same files, no others. Of the stacks of malloc a
 twentieth is drawn (seed 22); --stacks takes all that no command before it had.
 
@@ -140,8 +140,11 @@ class Bench:
 
 
 def files_of(folder):
+    """The bytes of each file by its name; a folder's name ends with a slash."""
     found = {}
-    for where, _, names in os.walk(folder):
+    for where, folders, names in os.walk(folder):
+        for name in folders:
+            found[os.path.relpath(os.path.join(where, name), folder) + "/"] = b""
         for name in names:
             path = os.path.join(where, name)
             with open(path, "rb") as file:
@@ -192,6 +195,11 @@ def judge(call, before, reference, done, found):
     if done.returncode == 2 and not done.stderr.strip():
         return "exit status 2 without a text"
     for name in sorted(set(before) | set(found)):
+        if name.endswith("/"):
+            holds = any(file.startswith(name) and not file.endswith("/") for file in found)
+            if (name in before) != (name in found) and not holds:
+                return f"exit status {done.returncode} and a folder {name}"
+            continue
         if name.endswith(UNFINISHED) or found.get(name) == files.get(name):
             continue
         if found.get(name) != before.get(name):

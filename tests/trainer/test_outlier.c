@@ -2,7 +2,8 @@
  * labels: unit memory
  * loop.skip: olmo-outlier. Deviations must be those of torch.std_mean to the bit; the rule must be
  * what its documentation says; a training must obey it, whatever interrupts it; and an optimizer
- * that multiplies a skipped step by zero must leave the bits of one that does not run. */
+ * that multiplies a skipped step by zero must leave the bits of one that does not run. The rule is
+ * in optim/; its test stands here, because obeying it takes trainings, which the trainer makes. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
