@@ -325,6 +325,46 @@ enum status ablate_file_names(const struct ablate_file *file, struct arena *aren
     return STATUS_OK;
 }
 
+/* ---- {dir} ---- */
+
+enum status ablate_names_folder(const struct ablate_plan *plan, const struct ablate_run *run,
+                                struct arena *arena, int *out) {
+    static const char place[] = "{dir}";
+    const char *const *files;
+    struct ablate_command command;
+    TRY(ablate_file_names(plan->file, arena, &files));
+    const struct ablate_values values = {run->mask, place, "", "", "", "", files};
+    TRY(ablate_command_of(plan, run, &values, arena, &command));
+    *out = 0;
+    for (size_t i = 0; i < command.words.count; i++)
+        *out |= strstr(command.words.words[i], place) != NULL;
+    for (size_t i = 0; i < command.variable_count; i++)
+        *out |= command.variables[i].value[0] != NULL &&
+                strstr(command.variables[i].value[0], place) != NULL;
+    return STATUS_OK;
+}
+
+enum status ablate_plan_note(const struct ablate_plan *plan, struct arena *arena,
+                             const char **out) {
+    const struct ablate_run *first = NULL;
+    uint32_t count = 0;
+    char *text;
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        int named;
+        TRY(ablate_names_folder(plan, &plan->runs[i], arena, &named));
+        if (named) continue;
+        if (count++ == 0) first = &plan->runs[i];
+    }
+    *out = "";
+    if (first == NULL) return STATUS_OK;
+    TRY(arena_format(arena, &text,
+                     "{dir} stands nowhere in the command of %s (%u of %u runs): it is the folder "
+                     "that a run writes to, and what is read lies there",
+                     first->id, count, plan->run_count));
+    *out = text;
+    return STATUS_OK;
+}
+
 /* ---- the text ---- */
 
 /* The text in the making, with the files that it names. */

@@ -67,10 +67,40 @@ static int is_true(struct making *making, const char *name) {
     return text != NULL && (strcmp(text, "true") == 0 || strcmp(text, "True") == 0);
 }
 
-/* Whether a number is there and above 0; then *out is it. */
-static int is_positive(struct making *making, const char *name, double *out) {
-    const char *text = text_of(making, name);
-    return text != NULL && number_parse_real(text, NUMBER_FINITE, out) == STATUS_OK && *out > 0.0;
+/* What a number must be; what trainers take for "not set" is passed over without a comment. */
+enum amount {
+    AMOUNT_SHARE, /* at least 0, which is not set */
+    AMOUNT_COUNT, /* a whole number above 0 */
+    AMOUNT_MAX    /* a whole number; trainers take 0 and all below for not set, usually -1 */
+};
+
+/* Whether a number is there and above 0; then *out is it. A comment says of what else is there that
+ * it is not the number that trainers take. */
+static enum status take_number(struct making *making, const char *name, enum amount amount,
+                               int *out_set, double *out) {
+    static const char *const expected[] = {
+        [AMOUNT_SHARE] = "a number >= 0",
+        [AMOUNT_COUNT] = "a whole number from 1 to 2^53",
+        [AMOUNT_MAX] = "a whole number up to 2^53, or -1",
+    };
+    const struct yaml_node *node = look(making, name);
+    const double most = 0x1p53;
+    double x = 0.0;
+    char shown[YAML_TEXT_SIZE], *words;
+    *out_set = 0;
+    if (node == NULL) return STATUS_OK;
+    const int number =
+        node->text != NULL && number_parse_real(node->text, NUMBER_FINITE, &x) == STATUS_OK;
+    if (number && amount == AMOUNT_MAX && x <= 0.0) return STATUS_OK;
+    if (number && amount == AMOUNT_SHARE && x == 0.0) return STATUS_OK;
+    if (number && x > 0.0 && (amount == AMOUNT_SHARE || (x <= most && x == (double)(int64_t)x))) {
+        *out = x;
+        *out_set = 1;
+        return STATUS_OK;
+    }
+    TRY(arena_format(&making->cli->arena, &words, "%s: expected %s, got %s", name, expected[amount],
+                     yaml_describe(node, shown)));
+    return note(making, words);
 }
 
 /* Sets a key of `common` if the scenario still loads then; else notes why not. */
@@ -125,10 +155,12 @@ static enum status dashed(struct making *making, const char *text, char **out) {
 
 static enum status make_steps(struct making *making) {
     double steps, epochs;
+    int set;
     char *why;
     making->steps = "5";
     making->steps_why = "the config does not say how many";
-    if (is_positive(making, "max_steps", &steps)) {
+    TRY(take_number(making, "max_steps", AMOUNT_MAX, &set, &steps));
+    if (set) {
         char *text;
         TRY(arena_format(&making->cli->arena, &text, "%.0f", steps));
         (void)look(making, "num_train_epochs"); /* max_steps overrides it */
@@ -137,7 +169,8 @@ static enum status make_steps(struct making *making) {
             steps <= FEW ? "max_steps" : "the first of max_steps; see schedule.total";
         return steps <= FEW ? STATUS_OK : set_key(making, "schedule.total", text, "max_steps");
     }
-    if (!is_positive(making, "num_train_epochs", &epochs)) return STATUS_OK;
+    TRY(take_number(making, "num_train_epochs", AMOUNT_SHARE, &set, &epochs));
+    if (!set) return STATUS_OK;
     TRY(arena_format(&making->cli->arena, &why,
                      "num_train_epochs: %s: write schedule.total = epochs x rows / batch.size, "
                      "rounded as the trainer does; without it the schedule ends after `steps`",
@@ -163,16 +196,18 @@ static enum status make_schedule_own(struct making *making) {
 static enum status make_schedule(struct making *making) {
     const char *name = text_of(making, "lr_scheduler_type");
     double warmup;
+    int set;
     TRY(copy_key(making, "learning_rate"));
     TRY(set_key(making, "schedule.contract", "hf", "the trainer; hf-4.50 and hf-4.51 are older"));
     TRY(make_steps(making));
     if (name != NULL) TRY(set_key(making, "schedule.name", name, "lr_scheduler_type"));
     TRY(make_schedule_own(making));
-    if (is_positive(making, "warmup_steps", &warmup)) /* transformers 5: below 1 it is a share */
+    TRY(take_number(making, "warmup_steps", AMOUNT_SHARE, &set, &warmup));
+    if (set) /* transformers 5: below 1 it is a share */
         return set_key(making, warmup < 1.0 ? "schedule.warmup_ratio" : "schedule.warmup",
                        text_of(making, "warmup_steps"), "warmup_steps");
-    return is_positive(making, "warmup_ratio", &warmup) ? copy_key(making, "warmup_ratio")
-                                                        : STATUS_OK;
+    TRY(take_number(making, "warmup_ratio", AMOUNT_SHARE, &set, &warmup));
+    return set ? copy_key(making, "warmup_ratio") : STATUS_OK;
 }
 
 static enum status make_optimizer(struct making *making) {
@@ -193,10 +228,12 @@ static enum status make_optimizer(struct making *making) {
 
 static enum status make_batch(struct making *making) {
     double micro, times = 1.0;
+    int set;
     char *size, *text;
-    if (!is_positive(making, "per_device_train_batch_size", &micro)) return STATUS_OK;
-    if (yaml_child(making->config, "gradient_accumulation_steps") != NULL)
-        (void)is_positive(making, "gradient_accumulation_steps", &times);
+    TRY(take_number(making, "per_device_train_batch_size", AMOUNT_COUNT, &set, &micro));
+    if (!set) return STATUS_OK;
+    TRY(take_number(making, "gradient_accumulation_steps", AMOUNT_COUNT, &set, &times));
+    if (!set && text_of(making, "gradient_accumulation_steps") != NULL) return STATUS_OK;
     TRY(arena_format(&making->cli->arena, &size, "%.0f", micro * times));
     TRY(arena_format(&making->cli->arena, &text, "%.0f", micro));
     TRY(set_key(making, "batch.size", size,

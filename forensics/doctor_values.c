@@ -7,6 +7,8 @@
 #include "base/real.h"
 #include "forensics/doctor_check.h"
 
+#include <stdio.h>
+
 static size_t count_not_finite(const struct series *series, const struct series_point **first) {
     size_t count = 0;
     for (size_t i = 0; i < series->count; i++)
@@ -274,17 +276,23 @@ static enum status report_poison(struct doctor *doctor, const struct log_column 
         "first skipped update of the tail.");
 }
 
+/* The verb behind "update". */
+static const char *were(size_t count) {
+    return count == 1 ? " was" : "s were";
+}
+
 static enum status report_advance(struct doctor *doctor, const struct log_column *column,
                                   const struct skips *skips) {
     static const char words[] =
-        "%zu updates were skipped and the schedule went on in at least %zu of them: the LR is "
-        "ahead of the updates.";
+        "%zu update%s skipped and the schedule went on %s: the LR is ahead of the updates.";
+    char where[64] = "there";
+    if (skips->count > 1) snprintf(where, sizeof where, "in at least %zu of them", skips->moved);
     if (skips->count > 10 && doctor_plain_fit(doctor) == NULL)
         TRY(doctor_found(doctor, "skip_advances_schedule", DOCTOR_LIKELY, skips->first->row, words,
-                         skips->count, skips->moved));
+                         skips->count, were(skips->count), where));
     else
         TRY(doctor_remark(doctor, "skip_advances_schedule", skips->first->row, words, skips->count,
-                          skips->moved));
+                          were(skips->count), where));
     TRY(doctor_evidence_point(doctor, column->source, skips->first));
     return doctor_explain(
         doctor,
@@ -298,8 +306,7 @@ static enum status report_advance(struct doctor *doctor, const struct log_column
 static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit) {
     TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX,
                       "%llu update%s skipped, as a loss scaler does: the LR column holds there.",
-                      (unsigned long long)fit_skipped(fit),
-                      fit_skipped(fit) == 1 ? " was" : "s were"));
+                      (unsigned long long)fit_skipped(fit), were(fit_skipped(fit))));
     TRY(doctor_evidence(doctor, "the LR column reads as %s", fit->text));
     return doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");
 }
@@ -325,8 +332,8 @@ static enum status skipped_updates(struct doctor *doctor) {
     if (skips.tail >= 5 && 10 * skips.tail >= doctor->series[name].count)
         return report_poison(doctor, column, &skips);
     if (skips.moved > skips.held) return report_advance(doctor, column, &skips);
-    TRY(doctor_remark(doctor, "skipped_updates", skips.first->row,
-                      "%zu updates were skipped (%s)%s.", skips.count,
+    TRY(doctor_remark(doctor, "skipped_updates", skips.first->row, "%zu update%s skipped (%s)%s.",
+                      skips.count, were(skips.count),
                       name == LOG_GRAD_NORM ? "no finite gradient norm, and finite ones later"
                                             : "loss scale or skip counter",
                       skips.held > 0 ? "; the schedule held there" : ""));

@@ -144,8 +144,9 @@ enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
                              struct arena *arena) {
     static const char *const stages[] = {"arms", "arms-noise", "hybrids", "hybrids-noise",
                                          "hybrids-again"};
-    const char *const *files;
+    const char *const *files, *note;
     TRY(ablate_file_names(plan->file, arena, &files));
+    TRY(ablate_plan_note(plan, arena, &note));
     json_t *runs = json_array();
     char hex[DIGEST_HEX];
     for (uint32_t i = 0; i < plan->run_count; i++) {
@@ -168,10 +169,10 @@ enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
     }
     digest_hex(&plan->digest, hex);
     return json_print(json_pack(
-        "{ss sI sI sI ss ss so}", "name", plan->file->name, "runs_again",
+        "{ss sI sI sI ss ss so so}", "name", plan->file->name, "runs_again",
         (json_int_t)ablate_plan_again(plan), "runs_planned",
         (json_int_t)(plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_HYBRIDS]),
         "runs_if_noisy",
         (json_int_t)(plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_HYBRIDS_NOISE]),
-        "plan", hex, "folder", folder, "runs", runs));
+        "plan", hex, "folder", folder, "note", json_text(note), "runs", runs));
 }

@@ -554,8 +554,9 @@ static enum status print_variable(const struct ablate_variable *variable, struct
 enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder,
                               struct arena *arena) {
     const struct ablate_file *file = plan->file;
-    const char *const *files;
+    const char *const *files, *note;
     TRY(ablate_file_names(file, arena, &files));
+    TRY(ablate_plan_note(plan, arena, &note));
     const uint32_t again = ablate_plan_again(plan);
     const uint32_t certain =
         plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_HYBRIDS] + again;
@@ -579,6 +580,7 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
            file->has_test ? "proves that the factors are all: test is your own second command"
                           : "none: both arms come from one command (give test.command for one)");
     printf("  folder   %s; nothing has been run\n", folder);
+    if (note[0] != '\0') printf("  note     %s\n", note);
     for (uint32_t i = 0; i < plan->run_count; i++) {
         const struct ablate_run *run = &plan->runs[i];
         const struct ablate_values values = {run->mask, "{dir}",  run->id, "{gpu}",

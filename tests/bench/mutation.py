@@ -110,11 +110,17 @@ def mutants_of(path, text):
     return found
 
 
+def refuse(text):
+    """Ends as argparse ends for an argument that it refuses."""
+    print(f"mutation: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
 def sources(paths):
     for path in paths:
         full = ROOT / path
         if not full.exists():
-            sys.exit(f"mutation: {path}: no such file or folder, from {ROOT}")
+            refuse(f"{path}: no such file or folder, from {ROOT}")
         yield from sorted(full.rglob("*.c")) if full.is_dir() else [full]
 
 
@@ -537,6 +543,10 @@ def main():
     arguments = parser.parse_args()
     if arguments.upto < float("inf") and not arguments.covered:
         parser.error("--upto goes with --covered")
+    for name in ("count", "first", "jobs"):
+        if getattr(arguments, name) < 1:
+            parser.error(f"--{'from' if name == 'first' else name}: expected at least 1, got "
+                         f"{getattr(arguments, name)}")
     chosen, everything = draw(arguments.paths, arguments.seed, arguments.count)
     if arguments.at:
         chosen = [one_at(place) for place in arguments.at]

@@ -98,12 +98,15 @@ def main():
                             check=True, capture_output=True, text=True).stdout
              for seed in ("1", "1", "2")]
     assert lists[0] == lists[1] != lists[2] and lists[0].count("\n") == 50
-    wrong = subprocess.run([sys.executable, script, "--list", "no/such/folder"], check=False,
-                           capture_output=True, text=True)
-    assert wrong.returncode != 0 and "no such file" in wrong.stderr, wrong
-    wrong = subprocess.run([sys.executable, script, "--list", "--upto", "5"], check=False,
-                           capture_output=True, text=True)
-    assert wrong.returncode != 0 and "--covered" in wrong.stderr, wrong
+    for words, said in ((["no/such/folder"], "no/such/folder: no such file or folder"),
+                        (["--upto", "5"], "--upto goes with --covered"),
+                        (["--count", "0"], "--count: expected at least 1, got 0"),
+                        (["--count", "-3"], "--count: expected at least 1, got -3"),
+                        (["--from", "0"], "--from: expected at least 1, got 0"),
+                        (["--jobs", "0"], "--jobs: expected at least 1, got 0")):
+        wrong = subprocess.run([sys.executable, script, "--list", *words], check=False,
+                               capture_output=True, text=True)
+        assert wrong.returncode == 2 and said in wrong.stderr and not wrong.stdout, wrong
 
 
 if __name__ == "__main__":

@@ -95,6 +95,11 @@ static void skip_many_held(struct patient *p) {
         updates += !(i >= 5 && i < 55 && (i - 5) % 4 == 0);
     }
 }
+static void skip_one_held(struct patient *p) {
+    skip_rows(p, 5, 6, 1);
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 5e-7 * (double)(60 - i + (i > 5)) / 60.0);
+}
 /* A row of every tenth update: the LR moves from row to row although the schedule held. */
 static void skip_many_sparse(struct patient *p) {
     static const size_t rows[] = {0, 20, 40}, counts[] = {8, 4, 3};
@@ -285,6 +290,7 @@ const struct scene scenes_of_values[] = {
     FOUND(skip_many, "skip_advances_schedule", LIKELY),
     REMARK(skip_several, "skip_advances_schedule"),
     REMARK(skip_many_held, "skipped_updates"),
+    REMARK(skip_one_held, "skipped_updates"),
     REMARK(skip_many_sparse, "skipped_updates"),
     LINE(healthy, "start_at_ln2", QUIET),
     LINE(start_printed, "start_at_ln2", QUIET),

@@ -244,6 +244,28 @@ class Two(Case):
                                     code=0).stdout
             self.assertEqual([o for o in ("--good", "--bad")
                               if f"# {{dir}} stands nowhere in {o}: it is the folder" in text], told, text)
+            got = json.loads(self.run_program("--good", good, "--bad", bad, "--bytes", "{dir}/x",
+                                              "--dry-run", "--json", code=0).stdout)
+            first = "test" if told == ["--bad"] else "baseline"
+            if told:
+                self.assertRegex(got["note"], rf"^\{{dir\}} stands nowhere in the command of {first}-1 \(")
+            else:
+                self.assertIsNone(got["note"])
+
+    def test_a_file_whose_commands_do_not_name_the_folder_is_told(self):
+        plan = {"ablate": 1, "name": "f", "command": ["true", "{word}"], "factors": {"word": ["a", "b"]},
+                "read": {"bytes": "{dir}/x"}, "floor": {"runs": 2}}
+        (self.root / "f.yaml").write_text(json.dumps(plan))
+        self.assertIn("  note     {dir} stands nowhere in the command of baseline-1 (",
+                      self.run_program("f.yaml", "--dry-run", code=0).stdout)
+        self.assertRegex(self.run_program("f.yaml", code=3).stdout,    # two runs at a time
+                         r"f: UNTESTABLE: (baseline|test)-1 failed; \{dir\}, the folder that a run writes "
+                         r"to, stands nowhere in its command\.\n")
+        plan["command"].append("{dir}")
+        (self.root / "f.yaml").write_text(json.dumps(plan))
+        self.assertNotIn("  note ", self.run_program("f.yaml", "--dry-run", code=0).stdout)
+        said = self.run_program("f.yaml", "-o", "other", code=3).stdout
+        self.assertRegex(said, r"f: UNTESTABLE: (baseline|test)-1 failed\.\n")
 
     def test_two_scripts_are_a_factor_that_is_called_so(self):
         text = self.run_program("--good", "python a.py --x {dir}", "--bad", "python b.py --x {dir}",

@@ -118,6 +118,34 @@ class Init(unittest.TestCase):
         self.assertNotIn("hf_secret", made)
         self.assertIsNone(self.key(made, "optimizer", "lr"))
 
+    def test_verify_a_number_that_is_none_is_a_comment(self):
+        """What a trainer would refuse is in no key, what it takes for "not set" in no comment, and
+        the scenario loads: steps: 0 does not."""
+        whole, share = "a whole number from 1 to 2^53", "a number >= 0"
+        most = "a whole number up to 2^53, or -1"
+        for name, values, expected in (
+                ("max_steps", ("0.5", "1.5", "1e30", "abc", ".nan", "[1, 2]"), most),
+                ("per_device_train_batch_size", ("0.4", "1.5", "0", "-2", "x"), whole),
+                ("gradient_accumulation_steps", ("1.5", "-1", "x"), whole),
+                ("num_train_epochs", ("abc", "-3"), share), ("warmup_steps", ("abc", "-4"), share),
+                ("warmup_ratio", ("abc", "-0.1"), share)):
+            for value in values:
+                base = "" if name[:3] == "per" else "per_device_train_batch_size: 2\n"
+                made = self.say(f"{base}{name}: {value}\n")
+                self.resolved(made)
+                self.assertIn(f"# - {name}: expected {expected}, got ", made)
+                self.assertRegex(made, r"\nsteps: 5 +# the config does not say how many\n")
+                if name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
+                    self.assertIsNone(self.key(made, "batch", "size"))
+                    self.assertIsNone(self.key(made, "batch", "micro"))
+        for name, value in (("max_steps", 0), ("max_steps", -1), ("warmup_steps", 0),
+                            ("warmup_ratio", 0.0), ("max_steps", 3.0), ("learning_rate", 0.1)):
+            self.assertNotIn("# Not translated", self.say({name: value}))
+        for value in ("-1", ".nan", "abc"):
+            made = self.say(f"learning_rate: {value}\n")
+            self.assertIn("# - learning_rate: optimizer.lr: expected a number", made)
+            self.resolved(made)
+
     def test_verify_comments_stay_comments(self):
         for config in ({"max_steps": 3, "x\nevil: 1": "y\nsteps: 9"},
                        {"max_steps": 3, "learning_rate": "1e-6\nsteps: 9"},

@@ -3,6 +3,8 @@
 
 The recorder in real loops: not one bit of a training changes, the order of its calls is the one that
 was written down by hand, and the traps of other libraries' loops do not mislead it."""
+import hashlib
+import json
 import os
 import pathlib
 import shutil
@@ -433,6 +435,61 @@ class Loops(unittest.TestCase):
         callback.on_train_end(given, None, None)
         numbers = twinstep.Recorder(model, path=self.path, config={3: None, "a": 1}, quiet=True)
         self.assertEqual(numbers.config, {"3": None, "a": 1})   # a key of 3 ended the recording
+
+    def test_verify_lists_and_maps_of_a_trainer_s_arguments_are_lines(self):
+        """Two trainers that differ in a list and in a map of their arguments alone: compare names
+        each leaf as ablate does, and one behind the bound of what is written by its digest."""
+        from transformers import TrainingArguments
+        model, optimizer, _ = parts()
+        labels, told, paths = ["a" * 400, "b" * 700], [], []
+        for which, (metric, rate) in enumerate((("loss", 1e-5), ("inputs", 1e-4))):
+            given = TrainingArguments(
+                self.folder.name, use_cpu=True, lr_scheduler_type="cosine_with_min_lr",
+                lr_scheduler_kwargs={"min_lr": rate, "of": {"a b": 1, "own": object()}},
+                include_for_metrics=[metric], label_names=[*labels, f"c{which}"])
+            paths.append(os.path.join(self.folder.name, f"{which}.h5"))
+            with twinstep.Recorder(model, optimizer, path=paths[-1], config=given,
+                                   quiet=True) as recorder:
+                loss_of(model).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                recorder.update()
+            told.append(recorder.config)
+        self.assertEqual({k: v for k, v in told[0].items() if v != told[1][k]
+                          if k != "args.label_names"},
+                         {"args.lr_scheduler_kwargs.min_lr": 1e-5,
+                          "args.include_for_metrics": '["loss"]'})
+        self.assertEqual(told[0]["args.lr_scheduler_kwargs.of.a b"], 1)
+        self.assertFalse([k for k in told[0] if "own" in k])    # its text would hold an address
+        self.assertEqual(told[0]["args.debug"], "[]")
+        whole = json.dumps([*labels, "c0"])
+        self.assertEqual(told[0]["args.label_names"],
+                         f"{whole[:1000]}... (cut after 1000 of {len(whole)} characters, sha256 of "
+                         f"all {hashlib.sha256(whole.encode()).hexdigest()})")
+        said = self.program("compare", *paths).stdout
+        self.assertIn('args.lr_scheduler_kwargs.min_lr: 1e-05 | 0.0001', said)
+        self.assertIn('args.include_for_metrics: ["loss"] | ["inputs"]', said)
+        self.assertIn("args.label_names: ", said)
+
+    def test_verify_a_configuration_that_no_reader_takes_is_refused_when_given(self):
+        class Odd:
+            """What a trainer's arguments are not: their to_dict gives a map."""
+
+            def to_dict(self):
+                return [1]
+        model, _, _ = parts()
+        for kind, words, given in (
+                (TypeError, r"got Odd, whose to_dict\(\) gives list", {"config": Odd()}),
+                (ValueError, "config: expected keys with a printable character, got ''",
+                 {"config": {"": 1}}),
+                (ValueError, r"config: expected keys .* got ' \\n'", {"config": {" \n": 1}}),
+                (ValueError, "causes: expected keys .* got ''", {"causes": {"": "data"}})):
+            with self.assertRaisesRegex(kind, words):
+                twinstep.Recorder(model, path=self.path, quiet=True, **given)
+            if "config" in given:
+                with self.assertRaisesRegex(kind, words):
+                    twinstep.TwinstepCallback(self.path, **given)
+        self.assertFalse(os.path.exists(self.path))
 
     def leave(self, path, change):
         """Two updates, `change(model, optimizer)`, which returns the optimizer that goes on, and

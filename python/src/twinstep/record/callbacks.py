@@ -30,7 +30,8 @@ class _Shared:
     """What both callbacks do with their recorder."""
 
     def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """`path` and `options` are those of `Recorder`. Raises TypeError for another `config`."""
+        """`path` and `options` are those of `Recorder`. Raises TypeError for another `config`,
+        ValueError for one with a key that no reader takes."""
         facts.arguments(options.get("config"))
         self.path, self.options = path, options
         self.recorder: Recorder | None = None

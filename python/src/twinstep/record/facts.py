@@ -5,6 +5,7 @@ Host, time and paths are left out, so two runs that are meant to be the same hav
 from __future__ import annotations
 
 import functools
+import json
 import os
 import platform
 import random
@@ -21,6 +22,10 @@ VARIABLES = ("CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS
 # Of TrainingArguments: where things are written and how much is printed changes no training.
 LEFT_OUT = ("output_dir", "logging_dir", "run_name", "hub_", "push_to_hub", "report_to", "save_",
             "log_", "logging_", "local_rank", "disable_tqdm", "_n_gpu", "project", "trackio")
+
+# A list or a map of arguments whose JSON text is longer is recorded cut, with a digest of it all:
+# a thousand labels are no line to read, and a difference in the last of them is one all the same.
+LONGEST = 1000
 
 # What a program can set in torch that chooses kernels or their arithmetic: where it is read, and
 # the function that sets it where that is none of the same name. The settings of older versions of
@@ -46,16 +51,61 @@ SWITCHES: Mapping[str, tuple[str, str | None]] = {
                          "backends.cuda.allow_fp16_bf16_reduction_math_sdp")}
 
 
+def _plain(value: Any) -> Any:
+    """A value as JSON can write it. Of another object only its class: its text may hold an address,
+    which differs between two runs that are the same."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return type(value).__qualname__
+
+
+def _leaves(key: str, value: Any) -> dict[str, Any]:
+    """The leaves of an argument, named as `twinstep ablate` names those of two files: a map's keys
+    follow behind dots, a list is one leaf, as JSON text. None is no leaf where a map may lack it,
+    and neither is an object of a class of its own."""
+    if isinstance(value, (str, int, float, bool)):
+        return {key: value}
+    if not isinstance(value, (list, tuple, Mapping)):
+        return {}
+    text = json.dumps(_plain(value), sort_keys=True, ensure_ascii=False)
+    if len(text) > LONGEST:
+        whole = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return {key: f"{text[:LONGEST]}... (cut after {LONGEST} of {len(text)} characters, "
+                     f"sha256 of all {whole})"}
+    if not isinstance(value, Mapping) or not value:
+        return {key: text}
+    return {name: leaf for k, item in value.items()
+            for name, leaf in _leaves(f"{key}.{k}", item).items()}
+
+
+def check_keys(name: str, given: Mapping[Any, Any]) -> None:
+    """Raises ValueError for a key without a printable character, whose line no reader takes."""
+    for key in given:
+        if not _clean(key):
+            raise ValueError(f"{name}: expected keys with a printable character, got {str(key)!r}")
+
+
 def arguments(given: Any) -> dict[str, Any]:
     """A configuration that a user gives: a mapping as it is, and of TrainingArguments the leaves
-    that can change a training, as `args.KEY`. Raises TypeError for what is neither."""
+    that can change a training, as `args.KEY` (of maps `args.KEY.KEY`, of a list its JSON text, both
+    cut behind LONGEST characters). Raises TypeError for what is neither, ValueError for a key
+    without a printable character."""
     if given is None or isinstance(given, Mapping):
+        check_keys("config", given or {})
         return {str(key): value for key, value in (given or {}).items()}
     if isinstance(given, type) or not hasattr(given, "to_dict"):
         raise TypeError("config: expected a mapping or the arguments of a trainer, got "
                         f"{given.__name__ if isinstance(given, type) else type(given).__name__}")
-    return {f"args.{k}": v for k, v in given.to_dict().items()
-            if isinstance(v, (str, int, float, bool)) and not k.startswith(LEFT_OUT)}
+    said = given.to_dict()
+    if not isinstance(said, Mapping):
+        raise TypeError("config: expected a mapping or the arguments of a trainer, got "
+                        f"{type(given).__name__}, whose to_dict() gives {type(said).__name__}")
+    return {name: leaf for key, value in said.items() if not str(key).startswith(LEFT_OUT)
+            for name, leaf in _leaves(f"args.{key}", value).items()}
 
 
 def _at(path: str) -> Any:
@@ -120,12 +170,14 @@ def optimizers(every: Iterable[torch.optim.Optimizer]) -> dict[str, str]:
     return lines
 
 
+def _clean(word: Any) -> str:
+    """The printable characters of a word on one line."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(word)).split())
+
+
 def lines(facts: Mapping[str, Any]) -> str:
     """`key: value` lines. A line break or a colon at a key's end would make other lines of it."""
-    def clean(word: Any) -> str:
-        """The printable characters of a word on one line."""
-        return " ".join("".join(c if c.isprintable() else " " for c in str(word)).split())
-    return "".join(f"{clean(k).replace(':', '.')}: {clean(v)}\n" for k, v in facts.items())
+    return "".join(f"{_clean(k).replace(':', '.')}: {_clean(v)}\n" for k, v in facts.items())
 
 
 def generators(devices: Iterable[torch.device]) -> dict[str, bytes]:

@@ -175,7 +175,9 @@ class Recorder:
     hook        False: as above, and the caller tells of batches by `on_forward(args, kwargs)`
 
     Raises OSError where the folder of `path` cannot be written to, FileExistsError where `path` or
-    its .part exists, ValueError for a model without parameters. Errors after that are warnings."""
+    its .part exists, ValueError for a model without parameters or a key of `config` or `causes`
+    without a printable character, TypeError for another `config`. Errors after that are
+    warnings."""
 
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None, *,
                  path: str | os.PathLike[str], every: int = 16, readback: int = 0,
@@ -200,6 +202,7 @@ class Recorder:
         self.optimizers = inner_optimizers(optimizer)
         self.scheduler, self.every, self.readback, self.run = scheduler, every, readback, run
         self.config, self.causes = facts.arguments(config), dict(causes or {})
+        facts.check_keys("causes", self.causes)
         self.forward, self.hook, self.quiet = forward, forward and hook, quiet
         self.step, self.seconds, self.readback_bytes = 0, 0.0, 0
         self._channel: Channel | None = None
