@@ -374,13 +374,18 @@ static uint64_t row_before(const struct compare_side *side, uint64_t update) {
 
 /* Tells whether other updates were skipped before anything else differs. What an update computes
  * before its step is equal there, but for the gradient that overflowed; rows further apart show the
- * weights behind the skip in the row that counts it. */
+ * weights behind the skip in the row that counts it. Counted skips need no LR that differs: a
+ * scheduler may move on at a skip, or its LR stand still. Loss or gradient norm must differ then,
+ * as a count alone may be one of another kind. */
 static int skips_part(const struct compare_report *report) {
     const struct compare_column *lr = first_of(report, lr_names);
     const struct compare_column *forward = first_of(report, forward_names);
     const struct compare_column *gradient = first_of(report, gradient_names);
     const uint64_t from = skips_from(report);
-    if (from == UINT64_MAX || lr == NULL || lr->first_update < from) return 0;
+    if (from == UINT64_MAX || (lr != NULL && lr->first_update < from)) return 0;
+    if (lr == NULL &&
+        (!count_skips(report) || (forward == NULL && gradient == NULL) || trains_alike(report)))
+        return 0;
     if (gradient != NULL && gradient->first_update < from) return 0;
     return forward == NULL || forward->first_update > from ||
            (forward->first_update == from && row_before(&forward->side[0], from) + 1 < from);
@@ -389,7 +394,11 @@ static int skips_part(const struct compare_report *report) {
 static void explain_skips(struct compare_report *report) {
     const int counted = count_skips(report), fitted = report->lr.skips_part > 0;
     say(report, -1,
-        counted && fitted
+        first_of(report, lr_names) == NULL
+            ? "Other updates were skipped, and nothing differs before: a gradient overflowed in "
+              "one of the runs. No LR in both logs differs; the weights are apart from there on "
+              "because the runs did not take the same steps."
+        : counted && fitted
             ? "The schedules agree, and the updates that were skipped do not: a gradient "
               "overflowed in one of the runs. From there on the LRs are apart because the "
               "scheduler holds on a skip, and the weights because one run has stepped more often."
