@@ -62,9 +62,10 @@ static void print_text(const struct table *table) {
     printf("%s, %s: %s\n", plan->contract->name, plan->schedule->name, plan->contract->help);
     printf("evidence: %s (%s)\n", contract_evidence_name(plan->contract->evidence),
            plan->contract->source);
-    /* Ten digits leave out the rounding of a share of the total: 0.07 * 700 is not 49. */
-    printf("total %llu updates, warm-up %.10g updates\n\n", (unsigned long long)plan->steps,
-           plan->warmup_updates);
+    /* Ten digits leave out the rounding of a share of the total: 0.07 * 700 is not 49. A large
+     * warm-up needs the sixteen of 2^53 to be printed whole. */
+    printf("total %llu updates, warm-up %.*g updates\n\n", (unsigned long long)plan->steps,
+           plan->warmup_updates < 1e9 ? 10 : 16, plan->warmup_updates);
     printf("%8s  %-24s %s\n", "update", "applied", "logged");
     for (uint64_t i = 0; i < table->count; i++) {
         const char *note = note_of(plan, i + 1);

@@ -160,16 +160,18 @@ json_t *lr_report_fit_json(const struct fit *fit) {
                                "parameters", fit->parameters, "updates_per_epoch",
                                json_positive(fit->epoch_updates), "bug", fit->bug);
     return json_join(
-        object,
-        json_pack(
-            "{sb so so so so so so so so sI sI sb sb so*}", "in_samples", fit->in_samples, "unseen",
-            unseen_json(fit), "reached", fit->reached > 0.0 ? json_real(fit->reached) : json_null(),
-            "skipped", lr_report_skips_json(fit), "first_value",
-            fit->first_differs ? json_finite(fit->first_value) : json_null(), "segments", segments,
-            "max_error", json_finite(fit->max_error), "rms_error", json_finite(fit->rms_error),
-            "simplicity", json_finite(fit->simplicity), "same_logged", (json_int_t)fit->same_logged,
-            "same_applied", (json_int_t)fit->same_applied, "warmup_hidden", fit->warmup_hidden,
-            "steps_hidden", fit->total_hidden, "text", json_string(fit->text)));
+        object, json_pack("{sb so so so so so so so so sI sI sb sb sb so*}", "in_samples",
+                          fit->in_samples, "unseen", unseen_json(fit), "reached",
+                          fit->reached > 0.0 ? json_real(fit->reached) : json_null(), "skipped",
+                          lr_report_skips_json(fit), "first_value",
+                          fit->first_differs ? json_finite(fit->first_value) : json_null(),
+                          "segments", segments, "max_error", json_finite(fit->max_error),
+                          "rms_error", json_finite(fit->rms_error), "simplicity",
+                          json_finite(fit->simplicity), "same_logged", (json_int_t)fit->same_logged,
+                          "same_applied", (json_int_t)fit->same_applied, "warmup_hidden",
+                          fit->warmup_hidden || fit->unseen_warmup > 0.0 || fit->reached > 0.0,
+                          "steps_hidden", fit->total_hidden, "floor_hidden",
+                          fit->reached > 0.0 || fit->total_hidden, "text", json_string(fit->text)));
 }
 
 json_t *lr_report_fits_json(const struct fit_set *set) {

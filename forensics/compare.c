@@ -158,22 +158,26 @@ static uint64_t first_above_zero(const struct compare_side *side) {
 }
 
 /* A warm-up from 0 lasts this many updates at LR 0 at most: the first ones of a float16 training
- * may be skipped (forensics/fit_skips.c). */
+ * may be skipped (forensics/fit_skips.c). One bit of compare_report.starts each. */
 #define ZERO_STEPS 64
 
 /* Returns the first update of a side that applies an LR above 0, under the contract that takes it
- * earliest; 1 where nothing is known. */
+ * earliest; 1 where nothing is known. Bit k - 1 of `starts` is set for what each contract takes. */
 static uint64_t first_step(const struct compare_input *input, const struct compare_side *applied,
-                           const struct compare_side *logged) {
+                           const struct compare_side *logged, uint64_t *starts) {
     const struct fit_set *fits = input->fits;
     if (applied != NULL && applied->count > 0) return first_above_zero(applied);
     if (logged == NULL || logged->count == 0) return 1;
     const uint64_t printed = first_above_zero(logged);
     if (printed == UINT64_MAX || fits == NULL || fits->count == 0) return printed;
     uint64_t first = ZERO_STEPS;
-    for (size_t i = 0; i < fits->count; i++)
-        for (uint64_t k = 1; k < first; k++)
-            if (fit_applied(&fits->fits[i], 0, k) > 0.0) first = k;
+    for (size_t i = 0; i < fits->count; i++) {
+        uint64_t k = 1;
+        while (k < ZERO_STEPS && !(fit_applied(&fits->fits[i], 0, k) > 0.0))
+            k++;
+        if (k < first) first = k;
+        if (k < ZERO_STEPS) *starts |= (uint64_t)1 << (k - 1);
+    }
     return first;
 }
 
@@ -182,9 +186,11 @@ static void find_start(const struct compare_input *input, struct compare_report 
     const struct compare_column *logged = compare_column_of(report, LOG_LR_LOGGED);
     const struct compare_column *norm = compare_column_of(report, LOG_GRAD_NORM);
     report->start = UINT64_MAX;
+    report->starts = 0;
     for (size_t s = 0; s < 2; s++) {
-        const uint64_t first = first_step(&input[s], applied != NULL ? &applied->side[s] : NULL,
-                                          logged != NULL ? &logged->side[s] : NULL);
+        const uint64_t first =
+            first_step(&input[s], applied != NULL ? &applied->side[s] : NULL,
+                       logged != NULL ? &logged->side[s] : NULL, &report->starts);
         const int still = norm != NULL && norm->side[s].count > 0 &&
                           first_above_zero(&norm->side[s]) == UINT64_MAX;
         if (!still && first < report->start) report->start = first;

@@ -38,7 +38,7 @@ struct compare_side {
     const struct log_column *column; /* NULL: the log does not have it */
     const struct series_point *points;
     size_t count;
-    size_t repeated; /* how many rows a later row of the same update replaced */
+    size_t repeated;       /* how many rows a later row of the same update replaced */
     const struct log *log; /* where compare_point reads if `points` is NULL */
 };
 
@@ -150,8 +150,9 @@ struct compare_report {
     const char *configurations, *orders;
     uint64_t from, to; /* the first and the last update that both logs have in some column */
     /* The first update that can have moved a weight, as its LR is not 0; what is computed up to
-     * there shows the initial weights. UINT64_MAX: there is none. */
-    uint64_t start;
+     * there shows the initial weights. UINT64_MAX: there is none. Bit k - 1 of `starts` is set
+     * where an explanation of one of the LR columns takes update k for it. */
+    uint64_t start, starts;
     size_t repeated[2];                /* how many rows of A and of B later rows replaced */
     const char *meaning;               /* what the order of first differences means */
     int32_t cause;                     /* the enum cause that it points to; -1: none */

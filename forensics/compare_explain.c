@@ -286,6 +286,55 @@ static void explain_gradient(struct compare_report *report) {
             "does, compare with accumulation 1 and one process.");
 }
 
+/* Returns the last update before `update` that both logs have in a column of the forward pass or
+ * the gradient, or 0. */
+static uint64_t pair_before(const struct compare_report *report, uint64_t update) {
+    static const enum log_name *const groups[] = {forward_names, gradient_names};
+    uint64_t before = 0;
+    for (size_t g = 0; g < COUNT_OF(groups); g++)
+        for (const enum log_name *name = groups[g]; *name != LOG_OTHER; name++) {
+            const struct compare_column *column = compare_column_of(report, *name);
+            if (column == NULL || column->pairs == 0) continue;
+            for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
+                const uint64_t k = compare_point(&column->side[0], i).update;
+                if (k >= update) break;
+                if (k > before) before = k;
+            }
+        }
+    return before;
+}
+
+/* Explains a first difference behind the update that the earliest explanation of the LR columns
+ * takes for the first step, where no row tells which step is the first to differ: none lies between
+ * the last one that agrees and that update, or the explanations do not agree on it. Returns 0 where
+ * the rows tell. */
+static int explain_unplaced(struct compare_report *report, const struct compare_column *column) {
+    const uint64_t update = column->first_update;
+    if (update > report->start + 1 && pair_before(report, update) <= report->start) {
+        say(report, -1,
+            "What is computed before the first step agrees, and the next row that both logs have "
+            "does not. The updates between are not logged, so which step is the first to differ "
+            "cannot be told: it may be the first (an LR that is applied one update earlier or "
+            "later, other optimizer arithmetic) or one behind it (skip, batch), or the gap grew "
+            "from below the printed digits.",
+            "Log every update from the first on (logging_steps 1) in both runs.");
+        return 1;
+    }
+    if (update <= report->start + 1 || update > 65 || (report->starts >> (update - 2) & 1) == 0)
+        return 0;
+    say(report, -1,
+        "Explanations of the LR columns do not agree on the first update with an LR above 0. Under "
+        "those that apply 0 at first, the first real step is the first to differ: an LR that is "
+        "applied one update earlier or later, or other optimizer arithmetic, decay or clipping. "
+        "Under the others the steps before it agree: arithmetic that depends on the count of "
+        "updates (a bias correction that stands still), something that happened in that update "
+        "(skip, batch), or a gap that grew from below the printed digits.",
+        "State the contracts (--contract-a, --contract-b), or save checkpoints around one update "
+        "of both runs: twinstep readback reads the applied LR, decay and count from them "
+        "(docs/READBACK.md).");
+    return 1;
+}
+
 /* Explains a first difference behind update 1, which agrees as far as both logs show it. `column`
  * is the first to differ of the forward pass and the gradient. */
 static void explain_later(struct compare_report *report, const struct compare_column *column) {
@@ -298,6 +347,8 @@ static void explain_later(struct compare_report *report, const struct compare_co
             "another LR: the schedule.",
             "twinstep lr fit on each log names contract and numbers; make the applied LRs equal "
             "and compare again.");
+    } else if (explain_unplaced(report, column)) {
+        return;
     } else if (column->first_update == report->start + 1 && state != COMPARE_LR_SAME) {
         say(report, CAUSE_SCHEDULE,
             "Update 1 agrees and update 2 does not: the first step itself differs. That is the "
@@ -374,13 +425,18 @@ static uint64_t row_before(const struct compare_side *side, uint64_t update) {
 
 /* Tells whether other updates were skipped before anything else differs. What an update computes
  * before its step is equal there, but for the gradient that overflowed; rows further apart show the
- * weights behind the skip in the row that counts it. */
+ * weights behind the skip in the row that counts it. Counted skips need no LR that differs: a
+ * scheduler may move on at a skip, or its LR stand still. Loss or gradient norm must differ then,
+ * as a count alone may be one of another kind. */
 static int skips_part(const struct compare_report *report) {
     const struct compare_column *lr = first_of(report, lr_names);
     const struct compare_column *forward = first_of(report, forward_names);
     const struct compare_column *gradient = first_of(report, gradient_names);
     const uint64_t from = skips_from(report);
-    if (from == UINT64_MAX || lr == NULL || lr->first_update < from) return 0;
+    if (from == UINT64_MAX || (lr != NULL && lr->first_update < from)) return 0;
+    if (lr == NULL &&
+        (!count_skips(report) || (forward == NULL && gradient == NULL) || trains_alike(report)))
+        return 0;
     if (gradient != NULL && gradient->first_update < from) return 0;
     return forward == NULL || forward->first_update > from ||
            (forward->first_update == from && row_before(&forward->side[0], from) + 1 < from);
@@ -389,7 +445,11 @@ static int skips_part(const struct compare_report *report) {
 static void explain_skips(struct compare_report *report) {
     const int counted = count_skips(report), fitted = report->lr.skips_part > 0;
     say(report, -1,
-        counted && fitted
+        first_of(report, lr_names) == NULL
+            ? "Other updates were skipped, and nothing differs before: a gradient overflowed in "
+              "one of the runs. No LR in both logs differs; the weights are apart from there on "
+              "because the runs did not take the same steps."
+        : counted && fitted
             ? "The schedules agree, and the updates that were skipped do not: a gradient "
               "overflowed in one of the runs. From there on the LRs are apart because the "
               "scheduler holds on a skip, and the weights because one run has stepped more often."

@@ -106,14 +106,30 @@ static void put_skips(struct line *line, const struct fit *fit) {
         put_part(line, fit, p);
 }
 
+/* Cuts a positive number to four digits, so that "at least" is never said of more than was seen.
+ * Fourteen digits before the cut leave 59 * 1e-7 what it is, whose last bits are rounding. */
+static double cut(double x) {
+    char text[NUMBER_TEXT_SIZE];
+    double four;
+    snprintf(text, sizeof text, "%.13e", x);
+    char *const power = strchr(text, 'e');
+    if (power == NULL) return x;
+    memmove(text + strlen("1.234"), power, strlen(power) + 1);
+    return number_parse_real(text, NUMBER_FINITE, &four) == STATUS_OK ? four : x;
+}
+
 static void describe(struct line *line, const struct fit *fit) {
     const char *const unit = fit->in_samples ? " samples" : "";
+    /* A log that ends in the warm-up shows no floor, and no total that lies before its end. */
+    const int ends_early = fit->reached > 0.0;
+    const int has_total =
+        fit->steps > 0 && !(ends_early && fit->total_hidden && (double)fit->steps < fit->warmup);
     line->text[0] = '\0';
     put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
     if (fit->reached > 0.0)
         put(line, ", still warming up at the last row: peak at least %.4g (%s assumed)",
-            fit->reached, number_text_f64(fit->lr).text);
+            cut(fit->reached), number_text_f64(fit->lr).text);
     else
         put(line, ", peak %s", number_text_f64(fit->lr).text);
     if (fit->unseen_most > fit->unseen_least) put(line, " (not shown)");
@@ -123,10 +139,12 @@ static void describe(struct line *line, const struct fit *fit) {
                                                                                  : "");
     else
         put(line, ", no warm-up");
-    if (fit->steps > 0)
+    if (has_total)
         put(line, ", total %s%s%s", number_text_f64((double)fit->steps).text, unit,
             fit->total_hidden ? " (not shown)" : "");
-    if (fit->floor_ratio > 0.0) put(line, ", floor %.4g of the peak", fit->floor_ratio);
+    if (fit->floor_ratio > 0.0 && !ends_early)
+        put(line, ", floor %.4g of the peak%s", fit->floor_ratio,
+            fit->total_hidden ? " (not shown)" : "");
     if (fit->stride != 1.0)
         put(line, ", counter moves %s per update", number_text_f64(fit->stride).text);
     if (fit->epoch_updates > 0)

@@ -420,6 +420,36 @@ static void validate_peak_that_was_not_reached(void **state) {
     helper_free(&said);
 }
 
+/* A log that ends in its warm-up of 300 updates shows neither floor nor total nor the warm-up, and
+ * the peak is at least what was printed: 0.00016666... is not at least 0.0001667. */
+static void validate_what_a_warmup_shows(void **state) {
+    (void)state;
+    static char text[16384];
+    size_t length = 0;
+    for (int k = 1; k <= 100; k++)
+        length += (size_t)snprintf(text + length, sizeof text - length,
+                                   "{\"step\": %d, \"learning_rate\": %.17g}\n", k,
+                                   5e-4 * (double)k / 300.0);
+    helper_write("warmup.jsonl", text);
+    struct said said = helper_run(0, "lr fit warmup.jsonl --contract hf");
+    assert_non_null(
+        strstr(said.out, "still warming up at the last row: peak at least 0.0001666 ("));
+    assert_null(strstr(said.out, "0.0001667 ("));
+    for (const char *at = said.out; (at = strstr(at, "still warming up")) != NULL; at++) {
+        const char *const total = strstr(at, ", total 100"), *const end = strchr(at, '\n');
+        const char *const floor = strstr(at, ", floor");
+        assert_true(total == NULL || total > end);
+        assert_true(floor == NULL || floor > end);
+    }
+    helper_free(&said);
+    json_t *json = json_of(0, "lr fit warmup.jsonl --contract hf --json");
+    json_t *const fit = json_array_get(json_object_get(json, "fits"), 0);
+    assert_true(json_is_true(json_object_get(fit, "warmup_hidden")));
+    assert_true(json_is_true(json_object_get(fit, "steps_hidden")));
+    assert_true(json_is_true(json_object_get(fit, "floor_hidden")));
+    json_decref(json);
+}
+
 /* Epochs that are given stand for the total, and the log's own total is not put beside them. */
 static void validate_epochs_against_the_log(void **state) {
     (void)state;
@@ -461,6 +491,7 @@ int main(void) {
         cmocka_unit_test(validate_floor_is_not_fitted),
         cmocka_unit_test(validate_plainer_explanation),
         cmocka_unit_test(validate_peak_that_was_not_reached),
+        cmocka_unit_test(validate_what_a_warmup_shows),
         cmocka_unit_test(validate_epochs_against_the_log),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

@@ -97,6 +97,20 @@ static void validate_text(void **state) {
                                        NULL});
 }
 
+/* Whole numbers are printed whole, however large; the rounding of a share is left out. */
+static void validate_whole_numbers(void **state) {
+    (void)state;
+    require_said(
+        0,
+        "lr table --contract hf --schedule linear --lr 1e-3 --steps 100000000001 --warmup "
+        "12345678901 --count 1",
+        (const char *const[]){"total 100000000001 updates, warm-up 12345678901 updates\n", NULL});
+    require_said(0,
+                 "lr table --contract torchtune --schedule cosine --lr 1e-3 --steps "
+                 "9007199254740992 --warmup 9007199254740991 --count 1",
+                 (const char *const[]){"warm-up 9007199254740991 updates\n", NULL});
+}
+
 static const struct {
     int code;
     const char *line;
@@ -252,11 +266,17 @@ static void validate_list(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_json_bytes),  cmocka_unit_test(verify_json_of_every_contract),
-        cmocka_unit_test(validate_csv),         cmocka_unit_test(validate_text),
-        cmocka_unit_test(validate_comparisons), cmocka_unit_test(validate_comparison_json),
-        cmocka_unit_test(validate_refusals),    cmocka_unit_test(validate_derived_total),
-        cmocka_unit_test(validate_list),        cmocka_unit_test(validate_group_help),
+        cmocka_unit_test(validate_json_bytes),
+        cmocka_unit_test(verify_json_of_every_contract),
+        cmocka_unit_test(validate_csv),
+        cmocka_unit_test(validate_text),
+        cmocka_unit_test(validate_whole_numbers),
+        cmocka_unit_test(validate_comparisons),
+        cmocka_unit_test(validate_comparison_json),
+        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_derived_total),
+        cmocka_unit_test(validate_list),
+        cmocka_unit_test(validate_group_help),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

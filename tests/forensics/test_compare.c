@@ -314,6 +314,28 @@ static void other_count(struct pair *p) {
             pair_put(p, s, LOG_LR_APPLIED, row, 1e-6);
     pair_scale(p, 1, LOG_LOSS, 2, 1.01);
 }
+/* Rows 1, 3, 5: none shows what follows the first step alone. */
+static void rows_apart(struct pair *p) {
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < 60; row++)
+            p->log[s]->step[row] = (int64_t)(2 * row + 1);
+    pair_scale(p, 1, LOG_LOSS, 1, 1.01);
+}
+/* A warm-up from 0 as several contracts print it: some apply the LR of row 1, which is 0, and some
+ * that of row 2. */
+static void first_of_a_warmup(struct pair *p) {
+    put_warmup(p);
+    for (size_t s = 0; s < 2; s++)
+        pair_fit(p, s, NULL);
+    pair_scale(p, 1, LOG_LOSS, 2, 1.01);
+}
+/* Twenty updates later every contract has stepped before. */
+static void behind_a_warmup(struct pair *p) {
+    put_warmup(p);
+    for (size_t s = 0; s < 2; s++)
+        pair_fit(p, s, NULL);
+    pair_scale(p, 1, LOG_LOSS, 22, 1.01);
+}
 static void other_step(struct pair *p) {
     for (size_t s = 0; s < 2; s++)
         for (size_t row = 0; row < 60; row++)
@@ -356,6 +378,9 @@ static const struct scene scenes[] = {
     {"other_step", other_step, LOG_LOSS, CAUSE_OPTIMIZER, "at equal applied LRs"},
     {"other_step_printed", other_step_printed, LOG_LOSS, -1, "does not prove those"},
     {"later", later, LOG_LOSS, -1, "a gap opens later"},
+    {"rows_apart", rows_apart, LOG_LOSS, -1, "The updates between are not logged"},
+    {"first_of_a_warmup", first_of_a_warmup, LOG_LOSS, -1, "do not agree on the first update"},
+    {"behind_a_warmup", behind_a_warmup, LOG_LOSS, -1, "a gap opens later"},
     {"other_count", other_count, LOG_LOSS, -1, "optimizer arithmetic"},
     {"middle", middle, LOG_LOSS, -1, "no early update in common"}};
 

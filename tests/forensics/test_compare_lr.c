@@ -313,6 +313,45 @@ static size_t lag_at(size_t k, size_t first) {
     return k <= first ? 0 : k - first < 2 ? k - first : 2;
 }
 
+/* Where the scheduler moves on at a skip, or its LR stands still, no LR differs: the count says it
+ * all the same, however late the loss shows it. */
+static void validate_skips_at_equal_lr(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        static const size_t firsts[] = {1, 2, 30};
+        const size_t first = firsts[i % 3];
+        struct pair p;
+        pair_open(&p);
+        for (size_t row = 0; row < 60; row++)
+            for (size_t s = 0; s < 2 && i < 3; s++)
+                pair_put(&p, s, LOG_LR_LOGGED, row, 1e-3);
+        pair_scale(&p, 1, LOG_LOSS, first, 1.01);
+        record_skips(&p, first, 1);
+        for (size_t s = 0; s < 2; s++)
+            pair_fit(&p, s, NULL);
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->cause, -1);
+        assert_non_null(strstr(report->meaning, "Other updates were skipped, and nothing differs"));
+        assert_non_null(strstr(report->meaning, "No LR in both logs differs"));
+        arena_close(&p.arena);
+    }
+}
+
+/* Skips that are counted behind the first other loss explain nothing, and those of two logs whose
+ * losses and norms agree are not what differs. */
+static void validate_skips_too_late(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct pair p;
+        pair_open(&p);
+        if (i == 0) pair_scale(&p, 1, LOG_LOSS, 10, 1.01);
+        record_skips(&p, 30, 1);
+        const struct compare_report *report = pair_compare(&p);
+        assert_null(strstr(report->meaning, "Other updates were skipped"));
+        arena_close(&p.arena);
+    }
+}
+
 /* A skipped updates 10 and 11, B as many, but 40 and 41: they part at A's. */
 static void validate_skips_of_both(void **state) {
     (void)state;
@@ -387,6 +426,8 @@ int main(void) {
                                        cmocka_unit_test(validate_sure_difference),
                                        cmocka_unit_test(validate_unfitted),
                                        cmocka_unit_test(validate_skips),
+                                       cmocka_unit_test(validate_skips_at_equal_lr),
+                                       cmocka_unit_test(validate_skips_too_late),
                                        cmocka_unit_test(validate_skips_of_both),
                                        cmocka_unit_test(validate_skip_or_contract),
                                        cmocka_unit_test(validate_skips_and_schedule)};
