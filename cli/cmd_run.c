@@ -198,9 +198,7 @@ static enum status shell_word(const char *word, struct arena *arena, char **out)
 }
 
 /* The command that goes on with `part`: that of this process with another --resume and --output.
- * What this process kept it has verified, where it was asked to. Ranks that are processes have no
- * word in it: the words that started them (mpirun -n P) are not known here, and simulated ranks go
- * on with the same bits. */
+ * What this process kept it has verified, where it was asked to. */
 static enum status command_from(const struct cli *cli, const char *part, const char *path,
                                 struct arena *arena, char **out) {
     char *word, *output;
@@ -209,6 +207,8 @@ static enum status command_from(const struct cli *cli, const char *part, const c
     for (int i = 1, key, words; i < cli->argc; i += words) {
         words = options_span(&verb_run, cli->argc, cli->argv, i, &key);
         if (key == KEY_VERIFY || key == KEY_RESUME || key == KEY_OUTPUT) continue;
+        /* What started processes as ranks (mpirun -n P) is not known here, and simulated ranks go
+         * on with the same bits. */
         if (key == KEY_RANKS || key == KEY_RANKS_WAIT) continue;
         for (int k = i; k < i + words; k++) {
             TRY(shell_word(cli->argv[k], arena, &word));
