@@ -242,6 +242,9 @@ static enum status command_from(const struct cli *cli, const char *part, const c
     for (int i = 1, key, words; i < cli->argc; i += words) {
         words = options_span(&verb_run, cli->argc, cli->argv, i, &key);
         if (key == KEY_VERIFY || key == KEY_RESUME || key == KEY_OUTPUT) continue;
+        /* What started processes as ranks (mpirun -n P) is not known here, and simulated ranks go
+         * on with the same bits. */
+        if (key == KEY_RANKS || key == KEY_RANKS_WAIT) continue;
         for (int k = i; k < i + words; k++) {
             TRY(shell_word(cli->argv[k], arena, &word));
             TRY(arena_format(arena, out, "%s %s", *out, word));

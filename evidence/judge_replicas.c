@@ -50,9 +50,10 @@ void judge_row_replicas(const struct judgement *judgement, struct row_pen *pen) 
         row_add(pen, ROW_REPLICAS, "those of %s part at update %llu, rank %u, tensor %s",
                 judgement->arms[arm], (unsigned long long)parting->update, parting->rank,
                 parting->tensor);
-        row_put(pen,
-                "\nafter update %llu %u of %u ranks hold other bits than rank 0, whose weights and "
-                "norm are those told here",
-                (unsigned long long)judgement->updates, parting->parted, parting->ranks);
+        row_put(
+            pen,
+            "\nafter update %llu, %u of %u ranks hold other bits than rank 0, whose weights and "
+            "norm are those told here",
+            (unsigned long long)judgement->updates, parting->parted, parting->ranks);
     }
 }

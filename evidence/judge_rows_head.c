@@ -336,6 +336,19 @@ static void put_each_update(const struct judgement *judgement, struct row_pen *p
         row_put(pen, "each of %llu updates", (unsigned long long)judgement->updates);
 }
 
+/* Two numbers that differ, in at least 9 digits and in as many more as it takes to tell them apart;
+ * 17 always do. */
+static void put_apart(const struct judgement *judgement, double x, double y, struct row_pen *pen) {
+    char one[32], other[32];
+    int digits = 8;
+    do {
+        digits++;
+        snprintf(one, sizeof one, "%.*g", digits, x);
+        snprintf(other, sizeof other, "%.*g", digits, y);
+    } while (digits < 17 && strcmp(one, other) == 0);
+    row_put(pen, "%s in %s, %s in %s.", one, judgement->arms[0], other, judgement->arms[1]);
+}
+
 /* The first number that both arms log and that differs. */
 static void put_same_training(const struct judgement *judgement, struct row_pen *pen) {
     const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
@@ -348,9 +361,9 @@ static void put_same_training(const struct judgement *judgement, struct row_pen 
         for (int real = 0; real < RECORD_REALS; real++) {
             const double x = one->reals[real], y = other->reals[real];
             if (same_real(x, y)) continue;
-            row_put(pen, " First reported otherwise: %s of update %llu, %.9g in %s, %.9g in %s.",
-                    record_reals[real].name, (unsigned long long)one->step, x, judgement->arms[0],
-                    y, judgement->arms[1]);
+            row_put(pen, " First reported otherwise: %s of update %llu, ", record_reals[real].name,
+                    (unsigned long long)one->step);
+            put_apart(judgement, x, y, pen);
             return;
         }
     }

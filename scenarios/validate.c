@@ -262,6 +262,10 @@ static enum status check_dropout(const struct config *config, struct fault *faul
 
 /* Law 21 of docs/DETERMINISM.md: shards are chains of law 1 or exact sums, whose joins have one
  * order. Other modes order the sums of each call themselves. */
+static int takes_shards(int32_t mode) {
+    return mode == MODE_INVARIANT || mode == MODE_DETERMINISTIC || mode == MODE_ORDER_FREE;
+}
+
 static enum status check_shards(const struct config *config, struct fault *fault) {
     const uint64_t shards = config->numerics.shards;
     const int32_t mode = config->numerics.mode;
@@ -269,7 +273,7 @@ static enum status check_shards(const struct config *config, struct fault *fault
               "expected a power of two, of which a balanced tree is made, got %ju",
               (uintmax_t)shards);
     if (shards <= 1) return STATUS_OK;
-    if (mode != MODE_INVARIANT && mode != MODE_DETERMINISTIC && mode != MODE_ORDER_FREE)
+    if (!takes_shards(mode))
         return fault_set(fault, STATUS_UNSUPPORTED, "numerics.shards",
                          "%ju is not available in numerics.mode %s, which orders sums in its own "
                          "way; expected mode invariant, deterministic or order-free, or one shard",
@@ -427,6 +431,11 @@ static enum status check_sync(const struct config *config, struct fault *fault) 
 static enum status check_shards_of_ranks(const struct config *config, struct fault *fault) {
     const uint64_t ranks = config->parallel.ranks, shards = config->numerics.shards;
     const int divides = config->loss.divisor == DIVISOR_MEAN_OF_RANKS && config->loss.ranks > 1;
+    REFUSE_IF(!takes_shards(config->numerics.mode), "parallel.ranks",
+              "expected 1 in numerics.mode %s, got %ju: several ranks are in modes invariant, "
+              "deterministic and order-free, where they join shards, and in shaped and shuffled, "
+              "where each closes a gradient of its own",
+              schema_find("numerics.mode", NULL)->names[config->numerics.mode], (uintmax_t)ranks);
     REFUSE_IF(ranks > shards, "parallel.ranks",
               "expected at most numerics.shards (%ju), got %ju: a rank has the samples of whole "
               "shards, and bits depend on shards alone; set numerics.shards to %ju or a larger "

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "optim/clip.h"
+#include "ranks/tree.h"
 #include "scenarios/inert.h"
 #include "scenarios/scenario.h"
 #include "scenarios/selection.h"
@@ -61,22 +62,41 @@ static void add_threads(struct variants *variants, uint64_t processors) {
     }
 }
 
-/* Splits the batch into one micro-batch, into two halves, and into single samples. */
+/* Micro-batches are cut from what a rank has of an update: the largest such share. */
+static uint64_t largest_share(const struct config *config) {
+    const uint32_t ranks = (uint32_t)config->parallel.ranks;
+    uint64_t largest = 0;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        const uint64_t own = tree_rank_samples(rank, config->batch.size,
+                                               (uint32_t)config_dealt_shards(config), ranks);
+        if (own > largest) largest = own;
+    }
+    return largest;
+}
+
+/* Splits the batch, or a rank's share of it, into one micro-batch, into two halves, and into single
+ * samples. A batch.micro above the share cuts no otherwise than one that is the share. */
 static void add_micro(struct variants *variants) {
-    const uint64_t size = variants->config->batch.size, own = variants->config->batch.micro;
-    const uint64_t splits[] = {size, size % 2 == 0 ? size / 2 : own, 1};
+    const struct config *const config = variants->config;
+    const uint64_t share = largest_share(config);
+    const uint64_t own = config->batch.micro < share ? config->batch.micro : share;
+    const uint64_t splits[] = {share, share % 2 == 0 ? share / 2 : own, 1};
+    const char *const whose = config->parallel.ranks > 1 ? "a rank's " : "";
     const uint32_t before = variants->count;
     uint64_t last = own;
     for (size_t i = 0; i < COUNT_OF(splits); i++) {
         if (splits[i] == own || splits[i] == last) continue;
         struct noise_variant *fresh = add(variants, NOISE_MICRO);
         last = fresh->config.batch.micro = splits[i];
-        snprintf(fresh->name, sizeof fresh->name, "%ju of %ju instead of %ju", (uintmax_t)splits[i],
-                 (uintmax_t)size, (uintmax_t)own);
+        snprintf(fresh->name, sizeof fresh->name, "%ju of %s%ju instead of %ju",
+                 (uintmax_t)splits[i], whose, (uintmax_t)share, (uintmax_t)own);
         check(variants, fresh);
     }
     if (variants->count == before)
-        add_untestable(variants, NOISE_MICRO, "batch.size is 1: there is no other split");
+        add_untestable(variants, NOISE_MICRO,
+                       config->parallel.ranks > 1
+                           ? "no rank has more than 1 sample of batch.size: there is no other split"
+                           : "batch.size is 1: there is no other split");
 }
 
 static void add_padding(struct variants *variants) {
@@ -115,6 +135,12 @@ static void add_f64(struct variants *variants) {
     else if (strcmp(config->init.nudge, CONFIG_NO_NUDGE) != 0)
         snprintf(fresh->untestable, sizeof fresh->untestable,
                  "init.nudge moves by a unit of the dtype: f64 would start elsewhere");
+    else if (config_ranks_close(config))
+        snprintf(
+            fresh->untestable, sizeof fresh->untestable,
+            "parallel.ranks is %ju: ranks that close gradients of their own exchange f32, bf16 "
+            "or f16, so they have no f64 twin; parallel.ranks 1 has one",
+            (uintmax_t)config->parallel.ranks);
     else if (noise_set_f64(&fresh->config) == STATUS_OK)
         check(variants, fresh);
     else

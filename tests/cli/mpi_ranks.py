@@ -282,6 +282,9 @@ def verify_interruption(bench):
         os.kill(bench.serving(child)[0], signal.SIGTERM)
         _, text = child.communicate(timeout=60)
     bench.check(child.returncode == 130 and text.count("interrupted after") == 1, f"SIGTERM: {child.returncode}, {text}")
+    # The command that is told is typed as it stands: without mpirun, so with simulated ranks.
+    told = text.split("This goes on with it: ")[-1].splitlines()[0].split()
+    bench.check("--resume" in told and "--ranks" not in told, f"SIGTERM: goes on with {told}")
 
 
 def main():

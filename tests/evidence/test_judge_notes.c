@@ -210,6 +210,15 @@ static void validate_same_training(void **state) {
                         "updates. First reported otherwise: loss of update 2, 2 in left, 2.25 in "
                         "right. Cause: schedule.");
     assert_int_equal(judgement_exit(&of.judgement), 1);
+    /* Nine digits of these two are alike, and fifteen: 17 tell the neighbours of 2 apart. */
+    record_of(&of, 1, 2)->reals[REAL_LOSS] = 2.0 + 0x1p-32;
+    helper_image_judge(&of, STATUS_OK);
+    assert_non_null(strstr(helper_image_row(&of, ROW_HEADLINE, 0),
+                           "loss of update 2, 2 in left, 2.0000000002 in right. "));
+    record_of(&of, 1, 2)->reals[REAL_LOSS] = 2.0 + 0x1p-51;
+    helper_image_judge(&of, STATUS_OK);
+    assert_non_null(strstr(helper_image_row(&of, ROW_HEADLINE, 0),
+                           "loss of update 2, 2 in left, 2.0000000000000004 in right. "));
     record_of(&of, 1, 2)->digests[DIGEST_WEIGHTS][0] = 1; /* the state, not the parameters */
     helper_image_judge(&of, STATUS_OK);
     assert_int_equal(of.judgement.verdict, VERDICT_SAME_WEIGHTS);
@@ -702,7 +711,7 @@ static void validate_replicas(void **state) {
     helper_image_judge(&of, STATUS_OK);
     assert_int_equal(of.judgement.parting[0].update, 0);
     helper_image_expect(&of, ROW_REPLICAS, 0,
-                        "those of right part at update 2, rank 2, tensor w\nafter update 3 2 of 4 "
+                        "those of right part at update 2, rank 2, tensor w\nafter update 3, 2 of 4 "
                         "ranks hold other bits than rank 0, whose weights and norm are those told "
                         "here");
     helper_image_expect(&of, ROW_EXPECTED, 0, "met");

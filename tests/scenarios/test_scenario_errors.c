@@ -322,6 +322,16 @@ static const struct {
      "f.yaml:2:28: error: parallel.ranks: expected at most numerics.shards (2), got 3: a rank has "
      "the samples of whole shards, and bits depend on shards alone; set numerics.shards to 4 or a "
      "larger power of two, in both arms if they are to agree"},
+    {"common: {parallel: {ranks: 3}, numerics: {mode: fast}}",
+     "f.yaml:2:28: error: parallel.ranks: expected 1 in numerics.mode fast, got 3: several ranks "
+     "are "
+     "in modes invariant, deterministic and order-free, where they join shards, and in shaped and "
+     "shuffled, where each closes a gradient of its own"},
+    {"common: {parallel: {ranks: 3}, numerics: {mode: atomic}}",
+     "f.yaml:2:28: error: parallel.ranks: expected 1 in numerics.mode atomic, got 3: several ranks "
+     "are "
+     "in modes invariant, deterministic and order-free, where they join shards, and in shaped and "
+     "shuffled, where each closes a gradient of its own"},
     {"common: {batch: {size: 2}, parallel: {ranks: 3}, numerics: {shards: 4}}",
      "f.yaml:2:46: error: parallel.ranks: expected at most batch.size (2), got 3: a rank without "
      "samples"},

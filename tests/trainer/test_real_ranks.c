@@ -378,6 +378,21 @@ static void verify_refusals(void **state) {
         {"numerics: {shards: 8}, batch: {size: 8, micro: 2}, loop: {micro: [fetch, forward, "
          "backward, count], update: [reduce, clip, optimize, log, schedule, zero]}",
          2, "loop.micro: expected fetch, forward and backward"},
+        {"numerics: {shards: 8}, batch: {size: 8, micro: 2}, loop: {update: [reduce, clip, "
+         "optimize, log, count, schedule, zero]}, parallel: {ranks: 2, sync: first}",
+         2, "parallel.sync: expected its default with --ranks"},
+        {"numerics: {shards: 8}, batch: {size: 8, micro: 2}, loop: {update: [reduce, clip, "
+         "optimize, log, count, schedule, zero]}, parallel: {ranks: 2, keeps: last}",
+         2, "parallel.keeps: expected its default with --ranks"},
+        {"numerics: {shards: 8}, batch: {size: 8, micro: 2}, loop: {update: [reduce, clip, "
+         "optimize, log, count, schedule, zero]}, parallel: {ranks: 2, logged: rank0}",
+         2, "parallel.logged: expected its default with --ranks"},
+        {"numerics: {shards: 8}, batch: {size: 8, micro: 2}, loop: {update: [reduce, clip, "
+         "optimize, log, count, schedule, zero]}, parallel: {ranks: 2, feeds: same}",
+         2, "parallel.feeds: expected its default with --ranks"},
+        {"numerics: {shards: 8}, batch: {size: 8, micro: 2}, loop: {update: [reduce, clip, "
+         "optimize, log, count, schedule, zero]}, clip: {over: local}",
+         2, "clip.over: expected its default with --ranks"},
     };
     struct group group = {.build = {NULL}};
     int happened;
@@ -385,8 +400,11 @@ static void verify_refusals(void **state) {
     assert_int_equal(begin(&group, 2, 60.0, (struct breakage){FAULT_NONE, 0, 0}), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct config config;
-        helper_config(UPDATES, &config, "task: sft, parallel: {ranks: %llu}, %s",
-                      (unsigned long long)cases[i].ranks, cases[i].words);
+        if (strstr(cases[i].words, "parallel: ") != NULL)
+            helper_config(UPDATES, &config, "task: sft, %s", cases[i].words);
+        else
+            helper_config(UPDATES, &config, "task: sft, parallel: {ranks: %llu}, %s",
+                          (unsigned long long)cases[i].ranks, cases[i].words);
         assert_int_equal(real_ranks_check(group.real, &config), STATUS_INPUT);
         if (strstr(status_text(), cases[i].text) == NULL)
             fail_msg("case %zu: expected \"%s\", got \"%s\"", i, cases[i].text, status_text());

@@ -120,6 +120,82 @@ static void validate_variants(void **state) {
                    COUNT_OF(of_dropout));
 }
 
+/* Micro-batches are cut from a rank's share of the batch: by law 21 four shards on three ranks give
+ * rank 2 two shards, so 3 of 6 samples, and in mode shaped each of three ranks has 2 of 6. */
+static void validate_variants_of_ranks(void **state) {
+    (void)state;
+#define OTHERS(micro_)                                                                             \
+    {NOISE_PADDING, "5 more positions", NULL, 1, micro_, 5, 0, 0},                                 \
+        {NOISE_PADDING, "packed instead of longest", NULL, 1, micro_, 0, PADDING_PACKED, 0}, {     \
+        NOISE_LAYOUT, "", "task is sft", 0, 0, 0, 0, 0                                             \
+    }
+    static const struct expected_variant of_whole_share[] = {
+        {NOISE_THREADS, "2 instead of 1", NULL, 2, 2, 0, 0, 0},
+        {NOISE_MICRO, "1 of a rank's 2 instead of 2", NULL, 1, 1, 0, 0, 0},
+        OTHERS(2)};
+    static const struct expected_variant of_more_than_share[] = {
+        {NOISE_THREADS, "2 instead of 1", NULL, 2, 6, 0, 0, 0},
+        {NOISE_MICRO, "1 of a rank's 2 instead of 2", NULL, 1, 1, 0, 0, 0},
+        OTHERS(6)};
+    static const struct expected_variant of_four[] = {
+        {NOISE_THREADS, "2 instead of 1", NULL, 2, 2, 0, 0, 0},
+        {NOISE_MICRO, "4 of a rank's 4 instead of 2", NULL, 1, 4, 0, 0, 0},
+        {NOISE_MICRO, "1 of a rank's 4 instead of 2", NULL, 1, 1, 0, 0, 0},
+        OTHERS(2)};
+    static const struct expected_variant of_one[] = {
+        {NOISE_THREADS, "2 instead of 1", NULL, 2, 1, 0, 0, 0},
+        {NOISE_MICRO, "", "no rank has more than 1 sample", 0, 0, 0, 0, 0},
+        OTHERS(1)};
+    static const struct expected_variant of_shards[] = {
+        {NOISE_THREADS, "2 instead of 1", NULL, 2, 2, 0, 0, 0},
+        {NOISE_MICRO, "3 of a rank's 3 instead of 2", NULL, 1, 3, 0, 0, 0},
+        {NOISE_MICRO, "1 of a rank's 3 instead of 2", NULL, 1, 1, 0, 0, 0},
+        OTHERS(2)};
+    static const struct {
+        const char *words;
+        const struct expected_variant *expected;
+        size_t count;
+    } cases[] = {
+        {"batch: {size: 6, micro: 2}, numerics: {mode: shaped}", of_whole_share,
+         COUNT_OF(of_whole_share)},
+        {"batch: {size: 6, micro: 6}, numerics: {mode: shaped}", of_more_than_share,
+         COUNT_OF(of_more_than_share)},
+        {"batch: {size: 12, micro: 2}, numerics: {mode: shaped}", of_four, COUNT_OF(of_four)},
+        {"batch: {size: 3, micro: 1}, numerics: {mode: shaped}", of_one, COUNT_OF(of_one)},
+        {"batch: {size: 6, micro: 2}, numerics: {shards: 4}", of_shards, COUNT_OF(of_shards)}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char words[256];
+        snprintf(words, sizeof words,
+                 "task: sft, parallel: {ranks: 3}, loop: {update: [reduce, clip, optimize, log, "
+                 "count, schedule, zero]}, %s",
+                 cases[i].words);
+        check_variants(words, 1, cases[i].expected, cases[i].count);
+    }
+#undef OTHERS
+}
+
+/* Ranks that close their own gradients exchange no f64; those that join shards keep their twin. */
+static void validate_f64_of_ranks(void **state) {
+    (void)state;
+    for (int closes = 0; closes < 2; closes++) {
+        struct noise_variant variants[NOISE_ROWS_MAX];
+        struct config config;
+        helper_config(2, &config,
+                      "task: sft, batch: {size: 6, micro: 2}, parallel: {ranks: 3}, loop: {update: "
+                      "[reduce, clip, optimize, log, count, schedule, zero]}, numerics: {%s}",
+                      closes ? "mode: shaped" : "shards: 4");
+        const uint32_t found = noise_variants(&config, 2, 1, variants);
+        const char *reason = NULL;
+        for (uint32_t i = 0; i < found; i++)
+            if (variants[i].stratum == NOISE_F64) reason = variants[i].untestable;
+        assert_non_null(reason);
+        if (closes)
+            assert_non_null(strstr(reason, "they have no f64 twin; parallel.ranks 1 has one"));
+        else
+            assert_string_equal(reason, "");
+    }
+}
+
 static void validate_dtypes(void **state) {
     (void)state;
     static const struct {
@@ -581,13 +657,22 @@ static void validate_against(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_exactness), cmocka_unit_test(validate_variants),
-        cmocka_unit_test(validate_dtypes),    cmocka_unit_test(verify_drawn_orders),
-        cmocka_unit_test(validate_process),   cmocka_unit_test(verify_resolved),
-        cmocka_unit_test(verify_twin),        cmocka_unit_test(validate_no_twin),
-        cmocka_unit_test(validate_own_error), cmocka_unit_test(corroborate_path),
-        cmocka_unit_test(validate_gaps),      cmocka_unit_test(validate_place),
-        cmocka_unit_test(validate_worst),     cmocka_unit_test(validate_share),
+        cmocka_unit_test(validate_exactness),
+        cmocka_unit_test(validate_variants),
+        cmocka_unit_test(validate_variants_of_ranks),
+        cmocka_unit_test(validate_f64_of_ranks),
+        cmocka_unit_test(validate_dtypes),
+        cmocka_unit_test(verify_drawn_orders),
+        cmocka_unit_test(validate_process),
+        cmocka_unit_test(verify_resolved),
+        cmocka_unit_test(verify_twin),
+        cmocka_unit_test(validate_no_twin),
+        cmocka_unit_test(validate_own_error),
+        cmocka_unit_test(corroborate_path),
+        cmocka_unit_test(validate_gaps),
+        cmocka_unit_test(validate_place),
+        cmocka_unit_test(validate_worst),
+        cmocka_unit_test(validate_share),
         cmocka_unit_test(validate_against),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
