@@ -200,11 +200,10 @@ module_stage() {
   $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) cuda 'nvcc: twinstep_cuda.so')"
 }
 
-# What each stage finds that no other does: strict finds wrong results, and warnings, with the portable
-# instruction set and the machine's widest (nightly with all three, TWINSTEP_TWO_ISAS); asan reads and
+# What each stage finds that no other does: strict finds wrong results, and warnings; asan reads and
 # writes outside of an object and arithmetic that C leaves undefined, of kernels in one number pair
-# (nightly in all, TWINSTEP_SANITIZE_PAIRS), compiled for AVX2; tsan races of loops of OpenMP; clang-o3
-# and o0 bits that a compiler or an optimisation level moves. The module for devices is compiled nightly: by default
+# (nightly in all, TWINSTEP_SANITIZE_PAIRS); tsan races of loops of OpenMP; clang-o3 and o0 bits that
+# a compiler or an optimisation level moves. The module for devices is compiled nightly: by default
 # gcc compiles all of its kernels as C that C++ takes, too, and runs them on the host, and, where nvcc
 # is, tests labelled cuda look at what it makes of the smaller ones.
 stages() {
@@ -222,9 +221,7 @@ stages() {
 # What stages() leaves out.
 nightly_stages() {
     failed=0 summary=
-    configured=-DTWINSTEP_TWO_ISAS=OFF
-    stage strict 'gcc: the long proofs, all cases of every test, all instruction sets' nightly
-    configured=
+    stage strict 'gcc: the long proofs, all cases of every test' nightly
     module_stage # here: the last summary of ctest in a log is that of a whole stage
     configured=-DTWINSTEP_SANITIZE_PAIRS=ON
     stage asan 'address and undefined-behaviour sanitizers: all cases, all number pairs' asan-nightly

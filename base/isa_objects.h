@@ -2,13 +2,11 @@
  * Which objects stand for an instruction set.
  *
  * Arithmetic is compiled once per instruction set, and a table has the objects of each. Builds that
- * only test, on the machine that makes them, have fewer (cmake/kernels.cmake), because compiling
- * them takes most of such a build. With TWINSTEP_ONE_ISA one set of objects serves all: a sanitizer
- * sees the same source lines in every one of them, and another compiler or optimisation level is
- * tried on the widest. With TWINSTEP_WIDEST, which is v3 or v4, AVX2 and AVX-512 share the widest
- * that the machine has, and the portable objects are compared with it. All instruction sets give
- * the same bits, so no result depends on it; that all three do is what a build with all of them
- * tests, which is the nightly one. */
+ * only test, on the machine that makes them, have one set of objects that serves all
+ * (TWINSTEP_ONE_ISA, cmake/kernels.cmake), because compiling them takes most of such a build: a
+ * sanitizer sees the same source lines in every one of them, and another compiler or optimisation
+ * level is tried on the widest. All instruction sets give the same bits, so no result depends on
+ * it; that they do is what the other builds test. */
 #ifndef TWINSTEP_BASE_ISA_OBJECTS_H
 #define TWINSTEP_BASE_ISA_OBJECTS_H
 
@@ -16,9 +14,6 @@
 #ifdef TWINSTEP_ONE_ISA
 #define OBJECTS_V3 base
 #define OBJECTS_V4 base
-#elif defined(TWINSTEP_WIDEST)
-#define OBJECTS_V3 TWINSTEP_WIDEST
-#define OBJECTS_V4 TWINSTEP_WIDEST
 #else
 #define OBJECTS_V3 v3
 #define OBJECTS_V4 v4

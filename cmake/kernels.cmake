@@ -29,8 +29,6 @@ endif()
 # A build that only tests, where it is made, can do with one set of objects (base/isa_objects.h):
 # under the name of the portable ones, those of the machine's widest set, or of AVX2 with a sanitizer.
 option(TWINSTEP_ONE_ISA "one instruction set of this machine alone" OFF)
-# Or with two, the portable ones and those of its widest set: the compiler takes a third less time.
-option(TWINSTEP_TWO_ISAS "the portable instruction set, and the widest of this machine" OFF)
 set(TWINSTEP_ISAS base v3 v4)
 set(TWINSTEP_ISA_base ${TWINSTEP_PORTABLE})
 set(TWINSTEP_ISA_v3 -march=x86-64-v3)
@@ -38,7 +36,7 @@ set(TWINSTEP_ISA_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 set(TWINSTEP_CODE_base base) # which of the vector code in the sources
 set(TWINSTEP_CODE_v3 v3)
 set(TWINSTEP_CODE_v4 v4)
-if(TWINSTEP_SANITIZE OR TWINSTEP_ONE_ISA OR TWINSTEP_TWO_ISAS)
+if(TWINSTEP_SANITIZE OR TWINSTEP_ONE_ISA)
   check_c_source_runs(
     "int main(void) {
        return !(__builtin_cpu_supports(\"avx512f\") && __builtin_cpu_supports(\"avx512vl\") &&
@@ -46,8 +44,6 @@ if(TWINSTEP_SANITIZE OR TWINSTEP_ONE_ISA OR TWINSTEP_TWO_ISAS)
                 __builtin_cpu_supports(\"avx512cd\"));
      }"
     TWINSTEP_MACHINE_IS_V4)
-endif()
-if(TWINSTEP_SANITIZE OR TWINSTEP_ONE_ISA)
   if(TWINSTEP_MACHINE_IS_V4 AND NOT TWINSTEP_SANITIZE)
     set(TWINSTEP_CODE_base v4)
   elseif(TWINSTEP_MACHINE_IS_V3)
@@ -56,13 +52,6 @@ if(TWINSTEP_SANITIZE OR TWINSTEP_ONE_ISA)
   set(TWINSTEP_ISA_base ${TWINSTEP_ISA_${TWINSTEP_CODE_base}})
   set(TWINSTEP_ISAS base)
   add_compile_definitions(TWINSTEP_ONE_ISA=1)
-elseif(TWINSTEP_TWO_ISAS)
-  set(widest v3)
-  if(TWINSTEP_MACHINE_IS_V4)
-    set(widest v4)
-  endif()
-  set(TWINSTEP_ISAS base ${widest})
-  add_compile_definitions(TWINSTEP_WIDEST=${widest})
 endif()
 
 # With the address sanitizer gcc takes 2.4 times as long for these objects. By default it looks at one

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "kernels/op.h"
-#include "tests/base/helper_isa.h"
 
 static const struct {
     enum dtype compute, accumulate;
@@ -38,8 +37,11 @@ static void verify_tables(void **state) {
             if (status == STATUS_UNSUPPORTED && isa != ISA_BASE) continue;
             assert_int_equal(status, STATUS_OK);
             assert_memory_equal(ops->name, pairs[i].prefix, 8);
-            const enum isa objects = helper_objects_of(backend_isa((enum isa)isa));
-            assert_string_equal(ops->name + 8, isa_name(objects));
+#ifdef TWINSTEP_ONE_ISA /* base/isa_objects.h */
+            assert_string_equal(ops->name + 8, isa_name(ISA_BASE));
+#else
+            assert_string_equal(ops->name + 8, isa_name(backend_isa((enum isa)isa)));
+#endif
             assert_full(ops);
         }
     }

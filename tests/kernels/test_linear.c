@@ -159,7 +159,7 @@ static void run_ops(struct arena *arena, const struct problem *p, int threads, i
  * planted number forbids it. */
 static void run_bf16(struct arena *arena, struct problem *p, int threads, int add) {
     struct bf16_tiles tiles = {0, 0};
-    if (p->variant != &variants[HELPER_ISA_SETS - 1] || !backend_bf16(ISA_V4_BF16)) return;
+    if (p->variant != &variants[HELPER_ISA_SETS > 1 ? 2 : 0] || !backend_bf16(ISA_V4_BF16)) return;
     p->bf16 = &tiles;
     run_ops(arena, p, threads, add);
     p->bf16 = NULL;

@@ -23,7 +23,7 @@
 #define IS_SANITIZED 0
 #endif
 
-static const struct variant *const widest = &variants[HELPER_ISA_SETS - 1];
+static const struct variant *const widest = &variants[HELPER_ISA_SETS > 1 ? 2 : 0];
 
 /* A sanitizer's build has no kernel of AVX-512. A machine whose instruction computes something else
  * than what was found so far is told here, where the program would quietly do without it. */
