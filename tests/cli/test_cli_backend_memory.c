@@ -97,8 +97,8 @@ static void expect_same(int code, const char *command) {
     helper_free(&said[1]);
 }
 
-/* One run for each of what the host does with tensors; by default every second, whose neighbour
- * goes nearly the same way. */
+/* One run for each of what the host does with tensors; by default every second. What the others do
+ * besides (a nudge, stochastic rounding, masters in bf16, clipping in f64) is seen nightly. */
 static void corroborate_runs(void **state) {
     (void)state;
     static const struct {
