@@ -179,8 +179,8 @@ TWINSTEP_HD uint64_t real_ulp_distance_f64(double a, double b) {
     return distance;
 }
 
-/* The next larger and the next smaller number. The largest finite number steps to infinity, which
- * stays; both zeros step to the least subnormal; NaN stays NaN. */
+/* The next number above and below x. NaN stays, and so does the infinity that lies ahead, to which
+ * the largest finite number steps. Both zeros step to the least subnormal of that sign. */
 TWINSTEP_HD float real_next_up_f32(float x) {
     uint32_t bits = real_bits_f32(x);
     if (x != x || bits == 0x7f800000u) return x;

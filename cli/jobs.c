@@ -198,7 +198,7 @@ static struct slot *free_slot(const struct running *run) {
     return NULL;
 }
 
-/* *out_failed is the reason why no process can be started. */
+/* *out_failed is 0, or errno where no process can be started; then the slot stays free. */
 static void start(struct running *run, size_t index, struct slot *slot, int *out_failed) {
     int up[2], down[2];
     *out_failed = 0;

@@ -10,6 +10,8 @@ static json_t *op_json(const struct dump_judgement *j, const struct dump_op *op)
                      json_text(ops_word(j, op->location)), "entry", (int)op->place);
 }
 
+/* In `literals` this event's dump comes first, A or B as `in` says. They are null where no op of
+ * the other dump stands at its place, and where their literals are one. */
 static json_t *event_json(const struct dump_judgement *j, const struct dump_event *event) {
     const struct dump *here = j->dump[event->side], *there = j->dump[!event->side];
     const struct dump_op *op = &here->ops[event->op];

@@ -26,6 +26,7 @@ static const struct {
     {"undecided", offsetof(struct first_place, undecided)},
 };
 
+/* Where the place keeps the text of a row, to be read or set. */
 static const char **text_at(struct first_place *place, size_t row) {
     return (const char **)(void *)((char *)place + texts[row].offset);
 }

@@ -72,7 +72,7 @@ void row_put(struct row_pen *pen, const char *format, ...) {
 
 /* ---- what differs, and what is odd ---- */
 
-/* Lines of a text of the trace as one row; they go on in the last row when it is of this kind. */
+/* Lines of one text as one row; they go on in the last row when it is of this kind. */
 static void put_lines(struct row_pen *pen, enum judged_row_kind kind, const char *lines) {
     while (lines != NULL && *lines != '\0') {
         const size_t length = strcspn(lines, "\n");

@@ -223,6 +223,8 @@ static void inert_skip(struct inertness *inertness) {
     at_most(inertness, outlier_least(inertness->a->loop.skip_window) - 1);
 }
 
+/* An interval of n lets the scale grow at the end of update n at the earliest, later where an
+ * update overflowed. That update already leaves another scale behind, hence the - 1. */
 static void inert_scaler(struct inertness *inertness) {
     const struct config *const configs[] = {inertness->a, inertness->b};
     if (memcmp(&inertness->a->scaler, &inertness->b->scaler, sizeof inertness->a->scaler) == 0)

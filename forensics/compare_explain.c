@@ -522,6 +522,9 @@ static enum status name_start(struct compare_report *report, struct arena *arena
     return STATUS_OK;
 }
 
+/* Recorded draws come first, since they may tell apart what no column shows. Counts of data come
+ * before losses and gradients, which follow from the data; LRs that differ earlier change nothing
+ * about that. Without any column that differs no cause is set. */
 static void explain(struct compare_report *report) {
     const struct compare_column *data = first_of(report, data_names);
     const struct compare_column *forward = first_of(report, forward_names);

@@ -118,6 +118,7 @@ static int logs_after(const struct contract *contract) {
     return contract->offset + (contract->logged == CONTRACT_LOGGED_NEXT);
 }
 
+/* What a contract does on a skip matters only where updates were skipped. */
 int fit_models_alike(const struct fit_model *a, const struct fit_model *b) {
     return a->plan.schedule == b->plan.schedule && strcmp(a->parameters, b->parameters) == 0 &&
            logs_after(a->contract) == logs_after(b->contract) &&

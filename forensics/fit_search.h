@@ -57,8 +57,8 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
                        size_t end, uint8_t first_differs);
 void fit_search_template(struct fit_search *search, struct fit_window *out);
 void fit_search_add(struct fit_search *search, const struct fit_found *found);
-/* Tells whether the two log the same column for the same numbers wherever the first update is past.
- */
+/* Tells whether what solves one is to be tried on the other, where it is verified: they are one
+ * function of the numbers at most updates, and equal_columns (fit_search.c) says where not. */
 int fit_models_alike(const struct fit_model *a, const struct fit_model *b);
 /* Returns how far an explanation departs from what is known or usual (forensics/fit_cost.c);
  * smaller is simpler. */

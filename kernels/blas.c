@@ -20,7 +20,9 @@
 enum need { NEED_NOTHING = 0, NEED_AVX, NEED_FMA4, NEED_FMA, NEED_AVX2, NEED_AVX512, NEED_BF16 };
 
 /* The core types of OpenBLAS 0.3.21 (driver/others/dynamic.c, corename[]), each with the
- * instruction set that its kernels use. */
+ * instruction set that the compiler was allowed for its kernels (-march=cooperlake and so on). What
+ * SapphireRapids has beside that of Cooperlake is for products of bf16 and f16, which nothing here
+ * calls. */
 static const struct {
     const char *name;
     enum need need;
@@ -56,7 +58,7 @@ static int machine_has(enum need need) {
     case NEED_AVX512:
         return wide;
     case NEED_BF16:
-        return wide && __builtin_cpu_supports("avx512vnni");
+        return wide && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bf16");
     default:
         return 1;
     }

@@ -171,8 +171,8 @@ static void alpha_score(double alpha, double ratio, double *score, double *slope
     *slope = t > ALPHA_MOST ? 0.0 : real_exp_f64(most);
 }
 
-/* The score of a side, f'(e^ratio) of the divergence f, and its derivative with respect to the
- * ratio. */
+/* The score of a side, f'(e^ratio) - f'(1) of the divergence f, and its derivative with respect to
+ * the ratio. The constant f'(1), which makes it 0 at ratio 0, cancels in the margin. */
 static void score_of(const struct config *config, double ratio, double *score, double *slope) {
     double off = config->dpo.f_alpha - 1.0;
     *score = ratio;

@@ -16,6 +16,7 @@ struct run_windows {
     struct host_window window[RUN_WINDOWS];
 };
 
+/* Zeroed windows are empty ones; the first look through a window takes its memory. */
 enum status run_windows_open(struct run *run) {
     return arena_take(&run->arena, 1, sizeof *run->windows, "run", &run->windows);
 }

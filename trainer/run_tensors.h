@@ -71,7 +71,7 @@ TWINSTEP_MUST_USE enum status run_kept_equal(const struct run *run, const struct
                                              int *out);
 void run_kept_close(struct run_kept *kept);
 
-/* run_open and run_close: the windows of a run. */
+/* run_open and run_close: take a run's windows, empty as yet, and close those in use. */
 TWINSTEP_MUST_USE enum status run_windows_open(struct run *run);
 void run_windows_close(struct run *run);
 

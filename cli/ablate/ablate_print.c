@@ -377,6 +377,7 @@ static void print_column(double value) {
         printf(" %9.3f %%", 100.0 * value);
 }
 
+/* A loss less the baseline's at the same update; "-" where one of the two is not known. */
 static void print_loss(double value) {
     if (isnan(value))
         printf(" %12s", "-");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep parity weights: compares two checkpoints tensor by tensor. It trains nothing. Names of
- * tensors are escaped on the way to a terminal, because they come from files of others. */
+ * tensors are escaped on the way to a terminal, because they come from files of others; only fixed
+ * words of them, which the program compared before, are printed as they are. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ static void print_name(const char *name, int width) {
     printf("%*s", printed < width ? width - printed : 0, "");
 }
 
+/* The path is the user's own, and a wrapper is made of fixed words (layer_wrapper_length). */
 static void print_side(const char *label, const struct checkpoint *checkpoint,
                        const char *wrapper) {
     printf("%s  %s: %zu tensors, %" PRIu64 " bytes", label, checkpoint->path, checkpoint->count,
@@ -41,6 +43,7 @@ static void print_side(const char *label, const struct checkpoint *checkpoint,
     putchar('\n');
 }
 
+/* The name is always that of the head, lm_head.weight. */
 static void print_tied(const struct weights_report *report) {
     for (size_t i = 0; i < report->count; i++) {
         const struct weights_row *row = &report->rows[i];

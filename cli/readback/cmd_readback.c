@@ -267,6 +267,7 @@ static enum status read_runs(struct cli *cli, const struct asked *asked, struct 
     return STATUS_OK;
 }
 
+/* What the verb does once the folders are open; run() closes them, whatever comes of it. */
 static enum status run_opened(struct cli *cli, const struct options *options,
                               const struct asked *asked, struct readback_run runs[2],
                               int *out_exit) {

@@ -172,6 +172,8 @@ static int rope_table(const struct signature_input *input, struct signature *out
     return 1;
 }
 
+/* The gradients have to be known as equal. What the optimizer took in is seen only where it ran, so
+ * it must only not be known to differ. */
 static int equal_into_optimizer(const struct signature_input *input) {
     return input->forward_equal && all_equal(input, SUMS_GRADIENT) == 1 &&
            all_equal(input, SUMS_TAKEN) != 0;
