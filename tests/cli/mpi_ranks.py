@@ -225,7 +225,7 @@ def verify_end(bench, what, rank, begun, after):
         if old.startswith("long.h5"):
             os.remove(os.path.join(bench.folder, old))
     words = f"{what.name} to rank {rank} {after:.2f} s {'after the first row' if begun else 'from the start'}"
-    command = bench.mpirun(2, *SAME, "-o", "long.h5", "--ranks", "mpi", "--ranks-wait", "5")
+    command = bench.mpirun(2, *SAME, "-o", "long.h5", "--ranks", "mpi", "--ranks-wait", "3")
     with subprocess.Popen(command, cwd=bench.folder, env=bench.environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                           start_new_session=True) as child:
