@@ -5,17 +5,17 @@
 #ifndef TWINSTEP_EXPERIMENT_EXPERIMENT_PRIVATE_H
 #define TWINSTEP_EXPERIMENT_EXPERIMENT_PRIVATE_H
 
+#include "evidence/eval_seen.h"
 #include "experiment/branches.h"
+#include "experiment/evaluator.h"
 #include "experiment/experiment.h"
 #include "experiment/experiment_plan.h"
 #include "experiment/experiment_trace.h"
-#include "evidence/eval_seen.h"
 #include "experiment/held_out.h"
 #include "experiment/hybrid_values.h"
 #include "experiment/kept_file.h"
 #include "experiment/pair.h"
 #include "experiment/resume.h"
-#include "experiment/evaluator.h"
 #include "trainer/run_tensors.h"
 
 /* A data set, opened once for all runs whose options for it are equal. */

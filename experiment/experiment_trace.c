@@ -11,8 +11,8 @@
 #include "determinism/floor_file.h"
 #include "evidence/eval_seen.h"
 #include "evidence/first_place.h"
-#include "experiment/hybrid_values.h"
 #include "experiment/backend_record.h"
+#include "experiment/hybrid_values.h"
 #include "trainer/run_tensors.h"
 
 #define ARRAYS_MAX 34

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "optim/outlier.h"
 #include "scenarios/stream_course.h"
 #include "trainer/loop.h"
-#include "optim/outlier.h"
 #include "trainer/plugin.h"
 #include "trainer/run.h"
 

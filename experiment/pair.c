@@ -9,8 +9,8 @@
 
 #include "base/real.h"
 #include "base/sum.h"
-#include "model/backends.h"
 #include "kernels/distance.h"
+#include "model/backends.h"
 #include "trainer/run_tensors.h"
 
 _Static_assert(RUN_DISTANCES_BLOCK == SUM_BLOCK, "blocks of pairs are those of law 2");

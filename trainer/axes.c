@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "data/batch.h"
+#include "model/consumers.h"
 #include "model/model.h"
 #include "scenarios/scenario.h"
-#include "model/consumers.h"
 #include "trainer/run.h"
 
 /* Names the phases that leave a digest, in the order in which they first stand in micro, update,

@@ -8,10 +8,10 @@
 #include "base/element.h"
 #include "base/real.h"
 #include "base/sum.h"
-#include "kernels/products.h"
 #include "kernels/distance.h"
-#include "trainer/run_private.h"
+#include "kernels/products.h"
 #include "trainer/optimizer_input.h"
+#include "trainer/run_private.h"
 
 /* The least squared sine of the angle between a gradient and what those before it span. It was
  * chosen so that the fit, which multiplies relative roundings by the reciprocal of the sine (1e4),

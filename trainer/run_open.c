@@ -11,10 +11,12 @@
 #include "kernels/backend_abi.h"
 #include "kernels/shuffle.h"
 #include "model/backends.h"
+#include "model/pretrained.h"
 #include "scenarios/scenario.h"
 #include "trainer/corruption.h"
 #include "trainer/perturbation.h"
 #include "trainer/plugin.h"
+#include "trainer/rank_gradients.h"
 #include "trainer/readback.h"
 #include "trainer/real_ranks.h"
 #include "trainer/replay_check.h"
@@ -22,10 +24,8 @@
 #include "trainer/rounding.h"
 #include "trainer/run_tensors.h"
 #include "trainer/scaler.h"
-#include "trainer/rank_gradients.h"
 #include "trainer/shards.h"
 #include "trainer/streams.h"
-#include "model/pretrained.h"
 
 struct sched_call run_schedule_call(const struct config *config) {
     return (struct sched_call){.size = sizeof(struct sched_call),

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "kernels/leaf_hashes.h"
-#include "scenarios/scenario.h"
 #include "optim/outlier.h"
+#include "scenarios/scenario.h"
 
 struct walker {
     size_t used;

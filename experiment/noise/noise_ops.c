@@ -12,8 +12,8 @@
 #include "determinism/stream.h"
 #include "experiment/noise/noise_ops_private.h"
 #include "kernels/backend_abi.h"
-#include "model/backends.h"
 #include "kernels/distance.h"
+#include "model/backends.h"
 
 /* every number of rows up to it is tried; above, those of `above` */
 #define DENSE_ROWS 96u

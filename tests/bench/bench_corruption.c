@@ -15,9 +15,9 @@
 #include <time.h>
 
 #include "determinism/philox.h"
+#include "optim/outlier.h"
 #include "tests/bench/helper_bench.h"
 #include "trainer/corruption_places.h"
-#include "optim/outlier.h"
 #include "trainer/replay_check.h"
 #include "trainer/run_private.h"
 

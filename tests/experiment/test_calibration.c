@@ -21,13 +21,13 @@
 
 #include "determinism/normal.h"
 #include "determinism/power.h"
+#include "determinism/projection.h"
 #include "determinism/statistics.h"
 #include "determinism/stream.h"
-#include "determinism/projection.h"
 #include "experiment/experiment_plan.h"
 #include "experiment/pair.h"
-#include "tests/trainer/helper_train.h"
 #include "kernels/distance.h"
+#include "tests/trainer/helper_train.h"
 
 enum { UPDATES = 2, RUNS = 8, HYBRIDS = 4, EXPERIMENTS = 2000 };
 

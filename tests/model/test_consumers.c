@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "determinism/ledger.h"
+#include "model/consumers.h"
 #include "tests/determinism/helper_ledger.h"
 #include "tests/trainer/helper_train.h"
-#include "model/consumers.h"
 
 enum { UPDATES = 3, SAMPLES = 6, LAYERS = 2, HIDDEN = 16, HEADS = 4, VOCAB = 19 };
 

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/trainer/helper_train.h"
 #include "optim/outlier.h"
+#include "tests/trainer/helper_train.h"
 
 #define MODEL "model: {layers: 1, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}"
 

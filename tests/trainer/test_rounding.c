@@ -10,9 +10,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "kernels/distance.h"
 #include "tests/determinism/helper_ledger.h"
 #include "tests/trainer/helper_train.h"
-#include "kernels/distance.h"
 #include "trainer/rounding.h"
 #include "trainer/run_private.h"
 
