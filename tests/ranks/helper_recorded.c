@@ -7,6 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/dtype_bits.h"
+
 FILE *recorded_open(const char *name) {
     char path[512], line[512];
     snprintf(path, sizeof path, "%s/tests/golden/ranks/%s", TWINSTEP_SOURCE_DIR, name);
@@ -48,4 +50,29 @@ void recorded_digits(const struct grouping_run *run, uint32_t ranks, char *digit
                     digits[place[i][j]] = (char)('0' + ranks - bits_of(a | b));
     }
     assert_int_equal(depth, 1);
+}
+
+void recorded_gradients(const char *name, enum dtype dtype,
+                        float out[RECORDED_VECTORS][RECORDED_COUNT]) {
+    static unsigned char bytes[RECORDED_COUNT * 4];
+    const size_t width = dtype_width(dtype);
+    FILE *file = recorded_open(name);
+    for (size_t v = 0; v < RECORDED_VECTORS; v++) {
+        assert_int_equal(fread(bytes, width, RECORDED_COUNT, file), RECORDED_COUNT);
+        for (size_t i = 0; i < RECORDED_COUNT; i++) {
+            uint64_t bits = 0;
+            for (size_t k = width; k-- > 0;)
+                bits = bits << 8 | bytes[i * width + k];
+            dtype_set_bits(out[v], dtype, i, bits);
+        }
+    }
+    assert_int_equal(fgetc(file), EOF);
+    assert_int_equal(fclose(file), 0);
+}
+
+size_t recorded_differing(const float *a, const float *b) {
+    size_t count = 0;
+    for (size_t i = 0; i < RECORDED_COUNT; i++)
+        count += memcmp(&a[i], &b[i], sizeof a[i]) != 0;
+    return count;
 }

@@ -18,42 +18,15 @@
 #include "tests/ranks/helper_recorded.h"
 
 #define RANKS 3
-#define COUNT 6000
+#define COUNT RECORDED_COUNT
 #define ROOM 6200
-
-/* The vectors of a recording, in its order. */
-enum { RANK_0, DDP_1 = RANKS, DDP_2, DDP_VIEWS_2, FSDP2_1, VECTORS };
 
 /* Two layers, 59 to 59 and 59 to 41: weights by rows, then biases. */
 static const uint64_t sizes[] = {3481, 59, 2419, 41}, rows[] = {59, 59, 41, 41},
                       row_lengths[] = {59, 1, 59, 1};
 #define TENSORS COUNT_OF(sizes)
 
-static float recorded[VECTORS][COUNT];
-
-static void read_recording(const char *name, enum dtype dtype) {
-    static unsigned char bytes[COUNT * 4];
-    const size_t width = dtype_width(dtype);
-    FILE *file = recorded_open(name);
-    for (size_t v = 0; v < VECTORS; v++) {
-        assert_int_equal(fread(bytes, width, COUNT, file), COUNT);
-        for (size_t i = 0; i < COUNT; i++) {
-            uint64_t bits = 0;
-            for (size_t k = width; k-- > 0;)
-                bits = bits << 8 | bytes[i * width + k];
-            dtype_set_bits(recorded[v], dtype, i, bits);
-        }
-    }
-    assert_int_equal(fgetc(file), EOF);
-    fclose(file);
-}
-
-static size_t differing(const float *a, const float *b) {
-    size_t count = 0;
-    for (size_t i = 0; i < COUNT; i++)
-        count += memcmp(&a[i], &b[i], sizeof a[i]) != 0;
-    return count;
-}
+static float recorded[RECORDED_VECTORS][COUNT];
 
 /* Lays the gradients of all ranks out at `places`, adds them as Gloo does, and takes the sum apart
  * again. */
@@ -69,7 +42,7 @@ static void reduce(enum dtype dtype, enum join_mean mean, const uint64_t *places
     memset(laid, 0, sizeof laid);
     for (size_t r = 0; r < RANKS; r++) {
         for (size_t i = 0; i < COUNT; i++)
-            laid[r][places[i]] = recorded[RANK_0 + r][i];
+            laid[r][places[i]] = recorded[0 + r][i];
         join_scale_first(mean, RANKS, dtype, laid[r], length, laid[r]);
         vectors[r] = laid[r];
     }
@@ -124,11 +97,11 @@ static void expect_only(enum join_mean expected, enum dtype dtype, int vector, u
     static float out[COUNT];
     for (int mean = JOIN_MULTIPLY_FIRST; mean <= JOIN_SPLIT; mean++) {
         if (mean == JOIN_RECIPROCAL) continue; /* in f32 that of DDP, and recorded nowhere */
-        if (vector == FSDP2_1)
+        if (vector == RECORDED_FSDP2_1)
             reduce_fsdp2(dtype, (enum join_mean)mean, out);
         else
             reduce_ddp(dtype, (enum join_mean)mean, update, out);
-        const size_t count = differing(out, recorded[vector]);
+        const size_t count = recorded_differing(out, recorded[vector]);
         const int is_own = !are_told_apart(dtype, mean, (int)expected);
         if ((count == 0) != is_own)
             fail_msg("%s, vector %d, mean %d: %zu of %d differ", dtype_name(dtype), vector, mean,
@@ -147,14 +120,14 @@ static void corroborate_gradients(void **state) {
                  {"gradients-f16.bin", DTYPE_F16, JOIN_SPLIT}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         static float out[COUNT];
-        read_recording(cases[i].name, cases[i].dtype);
-        expect_only(JOIN_MULTIPLY_FIRST, cases[i].dtype, DDP_1, 1);
-        expect_only(JOIN_MULTIPLY_FIRST, cases[i].dtype, DDP_2, 2);
-        expect_only(JOIN_DIVIDE_FIRST, cases[i].dtype, DDP_VIEWS_2, 2);
-        expect_only(cases[i].fsdp2, cases[i].dtype, FSDP2_1, 1);
+        recorded_gradients(cases[i].name, cases[i].dtype, recorded);
+        expect_only(JOIN_MULTIPLY_FIRST, cases[i].dtype, RECORDED_DDP_1, 1);
+        expect_only(JOIN_MULTIPLY_FIRST, cases[i].dtype, RECORDED_DDP_2, 2);
+        expect_only(JOIN_DIVIDE_FIRST, cases[i].dtype, RECORDED_DDP_VIEWS_2, 2);
+        expect_only(cases[i].fsdp2, cases[i].dtype, RECORDED_FSDP2_1, 1);
         /* The buckets of update 1 do not give the bits of update 2. */
         reduce_ddp(cases[i].dtype, JOIN_MULTIPLY_FIRST, 1, out);
-        assert_true(differing(out, recorded[DDP_2]) > 0);
+        assert_true(recorded_differing(out, recorded[RECORDED_DDP_2]) > 0);
     }
 }
 
@@ -170,10 +143,14 @@ static void validate_figures(void **state) {
                  {"gradients-bf16.bin", DTYPE_BF16, 1864, 0, 3325},
                  {"gradients-f16.bin", DTYPE_F16, 1862, 0, 3357}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        read_recording(cases[i].name, cases[i].dtype);
-        assert_int_equal(differing(recorded[DDP_1], recorded[DDP_2]), cases[i].buckets);
-        assert_int_equal(differing(recorded[DDP_2], recorded[DDP_VIEWS_2]), cases[i].views);
-        assert_int_equal(differing(recorded[DDP_1], recorded[FSDP2_1]), cases[i].fsdp2);
+        recorded_gradients(cases[i].name, cases[i].dtype, recorded);
+        assert_int_equal(recorded_differing(recorded[RECORDED_DDP_1], recorded[RECORDED_DDP_2]),
+                         cases[i].buckets);
+        assert_int_equal(
+            recorded_differing(recorded[RECORDED_DDP_2], recorded[RECORDED_DDP_VIEWS_2]),
+            cases[i].views);
+        assert_int_equal(recorded_differing(recorded[RECORDED_DDP_1], recorded[RECORDED_FSDP2_1]),
+                         cases[i].fsdp2);
     }
 }
 

@@ -18,44 +18,15 @@
 #include "base/macro.h"
 #include "base/real.h"
 #include "model/module_order.h"
+#include "tests/ranks/helper_recorded.h"
 #include "tests/trainer/helper_train.h"
 
-enum { RANKS = 3, COUNT = 6000 };
-
-/* The vectors of a recording, in its order. */
-enum { RANK_0, DDP_1 = RANKS, DDP_2, DDP_VIEWS_2, FSDP2_1, VECTORS };
+enum { RANKS = 3, COUNT = RECORDED_COUNT };
 
 /* Two layers, 59 to 59 and 59 to 41: weights by rows, then biases. */
 static const struct collective_tensor tensors[] = {{59, 59}, {59, 1}, {41, 59}, {41, 1}};
 
-static float recorded[VECTORS][COUNT];
-
-static void read_recording(const char *name, enum dtype dtype) {
-    static unsigned char bytes[COUNT * 4];
-    const size_t width = dtype_width(dtype);
-    char path[512];
-    snprintf(path, sizeof path, "%s/tests/golden/ranks/%s", TWINSTEP_SOURCE_DIR, name);
-    FILE *const file = fopen(path, "rb");
-    assert_non_null(file);
-    for (size_t v = 0; v < VECTORS; v++) {
-        assert_int_equal(fread(bytes, width, COUNT, file), COUNT);
-        for (size_t i = 0; i < COUNT; i++) {
-            uint64_t bits = 0;
-            for (size_t k = width; k-- > 0;)
-                bits = bits << 8 | bytes[i * width + k];
-            dtype_set_bits(recorded[v], dtype, i, bits);
-        }
-    }
-    assert_int_equal(fgetc(file), EOF);
-    assert_int_equal(fclose(file), 0);
-}
-
-static size_t differing(const float *a, const float *b) {
-    size_t count = 0;
-    for (size_t i = 0; i < COUNT; i++)
-        count += memcmp(&a[i], &b[i], sizeof a[i]) != 0;
-    return count;
-}
+static float recorded[RECORDED_VECTORS][COUNT];
 
 /* Takes the vectors from `first` on through the exchange that the words ask for. */
 static void exchange(const char *words, uint64_t update, uint64_t seed, uint32_t ranks,
@@ -92,14 +63,14 @@ static const struct {
     uint64_t update;
     int vector;
 } frameworks[] = {
-    {WORDS("reduce: gloo"), NULL, 1, DDP_1},
-    {WORDS("reduce: gloo"), NULL, 2, DDP_2},
-    {WORDS("reduce: gloo, average: mul-then-div"), NULL, 1, DDP_1},
-    {WORDS("reduce: gloo, average: mul-then-div"), NULL, 2, DDP_VIEWS_2},
-    {WORDS("reduce: gloo, average: divide-before"), NULL, 2, DDP_VIEWS_2},
-    {WORDS("reduce: gloo, buckets: once"), NULL, 2, DDP_1},
+    {WORDS("reduce: gloo"), NULL, 1, RECORDED_DDP_1},
+    {WORDS("reduce: gloo"), NULL, 2, RECORDED_DDP_2},
+    {WORDS("reduce: gloo, average: mul-then-div"), NULL, 1, RECORDED_DDP_1},
+    {WORDS("reduce: gloo, average: mul-then-div"), NULL, 2, RECORDED_DDP_VIEWS_2},
+    {WORDS("reduce: gloo, average: divide-before"), NULL, 2, RECORDED_DDP_VIEWS_2},
+    {WORDS("reduce: gloo, buckets: once"), NULL, 2, RECORDED_DDP_1},
     {WORDS("reduce: gloo, average: after, buckets: fsdp2"),
-     WORDS("reduce: gloo, average: split, buckets: fsdp2"), 1, FSDP2_1},
+     WORDS("reduce: gloo, average: split, buckets: fsdp2"), 1, RECORDED_FSDP2_1},
 };
 
 /* Keys that say something else, and must show. The last column has dtypes in which the difference
@@ -109,18 +80,18 @@ static const struct {
     uint64_t update;
     int vector, only_f32;
 } others[] = {
-    {WORDS("reduce: ring"), 1, DDP_1, 0},
-    {WORDS("reduce: linear"), 1, DDP_1, 0},
-    {WORDS("reduce: recursive"), 1, DDP_1, 0},
-    {WORDS("reduce: tree"), 1, DDP_1, 0},
-    {WORDS("reduce: nccl-ring, chunk: 2048"), 1, DDP_1, 0},
-    {WORDS("reduce: gloo, average: after"), 1, DDP_1, 0},
-    {WORDS("reduce: gloo, average: divide-before"), 1, DDP_1, 1},
-    {WORDS("reduce: gloo, buckets: once"), 2, DDP_2, 0},
-    {WORDS("reduce: gloo"), 2, DDP_1, 0},
-    {WORDS("reduce: gloo, bucket: 4000"), 2, DDP_2, 0},
-    {WORDS("reduce: gloo, buckets: fsdp2"), 1, FSDP2_1, 0},
-    {WORDS("reduce: gloo, average: after"), 1, FSDP2_1, 0},
+    {WORDS("reduce: ring"), 1, RECORDED_DDP_1, 0},
+    {WORDS("reduce: linear"), 1, RECORDED_DDP_1, 0},
+    {WORDS("reduce: recursive"), 1, RECORDED_DDP_1, 0},
+    {WORDS("reduce: tree"), 1, RECORDED_DDP_1, 0},
+    {WORDS("reduce: nccl-ring, chunk: 2048"), 1, RECORDED_DDP_1, 0},
+    {WORDS("reduce: gloo, average: after"), 1, RECORDED_DDP_1, 0},
+    {WORDS("reduce: gloo, average: divide-before"), 1, RECORDED_DDP_1, 1},
+    {WORDS("reduce: gloo, buckets: once"), 2, RECORDED_DDP_2, 0},
+    {WORDS("reduce: gloo"), 2, RECORDED_DDP_1, 0},
+    {WORDS("reduce: gloo, bucket: 4000"), 2, RECORDED_DDP_2, 0},
+    {WORDS("reduce: gloo, buckets: fsdp2"), 1, RECORDED_FSDP2_1, 0},
+    {WORDS("reduce: gloo, average: after"), 1, RECORDED_FSDP2_1, 0},
 };
 
 static const struct {
@@ -134,15 +105,15 @@ static size_t differing_from(const char *format, enum dtype dtype, uint64_t upda
     static float out[COUNT];
     char words[256];
     snprintf(words, sizeof words, format, dtype_name(dtype)); /* NOLINT: formats of this file */
-    exchange(words, update, 17, RANKS, &recorded[RANK_0], out);
-    return differing(out, recorded[vector]);
+    exchange(words, update, 17, RANKS, &recorded[0], out);
+    return recorded_differing(out, recorded[vector]);
 }
 
 static void corroborate_frameworks(void **state) {
     (void)state;
     for (size_t d = 0; d < COUNT_OF(recordings); d++) {
         const enum dtype dtype = recordings[d].dtype;
-        read_recording(recordings[d].name, dtype);
+        recorded_gradients(recordings[d].name, dtype, recorded);
         for (size_t i = 0; i < COUNT_OF(frameworks); i++) {
             const int has_own = dtype == DTYPE_F16 && frameworks[i].sixteen != NULL;
             const char *const words = has_own ? frameworks[i].sixteen : frameworks[i].words;
@@ -157,7 +128,7 @@ static void verify_other_keys_show(void **state) {
     (void)state;
     for (size_t d = 0; d < COUNT_OF(recordings); d++) {
         const enum dtype dtype = recordings[d].dtype;
-        read_recording(recordings[d].name, dtype);
+        recorded_gradients(recordings[d].name, dtype, recorded);
         for (size_t i = 0; i < COUNT_OF(others); i++) {
             const size_t count =
                 differing_from(others[i].words, dtype, others[i].update, others[i].vector);
@@ -272,10 +243,10 @@ static void corroborate_training(void **state) {
 static void validate_wire(void **state) {
     static float out[COUNT];
     (void)state;
-    read_recording("gradients-f32.bin", DTYPE_F32);
+    recorded_gradients("gradients-f32.bin", DTYPE_F32, recorded);
     exchange("batch: {size: 6}, numerics: {mode: shaped}, "
              "parallel: {ranks: 2, reduce: gloo, reduce_dtype: bf16, average: divide-before}",
-             1, 17, 2, &recorded[RANK_0], out);
+             1, 17, 2, &recorded[0], out);
     for (size_t i = 0; i < COUNT; i++) {
         const float a = real_round_bf16_f32(recorded[0][i]),
                     b = real_round_bf16_f32(recorded[1][i]);
@@ -284,10 +255,10 @@ static void validate_wire(void **state) {
         assert_true(out[i] == expected);
     }
     /* A wider wire: bf16 gradients are added in f32 and rounded once (FSDP2, reduce_dtype f32). */
-    read_recording("gradients-bf16.bin", DTYPE_BF16);
+    recorded_gradients("gradients-bf16.bin", DTYPE_BF16, recorded);
     exchange("batch: {size: 6}, numerics: {mode: shaped, gradient: bf16}, "
              "parallel: {ranks: 3, reduce: linear, reduce_dtype: f32, average: after}",
-             1, 17, 3, &recorded[RANK_0], out);
+             1, 17, 3, &recorded[0], out);
     for (size_t i = 0; i < COUNT; i++) {
         const float sum = recorded[2][i] + recorded[1][i] + recorded[0][i];
         assert_true(out[i] == real_round_bf16_f32(sum / 3.0f));
@@ -298,7 +269,7 @@ static void validate_wire(void **state) {
 static void validate_tree(void **state) {
     static float out[COUNT], g[5][COUNT];
     (void)state;
-    read_recording("gradients-f32.bin", DTYPE_F32);
+    recorded_gradients("gradients-f32.bin", DTYPE_F32, recorded);
     for (size_t r = 0; r < 5; r++)
         memcpy(g[r], recorded[r], sizeof g[r]);
     exchange("batch: {size: 5}, numerics: {mode: shaped}, parallel: {ranks: 5, average: after}", 1,
@@ -331,10 +302,10 @@ static void verify_arrival(void **state) {
     static float out[COUNT], again[COUNT];
     size_t last[3] = {0}, changed = 0;
     (void)state;
-    read_recording("gradients-f32.bin", DTYPE_F32);
+    recorded_gradients("gradients-f32.bin", DTYPE_F32, recorded);
     for (uint64_t seed = 0; seed < 12; seed++) {
         int of_block[2] = {-1, -1};
-        exchange(ARRIVAL, 1, seed, RANKS, &recorded[RANK_0], out);
+        exchange(ARRIVAL, 1, seed, RANKS, &recorded[0], out);
         for (size_t i = 0; i < COUNT; i++) {
             const int here = last_of(out, i);
             if (here < 0) continue;
@@ -345,19 +316,19 @@ static void verify_arrival(void **state) {
             assert_true(of_block[b] >= 0);
             last[of_block[b]]++;
         }
-        exchange(ARRIVAL, 1, seed, RANKS, &recorded[RANK_0], again);
-        assert_int_equal(differing(out, again), 0);
-        exchange(ARRIVAL, 2, seed, RANKS, &recorded[RANK_0], again);
-        changed += differing(out, again) > 0;
+        exchange(ARRIVAL, 1, seed, RANKS, &recorded[0], again);
+        assert_int_equal(recorded_differing(out, again), 0);
+        exchange(ARRIVAL, 2, seed, RANKS, &recorded[0], again);
+        changed += recorded_differing(out, again) > 0;
     }
     assert_true(last[0] > 0 && last[1] > 0 && last[2] > 0 && changed > 0);
     exchange("batch: {size: 6}, numerics: {mode: shuffled}, parallel: {ranks: 2, reduce: arrival}",
-             1, 1, 2, &recorded[RANK_0], out);
+             1, 1, 2, &recorded[0], out);
     for (uint64_t seed = 2; seed < 6; seed++) {
         exchange("batch: {size: 6}, numerics: {mode: shuffled}, "
                  "parallel: {ranks: 2, reduce: arrival}",
-                 1, seed, 2, &recorded[RANK_0], again);
-        assert_int_equal(differing(out, again), 0);
+                 1, seed, 2, &recorded[0], again);
+        assert_int_equal(recorded_differing(out, again), 0);
     }
 }
 
@@ -367,17 +338,17 @@ static void verify_powers_of_two(void **state) {
                                            "split"};
     static float out[COUNT], other[COUNT];
     (void)state;
-    read_recording("gradients-f32.bin", DTYPE_F32);
+    recorded_gradients("gradients-f32.bin", DTYPE_F32, recorded);
     exchange("batch: {size: 8}, numerics: {mode: shaped}, parallel: {ranks: 4, reduce: gloo}", 2, 1,
-             4, &recorded[RANK_0], out);
+             4, &recorded[0], out);
     for (size_t i = 0; i < COUNT_OF(averages); i++) {
         char words[256];
         snprintf(words, sizeof words,
                  "batch: {size: 8}, numerics: {mode: shaped}, "
                  "parallel: {ranks: 4, reduce: gloo, average: %s}",
                  averages[i]);
-        exchange(words, 2, 1, 4, &recorded[RANK_0], other);
-        assert_int_equal(differing(out, other), 0);
+        exchange(words, 2, 1, 4, &recorded[0], other);
+        assert_int_equal(recorded_differing(out, other), 0);
     }
 }
 
