@@ -194,7 +194,9 @@ static enum status note_threads(const struct config *config, struct notes *out) 
 
 static enum status note_shards(const struct config *config, struct notes *out) {
     if (config->numerics.shards > 1 && config->numerics.mode == MODE_ORDER_FREE)
-        return add(out, "numerics.shards moves no bit in mode order-free");
+        TRY(add(out, "numerics.shards moves no bit in mode order-free"));
+    if (config->numerics.cuts > 1 && config->numerics.mode == MODE_ORDER_FREE)
+        return add(out, "numerics.cuts moves no bit in mode order-free");
     return STATUS_OK;
 }
 

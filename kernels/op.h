@@ -337,6 +337,7 @@ struct op_limits {
     int threads;
     size_t library; /* elements of the largest weight that may go through a library; 0: none may */
     int order_free; /* calls may be order_free */
+    uint32_t cuts;  /* the most parts of a sum that op_call.cuts asks for; 0: as 1 */
     int dq_stays;   /* no call races on dQ, so that attention needs no room for its sums */
     uint32_t
         library_bytes; /* bytes of a number that the library multiplies: 2, 4 or 8; 0: not known */

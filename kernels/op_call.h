@@ -128,6 +128,10 @@ struct op_call {
     const struct order *order;          /* NULL: mode invariant */
     const struct op_rounding *rounding; /* NULL: operands and scores are of `compute` */
     const struct splits *splits; /* mode shaped (base/splits.h); NULL: no contraction is cut */
+    /* Law 23: the sums of this call, products of a linear layer that are no weight's gradient or
+     * sums along a row, are of this many parts, a power of two up to 8 and at most their terms.
+     * 0 or 1: they are whole. */
+    uint32_t cuts;
     const struct racing *racing; /* mode atomic; NULL: no sum races */
     const struct blas *blas;     /* linear layers through a library (kernels/blas.h); NULL: ours */
     const struct library_mode *library; /* the same on a device; NULL: ours */

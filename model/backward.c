@@ -20,6 +20,7 @@ static void input_gradient(const struct pass *pass, uint32_t layer, enum param_r
     struct linear_input_args args = {
         .rows = pass->rows, .dy = dy, .w = pass_weight(pass, role, layer), .dx = dx, .add = add};
     pass_widths(pass->model, role, &args.N, &args.K);
+    call.cuts = pass_cuts_of_output(pass->model, role);
     pass->model->ops->linear_input(&call, &args);
     watch_role_output(pass, layer, role, 1, dx, args.K);
 }
@@ -43,6 +44,7 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
     uint32_t width, unused;
     pass_widths(pass->model, role, &width, &unused);
     args.rows = pass_norm_rows(pass, role, 0, &args.C);
+    call.cuts = pass_cuts_of_norm(pass->model, role);
     pass->model->ops->norm_input(&call, &args);
     watch_role_output(pass, layer, role, 1, dx, width);
 }

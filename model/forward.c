@@ -101,6 +101,7 @@ static void head_block(const struct pass *pass) {
     watch_labels(pass, watch_role(model, ROLE_HEAD), LABEL_LOGITS, model->logits, model->compute,
                  WATCH_LOGITS(pass));
     call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
+    call.cuts = pass_cuts_of_output(model, ROLE_HEAD);
     model->ops->logprob_forward(
         &call, &(struct logprob_forward_args){
                    part->label_count, model->V, model->loss,

@@ -123,7 +123,8 @@ static void set_step(struct generator *generator, const uint32_t *token, size_t 
 /* Log-probs of the chosen tokens, by the op that scores a training's labels. */
 static void score(struct model *model, const struct model_weights *weights, struct batch *batch) {
     const struct pass pass = pass_open(model, weights, batch, 0, 0);
-    const struct op_call call = pass_call(&pass, SITE_LOSS, PASS_NO_LAYER);
+    struct op_call call = pass_call(&pass, SITE_LOSS, PASS_NO_LAYER);
+    call.cuts = pass_cuts_of_output(model, ROLE_HEAD);
     model->ops->logprob_forward(
         &call, &(struct logprob_forward_args){batch->label_count, model->V, model->loss,
                                               batch->label_target, model->logits, model->maximum,

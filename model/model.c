@@ -202,6 +202,7 @@ static struct op_limits bounds_of(const struct model *model, const struct batch_
                               .threads = (int)config->numerics.threads,
                               .library = library ? (size_t)widest * model->C : 0,
                               .order_free = config->numerics.mode == MODE_ORDER_FREE,
+                              .cuts = (uint32_t)config->numerics.cuts,
                               .library_bytes = library ? library_bytes(model) : 0};
 }
 

@@ -56,6 +56,25 @@ enum op_site pass_site(enum param_role role) {
     return roles[role].site;
 }
 
+/* Heads, the MLP and the vocabulary are dealt to ranks of tensor parallelism, the hidden width is
+ * not. */
+static uint32_t cuts_along(const struct model *model, enum width width) {
+    return width == WIDTH_C ? 1 : (uint32_t)model->config->numerics.cuts;
+}
+
+uint32_t pass_cuts_of_input(const struct model *model, enum param_role role) {
+    return cuts_along(model, roles[role].k);
+}
+
+uint32_t pass_cuts_of_output(const struct model *model, enum param_role role) {
+    return cuts_along(model, roles[role].n);
+}
+
+/* A norm of each head sums over that head alone, which is whole. */
+uint32_t pass_cuts_of_norm(const struct model *model, enum param_role role) {
+    return model->head_norm ? 1 : cuts_along(model, roles[role].n);
+}
+
 /* Head h of row r in a matrix of width heads * D is row r * heads + h of width D. */
 static void list_heads(const uint32_t *rows, uint32_t count, uint32_t heads, uint32_t *out) {
     for (uint32_t i = 0; i < count; i++)
@@ -101,6 +120,7 @@ void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, 
         .rows = pass->rows, .x = x, .w = pass_weight(pass, role, layer), .y = y};
     struct bias_args bias = {.rows = pass->rows, .b = pass_bias(pass, role, layer), .y = y};
     pass_widths(pass->model, role, &args.N, &args.K);
+    call.cuts = pass_cuts_of_input(pass->model, role);
     if (bias.b != NULL) call.compute = pass->model->compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     pass->model->ops->linear_forward(&call, &args);
     if (bias.b != NULL) {
@@ -124,6 +144,7 @@ void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, co
     uint32_t width, unused;
     pass_widths(pass->model, role, &width, &unused);
     args.rows = pass_norm_rows(pass, role, 0, &args.C);
+    call.cuts = pass_cuts_of_norm(pass->model, role);
     pass->model->ops->norm_forward(&call, &args);
     watch_role_output(pass, layer, role, 0, y, width);
 }

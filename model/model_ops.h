@@ -32,6 +32,15 @@ const void *pass_weight(const struct pass *pass, enum param_role role, uint32_t 
 void pass_widths(const struct model *model, enum param_role role, uint32_t *out_n, uint32_t *out_k);
 enum op_site pass_site(enum param_role role);
 
+/* The parts of a sum (law 23) whose terms run along the input, or the output, of a matrix of this
+ * role: numerics.cuts where tensor parallelism splits that width, else 1. The loss sums along the
+ * head's output. */
+uint32_t pass_cuts_of_input(const struct model *model, enum param_role role);
+uint32_t pass_cuts_of_output(const struct model *model, enum param_role role);
+
+/* The parts of a norm's sums over a row. */
+uint32_t pass_cuts_of_norm(const struct model *model, enum param_role role);
+
 /* Numbers the heads of the batch's rows for pass_norm_rows(), in call order (`canonical` 0) or in
  * canonical order. No op that reads the numbers of before may still be queued. */
 void pass_list_heads(struct model *model, const struct batch *batch, int canonical);

@@ -268,7 +268,7 @@ struct config {
         int32_t product, softmax; /* dtype of products' operands, of attention's scores */
         int32_t grad_accumulate, mode, isa, library;
         int32_t rounding, backend; /* how updated parameters are rounded; who runs the ops */
-        uint64_t order_seed, threads, shards;
+        uint64_t order_seed, threads, shards, cuts;
         char backend_module[CONFIG_PATH_SIZE]; /* or "auto" */
         struct {
             int32_t workspace, order, atomics, split_k; /* 0: held, 1: left free */

@@ -421,6 +421,11 @@ static const struct key_row rows[] = {
             "Shards of an update, a power of two: each sum over tokens that makes a gradient "
             "is one chain per shard, and a balanced tree joins them, so with a divisor that counts "
             "neither ranks nor micro-batches the bits do not depend on parallel.ranks"),
+    UINT(numerics.cuts, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 8,
+         .help =
+             "Parts, a power of two, of each sum that tensor parallelism would split over heads, "
+             "the MLP's width or the vocabulary: a sum for each part, joined by a balanced "
+             "tree, so what tensor parallelism alone would change (docs/RANKS.md)"),
 
     REAL(dropout.embedding, "1", "0", CAUSE_RNG, .high = BELOW_ONE,
          .help = "Probability that an element of the embedding's output is dropped"),
@@ -604,7 +609,7 @@ int schema_is_later(const struct key_row *row) {
     if (of_ranks && strcmp(row->path, "parallel.ranks") != 0)
         return strcmp(row->path, "parallel.reduce") != 0;
     return row->cause == CAUSE_CORRUPTION || strcmp(row->path, "resume.wrong") == 0 ||
-           strcmp(row->path, "clip.over") == 0;
+           strcmp(row->path, "clip.over") == 0 || strcmp(row->path, "numerics.cuts") == 0;
 }
 
 const char *phase_name(enum phase phase) {

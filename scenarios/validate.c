@@ -294,6 +294,43 @@ static enum status check_shards(const struct config *config, struct fault *fault
     return STATUS_OK;
 }
 
+/* Law 23 of docs/DETERMINISM.md: parts are of whole heads and of equal widths, as the slices of
+ * tensor parallelism are. The vocabulary need not be divided: frameworks pad it, and padded rows
+ * would be parameters that take part in the softmax. */
+static enum status check_cuts(const struct config *config, struct fault *fault) {
+    const uint64_t cuts = config->numerics.cuts;
+    const int32_t mode = config->numerics.mode;
+    REFUSE_IF((cuts & (cuts - 1)) != 0, "numerics.cuts", "expected 1, 2, 4 or 8, got %ju",
+              (uintmax_t)cuts);
+    if (cuts <= 1) return STATUS_OK;
+    if (!takes_shards(mode))
+        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.cuts",
+                         "%ju is not available in numerics.mode %s, which orders sums in its own "
+                         "way; expected mode invariant, deterministic or order-free, or 1",
+                         (uintmax_t)cuts, schema_find("numerics.mode", NULL)->names[mode]);
+    if (config->numerics.backend == BACKEND_CUDA)
+        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.cuts",
+                         "%ju is not available on numerics.backend cuda; available there: 1",
+                         (uintmax_t)cuts);
+    if (config->model.family == FAMILY_QWEN3)
+        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.cuts",
+                         "%ju is not available with model.family qwen3, where all heads share the "
+                         "weight of a norm, whose gradient would need a sum for each part; "
+                         "available there: 1",
+                         (uintmax_t)cuts);
+    REFUSE_IF(config->model.kv_heads % cuts != 0, "numerics.cuts",
+              "expected a divisor of model.kv_heads (%ju), got %ju: a part has whole heads, and "
+              "key and value heads are not held twice",
+              (uintmax_t)config->model.kv_heads, (uintmax_t)cuts);
+    REFUSE_IF(config->model.mlp % cuts != 0, "numerics.cuts",
+              "expected a divisor of model.mlp (%ju), got %ju: parts have equal widths",
+              (uintmax_t)config->model.mlp, (uintmax_t)cuts);
+    REFUSE_IF(config->model.vocab < cuts, "numerics.cuts",
+              "expected at most model.vocab (%ju), got %ju: a part would have no token",
+              (uintmax_t)config->model.vocab, (uintmax_t)cuts);
+    return STATUS_OK;
+}
+
 /* The smallest power of two that is at least `count`. */
 static uint64_t power_above(uint64_t count) {
     uint64_t power = 1;
@@ -460,6 +497,7 @@ static enum status check_shards_of_ranks(const struct config *config, struct fau
 static enum status check_parallel(const struct config *config, struct fault *fault) {
     const uint64_t ranks = config->parallel.ranks;
     TRY(check_shards(config, fault));
+    TRY(check_cuts(config, fault));
     if (ranks <= 1) return STATUS_OK;
     if (config_ranks_close(config))
         TRY(check_closed(config, fault));

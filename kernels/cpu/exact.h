@@ -10,6 +10,7 @@
 
 #include "base/exact_sum.h"
 #include "base/sum.h"
+#include "kernels/cpu/cuts.h"
 #include "kernels/cpu/kernels_cpu.h"
 
 #define EXACT_COLUMNS ((size_t)16) /* columns go by so many: b is read up to a multiple of it */
@@ -63,10 +64,41 @@ static inline accumulator exact_acc(const struct exact_sum *sum) {
     return ACC_NAME_(exact_sum)(sum);
 }
 
-/* A sum of products of a row by law 2, or exact by law 16. */
+/* Joins the nodes that `part` has completed; slots are those of kernels/cpu/cuts.h. */
+static inline void cut_join(accumulator *slot, uint32_t part) {
+    uint32_t at = cut_slot(part);
+    for (uint32_t joins = cut_joins(part); joins > 0; joins--, at--)
+        slot[at - 1] = slot[at - 1] + slot[at];
+}
+
+/* The sum of n products, or of n terms, by law 23: a law-2 sum for each part, joined by the tree.
+ */
+static inline accumulator cut_products(uint32_t cuts, const carrier *a, const carrier *b,
+                                       size_t n) {
+    accumulator slot[CUT_SLOTS] = {0};
+    for (uint32_t part = 0; part < cuts; part++) {
+        const size_t first = cut_start(n, cuts, part), end = cut_start(n, cuts, part + 1);
+        slot[cut_slot(part)] = PAIR(sum_products)(a + first, b + first, end - first);
+        cut_join(slot, part);
+    }
+    return slot[0];
+}
+
+static inline accumulator cut_terms(uint32_t cuts, const accumulator *x, size_t n) {
+    accumulator slot[CUT_SLOTS] = {0};
+    for (uint32_t part = 0; part < cuts; part++) {
+        const size_t first = cut_start(n, cuts, part), end = cut_start(n, cuts, part + 1);
+        slot[cut_slot(part)] = TERM(sum_terms)(x + first, end - first);
+        cut_join(slot, part);
+    }
+    return slot[0];
+}
+
+/* A sum of products of a row by law 2, exact by law 16, or of parts by law 23. */
 static inline accumulator row_products(const struct op_call *call, const carrier *a,
                                        const carrier *b, size_t n) {
     if (call->order_free) return VARIANT(exact_carrier_products)(a, b, n);
+    if (call->cuts > 1) return cut_products(call->cuts, a, b, n);
     return PAIR(sum_products)(a, b, n);
 }
 

@@ -4,6 +4,8 @@
  * together, each panel of the left one by the thread that uses it.
  *
  * Where C is rounded and cannot hold unrounded sums itself, they wait in scratch between blocks.
+ * Sums of several parts (law 23) have blocks that end where a part does, and a slot of such waiting
+ * sums for each node of the tree that is held.
  * Operands that are bf16 numbers are packed as pairs, too, where the call allows it, and each tile
  * goes by the instruction for pairs or by fma (gemm_bf16.h).
  * Invariant: the deal decides who computes an output, and none of this moves a bit of it. */
@@ -17,11 +19,12 @@
 struct plan {
     const struct gemm *g;
     size_t strips;                     /* over all N columns */
-    size_t column_blocks, term_blocks; /* >= 1 each */
-    size_t term_step;                  /* the terms of a block; the last block may be shorter */
+    size_t column_blocks, term_blocks; /* >= 1 each; term_blocks: in a part */
+    size_t term_step;                  /* the terms of a block; the last of a part may be shorter */
+    uint32_t cuts;                     /* parts of each sum */
     int in_place;                      /* C itself holds the unrounded sums */
     accumulator *block, *sums; /* shared by all threads: packed B, and M x GEMM_WIDTH sums that wait
-                                  between blocks */
+                                  between blocks, for each slot */
     char *own;                 /* GEMM_THREAD_BYTES for each thread */
     struct bf16_tiles *bf16;   /* counts the tiles; NULL: nothing is packed as pairs */
     uint32_t *pairs;           /* the block as pairs, a strip behind another as in `block` */
@@ -44,7 +47,8 @@ struct worker {
 struct block {
     size_t first_strip, last_strip; /* over all N columns */
     size_t term, depth;
-    int opens, closes; /* 1: the first, or the last, block of its outputs' chains */
+    uint32_t part, slot; /* which part of the sums, and where it waits */
+    int opens, closes;   /* 1: the first, or the last, block of the part's chains */
 };
 
 /* A panel times a strip, over a block's terms. */
@@ -60,13 +64,15 @@ static size_t parts_of(size_t total, size_t most) {
     return total == 0 ? 1 : (total + most - 1) / most;
 }
 
-static struct plan plan_of(const struct gemm *g, struct bf16_tiles *bf16, void *scratch) {
-    struct plan plan = {.g = g, .bf16 = bf16};
+static struct plan plan_of(const struct gemm *g, uint32_t cuts, struct bf16_tiles *bf16,
+                           void *scratch) {
+    struct plan plan = {.g = g, .cuts = cuts, .bf16 = bf16};
+    const size_t terms = parts_of(g->K, cuts); /* of the longest part */
     plan.strips = parts_of(g->N, GEMM_COLUMNS);
     plan.column_blocks = parts_of(plan.strips, GEMM_WIDTH / GEMM_COLUMNS);
-    const size_t even = parts_of(g->K, parts_of(g->K, GEMM_DEPTH));
+    const size_t even = parts_of(terms, parts_of(terms, GEMM_DEPTH));
     plan.term_step = parts_of(even, VEC_LANES) * VEC_LANES;
-    plan.term_blocks = parts_of(g->K, plan.term_step);
+    plan.term_blocks = parts_of(terms, plan.term_step);
     plan.in_place = g->held != NULL || (CARRIER_ACCUMULATES && !g->add);
     char *const start = (char *)scratch + (-(uintptr_t)scratch & (GEMM_VECTOR_BYTES - 1));
     plan.block = (accumulator *)(void *)start;
@@ -95,28 +101,36 @@ static struct worker worker_of(const struct plan *plan, size_t threads, size_t i
     return w;
 }
 
+/* Block `terms` of all blocks along the terms. Parts differ by at most one term, so of a shorter
+ * part the last block may have none. */
 static struct block block_of(const struct plan *plan, size_t columns, size_t terms) {
-    const size_t term = terms * plan->term_step;
+    const uint32_t part = (uint32_t)(terms / plan->term_blocks);
+    const size_t inside = terms % plan->term_blocks;
+    const size_t term = cut_start(plan->g->K, plan->cuts, part) + inside * plan->term_step;
+    const size_t end = cut_start(plan->g->K, plan->cuts, part + 1);
     return (struct block){
         .first_strip = gemm_cut(plan->strips, plan->column_blocks, columns),
         .last_strip = gemm_cut(plan->strips, plan->column_blocks, columns + 1),
         .term = term,
-        .depth = least(plan->term_step, plan->g->K - term),
-        .opens = terms == 0,
-        .closes = terms + 1 == plan->term_blocks,
+        .depth = term < end ? least(plan->term_step, end - term) : 0,
+        .part = part,
+        .slot = cut_slot(part),
+        .opens = inside == 0,
+        .closes = inside + 1 == plan->term_blocks,
     };
 }
 
-/* Where row `row` of C keeps the unrounded sums of this block's columns. */
-static accumulator *sums_of(const struct worker *w, const struct block *b, size_t row, size_t i) {
+/* Where row `row` of C keeps the unrounded sums of this block's columns in slot `slot`. */
+static accumulator *sums_of(const struct worker *w, const struct block *b, uint32_t slot,
+                            size_t row, size_t i) {
     const struct gemm *const g = w->plan->g;
     const size_t column = b->first_strip * GEMM_COLUMNS;
     if (g->held != NULL) return g->held + row * g->N + column;
-    if (w->plan->in_place) {
+    if (w->plan->in_place && slot == 0) {
         return (accumulator *)(void *)(g->out + list_row(&g->rows, row) * g->N + column);
     }
-    if (b->opens && b->closes) return w->sums + i * GEMM_WIDTH;
-    return w->plan->sums + row * GEMM_WIDTH;
+    if (b->opens && b->closes && w->plan->cuts == 1) return w->sums + i * GEMM_WIDTH;
+    return w->plan->sums + (slot * g->M + row) * GEMM_WIDTH;
 }
 
 /* Whether the tile's chains may go by pairs: the proof is in gemm_bf16.h. */
@@ -168,7 +182,7 @@ static void multiply_panel(struct worker *w, const struct block *b, size_t row, 
     accumulator *c[GEMM_ROWS];
     t.start = b->opens && g->held == NULL ? GEMM_START : GEMM_CONTINUE;
     for (size_t i = 0; i < rows; i++)
-        c[i] = sums_of(w, b, row + i, i);
+        c[i] = sums_of(w, b, b->slot, row + i, i);
     for (size_t strip = first_strip; strip < last_strip; strip++) {
         t.columns = least(g->N - strip * GEMM_COLUMNS, GEMM_COLUMNS);
         t.vectors = gemm_vectors(t.columns);
@@ -182,17 +196,37 @@ static void multiply_panel(struct worker *w, const struct block *b, size_t row, 
     }
 }
 
+/* Joins the nodes that a part has completed: each time the last slot into the one before it. */
+static void join_panel(const struct worker *w, const struct block *b, size_t row, size_t rows,
+                       size_t first_strip, size_t last_strip) {
+    if (!b->closes) return;
+    const size_t first = (first_strip - b->first_strip) * GEMM_COLUMNS;
+    const size_t end = least(last_strip * GEMM_COLUMNS, w->plan->g->N);
+    const size_t columns = end - first_strip * GEMM_COLUMNS;
+    for (uint32_t join = 0, joins = cut_joins(b->part); join < joins; join++) {
+        const uint32_t right = b->slot - join;
+        for (size_t i = 0; i < rows; i++) {
+            accumulator *const to = sums_of(w, b, right - 1, row + i, i) + first;
+            const accumulator *const from = sums_of(w, b, right, row + i, i) + first;
+            for (size_t j = 0; j < columns; j++)
+                to[j] = to[j] + from[j];
+        }
+    }
+}
+
 /* Rounds the final sums of a panel out to C. Sums that already stand rounded in C do not move. */
 static void close_panel(const struct worker *w, const struct block *b, size_t row, size_t rows,
                         size_t first_strip, size_t last_strip) {
     const struct gemm *const g = w->plan->g;
     const enum dtype exact = sizeof(accumulator) == sizeof(float) ? DTYPE_F32 : DTYPE_F64;
-    if (!b->closes || g->held != NULL || (w->plan->in_place && g->dtype == exact)) return;
+    if (!b->closes || b->part + 1 < w->plan->cuts) return;
+    if (g->held != NULL || (w->plan->in_place && g->dtype == exact)) return;
     const size_t column = first_strip * GEMM_COLUMNS;
     const size_t end = least(last_strip * GEMM_COLUMNS, g->N);
     const size_t offset = column - b->first_strip * GEMM_COLUMNS;
     for (size_t i = 0; i < rows; i++)
-        VARIANT(gemm_round)(g, row + i, column, end - column, sums_of(w, b, row + i, i) + offset);
+        VARIANT(gemm_round)
+        (g, row + i, column, end - column, sums_of(w, b, 0, row + i, i) + offset);
 }
 
 static void multiply_block(struct worker *w, const struct block *b) {
@@ -210,6 +244,7 @@ static void multiply_block(struct worker *w, const struct block *b) {
             w->plan->bf16 == NULL ? GEMM_BF16_NEVER
                                   : VARIANT(gemm_bf16_a)(g, rows, b->depth, w->left, w->left_pairs);
         multiply_panel(w, b, row, rows, left_least, first, last);
+        join_panel(w, b, row, rows, first, last);
         close_panel(w, b, row, rows, first, last);
     }
 }
@@ -237,9 +272,10 @@ static struct bf16_tiles *tiles_of(const struct plan *plan, size_t index) {
  * block, and another its use. */
 static void work(const struct plan *plan, size_t threads, size_t index) {
     struct worker w = worker_of(plan, threads, index);
-    const size_t blocks = plan->column_blocks * plan->term_blocks;
+    const size_t along = plan->cuts * plan->term_blocks; /* blocks along the terms */
+    const size_t blocks = plan->column_blocks * along;
     for (size_t i = 0; i < blocks; i++) {
-        const struct block b = block_of(plan, i / plan->term_blocks, i % plan->term_blocks);
+        const struct block b = block_of(plan, i / along, i % along);
         pack_block(&w, &b);
         if (threads > 1) {
 #pragma omp barrier
@@ -252,10 +288,10 @@ static void work(const struct plan *plan, size_t threads, size_t index) {
     if (plan->bf16 != NULL) *tiles_of(plan, index) = w.counted;
 }
 
-void VARIANT(gemm_chain)(const struct gemm *g, struct bf16_tiles *bf16, int threads,
+void VARIANT(gemm_chain)(const struct gemm *g, uint32_t cuts, struct bf16_tiles *bf16, int threads,
                          void *scratch) {
     if (g->M == 0 || g->N == 0) return;
-    struct plan plan = plan_of(g, bf16, scratch);
+    struct plan plan = plan_of(g, cuts, bf16, scratch);
     plan.sums = (accumulator *)(void *)(plan.own + (size_t)threads * GEMM_THREAD_BYTES);
     for (size_t i = 0; bf16 != NULL && i < (size_t)threads; i++)
         memset(tiles_of(&plan, i), 0, sizeof *bf16);

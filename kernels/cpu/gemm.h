@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "kernels/cpu/cuts.h"
 #include "kernels/cpu/kernels_cpu.h"
 
 /* Bytes of one packed line of terms (depth), and of one packed line of output columns (width). The
@@ -44,7 +45,7 @@ static inline size_t linear_scratch(const struct op_limits *limits) {
     const size_t terms = limits->rows > limits->width ? limits->rows : limits->width;
     return GEMM_VECTOR_BYTES + GEMM_BLOCK_BYTES + GEMM_PAIRS_BYTES + GEMM_EXPONENTS_BYTES +
            threads * (GEMM_THREAD_BYTES + order_bytes(terms)) +
-           (size_t)limits->rows * GEMM_WIDTH_BYTES;
+           cut_slots(limits->cuts) * (size_t)limits->rows * GEMM_WIDTH_BYTES;
 }
 
 #endif

@@ -76,8 +76,10 @@ void VARIANT(gemm_round)(const struct gemm *g, size_t row, size_t column, size_t
                          const accumulator *sums);
 
 /* Make C by law 1, by law 9 and by law 14. scratch: linear_scratch() bytes. bf16: counts the tiles
- * of a product whose operands may be bf16 numbers (gemm_bf16.h); NULL: all go by fma. */
-void VARIANT(gemm_chain)(const struct gemm *g, struct bf16_tiles *bf16, int threads, void *scratch);
+ * of a product whose operands may be bf16 numbers (gemm_bf16.h); NULL: all go by fma. cuts: the
+ * parts of each sum by law 23 (1: law 1), where C is not held. */
+void VARIANT(gemm_chain)(const struct gemm *g, uint32_t cuts, struct bf16_tiles *bf16, int threads,
+                         void *scratch);
 void VARIANT(gemm_shuffled)(const struct gemm *g, const struct shuffle *shuffle, int threads,
                             void *scratch);
 void VARIANT(gemm_racing)(const struct gemm *g, const struct op_call *call);

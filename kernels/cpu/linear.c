@@ -29,7 +29,8 @@ static void run(const struct op_call *call, const struct gemm *g, enum sum_kind 
     } else if (call->blas != NULL) {
         VARIANT(linear_library)(call, g);
     } else {
-        VARIANT(gemm_chain)(g, bf16_tiles_of(call, g), call->threads, call->scratch);
+        const uint32_t cuts = call->cuts > 1 && g->held == NULL ? call->cuts : 1;
+        VARIANT(gemm_chain)(g, cuts, bf16_tiles_of(call, g), call->threads, call->scratch);
     }
 }
 

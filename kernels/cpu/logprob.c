@@ -16,7 +16,7 @@ static double target_logprob(carrier z, accumulator maximum, accumulator sum, en
 static struct row_order order_of(const struct op_call *call,
                                  const struct logprob_forward_args *args, size_t row,
                                  void *scratch) {
-    struct row_order by = {.free = call->order_free};
+    struct row_order by = {.free = call->order_free, .cuts = call->cuts};
     if (!shuffle_active(call, SUM_FORWARD)) return by;
     const struct shuffle shuffle = shuffle_open(call, SHUFFLE_PASS_ROW);
     by.chunk = shuffle.chunk;

@@ -2,7 +2,8 @@
  * What attention and the vocabulary share: the maximum of a row, its exponentials and their sum.
  *
  * Invariant: the maximum ignores NaN and is never -0, so no order of comparison shows in it; the
- * sum is law 2, or chunks in the tile's order where sums are shuffled, or exact (law 16). */
+ * sum is law 2, or chunks in the tile's order where sums are shuffled, exact (law 16), or of parts
+ * (law 23). */
 #ifndef TWINSTEP_KERNELS_CPU_SOFTMAX_H
 #define TWINSTEP_KERNELS_CPU_SOFTMAX_H
 
@@ -37,13 +38,15 @@ struct row_order {
     const uint32_t *order; /* NULL: the sum is law 2's */
     uint32_t chunks;
     uint32_t chunk;
-    int free; /* 1: the sum is exact (law 16) */
+    int free;      /* 1: the sum is exact (law 16) */
+    uint32_t cuts; /* above 1: the sum is of this many parts (law 23) */
 };
 
 /* The sum of a row's exponentials. A row shorter than the tile's longest passes over the chunks it
  * lacks. */
 ROW_INLINE accumulator row_sum(const accumulator *e, size_t n, const struct row_order *by) {
     if (by->free) return VARIANT(exact_terms)(e, n);
+    if (by->cuts > 1) return cut_terms(by->cuts, e, n);
     if (by->order == NULL) return TERM(sum_terms)(e, n);
     accumulator sum = 0;
     for (uint32_t i = 0; i < by->chunks; i++) {

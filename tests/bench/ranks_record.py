@@ -9,6 +9,7 @@
     ranks_record.py deals OUT        samples of DistributedSampler and Accelerate; needs both
     ranks_record.py arrivals OUT     in which order gradients of transformers' models are ready
     ranks_record.py llama OUT        two updates of a small Llama under DDP; both need transformers
+    ranks_record.py tensor OUT       an MLP under torch's tensor parallelism, in bits; needs torch
     ranks_record.py differ OUT       counts the numbers in which recorded gradients differ
 
 Everything runs on processors of one machine, so neither a GPU nor a network is needed. OUT is the
@@ -411,17 +412,66 @@ def record_llama(out):
         print(f"llama-{name}.bin: {len(data)} bytes", file=sys.stderr)
 
 
+# ---- tensor parallelism ----
+
+TOKENS = 100
+
+
+def tensor_parallel(rank, ranks, dtype):
+    """An MLP whose inner width is one for each rank: its first layer is split by columns, its second
+    by rows. So every sum over ranks is of products, one of each rank, and no order of a matrix
+    product is in it."""
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel,
+                                                   parallelize_module)
+    torch.manual_seed(24)
+    model = torch.nn.Sequential(torch.nn.Linear(3, ranks, bias=False),
+                                torch.nn.Linear(ranks, 4, bias=False)).to(dtype)
+    x = torch.randn(TOKENS, 3).to(dtype).requires_grad_()
+    dy = torch.randn(TOKENS, 4).to(dtype)
+    weights = [layer.weight.detach().clone() for layer in model]
+    parallelize_module(model, init_device_mesh("cpu", (ranks,)),
+                       {"0": ColwiseParallel(), "1": RowwiseParallel()})
+    inner = model[0](x)
+    inner.retain_grad()
+    y = model[1](inner)
+    y.backward(dy)
+    own = {"h": inner.detach(), "dh": inner.grad}
+    parts = {name: [torch.empty(TOKENS, 1, dtype=dtype) for _ in range(ranks)] for name in own}
+    for name, part in parts.items():
+        dist.all_gather(part, own[name].contiguous())
+    h, dh = (torch.cat(parts[name], 1) for name in ("h", "dh"))
+    named = {"h": h, "w": weights[1], "y": y, "dh": dh, "v": weights[0], "dx": x.grad}
+    return [f"{name}={hexadecimal(tensor)}" for name, tensor in named.items()]
+
+
+def hexadecimal(tensor):
+    import struct
+    return "".join(struct.pack(">f", value).hex() for value in tensor.detach().flatten().tolist())
+
+
+def record_tensor(out):
+    import torch
+    lines = []
+    for ranks, dtype in ((2, torch.float32), (2, torch.bfloat16), (4, torch.float32)):
+        tensors = spawn(ranks, tensor_parallel, dtype)
+        lines.append(f"{ranks} {str(dtype)[6:]} " + " ".join(tensors))
+    write(out / "tensor.txt", [about_torch(), "RANKS DTYPE NAME=ELEMENTS ..: docs/RANKS.md"], lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["mpi", "gloo", "buckets", "gradients", "deals", "arrivals",
-                                         "llama", "differ"])
+                                         "llama", "tensor", "differ"])
     parser.add_argument("out", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     {"mpi": record_mpi, "gloo": record_gloo, "buckets": record_buckets,
      "gradients": record_gradients, "deals": record_deals, "arrivals": record_arrivals,
-     "llama": record_llama, "differ": count_differing}[arguments.what](arguments.out)
+     "llama": record_llama, "tensor": record_tensor, "differ": count_differing}[arguments.what](arguments.out)
 
 
 if __name__ == "__main__":

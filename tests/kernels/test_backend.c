@@ -80,8 +80,8 @@ static void verify_refused(void **state) {
     (void)state;
     const struct op_table *ops = NULL;
     size_t bytes = 0;
-    const struct op_limits idle = {8, 0, 8, 8, 1, 1, 8, 0, 0, 0, 0, 0};
-    const struct op_limits huge = {8, 0, 8, 8, 1, 1, 70000, 1, 0, 0, 0, 0};
+    const struct op_limits idle = {8, 0, 8, 8, 1, 1, 8, 0, 0, 0, 0, 0, 0};
+    const struct op_limits huge = {8, 0, 8, 8, 1, 1, 70000, 1, 0, 0, 0, 0, 0};
     assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F64, DTYPE_F32, &ops), STATUS_INPUT);
     assert_non_null(strstr(status_text(), "f64"));
     assert_int_equal(backend_ops(ISA_AUTO, DTYPE_F32, DTYPE_BF16, &ops), STATUS_INPUT);
@@ -95,7 +95,7 @@ static void verify_refused(void **state) {
 /* More of anything never needs less scratch, so a call within the limits always fits. */
 static void verify_scratch_grows(void **state) {
     (void)state;
-    struct op_limits limits = {300, 0, 256, 60, 4, 4, 16, 1, 0, 0, 0, 0};
+    struct op_limits limits = {300, 0, 256, 60, 4, 4, 16, 1, 0, 0, 0, 0, 0};
     size_t before = 0;
     assert_int_equal(backend_scratch(&limits, &before), STATUS_OK);
     for (int step = 0; step < 12; step++) {

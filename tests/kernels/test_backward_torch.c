@@ -79,7 +79,7 @@ static size_t equal_numbers(const char *line, const char *name, const float *got
 
 /* ---- norms ---- */
 
-static const struct op_limits limits = {16, 16, 64, 16, 1, 1, 16, 0, 0, 0, 0, 0};
+static const struct op_limits limits = {16, 16, 64, 16, 1, 1, 16, 0, 0, 0, 0, 0, 0};
 
 static void check_norm(const char *line) {
     const enum norm_rounding rounding =

@@ -36,7 +36,7 @@ struct problem {
     const void *q, *k, *v, *dout;
 };
 
-static const struct op_limits limits = {200, 200, 200, 200, 66, 66, 140, 1, 0, 0, 0, 0};
+static const struct op_limits limits = {200, 200, 200, 200, 66, 66, 140, 1, 0, 0, 0, 0, 0};
 
 /* Runs one dtype of each table, and bf16; where kernels are slow, the narrowest and the widest. */
 static void on_pairs(void (*test)(struct machines *m)) {

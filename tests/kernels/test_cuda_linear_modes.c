@@ -40,7 +40,7 @@ struct problem {
     uint64_t seed;
 };
 
-static const struct op_limits limits = {160, 160, 400, 16, 1, 1, 8, 1, 0, 0, 0, 0};
+static const struct op_limits limits = {160, 160, 400, 16, 1, 1, 8, 1, 0, 0, 0, 0, 0};
 
 /* Runs `test` for all number pairs; where kernels are slow, for one of each table. */
 static void on_pairs(void (*test)(struct machines *m)) {

@@ -26,7 +26,7 @@ static void *drawn(struct bench *b, double scale) {
 
 /* With chunk 0 the mode is invariant, else shuffled. */
 static void attention(uint32_t chunk) {
-    const struct op_limits limits = {LENGTH, 0, LENGTH, LENGTH, 1, 1, 1, 1, 0, 0, 0, 0};
+    const struct op_limits limits = {LENGTH, 0, LENGTH, LENGTH, 1, 1, 1, 1, 0, 0, 0, 0, 0};
     const struct sequence one = {0, LENGTH, 0, 0};
     struct bench b;
     const struct op_table *ops[2] = {NULL, &op_table_f32_f32_shim};
@@ -85,7 +85,7 @@ static float *many_numbers(struct bench *b) {
 
 static void corroborate_long_squares(void **state) {
     (void)state;
-    const struct op_limits limits = {1, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0};
+    const struct op_limits limits = {1, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
     struct bench b;
     const struct op_table *ops[2] = {NULL, &op_table_f32_f32_shim};
     double *sum = NULL;
@@ -117,7 +117,7 @@ static void corroborate_long_squares(void **state) {
 static void corroborate_long_linear(void **state) {
     (void)state;
     enum { ROWS = 2, N = 60 * 64 - 5, K = 1025 };
-    const struct op_limits limits = {ROWS, 0, N, 1, 1, 1, 1, 1, 0, 0, 0, 0};
+    const struct op_limits limits = {ROWS, 0, N, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
     const struct row_list rows = {NULL, ROWS};
     struct bench b;
     const struct op_table *ops[2] = {NULL, &op_table_f32_f32_shim};

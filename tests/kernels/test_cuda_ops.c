@@ -17,7 +17,7 @@
 #include "tests/kernels/helper_machines.h"
 #include "tests/kernels/helper_variables.h"
 
-static const struct op_limits limits = {600, 600, 5000, 300, 8, 8, 160, 1, 0, 0, 0, 0};
+static const struct op_limits limits = {600, 600, 5000, 300, 8, 8, 160, 1, 0, 0, 0, 0, 0};
 
 /* Runs `test` for all number pairs; where kernels are slow, for one of each table. */
 static void on_pairs(void (*test)(struct machines *m)) {

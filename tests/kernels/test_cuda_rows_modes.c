@@ -41,7 +41,7 @@ struct problem {
     uint32_t *ids;
 };
 
-static const struct op_limits limits = {20000, 20000, 33000, 1, 1, 1, 1, 1, 0, 0, 0, 0};
+static const struct op_limits limits = {20000, 20000, 33000, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0};
 
 static void on_pairs(void (*test)(struct machines *m)) {
     machines_pairs(&limits, RUN_DISTANCES_NARROW, RUN_DISTANCES_TABLES, test);

@@ -296,7 +296,7 @@ static void compare_special(const struct problem *p, void *const own[RESULTS], d
  * without, some results are NaN. */
 static void test_special(size_t pair, double at, int finite, double bound) {
     static const struct shape shape = {1, 1, 16, {70, 0}};
-    const struct op_limits limits = {72, 72, 16, 72, 1, 1, 16, 1, 0, 0, 0, 0};
+    const struct op_limits limits = {72, 72, 16, 72, 1, 1, 16, 1, 0, 0, 0, 0, 0};
     struct problem p;
     void *own[RESULTS];
     size_t bytes = 0, numbers = 0;

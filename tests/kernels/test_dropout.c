@@ -128,7 +128,7 @@ static void op_of(struct bench *b) {
     const struct op_table *ops = NULL;
     const uint32_t C = 37;
     const size_t count = (size_t)13 * C;
-    const struct op_limits limits = {13, 0, C, 5, 1, 1, 2, 0, 0, 0, 0, 0};
+    const struct op_limits limits = {13, 0, C, 5, 1, 1, 2, 0, 0, 0, 0, 0, 0};
     double *const x = bench_draw(b, count, b->law.compute, 1.0);
     double *const before = bench_draw(b, count, b->law.compute, 1.0);
     double *const want = bench_numbers(b, count);

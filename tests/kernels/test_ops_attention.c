@@ -255,7 +255,8 @@ static void round_operands(const struct bench *b, double *values, size_t count) 
 static void check(struct bench *b, struct heads h, const uint32_t *lengths, uint32_t count) {
     struct attention a = pose(b, h, lengths, count);
     const struct op_table *ops = NULL;
-    struct op_limits limits = {(uint32_t)a.physical, 0, h.H * h.D, 0, h.H, h.G, h.D, 0, 0, 0, 0, 0};
+    struct op_limits limits = {
+        (uint32_t)a.physical, 0, h.H * h.D, 0, h.H, h.G, h.D, 0, 0, 0, 0, 0, 0};
     size_t counted = 0;
     void *const q = bench_store(b, a.q, a.query_numbers, b->carrier);
     void *const k = bench_store(b, a.k, a.key_numbers, b->carrier);
@@ -375,7 +376,7 @@ static void validate_means(void **state) {
     (void)state;
     struct bench b;
     const struct op_table *ops = NULL;
-    const struct op_limits limits = {4, 0, 2, 4, 1, 1, 2, 0, 0, 0, 0, 0};
+    const struct op_limits limits = {4, 0, 2, 4, 1, 1, 2, 0, 0, 0, 0, 0, 0};
     const struct sequence sequence = {0, 4, 0, 0};
     bench_open(&b, 0);
     for (size_t machine = 0; bench_machine(&b, &limits, &machine, &ops);) {

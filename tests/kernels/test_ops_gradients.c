@@ -328,7 +328,7 @@ static void check_machine(struct bench *b, const struct smooth *s, const struct 
 
 static void check_op(struct bench *b, const struct smooth *s) {
     struct tensors *const t = (struct tensors *)bench_copy(b, &blank, sizeof blank);
-    const struct op_limits limits = {16, 0, 64, 8, 4, 2, 8, 1, 0, 0, 0, 0};
+    const struct op_limits limits = {16, 0, 64, 8, 4, 2, 8, 1, 0, 0, 0, 0, 0};
     const struct op_table *ops = NULL;
     size_t machine = 0;
     fill_tables(t);

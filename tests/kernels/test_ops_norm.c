@@ -15,7 +15,7 @@
 #include "tests/kernels/helper_variables.h"
 
 static struct op_limits limits_of(uint32_t rows, uint32_t width) {
-    return (struct op_limits){rows, 0, width, 8, 1, 1, 8, 0, 0, 0, 0, 0};
+    return (struct op_limits){rows, 0, width, 8, 1, 1, 8, 0, 0, 0, 0, 0, 0};
 }
 
 struct norm {

@@ -318,6 +318,16 @@ static const struct {
      "f.yaml:2:49: error: numerics.grad_accumulate: storage rounds the gradient after each "
      "micro-batch, but shards are joined before it is rounded; expected wide with numerics.shards "
      "4"},
+    {"common: {numerics: {cuts: 3}}",
+     "f.yaml:2:27: error: numerics.cuts: expected 1, 2, 4 or 8, got 3"},
+    {"common: {numerics: {cuts: 16}}",
+     "f.yaml:2:27: error: numerics.cuts: expected an integer from 1 to 8, got \"16\""},
+    {"common: {model: {kv_heads: 2}, numerics: {cuts: 4}}",
+     "f.yaml:2:49: error: numerics.cuts: expected a divisor of model.kv_heads (2), got 4: a part "
+     "has whole heads, and key and value heads are not held twice"},
+    {"common: {model: {heads: 8}, numerics: {cuts: 8}}",
+     "f.yaml:2:46: error: numerics.cuts: expected a divisor of model.mlp (172), got 8: parts have "
+     "equal widths"},
     {"common: {parallel: {ranks: 3}, numerics: {shards: 2}}",
      "f.yaml:2:28: error: parallel.ranks: expected at most numerics.shards (2), got 3: a rank has "
      "the samples of whole shards, and bits depend on shards alone; set numerics.shards to 4 or a "
@@ -562,6 +572,20 @@ static void validate_unsupported(void **state) {
         "f.yaml:2:29: error: numerics.shards: 4 is not available in numerics.mode "
         "shaped, which orders sums in its own way; expected mode invariant, deterministic "
         "or order-free, or one shard");
+    helper_refuse("twinstep: 1\ncommon: {numerics: {cuts: 4, mode: shuffled}}", NULL,
+                  STATUS_UNSUPPORTED,
+                  "f.yaml:2:27: error: numerics.cuts: 4 is not available in numerics.mode "
+                  "shuffled, which orders sums in its own way; expected mode invariant, "
+                  "deterministic or order-free, or 1");
+    helper_refuse("twinstep: 1\ncommon: {numerics: {cuts: 4, backend: cuda}}", NULL,
+                  STATUS_UNSUPPORTED,
+                  "f.yaml:2:27: error: numerics.cuts: 4 is not available on numerics.backend cuda; "
+                  "available there: 1");
+    helper_refuse("twinstep: 1\ncommon: {model: {family: qwen3}, numerics: {cuts: 4}}", NULL,
+                  STATUS_UNSUPPORTED,
+                  "f.yaml:2:51: error: numerics.cuts: 4 is not available with model.family qwen3, "
+                  "where all heads share the weight of a norm, whose gradient would need a sum for "
+                  "each part; available there: 1");
     helper_refuse("twinstep: 1\ncommon: {numerics: {shards: 4, backend: cuda}}", NULL,
                   STATUS_UNSUPPORTED,
                   "f.yaml:2:29: error: numerics.shards: 4 is not available on numerics.backend "

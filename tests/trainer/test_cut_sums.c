@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: repro short omp
+ * Law 23, the sums that tensor parallelism would split, in whole trainings: which calls of ops have
+ * cut sums and which have whole ones, by site; and updates whose bits depend on numerics.cuts, but
+ * on no micro-batch, layout, thread, shard or rank. What a cut sum is, tests/kernels/test_cuts.c
+ * holds against the law. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_train.h"
+#include "trainer/run_private.h"
+
+static const char *const trainings[] = {
+    /* norms over all query heads and all key heads */
+    "task: dpo, model: {family: olmo2, layers: 2, hidden: 16, heads: 8, kv_heads: 4, head_dim: 4, "
+    "mlp: 20, vocab: 19, tied: true}",
+    "task: sft, model: {family: llama, layers: 1, hidden: 24, heads: 4, kv_heads: 4, mlp: 12, "
+    "vocab: 21, tied: false}, numerics: {compute: bf16, gradient: bf16}",
+    "task: sft, model: {family: qwen2, layers: 1, hidden: 16, heads: 8, kv_heads: 8, head_dim: 2, "
+    "mlp: 16, vocab: 19, tied: true}, "
+    "dropout: {attention: 0.1, residual: 0.1, embedding: 0.1}",
+};
+
+/* ---- which sums are cut ---- */
+
+enum { FORWARD, INPUT, WEIGHT, PASSES };
+
+static struct {
+    const struct op_table *real;
+    struct op_table ops;
+    /* 0: not called, 1: whole sums, 2: cut ones, 3: both */
+    int seen[SITE_COUNT][PASSES];
+    uint32_t cuts;
+} told;
+
+static void tell(const struct op_call *call, int pass) {
+    const int cut = call->cuts > 1;
+    if (cut) assert_int_equal(call->cuts, told.cuts);
+    told.seen[call->site][pass] |= cut ? 2 : 1;
+}
+
+#define TELL(op, pass)                                                                             \
+    static void tell_##op(const struct op_call *call, const struct op##_args *args) {              \
+        tell(call, pass);                                                                          \
+        told.real->op(call, args);                                                                 \
+    }
+/* clang-format off */
+TELL(linear_forward, FORWARD)
+TELL(linear_input, INPUT)
+TELL(linear_weight, WEIGHT)
+TELL(norm_forward, FORWARD)
+TELL(norm_input, INPUT)
+TELL(norm_weight, WEIGHT)
+TELL(embedding_forward, FORWARD)
+TELL(embedding_weight, WEIGHT)
+TELL(attention_forward, FORWARD)
+TELL(attention_backward, INPUT)
+TELL(logprob_forward, FORWARD)
+TELL(logprob_backward, INPUT)
+/* clang-format on */
+
+/* What the law says of a site and pass that was called. */
+static int is_cut(enum op_site site, int pass) {
+    switch (site) {
+    case SITE_O_PROJ:
+    case SITE_DOWN_PROJ:
+    case SITE_LOSS:
+        return pass == FORWARD;
+    case SITE_Q_PROJ:
+    case SITE_K_PROJ:
+    case SITE_V_PROJ:
+    case SITE_GATE_PROJ:
+    case SITE_UP_PROJ:
+    case SITE_HEAD:
+        return pass == INPUT;
+    case SITE_Q_NORM:
+    case SITE_K_NORM:
+        return pass != WEIGHT;
+    default:
+        return 0;
+    }
+}
+
+static void listen(struct run *run, uint32_t cuts) {
+    memset(&told, 0, sizeof told);
+    told.real = run->model.ops;
+    told.ops = *told.real;
+    told.cuts = cuts;
+    told.ops.linear_forward = tell_linear_forward;
+    told.ops.linear_input = tell_linear_input;
+    told.ops.linear_weight = tell_linear_weight;
+    told.ops.norm_forward = tell_norm_forward;
+    told.ops.norm_input = tell_norm_input;
+    told.ops.norm_weight = tell_norm_weight;
+    told.ops.embedding_forward = tell_embedding_forward;
+    told.ops.embedding_weight = tell_embedding_weight;
+    told.ops.attention_forward = tell_attention_forward;
+    told.ops.attention_backward = tell_attention_backward;
+    told.ops.logprob_forward = tell_logprob_forward;
+    told.ops.logprob_backward = tell_logprob_backward;
+    run->model.ops = &told.ops;
+}
+
+static void check_sites(const char *words, uint32_t cuts) {
+    const struct run_options options = {.steps = 1};
+    struct config config;
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    struct run run;
+    const struct record *record = NULL;
+    uint32_t called = 0;
+    helper_config(1, &config, "%s, batch: {size: 4}", words);
+    config.numerics.cuts = cuts;
+    assert_int_equal(config_validate(&config, 1), STATUS_OK);
+    helper_ids_open(&config, 5, 8, 12, &arena, &dataset);
+    helper_run_open(&config, &dataset, &options, &run);
+    listen(&run, cuts);
+    assert_int_equal(run_step(&run, &record), STATUS_OK);
+    for (int site = 0; site < SITE_COUNT; site++)
+        for (int pass = 0; pass < PASSES; pass++) {
+            const int due = cuts > 1 && is_cut((enum op_site)site, pass) ? 2 : 1;
+            called += told.seen[site][pass] != 0;
+            if (told.seen[site][pass] != 0 && told.seen[site][pass] != due)
+                fail_msg("site %d, pass %d, %u cuts: %s", site, pass, cuts,
+                         due == 2 ? "a whole sum" : "a cut sum");
+        }
+    assert_true(called > 20); /* the three passes of seven matrices alone are 21 */
+    run_close(&run);
+    arena_close(&arena);
+}
+
+static void verify_sites(void **state) {
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(trainings); t++) {
+        check_sites(trainings[t], 4);
+        check_sites(trainings[t], 1);
+    }
+}
+
+/* ---- whole updates ---- */
+
+struct shape {
+    uint64_t cuts, micro, threads, shards, ranks;
+    enum batch_layout layout;
+    int32_t mode; /* of numerics.mode */
+};
+
+static void outcome_of(const struct config *base, const struct dataset *dataset,
+                       const struct shape *shape, struct helper_outcome *out) {
+    const struct run_options options = {.tensors = 1, .phases = 1, .poison = 1, .steps = 2};
+    struct config config = *base;
+    struct run run;
+    config.numerics.cuts = shape->cuts;
+    config.numerics.shards = shape->shards;
+    config.parallel.ranks = shape->ranks;
+    config.numerics.threads = shape->threads;
+    config.numerics.mode = shape->mode;
+    config.batch.micro = config.dpo.reference_batch = shape->micro;
+    config.batch.layout = config.dpo.reference_layout = (int32_t)shape->layout;
+    assert_int_equal(config_validate(&config, 2), STATUS_OK);
+    helper_run_open(&config, dataset, &options, &run);
+    helper_outcome_of(&run, 2, out);
+    run_close(&run);
+}
+
+/* The gap between two shapes of one training; NULL: none. */
+static const char *gap_of(const struct config *config, const struct dataset *dataset,
+                          const struct shape *a, const struct shape *b) {
+    static struct helper_outcome first, second;
+    outcome_of(config, dataset, a, &first);
+    outcome_of(config, dataset, b, &second);
+    return helper_outcome_gap(&first, &second);
+}
+
+static void open_training(const char *words, struct config *config, struct arena *arena,
+                          struct dataset *dataset) {
+    helper_config(2, config,
+                  "%s, init: {std: 0.3}, batch: {size: 8}, clip: {max_norm: 0.5}, loop: {update: "
+                  "[reduce, clip, optimize, log, count, schedule, zero]}",
+                  words);
+    *arena = (struct arena)ARENA_EMPTY;
+    helper_ids_open(config, 5, 16, 16, arena, dataset);
+}
+
+/* With equal cuts nothing else that mode invariant promises to hide may show, nor ranks; another
+ * number of cuts must. */
+static void verify_bits(void **state) {
+    static const struct shape one_shard[] = {
+        {4, 8, 1, 1, 1, LAYOUT_SEPARATE, MODE_INVARIANT},
+        {4, 1, 2, 1, 1, LAYOUT_CONCATENATED, MODE_INVARIANT},
+        {4, 2, 1, 1, 1, LAYOUT_SEPARATE, MODE_DETERMINISTIC},
+    };
+    static const struct shape eight_shards[] = {
+        {4, 8, 1, 8, 1, LAYOUT_SEPARATE, MODE_INVARIANT},
+        {4, 1, 2, 8, 3, LAYOUT_CONCATENATED, MODE_INVARIANT},
+    };
+    static const struct shape whole = {1, 8, 1, 1, 1, LAYOUT_SEPARATE, MODE_INVARIANT};
+    static const struct shape halves = {2, 8, 1, 1, 1, LAYOUT_SEPARATE, MODE_INVARIANT};
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(trainings); t++) {
+        struct config config;
+        struct arena arena;
+        struct dataset dataset;
+        open_training(trainings[t], &config, &arena, &dataset);
+        for (size_t i = 1; i < COUNT_OF(one_shard); i++) {
+            const char *const gap = gap_of(&config, &dataset, &one_shard[0], &one_shard[i]);
+            if (gap != NULL) fail_msg("training %zu, shape %zu: %s differs", t, i, gap);
+        }
+        assert_null(gap_of(&config, &dataset, &eight_shards[0], &eight_shards[1]));
+        assert_non_null(gap_of(&config, &dataset, &one_shard[0], &whole));
+        assert_non_null(gap_of(&config, &dataset, &one_shard[0], &halves));
+        assert_non_null(gap_of(&config, &dataset, &halves, &whole));
+        arena_close(&arena);
+    }
+}
+
+/* An exact sum is that of its parts. */
+static void verify_order_free(void **state) {
+    static const struct shape shapes[] = {
+        {1, 8, 1, 1, 1, LAYOUT_SEPARATE, MODE_ORDER_FREE},
+        {4, 2, 1, 1, 1, LAYOUT_SEPARATE, MODE_ORDER_FREE},
+    };
+    (void)state;
+    for (size_t t = 0; t < 2; t++) {
+        struct config config;
+        struct arena arena;
+        struct dataset dataset;
+        open_training(trainings[t], &config, &arena, &dataset);
+        assert_null(gap_of(&config, &dataset, &shapes[0], &shapes[1]));
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_sites),
+        cmocka_unit_test(verify_bits),
+        cmocka_unit_test(verify_order_free),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
