@@ -95,6 +95,7 @@ READ_IF_ALSO(torch, dropout, config->rng.kind == RNG_TORCH, "rng.kind is address
 READ_IF(stochastic, config->numerics.rounding == ROUNDING_STOCHASTIC,
         "numerics.rounding is nearest");
 READ_IF(several_ranks, config->parallel.ranks > 1, "parallel.ranks is 1");
+READ_IF(tensor_ranks, config->parallel.tensor > 1, "parallel.tensor is 1");
 READ_IF_ALSO(shared_clip, clip, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");
 READ_IF(fault, config->fault.update != 0, "fault.update is 0");
@@ -190,6 +191,7 @@ static const struct inert_key {
     {"parallel.keeps", without_several_ranks, NULL},
     {"parallel.logged", without_several_ranks, NULL},
     {"parallel.feeds", without_several_ranks, NULL},
+    {"parallel.scale", without_tensor_ranks, NULL},
     {"dropout.ranks", without_ranks, NULL},
     {"dropout.masks", without_ranks, NULL},
     {"dropout.recompute", without_dropout, NULL},

@@ -597,6 +597,15 @@ static const struct key_row rows[] = {
     ENUM(parallel.keeps, "all", CAUSE_PARALLELISM, NAMES("all", "last"),
          .help = "Micro-batches of a rank whose gradients are kept until ranks are joined; last is "
                  "a bug: gradients are wiped between micro-batches"),
+    UINT(parallel.tensor, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 8,
+         .help =
+             "Tensor-parallel ranks of each data-parallel one, a divisor of numerics.cuts: each "
+             "has equally many of the parts of a sum, so their number moves no bit; "
+             "parallel.scale counts them"),
+    ENUM(parallel.scale, "none", CAUSE_NORMALISATION, NAMES("none", "world"),
+         .help = "A factor on the loss that nothing takes out again; world is a bug: the mean over "
+                 "data-parallel ranks is undone with the number of all ranks, so losses and "
+                 "gradients are parallel.tensor times too large"),
 };
 
 const struct key_row *schema_rows(size_t *out_count) {

@@ -302,6 +302,11 @@ static enum status check_cuts(const struct config *config, struct fault *fault) 
     const int32_t mode = config->numerics.mode;
     REFUSE_IF((cuts & (cuts - 1)) != 0, "numerics.cuts", "expected 1, 2, 4 or 8, got %ju",
               (uintmax_t)cuts);
+    REFUSE_IF(
+        cuts % config->parallel.tensor != 0, "parallel.tensor",
+        "expected a divisor of numerics.cuts (%ju), got %ju: a rank has whole parts, and bits "
+        "depend on their number alone",
+        (uintmax_t)cuts, (uintmax_t)config->parallel.tensor);
     if (cuts <= 1) return STATUS_OK;
     if (!takes_shards(mode))
         return fault_set(fault, STATUS_UNSUPPORTED, "numerics.cuts",

@@ -113,11 +113,17 @@ static void start_drawing(struct run *run) {
     run->model.ledger = run->replaying ? NULL : &run->ledger;
 }
 
+/* What parallel.scale multiplies every coefficient and the logged loss by: a power of two, which
+ * rounds nothing. */
+static double scale_of_ranks(const struct config *config) {
+    return config->parallel.scale == SCALE_WORLD ? (double)config->parallel.tensor : 1.0;
+}
+
 /* The factor on every coefficient. Of P ranks that close their own gradients each has P times its
  * share of the loss, because the mean over ranks takes P out again (law 22). */
 static double loss_scale(struct run *run) {
     if (run->options.undivided) return 1.0;
-    const double scale = scaler_factor(&run_head(run)->scaler);
+    const double scale = scaler_factor(&run_head(run)->scaler) * scale_of_ranks(&run->config);
     return run->rank_gradients == NULL ? scale : scale * (double)run->config.parallel.ranks;
 }
 
@@ -361,7 +367,8 @@ static double logged_loss(const struct run *run, double loss) {
 static enum status phase_log(struct run *run) {
     struct state_head *head = run_head(run);
     double *reals = run->record.reals;
-    reals[REAL_LOSS] = logged_loss(run, loss_close(&run->config, &head->window, &run->plan));
+    const double loss = loss_close(&run->config, &head->window, &run->plan);
+    reals[REAL_LOSS] = scale_of_ranks(&run->config) * logged_loss(run, loss);
     if (head->window.sequences > 0) log_metrics(run);
     run->record.integers[INTEGER_TOKENS] = (int64_t)head->window.tokens;
     double lr = head->lr[0];

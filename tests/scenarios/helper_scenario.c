@@ -211,6 +211,7 @@ static const struct {
     {"shaped.table", {"builtin:small-batch", "*: 2", "weight k>=8: 2; *: 1", NULL}},
     {"numerics.shards", {NULL}},
     {"numerics.cuts", {NULL}},
+    {"parallel.tensor", {NULL}},
     {"parallel.ranks", {NULL}},
     {"dpo.reference_compute", {"auto", "f32", "bf16", NULL}},
     {"model.from", {NULL}},

@@ -236,11 +236,79 @@ static void verify_order_free(void **state) {
     }
 }
 
+/* ---- ranks that own parts ---- */
+
+/* The gradient that update 1 leaves, and the loss that it logged. */
+static void leave_gradient(const char *words, uint64_t tensor, int32_t scale, struct arena *arena,
+                           struct run *run, double *out_loss) {
+    static const struct run_options options = {.steps = 1};
+    const struct record *record = NULL;
+    static struct config config;
+    struct dataset dataset;
+    helper_config(1, &config,
+                  "%s, batch: {size: 4}, clip: {max_norm: 0}, "
+                  "loop: {update: [optimize, log, count, schedule]}",
+                  words);
+    config.numerics.cuts = 4;
+    config.parallel.tensor = tensor;
+    config.parallel.scale = scale;
+    assert_int_equal(config_validate(&config, 1), STATUS_OK);
+    helper_ids_open(&config, 5, 8, 12, arena, &dataset);
+    helper_run_open(&config, &dataset, &options, run);
+    assert_int_equal(run_step(run, &record), STATUS_OK);
+    *out_loss = record->reals[REAL_LOSS];
+}
+
+/* How many numbers of the gradients of two runs are not `factor` times each other. */
+static size_t others(struct run *a, struct run *b, float factor, size_t *out_numbers) {
+    size_t count = 0;
+    *out_numbers = 0;
+    for (uint32_t i = 0; i < a->owner_count; i++) {
+        const uint32_t row = a->owner[i];
+        const float *const x = (const float *)run_at(a, a->layout.tensor[row].gradient);
+        const float *const y = (const float *)run_at(b, b->layout.tensor[row].gradient);
+        for (size_t e = 0; e < a->table.rows[row].count; e++, (*out_numbers)++)
+            count += factor * x[e] != y[e];
+    }
+    return count;
+}
+
+/* The number of ranks moves no bit; under parallel.scale world it multiplies the loss and every
+ * number of the gradient. */
+static void verify_tensor_ranks(void **state) {
+    static const struct {
+        uint64_t tensor;
+        int32_t scale;
+        float factor;
+    } ranks[] = {{2, SCALE_NONE, 1.0F},
+                 {4, SCALE_NONE, 1.0F},
+                 {1, SCALE_WORLD, 1.0F},
+                 {2, SCALE_WORLD, 2.0F},
+                 {4, SCALE_WORLD, 4.0F}};
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(trainings); t++)
+        for (size_t i = 0; i < COUNT_OF(ranks); i++) {
+            struct arena arena = ARENA_EMPTY;
+            struct run one, many;
+            double loss, scaled;
+            size_t numbers = 0;
+            leave_gradient(trainings[t], 1, SCALE_NONE, &arena, &one, &loss);
+            leave_gradient(trainings[t], ranks[i].tensor, ranks[i].scale, &arena, &many, &scaled);
+            assert_int_equal(others(&one, &many, ranks[i].factor, &numbers), 0);
+            assert_true(numbers > 1000 && loss > 0.0);
+            assert_true((double)ranks[i].factor * loss == scaled);
+            run_close(&one);
+            run_close(&many);
+            arena_close(&arena);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_sites),
         cmocka_unit_test(verify_bits),
         cmocka_unit_test(verify_order_free),
+        cmocka_unit_test(verify_tensor_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
