@@ -167,6 +167,9 @@ static const struct synonym table[] = {
     {"num_processes", "schedule.processes", NULL, "auto is parallel.ranks, the ranks that train"},
     {"world_size", "parallel.ranks", NULL,
      "at most numerics.shards; loss.ranks and schedule.processes follow it"},
+    {"tp_size", "parallel.tensor", NULL, "a divisor of numerics.cuts, which cut the sums"},
+    {"tensor_model_parallel_size", "parallel.tensor", NULL,
+     "a divisor of numerics.cuts, which cut the sums"},
     /* TRL: DPOConfig, SFTConfig, CPOConfig */
     {"beta", "dpo.beta", NULL, ""},
     {"loss_type", "dpo.loss", NULL, "with - for _: exo-pair"},
