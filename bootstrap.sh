@@ -211,7 +211,8 @@ stages() {
     stage strict 'gcc, every warning an error: all tests but the nightly ones' '' asan
     stage asan 'address and undefined-behaviour sanitizers: tests labelled short' '' tsan
     stage tsan 'thread sanitizer: tests labelled threads' '' clang-o3
-    # These two compile arithmetic for the widest instruction set alone (TWINSTEP_ONE_ISA).
+    # These two compile arithmetic for the widest instruction set alone (TWINSTEP_ONE_ISA), and what has
+    # none without optimisation, as do the two before (CMakeLists.txt).
     stage clang-o3 'clang -O3: the same bits, tests labelled golden' '' o0
     stage o0 'gcc -O0: the same bits, tests labelled golden'
     printf '\nSummary, %s\n' "$(nproc) processors:$summary"

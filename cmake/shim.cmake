@@ -32,8 +32,8 @@ function(twinstep_host_kernels word)
     add_library(${part} OBJECT ${sources})
     set_target_properties(${part} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_link_libraries(${part} PRIVATE twinstep_flags)
-    target_compile_options(${part} PRIVATE ${TWINSTEP_SHIM_OPTIMISED} -fvisibility=hidden
-                                           ${ARGN} ${TWINSTEP_PORT})
+    target_compile_options(${part} PRIVATE ${TWINSTEP_SHIM_OPTIMISED} ${TWINSTEP_KERNEL_DEBUG}
+                                           -fvisibility=hidden ${ARGN} ${TWINSTEP_PORT})
     twinstep_variant(variant ${pair} ${word})
     # every form of tile of linear layers has its turn, so that small tests reach them all
     target_compile_definitions(${part} PRIVATE ${variant} LINEAR_FORMS_IN_TURN=1)

@@ -175,6 +175,9 @@ FLAG_EXCEPTIONS = {
 
 C_FILES = {".c", ".h", ".inc", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+# What a pattern of TOKENS matches lies in one of these, but for a "(" behind a word. Each pattern is
+# looked for in the distinct ones of the tree, and then in the files that have what it matched.
+FRAGMENT = re.compile(r"\w+|^[ \t]*#.*|; \+\+\w+\)", re.M)
 
 
 class Tree:
@@ -283,10 +286,13 @@ def rule_own_header_first(tree):
 
 
 def rule_tokens(tree):
+    fragments = {name: frozenset(FRAGMENT.findall(code)) for name, code in tree.code.items()}
+    distinct = frozenset().union(*fragments.values())
     for rule, pattern, folders, exempt, why in TOKENS:
         expression = re.compile(pattern)
+        matched = {fragment for fragment in distinct if expression.search(fragment + "(")}
         for name, code in tree.code.items():
-            if folder(name) not in folders:
+            if folder(name) not in folders or matched.isdisjoint(fragments[name]):
                 continue
             if any(pathlib.PurePath(name).match(glob) or name.startswith(glob.rstrip("*"))
                    for glob in exempt):
@@ -419,8 +425,6 @@ def rule_citations(tree):
             match = ABSENT.search(line)
             if match:
                 yield name, number, f'"{match.group(0)}" is no document of this repository'
-
-
 
 
 def rule_prose(tree):

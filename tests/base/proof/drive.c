@@ -4,6 +4,7 @@
 #include <float.h>
 #include <mpfr.h>
 
+#include "base/macro.h"
 #include "tests/base/proof/proof_pair.h"
 #include "tests/base/proof/proof.h"
 #include "tests/base/proof/proof_table.h"
@@ -20,8 +21,10 @@ static const struct {
     proof_refer *refer;
 } sets[] = {
     {"base", proof_evaluate_base, proof_judge_base, proof_refer_base},
+#ifndef TWINSTEP_ONE_ISA /* base/isa_objects.h */
     {"v3", proof_evaluate_v3, proof_judge_v3, proof_refer_v3},
     {"v4", proof_evaluate_v4, proof_judge_v4, proof_refer_v4},
+#endif
 };
 
 int proof_machine_has(const char *isa) {
@@ -39,7 +42,7 @@ int proof_machine_has(const char *isa) {
 
 static int best_set(void) {
     int best = 0;
-    for (int i = 1; i < 3; i++)
+    for (int i = 1; i < (int)COUNT_OF(sets); i++)
         if (proof_machine_has(sets[i].name)) best = i;
     return best;
 }
