@@ -112,28 +112,37 @@ void evidence_readback_blocks(int threads, const struct readback_blocks_args *ar
 
 #define PIECE_BYTES ((size_t)4096) /* own-format bytes on their way, in the first-level cache */
 
-/* Writes leaf `index` of a tensor. */
-static void write_leaf(const struct leaf_hashes_args *is, size_t index) {
-    const size_t width = own_width(is->dtype), per_leaf = LEAFHASH_BLOCK / width;
-    const size_t first = index * per_leaf, count = block_length(is->count, first, per_leaf);
-    const unsigned char *from =
-        (const unsigned char *)is->values + first * dtype_carrier(is->dtype);
-    struct leafhash_leaf *const out = &is->leaves[index];
-    struct leafhash hash;
+/* Adds numbers to a leaf as their own-format bytes. Returns 0 at a number that its dtype cannot
+ * hold. */
+static int absorb_packed(enum dtype dtype, const unsigned char *from, size_t count,
+                         struct leafhash *hash) {
+    const size_t width = own_width(dtype);
     uint32_t piece[PIECE_BYTES / sizeof(uint32_t)];
-    leafhash_init(&hash);
-    memset(out->misfit, 0, sizeof out->misfit);
     for (size_t done = 0, some; done < count; done += some) {
         some = block_length(count, done, PIECE_BYTES / width);
         const size_t bytes = some * width;
-        if (carrier_pack(is->dtype, from, some, piece) < some) {
-            out->misfit[0] = 1; /* whoever asked says which number it is, and wants no hash */
-            break;
-        }
+        if (carrier_pack(dtype, from, some, piece) < some) return 0;
         memset((unsigned char *)piece + bytes, 0, (0 - bytes) % sizeof(uint32_t));
-        leafhash_absorb(&hash, piece, bytes);
-        from += some * dtype_carrier(is->dtype);
+        leafhash_absorb(hash, piece, bytes);
+        from += some * dtype_carrier(dtype);
     }
+    return 1;
+}
+
+/* Writes leaf `index` of a tensor. Numbers of f32 are hashed where they lie. */
+static void write_leaf(const struct leaf_hashes_args *is, size_t index) {
+    const size_t per_leaf = LEAFHASH_BLOCK / own_width(is->dtype);
+    const size_t first = index * per_leaf, count = block_length(is->count, first, per_leaf);
+    const unsigned char *const from =
+        (const unsigned char *)is->values + first * dtype_carrier(is->dtype);
+    struct leafhash_leaf *const out = &is->leaves[index];
+    struct leafhash hash;
+    leafhash_init(&hash);
+    memset(out->misfit, 0, sizeof out->misfit);
+    if (is->dtype == DTYPE_F32)
+        leafhash_absorb_f32(&hash, (const float *)is->values + first, count);
+    else if (!absorb_packed(is->dtype, from, count, &hash))
+        out->misfit[0] = 1; /* whoever asked says which number it is, and wants no hash */
     for (size_t lane = 0; lane < LEAFHASH_LANES; lane++)
         out->lane[lane] =
             leafhash_end((struct leafhash_lane){hash.first[lane], hash.second[lane]}, hash.length);
