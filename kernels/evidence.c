@@ -77,6 +77,13 @@ void evidence_update_sizes(int threads, const struct update_sizes_args *tensors,
     }
 }
 
+void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count) {
+    evidence_update_block *const block = functions[backend_isa(ISA_AUTO)].update;
+    for (size_t at = first; at < first + count; at += UPDATE_SIZES_BLOCK)
+        block(tensor, at, block_length(first + count, at, UPDATE_SIZES_BLOCK),
+              &tensor->blocks[at / UPDATE_SIZES_BLOCK]);
+}
+
 void evidence_run_distances(int threads, const struct run_distances_args *tensors, size_t count) {
     evidence_distance_block *const block = functions[backend_isa(ISA_AUTO)].distance;
     const int team = threads_for(threads, total_of_run_distances_args(tensors, count));
@@ -158,4 +165,10 @@ void evidence_leaf_hashes(int threads, const struct leaf_hashes_args *tensors, s
         for (size_t leaf = 0; leaf < leaves; leaf++)
             write_leaf(is, leaf);
     }
+}
+
+void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count) {
+    const size_t per_leaf = LEAFHASH_BLOCK / own_width(tensor->dtype);
+    for (size_t at = first; at < first + count; at += per_leaf)
+        write_leaf(tensor, at / per_leaf);
 }

@@ -21,4 +21,11 @@ void evidence_readback_blocks(int threads, const struct readback_blocks_args *ar
                               const struct readback_blocks_tensor *tensors, size_t count);
 void evidence_run_distances(int threads, const struct run_distances_args *tensors, size_t count);
 
+/* The same of numbers first .. first+count-1 of one tensor, by the thread that calls: it writes
+ * their leaves or blocks. `first` is where one begins, and the last one ends the tensor or is
+ * whole.
+ */
+void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count);
+void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count);
+
 #endif
