@@ -19,12 +19,13 @@ struct block_functions {
     evidence_update_block *update;
     evidence_distance_block *distance;
     evidence_read_block *read;
+    evidence_squares_block *squares;
 };
 
 #define FUNCTIONS_OF(variant)                                                                      \
     {                                                                                              \
         .update = evidence_update_block_##variant, .distance = evidence_distance_block_##variant,  \
-        .read = evidence_read_block_##variant                                                      \
+        .read = evidence_read_block_##variant, .squares = evidence_squares_block_##variant         \
     }
 #define FUNCTIONS(variant) FUNCTIONS_OF(variant)
 
@@ -54,12 +55,13 @@ TOTAL_OF(leaf_hashes_args)
 TOTAL_OF(update_sizes_args)
 TOTAL_OF(readback_blocks_tensor)
 TOTAL_OF(run_distances_args)
+TOTAL_OF(squares_args)
 
 static size_t block_length(size_t total, size_t first, size_t block) {
     return total - first < block ? total - first : block;
 }
 
-/* In these three functions threads share out the blocks of each tensor and do not wait for each
+/* In these functions threads share out the blocks of each tensor and do not wait for each
  * other at its end: a block writes a place of its own, and whoever called joins them. */
 
 void evidence_update_sizes(int threads, const struct update_sizes_args *tensors, size_t count) {
@@ -112,6 +114,20 @@ void evidence_readback_blocks(int threads, const struct readback_blocks_args *ar
             block(args, is, b * READBACK_BLOCKS_BLOCK,
                   block_length(is->count, b * READBACK_BLOCKS_BLOCK, READBACK_BLOCKS_BLOCK),
                   &is->blocks[b]);
+    }
+}
+
+void evidence_squares(int threads, const struct squares_args *tensors, size_t count) {
+    evidence_squares_block *const block = functions[backend_isa(ISA_AUTO)].squares;
+    const int team = threads_for(threads, total_of_squares_args(tensors, count));
+#pragma omp parallel num_threads(team)
+    for (size_t i = 0; i < count; i++) {
+        const struct squares_args *const is = &tensors[i];
+        const size_t blocks = squares_blocks(is->count);
+#pragma omp for schedule(static) nowait
+        for (size_t b = 0; b < blocks; b++)
+            is->blocks[b] = block(is, b * SQUARES_BLOCK,
+                                  block_length(is->count, b * SQUARES_BLOCK, SQUARES_BLOCK));
     }
 }
 
