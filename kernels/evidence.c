@@ -117,6 +117,15 @@ void evidence_readback_blocks(int threads, const struct readback_blocks_args *ar
     }
 }
 
+void evidence_readback_blocks_of(const struct readback_blocks_args *args,
+                                 const struct readback_blocks_tensor *tensor, size_t first,
+                                 size_t count) {
+    evidence_read_block *const block = functions[backend_isa(ISA_AUTO)].read;
+    for (size_t at = first; at < first + count; at += READBACK_BLOCKS_BLOCK)
+        block(args, tensor, at, block_length(first + count, at, READBACK_BLOCKS_BLOCK),
+              &tensor->blocks[at / READBACK_BLOCKS_BLOCK]);
+}
+
 void evidence_squares(int threads, const struct squares_args *tensors, size_t count) {
     evidence_squares_block *const block = functions[backend_isa(ISA_AUTO)].squares;
     const int team = threads_for(threads, total_of_squares_args(tensors, count));

@@ -29,6 +29,9 @@ void evidence_squares(int threads, const struct squares_args *tensors, size_t co
  * whole.
  */
 void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count);
+void evidence_readback_blocks_of(const struct readback_blocks_args *args,
+                                 const struct readback_blocks_tensor *tensor, size_t first,
+                                 size_t count);
 void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count);
 
 #endif

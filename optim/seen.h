@@ -16,6 +16,9 @@ typedef void optim_see(void *context, uint32_t tensor, size_t first, size_t coun
 struct optim_seen_call {
     struct optim_call call; /* its size is that of this struct: by this a step knows */
     size_t piece; /* elements of a piece, but for a tensor's last one; a multiple of 8192 */
+    /* Called once, by the thread that steps, when *t is that of the step and nothing else has
+     * moved. */
+    void (*begin)(void *context, const struct optim_call *call);
     optim_see *before, *after;
     void *context;
     int *seen; /* is set to 1 once every element of the call was stepped and seen */

@@ -7,12 +7,15 @@
 
 #include "kernels/evidence.h"
 #include "trainer/loop.h"
+#include "trainer/readback.h"
 
 struct measure_step {
     size_t piece; /* elements */
     int kept;     /* run->before holds the parameters from before the update */
     int measured; /* run->moves and `leaves` are of the state as it is */
     int seen;     /* of the step that runs */
+    enum status status;
+    struct readback_step reading;
     struct leaf_hashes_args (*pieces)[STATE_PIECES]; /* (rows) */
 };
 
@@ -104,7 +107,14 @@ void measure_step_forget(struct run *run) {
     if (run->measure_step != NULL) run->measure_step->measured = 0;
 }
 
-/* Keeps the old parameters of a piece. */
+static void begin(void *context, const struct optim_call *call) {
+    struct run *const run = (struct run *)context;
+    struct measure_step *const step = run->measure_step;
+    step->status = STATUS_OK;
+    if (run->options.readback) step->status = readback_see(run, call, &step->reading);
+}
+
+/* Keeps what the step overwrites of a piece. */
 static void before_piece(void *context, uint32_t tensor, size_t first, size_t count) {
     const struct run *const run = (const struct run *)context;
     const struct update_sizes_args *const sizes = &run->update_sizes_asked[tensor];
@@ -112,6 +122,7 @@ static void before_piece(void *context, uint32_t tensor, size_t first, size_t co
     unsigned char *const kept = run->before + run->packed[run->owner[tensor]] * carrier;
     memcpy(kept + first * carrier, (const unsigned char *)sizes->now + first * carrier,
            count * carrier);
+    if (run->options.readback) readback_keep_piece(run, tensor, first, count);
 }
 
 static void after_piece(void *context, uint32_t tensor, size_t first, size_t count) {
@@ -120,6 +131,8 @@ static void after_piece(void *context, uint32_t tensor, size_t first, size_t cou
     evidence_update_sizes_of(&run->update_sizes_asked[tensor], first, count);
     for (uint32_t p = 0; p < STATE_PIECES; p++)
         if (pieces[p].count > 0) evidence_leaf_hashes_of(&pieces[p], first, count);
+    if (run->options.readback && run->measure_step->status == STATUS_OK)
+        readback_piece(run, &run->measure_step->reading, tensor, first, count);
 }
 
 void measure_step_see(struct run *run, struct optim_seen_call *call) {
@@ -129,6 +142,7 @@ void measure_step_see(struct run *run, struct optim_seen_call *call) {
     step->kept = 1;
     if (call->call.found_inf) { /* the class may hold */
         measure_keep_params(run);
+        if (run->options.readback) readback_keep(run);
         return;
     }
     for (uint32_t i = 0; i < run->owner_count; i++) {
@@ -138,6 +152,7 @@ void measure_step_see(struct run *run, struct optim_seen_call *call) {
     step->seen = 0;
     call->call.size = sizeof *call;
     call->piece = step->piece;
+    call->begin = begin;
     call->before = before_piece;
     call->after = after_piece;
     call->context = run;
@@ -152,7 +167,12 @@ enum status measure_step_seen(struct run *run, const struct optim_seen_call *cal
              "called nobody",
              run->optimizer->name);
     run->measure_step->measured = 1;
-    return STATUS_OK;
+    return run->measure_step->status;
+}
+
+const struct readback_step *measure_step_read(const struct run *run,
+                                              const struct optim_seen_call *call) {
+    return call->seen == NULL ? NULL : &run->measure_step->reading;
 }
 
 int measure_step_is_valid(struct run *run) {

@@ -174,7 +174,7 @@ static enum status unstage(struct run *run) {
 enum status phase_optimize(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
-    if (run->options.readback) readback_keep(run);
+    if (run->options.readback && run->measure_step == NULL) readback_keep(run);
     if (run->model.watch != NULL) TRY(model_wait(&run->model));
     if (run->model.watch != NULL) watch_gradient_taken(run);
     TRY(stage(run));
@@ -211,5 +211,6 @@ enum status phase_optimize(struct run *run) {
     TRY(rounding_end(run));
     TRY(unstage(run));
     run->weights_fresh = 0;
-    return run->options.readback ? readback_measure(run, call) : STATUS_OK;
+    return run->options.readback ? readback_measure(run, call, measure_step_read(run, &seen))
+                                 : STATUS_OK;
 }

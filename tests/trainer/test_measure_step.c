@@ -29,7 +29,7 @@ struct subject {
 };
 
 static const struct subject subjects[] = {
-    {"task: sft", 1, 0},
+    {"task: sft, optimizer: {weight_decay: 0.1, decay: matrices}", 1, 0},
     {"task: sft, numerics: {threads: 3}, optimizer: {amsgrad: true, variant: torch-fused}", 1, 0},
     {"task: dpo, numerics: {mode: order-free}", 1, 0},
     {"task: sft, numerics: {param: bf16, compute: bf16, master: f32, gradient: bf16}", 1, 0},
@@ -138,7 +138,17 @@ static const char *step_gap(struct bench *bench) {
     const char *const gap = record_gap(inside, apart, &bench->run[0].shape);
     const struct run *const run = &bench->run[0];
     if (gap != NULL) return gap;
+    const struct run_steps steps[2] = {run_steps(run), run_steps(&bench->run[1])};
     if (memcmp(run->state.host, bench->run[1].state.host, run->layout.bytes) != 0) return "state";
+    if (memcmp(&steps[0], &steps[1], sizeof steps[0]) != 0) return "counts of steps";
+    if (run->options.readback && run->moment != NULL &&
+        memcmp(run->moment, bench->run[1].moment,
+               run->table.elements * dtype_carrier(run->layout.slot_dtype)) != 0)
+        return "old moments";
+    if (run->options.readback && run->layout.has_master &&
+        memcmp(run->working, bench->run[1].working,
+               run->table.elements * dtype_carrier(run->layout.master_dtype)) != 0)
+        return "old masters";
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *const row = &run->table.rows[run->owner[i]];
         if (memcmp(run_param_before(run, run->owner[i]),
