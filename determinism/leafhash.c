@@ -6,18 +6,32 @@
 
 #include <string.h>
 
+#include "determinism/own_bits.h"
+
 #define ROW_BYTES (LEAFHASH_LANES * sizeof(uint32_t))
 #define VECTOR_WORDS 8
 #define VECTORS (LEAFHASH_LANES / VECTOR_WORDS)
 
 typedef uint32_t vector __attribute__((vector_size(VECTOR_WORDS * sizeof(uint32_t))));
+typedef int32_t signs __attribute__((vector_size(VECTOR_WORDS * sizeof(uint32_t))));
+
+/* own_canonical_f32 of eight words. Magnitudes are below 2^31, so a signed comparison gives the
+ * right answer; plain x86-64 has no unsigned one. */
+#define CANONICAL(words)                                                                           \
+    do {                                                                                           \
+        const vector nan_ = (vector)((signs)((words)&0x7FFFFFFFu) > (int32_t)OWN_INFINITE_F32);    \
+        (words) = ((words) & ~nan_) | (nan_ & OWN_QUIET_F32);                                      \
+    } while (0)
 
 /* The arithmetic is that of leafhash_step, in four vectors of eight lanes. It is a macro, because
  * the calling convention of a helper that takes vectors by value depends on the instruction set. */
 #define ROTATE(value, by) ((value) << (by) | (value) >> (32 - (by)))
 
+/* `numbers`: the words are f32 numbers, of which each NaN counts as the one without sign and
+ * payload. */
 static inline __attribute__((always_inline)) void rows_absorb(struct leafhash *hash,
-                                                              const uint32_t *words, size_t rows) {
+                                                              const uint32_t *words, size_t rows,
+                                                              int numbers) {
     vector first[VECTORS];
     vector second[VECTORS];
     memcpy(first, hash->first, sizeof first);
@@ -26,6 +40,7 @@ static inline __attribute__((always_inline)) void rows_absorb(struct leafhash *h
         for (int v = 0; v < VECTORS; v++) {
             vector word;
             memcpy(&word, words + row * LEAFHASH_LANES + v * VECTOR_WORDS, sizeof word);
+            if (numbers) CANONICAL(word);
             first[v] = (first[v] ^ word) * LEAFHASH_MULTIPLY_FIRST;
             first[v] = ROTATE(first[v], LEAFHASH_ROTATE_FIRST);
             second[v] = (second[v] + word) * LEAFHASH_MULTIPLY_SECOND;
@@ -36,31 +51,33 @@ static inline __attribute__((always_inline)) void rows_absorb(struct leafhash *h
     memcpy(hash->second, second, sizeof second);
 }
 
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) static void rows_avx2(struct leafhash *hash, const uint32_t *words,
-                                                      size_t rows) {
-    rows_absorb(hash, words, rows);
-}
+/* Compiled for words and for numbers, so that the loop over words has no choice in it. */
+#define ROWS(name, target)                                                                         \
+    target static void name(struct leafhash *hash, const void *words, size_t rows, int numbers) {  \
+        if (numbers)                                                                               \
+            rows_absorb(hash, (const uint32_t *)words, rows, 1);                                   \
+        else                                                                                       \
+            rows_absorb(hash, (const uint32_t *)words, rows, 0);                                   \
+    }
 
-__attribute__((target("avx2,avx512f,avx512vl"))) static void rows_avx512(struct leafhash *hash,
-                                                                         const uint32_t *words,
-                                                                         size_t rows) {
-    rows_absorb(hash, words, rows);
-}
+ROWS(rows_plain, )
+#if defined(__x86_64__)
+ROWS(rows_avx2, __attribute__((target("avx2"))))
+ROWS(rows_avx512, __attribute__((target("avx2,avx512f,avx512vl"))))
 #endif
 
-static void rows_best(struct leafhash *hash, const uint32_t *words, size_t rows) {
+static void rows_best(struct leafhash *hash, const void *words, size_t rows, int numbers) {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512vl")) {
-        rows_avx512(hash, words, rows);
+        rows_avx512(hash, words, rows, numbers);
         return;
     }
     if (__builtin_cpu_supports("avx2")) {
-        rows_avx2(hash, words, rows);
+        rows_avx2(hash, words, rows, numbers);
         return;
     }
 #endif
-    rows_absorb(hash, words, rows);
+    rows_plain(hash, words, rows, numbers);
 }
 
 void leafhash_init(struct leafhash *hash) {
@@ -72,17 +89,31 @@ void leafhash_init(struct leafhash *hash) {
     hash->length = 0;
 }
 
+static void step_lane(struct leafhash *hash, size_t lane, uint32_t word) {
+    struct leafhash_lane state = {hash->first[lane], hash->second[lane]};
+    state = leafhash_step(state, word);
+    hash->first[lane] = state.first;
+    hash->second[lane] = state.second;
+}
+
 void leafhash_absorb(struct leafhash *hash, const uint32_t *words, size_t length) {
     const size_t rows = length / ROW_BYTES;
     const size_t words_left = (length - rows * ROW_BYTES + sizeof *words - 1) / sizeof *words;
-    rows_best(hash, words, rows);
-    for (size_t lane = 0; lane < words_left; lane++) {
-        struct leafhash_lane state = {hash->first[lane], hash->second[lane]};
-        state = leafhash_step(state, words[rows * LEAFHASH_LANES + lane]);
-        hash->first[lane] = state.first;
-        hash->second[lane] = state.second;
-    }
+    rows_best(hash, words, rows, 0);
+    for (size_t lane = 0; lane < words_left; lane++)
+        step_lane(hash, lane, words[rows * LEAFHASH_LANES + lane]);
     hash->length += (uint32_t)length;
+}
+
+void leafhash_absorb_f32(struct leafhash *hash, const float *numbers, size_t count) {
+    const size_t rows = count / LEAFHASH_LANES, left = count % LEAFHASH_LANES;
+    rows_best(hash, numbers, rows, 1);
+    for (size_t lane = 0; lane < left; lane++) {
+        uint32_t bits;
+        memcpy(&bits, numbers + rows * LEAFHASH_LANES + lane, sizeof bits);
+        step_lane(hash, lane, own_canonical_f32(bits));
+    }
+    hash->length += (uint32_t)(count * sizeof *numbers);
 }
 
 static uint8_t *put_word(uint8_t *bytes, uint32_t word) {

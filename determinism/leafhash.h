@@ -96,6 +96,11 @@ void leafhash_init(struct leafhash *hash);
  * zeros. In every call but the last one of a block, `length` is a multiple of 128. */
 void leafhash_absorb(struct leafhash *hash, const uint32_t *words, size_t length);
 
+/* Adds the next `count` numbers of the block, f32 as a tensor holds them. The hash is that of their
+ * own-format bytes (own_bits.h): every NaN counts as the one without sign and payload. In every
+ * call but the last one of a block, `count` is a multiple of LEAFHASH_LANES. */
+void leafhash_absorb_f32(struct leafhash *hash, const float *numbers, size_t count);
+
 void leafhash_close(const struct leafhash *hash, uint8_t out_bytes[LEAFHASH_BYTES]);
 #endif
 

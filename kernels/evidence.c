@@ -19,12 +19,13 @@ struct block_functions {
     evidence_update_block *update;
     evidence_distance_block *distance;
     evidence_read_block *read;
+    evidence_squares_block *squares;
 };
 
 #define FUNCTIONS_OF(variant)                                                                      \
     {                                                                                              \
         .update = evidence_update_block_##variant, .distance = evidence_distance_block_##variant,  \
-        .read = evidence_read_block_##variant                                                      \
+        .read = evidence_read_block_##variant, .squares = evidence_squares_block_##variant         \
     }
 #define FUNCTIONS(variant) FUNCTIONS_OF(variant)
 
@@ -54,12 +55,13 @@ TOTAL_OF(leaf_hashes_args)
 TOTAL_OF(update_sizes_args)
 TOTAL_OF(readback_blocks_tensor)
 TOTAL_OF(run_distances_args)
+TOTAL_OF(squares_args)
 
 static size_t block_length(size_t total, size_t first, size_t block) {
     return total - first < block ? total - first : block;
 }
 
-/* In these three functions threads share out the blocks of each tensor and do not wait for each
+/* In these functions threads share out the blocks of each tensor and do not wait for each
  * other at its end: a block writes a place of its own, and whoever called joins them. */
 
 void evidence_update_sizes(int threads, const struct update_sizes_args *tensors, size_t count) {
@@ -75,6 +77,13 @@ void evidence_update_sizes(int threads, const struct update_sizes_args *tensors,
                   block_length(is->count, b * UPDATE_SIZES_BLOCK, UPDATE_SIZES_BLOCK),
                   &is->blocks[b]);
     }
+}
+
+void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count) {
+    evidence_update_block *const block = functions[backend_isa(ISA_AUTO)].update;
+    for (size_t at = first; at < first + count; at += UPDATE_SIZES_BLOCK)
+        block(tensor, at, block_length(first + count, at, UPDATE_SIZES_BLOCK),
+              &tensor->blocks[at / UPDATE_SIZES_BLOCK]);
 }
 
 void evidence_run_distances(int threads, const struct run_distances_args *tensors, size_t count) {
@@ -108,32 +117,64 @@ void evidence_readback_blocks(int threads, const struct readback_blocks_args *ar
     }
 }
 
+void evidence_readback_blocks_of(const struct readback_blocks_args *args,
+                                 const struct readback_blocks_tensor *tensor, size_t first,
+                                 size_t count) {
+    evidence_read_block *const block = functions[backend_isa(ISA_AUTO)].read;
+    for (size_t at = first; at < first + count; at += READBACK_BLOCKS_BLOCK)
+        block(args, tensor, at, block_length(first + count, at, READBACK_BLOCKS_BLOCK),
+              &tensor->blocks[at / READBACK_BLOCKS_BLOCK]);
+}
+
+void evidence_squares(int threads, const struct squares_args *tensors, size_t count) {
+    evidence_squares_block *const block = functions[backend_isa(ISA_AUTO)].squares;
+    const int team = threads_for(threads, total_of_squares_args(tensors, count));
+#pragma omp parallel num_threads(team)
+    for (size_t i = 0; i < count; i++) {
+        const struct squares_args *const is = &tensors[i];
+        const size_t blocks = squares_blocks(is->count);
+#pragma omp for schedule(static) nowait
+        for (size_t b = 0; b < blocks; b++)
+            is->blocks[b] = block(is, b * SQUARES_BLOCK,
+                                  block_length(is->count, b * SQUARES_BLOCK, SQUARES_BLOCK));
+    }
+}
+
 /* ---- leaf hashes ---- */
 
 #define PIECE_BYTES ((size_t)4096) /* own-format bytes on their way, in the first-level cache */
 
-/* Writes leaf `index` of a tensor. */
-static void write_leaf(const struct leaf_hashes_args *is, size_t index) {
-    const size_t width = own_width(is->dtype), per_leaf = LEAFHASH_BLOCK / width;
-    const size_t first = index * per_leaf, count = block_length(is->count, first, per_leaf);
-    const unsigned char *from =
-        (const unsigned char *)is->values + first * dtype_carrier(is->dtype);
-    struct leafhash_leaf *const out = &is->leaves[index];
-    struct leafhash hash;
+/* Adds numbers to a leaf as their own-format bytes. Returns 0 at a number that its dtype cannot
+ * hold. */
+static int absorb_packed(enum dtype dtype, const unsigned char *from, size_t count,
+                         struct leafhash *hash) {
+    const size_t width = own_width(dtype);
     uint32_t piece[PIECE_BYTES / sizeof(uint32_t)];
-    leafhash_init(&hash);
-    memset(out->misfit, 0, sizeof out->misfit);
     for (size_t done = 0, some; done < count; done += some) {
         some = block_length(count, done, PIECE_BYTES / width);
         const size_t bytes = some * width;
-        if (carrier_pack(is->dtype, from, some, piece) < some) {
-            out->misfit[0] = 1; /* whoever asked says which number it is, and wants no hash */
-            break;
-        }
+        if (carrier_pack(dtype, from, some, piece) < some) return 0;
         memset((unsigned char *)piece + bytes, 0, (0 - bytes) % sizeof(uint32_t));
-        leafhash_absorb(&hash, piece, bytes);
-        from += some * dtype_carrier(is->dtype);
+        leafhash_absorb(hash, piece, bytes);
+        from += some * dtype_carrier(dtype);
     }
+    return 1;
+}
+
+/* Writes leaf `index` of a tensor. Numbers of f32 are hashed where they lie. */
+static void write_leaf(const struct leaf_hashes_args *is, size_t index) {
+    const size_t per_leaf = LEAFHASH_BLOCK / own_width(is->dtype);
+    const size_t first = index * per_leaf, count = block_length(is->count, first, per_leaf);
+    const unsigned char *const from =
+        (const unsigned char *)is->values + first * dtype_carrier(is->dtype);
+    struct leafhash_leaf *const out = &is->leaves[index];
+    struct leafhash hash;
+    leafhash_init(&hash);
+    memset(out->misfit, 0, sizeof out->misfit);
+    if (is->dtype == DTYPE_F32)
+        leafhash_absorb_f32(&hash, (const float *)is->values + first, count);
+    else if (!absorb_packed(is->dtype, from, count, &hash))
+        out->misfit[0] = 1; /* whoever asked says which number it is, and wants no hash */
     for (size_t lane = 0; lane < LEAFHASH_LANES; lane++)
         out->lane[lane] =
             leafhash_end((struct leafhash_lane){hash.first[lane], hash.second[lane]}, hash.length);
@@ -149,4 +190,10 @@ void evidence_leaf_hashes(int threads, const struct leaf_hashes_args *tensors, s
         for (size_t leaf = 0; leaf < leaves; leaf++)
             write_leaf(is, leaf);
     }
+}
+
+void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count) {
+    const size_t per_leaf = LEAFHASH_BLOCK / own_width(tensor->dtype);
+    for (size_t at = first; at < first + count; at += per_leaf)
+        write_leaf(tensor, at / per_leaf);
 }

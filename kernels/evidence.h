@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What an update did to tensors in this program's memory: leaf hashes, update sizes, read-back and
- * distances between two runs, by the arguments that a backend is given for tensors in its own
- * (kernels/backend_abi.h).
+ * What an update did to tensors in this program's memory: leaf hashes, update sizes, sums of
+ * squares, read-back and distances between two runs, by the arguments that a backend is given for
+ * tensors in its own (kernels/backend_abi.h).
  *
  * All threads of a call deal with the blocks of all its tensors, on the widest instruction set of
  * this machine; everything is done when a call returns. Threads divide blocks and never a sum, so
@@ -12,6 +12,7 @@
 #include "kernels/leaf_hashes.h"
 #include "kernels/readback_blocks.h"
 #include "kernels/run_distances.h"
+#include "kernels/squares.h"
 #include "kernels/update_sizes.h"
 
 /* `count` tensors each; `threads` >= 1. */
@@ -20,5 +21,17 @@ void evidence_update_sizes(int threads, const struct update_sizes_args *tensors,
 void evidence_readback_blocks(int threads, const struct readback_blocks_args *args,
                               const struct readback_blocks_tensor *tensors, size_t count);
 void evidence_run_distances(int threads, const struct run_distances_args *tensors, size_t count);
+/* Sums in f64, of tensors that are no pieces of a vector. */
+void evidence_squares(int threads, const struct squares_args *tensors, size_t count);
+
+/* The same of numbers first .. first+count-1 of one tensor, by the thread that calls: it writes
+ * their leaves or blocks. `first` is where one begins, and the last one ends the tensor or is
+ * whole.
+ */
+void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count);
+void evidence_readback_blocks_of(const struct readback_blocks_args *args,
+                                 const struct readback_blocks_tensor *tensor, size_t first,
+                                 size_t count);
+void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count);
 
 #endif

@@ -100,6 +100,14 @@ void backends_update_sizes(const struct backend *backend, int threads,
         backend->update_sizes(tensors, count);
 }
 
+void backends_squares(const struct backend *backend, int threads,
+                      const struct squares_args *tensors, size_t count) {
+    if (backend == NULL)
+        evidence_squares(threads, tensors, count);
+    else
+        backend->squares(tensors, count);
+}
+
 void backends_readback_blocks(const struct backend *backend, int threads,
                               const struct readback_blocks_args *args,
                               const struct readback_blocks_tensor *tensors, size_t count) {

@@ -14,6 +14,7 @@ struct leaf_hashes_args;
 struct update_sizes_args;
 struct readback_blocks_args;
 struct readback_blocks_tensor;
+struct squares_args;
 struct run_distances_args;
 
 /* Opens the backend of a configuration; NULL means this program's own ops. Texts of errors begin
@@ -81,6 +82,8 @@ void backends_leaf_hashes(const struct backend *backend, int threads,
                           const struct leaf_hashes_args *tensors, size_t count);
 void backends_update_sizes(const struct backend *backend, int threads,
                            const struct update_sizes_args *tensors, size_t count);
+void backends_squares(const struct backend *backend, int threads,
+                      const struct squares_args *tensors, size_t count);
 void backends_readback_blocks(const struct backend *backend, int threads,
                               const struct readback_blocks_args *args,
                               const struct readback_blocks_tensor *tensors, size_t count);

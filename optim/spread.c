@@ -7,11 +7,13 @@
 
 #include "base/isa_objects.h"
 #include "kernels/op.h"
+#include "optim/seen.h"
 
 _Static_assert(STEP_SLOTS == OPTIM_SLOTS_MAX, "a range has the slots of its tensor");
 
-/* Elements of one piece of work: enough that handing it out costs nothing beside it, and a multiple
- * of RANGE_BLOCK, so that only a tensor's last block is partly filled. */
+/* Elements of one piece of work where nobody sees the step: enough that handing it out costs
+ * nothing beside it, and a multiple of RANGE_BLOCK, so that only a tensor's last block is partly
+ * filled. */
 enum { PIECE = 8192 };
 
 #define DECLARE_LOOP(NAME, name, variant) step_loop optim_##name##_range_##variant;
@@ -108,16 +110,16 @@ static struct step_range range_of(const struct optim_call *call, const struct op
     return range;
 }
 
-static size_t piece_count(const struct optim_tensor *tensor) {
-    return tensor->count / PIECE + (tensor->count % PIECE != 0);
+static size_t piece_count(const struct optim_tensor *tensor, size_t length) {
+    return tensor->count / length + (tensor->count % length != 0);
 }
 
-/* Piece number `piece` of a tensor; the last one is shorter. */
+/* Piece number `piece` of a tensor, of `length` elements; the last one is shorter. */
 static struct step_range piece_of(const struct optim_call *call, const struct optim_tensor *tensor,
-                                  size_t piece) {
-    const size_t first = piece * PIECE;
+                                  size_t length, size_t piece) {
+    const size_t first = piece * length;
     const size_t left = tensor->count - first;
-    return range_of(call, tensor, first, left < PIECE ? left : PIECE);
+    return range_of(call, tensor, first, left < length ? left : length);
 }
 
 /* Steps the tensors of one group and working type with a backend's loop, STEP_RANGES of them a
@@ -146,19 +148,25 @@ void optim_spread(const struct optim_call *call, const struct optim_class *class
                 spread_group(call, class_, group, wide, step, context);
         return;
     }
-    /* One parallel region serves the whole call: each thread meets every tensor and takes its share
-     * of the pieces. */
+    const struct optim_seen_call *const seen = optim_seen(call);
+    const size_t length = seen == NULL ? PIECE : seen->piece;
+    if (seen != NULL) seen->begin(seen->context, call);
+        /* One parallel region serves the whole call: each thread meets every tensor and takes its
+         * share of the pieces. */
 #pragma omp parallel num_threads(call->threads)
     for (uint32_t i = 0; i < call->tensor_count; i++) {
         const struct optim_tensor *tensor = &call->tensors[i];
-        const size_t pieces = piece_count(tensor);
+        const size_t pieces = piece_count(tensor, length);
 #pragma omp for schedule(static) nowait
         for (size_t piece = 0; piece < pieces; piece++) {
-            const struct step_range range = piece_of(call, tensor, piece);
+            const struct step_range range = piece_of(call, tensor, length, piece);
+            if (seen != NULL) seen->before(seen->context, i, range.first, range.count);
             step(loops[call->isa][is_wide(tensor)].elements.loop[class_->loop], &range, 1,
                  &call->groups[tensor->group], context);
+            if (seen != NULL) seen->after(seen->context, i, range.first, range.count);
         }
     }
+    if (seen != NULL) *seen->seen = 1;
 }
 
 void optim_spread_tensors(const struct optim_call *call, optim_step_tensor step,

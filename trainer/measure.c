@@ -14,6 +14,7 @@
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
 #include "model/consumers.h"
+#include "trainer/measure_step.h"
 #include "trainer/phases.h"
 #include "trainer/replicas.h"
 #include "trainer/streams.h"
@@ -43,7 +44,8 @@ enum status measure_open(struct run *run) {
         blocks += update_sizes_blocks(run->table.rows[run->owner[i]].count);
     TRY(arena_take(&run->arena, run->owner_count, sizeof *run->update_sizes_asked, "measures",
                    &run->update_sizes_asked));
-    return arena_take(&run->arena, blocks, sizeof *run->moves, "measures", &run->moves);
+    TRY(arena_take(&run->arena, blocks, sizeof *run->moves, "measures", &run->moves));
+    return measure_step_open(run);
 }
 
 void measure_keep(const struct run *run, enum dtype dtype, const void *from, size_t count,
@@ -99,32 +101,40 @@ void measure_restart_streams(struct run *run) {
         digest_stream_init(&run->site_stream[site], "site");
 }
 
-void measure_begin(struct run *run) {
+void measure_keep_params(const struct run *run) {
     const enum dtype param = (enum dtype)run->config.numerics.param;
-    clear_record(run);
-    run->record.step = run_head(run)->done + 1;
     RUN_EACH_SPAN(run, span) {
         measure_keep(run, param, run_param(run, span.row), span.count,
                      run->before + run->packed[span.row] * dtype_carrier(param));
     }
+}
+
+void measure_begin(struct run *run) {
+    clear_record(run);
+    run->record.step = run_head(run)->done + 1;
+    if (!measure_step_begin(run)) measure_keep_params(run);
     measure_restart_streams(run);
     memset(&run->ledger, 0, sizeof run->ledger);
     const int counted = run->options.readback && run->optimizer->direction != NULL;
     run->steps.meant = run->steps.lost = counted ? 0.0 : (double)NAN;
 }
 
+struct update_sizes_args measure_sizes_of(const struct run *run, uint32_t index,
+                                          struct update_sizes_block *blocks) {
+    const uint32_t row = run->owner[index];
+    return (struct update_sizes_args){.dtype = (enum dtype)run->config.numerics.param,
+                                      .count = run->table.rows[row].count,
+                                      .now = run_param(run, row),
+                                      .before = run_param_before(run, row),
+                                      .start = run_param_initial(run, row),
+                                      .blocks = blocks};
+}
+
 /* Measures how far all tensors have moved, by blocks. measure_params waits for a backend. */
 static void ask_moves(struct run *run) {
     struct update_sizes_block *blocks = run->moves;
     for (uint32_t i = 0; i < run->owner_count; i++) {
-        const uint32_t row = run->owner[i];
-        run->update_sizes_asked[i] =
-            (struct update_sizes_args){.dtype = (enum dtype)run->config.numerics.param,
-                                       .count = run->table.rows[row].count,
-                                       .now = run_param(run, row),
-                                       .before = run_param_before(run, row),
-                                       .start = run_param_initial(run, row),
-                                       .blocks = blocks};
+        run->update_sizes_asked[i] = measure_sizes_of(run, i, blocks);
         blocks += update_sizes_blocks(run->update_sizes_asked[i].count);
     }
     backends_update_sizes(run->backend, run->model.call.threads, run->update_sizes_asked,
@@ -172,8 +182,10 @@ static enum status measure_params(struct run *run) {
 }
 
 static enum status digest_params(struct run *run, struct digest *out_weights) {
-    TRY(state_pieces_digest(&run->table, &run->layout, run->state.tensors, &run->digests,
-                            run->piece_digest));
+    TRY(measure_step_is_valid(run)
+            ? measure_step_digests(run)
+            : state_pieces_digest(&run->table, &run->layout, run->state.tensors, &run->digests,
+                                  run->piece_digest));
     for (uint32_t i = 0; i < run->owner_count && run->shape.tensors > 0; i++)
         memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_PARAMETER],
                run->piece_digest[run->owner[i]][0].byte, DIGEST_BYTES);
@@ -197,7 +209,7 @@ enum status measure_end(struct run *run) {
     record->integers[INTEGER_COUNTER] = (int64_t)head->n;
     record->integers[INTEGER_OPTIMIZER_T] = (int64_t)head->t;
     struct digest weights, applied, optimized, state, rng;
-    ask_moves(run);
+    if (!measure_step_is_valid(run)) ask_moves(run);
     TRY(digest_params(run, &weights));
     TRY(replicas_record(run, &weights));
     TRY(measure_params(run));

@@ -11,9 +11,8 @@
 
 #include "base/element.h"
 #include "base/real.h"
-#include "base/sum.h"
-#include "kernels/backend_abi.h"
-#include "kernels/distance.h"
+#include "kernels/op.h"
+#include "model/backends.h"
 #include "scenarios/scenario.h"
 #include "trainer/plugin.h"
 #include "trainer/rank_gradients.h"
@@ -227,18 +226,6 @@ static enum status phase_backward(struct run *run) {
     return STATUS_OK;
 }
 
-/* Does what a backend does with one of its `args`: writes the blocks of law 2, one by one. */
-static void host_squares(const struct squares_args *args) {
-    const unsigned char *values = (const unsigned char *)args->values;
-    const struct span none = {NULL, args->storage};
-    double *out = args->blocks;
-    for (size_t left = args->count, count; left > 0; left -= count) {
-        count = left < SUM_BLOCK ? left : SUM_BLOCK;
-        *out++ = distance_squares((struct span){values, args->storage}, none, count);
-        values += count * dtype_carrier(args->storage);
-    }
-}
-
 void phase_ask_squares(struct run *run) {
     struct squares_args *const asked = run->clip_room.asked;
     double *blocks = run->clip_room.blocks;
@@ -251,12 +238,7 @@ void phase_ask_squares(struct run *run) {
                                          .blocks = blocks};
         blocks += squares_blocks(asked[i].count);
     }
-    if (run->backend != NULL) {
-        run->backend->squares(asked, run->owner_count);
-        return;
-    }
-    for (uint32_t i = 0; i < run->owner_count; i++)
-        host_squares(&asked[i]);
+    backends_squares(run->backend, run->model.call.threads, asked, run->owner_count);
 }
 
 double phase_squares(const struct run *run, uint32_t index, const double **blocks) {

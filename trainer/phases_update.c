@@ -9,6 +9,7 @@
 
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
+#include "trainer/measure_step.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
 #include "trainer/rounding.h"
@@ -173,7 +174,7 @@ static enum status unstage(struct run *run) {
 enum status phase_optimize(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
-    if (run->options.readback) readback_keep(run);
+    if (run->options.readback && run->measure_step == NULL) readback_keep(run);
     if (run->model.watch != NULL) TRY(model_wait(&run->model));
     if (run->model.watch != NULL) watch_gradient_taken(run);
     TRY(stage(run));
@@ -186,25 +187,30 @@ enum status phase_optimize(struct run *run) {
     }
     for (uint32_t i = 0; i < run->owner_count; i++)
         fill_tensor(run, run->owner[i], &run->tensors[i]);
-    struct optim_call call = {.size = sizeof call,
-                              .tensors = run->tensors,
-                              .tensor_count = run->owner_count,
-                              .groups = groups,
-                              .group_count = run->table.groups,
-                              .t = &head->t,
-                              .values = run->config.optimizer.which.values,
-                              .grad_scale = scaler_left(&head->scaler),
-                              .found_inf = run->overflow || run->skipped,
-                              .rounding_seed = streams_at(run, STREAM_ROUNDING).seed,
-                              .update = streams_update(run, STREAM_ROUNDING),
-                              .threads = (int)run->config.numerics.threads,
-                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
+    struct optim_seen_call seen = {.seen = NULL};
+    struct optim_call *const call = &seen.call;
+    *call = (struct optim_call){.size = sizeof *call,
+                                .tensors = run->tensors,
+                                .tensor_count = run->owner_count,
+                                .groups = groups,
+                                .group_count = run->table.groups,
+                                .t = &head->t,
+                                .values = run->config.optimizer.which.values,
+                                .grad_scale = scaler_left(&head->scaler),
+                                .found_inf = run->overflow || run->skipped,
+                                .rounding_seed = streams_at(run, STREAM_ROUNDING).seed,
+                                .update = streams_update(run, STREAM_ROUNDING),
+                                .threads = (int)run->config.numerics.threads,
+                                .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     if (run->backend != NULL && run->staged == NULL)
-        memcpy(call.steps, run->backend->steps, sizeof call.steps);
+        memcpy(call->steps, run->backend->steps, sizeof call->steps);
     TRY(rounding_begin(run));
-    TRY(plugin_step(&run->config.optimizer.which, run->optimizer, &call));
+    measure_step_see(run, &seen);
+    TRY(plugin_step(&run->config.optimizer.which, run->optimizer, call));
+    TRY(measure_step_seen(run, &seen));
     TRY(rounding_end(run));
     TRY(unstage(run));
     run->weights_fresh = 0;
-    return run->options.readback ? readback_measure(run, &call) : STATUS_OK;
+    return run->options.readback ? readback_measure(run, call, measure_step_read(run, &seen))
+                                 : STATUS_OK;
 }

@@ -7,6 +7,7 @@
 #include "trainer/readback.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/real.h"
 #include "trainer/run_private.h"
@@ -14,6 +15,7 @@
 #include "base/element.h"
 #include "base/sum.h"
 #include "kernels/backend_abi.h"
+#include "kernels/evidence.h"
 #include "model/backends.h"
 #include "kernels/products.h"
 #include "optim/direction.h"
@@ -232,18 +234,24 @@ static void join(const struct readback_blocks_block *blocks, size_t count,
     close_sums(sums, out);
 }
 
-static enum status ask_all(struct run *run, const struct optim_call *call,
-                           const struct optimizer_input_rule *rule,
-                           struct readback_blocks_block *out) {
+/* Joins the blocks of all owners, which lie behind their sums. */
+static void join_all(const struct run *run, const struct optim_call *call,
+                     struct readback_blocks_block *out) {
     const struct readback_blocks_block *blocks = out + run->owner_count;
-    for (uint32_t g = 0; g < call->group_count; g++)
-        ask_group(run, call, g, rule, out + run->owner_count);
-    TRY(model_wait(&run->model));
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const size_t count = readback_blocks_blocks(call->tensors[i].count);
         join(blocks, count, &out[i]);
         blocks += count;
     }
+}
+
+static enum status ask_all(struct run *run, const struct optim_call *call,
+                           const struct optimizer_input_rule *rule,
+                           struct readback_blocks_block *out) {
+    for (uint32_t g = 0; g < call->group_count; g++)
+        ask_group(run, call, g, rule, out + run->owner_count);
+    TRY(model_wait(&run->model));
+    join_all(run, call, out);
     return STATUS_OK;
 }
 
@@ -298,10 +306,57 @@ static void read_taken(struct run *run) {
     run->record.reals[REAL_GRAD_TAKEN_ERROR] = real_sqrt_f64(sum.sum[READBACK_BLOCKS_TAKEN_ERROR]);
 }
 
-enum status readback_measure(struct run *run, const struct optim_call *call) {
+/* ---- a step that is seen ---- */
+
+enum status readback_see(struct run *run, const struct optim_call *call,
+                         struct readback_step *out) {
+    struct readback_blocks_block *blocks = run->reads + run->owner_count;
+    out->is_read = is_ruled(run);
+    TRY(optimizer_input_rule_of(run, &out->rule));
+    for (uint32_t i = 0; i < run->owner_count && out->is_read; i++) {
+        out->args[call->tensors[i].group] = args_of(run, call, i, &out->rule);
+        run->readback_blocks_asked[i] = tensor_of(run, call, i, &out->rule);
+        run->readback_blocks_asked[i].blocks = blocks;
+        blocks += readback_blocks_blocks(call->tensors[i].count);
+    }
+    return STATUS_OK;
+}
+
+static void keep_numbers(void *to, const void *from, size_t first, size_t count, size_t carrier) {
+    memcpy((unsigned char *)to + first * carrier, (const unsigned char *)from + first * carrier,
+           count * carrier);
+}
+
+void readback_keep_piece(const struct run *run, uint32_t index, size_t first, size_t count) {
+    const uint32_t row = run->owner[index];
+    const struct state_tensor *const tensor = &run->layout.tensor[row];
+    const size_t carrier = dtype_carrier(optimizer_working_dtype(run));
+    const size_t slot = dtype_carrier(run->layout.slot_dtype), packed = run->packed[row];
+    if (run->working != run->before)
+        keep_numbers(run->working + packed * carrier, optimizer_weights_now(run, row), first, count,
+                     carrier);
+    if (run->moment != NULL && tensor->slot_count[0] == run->table.rows[row].count)
+        keep_numbers(run->moment + packed * slot, run_at(run, tensor->slot[0]), first, count, slot);
+}
+
+void readback_piece(const struct run *run, const struct readback_step *step, uint32_t index,
+                    size_t first, size_t count) {
+    const uint32_t group = run->table.rows[run->owner[index]].group;
+    if (step->is_read)
+        evidence_readback_blocks_of(&step->args[group], &run->readback_blocks_asked[index], first,
+                                    count);
+}
+
+enum status readback_measure(struct run *run, const struct optim_call *call,
+                             const struct readback_step *step) {
     struct optimizer_input_rule rule = {INPUT_UNKNOWN, 0.0, 1.0};
-    if (!call->found_inf) TRY(optimizer_input_rule_of(run, &rule));
-    TRY(sum_all(run, call, &rule, run->reads));
+    if (step != NULL && step->is_read) {
+        rule = step->rule;
+        join_all(run, call, run->reads);
+    } else {
+        if (!call->found_inf) TRY(optimizer_input_rule_of(run, &rule));
+        TRY(sum_all(run, call, &rule, run->reads));
+    }
     if (rule.source == INPUT_FROM_MOMENT) read_taken(run);
     for (uint32_t g = 0; g < run->table.groups && run->optimizer->direction != NULL; g++)
         read_group(run, call, g);

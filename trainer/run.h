@@ -23,6 +23,8 @@ struct run_options {
     int poison;    /* fill activations with NaN before every forward (tests) */
     int undivided; /* 1: no term of a loss is divided or scaled, so gradients are those of plain
                       sums */
+    int apart; /* 1: what an update did is measured behind it, although the optimizer's step could
+                  measure it (trainer/measure_step.h; tests) */
     uint64_t replay_every; /* record.replay_check: updates between two checks; 0: none is made */
     uint64_t steps; /* updates that will be asked for; bounds the first pass of the reference */
     uint64_t order_seed; /* resolved seed of the order of sums; never "free" */

@@ -96,7 +96,8 @@ struct run {
     int skipped;   /* 1 when its optimizer step is skipped */
     int overflow;  /* 1 when its gradient is not finite; looked at only where that matters */
     struct digests digests;
-    struct update_sizes_block *moves; /* update sizes of all owners, block behind block */
+    struct measure_step *measure_step; /* trainer/measure_step.h; NULL: the step measures nothing */
+    struct update_sizes_block *moves;  /* update sizes of all owners, block behind block */
     struct update_sizes_args *update_sizes_asked; /* (owners) */
     struct digest (*piece_digest)[STATE_PIECES];  /* (rows) */
     struct digest *gradient_digest;               /* (owners) */
@@ -184,6 +185,13 @@ TWINSTEP_MUST_USE enum status reference_score(struct run *run);
 TWINSTEP_MUST_USE enum status measure_open(struct run *run);
 void measure_begin(struct run *run);
 TWINSTEP_MUST_USE enum status measure_end(struct run *run);
+
+/* measure.c: Keeps the parameters as those before the running update. */
+void measure_keep_params(const struct run *run);
+
+/* measure.c: Names what is to be measured of owner `index`, into `blocks` of its own. */
+struct update_sizes_args measure_sizes_of(const struct run *run, uint32_t index,
+                                          struct update_sizes_block *blocks);
 
 /* measure.c: Begins the streams of digests over the micro-batches of an update. */
 void measure_restart_streams(struct run *run);

@@ -10,6 +10,7 @@
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
 #include "trainer/corruption.h"
+#include "trainer/measure_step.h"
 #include "trainer/run_private.h"
 
 struct run_windows {
@@ -72,6 +73,7 @@ enum status run_snapshot(const struct run *run, unsigned char *snapshot) {
 static void restored(struct run *run) {
     run->weights_fresh = 0;
     run->known = 0;
+    measure_step_forget(run);
     corruption_forget(run);
 }
 
@@ -173,6 +175,7 @@ enum status run_keep(const struct run *run, const struct run_kept *kept) {
 
 enum status run_load(struct run *run, const struct run_kept *kept) {
     const unsigned char *const tensors = kept->memory + kept->tensors;
+    measure_step_forget(run);
     /* whichever of the two has a device moves the bytes; where none has, it is the same program */
     const struct backend *const moves = kept->backend != NULL ? kept->backend : run->backend;
     TRY(backends_pull(moves, run->state.host, kept->memory, kept->tensors));

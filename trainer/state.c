@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels/leaf_hashes.h"
 #include "optim/outlier.h"
 #include "scenarios/scenario.h"
 
@@ -202,6 +201,32 @@ enum status state_pieces_digest(const struct param_table *table, const struct st
             TRY(digests_add(digests, &piece.job));
         }
     return digests_finish(digests);
+}
+
+void state_pieces_of(const struct param_row *row, const struct state_layout *layout,
+                     const struct state_tensor *tensor, const unsigned char *tensors,
+                     struct leaf_hashes_args out[STATE_PIECES]) {
+    struct piece piece;
+    for (uint32_t p = 0; p < STATE_PIECES; p++) {
+        const int is_there = piece_of(row, layout, tensor, p, &piece);
+        out[p].dtype = piece.job.dtype;
+        out[p].count = is_there ? piece.count : 0;
+        out[p].values = is_there ? tensors + (piece.at - layout->tensors) : NULL;
+    }
+}
+
+enum status state_pieces_of_leaves(const struct param_table *table,
+                                   const struct state_layout *layout,
+                                   const struct leaf_hashes_args (*pieces)[STATE_PIECES],
+                                   struct digest (*out)[STATE_PIECES]) {
+    struct piece piece;
+    for (uint32_t p = 0; p < STATE_PIECES; p++)
+        for (uint32_t i = 0; i < table->count; i++)
+            if (piece_of(&table->rows[i], layout, &layout->tensor[i], p, &piece))
+                TRY(digest_tensor_leaves(piece.job.name, piece.job.dtype, piece.job.rank,
+                                         piece.job.shape, pieces[i][p].values, pieces[i][p].leaves,
+                                         &out[i][p]));
+    return STATUS_OK;
 }
 
 void state_weights_digest(const struct param_table *table, const struct state_layout *layout,

@@ -18,6 +18,7 @@
 
 #include "data/sampler.h"
 #include "determinism/digest.h"
+#include "kernels/leaf_hashes.h"
 #include "model/digests.h"
 #include "model/loss.h"
 #include "model/params.h"
@@ -150,6 +151,18 @@ TWINSTEP_MUST_USE enum status state_pieces_digest(const struct param_table *tabl
                                                   const unsigned char *tensors,
                                                   struct digests *digests,
                                                   struct digest (*out)[STATE_PIECES]);
+
+/* Points `out` at the numbers of the pieces of a tensor, as state_pieces_digest hashes them, and
+ * leaves out[].leaves alone; where there is no such piece the count is 0. */
+void state_pieces_of(const struct param_row *row, const struct state_layout *layout,
+                     const struct state_tensor *tensor, const unsigned char *tensors,
+                     struct leaf_hashes_args out[STATE_PIECES]);
+
+/* As state_pieces_digest, from leaf hashes that were made elsewhere: pieces[] of each row, which
+ * state_pieces_of has pointed at their numbers. */
+TWINSTEP_MUST_USE enum status state_pieces_of_leaves(
+    const struct param_table *table, const struct state_layout *layout,
+    const struct leaf_hashes_args (*pieces)[STATE_PIECES], struct digest (*out)[STATE_PIECES]);
 
 /* Writes the digest of all weights from those of the pieces: of parameters, masters, slots and the
  * optimizer's step count t. Here and below `state` is what the host has of the state. */

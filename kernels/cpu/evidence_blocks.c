@@ -112,6 +112,20 @@ void VARIANT(evidence_update_block)(const struct update_sizes_args *args, size_t
                                        .changed = changed};
 }
 
+/* ---- sums of squares ---- */
+
+double VARIANT(evidence_squares_block)(const struct squares_args *args, size_t first,
+                                       size_t count) {
+    double values[CHUNK];
+    struct lanes sum;
+    lanes_open(&sum, 1);
+    FOR_CHUNKS(first, count, at, some) {
+        read_values(args->values, args->storage, at, some, values);
+        add_products(&sum, values, values, some);
+    }
+    return join(&sum);
+}
+
 /* ---- distances between two runs ---- */
 
 /* The dtypes whose positions on the line of values are the upper bits of an f32's (bf16, tf32,

@@ -65,22 +65,68 @@ static void corroborate_instruction_sets(void **state) {
     struct leafhash other;
     fill_block();
     leafhash_init(&plain);
-    rows_absorb(&plain, block, 512);
+    rows_plain(&plain, block, 512, 0);
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) {
         leafhash_init(&other);
-        rows_avx2(&other, block, 512);
+        rows_avx2(&other, block, 512, 0);
         assert_memory_equal(&plain, &other, sizeof other);
     }
     if (__builtin_cpu_supports("avx512vl")) {
         leafhash_init(&other);
-        rows_avx512(&other, block, 512);
+        rows_avx512(&other, block, 512, 0);
         assert_memory_equal(&plain, &other, sizeof other);
     }
 #endif
     leafhash_init(&other);
-    rows_best(&other, block, 512);
+    rows_best(&other, block, 512, 0);
     assert_memory_equal(&plain, &other, sizeof other);
+}
+
+/* Numbers of f32 hash as their own-format bytes do. Every seventh word is one around the border of
+ * NaN, of either sign. */
+static void corroborate_numbers(void **state) {
+    static const uint32_t odd[] = {0x7F800000u, 0x7F800001u, 0x7FC00000u, 0x7FFFFFFFu, 0xFF800000u,
+                                   0xFF800001u, 0xFFC00000u, 0xFFFFFFFFu, 0x80000000u, 0x7F7FFFFFu};
+    static const size_t counts[] = {0, 1, 31, 32, 33, 8 * 32 + 5, WORDS - 1, WORDS};
+    static float numbers[WORDS];
+    static uint32_t own[WORDS];
+    (void)state;
+    fill_block();
+    for (size_t i = 0; i < WORDS; i++) {
+        if (i % 7 == 0) block[i] = odd[i / 7 % COUNT_OF(odd)];
+        const uint32_t magnitude = block[i] & 0x7FFFFFFFu;
+        own[i] = magnitude > 0x7F800000u ? 0x7FC00000u : block[i];
+    }
+    memcpy(numbers, block, sizeof numbers);
+    for (size_t c = 0; c < COUNT_OF(counts); c++) {
+        uint8_t want[LEAFHASH_BYTES], got[LEAFHASH_BYTES];
+        struct leafhash hash;
+        hash_by_lane(own, counts[c] * sizeof *own, want);
+        leafhash_init(&hash);
+        leafhash_absorb_f32(&hash, numbers, counts[c]);
+        leafhash_close(&hash, got);
+        assert_memory_equal(got, want, sizeof want);
+    }
+    struct leafhash of_own, plain;
+    leafhash_init(&of_own);
+    rows_plain(&of_own, own, 512, 0);
+    leafhash_init(&plain);
+    rows_plain(&plain, numbers, 512, 1);
+    assert_memory_equal(&plain, &of_own, sizeof plain);
+#if defined(__x86_64__)
+    struct leafhash other;
+    leafhash_init(&other);
+    if (__builtin_cpu_supports("avx2")) {
+        rows_avx2(&other, numbers, 512, 1);
+        assert_memory_equal(&other, &of_own, sizeof other);
+    }
+    leafhash_init(&other);
+    if (__builtin_cpu_supports("avx512vl")) {
+        rows_avx512(&other, numbers, 512, 1);
+        assert_memory_equal(&other, &of_own, sizeof other);
+    }
+#endif
 }
 
 static void verify_pieces_join(void **state) {
@@ -197,6 +243,7 @@ int main(void) {
         cmocka_unit_test(validate_known_answer),
         cmocka_unit_test(corroborate_vectors_and_lanes),
         cmocka_unit_test(corroborate_instruction_sets),
+        cmocka_unit_test(corroborate_numbers),
         cmocka_unit_test(verify_pieces_join),
         cmocka_unit_test(verify_each_bit_counts),
         cmocka_unit_test(verify_pairs_of_bits_count),

@@ -263,11 +263,12 @@ struct functions {
     evidence_update_block *update;
     evidence_distance_block *distance;
     evidence_read_block *read;
+    evidence_squares_block *squares;
 };
 #define FUNCTIONS_OF(isa, variant)                                                                 \
     {                                                                                              \
         isa, evidence_update_block_##variant, evidence_distance_block_##variant,                   \
-            evidence_read_block_##variant                                                          \
+            evidence_read_block_##variant, evidence_squares_block_##variant                        \
     }
 #define FUNCTIONS(isa, variant) FUNCTIONS_OF(isa, variant)
 static const struct functions functions[] = {
@@ -286,6 +287,9 @@ static void check_block(const struct functions *of, enum dtype dtype, size_t fir
     struct update_sizes_block size;
     of->update(&sizes, first, count, &size);
     check_update(&size, dtype, first, count);
+    const struct squares_args squares = {
+        .storage = dtype, .wide = 1, .count = MOST, .values = carriers(0, dtype, 0)};
+    assert_same("squares", of->squares(&squares, first, count), law_of(0, -1, 0, -1, first, count));
     for (int same = 0; same < 2; same++) {
         const enum dtype y_dtype = same || dtype == DTYPE_F64 ? dtype : other;
         const struct run_distances_args distances = {.x_dtype = dtype,
@@ -335,6 +339,7 @@ static void corroborate_blocks(void **state) {
 static struct update_sizes_block sizes[COUNT_OF(lengths)][MOST_BLOCKS];
 static struct run_distances_block distances[COUNT_OF(lengths)][MOST_BLOCKS];
 static struct readback_blocks_block reads[COUNT_OF(lengths)][MOST_BLOCKS];
+static double squares[COUNT_OF(lengths)][MOST_BLOCKS];
 
 static void corroborate_calls(void **state) {
     (void)state;
@@ -343,10 +348,12 @@ static void corroborate_calls(void **state) {
         struct update_sizes_args update[COUNT_OF(lengths)];
         struct run_distances_args distance[COUNT_OF(lengths)];
         struct readback_blocks_tensor read[COUNT_OF(lengths)];
+        struct squares_args square[COUNT_OF(lengths)];
         const struct readback_blocks_args args = args_of(0, DTYPE_F32);
         memset(sizes, 0xff, sizeof sizes);
         memset(distances, 0xff, sizeof distances);
         memset(reads, 0xff, sizeof reads);
+        memset(squares, 0xff, sizeof squares);
         for (size_t l = 0; l < COUNT_OF(lengths); l++) {
             update[l] =
                 (struct update_sizes_args){DTYPE_F32,         lengths[l],        vectors[0].narrow,
@@ -356,16 +363,23 @@ static void corroborate_calls(void **state) {
                                             vectors[0].narrow, vectors[3].narrow, vectors[2].narrow,
                                             vectors[1].narrow, vectors[4].narrow, distances[l]};
             read[l] = tensor_of(0, DTYPE_F32, lengths[l], 1, reads[l]);
+            square[l] = (struct squares_args){.storage = DTYPE_F32,
+                                              .wide = 1,
+                                              .count = lengths[l],
+                                              .values = vectors[0].narrow,
+                                              .blocks = squares[l]};
         }
         evidence_update_sizes(threads, update, COUNT_OF(lengths));
         evidence_run_distances(threads, distance, COUNT_OF(lengths));
         evidence_readback_blocks(threads, &args, read, COUNT_OF(lengths));
+        evidence_squares(threads, square, COUNT_OF(lengths));
         for (size_t l = 0; l < COUNT_OF(lengths); l++)
             for (size_t first = 0, b = 0; first < lengths[l]; first += BLOCK, b++) {
                 const size_t count = least(lengths[l] - first, BLOCK);
                 check_update(&sizes[l][b], DTYPE_F32, first, count);
                 check_distance(&distances[l][b], DTYPE_F32, DTYPE_F32, first, count);
                 check_read(&reads[l][b], 0, DTYPE_F32, 1, first, count);
+                assert_same("squares", squares[l][b], law_of(0, -1, 0, -1, first, count));
             }
     }
 }

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: repro unit short omp
+ * An update that the optimizer's step measures (trainer/measure_step.h) must leave the records, the
+ * state and the old parameters of one that is measured behind the step, bit for bit, in every case
+ * of the list; each case says whether its step can measure, so that neither path is taken unseen.
+ * And whoever writes behind the step must say so: without the mark the record is another one. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/trainer/helper_train.h"
+#include "trainer/measure_step.h"
+
+enum { UPDATES = 5 };
+
+/* The embedding has several pieces of f32 (16384 numbers) and of bf16 (32768), and ends inside of
+ * one. */
+#define MODEL                                                                                      \
+    "init: {std: 0.1}, model: {layers: 1, hidden: 32, heads: 2, mlp: 48, vocab: 1111, tied: true}"
+#define UPDATE(lists) "loop: {update: [" lists "]}"
+
+struct subject {
+    const char *words;
+    int measures; /* 1: the step measures its update */
+    uint64_t replay_every;
+};
+
+static const struct subject subjects[] = {
+    {"task: sft, optimizer: {weight_decay: 0.1, decay: matrices}", 1, 0},
+    {"task: sft, numerics: {threads: 3}, optimizer: {amsgrad: true, variant: torch-fused}", 1, 0},
+    {"task: dpo, numerics: {mode: order-free}", 1, 0},
+    {"task: sft, numerics: {param: bf16, compute: bf16, master: f32, gradient: bf16}", 1, 0},
+    {"task: sft, numerics: {param: bf16, compute: bf16, optimizer: bf16, threads: 2}", 1, 0},
+    {"task: sft, numerics: {param: f16, compute: f32, master: f64, optimizer: f64}", 1, 0},
+    {"task: sft, numerics: {param: f64, compute: f64}, optimizer: {name: lion, lr: 1e-4}", 1, 0},
+    {"task: sft, optimizer: {name: sgd, lr: 0.1}", 1, 0},
+    {"task: sft, optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}", 1, 0},
+    {"task: sft, optimizer: {name: adam, lr: 1e6}, clip: {max_norm: 0}", 1, 0}, /* NaN weights */
+    {"task: sft, scaler: {kind: dynamic, init_scale: 1e38}, " /* skipped updates */
+     "loop: {skip: nonfinite, update: [unscale, clip, optimize, log, count, schedule, zero]}",
+     1, 0},
+    {"task: sft, scaler: {kind: dynamic, init_scale: 1e38}, " /* the step runs all the same */
+     UPDATE("unscale, clip, optimize, log, count, schedule, zero"),
+     1, 0},
+    {"task: sft, scaler: {kind: dynamic, init_scale: 1e38}, " /* a class that holds by itself */
+     "optimizer: {variant: torch-fused}, " UPDATE(
+         "unscale, clip, optimize, log, count, schedule, zero"),
+     1, 0},
+    {"task: sft, resume: {after: 2, restores: [data, rng]}", 1, 0},
+    {"task: sft, " UPDATE("zero, schedule, optimize, log, count"), 1, 0},
+    {"task: sft, numerics: {shards: 2}, parallel: {ranks: 2}, " UPDATE(
+         "reduce, clip, optimize, log, count, schedule, zero"),
+     1, 0},
+    /* a step cannot measure */
+    {"task: sft, " UPDATE("clip, optimize, optimize, log, count, schedule, zero"), 0, 0},
+    {"task: sft, loop: {micro: [fetch, forward, backward, optimize, zero], update: [log, count, "
+     "schedule]}",
+     0, 0},
+    {"task: sft, loop: {epoch: [optimize]}", 0, 0},
+    {"task: sft, optimizer: {name: adafactor}", 0, 0},
+    {"task: sft, numerics: {param: bf16, compute: bf16, rounding: stochastic}", 0, 0},
+    {"task: sft, numerics: {param: e4m3, compute: bf16}", 0, 0},
+    {"task: sft, fault: {update: 2, phase: optimize, op: model.layers.0.mlp.up_proj.weight, "
+     "tensor: parameter, element: 100, bit: 30}",
+     0, 0},
+    {"task: sft, numerics: {shards: 2}, parallel: {ranks: 2, sync: first}, " UPDATE(
+         "reduce, clip, optimize, log, count, schedule, zero"),
+     0, 0},
+    {"task: sft", 0, 2},
+};
+
+struct bench {
+    struct config config;
+    struct arena arena;
+    struct dataset dataset;
+    struct run run[2]; /* measured in the step, and apart */
+};
+
+static void bench_open(struct bench *bench, const struct subject *subject, int readback,
+                       void (*at_phase)(void *, enum phase, int)) {
+    bench->arena = (struct arena)ARENA_EMPTY;
+    helper_config(UPDATES, &bench->config,
+                  "%s, batch: {size: 4, micro: 2}, data: {max_len: 16}, %s", subject->words, MODEL);
+    helper_ids_open(&bench->config, 8, 12, 16, &bench->arena, &bench->dataset);
+    for (int apart = 0; apart < 2; apart++) {
+        const struct run_options options = {.tensors = 1,
+                                            .phases = 1,
+                                            .readback = readback,
+                                            .apart = apart,
+                                            .replay_every = subject->replay_every,
+                                            .steps = UPDATES + 2,
+                                            .order_seed = 1,
+                                            .at_phase = at_phase,
+                                            .at_phase_context = &bench->run[apart]};
+        helper_run_open(&bench->config, &bench->dataset, &options, &bench->run[apart]);
+    }
+}
+
+static void bench_close(struct bench *bench) {
+    for (int apart = 0; apart < 2; apart++)
+        run_close(&bench->run[apart]);
+    arena_close(&bench->arena);
+}
+
+/* Returns the name of the first part of the records that differs, or NULL. Every NaN of a record
+ * has one pattern, so equal bits are equal bytes. */
+static const char *record_gap(const struct record *a, const struct record *b,
+                              const struct record_shape *shape) {
+    const struct {
+        const char *name;
+        const void *a, *b;
+        size_t bytes;
+    } parts[] = {
+        {"reals", a->reals, b->reals, sizeof a->reals},
+        {"integers", a->integers, b->integers, sizeof a->integers},
+        {"tensors", a->tensors, b->tensors, shape->tensors * sizeof *a->tensors},
+        {"tensor digests", a->tensor_digests, b->tensor_digests,
+         shape->tensors * sizeof *a->tensor_digests},
+        {"phases", a->phases, b->phases, shape->phases * sizeof *a->phases},
+        {"groups", a->groups, b->groups, shape->groups * sizeof *a->groups},
+        {"ledger", a->ledger, b->ledger, shape->consumers * sizeof *a->ledger},
+        {"digests", a->digests, b->digests, sizeof a->digests},
+    };
+    if (a->step != b->step) return "step";
+    for (size_t i = 0; i < COUNT_OF(parts); i++)
+        if (parts[i].bytes > 0 && memcmp(parts[i].a, parts[i].b, parts[i].bytes) != 0)
+            return parts[i].name;
+    return NULL;
+}
+
+/* Steps both runs and returns what differs. */
+static const char *step_gap(struct bench *bench) {
+    const struct record *const inside = helper_step(&bench->run[0]);
+    const struct record *const apart = helper_step(&bench->run[1]);
+    const char *const gap = record_gap(inside, apart, &bench->run[0].shape);
+    const struct run *const run = &bench->run[0];
+    if (gap != NULL) return gap;
+    const struct run_steps steps[2] = {run_steps(run), run_steps(&bench->run[1])};
+    if (memcmp(run->state.host, bench->run[1].state.host, run->layout.bytes) != 0) return "state";
+    if (memcmp(&steps[0], &steps[1], sizeof steps[0]) != 0) return "counts of steps";
+    if (run->options.readback && run->moment != NULL &&
+        memcmp(run->moment, bench->run[1].moment,
+               run->table.elements * dtype_carrier(run->layout.slot_dtype)) != 0)
+        return "old moments";
+    if (run->options.readback && run->layout.has_master &&
+        memcmp(run->working, bench->run[1].working,
+               run->table.elements * dtype_carrier(run->layout.master_dtype)) != 0)
+        return "old masters";
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct param_row *const row = &run->table.rows[run->owner[i]];
+        if (memcmp(run_param_before(run, run->owner[i]),
+                   run_param_before(&bench->run[1], run->owner[i]),
+                   row->count * dtype_carrier(row->dtype)) != 0)
+            return "old parameters";
+    }
+    return NULL;
+}
+
+static void verify_same_records(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(subjects); i++)
+        for (int readback = 0; readback < 2; readback++) {
+            struct bench bench;
+            bench_open(&bench, &subjects[i], readback, NULL);
+            if ((bench.run[0].measure_step != NULL) != subjects[i].measures)
+                fail_msg("%s: the step %s", subjects[i].words,
+                         subjects[i].measures ? "measures nothing" : "measures");
+            assert_null(bench.run[1].measure_step);
+            for (int k = 0; k < UPDATES; k++) {
+                const char *const gap = step_gap(&bench);
+                if (gap != NULL) fail_msg("%s: update %d: %s", subjects[i].words, k + 1, gap);
+            }
+            bench_close(&bench);
+        }
+}
+
+/* A state that is put back is measured as one that was trained to. */
+static void verify_restored(void **state) {
+    (void)state;
+    struct bench bench;
+    unsigned char *kept;
+    bench_open(&bench, &subjects[0], 1, NULL);
+    assert_int_equal(arena_take(&bench.arena, bench.run[0].layout.bytes, 1, "state", &kept),
+                     STATUS_OK);
+    assert_null(step_gap(&bench));
+    assert_int_equal(run_snapshot(&bench.run[0], kept), STATUS_OK);
+    assert_null(step_gap(&bench));
+    for (int apart = 0; apart < 2; apart++)
+        assert_int_equal(run_restore(&bench.run[apart], kept), STATUS_OK);
+    assert_null(step_gap(&bench));
+    assert_null(step_gap(&bench));
+    bench_close(&bench);
+}
+
+static int marks; /* whether write_behind says that it has written */
+
+/* Writes a weight behind the step, as nothing in this program does where a step measures. */
+static void write_behind(void *context, enum phase phase, int ended) {
+    struct run *const run = (struct run *)context;
+    if (phase != PHASE_LOG || !ended || run->record.step != 2) return;
+    float *const weight = (float *)run_at(run, run->layout.tensor[run->owner[0]].param) + 7;
+    *weight += 0.5f;
+    if (marks) measure_step_forget(run);
+}
+
+static void verify_mark(void **state) {
+    (void)state;
+    for (marks = 0; marks < 2; marks++) {
+        struct bench bench;
+        bench_open(&bench, &subjects[0], 0, write_behind);
+        assert_null(step_gap(&bench));
+        const char *const gap = step_gap(&bench);
+        if ((gap == NULL) != marks)
+            fail_msg("%s: %s", marks ? "with the mark" : "without it",
+                     gap == NULL ? "nothing differs" : gap);
+        bench_close(&bench);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_same_records),
+                                       cmocka_unit_test(verify_restored),
+                                       cmocka_unit_test(verify_mark)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
