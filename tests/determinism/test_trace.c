@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/base/helper_size.h"
 #include "tests/determinism/helper_trace.h"
 
 static void require(enum status status) {
@@ -380,6 +381,7 @@ static double seconds(void) {
 /* The time is printed, not asserted: it depends on the machine. */
 static void report_cost_of_an_update(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     struct sample sample;
     struct trace *trace;
     struct trace_image *image;
