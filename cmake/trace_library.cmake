@@ -28,6 +28,7 @@ set(TWINSTEP_TRACE_SOURCES
     determinism/trace/trace_layout.c
     determinism/trace/trace_path.c
     determinism/trace/trace_reader.c
+    determinism/trace/trace_scales.c
     determinism/trace/trace_seal.c
     determinism/trace/trace_snapshot.c
     determinism/trace/trace_write.c

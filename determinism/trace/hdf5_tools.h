@@ -12,13 +12,27 @@
 
 #include <hdf5.h>
 
+#include "base/arena.h"
 #include "base/status.h"
 #include "determinism/trace/hdf5_layout.h"
+
+/* The scales that datasets have and that do not say so yet (trace_scales.c). */
+struct hdf5_attached_axis {
+    hid_t scale;
+    hobj_ref_t dataset;
+    int axis;
+};
+struct hdf5_attached {
+    struct arena arena;
+    struct hdf5_attached_axis *axes;
+    size_t count, room;
+};
 
 struct hdf5_file {
     hid_t id;
     const char *name; /* the name that errors print */
     int foreign;      /* texts have variable length, because h5py reads such ones alone as str */
+    struct hdf5_attached *attached; /* while objects are created; else NULL */
 };
 
 /* Fails with the innermost line of the library's error stack, or with the system's text (no space
@@ -58,7 +72,7 @@ struct hdf5_form {
     const void *fill;              /* one element of `type` */
     const char *units, *long_name; /* NULL writes no attribute */
     const char *scale;             /* makes it the dimension scale of that name; NULL: none */
-    const hid_t *axes; /* [rank] the scales of its axes, which are attached; NULL: none */
+    const hid_t *axes;             /* [rank] the scales of its axes (hdf5_attach); NULL: none */
 };
 
 /* Creates a dataset. The groups of form->name must exist. */
@@ -69,9 +83,12 @@ TWINSTEP_MUST_USE enum status hdf5_create(const struct hdf5_file *file, hid_t wh
  * disk may show here and nowhere else. */
 TWINSTEP_MUST_USE enum status hdf5_close(const struct hdf5_file *file, hid_t object);
 
-/* Attaches a dimension scale to an axis. */
-TWINSTEP_MUST_USE enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset,
-                                                hid_t scale, unsigned axis);
+/* Attaches a dimension scale to each axis of a dataset that has none yet. The scales say so once
+ * hdf5_write_references is called, which must be before any of them is closed, and once for each.
+ */
+TWINSTEP_MUST_USE enum status hdf5_attach(const struct hdf5_file *file, hid_t dataset, int rank,
+                                          const hid_t *scales);
+TWINSTEP_MUST_USE enum status hdf5_write_references(const struct hdf5_file *file);
 
 /* Creates a text dataset [count] whose element length is that of the longest text, along the scale
  * `axis`, or as a scale named like it where `axis` is NULL. */

@@ -120,6 +120,7 @@ static enum status create_steps(const struct hdf5_file *file, const struct serie
     for (uint32_t c = 0; c < series->layout.count; c++)
         TRY(create_column(file, steps, &series->layout.columns[c], &scales));
     TRY(create_column(file, steps, &layout_check, &scales));
+    TRY(hdf5_write_references(file));
     for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
         if (scales.ids[i] >= 0) TRY(hdf5_close(file, scales.ids[i]));
     return hdf5_close(file, steps);
@@ -201,6 +202,23 @@ static enum status open_parent(const struct hdf5_file *file, const char *path, h
     return hdf5_open_group(file, parent, out_group);
 }
 
+static enum status create_matrix_axes(const struct hdf5_file *file, hid_t group,
+                                      const struct trace_array_plan *plan, const char *name,
+                                      hid_t dataset) {
+    static const char *const suffixes[2] = {"row", "column"};
+    hid_t scales[2];
+    for (int axis = 0; axis < 2; axis++) {
+        char index[256];
+        snprintf(index, sizeof index, "%s_%s", name, suffixes[axis]);
+        TRY(hdf5_create_index(file, group, index, suffixes[axis], plan->shape[axis],
+                              &scales[axis]));
+    }
+    TRY(hdf5_attach(file, dataset, 2, scales));
+    TRY(hdf5_write_references(file));
+    TRY(hdf5_close(file, scales[0]));
+    return hdf5_close(file, scales[1]);
+}
+
 static enum status create_array(const struct hdf5_file *file, const struct trace_array_plan *plan) {
     if (plan->rank < 1 || plan->rank > 2 || plan->shape[0] == 0 ||
         (plan->rank == 2 && plan->shape[1] == 0))
@@ -219,15 +237,7 @@ static enum status create_array(const struct hdf5_file *file, const struct trace
                                    .scale = plan->rank == 1 ? name : NULL};
     hid_t dataset;
     TRY(hdf5_create(file, group, &form, &dataset));
-    for (unsigned axis = 0; plan->rank == 2 && axis < 2; axis++) {
-        static const char *const suffixes[2] = {"row", "column"};
-        char index[256];
-        snprintf(index, sizeof index, "%s_%s", name, suffixes[axis]);
-        hid_t scale;
-        TRY(hdf5_create_index(file, group, index, suffixes[axis], plan->shape[axis], &scale));
-        TRY(hdf5_attach_scale(file, dataset, scale, axis));
-        TRY(hdf5_close(file, scale));
-    }
+    if (plan->rank == 2) TRY(create_matrix_axes(file, group, plan, name, dataset));
     TRY(hdf5_close(file, dataset));
     return hdf5_close(file, group);
 }
@@ -311,7 +321,7 @@ static enum status create_root(const struct hdf5_file *file, const struct trace_
     return hdf5_close(file, root);
 }
 
-enum status trace_create_objects(struct trace *trace, const struct trace_plan *plan) {
+static enum status create_objects(const struct trace *trace, const struct trace_plan *plan) {
     const struct hdf5_file *file = &trace->file;
     TRY(create_root(file, plan));
     for (uint32_t i = 0; i < plan->run_count; i++) {
@@ -328,4 +338,13 @@ enum status trace_create_objects(struct trace *trace, const struct trace_plan *p
     for (uint32_t i = 0; i < plan->attribute_count; i++)
         TRY(create_attribute(file, &plan->attributes[i]));
     return STATUS_OK;
+}
+
+enum status trace_create_objects(struct trace *trace, const struct trace_plan *plan) {
+    struct hdf5_attached attached = {.arena = ARENA_EMPTY};
+    trace->file.attached = &attached;
+    const enum status status = create_objects(trace, plan);
+    trace->file.attached = NULL;
+    arena_close(&attached.arena);
+    return status;
 }

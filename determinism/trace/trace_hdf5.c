@@ -185,13 +185,6 @@ static hid_t form_space(const struct hdf5_form *form) {
     return H5Screate_simple(form->rank, form->shape, limit);
 }
 
-enum status hdf5_attach_scale(const struct hdf5_file *file, hid_t dataset, hid_t scale,
-                              unsigned axis) {
-    if (H5DSattach_scale(dataset, scale, axis) < 0)
-        return hdf5_fail(STATUS_IO, file->name, "attach a dimension scale");
-    return STATUS_OK;
-}
-
 /* Is shown the beginning of a path up to one of its slashes, or with `is_last` the whole of it.
  * What it returns ends the walk if it is not 0. */
 typedef int (*part_looker)(hid_t where, const char *part, int is_last, void *out);
@@ -270,9 +263,7 @@ enum status hdf5_create(const struct hdf5_file *file, hid_t where, const struct 
     if (form->long_name != NULL) TRY(hdf5_put_text(file, dataset, "long_name", form->long_name));
     if (form->scale != NULL && H5DSset_scale(dataset, form->scale) < 0)
         return hdf5_fail(STATUS_IO, file->name, "make \"%s\" a dimension scale", form->scale);
-    for (int axis = 0; form->axes != NULL && axis < form->rank; axis++)
-        TRY(hdf5_attach_scale(file, dataset, form->axes[axis], (unsigned)axis));
-    return STATUS_OK;
+    return form->axes == NULL ? STATUS_OK : hdf5_attach(file, dataset, form->rank, form->axes);
 }
 
 static size_t longest(const char *const *texts, uint32_t count) {

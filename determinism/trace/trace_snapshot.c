@@ -72,6 +72,7 @@ static enum status create_datasets(const struct hdf5_file *file, hid_t group, ui
         TRY(hdf5_create(file, group, &forms[i], &dataset));
         TRY(hdf5_close(file, dataset));
     }
+    TRY(hdf5_write_references(file));
     TRY(hdf5_close(file, offset));
     TRY(hdf5_close(file, byte));
     return hdf5_close(file, step);

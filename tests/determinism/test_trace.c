@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <hdf5.h>
+#include <hdf5_hl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/base/helper_size.h"
 #include "tests/determinism/helper_trace.h"
 
 static void require(enum status status) {
@@ -58,6 +61,83 @@ static void verify_comparison_sees_a_bit(void **state) {
     require(trace_open(sample.path, &sample.arena, &image));
     image->runs[1].records[4].tensor_digests[2][1][31] ^= 1;
     assert_int_equal(sample_differences(&sample, image, 5, 1), 1);
+    sample_close(&sample);
+}
+
+struct axes {
+    const char *name;
+    uint64_t attached, referred; /* axes that have a scale; entries of the scales' lists */
+    int scales;                  /* of one axis */
+};
+
+static herr_t check_scale(hid_t dataset, unsigned axis, hid_t scale, void *data) {
+    struct axes *axes = (struct axes *)data;
+    hsize_t length[3], coordinates;
+    const hid_t spaces[2] = {H5Dget_space(dataset), H5Dget_space(scale)};
+    assert_true(H5Sget_simple_extent_dims(spaces[0], length, NULL) > (int)axis);
+    assert_int_equal(H5Sget_simple_extent_dims(spaces[1], &coordinates, NULL), 1);
+    if (length[axis] != coordinates)
+        fail_msg("%s: axis %u has another length than its scale", axes->name, axis);
+    if (H5DSis_attached(dataset, scale, axis) != 1)
+        fail_msg("%s: the scale of axis %u does not refer to it", axes->name, axis);
+    axes->scales++;
+    H5Sclose(spaces[0]);
+    H5Sclose(spaces[1]);
+    return 0;
+}
+
+static uint64_t references_of(hid_t scale) {
+    if (H5Aexists(scale, "REFERENCE_LIST") <= 0) return 0;
+    const hid_t list = H5Aopen(scale, "REFERENCE_LIST", H5P_DEFAULT), space = H5Aget_space(list);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    H5Sclose(space);
+    H5Aclose(list);
+    return (uint64_t)count;
+}
+
+static herr_t check_axes(hid_t root, const char *name, const H5O_info_t *info, void *data) {
+    struct axes *axes = (struct axes *)data;
+    if (info->type != H5O_TYPE_DATASET) return 0;
+    const hid_t dataset = H5Dopen2(root, name, H5P_DEFAULT), space = H5Dget_space(dataset);
+    const int rank = H5Sget_simple_extent_ndims(space);
+    axes->name = name;
+    if (H5DSis_scale(dataset) > 0)
+        axes->referred += references_of(dataset);
+    else
+        for (int axis = 0; axis < rank; axis++) {
+            axes->scales = 0;
+            assert_int_equal(H5DSiterate_scales(dataset, (unsigned)axis, NULL, check_scale, axes),
+                             0);
+            if (axes->scales != 1) fail_msg("%s: axis %d has %d scales", name, axis, axes->scales);
+            axes->attached++;
+        }
+    H5Sclose(space);
+    H5Dclose(dataset);
+    return 0;
+}
+
+/* HDF5's own library must find each axis attached to one scale of its length, from both ends; and
+ * no scale may refer to more. */
+static void corroborate_dimension_scales(void **state) {
+    (void)state;
+    struct sample sample;
+    struct trace *trace;
+    struct axes axes = {.attached = 0};
+    sample_open(&sample, 20);
+    struct trace_run_plan runs[SAMPLE_RUNS];
+    memcpy(runs, sample.plan.runs, sizeof runs);
+    runs[1].snapshots = (struct trace_snapshot_plan){.bytes = 100, .every = 2, .format = 7};
+    sample.plan.runs = runs;
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    require(sample_put(&sample, trace, 1, 3));
+    require(sample_put_late(&sample, trace));
+    require(trace_finish(trace));
+    const hid_t file = H5Fopen(sample.path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    assert_true(file >= 0);
+    assert_int_equal(H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, check_axes, &axes), 0);
+    H5Fclose(file);
+    assert_true(axes.attached > 100);
+    assert_int_equal(axes.referred, axes.attached);
     sample_close(&sample);
 }
 
@@ -301,6 +381,7 @@ static double seconds(void) {
 /* The time is printed, not asserted: it depends on the machine. */
 static void report_cost_of_an_update(void **state) {
     (void)state;
+    HELPER_LEAVE_SANITIZED();
     struct sample sample;
     struct trace *trace;
     struct trace_image *image;
@@ -333,6 +414,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_round_trip),
         cmocka_unit_test(verify_comparison_sees_a_bit),
+        cmocka_unit_test(corroborate_dimension_scales),
         cmocka_unit_test(verify_equal_input_gives_equal_bytes),
         cmocka_unit_test(verify_target_is_not_overwritten),
         cmocka_unit_test(verify_target_that_appears_is_left_alone),

@@ -23,7 +23,7 @@
 
 #define RUNS 2 /* of the sample's three, these store states */
 #define SMALL 700
-#define LARGE ((size_t)2500001) /* three pieces, the last one shorter */
+#define LARGE ((size_t)2100001) /* three pieces, the last one shorter */
 #define UPDATES 4
 
 static void require(enum status status) {
@@ -212,7 +212,7 @@ static void verify_damage(void **state) {
     snprintf(copy, sizeof copy, "%s/damaged.h5", sample.folder);
     char *bytes;
     require(arena_take(&sample.arena, length, 1, "copy", &bytes));
-    for (size_t at = 11; at < length; at += 1 + length / helper_size(60, 90, 700)) {
+    for (size_t at = 11; at < length; at += 1 + length / helper_size(45, 45, 700)) {
         memcpy(bytes, whole, length);
         bytes[at] = (char)(bytes[at] ^ 0x10);
         sample_store(copy, bytes, length);
@@ -222,7 +222,7 @@ static void verify_damage(void **state) {
     }
     print_message("flipped: %d right, %d refused, %d crashed in HDF5\n", counts[0], counts[1],
                   counts[3]);
-    for (size_t cut = 100; cut < length; cut += 1 + length / helper_size(15, 20, 150)) {
+    for (size_t cut = 100; cut < length; cut += 1 + length / helper_size(10, 10, 150)) {
         sample_store(copy, whole, length - cut);
         if (outcome_of(&sample, copy, SMALL) != 1) fail_msg("%zu bytes cut: not refused", cut);
     }
@@ -242,7 +242,7 @@ static int flip_each(struct sample *sample, const void *wanted, size_t count) {
     for (size_t at = 0; at + count <= length; at++) {
         if (memcmp(whole + at, wanted, count) != 0) continue;
         found++;
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; i += helper_size(3, 3, 1)) {
             memcpy(bytes, whole, length);
             bytes[at + i] = (char)(bytes[at + i] ^ 16);
             sample_store(copy, bytes, length);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The rows of eval.*: that measuring them moves no bit of a training, which rows they are, what a
  * gap is called, and what is refused. Whether the figures are true is eval_truth.py's question. */
 #include <math.h>

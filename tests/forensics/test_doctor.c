@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/base/helper_size.h"
 #include "tests/forensics/helper_scene.h"
 
 #define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/doctor.txt"
@@ -37,14 +36,6 @@ static void examine(struct patient *p, struct doctor_report *report) {
                      STATUS_OK);
 }
 
-static const struct scene *scene_named(const char *name) {
-    for (size_t t = 0; t < COUNT_OF(tables); t++)
-        for (const struct scene *scene = tables[t]; scene->name != NULL; scene++)
-            if (strcmp(scene->name, name) == 0) return scene;
-    fail_msg("no scene %s", name);
-    return NULL;
-}
-
 static struct doctor_report look(struct patient *p, const struct scene *scene) {
     struct doctor_report report;
     memset(p, 0, sizeof *p);
@@ -53,6 +44,46 @@ static struct doctor_report look(struct patient *p, const struct scene *scene) {
     scene->make(p);
     examine(p, &report);
     return report;
+}
+
+/* Every scene, looked at once for all tests that only read what was said of it. */
+static struct seen {
+    const struct scene *scene;
+    struct patient patient;
+    struct doctor_report report;
+} * seen;
+static size_t seen_count;
+static struct arena seen_arena = ARENA_EMPTY;
+
+static int look_at_all(void **state) {
+    size_t room = 0;
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(tables); t++)
+        for (const struct scene *scene = tables[t]; scene->name != NULL; scene++) {
+            if (arena_grow(&seen_arena, seen_count + 1, &room, sizeof *seen, "scenes", &seen) !=
+                STATUS_OK)
+                return 1;
+            struct seen *const one = &seen[seen_count++];
+            one->scene = scene;
+            one->report = look(&one->patient, scene);
+        }
+    return 0;
+}
+
+static int forget_all(void **state) {
+    (void)state;
+    for (size_t i = 0; i < seen_count; i++)
+        arena_close(&seen[i].patient.arena);
+    arena_close(&seen_arena);
+    return 0;
+}
+
+static const struct scene *scene_named(const char *name) {
+    for (size_t t = 0; t < COUNT_OF(tables); t++)
+        for (const struct scene *scene = tables[t]; scene->name != NULL; scene++)
+            if (strcmp(scene->name, name) == 0) return scene;
+    fail_msg("no scene %s", name);
+    return NULL;
 }
 
 static int has_remark(const struct doctor_report *report, const char *id) {
@@ -91,39 +122,30 @@ static void check_scene(const struct scene *scene, const struct doctor_report *r
 
 static void validate_scenes(void **state) {
     (void)state;
-    for (size_t t = 0; t < COUNT_OF(tables); t++)
-        for (const struct scene *scene = tables[t]; scene->name != NULL; scene++) {
-            struct patient p;
-            const struct doctor_report report = look(&p, scene);
-            check_scene(scene, &report);
-            arena_close(&p.arena);
-        }
+    for (size_t i = 0; i < seen_count; i++)
+        check_scene(seen[i].scene, &seen[i].report);
 }
 
 /* Every finding and remark of every scene must have words, evidence and, where there is one, a
  * reason. */
 static void verify_evidence(void **state) {
     (void)state;
-    HELPER_LEAVE_SANITIZED();
-    for (size_t t = 0; t < COUNT_OF(tables); t++)
-        for (const struct scene *scene = tables[t]; scene->name != NULL; scene++) {
-            struct patient p;
-            const struct doctor_report report = look(&p, scene);
-            for (size_t f = 0; f < report.finding_count + report.remark_count; f++) {
-                const struct doctor_finding *finding = &report.findings[f];
-                assert_true(strlen(finding->words) > 10);
-                assert_true(finding->remark || strlen(finding->reason) > 5);
-                assert_true(finding->remark || strlen(finding->next) > 5);
-                if (finding->evidence_count == 0) fail_msg("%s without evidence", finding->id);
-                for (size_t e = 0; e < finding->evidence_count; e++)
-                    assert_true(strlen(finding->evidence[e]) > 3);
-            }
-            for (size_t l = 0; l < report.line_count; l++)
-                assert_int_equal(report.lines[l].why != NULL,
-                                 report.lines[l].result == DOCTOR_UNTESTABLE ||
-                                     report.lines[l].result == DOCTOR_NOT_ASKED);
-            arena_close(&p.arena);
+    for (size_t i = 0; i < seen_count; i++) {
+        const struct doctor_report *report = &seen[i].report;
+        for (size_t f = 0; f < report->finding_count + report->remark_count; f++) {
+            const struct doctor_finding *finding = &report->findings[f];
+            assert_true(strlen(finding->words) > 10);
+            assert_true(finding->remark || strlen(finding->reason) > 5);
+            assert_true(finding->remark || strlen(finding->next) > 5);
+            if (finding->evidence_count == 0) fail_msg("%s without evidence", finding->id);
+            for (size_t e = 0; e < finding->evidence_count; e++)
+                assert_true(strlen(finding->evidence[e]) > 3);
         }
+        for (size_t l = 0; l < report->line_count; l++)
+            assert_int_equal(report->lines[l].why != NULL,
+                             report->lines[l].result == DOCTOR_UNTESTABLE ||
+                                 report->lines[l].result == DOCTOR_NOT_ASKED);
+    }
 }
 
 static void print_scene(const struct scene *scene, const struct doctor_report *report, FILE *out) {
@@ -159,30 +181,25 @@ static void put_line(const char *line, size_t length, FILE *out) {
 /* Writes what is said of the scenes; of those that are ill, what is not said of the healthy one. */
 static void print_scenes(FILE *out) {
     char *healthy = NULL;
-    for (size_t t = 0; t < COUNT_OF(tables); t++)
-        for (const struct scene *scene = tables[t]; scene->name != NULL; scene++) {
-            struct patient p;
-            char *text = NULL;
-            size_t size = 0;
-            const struct doctor_report report = look(&p, scene);
-            FILE *stream = open_memstream(&text, &size);
-            assert_non_null(stream);
-            print_scene(scene, &report, stream);
-            assert_int_equal(fclose(stream), 0);
-            for (char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
-                const size_t length = strcspn(line, "\n") + 1;
-                const char after = line[length];
-                line[length] = '\0';
-                if (healthy == NULL || strstr(healthy, line) == NULL)
-                    put_line(line, length - 1, out);
-                line[length] = after;
-            }
-            if (healthy == NULL) /* the first scene */
-                healthy = text;
-            else
-                free(text);
-            arena_close(&p.arena);
+    for (size_t i = 0; i < seen_count; i++) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *stream = open_memstream(&text, &size);
+        assert_non_null(stream);
+        print_scene(seen[i].scene, &seen[i].report, stream);
+        assert_int_equal(fclose(stream), 0);
+        for (char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
+            const size_t length = strcspn(line, "\n") + 1;
+            const char after = line[length];
+            line[length] = '\0';
+            if (healthy == NULL || strstr(healthy, line) == NULL) put_line(line, length - 1, out);
+            line[length] = after;
         }
+        if (healthy == NULL) /* the first scene */
+            healthy = text;
+        else
+            free(text);
+    }
     free(healthy);
 }
 
@@ -349,6 +366,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(validate_empty_log),    cmocka_unit_test(validate_held),
         cmocka_unit_test(validate_bug_or_not),
     };
-    if (argc > 1 && strcmp(argv[1], "--print") == 0) return print_scenes(stdout), 0;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (argc > 1 && strcmp(argv[1], "--print") == 0)
+        return look_at_all(NULL) || (print_scenes(stdout), forget_all(NULL));
+    return cmocka_run_group_tests(tests, look_at_all, forget_all);
 }
