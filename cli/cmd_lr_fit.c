@@ -36,7 +36,7 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
 static int decided(const struct fit_known *known, const struct fit_set *set) {
     if (!fit_is_native(known, set->fits[0].contract)) return 0;
     if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
-    if (fit_break_is_doubtful(set)) return 0;
+    if (fit_break_is_doubtful(known, set)) return 0;
     for (size_t i = 1; i < set->count; i++)
         if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
     return 1;

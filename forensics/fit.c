@@ -54,10 +54,18 @@ int fit_skips_any(const struct fit *fit) {
     return fit->skip_count > 0 || fit->part_count > 0;
 }
 
-/* Returns the plan with the skipped updates of the part that holds a point. */
-static struct contract_plan plan_at(const struct fit *fit, size_t point) {
+/* Returns the plan with the skipped updates of the part that holds a point, and with the total of
+ * its segment. */
+static struct contract_plan plan_at(const struct fit *fit, const struct fit_segment *segment,
+                                    size_t point) {
     struct contract_plan plan = fit->plan;
     size_t p = 0;
+    if (segment->steps > 0) {
+        plan.steps = segment->steps;
+        plan.warmup_updates = segment->warmup;
+        plan.call.total = segment->call_total;
+        plan.call.warmup = segment->call_warmup;
+    }
     while (p + 1 < fit->part_count && fit->parts[p + 1].point <= point)
         p++;
     if (fit->part_count == 0) return plan;
@@ -76,7 +84,7 @@ double fit_logged(const struct fit *fit, size_t point, uint64_t update) {
     if (fit->first_differs && update == 1) return fit->first_value;
     if (fit->samples != NULL)
         return contract_logged(&fit->plan, fit_samples_before(fit->samples, point, update + 1));
-    const struct contract_plan plan = plan_at(fit, point);
+    const struct contract_plan plan = plan_at(fit, segment, point);
     return segment->scale * contract_logged(&plan, moved(update, segment->shift));
 }
 
@@ -86,7 +94,7 @@ double fit_applied(const struct fit *fit, size_t point, uint64_t update) {
         return fit->first_value;
     if (fit->samples != NULL)
         return contract_applied(&fit->plan, 1 + fit_samples_before(fit->samples, point, update));
-    const struct contract_plan plan = plan_at(fit, point);
+    const struct contract_plan plan = plan_at(fit, segment, point);
     return segment->scale * contract_applied(&plan, moved(update, segment->shift));
 }
 
