@@ -37,7 +37,7 @@ import tempfile
 
 import numpy as np
 
-from skip_matrix import schedule, typed
+from skip_matrix import at_least, program, schedule, typed
 
 EVENTS = ["goes on", "goes on", "anew", "lag", "reset", "peak", "total"]
 
@@ -360,14 +360,16 @@ def judge_ramp(binary, t, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--binary", required=True, type=program)
+    parser.add_argument("--count", type=at_least(1), default=500)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--event", action="append", help="these draws alone")
+    parser.add_argument("--first", type=at_least(0), default=0)
+    parser.add_argument("--event", action="append", choices=EVENTS[1:] + ["ramp"], help="these draws alone")
     parser.add_argument("--untold", action="store_true", help="tell the program nothing beside the log")
     parser.add_argument("--show", action="store_true", help="print what is not right")
     arguments = parser.parse_args()
+    if arguments.first >= arguments.count:
+        parser.error(f"--first {arguments.first} leaves no case of --count {arguments.count}")
     states = collections.Counter()
     for i in range(arguments.first, arguments.count):
         t = draw(random.Random(arguments.seed * 1000003 + i))
