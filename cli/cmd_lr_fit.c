@@ -119,6 +119,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options_value(options, KEY_CONTRACT) != NULL)
         TRY(lr_contract("--contract", options_value(options, KEY_CONTRACT),
                         &report.known.request.contract));
+    TRY(fit_check_request(&report.known.request, &cli->arena));
     TRY(lr_report_number(cli, options, &report));
     if (options_given(options, KEY_ALL)) report.known.limit = 1000;
     TRY(fit_series(&report.series, &report.known, &cli->arena, &set));

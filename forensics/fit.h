@@ -220,6 +220,9 @@ int fit_is_native(const struct fit_known *known, const struct contract *contract
  * column, and counts them in set->foreign. */
 void fit_keep_native(const struct fit_known *known, struct fit_set *set);
 
+/* Refuses a request that no contract and schedule can be given, with the option and the reason. */
+TWINSTEP_MUST_USE enum status fit_check_request(const struct contract_request *request,
+                                                struct arena *arena);
 /* Searches for all fits. An empty set with `why` is a result and no error. `series` must outlive
  * the set. */
 TWINSTEP_MUST_USE enum status fit_series(const struct series *series, const struct fit_known *known,

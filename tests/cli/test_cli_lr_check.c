@@ -182,6 +182,16 @@ static void validate_errors(void **state) {
     helper_refuse(2, "lr check used.csv --expect hff", "did you mean");
     helper_refuse(2, "lr check missing.csv --expect hf", "missing.csv");
     helper_refuse(2, "lr check used.csv --expect hf --lr five", "--lr");
+    helper_refuse(2, "lr check used.csv --expect hf --lr -1", "--lr: expected a finite number");
+    helper_refuse(2, "lr check used.csv --expect hf --value bogus=1", "has a key \"bogus\"");
+    helper_refuse(2, "lr fit used.csv --lr 0", "--lr: expected a finite number above 0, got 0");
+    helper_refuse(2, "lr fit used.csv --value bogus=1", "has a key \"bogus\"");
+    helper_refuse(2, "lr fit used.csv --value power=abc", "--value: power: expected a number");
+    helper_refuse(2, "lr fit used.csv --schedule bogus", "no contract has a schedule \"bogus\"");
+    helper_refuse(2, "lr fit used.csv --contract hf --schedule linear --value power=2",
+                  "schedule linear has no parameter \"power\"");
+    helper_refuse(2, "lr fit used.csv --warmup -3", "--warmup: expected from 0 to 2^53");
+    helper_accept(1, "lr fit used.csv --schedule polynomial --value power=2");
 }
 
 static void validate_annotations(void **state) {
