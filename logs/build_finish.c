@@ -145,6 +145,22 @@ static enum status choose_columns(struct finish *f) {
     return STATUS_OK;
 }
 
+/* A loss that is NaN throughout is written as null or as an empty cell by pandas and by JavaScript,
+ * and would else look like a log without a loss. */
+static enum status note_blank_loss(struct finish *f) {
+    struct log_build *build = f->build;
+    int blank = build->blank_loss;
+    for (size_t i = 0; i < build->column_count; i++) {
+        const struct build_column *c = &build->columns[i];
+        if (c->name == LOG_LOSS && c->count > 0) return STATUS_OK;
+        blank |= c->name == LOG_LOSS;
+    }
+    if (!blank) return STATUS_OK;
+    return log_build_note(build,
+                          "it names the loss, and no row has a number there: null, or an empty "
+                          "cell, is also how NaN is written");
+}
+
 /* ---- quanta ---- */
 
 struct print {
@@ -366,6 +382,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
     TRY(put_skips(build));
     TRY(choose_rows(&f));
     TRY(choose_columns(&f));
+    TRY(note_blank_loss(&f));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->step, "steps", &f.log->step));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->line, "lines", &f.log->line));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->part, "parts", &f.log->part));
