@@ -389,6 +389,17 @@ static void find_decays(const struct series *series, const struct fit_known *kno
     }
 }
 
+/* Tells whether the column is negative and never above 0. Schedules may run below 0 behind their
+ * end, and no training is there throughout: what prints such a column is no schedule's own. */
+static int is_negative(const struct series *series) {
+    double top = 0.0, bottom = 0.0;
+    for (size_t i = 0; i < series->count; i++) {
+        if (series->points[i].value > top) top = series->points[i].value;
+        if (series->points[i].value < bottom) bottom = series->points[i].value;
+    }
+    return bottom < 0.0 && !(top > 0.0);
+}
+
 /* Searches over updates, or what stands for them. */
 static enum status over_updates(const struct series *series, const struct fit_known *known,
                                 struct arena *arena, struct fit_set *out) {
@@ -400,6 +411,10 @@ static enum status over_updates(const struct series *series, const struct fit_kn
     judge(out, series, search.scale);
     search.last = out->last;
     if ((out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0) return STATUS_OK;
+    if (is_negative(series)) {
+        out->why |= FIT_WHY_NOTHING;
+        return STATUS_OK;
+    }
     TRY(arena_take(arena, FIT_FOUND, sizeof *search.found, "fit", &search.found));
     struct contract_request request = known->request;
     /* What departs from the expectation may be the smallest LR, so it is fitted, not taken. */

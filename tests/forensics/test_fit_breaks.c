@@ -291,6 +291,24 @@ static void verify_levels_are_no_broken_schedule(void **state) {
     arena_close(&arena);
 }
 
+/* torch's OneCycleLR runs below 0 at its last counter, where a counter that moves 64 times per
+ * update would stay. That explains no column that is negative throughout. */
+static void verify_no_schedule_is_negative_throughout(void **state) {
+    (void)state;
+    static struct series_point points[60];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (size_t k = 0; k < COUNT_OF(points); k++)
+        points[k] = (struct series_point){.update = k + 1, .row = k, .value = -1e-4};
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    if (set.count > 0) fail_msg("%s", set.fits[0].text);
+    assert_true((set.why & FIT_WHY_NOTHING) != 0);
+    arena_close(&arena);
+}
+
 /* A linear schedule that is read every 15 updates: at evaluations, as on_evaluate of a callback has
  * it, or at epochs. The log shows the evaluations; whether an epoch ends there tells the two apart.
  */
@@ -341,6 +359,7 @@ int main(void) {
         cmocka_unit_test(verify_three_rows_are_no_other_total),
         cmocka_unit_test(validate_what_a_trainer_extended),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
+        cmocka_unit_test(verify_no_schedule_is_negative_throughout),
         cmocka_unit_test(validate_stairs_of_evaluations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
