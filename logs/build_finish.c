@@ -251,13 +251,14 @@ static enum status fill_column(struct finish *f, size_t index) {
 /* ---- steps and parts ---- */
 
 static enum status choose_base(struct finish *f, int64_t base, size_t *out_known) {
-    int64_t least = INT64_MAX;
+    int64_t least = INT64_MAX, most = INT64_MIN;
     *out_known = 0;
     for (size_t i = 0; i < f->log->rows; i++) {
         const int64_t step = log_build_row_at(f->build, f->order[i])->step;
         if (step == INT64_MIN) continue;
         ++*out_known;
         if (step < least) least = step;
+        if (step > most) most = step;
     }
     f->log->step_guessed = *out_known == 0;
     f->log->step_base = base == INT64_MIN ? 1 : base;
@@ -266,6 +267,12 @@ static enum status choose_base(struct finish *f, int64_t base, size_t *out_known
         if (f->log->step_base > 1000000000 || f->log->step_base < -1000000000)
             FAIL(STATUS_INPUT, "--step-base: expected an integer within 1e9, got %" PRId64,
                  f->log->step_base);
+    } else if (base == INT64_MIN && *out_known > 0 && least == 0 && most > 0 &&
+               (uint64_t)most == f->build->max_steps) {
+        /* As modded-nanogpt does, which evaluates before it trains. */
+        TRY(log_build_note(f->build,
+                           "its steps run from 0 to its own total: 0 is taken as before the first "
+                           "update; --step-base 0 takes it as update 1"));
     } else if (base == INT64_MIN && *out_known > 0 && least == 0) {
         f->log->step_base = 0;
         TRY(log_build_note(f->build, "its least step is 0: taken as update 1; --step-base 1 takes "
