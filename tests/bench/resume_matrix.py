@@ -192,10 +192,9 @@ def training(t, before, behind, own, kind, warmup, peak, total):
             if more is not None:
                 found.add((1, first + more, "peak"))
     # the first update behind the resume applies the LR that was saved, as `column` has it
-    if own and len(behind) > 4 and behind[0][0] == start + 1 and \
-            abs(values[max(0, behind[0][0] - 1 - saved)] - behind[0][1]) <= 4e-15 * values.max():
-        behind = behind[1:]
-        start += 1
+    again = values[max(0, behind[0][0] - 1 - saved)]
+    if own and len(behind) > 4 and abs(again - behind[0][1]) <= 4e-15 * values.max():
+        start, behind = behind[0][0], behind[1:]
     for other, moved in other_totals(behind, own, kind, warmup, total, peak, saved):
         more = follow(peak * schedule(kind, counters, moved, other, 0), behind, own, saved, start)
         if more is not None:
