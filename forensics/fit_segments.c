@@ -189,6 +189,18 @@ static int total_is_open(const struct path *path, size_t i) {
     return path->segments[path->count - 1].steps == 0;
 }
 
+/* Tells whether enough rows before point i show the total that they have: with fewer, it is itself
+ * a free number. */
+static int total_is_shown(const struct path *path, size_t i) {
+    size_t s = path->count - 1, rows = 0;
+    while (i-- > 0 && rows < FIT_TOTAL_ROWS) {
+        while (path->segments[s].point > i)
+            if (path->segments[s--].event == FIT_TOTAL) return 0;
+        rows += (size_t)depends(path, &path->segments[s], i);
+    }
+    return rows == FIT_TOTAL_ROWS;
+}
+
 /* Tries another total, with the counter that was saved or up to three skipped updates behind it.
  * Where the total that is left has something to say of the row before and of this one, it is that
  * of a resume; where no row before has shown any, it is the total of the log. */
@@ -197,7 +209,7 @@ static void try_total(struct path *path, struct option *best, size_t i) {
     const int open = total_is_open(path, i);
     const int64_t saved = open ? now->shift : shift_saved(path, i);
     struct fit_segment trial = *now;
-    if (!open && !depends(path, now, i - 1)) return;
+    if (!open && !total_is_shown(path, i)) return;
     for (int64_t held = 0; held <= 3; held++) {
         struct fit_other_total found;
         trial.shift = saved - held;

@@ -226,6 +226,35 @@ static void verify_three_rows_are_no_other_total(void **state) {
     arena_close(&arena);
 }
 
+/* Rows of every tenth update, of which the second was skipped before row 30: rows 10 to 30 fit a
+ * total of 220 as well, and that one row behind the warm-up is no total that a resume changed. */
+static void verify_a_total_of_one_row_is_none(void **state) {
+    (void)state;
+    static struct series_point points[64];
+    struct series series = {points, 0};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (int part = 0; part < 2; part++)
+        for (uint64_t k = part == 0 ? 10 : 110; k <= (part == 0 ? 130u : 300u); k += 10) {
+            const uint64_t done = k - (k >= 25) - (part == 1 && k >= 150);
+            points[series.count] = (struct series_point){
+                .update = k,
+                .row = series.count,
+                .part = (uint32_t)part,
+                .value = 1.5e-5 * (part == 0 ? share(0, (double)done, 20, 200)
+                                             : share(0, (double)done, 30, 300))};
+            series.count++;
+        }
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf-4.50");
+    known.request.steps = 200;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    for (size_t i = 0; i < set.count; i++)
+        if (set.fits[i].steps == 220) fail_msg("%s", set.fits[i].text);
+    arena_close(&arena);
+}
+
 /* Recorded by tests/bench/extended_logs.py: max_steps of 40, and 60 behind update 20. The optimizer
  * that was loaded applies the old LR once more, in update 21. */
 static void validate_what_a_trainer_extended(void **state) {
@@ -357,6 +386,7 @@ int main(void) {
         cmocka_unit_test(verify_no_false_answer_where_f_of_k_is_printed),
         cmocka_unit_test(validate_another_total),
         cmocka_unit_test(verify_three_rows_are_no_other_total),
+        cmocka_unit_test(verify_a_total_of_one_row_is_none),
         cmocka_unit_test(validate_what_a_trainer_extended),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
         cmocka_unit_test(verify_no_schedule_is_negative_throughout),
