@@ -144,6 +144,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         FAIL(STATUS_INPUT, "lr check: expected --expect CONTRACT (twinstep list contracts)");
     TRY(lr_report_open(cli, options, &c->report));
     TRY(lr_contract("--expect", expected, &c->report.known.request.contract));
+    TRY(fit_check_request(&c->report.known.request, &cli->arena));
     TRY(lr_report_number(cli, options, &c->report));
     TRY(fit_check(&c->report.series, &c->report.known, !options_given(options, KEY_LOGGED),
                   &cli->arena, &c->check));

@@ -36,7 +36,7 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
 static int decided(const struct fit_known *known, const struct fit_set *set) {
     if (!fit_is_native(known, set->fits[0].contract)) return 0;
     if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
-    if (fit_break_is_doubtful(set)) return 0;
+    if (fit_break_is_doubtful(known, set)) return 0;
     for (size_t i = 1; i < set->count; i++)
         if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
     return 1;
@@ -119,6 +119,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options_value(options, KEY_CONTRACT) != NULL)
         TRY(lr_contract("--contract", options_value(options, KEY_CONTRACT),
                         &report.known.request.contract));
+    TRY(fit_check_request(&report.known.request, &cli->arena));
     TRY(lr_report_number(cli, options, &report));
     if (options_given(options, KEY_ALL)) report.known.limit = 1000;
     TRY(fit_series(&report.series, &report.known, &cli->arena, &set));

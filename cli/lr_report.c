@@ -2,12 +2,36 @@
  * Reads a log for the lr verbs and prints fits. All judging is done by forensics/. */
 #include "cli/lr_report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "cli/json.h"
 #include "cli/lr_options.h"
+
+/* Refuses --skipped where one list cannot hold: an update that a resume ran again may have been
+ * skipped once and not the other time. Without the list the fit finds the skips of each part. */
+static enum status check_skipped(const struct contract_request *request, const struct log *log) {
+    uint64_t reached = 0;
+    for (size_t row = 0; row < log->rows; row++) {
+        const uint64_t update = log->step[row] > 0 ? (uint64_t)log->step[row] : 0;
+        uint64_t before = 0; /* the last update behind which this part can have begun */
+        if (update > reached) reached = update;
+        if (row == 0 || log->part[row] == log->part[row - 1]) continue;
+        for (size_t i = 0; i < row; i++)
+            if (log->step[i] < log->step[row] && (uint64_t)log->step[i] > before)
+                before = (uint64_t)log->step[i];
+        for (size_t i = 0; i < request->skipped_count; i++)
+            if (request->skipped[i] > before && request->skipped[i] <= reached)
+                FAIL(STATUS_INPUT,
+                     "--skipped: update %" PRIu64 " was run again after the resume in line %" PRIu32
+                     " of %s, and one list says nothing of which time; expected updates that were "
+                     "run once, or no --skipped: the fit finds those of each part",
+                     request->skipped[i], log->line[row], log->path);
+    }
+    return STATUS_OK;
+}
 
 enum status lr_report_open(struct cli *cli, const struct options *options, struct lr_report *out) {
     struct log_options reading;
@@ -18,6 +42,8 @@ enum status lr_report_open(struct cli *cli, const struct options *options, struc
     TRY(lr_options_read(options, &cli->arena, &out->known.request));
     TRY(log_import(options->arguments[0], &reading, &cli->arena, &log));
     out->log = log;
+    if (out->known.request.skipped_count > 0 && log->part != NULL && !log->step_guessed)
+        TRY(check_skipped(&out->known.request, log));
     TRY(fit_known_from_log(&out->known, log, &cli->arena));
     TRY(fit_skipped_from_log(&out->known, log, &cli->arena, &out->skipped));
     TRY(fit_used_open(log, &cli->arena, &out->used));
@@ -121,11 +147,11 @@ json_t *lr_report_rows_json(const struct lr_report *report) {
 }
 
 static json_t *segment_json(const struct fit_segment *segment) {
-    static const char *const names[] = {"plain",   "skip",     "jump",     "reset",
-                                        "doubled", "rescaled", "restarted"};
-    return json_pack("{s:s, s:I, s:I, s:f}", "event", names[segment->event], "update",
+    static const char *const names[] = {"plain",   "skip",     "jump",      "reset",
+                                        "doubled", "rescaled", "restarted", "total"};
+    return json_pack("{s:s, s:I, s:I, s:f, s:o}", "event", names[segment->event], "update",
                      (json_int_t)segment->update, "shift", (json_int_t)segment->shift, "scale",
-                     segment->scale);
+                     segment->scale, "steps", json_positive(segment->steps));
 }
 
 /* Where updates were skipped, and behind how many resumes: null where the fit needs none. */

@@ -276,8 +276,12 @@ static void judge(struct compare_report *report) {
     } else if (!shows_training(report) &&
                (lr == COMPARE_LR_UNTESTABLE || lr == COMPARE_LR_UNFITTED)) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;
-        report->why = "only LR or bookkeeping columns are in both, and one printed LR can be two "
-                      "applied ones";
+        report->why =
+            report->to <= report->start
+                ? "no row in both lies behind the first update that trains, so none shows "
+                  "what an update did, and one printed LR can be two applied ones"
+                : "only LR or bookkeeping columns are in both, and one printed LR can be two "
+                  "applied ones";
     } else {
         report->verdict = COMPARE_VERDICT_EQUAL;
         report->why = lr == COMPARE_LR_UNTESTABLE

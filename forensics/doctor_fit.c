@@ -21,7 +21,8 @@ static const char *const event_bugs[] = {[FIT_JUMP] = "lr_jump",
                                          [FIT_RESET] = "scheduler_not_restored",
                                          [FIT_DOUBLED] = "double_counter",
                                          [FIT_RESCALED] = "initial_lr_overwritten",
-                                         [FIT_RESTARTED] = "scheduler_not_restored"};
+                                         [FIT_RESTARTED] = "scheduler_not_restored",
+                                         [FIT_TOTAL] = NULL};
 
 static const char *bug_of(const struct fit *fit, const struct fit_segment **segment) {
     *segment = &fit->segments[0];
@@ -131,6 +132,31 @@ static enum status why_unknown(struct doctor *doctor) {
     return doctor_untestable(doctor, "no shipped contract explains the LR column");
 }
 
+/* Says that the schedule goes on towards another end, which nothing else in a log tells. */
+static enum status other_total(struct doctor *doctor) {
+    const struct fit *fit = &doctor->fits->fits[0];
+    uint64_t before = fit->steps;
+    for (size_t i = 0; i < fit->segment_count; i++) {
+        const struct fit_segment *segment = &fit->segments[i];
+        const struct series_point *point = &doctor->fits->series->points[segment->point];
+        if (segment->event != FIT_TOTAL) continue;
+        TRY(doctor_remark(doctor, "schedule_total_changed", point->row,
+                          "From update %llu on the schedule ends at update %llu, and before it "
+                          "ended at %llu.",
+                          (unsigned long long)point->update, (unsigned long long)segment->steps,
+                          (unsigned long long)before));
+        TRY(doctor_evidence_lr(doctor, point - 1));
+        TRY(doctor_evidence_lr(doctor, point));
+        TRY(doctor_evidence(doctor, "%s", fit->text));
+        TRY(doctor_explain(
+            doctor, "",
+            "A resume with other max_steps or epochs does that, and is sound. The LR "
+            "jumps there, and the run is none that was planned so from its start."));
+        before = segment->steps;
+    }
+    return STATUS_OK;
+}
+
 static enum status known_bug(struct doctor *doctor) {
     const struct fit_segment *segment;
     if (doctor->log->step_guessed)
@@ -139,11 +165,12 @@ static enum status known_bug(struct doctor *doctor) {
     if (doctor_has(doctor, "interleaved_writers"))
         return doctor_untestable(doctor, "rows of two runs alternate");
     if (doctor->fits->count == 0) return why_unknown(doctor);
+    TRY(other_total(doctor));
     if (doctor_plain_fit(doctor) != NULL) return STATUS_OK;
     const struct fit *other, *best = fit_of_bug(doctor, &other);
     const char *bug = bug_of(best, &segment);
     if (bug == NULL) return STATUS_OK;
-    if (fit_break_is_doubtful(doctor->fits))
+    if (fit_break_is_doubtful(NULL, doctor->fits))
         return doctor_untestable(doctor, "several explanations of a break in the LR column are as "
                                          "likely, and the log shows no resume there");
     if (!shows(doctor, best, segment))

@@ -169,18 +169,27 @@ uint64_t doctor_run_length(const struct doctor *doctor) {
     return doctor->log->max_steps > last ? doctor->log->max_steps : last;
 }
 
-static int harmless(const struct fit *fit) {
+/* Another total is a decision of the user where the log shows a resume or says that total itself.
+ * Else it is one free number, and explains what may be a bug. */
+static int is_extension(const struct doctor *doctor, const struct fit_segment *segment) {
+    return segment->event == FIT_TOTAL && (segment->steps == doctor->log->max_steps ||
+                                           !fit_break_is_hidden(segment, doctor->fits));
+}
+
+static int harmless(const struct doctor *doctor, const struct fit *fit) {
     if (fit->bug != NULL) return 0;
     for (size_t i = 0; i < fit->segment_count; i++) {
-        const int32_t event = fit->segments[i].event;
-        if (event != FIT_PLAIN && event != FIT_SKIP) return 0;
+        const struct fit_segment *segment = &fit->segments[i];
+        /* What is simpler than an extension may be a bug, and comes first. */
+        if (is_extension(doctor, segment) && fit == &doctor->fits->fits[0]) continue;
+        if (segment->event != FIT_PLAIN && segment->event != FIT_SKIP) return 0;
     }
     return 1;
 }
 
 const struct fit *doctor_plain_fit(const struct doctor *doctor) {
     for (size_t i = 0; i < doctor->fits->count; i++)
-        if (harmless(&doctor->fits->fits[i])) return &doctor->fits->fits[i];
+        if (harmless(doctor, &doctor->fits->fits[i])) return &doctor->fits->fits[i];
     return NULL;
 }
 

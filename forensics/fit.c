@@ -54,10 +54,18 @@ int fit_skips_any(const struct fit *fit) {
     return fit->skip_count > 0 || fit->part_count > 0;
 }
 
-/* Returns the plan with the skipped updates of the part that holds a point. */
-static struct contract_plan plan_at(const struct fit *fit, size_t point) {
+/* Returns the plan with the skipped updates of the part that holds a point, and with the total of
+ * its segment. */
+static struct contract_plan plan_at(const struct fit *fit, const struct fit_segment *segment,
+                                    size_t point) {
     struct contract_plan plan = fit->plan;
     size_t p = 0;
+    if (segment->steps > 0) {
+        plan.steps = segment->steps;
+        plan.warmup_updates = segment->warmup;
+        plan.call.total = segment->call_total;
+        plan.call.warmup = segment->call_warmup;
+    }
     while (p + 1 < fit->part_count && fit->parts[p + 1].point <= point)
         p++;
     if (fit->part_count == 0) return plan;
@@ -76,7 +84,7 @@ double fit_logged(const struct fit *fit, size_t point, uint64_t update) {
     if (fit->first_differs && update == 1) return fit->first_value;
     if (fit->samples != NULL)
         return contract_logged(&fit->plan, fit_samples_before(fit->samples, point, update + 1));
-    const struct contract_plan plan = plan_at(fit, point);
+    const struct contract_plan plan = plan_at(fit, segment, point);
     return segment->scale * contract_logged(&plan, moved(update, segment->shift));
 }
 
@@ -86,7 +94,7 @@ double fit_applied(const struct fit *fit, size_t point, uint64_t update) {
         return fit->first_value;
     if (fit->samples != NULL)
         return contract_applied(&fit->plan, 1 + fit_samples_before(fit->samples, point, update));
-    const struct contract_plan plan = plan_at(fit, point);
+    const struct contract_plan plan = plan_at(fit, segment, point);
     return segment->scale * contract_applied(&plan, moved(update, segment->shift));
 }
 
@@ -381,6 +389,17 @@ static void find_decays(const struct series *series, const struct fit_known *kno
     }
 }
 
+/* Tells whether the column is negative and never above 0. Schedules may run below 0 behind their
+ * end, and no training is there throughout: what prints such a column is no schedule's own. */
+static int is_negative(const struct series *series) {
+    double top = 0.0, bottom = 0.0;
+    for (size_t i = 0; i < series->count; i++) {
+        if (series->points[i].value > top) top = series->points[i].value;
+        if (series->points[i].value < bottom) bottom = series->points[i].value;
+    }
+    return bottom < 0.0 && !(top > 0.0);
+}
+
 /* Searches over updates, or what stands for them. */
 static enum status over_updates(const struct series *series, const struct fit_known *known,
                                 struct arena *arena, struct fit_set *out) {
@@ -392,6 +411,10 @@ static enum status over_updates(const struct series *series, const struct fit_kn
     judge(out, series, search.scale);
     search.last = out->last;
     if ((out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0) return STATUS_OK;
+    if (is_negative(series)) {
+        out->why |= FIT_WHY_NOTHING;
+        return STATUS_OK;
+    }
     TRY(arena_take(arena, FIT_FOUND, sizeof *search.found, "fit", &search.found));
     struct contract_request request = known->request;
     /* What departs from the expectation may be the smallest LR, so it is fitted, not taken. */

@@ -27,10 +27,11 @@ enum fit_event {
     FIT_JUMP,  /* the schedule moved on without an update; the shift goes up */
     FIT_RESET, /* the counter is back at 0 (a resume dropped the scheduler); the warm-up runs again
                 */
-    FIT_DOUBLED,  /* the counter n became 2n (a resume added it to what was already there) */
-    FIT_RESCALED, /* the counter goes on, but the peak is another one (the base LR was overwritten
-                     at a resume) */
-    FIT_RESTARTED /* the counter is back at 0 and the peak is another one */
+    FIT_DOUBLED,   /* the counter n became 2n (a resume added it to what was already there) */
+    FIT_RESCALED,  /* the counter goes on, but the peak is another one (the base LR was overwritten
+                      at a resume) */
+    FIT_RESTARTED, /* the counter is back at 0 and the peak is another one */
+    FIT_TOTAL /* the counter goes on, but towards another total (a resume with other max_steps) */
 };
 
 /* One stretch of the log: from points[point] on the column is scale * plan(k + shift), where plan
@@ -42,6 +43,11 @@ struct fit_segment {
     double scale;  /* 1, except for FIT_RESCALED and FIT_RESTARTED */
     int32_t event; /* enum fit_event */
     int64_t moved; /* how `shift` changed against the segment before */
+    /* The total from here on, and the warm-up that goes with it where that is a share of the total,
+     * both in updates; steps of 0: those of the fit. */
+    uint64_t steps;
+    double warmup;
+    double call_total, call_warmup; /* the same in units of the plan's counter */
 };
 
 /* `count` of the updates first .. last were skipped, and the schedule held there. */
@@ -214,6 +220,9 @@ int fit_is_native(const struct fit_known *known, const struct contract *contract
  * column, and counts them in set->foreign. */
 void fit_keep_native(const struct fit_known *known, struct fit_set *set);
 
+/* Refuses a request that no contract and schedule can be given, with the option and the reason. */
+TWINSTEP_MUST_USE enum status fit_check_request(const struct contract_request *request,
+                                                struct arena *arena);
 /* Searches for all fits. An empty set with `why` is a result and no error. `series` must outlive
  * the set. */
 TWINSTEP_MUST_USE enum status fit_series(const struct series *series, const struct fit_known *known,
@@ -231,10 +240,13 @@ int fit_skips_any(const struct fit *fit);
  * the one that the log says where that one fits. */
 int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other);
+/* Tells whether a segment of a fit begins where the log shows no resume. */
+int fit_break_is_hidden(const struct fit_segment *segment, const struct fit_set *set);
 /* Tells whether the best fit leans on a break that the log shows no resume for, and on more than
  * one event with a free peak, or beside explanations with no more events that differ in bug, total
- * or warm-up. Such a fit is one of several, and no answer. */
-int fit_break_is_doubtful(const struct fit_set *set);
+ * or warm-up. Such a fit is one of several, and no answer. `known` is NULL where all fits are of
+ * one framework and no total was said. */
+int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a
  * schedule of steps. */

@@ -78,13 +78,20 @@ static double warmup_cost(const struct fit_search *search, const struct fit_solu
     return 0.15 + 0.1 * min_of(fit_digits(share > 0.0 ? share : warmup), 6);
 }
 
+/* Tells whether the log goes on towards that total behind a resume. */
+static int ends_at(const struct fit_found *found, uint64_t total) {
+    return total > 0 && found->segments != NULL && found->segment_count > 0 &&
+           found->segments[found->segment_count - 1].steps == total;
+}
+
 /* A total that contradicts the one that was given costs 1, and one that contradicts the log's own
  * 0.8: the log's may be the run's and not the schedule's. When nothing is known, the end of the log
  * is the likeliest total, then the updates next to it, then numbers by their digits. */
-static double total_cost(const struct fit_search *search, const struct fit_solution *solution) {
+static double total_cost(const struct fit_search *search, const struct fit_found *found) {
+    const struct fit_solution *solution = &found->solution;
     const struct fit_model *model = &search->models[solution->model];
     const double total = solution->numbers.total, known = (double)total_known(search);
-    if (!model->needs_total) return 0.0;
+    if (!model->needs_total || ends_at(found, total_known(search))) return 0.0;
     if (known > 0.0) return total == known ? 0.0 : search->known->request.steps > 0 ? 1.0 : 0.8;
     const double past = total - (double)search->last;
     if (past >= -1.0 && past <= 1.0) return past == 0.0 ? 0.15 : 0.25;
@@ -188,7 +195,7 @@ double fit_cost(const struct fit_search *search, const struct fit_found *found) 
     const struct fit_solution *solution = &found->solution;
     double cost = contract_cost(&search->models[solution->model]);
     cost += lr_cost(search, solution) + warmup_cost(search, solution);
-    cost += total_cost(search, solution) + floor_cost(search, solution);
+    cost += total_cost(search, found) + floor_cost(search, solution);
     cost += stride_cost(search, solution) + skip_cost(search, found);
     if (found->segment_count > 1) cost += 0.5 + 0.5 * (double)(found->segment_count - 1);
     if (found->first_differs) cost += 1.0;

@@ -335,3 +335,61 @@ enum status fit_models(const struct contract_request *request, const struct fit_
     *count = list.count;
     return STATUS_OK;
 }
+
+/* ---- what a request asks for ---- */
+
+/* Returns how many of the request's values the schedule has keys for. */
+static size_t keys_of(const struct contract_request *request, const struct sched_class *schedule) {
+    size_t count = 0;
+    for (size_t v = 0; v < request->value_count; v++)
+        count += sched_row(schedule, request->values[v].key) != NULL;
+    return count;
+}
+
+/* Gives what is not known a value that no schedule refuses. */
+static struct contract_request completed(const struct contract_request *request) {
+    struct contract_request r = *request;
+    if (r.lr != r.lr) r.lr = 1.0;
+    if (r.steps == 0 && r.epochs == 0.0) r.steps = 1u << 30;
+    if (r.updates_per_epoch == 0) r.updates_per_epoch = 1;
+    if (r.tokens == 0) r.tokens = 1;
+    r.metric_count = 0;
+    return r;
+}
+
+/* Tries every schedule with every contract that the request leaves open. Where none is accepted,
+ * the one that has most of the keys says why. */
+enum status fit_check_request(const struct contract_request *request, struct arena *arena) {
+    const struct sched_class *const *classes = sched_classes();
+    struct contract_request trial = completed(request), nearest = trial;
+    size_t contracts, most = 0;
+    const struct contract *all = contract_list(&contracts);
+    struct contract_plan plan;
+    for (size_t c = 0; c < contracts; c++) {
+        if (request->contract != NULL && request->contract != &all[c]) continue;
+        trial.contract = &all[c];
+        for (size_t i = 0; classes[i] != NULL; i++) {
+            if (!offered(classes[i], all[c].family)) continue;
+            if (request->schedule != NULL &&
+                sched_find_in(all[c].family, request->schedule) != classes[i])
+                continue;
+            trial.schedule = classes[i]->name;
+            if (contract_resolve(&trial, arena, &plan) == STATUS_OK) return STATUS_OK;
+            const size_t keys = 1 + keys_of(request, classes[i]);
+            if (keys <= most) continue;
+            most = keys;
+            nearest = trial;
+        }
+    }
+    if (most == 0 && request->contract == NULL)
+        FAIL(STATUS_INPUT,
+             "--schedule: no contract has a schedule \"%s\"; see twinstep list schedules",
+             request->schedule);
+    if (most == 0) nearest.contract = request->contract;
+    for (size_t v = 0; most == 1 && request->schedule == NULL && v < request->value_count; v++)
+        FAIL(STATUS_INPUT,
+             "--value: no schedule of the search has a key \"%s\"; see twinstep list "
+             "schedules",
+             request->values[v].key);
+    return contract_resolve(&nearest, arena, &plan);
+}

@@ -109,31 +109,47 @@ static int other_peak(const struct fit *first, const struct fit *other) {
            other->simplicity < first->simplicity + UNSEEN;
 }
 
-/* Tells whether a break departs from the schedule where the log shows no resume. */
-static int is_hidden_break(const struct fit *fit, const struct fit_set *set, size_t i) {
+/* A loaded optimizer may still apply the LR that was saved, so another total shows one row behind
+ * the resume. */
+int fit_break_is_hidden(const struct fit_segment *segment, const struct fit_set *set) {
     const struct series_point *points = set->series->points;
-    const size_t at = fit->segments[i].point;
-    return at > 0 && points[at].part == points[at - 1].part &&
-           points[at].update > points[at - 1].update;
+    const size_t first =
+        segment->event == FIT_TOTAL && segment->point > 1 ? segment->point - 1 : segment->point;
+    for (size_t at = first; at > 0 && at <= segment->point; at++)
+        if (points[at].part != points[at - 1].part || points[at].update <= points[at - 1].update)
+            return 0;
+    return segment->point > 0;
 }
 
-int fit_break_is_doubtful(const struct fit_set *set) {
+int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set) {
     const struct fit *first = set->fits;
     size_t hidden = 0, free_scales = 0;
+    int extended = 0, other_event = 0;
     for (size_t i = 1; i < first->segment_count; i++) {
-        if (!is_hidden_break(first, set, i)) continue;
+        if (!fit_break_is_hidden(&first->segments[i], set)) continue;
         if (first->segments[i].event == FIT_RESTARTED) return 1;
         /* So many updates are not skipped without a word. */
         if (first->segments[i].event == FIT_SKIP &&
             -first->segments[i].moved > (int64_t)fit_skips_most(set->last))
             return 1;
         hidden++;
-        free_scales += first->segments[i].event == FIT_RESCALED;
+        const int extends = first->segments[i].event == FIT_TOTAL && known != NULL &&
+                            (first->segments[i].steps == known->run_steps ||
+                             first->segments[i].steps == known->request.steps);
+        free_scales += first->segments[i].event == FIT_RESCALED ||
+                       (first->segments[i].event == FIT_TOTAL && !extends);
+        extended |= extends;
+        other_event |= first->segments[i].event != FIT_SKIP && !extends;
     }
     if (hidden == 0) return 0;
     if (free_scales > 0 && first->segment_count > 2) return 1;
     for (size_t i = 1; i < set->count; i++) {
         const struct fit *other = &set->fits[i];
+        /* Where the log itself says the other total, the doubts are those of a log without breaks:
+         * none comes from other frameworks' contracts. */
+        if (extended && !other_event && fit_is_native(known, first->contract) &&
+            !fit_is_native(known, other->contract))
+            continue;
         if (other->segment_count <= first->segment_count &&
             other->same_applied != first->same_applied &&
             (other->steps != first->steps || !fit_near(other->warmup, first->warmup) ||

@@ -95,11 +95,24 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->stride_count = 1;
 }
 
-/* Whether two findings say the same. `segments`, `skipped` and `parts` are compared by address: of
- * findings that have any, no two are the same. The shift follows from the model. */
+static int same_segments(const struct fit_found *a, const struct fit_found *b) {
+    if (a->segments == b->segments) return 1;
+    if (a->segments == NULL || b->segments == NULL || a->segment_count != b->segment_count)
+        return 0;
+    for (size_t i = 0; i < a->segment_count; i++) {
+        const struct fit_segment *x = &a->segments[i], *y = &b->segments[i];
+        if (x->point != y->point || x->shift != y->shift || x->scale != y->scale ||
+            x->event != y->event || x->steps != y->steps || x->warmup != y->warmup)
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether two findings say the same. `skipped` and `parts` are compared by address: of findings
+ * that have any, no two are the same. The shift follows from the model. */
 static int same_found(const struct fit_found *a, const struct fit_found *b) {
     const struct fit_numbers *x = &a->solution.numbers, *y = &b->solution.numbers;
-    return a->solution.model == b->solution.model && a->segments == b->segments &&
+    return a->solution.model == b->solution.model && same_segments(a, b) &&
            a->skipped == b->skipped && a->parts == b->parts &&
            a->first_differs == b->first_differs && x->lr == y->lr && x->warmup == y->warmup &&
            x->total == y->total && x->floor == y->floor && x->absolute == y->absolute &&
@@ -187,27 +200,34 @@ static void keep(struct fit_search *search, size_t model, struct fit_solutions *
     }
 }
 
+/* Solves one model, and adopts what solves it for those that are alike. */
+static void solve_model(struct fit_search *search, const struct fit_window *window, size_t m,
+                        uint8_t first_differs, uint8_t *done) {
+    struct fit_model *model = &search->models[m];
+    struct fit_solutions solutions, copies;
+    done[m] = 1;
+    fit_solve(model, window, &solutions);
+    keep(search, m, &solutions, first_differs, 4);
+    for (size_t n = m + 1; n < search->model_count; n++) {
+        if (done[n] || !fit_models_alike(model, &search->models[n])) continue;
+        if (search->models[n].contract->start != model->contract->start && solutions.count == 0)
+            continue; /* the first update may be what did not fit */
+        done[n] = 1;
+        if (adopt(model, &search->models[n], window, &solutions, &copies) > 0)
+            keep(search, n, &copies, first_differs, 4);
+    }
+}
+
 void fit_search_window(struct fit_search *search, const struct fit_window *like, size_t first,
                        size_t end, uint8_t first_differs) {
     struct fit_window window = *like;
     const struct series_point *points = search->series->points;
     fit_window_open(&window, points + first, end - first);
-    struct fit_solutions solutions, copies;
     uint8_t done[8192] = {0};
-    for (size_t m = 0; m < search->model_count; m++) {
-        if (done[m]) continue;
-        struct fit_model *model = &search->models[m];
-        fit_solve(model, &window, &solutions);
-        keep(search, m, &solutions, first_differs, 4);
-        for (size_t n = m + 1; n < search->model_count; n++) {
-            if (done[n] || !fit_models_alike(model, &search->models[n])) continue;
-            if (search->models[n].contract->start != model->contract->start && solutions.count == 0)
-                continue; /* the first update may be what did not fit */
-            done[n] = 1;
-            if (adopt(model, &search->models[n], &window, &solutions, &copies) > 0)
-                keep(search, n, &copies, first_differs, 4);
-        }
-    }
+    for (int usual = 1; usual >= 0; usual--)
+        for (size_t m = 0; m < search->model_count; m++)
+            if (!done[m] && (!search->usual_first || fit_is_usual(&search->models[m]) == usual))
+                solve_model(search, &window, m, first_differs, done);
 }
 
 /* Costs (forensics/fit_cost.c) below which an explanation that agrees with all that is known ends
@@ -295,7 +315,9 @@ enum {
 /* Searches for explanations where no simple use of a contract gives the column. */
 static enum status unusual(struct fit_search *search, struct fit_window *window) {
     search->budget = SEGMENTS;
+    search->usual_first = 1;
     TRY(fit_search_segments(search));
+    search->usual_first = 0;
     if (search->count > 0) return STATUS_OK;
     search->budget = STRIDES_FREE;
     pass_strides(search, 1);

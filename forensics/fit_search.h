@@ -19,6 +19,7 @@ struct fit_found {
     uint8_t first_differs;
     const struct fit_segment *segments; /* NULL: one plain segment */
     size_t segment_count;
+    int opened;              /* 1: a warm-up stood for the rows before the first break */
     const uint64_t *skipped; /* NULL: what the request says */
     size_t skipped_count;
     const struct fit_skip *skips;
@@ -36,7 +37,11 @@ struct fit_search {
     struct fit_found *found; /* FIT_FOUND */
     size_t count;
     double scale;
-    size_t budget;  /* evaluations that are left; a search that runs out ends with what it has */
+    size_t budget; /* evaluations that are left; a search that runs out ends with what it has */
+    size_t totals; /* of these, for another total behind a resume (forensics/fit_totals.c) */
+    /* 1: schedules that are used much come first, as a scan for totals may take all evaluations
+     * before the later models come to their turn. */
+    int usual_first;
     uint64_t walk;  /* steps of recursive schedules that are left */
     uint64_t last;  /* largest update of the series */
     size_t longest; /* points of the longest prefix that anything fits */

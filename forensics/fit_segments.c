@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Explanations in segments: the first stretch is fitted like a log of its own, then every break
  * must be one of a few events (a skipped update, a resume that drops or doubles the counter,
- * another peak). An event must explain several points (two for a skip, three for a reset, four
- * where a scale or a shift is free), since with fewer points than free numbers it would explain
- * noise.
+ * another peak, another total). An event must explain several points (two for a skip, three for a
+ * reset, four where a scale, a shift or a total is free), since with fewer points than free numbers
+ * it would explain noise.
  *
  * Invariant: what is added reproduces the whole series. */
+#include "forensics/fit_segments.h"
+
 #include <string.h>
 
 #include "base/real.h"
 #include "base/sum.h"
-#include "forensics/fit_search.h"
 
 /* Explanations of the first stretch that are carried on, the cheapest first. Chosen generously: the
  * first stretch of a short log fits under many contracts, and only what follows tells them apart.
  */
 #define CANDIDATES 40
+/* Evaluations for another total behind a resume, in all. */
+#define TOTALS 400000
 /* Updates between two rows among which a resume is sought; each one is tried, so it bounds the
  * work. */
 #define RESUME_WIDEST 64
@@ -23,20 +26,36 @@
 #define SCAN_MOST 4096
 
 struct path {
+    struct fit_search *search;
     const struct series *series;
     struct fit_model *model;
-    double scale; /* largest |value| of the series, for the slack of rounding */
+    struct fit_numbers numbers; /* those of the first segment */
+    double scale;               /* largest |value| of the series, for the slack of rounding */
     struct fit_segment segments[FIT_SEGMENTS];
     size_t count;
+    int opened; /* 1: its total was found behind the first stretch */
 };
 
 struct option {
     struct fit_segment segment;
     size_t run; /* how many points it explains */
+    int opens;  /* 1: it is no event, but the total that no row before has shown */
 };
+
+/* Sets the model to the total of a segment. */
+static void use(const struct path *path, const struct fit_segment *segment) {
+    struct fit_numbers numbers = path->numbers;
+    if (segment->steps > 0) {
+        numbers.total = (double)segment->steps;
+        numbers.warmup = segment->warmup;
+    }
+    if (path->model->now.total != numbers.total || path->model->now.warmup != numbers.warmup)
+        fit_model_set(path->model, &numbers);
+}
 
 static int matches(const struct path *path, const struct fit_segment *segment, size_t i,
                    double *error) {
+    use(path, segment);
     const struct series_point *point = &path->series->points[i];
     return fit_matches(
         point, segment->scale * fit_model_logged(path->model, point->update, segment->shift),
@@ -53,12 +72,13 @@ static size_t run_of(const struct path *path, const struct fit_segment *segment,
 static void try_option(const struct path *path, struct option *best, int64_t shift, double scale,
                        enum fit_event event, size_t i, size_t least) {
     const struct fit_segment *now = &path->segments[path->count - 1];
-    struct option option = {.segment = {.point = i,
-                                        .update = path->series->points[i].update,
-                                        .shift = shift,
-                                        .scale = scale,
-                                        .event = (int32_t)event,
-                                        .moved = shift - now->shift}};
+    struct option option = {.segment = *now};
+    option.segment.point = i;
+    option.segment.update = path->series->points[i].update;
+    option.segment.shift = shift;
+    option.segment.scale = scale;
+    option.segment.event = (int32_t)event;
+    option.segment.moved = shift - now->shift;
     option.run = run_of(path, &option.segment, i);
     const size_t left = path->series->count - i;
     if (option.run < least && option.run < left) return;
@@ -85,6 +105,7 @@ static void try_scaled(const struct path *path, struct option *best, int64_t shi
                        enum fit_event event, size_t i) {
     double low = 0.0, high = real_inf_f64();
     size_t end = i;
+    use(path, &path->segments[path->count - 1]);
     for (; end < path->series->count; end++) {
         const struct series_point *point = &path->series->points[end];
         const double plain = fit_model_logged(path->model, point->update, shift);
@@ -114,13 +135,16 @@ static int began_before(const struct path *path, const struct fit_segment *trial
 
 /* Tries every other shift: first on the point at hand, then on the run behind it. */
 static void scan_shifts(const struct path *path, struct option *best, size_t i) {
+    const struct fit_segment *now = &path->segments[path->count - 1];
     const int64_t k = (int64_t)path->series->points[i].update;
+    use(path, now);
     const int64_t low = 1 - k, high = (int64_t)path->model->now.total + 2 - k;
     if (high - low > SCAN_MOST) return;
     for (int64_t shift = low; shift <= high; shift++) {
-        const struct fit_segment trial = {.shift = shift, .scale = 1.0};
+        struct fit_segment trial = *now;
+        trial.shift = shift;
+        trial.scale = 1.0;
         if (!matches(path, &trial, i, NULL)) continue;
-        const struct fit_segment *now = &path->segments[path->count - 1];
         const enum fit_event event = shift > now->shift              ? FIT_JUMP
                                      : began_before(path, &trial, i) ? FIT_RESET
                                                                      : FIT_SKIP;
@@ -128,7 +152,91 @@ static void scan_shifts(const struct path *path, struct option *best, size_t i) 
     }
 }
 
-static struct option next_segment(const struct path *path, size_t i) {
+/* Returns the shift with which the row before the resume went on: what was skipped between the
+ * checkpoint and the end of the part before is not in it. */
+static int64_t shift_saved(const struct path *path, size_t i) {
+    const struct series_point *points = path->series->points;
+    size_t before = i, s = path->count - 1;
+    while (before > 0 && points[before - 1].update >= points[i].update)
+        before--;
+    while (s > 0 && before > 0 && path->segments[s].point > before - 1)
+        s--;
+    return path->segments[s].shift;
+}
+
+/* Tells whether a row logs another value where its segment has another total: a warm-up does not.
+ */
+static int depends(const struct path *path, const struct fit_segment *segment, size_t i) {
+    const struct series_point *point = &path->series->points[i];
+    struct fit_numbers numbers;
+    use(path, segment);
+    numbers = path->model->now;
+    const double value = fit_model_logged(path->model, point->update, segment->shift);
+    numbers.total *= 2.0;
+    fit_model_set(path->model, &numbers);
+    return real_abs_f64(segment->scale *
+                        (fit_model_logged(path->model, point->update, segment->shift) - value)) >
+           2.0 * fit_half(point, path->scale);
+}
+
+/* Tells whether no row before point i shows the total. */
+static int total_is_open(const struct path *path, size_t i) {
+    size_t s = path->count;
+    while (s-- > 0 && path->segments[s].steps == 0)
+        if (depends(path, &path->segments[s],
+                    (s + 1 < path->count ? path->segments[s + 1].point : i) - 1))
+            return 0;
+    return path->segments[path->count - 1].steps == 0;
+}
+
+/* Tells whether enough rows before point i show the total that they have: with fewer, it is itself
+ * a free number. */
+static int total_is_shown(const struct path *path, size_t i) {
+    size_t s = path->count - 1, rows = 0;
+    while (i-- > 0 && rows < FIT_TOTAL_ROWS) {
+        while (path->segments[s].point > i)
+            if (path->segments[s--].event == FIT_TOTAL) return 0;
+        rows += (size_t)depends(path, &path->segments[s], i);
+    }
+    return rows == FIT_TOTAL_ROWS;
+}
+
+/* Tries another total, with the counter that was saved or up to three skipped updates behind it.
+ * Where the total that is left has something to say of the row before and of this one, it is that
+ * of a resume; where no row before has shown any, it is the total of the log. */
+static void try_total(struct path *path, struct option *best, size_t i) {
+    const struct fit_segment *now = &path->segments[path->count - 1];
+    const int open = total_is_open(path, i);
+    const int64_t saved = open ? now->shift : shift_saved(path, i);
+    struct fit_segment trial = *now;
+    if (!open && !total_is_shown(path, i)) return;
+    for (int64_t held = 0; held <= 3; held++) {
+        struct fit_other_total found;
+        trial.shift = saved - held;
+        if (matches(path, &trial, i, NULL)) continue;
+        use(path, now);
+        fit_find_total(path->search, path->model, &trial, i, &found);
+        if (found.run <= best->run) continue;
+        if (open && found.segment.warmup != path->model->now.warmup) continue;
+        best->segment = found.segment;
+        best->segment.point = i;
+        best->segment.update = path->series->points[i].update;
+        best->segment.moved = trial.shift - now->shift;
+        best->segment.event = FIT_TOTAL;
+        best->run = found.run;
+        best->opens = open;
+    }
+}
+
+/* Gives the total that was found to the whole log, and leaves what was skipped. */
+static void settle_total(struct path *path, struct option *option) {
+    struct fit_segment *segment = &option->segment;
+    path->numbers.total = (double)segment->steps;
+    segment->steps = 0;
+    segment->event = FIT_SKIP;
+}
+
+static struct option next_segment(struct path *path, size_t i) {
     const struct fit_segment *now = &path->segments[path->count - 1];
     struct option best = {.run = 0};
     uint64_t first, last;
@@ -145,6 +253,7 @@ static struct option next_segment(const struct path *path, size_t i) {
     for (uint64_t r = first; r <= last; r++)
         try_scaled(path, &best, 1 - (int64_t)r, FIT_RESTARTED, i);
     if (best.run < 4) scan_shifts(path, &best, i);
+    if (best.run < path->series->count - i) try_total(path, &best, i);
     return best;
 }
 
@@ -153,9 +262,12 @@ static int follow(struct path *path, size_t start_run) {
     const size_t most = 2 + path->series->count / 5;
     while (i < path->series->count) {
         if (path->count == FIT_SEGMENTS || path->count >= most) return 0;
-        const struct option option = next_segment(path, i);
+        struct option option = next_segment(path, i);
         if (option.run == 0) return 0;
-        path->segments[path->count++] = option.segment;
+        if (option.opens) settle_total(path, &option);
+        path->opened |= option.opens;
+        if (!option.opens || option.segment.moved != 0)
+            path->segments[path->count++] = option.segment;
         i += option.run;
     }
     return 1;
@@ -163,7 +275,8 @@ static int follow(struct path *path, size_t start_run) {
 
 static enum status add_path(struct fit_search *search, const struct path *path,
                             const struct fit_solution *solution) {
-    struct fit_found found = {.solution = *solution, .segment_count = path->count};
+    struct fit_found found = {
+        .solution = *solution, .segment_count = path->count, .opened = path->opened};
     struct fit_segment *segments;
     struct sum_lanes_f64 squares;
     size_t s = 0;
@@ -171,6 +284,7 @@ static enum status add_path(struct fit_search *search, const struct path *path,
     TRY(arena_take(search->arena, path->count, sizeof *segments, "fit", &segments));
     memcpy(segments, path->segments, path->count * sizeof *segments);
     found.segments = segments;
+    found.solution.numbers = path->numbers;
     found.solution.max_error = 0.0;
     for (size_t i = 0; i < path->series->count; i++) {
         double error;
@@ -198,8 +312,10 @@ static size_t moves_before(const struct series *series, size_t end) {
 #define LEVELS 3
 
 static enum status extend(struct fit_search *search, const struct fit_solution *solution) {
-    struct path path = {.series = search->series,
+    struct path path = {.search = search,
+                        .series = search->series,
                         .model = &search->models[solution->model],
+                        .numbers = solution->numbers,
                         .scale = search->scale,
                         .count = 1};
     path.segments[0] = (struct fit_segment){
@@ -225,11 +341,11 @@ static size_t natural_cut(const struct series *series) {
     return series->count;
 }
 
-static int any_fits(struct fit_search *search, size_t end) {
+static int any_fits(struct fit_search *search, size_t end, int scan) {
     struct fit_window window;
     struct fit_solutions solutions;
     fit_search_template(search, &window);
-    window.no_scan = window.said_totals > 0;
+    window.no_scan = !scan;
     fit_window_open(&window, search->series->points, end);
     for (size_t m = 0; m < search->model_count; m++) {
         size_t before = 0;
@@ -242,13 +358,13 @@ static int any_fits(struct fit_search *search, size_t end) {
     return 0;
 }
 
-static size_t longest_prefix(struct fit_search *search, size_t high) {
+static size_t longest_prefix(struct fit_search *search, size_t high, int scan) {
     size_t low = 3;
     if (high <= low) return high;
-    if (any_fits(search, high)) return high;
+    if (any_fits(search, high, scan)) return high;
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
-        if (any_fits(search, middle))
+        if (any_fits(search, middle, scan))
             low = middle;
         else
             high = middle;
@@ -326,11 +442,24 @@ static enum status from_prefix_with(struct fit_search *search, size_t end, int s
     return STATUS_OK;
 }
 
+/* Tells whether something was found that ends at no total of which nobody spoke, and whose first
+ * stretch has shown its total. */
+static int is_settled(const struct fit_search *search) {
+    const struct fit_known *known = search->known;
+    for (size_t i = 0; i < search->count; i++) {
+        const struct fit_found *found = &search->found[i];
+        const uint64_t steps = found->segments[found->segment_count - 1].steps;
+        if (found->opened) continue;
+        if (steps == 0 || steps == known->request.steps || steps == known->run_steps) return 1;
+    }
+    return 0;
+}
+
 /* Totals that somebody said, or that the log ends at, first: they cost little for each model, and a
  * scan for others takes all evaluations before the later models come to their turn. */
 static enum status from_prefix(struct fit_search *search, size_t end) {
     TRY(from_prefix_with(search, end, 0));
-    return search->count > 0 ? STATUS_OK : from_prefix_with(search, end, 1);
+    return is_settled(search) ? STATUS_OK : from_prefix_with(search, end, 1);
 }
 
 /* Tries the prefixes that end at a break first. The bisection behind them pays for each prefix that
@@ -339,8 +468,10 @@ enum status fit_search_segments(struct fit_search *search) {
     if (search->count > 0 || search->series->count < 4) return STATUS_OK;
     const size_t cut = natural_cut(search->series);
     const size_t budget = search->budget / (BREAKS + 1);
+    const int said = search->known->request.steps > 0 || search->known->run_steps > 0;
+    search->totals = TOTALS;
     size_t at = 2;
-    for (size_t n = 0; n < BREAKS && search->count == 0; n++) {
+    for (size_t n = 0; n < BREAKS && !is_settled(search); n++) {
         at = next_break(search, at, cut);
         if (at == 0) break;
         const size_t left = search->budget;
@@ -348,10 +479,15 @@ enum status fit_search_segments(struct fit_search *search) {
         TRY(from_prefix(search, at));
         search->budget = left - budget;
     }
-    if (search->count > 0) return STATUS_OK;
-    const size_t longest = longest_prefix(search, cut);
+    if (is_settled(search)) return STATUS_OK;
+    size_t longest = longest_prefix(search, cut, !said);
     TRY(from_prefix(search, longest));
-    if (search->count == 0 && longest > 4) TRY(from_prefix(search, longest - 1));
-    if (search->count == 0 && longest > 8) TRY(from_prefix(search, longest - longest / 4));
+    /* The total that is said may be that of the part behind a resume. */
+    if (!is_settled(search) && said) {
+        longest = longest_prefix(search, cut, 1);
+        TRY(from_prefix(search, longest));
+    }
+    if (!is_settled(search) && longest > 4) TRY(from_prefix(search, longest - 1));
+    if (!is_settled(search) && longest > 8) TRY(from_prefix(search, longest - longest / 4));
     return STATUS_OK;
 }

@@ -34,7 +34,8 @@ static void put(struct line *line, const char *format, ...) {
     va_end(arguments);
 }
 
-static void put_segment(struct line *line, const struct fit_segment *segment) {
+/* `warmup` is the one of the segment before. */
+static void put_segment(struct line *line, const struct fit_segment *segment, double warmup) {
     const unsigned long long k = segment->update;
     switch (segment->event) {
     case FIT_SKIP:
@@ -55,6 +56,15 @@ static void put_segment(struct line *line, const struct fit_segment *segment) {
         break;
     case FIT_RESTARTED:
         put(line, "; counter back to 0 and peak times %.4g from update %llu", segment->scale, k);
+        break;
+    case FIT_TOTAL:
+        put(line, "; total %llu", (unsigned long long)segment->steps);
+        if (warmup != segment->warmup)
+            put(line, " and warm-up %s", number_text_f64(whole(segment->warmup)).text);
+        put(line, " from update %llu", k);
+        if (segment->moved != 0)
+            put(line, ", %s by %lld", segment->moved < 0 ? "held" : "ahead",
+                (long long)(segment->moved < 0 ? -segment->moved : segment->moved));
         break;
     default:
         break;
@@ -152,7 +162,9 @@ static void describe(struct line *line, const struct fit *fit) {
     if (fit->first_differs)
         put(line, ", but update 1 at %s", number_text_f64(fit->first_value).text);
     for (size_t i = 0; i < fit->segment_count; i++)
-        put_segment(line, &fit->segments[i]);
+        put_segment(line, &fit->segments[i],
+                    i > 0 && fit->segments[i - 1].steps > 0 ? fit->segments[i - 1].warmup
+                                                            : fit->warmup);
     put_skips(line, fit);
 }
 
@@ -167,11 +179,10 @@ int fit_is_next_stage(const struct fit *fit, size_t i) {
 }
 
 static const char *bug_of_event(const struct fit *fit) {
-    static const char *const bugs[] = {[FIT_JUMP] = "eval_steps_scheduler",
-                                       [FIT_RESET] = "scheduler_not_restored",
-                                       [FIT_DOUBLED] = "double_counter",
-                                       [FIT_RESCALED] = "initial_lr_overwritten",
-                                       [FIT_RESTARTED] = "initial_lr_overwritten"};
+    static const char *const bugs[] = {
+        [FIT_JUMP] = "eval_steps_scheduler",        [FIT_RESET] = "scheduler_not_restored",
+        [FIT_DOUBLED] = "double_counter",           [FIT_RESCALED] = "initial_lr_overwritten",
+        [FIT_RESTARTED] = "initial_lr_overwritten", [FIT_TOTAL] = NULL};
     size_t jumps = 0;
     for (size_t i = 0; i < fit->segment_count; i++)
         jumps += fit->segments[i].event == FIT_JUMP;
@@ -229,7 +240,8 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
     if (fit->reached > 0.0 && !(request->lr < fit->reached)) return NULL;
     if (request->lr == request->lr && real_abs_f64(fit->lr - request->lr) > 1e-6 * request->lr)
         return real_abs_f64(fit->lr - 1e-3) < 1e-9 ? "default_lr_overrides" : "other_peak";
-    if (steps > 0.0 && total > 0.0 && total != steps) {
+    const double changed = (double)fit->segments[fit->segment_count - 1].steps;
+    if (steps > 0.0 && total > 0.0 && total != steps && changed != steps) {
         /* Another total explains nearly anything with a peak that nobody typed or knows. */
         if (request->lr != request->lr && fit_digits(fit->lr) > TYPED) return NULL;
         /* Megatron has an option for it, --lr-decay-iters, and stays at its floor from there. */

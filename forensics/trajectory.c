@@ -245,6 +245,13 @@ static enum status name_jump(struct judging *judging) {
                    by_decay ? "the LR at the restart was taken for the peak"
                             : "another peak, which is not the LR of the checkpoint");
     }
+    const uint64_t was_to = judging->before->log->max_steps, is_to = judging->after->log->max_steps;
+    if (was_to > 0 && is_to > 0 && was_to != is_to)
+        return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
+                   "the logs say other totals, %" PRIu64 " and %" PRIu64 ", so their LRs are not "
+                   "to be equal: update %" PRIu64 " has %s, and had %s; twinstep lr fit tells "
+                   "whether the counter went on",
+                   was_to, is_to, first->update, is.text, was.text);
     for (int64_t ahead = 1; ahead <= (int64_t)done; ahead++)
         for (int sign = -1; sign <= 1; sign += 2)
             if (shifted(lr, sign * ahead) >= 2)

@@ -282,6 +282,10 @@ static enum status check_step(const struct log_build *build, int64_t step, uint3
          line, step);
 }
 
+void log_build_blank_loss(struct log_build *build) {
+    build->blank_loss = 1;
+}
+
 void log_build_skip(struct log_build *build) {
     build->skips++;
     build->skip_count++;

@@ -94,6 +94,9 @@ TWINSTEP_MUST_USE enum status log_build_row_of(struct log_build *build, int64_t 
                                                uint32_t part);
 /* Records that the source trained in bf16, for which no framework scales the loss. */
 void log_build_bf16(struct log_build *build);
+/* Records that a row names the loss and has no number there. Where no row has one, a note says so.
+ */
+void log_build_blank_loss(struct log_build *build);
 /* Counts a line that says that an update was skipped. The next row holds the count, in the column
  * LOG_SKIP_LINES. */
 void log_build_skip(struct log_build *build);

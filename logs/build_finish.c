@@ -145,6 +145,22 @@ static enum status choose_columns(struct finish *f) {
     return STATUS_OK;
 }
 
+/* A loss that is NaN throughout is written as null or as an empty cell by pandas and by JavaScript,
+ * and would else look like a log without a loss. */
+static enum status note_blank_loss(struct finish *f) {
+    struct log_build *build = f->build;
+    int blank = build->blank_loss;
+    for (size_t i = 0; i < build->column_count; i++) {
+        const struct build_column *c = &build->columns[i];
+        if (c->name == LOG_LOSS && c->count > 0) return STATUS_OK;
+        blank |= c->name == LOG_LOSS;
+    }
+    if (!blank) return STATUS_OK;
+    return log_build_note(build,
+                          "it names the loss, and no row has a number there: null, or an empty "
+                          "cell, is also how NaN is written");
+}
+
 /* ---- quanta ---- */
 
 struct print {
@@ -235,13 +251,14 @@ static enum status fill_column(struct finish *f, size_t index) {
 /* ---- steps and parts ---- */
 
 static enum status choose_base(struct finish *f, int64_t base, size_t *out_known) {
-    int64_t least = INT64_MAX;
+    int64_t least = INT64_MAX, most = INT64_MIN;
     *out_known = 0;
     for (size_t i = 0; i < f->log->rows; i++) {
         const int64_t step = log_build_row_at(f->build, f->order[i])->step;
         if (step == INT64_MIN) continue;
         ++*out_known;
         if (step < least) least = step;
+        if (step > most) most = step;
     }
     f->log->step_guessed = *out_known == 0;
     f->log->step_base = base == INT64_MIN ? 1 : base;
@@ -250,6 +267,12 @@ static enum status choose_base(struct finish *f, int64_t base, size_t *out_known
         if (f->log->step_base > 1000000000 || f->log->step_base < -1000000000)
             FAIL(STATUS_INPUT, "--step-base: expected an integer within 1e9, got %" PRId64,
                  f->log->step_base);
+    } else if (base == INT64_MIN && *out_known > 0 && least == 0 && most > 0 &&
+               (uint64_t)most == f->build->max_steps) {
+        /* As modded-nanogpt does, which evaluates before it trains. */
+        TRY(log_build_note(f->build,
+                           "its steps run from 0 to its own total: 0 is taken as before the first "
+                           "update; --step-base 0 takes it as update 1"));
     } else if (base == INT64_MIN && *out_known > 0 && least == 0) {
         f->log->step_base = 0;
         TRY(log_build_note(f->build, "its least step is 0: taken as update 1; --step-base 1 takes "
@@ -366,6 +389,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
     TRY(put_skips(build));
     TRY(choose_rows(&f));
     TRY(choose_columns(&f));
+    TRY(note_blank_loss(&f));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->step, "steps", &f.log->step));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->line, "lines", &f.log->line));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->part, "parts", &f.log->part));

@@ -67,7 +67,8 @@ struct log_build {
     size_t value_count;
     uint32_t skips;    /* lines that say so, since the last row */
     size_t skip_count; /* and in all */
-    int bf16; /* 1: a line says that the training was in bf16 */
+    int blank_loss;    /* 1: a row names the loss and has null there */
+    int bf16;          /* 1: a line says that the training was in bf16 */
     int by_step;
     uint32_t *step_slots; /* by hash of step and part: row + 1 */
     size_t step_room;

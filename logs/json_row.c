@@ -3,6 +3,8 @@
  * prefixes are a stack. */
 #include "logs/json_row.h"
 
+#include "logs/names.h"
+
 #include <string.h>
 
 #define PATH_MAX_BYTES 512
@@ -91,7 +93,11 @@ static enum status read_member(struct scan *scan, struct json_row *row, struct p
         return STATUS_OK;
     }
     if (scan->token == SCAN_ARRAY) return scan_skip(scan);
-    if (scan->token == SCAN_NULL) return STATUS_OK;
+    if (scan->token == SCAN_NULL) {
+        const struct log_known *known = path->depth == 0 ? log_known_name(name, length) : NULL;
+        row->blank_loss |= known != NULL && known->name == LOG_LOSS;
+        return STATUS_OK;
+    }
     size_t full;
     const char *kept = full_name(row, scan, path, name, length, &full);
     if (kept != NULL) add_cell(row, scan, kept, full);
@@ -103,7 +109,7 @@ enum status json_row_read(struct scan *scan, struct json_row *out) {
     path.depth = 0;
     path.length[0] = 0;
     out->count = out->used = 0;
-    out->cut = 0;
+    out->cut = out->blank_loss = 0;
     out->line = scan->line;
     TRY(scan_expect(scan, SCAN_OBJECT));
     for (;;) {
@@ -138,6 +144,7 @@ static int is_name(const struct json_cell *cell, const char *name) {
 
 enum status json_row_put(const struct json_row *row, const char *step, int digits,
                          const struct log_rule *rules, struct log_build *build) {
+    if (row->blank_loss) log_build_blank_loss(build);
     for (size_t i = 0; i < row->count; i++) {
         const struct json_cell *cell = &row->cells[i];
         struct log_number number;

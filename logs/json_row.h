@@ -23,7 +23,8 @@ struct json_cell {
 struct json_row {
     struct json_cell cells[JSON_ROW_CELLS];
     size_t count;
-    int cut; /* 1: it had more cells or longer texts than a row holds */
+    int blank_loss; /* 1: it names the loss, and has null there */
+    int cut;        /* 1: it had more cells or longer texts than a row holds */
     uint32_t line;
     char text[JSON_ROW_TEXT];
     size_t used;

@@ -43,7 +43,8 @@ static int claim(const struct log_source *source) {
 }
 
 static int is_summary(const struct json_row *row) {
-    return json_row_find(row, "train_runtime") != NULL && json_row_find(row, "loss") == NULL;
+    return json_row_find(row, "train_runtime") != NULL && json_row_find(row, "loss") == NULL &&
+           !row->blank_loss;
 }
 
 static enum status read_history(struct scan *scan, struct json_row *row, struct log_build *build) {

@@ -194,14 +194,14 @@ UNSEEN = {
     "28": "a log of it is one of 27", "32": "a log of it is one of 30",
     "33": "a log of it is one of 30",
     "35": "augmentation of images only",
-    "38": "not run; a log of it is one of 36: what each process divided by its own tokens is "
-          "averaged, a mean of means",
+    "38": "`foreign_reasoned.py`: `compare` differs, and names another average of the same "
+          "numbers (a mean of means) among others; `doctor` has nothing",
     "40": "needs ZeRO-2; a log of it is one of 45", "42": "what Accelerate does: `accelerate-tail`",
     "43": "a log shows another total only", "44": "a log shows another total only",
     "53": "a log of it is one of 52", "54": "both runs are equal",
-    "58": "not run; no column tells of the mask, and the losses are others from update 1 on, as "
-          "with 57",
+    "58": "`foreign_reasoned.py`: `compare` differs from update 1 on, and names other data and "
+          "another loss; no column tells of the mask; `doctor` has nothing",
     "66": "needs a GPU", "67": "needs two GPUs",
-    "69": "not run; no number tells of equal masks, and a log of it is one of 34, with other "
-          "random numbers",
+    "69": "`foreign_reasoned.py`: `compare` differs from update 1 on, and names other data, "
+          "weights or loss, but not the random numbers; `doctor` has nothing",
     "71": "a bit of the master weights, no log prints it", "72": "needs two processes on a GPU"}

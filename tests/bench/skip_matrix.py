@@ -25,8 +25,10 @@ import collections
 import concurrent.futures
 import json
 import math
+import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -451,17 +453,35 @@ def judge(binary, t, folder, keep):
     return state, t, text, simplest
 
 
+def program(text):
+    """A path that can be run, as argparse wants its types."""
+    path = shutil.which(os.path.abspath(text))
+    if path is None:
+        raise argparse.ArgumentTypeError(f"expected a program, got {text!r}")
+    return path
+
+
+def at_least(least):
+    def number(text):
+        if not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number >= {least}, got {text!r}")
+        return int(text)
+    return number
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--binary", required=True)
-    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--binary", required=True, type=program)
+    parser.add_argument("--count", type=at_least(1), default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--jobs", type=at_least(1), default=1)
     parser.add_argument("--show", action="store_true", help="print what is not right")
-    parser.add_argument("--only", type=int, help="this case alone")
+    parser.add_argument("--only", type=at_least(0), help="this case alone")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the oracle's answers, read again next time")
-    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--first", type=at_least(0), default=0, help="number of the first case")
     arguments = parser.parse_args()
+    if arguments.only is None and arguments.first >= arguments.count:
+        parser.error(f"--first {arguments.first} leaves no case of --count {arguments.count}")
 
     def one(i):
         rng = random.Random(arguments.seed * 1000003 + i)

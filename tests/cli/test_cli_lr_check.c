@@ -182,6 +182,34 @@ static void validate_errors(void **state) {
     helper_refuse(2, "lr check used.csv --expect hff", "did you mean");
     helper_refuse(2, "lr check missing.csv --expect hf", "missing.csv");
     helper_refuse(2, "lr check used.csv --expect hf --lr five", "--lr");
+    helper_refuse(2, "lr check used.csv --expect hf --lr -1", "--lr: expected a finite number");
+    helper_refuse(2, "lr check used.csv --expect hf --value bogus=1", "has a key \"bogus\"");
+    helper_refuse(2, "lr fit used.csv --lr 0", "--lr: expected a finite number above 0, got 0");
+    helper_refuse(2, "lr fit used.csv --value bogus=1", "has a key \"bogus\"");
+    helper_refuse(2, "lr fit used.csv --value power=abc", "--value: power: expected a number");
+    helper_refuse(2, "lr fit used.csv --schedule bogus", "no contract has a schedule \"bogus\"");
+    helper_refuse(2, "lr fit used.csv --contract hf --schedule linear --value power=2",
+                  "schedule linear has no parameter \"power\"");
+    helper_refuse(2, "lr fit used.csv --warmup -3", "--warmup: expected from 0 to 2^53");
+    helper_accept(1, "lr fit used.csv --schedule polynomial --value power=2");
+}
+
+/* Updates 6 and 7 were run again after the resume. Update 3 was run once, and before both parts. */
+static void validate_skips_of_a_resumed_log(void **state) {
+    (void)state;
+    static const int updates[] = {1, 2, 3, 4, 5, 6, 7, 6, 7, 8, 9, 10, 11, 12};
+    char text[1024] = "step,learning_rate,loss\n";
+    for (size_t i = 0; i < COUNT_OF(updates); i++) {
+        const int done = updates[i] - 1 - (updates[i] > 3); /* 3 was skipped, and hf holds there */
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%d,%.17g,%d\n", updates[i],
+                 1e-4 * (20 - done) / 20.0, updates[i]);
+    }
+    helper_write("resumed.csv", text);
+    helper_accept(0, "lr check resumed.csv --expect hf --lr 1e-4 --schedule linear --warmup 0 "
+                     "--steps 20 --skipped 3 --logged");
+    helper_refuse(2, "lr fit resumed.csv --skipped 3,7",
+                  "--skipped: update 7 was run again after the resume in line 9 of resumed.csv");
+    helper_refuse(2, "lr check resumed.csv --expect hf --skipped 6", "--skipped: update 6");
 }
 
 static void validate_annotations(void **state) {
@@ -481,6 +509,7 @@ int main(void) {
         cmocka_unit_test(validate_undecided),
         cmocka_unit_test(validate_fit_lists_both),
         cmocka_unit_test(validate_errors),
+        cmocka_unit_test(validate_skips_of_a_resumed_log),
         cmocka_unit_test(validate_annotations),
         cmocka_unit_test(validate_junit),
         cmocka_unit_test(validate_skipped_by_the_log),

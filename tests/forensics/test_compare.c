@@ -99,6 +99,18 @@ static void validate_nothing_in_common(void **state) {
     arena_close(&p.arena);
 }
 
+/* Update 1 alone shows what was computed before anything was trained, its loss too. */
+static void validate_first_row_alone(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    p.log[1]->rows = 1;
+    const struct compare_report *report = pair_compare(&p);
+    assert_int_equal(report->verdict, COMPARE_VERDICT_UNTESTABLE);
+    assert_non_null(strstr(report->why, "no row in both lies behind the first update that trains"));
+    arena_close(&p.arena);
+}
+
 /* A mean over ten updates is not the value of the tenth, so the two are not compared. */
 static void validate_windows(void **state) {
     (void)state;
@@ -473,6 +485,7 @@ int main(void) {
                                        cmocka_unit_test(validate_one_unit_more),
                                        cmocka_unit_test(validate_not_in_both),
                                        cmocka_unit_test(validate_nothing_in_common),
+                                       cmocka_unit_test(validate_first_row_alone),
                                        cmocka_unit_test(validate_windows),
                                        cmocka_unit_test(validate_later_rows_win),
                                        cmocka_unit_test(verify_order_of_rows_is_free),

@@ -16,7 +16,9 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "forensics/doctor.h"
 #include "forensics/fit.h"
+#include "logs/import.h"
 #include "tests/base/helper_size.h"
 #include "tests/forensics/helper_log.h"
 
@@ -162,7 +164,7 @@ static void verify_no_false_answer_where_f_of_k_is_printed(void **state) {
         if (n % 2 == 1) known.run_steps = cases[c].total;
         assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
         const struct fit *fit = set.fits;
-        if (set.count > 0 && !fit_break_is_doubtful(&set) &&
+        if (set.count > 0 && !fit_break_is_doubtful(&known, &set) &&
             (fit->bug == NULL || strcmp(fit->bug, "scheduler_not_restored") != 0 ||
              fit->steps != cases[c].total || fit->warmup != (double)cases[c].warmup))
             fail_msg("case %zu: %s", n, fit->text);
@@ -171,17 +173,16 @@ static void verify_no_false_answer_where_f_of_k_is_printed(void **state) {
 }
 
 /* A run that is resumed with a larger max_steps goes on with the line of another total, and the log
- * shows the resume. That is no counter which was lost some updates before it. */
-static void verify_another_total_is_no_lost_counter(void **state) {
-    (void)state;
+ * shows the resume. That is no counter which was lost some updates before it. With `rows` of the
+ * second part, which is one free number, three are too few. */
+static void extended(size_t rows, uint64_t told, struct arena *arena, struct fit_set *out) {
     static struct series_point points[ROWS];
-    struct arena arena = ARENA_EMPTY;
+    static struct series series;
     struct fit_known known;
-    struct fit_set set;
-    struct series series = {points, 0};
     uint64_t done = 0;
+    series = (struct series){points, 0};
     for (int part = 0; part < 2; part++)
-        for (uint64_t k = part == 0 ? 1 : 271; k <= (part == 0 ? 273u : 750u); k++) {
+        for (uint64_t k = part == 0 ? 1 : 271; k < (part == 0 ? 274u : 271u + rows); k++) {
             done = k == 1 ? 1 : k == 473 ? done : done + 1; /* 473 was skipped */
             if (k == 271 && part == 1) done = 271;
             points[series.count] = (struct series_point){
@@ -193,10 +194,111 @@ static void verify_another_total_is_no_lost_counter(void **state) {
         }
     fit_known_init(&known);
     known.request.contract = contract_find("hf-4.50");
-    known.request.steps = 500;
-    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
-    if (set.count > 0) fail_msg("%s", set.fits[0].text);
+    known.request.steps = told;
+    assert_int_equal(fit_series(&series, &known, arena, out), STATUS_OK);
+}
+
+static void validate_another_total(void **state) {
+    (void)state;
+    static const uint64_t told[] = {500, 750, 0};
+    for (size_t i = 0; i < COUNT_OF(told); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_set set;
+        extended(480, told[i], &arena, &set);
+        assert_true(set.count > 0);
+        assert_string_equal(set.fits[0].text,
+                            "hf-4.50 linear, peak 5e-05, warm-up 10, total 500; total 750 from "
+                            "update 271; held 1 time at update 473");
+        assert_null(set.fits[0].bug);
+        assert_false(fit_break_is_hidden(&set.fits[0].segments[1], &set));
+        arena_close(&arena);
+    }
+}
+
+static void verify_three_rows_are_no_other_total(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    extended(3, 500, &arena, &set);
+    for (size_t i = 0; i < set.count; i++)
+        for (size_t s = 0; s < set.fits[i].segment_count; s++)
+            assert_int_not_equal(set.fits[i].segments[s].event, FIT_TOTAL);
     arena_close(&arena);
+}
+
+/* Rows of every tenth update, of which the second was skipped before row 30: rows 10 to 30 fit a
+ * total of 220 as well, and that one row behind the warm-up is no total that a resume changed. */
+static void verify_a_total_of_one_row_is_none(void **state) {
+    (void)state;
+    static struct series_point points[64];
+    struct series series = {points, 0};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (int part = 0; part < 2; part++)
+        for (uint64_t k = part == 0 ? 10 : 110; k <= (part == 0 ? 130u : 300u); k += 10) {
+            const uint64_t done = k - (k >= 25) - (part == 1 && k >= 150);
+            points[series.count] = (struct series_point){
+                .update = k,
+                .row = series.count,
+                .part = (uint32_t)part,
+                .value = 1.5e-5 * (part == 0 ? share(0, (double)done, 20, 200)
+                                             : share(0, (double)done, 30, 300))};
+            series.count++;
+        }
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf-4.50");
+    known.request.steps = 200;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    for (size_t i = 0; i < set.count; i++)
+        if (set.fits[i].steps == 220) fail_msg("%s", set.fits[i].text);
+    arena_close(&arena);
+}
+
+/* Recorded by tests/bench/extended_logs.py: max_steps of 40, and 60 behind update 20. The optimizer
+ * that was loaded applies the old LR once more, in update 21. */
+static void validate_what_a_trainer_extended(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text;
+    } logs[] = {{"linear", "hf linear, peak 0.002, warm-up 4, total 40; total 60 from update 22"},
+                {"cosine", "hf cosine, peak 0.002, warm-up 4, total 40; total 60 from update 22"},
+                {"linear-share", "hf linear, peak 0.002, warm-up 4, total 40; total 60 and warm-up "
+                                 "6 from update 22"},
+                {"cosine-share", "hf cosine, peak 0.002, warm-up 4, total 40; total 60 and warm-up "
+                                 "6 from update 22"}};
+    for (size_t i = 0; i < COUNT_OF(logs); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log_options options;
+        struct doctor_options asked;
+        struct doctor_report report;
+        struct series series;
+        struct fit_known known;
+        struct fit_set set;
+        struct log *log;
+        char *path;
+        assert_int_equal(arena_format(&arena, &path,
+                                      TWINSTEP_SOURCE_DIR "/tests/golden/extended/%s.json",
+                                      logs[i].name),
+                         STATUS_OK);
+        log_options_init(&options);
+        assert_int_equal(log_import(path, &options, &arena, &log), STATUS_OK);
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_string_equal(set.fits[0].text, logs[i].text);
+        assert_false(fit_break_is_doubtful(&known, &set));
+        assert_true(fit_matches(&series.points[30], fit_applied(&set.fits[0], 30, 31), 2e-3, NULL));
+        doctor_options_init(&asked);
+        assert_int_equal(doctor_examine(log, &asked, &set, &arena, &report), STATUS_OK);
+        assert_int_equal(report.finding_count, 0);
+        assert_true(report.remark_count > 0);
+        assert_string_equal(report.findings[0].id, "schedule_total_changed");
+        arena_close(&arena);
+    }
 }
 
 /* Five levels that come again are a schedule of somebody's own. Two of them in front of a step are
@@ -215,6 +317,24 @@ static void verify_levels_are_no_broken_schedule(void **state) {
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
     if (set.count > 0) fail_msg("%s", set.fits[0].text);
     assert_int_equal(set.why, FIT_WHY_NOTHING);
+    arena_close(&arena);
+}
+
+/* torch's OneCycleLR runs below 0 at its last counter, where a counter that moves 64 times per
+ * update would stay. That explains no column that is negative throughout. */
+static void verify_no_schedule_is_negative_throughout(void **state) {
+    (void)state;
+    static struct series_point points[60];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (size_t k = 0; k < COUNT_OF(points); k++)
+        points[k] = (struct series_point){.update = k + 1, .row = k, .value = -1e-4};
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    if (set.count > 0) fail_msg("%s", set.fits[0].text);
+    assert_true((set.why & FIT_WHY_NOTHING) != 0);
     arena_close(&arena);
 }
 
@@ -264,8 +384,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_broke_between_two_rows),
         cmocka_unit_test(verify_no_false_answer_where_f_of_k_is_printed),
-        cmocka_unit_test(verify_another_total_is_no_lost_counter),
+        cmocka_unit_test(validate_another_total),
+        cmocka_unit_test(verify_three_rows_are_no_other_total),
+        cmocka_unit_test(verify_a_total_of_one_row_is_none),
+        cmocka_unit_test(validate_what_a_trainer_extended),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
+        cmocka_unit_test(verify_no_schedule_is_negative_throughout),
         cmocka_unit_test(validate_stairs_of_evaluations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,12 @@ static void lr_halved(struct arena *arena, struct log *log) { /* no LR of the ch
     for (size_t i = 0; i < log->rows; i++)
         helper_put(arena, log, LOG_LR_LOGGED, i, 0.5 * lr_of((uint64_t)log->step[i]), PRINT_EXACT);
 }
+static void lr_longer(struct arena *arena, struct log *log) { /* with a larger max_steps */
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_LR_LOGGED, i,
+                   PEAK * (1.5 * LAST - (double)log->step[i]) / (1.5 * LAST - 3.0), PRINT_EXACT);
+    log->max_steps = 3 * LAST / 2;
+}
 static void lr_odd(struct arena *arena, struct log *log) {
     for (size_t i = 0; i < log->rows; i++)
         helper_put(arena, log, LOG_LR_LOGGED, i, 1e-5 * (double)(i * i + 1), PRINT_EXACT);
@@ -156,6 +162,7 @@ static const struct {
     {"lr behind", lr_behind, "lrrru", "lr_jump_at_resume", 11},
     {"lr ahead", lr_ahead, "lrrru", "lr_jump_at_resume", 11},
     {"lr halved", lr_halved, "lrrru", NULL, 11},
+    {"lr longer", lr_longer, "urrru", NULL, 11},
     {"lr odd", lr_odd, "lrrru", "lr_jump_at_resume", 11},
     {"one more token", one_more_token, "rlrru", NULL, 11},
     {"coarse tokens", coarse_tokens, "rrrrr", NULL, 0},
@@ -205,6 +212,7 @@ static void validate_parts(void **state) {
         struct trajectory of;
         struct log *const before = make(&arena, 1, LAST), *const after = make(&arena, 11, END);
         cases[i].change(&arena, after);
+        if (after->max_steps > 0) before->max_steps = LAST;
         if (cases[i].change == means) {
             judge_logs(&arena, before, after, TRAJECTORY_UNKNOWN, &of);
             for (int part = TRAJECTORY_DATA; part < TRAJECTORY_PARTS; part++)

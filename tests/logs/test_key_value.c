@@ -117,6 +117,28 @@ static void validate_pairs_of_a_line(void **state) {
     }
 }
 
+/* modded-nanogpt evaluates at step 0, before it trains, and ends at step T of T. Steps of 0 to T -
+ * 1 count from the first update. */
+static void validate_steps_from_0(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena,
+                                      "step:0/2 val_loss:10.83 train_time:0ms\n"
+                                      "step:1/2 train_loss:10.81 train_time:9ms\n"
+                                      "step:2/2 val_loss:9.95 train_time:18ms\n",
+                                      NULL);
+    assert_int_equal(log->step[2], 2);
+    assert_int_equal(log->step[0], 0);
+    assert_true(logs_has_note(log, "run from 0 to its own total"));
+    log = logs_read(&arena,
+                    "step:0/2 train_loss:10.83 train_time:0ms\n"
+                    "step:1/2 train_loss:10.81 train_time:9ms\n",
+                    NULL);
+    assert_int_equal(log->step[1], 2);
+    assert_true(logs_has_note(log, "taken as update 1"));
+    arena_close(&arena);
+}
+
 /* A console prints digits, a dict a repr; whole numbers of a dict are exact. */
 static void validate_quanta(void **state) {
     struct arena arena = ARENA_EMPTY;
@@ -357,6 +379,7 @@ int main(void) {
         cmocka_unit_test(validate_levanter),
         cmocka_unit_test(validate_pairs_of_a_line),
         cmocka_unit_test(validate_quanta),
+        cmocka_unit_test(validate_steps_from_0),
         cmocka_unit_test(verify_hostile_lines_take_no_time),
         cmocka_unit_test(validate_what_would_be_a_guess),
         cmocka_unit_test(validate_the_step_that_the_user_names),

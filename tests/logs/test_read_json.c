@@ -343,6 +343,37 @@ static void verify_that_a_cut_line_is_left_out(void **state) {
     arena_close(&arena);
 }
 
+/* pandas and JavaScript write NaN as null. A loss that is null now and then is as good as absent.
+ */
+static void verify_a_loss_without_numbers_is_said(void **state) {
+    static const char note[] = "it names the loss, and no row has a number there";
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena,
+                                      "{\"step\": 1, \"loss\": null, \"lr\": 0.1}\n"
+                                      "{\"step\": 2, \"loss\": null, \"lr\": 0.2}\n",
+                                      NULL);
+    assert_int_equal(log->rows, 2);
+    assert_true(logs_has_note(log, note));
+    log = logs_read(&arena,
+                    "{\"step\": 1, \"loss\": null, \"lr\": 0.1}\n"
+                    "{\"step\": 2, \"loss\": 0.5, \"lr\": 0.2}\n",
+                    NULL);
+    assert_false(logs_has_note(log, note));
+    /* The last row of a Trainer has train_runtime and no loss; these have a loss, though null. */
+    log = logs_read(&arena,
+                    "{\"log_history\": [{\"step\": 1, \"loss\": null, \"learning_rate\": 0.1, "
+                    "\"train_runtime\": 1.5}], \"max_steps\": 1}",
+                    NULL);
+    assert_int_equal(log->rows, 1);
+    assert_true(logs_has_note(log, note));
+    log = logs_read(&arena, "step,loss,lr\n1,,0.1\n2,,0.2\n", NULL);
+    assert_true(logs_has_note(log, note));
+    log = logs_read(&arena, "step,grad_norm,lr\n1,,0.1\n2,,0.2\n", NULL);
+    assert_false(logs_has_note(log, note));
+    arena_close(&arena);
+}
+
 static void verify_places_of_errors(void **state) {
     struct arena arena = ARENA_EMPTY;
     (void)state;
@@ -496,6 +527,7 @@ int main(void) {
         cmocka_unit_test(verify_step_base),
         cmocka_unit_test(verify_cut_at_every_byte),
         cmocka_unit_test(verify_that_a_cut_line_is_left_out),
+        cmocka_unit_test(verify_a_loss_without_numbers_is_said),
         cmocka_unit_test(verify_places_of_errors),
         cmocka_unit_test(verify_deep_nesting),
         cmocka_unit_test(verify_strange_names),
