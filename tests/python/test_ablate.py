@@ -360,6 +360,15 @@ class Noise(Case):
         self.assertEqual([f["inert"] for f in got["factors"]], [False, False])
         self.assertEqual(got["closure"], "rerun-equal")
 
+    def test_a_rerun_that_chance_alone_sets_apart_is_told_with_its_p(self):
+        # of salts 0, 1, ... the first whose five reruns of test are furthest from its five repeats
+        self.env["ABLATE_SALT"] = "9"
+        self.write(command=["--noise", "0.25", "--t0", "{t0}"], factors={"t0": [0, 3]})
+        self.assertEqual(self.verdict(code=3)["reason"],
+                         "the rerun of test came out otherwise than its repeats (p = 0.007937: chance "
+                         "alone does that in no more than such a share of ablations), so the floor does "
+                         "not hold: raise floor.noisy")
+
     def test_too_few_runs_cannot_decide(self):
         self.write(command=["--noise", "0.25", "--t0", "{t0}"], factors={"t0": [0, 3]},
                    floor={"noisy": 2})
