@@ -532,6 +532,37 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     printf("  runs     %u done, in %s\n", done, folder->path);
 }
 
+/* ---- what to ask next ---- */
+
+/* Writes the path of what the first run of an arm left, as a word for a shell. */
+static enum status path_of_arm(const struct ablate_folder *folder, int arm, enum ablate_read kind,
+                               struct arena *arena, char **out) {
+    const struct ablate_plan *plan = folder->plan;
+    uint32_t i = 0;
+    while (i < plan->run_count && (plan->runs[i].arm != arm || plan->runs[i].replicate != 1))
+        i++;
+    char *dir, *path;
+    TRY(ablate_folder_path(folder, &plan->runs[i], "out", arena, &dir));
+    TRY(ablate_left_path(plan->file, &plan->runs[i], kind, dir, arena, &path));
+    const struct ablate_words one = {1, (const char *const *)&path};
+    return ablate_quote(&one, arena, out);
+}
+
+enum status ablate_print_next(const struct ablate_folder *folder,
+                              const struct ablate_verdict *verdict, struct arena *arena) {
+    const char *const *read = folder->plan->file->read;
+    const enum ablate_read kind = read[READ_TRACE] != NULL ? READ_TRACE : READ_LOG;
+    char *paths[2];
+    if (verdict->kind != ABLATE_OUTSIDE || read[kind] == NULL) return STATUS_OK;
+    for (int arm = 0; arm < 2; arm++)
+        TRY(path_of_arm(folder, arm, kind, arena, &paths[arm]));
+    printf("  next     where the two part, and what is broken in test by itself:\n"
+           "           twinstep compare %s %s\n"
+           "           twinstep doctor %s\n",
+           paths[0], paths[1], paths[1]);
+    return STATUS_OK;
+}
+
 /* ---- the plan ---- */
 
 /* Returns how long so many runs can take: each its whole time, and then the grace of its guard. */

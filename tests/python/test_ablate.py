@@ -86,14 +86,41 @@ class Paper(Case):
         golden = pathlib.Path(__file__).resolve().parents[1] / "golden/record"
         self.write(factors={"lr": ["trl_dpo", "trl_dpo_ahead"]}, read={"trace": "{dir}/t.h5"})
         plan = json.loads((self.root / "x.yaml").read_text())
-        plan["command"] = ["sh", "-c", f"gunzip -c {golden}/{{lr}}.h5.gz > {{dir}}/t.h5"]
+        plan["command"] = ["sh", "-c", f"gunzip -c {golden}/{{lr}}.h5.gz > '{{dir}}/t.h5'"]
         (self.root / "x.yaml").write_text(json.dumps(plan))
         got = self.verdict(code=1)
         first = {"update": 1, "phase": "optimize", "tensor": "model.embed_tokens.weight"}
         self.assertEqual((got["first"], got["factors"][0]["first"]), (first, first))
         self.assertEqual((got["measure"], got["update"], got["word"]), ("loss", 10, "cause"))
-        self.assertIn("first    update 1, optimize, model.embed_tokens.weight",
-                      self.run_program("x.yaml", "--quiet", code=1).stdout)
+        text = self.run_program("x.yaml", "--quiet", "-o", "a b", code=1).stdout
+        self.assertIn("first    update 1, optimize, model.embed_tokens.weight", text)
+        # the commands that it ends with can be pasted, and say what the test arm does otherwise
+        compare, doctor = self.next_commands(text)
+        self.assertEqual(compare, "twinstep compare 'a b/runs/baseline-1/out/t.h5' 'a b/runs/test-1/out/t.h5'")
+        self.assertIn("Both logs record the LR that was applied; it differs from update 1 on",
+                      self.paste(compare))
+        self.assertIn("lr_applied_ahead: likely", self.paste(doctor))
+
+    def next_commands(self, text):
+        """What stands under `next`, and `twinstep` at the head of each line."""
+        return re.findall("^           (twinstep .*)$", text.split("\n  next     ", 1)[1], re.M)
+
+    def paste(self, command):
+        said = subprocess.run(f'twinstep() {{ "{PROGRAM}" "$@"; }}; {command}', shell=True, cwd=self.root,
+                              env=self.env, text=True, capture_output=True, timeout=120, check=False)
+        self.assertEqual((said.returncode, said.stderr), (1, ""))
+        return said.stdout
+
+    def test_logs_are_named_as_what_to_look_at_and_weights_are_not(self):
+        self.write(command=["--t0", "{t0}", "--steps", "3"], factors={"t0": [0, 3]},
+                   read={"weights": "{dir}/model.safetensors", "log": "{dir}/log.jsonl"})
+        text = self.run_program("x.yaml", "--quiet", code=1).stdout
+        self.assertIn("column", self.paste(self.next_commands(text)[0]))
+        self.write("y.yaml", command=["--t0", "{t0}"], factors={"t0": [0, 3]})
+        self.assertNotIn("next", self.run_program("y.yaml", "--quiet", code=1).stdout)
+        self.write("z.yaml", command=["--inert", "{no}"], factors={"no": ["a", "b"]},
+                   read={"log": "{dir}/log.jsonl"})
+        self.assertNotIn("next", self.run_program("z.yaml", "--quiet", code=0).stdout)
 
     def test_bytes_alone_give_equality_and_no_shares(self):
         self.write(command=["--t0", "{t0}", "--inert", "{no}"], factors={"t0": [0, 3], "no": ["a", "b"]},
