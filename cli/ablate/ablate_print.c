@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/ablate/ablate_guard.h"
+#include "scenarios/yaml.h"
 
 #define IN_WORDS 4 /* so many factors fit a sentence; the table has all */
 
@@ -483,6 +484,36 @@ static void print_failed(const struct ablate_folder *folder, const struct ablate
     }
 }
 
+static int is_scalar(const struct yaml_node *node) {
+    return node != NULL && node->kind != YAML_LIST && node->kind != YAML_MAP;
+}
+
+static void print_value(const struct yaml_node *node) {
+    char shown[YAML_TEXT_SIZE];
+    if (node == NULL) {
+        printf("(not there)");
+        return;
+    }
+    struct yaml_node word = {.kind = node->kind, .text = node->text};
+    if (word.kind == YAML_QUOTED) word.kind = YAML_PLAIN;
+    printf("%s", yaml_describe(&word, shown));
+}
+
+/* A leaf of two files, with its value in each where it has one that fits a line. */
+static void print_leaf(const struct ablate_plan *plan, const struct ablate_leaf *leaf) {
+    const struct leaves *leaves = &plan->leaves[leaf->file];
+    printf(" %s of %s", leaf->path, plan->file->files[leaf->file].paths[1]);
+    for (size_t i = 0; i < leaves->count; i++) {
+        const struct yaml_node *const *of = leaves->values[i].of;
+        if (strcmp(leaves->differ[i], leaf->path) != 0 || !(is_scalar(of[0]) || is_scalar(of[1])))
+            continue;
+        printf(", ");
+        print_value(of[0]);
+        printf(" -> ");
+        print_value(of[1]);
+    }
+}
+
 void ablate_print(const struct ablate_folder *folder, const struct ablate_result *results,
                   const struct ablate_verdict *verdict) {
     uint32_t done = 0;
@@ -500,9 +531,10 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
                    variable->value[0] == NULL ? "(not set)" : variable->value[0],
                    variable->value[1] == NULL ? "(not set)" : variable->value[1]);
         }
-        for (size_t l = 0; l < factor->leaf_count; l++)
-            printf("%s %s of %s", l == 0 ? "" : ",", factor->leaves[l].path,
-                   folder->plan->file->files[factor->leaves[l].file].paths[1]);
+        for (size_t l = 0; l < factor->leaf_count; l++) {
+            if (l > 0) putchar(';');
+            print_leaf(folder->plan, &factor->leaves[l]);
+        }
         putchar('\n');
     }
     print_first("", &verdict->first);

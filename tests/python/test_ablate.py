@@ -217,6 +217,10 @@ class Two(Case):
         for name, share in {"t": 1.5, "lr": -0.5, "SHIFT": 0.0, "o._x.y_": 0.0}.items():
             self.assertAlmostEqual(shares[name], share, delta=1e-15)
         self.assertEqual((got["closure"], got["word"]), ("exact", "oppose"))
+        text = self.run_program(*self.lines(), "--quiet", code=1).stdout    # read again, nothing is run
+        for line in ("t: t of b.json\n", 'lr: lr of b.json, "1.0" -> "0.5"\n',
+                     'o._x.y_: o."x.y" of b.json, "1" -> "2"\n'):
+            self.assertRegex(text, r"(  differs  |           )" + re.escape(line))
         mixed = self.root / "good-bad.ablate/runs/hybrid-0110/file-file1/a.json"
         self.assertEqual(json.loads(mixed.read_text()),
                          {"t": [4, 1, 1], "lr": 0.5, "o": {"x.y": 1, "n": 'a"w'}})
@@ -236,6 +240,19 @@ class Two(Case):
         mixed = {p.read_text() for p in self.root.glob("good-bad.ablate/runs/hybrid-*/file-file1/a.toml")}
         self.assertIn(good.replace("1.0", "0.5"), mixed)
         self.assertIn(good.replace("[1, 1, 1]", "[4,\n1, 1]"), mixed)
+
+    def test_values_of_leaves_are_told_whatever_they_are(self):
+        (self.root / "a.yaml").write_text('a: cosine\nb: "\\e[31m"\nc: [1]\nd: 1\n')
+        (self.root / "b.yaml").write_text("a: 'linear'\nb: ~\nc: 2\ne: {x: 1}\n")
+        (self.root / "s").write_text('echo 1 > "$2/x"')
+        said = self.run_program(*(w for arm in ("good a", "bad b") for w in
+                                  ("--" + arm.split()[0], f"sh s {arm.split()[1]}.yaml {{dir}}")),
+                                "--bytes", "{dir}/x", "--quiet", code=0).stdout
+        for line in ('a of b.yaml, "cosine" -> "linear"', 'c of b.yaml, a list -> "2"',
+                     'd of b.yaml, "1" -> (not there)', "e of b.yaml\n"):
+            self.assertIn(line, said)
+        self.assertRegex(said, r'b of b.yaml, ".*31m" -> nothing\n')
+        self.assertNotIn("\x1b", said)
 
     def test_a_dry_run_writes_the_file_and_it_gives_the_same_plan(self):
         self.write_files()
