@@ -96,7 +96,8 @@ class Paper(Case):
         self.assertIn("first    update 1, optimize, model.embed_tokens.weight", text)
         # the commands that it ends with can be pasted, and say what the test arm does otherwise
         compare, doctor = self.next_commands(text)
-        self.assertEqual(compare, "twinstep compare 'a b/runs/baseline-1/out/t.h5' 'a b/runs/test-1/out/t.h5'")
+        runs = f"{os.path.realpath(self.root)}/a b/runs"
+        self.assertEqual(compare, f"twinstep compare '{runs}/baseline-1/out/t.h5' '{runs}/test-1/out/t.h5'")
         self.assertIn("Both logs record the LR that was applied; it differs from update 1 on",
                       self.paste(compare))
         self.assertIn("lr_applied_ahead: likely", self.paste(doctor))
@@ -491,12 +492,12 @@ class Failures(Case):
 
     def test_a_hung_run_is_ended_with_its_children(self):
         self.write(command=["--do", "{do}"], factors={"do": ["train", "hang"]},
-                   run={"slots": 2, "timeout": 1})
+                   run={"slots": 2, "timeout": 8})     # in which its child must have begun
         start = time.monotonic()
         got = self.verdict(code=3)
-        self.assertLess(time.monotonic() - start, 30)
+        self.assertLess(time.monotonic() - start, 60)
         reasons = [r["reason"] for r in got["runs"] if r["state"] == "failed"]
-        self.assertIn("not done after 1 s (run.timeout), so ended", reasons[0])
+        self.assertIn("not done after 8 s (run.timeout), so ended", reasons[0])
         child = int((self.root / "x.ablate/runs/test-1/out/child").read_text())
         self.assertFalse(alive(child))
 
