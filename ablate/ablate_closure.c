@@ -100,20 +100,32 @@ static enum status open_closure(struct judging *judging) {
     }
     out->closure = ABLATE_CLOSURE_RERUN_DIFFERS;
     ablate_take_shares(judging, "the floor does not hold");
-    if (!judging->plan->file->has_test)
+    const char *const key = out->floor == ABLATE_FLOOR_EXACT ? "runs" : "noisy";
+    char *chance, *end;
+    TRY(arena_format(judging->arena, &chance, "%s", ""));
+    if (!isnan(out->closure_p))
+        TRY(arena_format(judging->arena, &chance,
+                         " (p = %.4g: chance alone does that in no more than such a share of "
+                         "ablations)",
+                         out->closure_p));
+    if (likeness == COMMANDS_DIFFER_IN_PLACE) {
+        TRY(arena_format(judging->arena, &end,
+                         "%s: runs depend on where that file lies, or the floor does not hold "
+                         "(raise floor.%s)",
+                         chance, key));
         return ablate_refuse(judging,
-                             "the rerun of test came out otherwise than its repeats, so the floor "
-                             "does not hold: raise floor.%s",
-                             out->floor == ABLATE_FLOOR_EXACT ? "runs" : "noisy");
-    return ablate_refuse(
-        judging,
-        likeness == COMMANDS_ALIKE
-            ? "baseline with every factor of test has the command of test, word for word, and came "
-              "out otherwise than the repeats of test, so the floor does not hold: raise floor.%s"
-            : "baseline with every factor of test has the command of test but for the place of its "
-              "mixed file, and came out otherwise: runs depend on where that file lies, or the "
-              "floor does not hold (raise floor.%s)",
-        out->floor == ABLATE_FLOOR_EXACT ? "runs" : "noisy");
+                             "baseline with every factor of test has the command of test but for "
+                             "the place of its mixed file, and came out otherwise%s",
+                             end);
+    }
+    TRY(arena_format(judging->arena, &end, "%s, so the floor does not hold: raise floor.%s", chance,
+                     key));
+    return ablate_refuse(judging,
+                         judging->plan->file->has_test
+                             ? "baseline with every factor of test has the command of test, word "
+                               "for word, and came out otherwise than the repeats of test%s"
+                             : "the rerun of test came out otherwise than its repeats%s",
+                         end);
 }
 
 static enum status closed(struct judging *judging, enum ablate_closure own) {

@@ -108,15 +108,23 @@ static enum status path_of(const char *above, const char *key, struct arena *are
                         quoted == NULL ? key : quoted);
 }
 
-static enum status add_leaf(struct leaves *out, const char *path, size_t *room,
-                            struct arena *arena) {
-    TRY(arena_grow(arena, out->count + 1, room, sizeof *out->differ, "leaves", &out->differ));
-    out->differ[out->count++] = path;
+/* How many leaves the two arrays have room for. */
+struct room {
+    size_t differ, values;
+};
+
+static enum status add_leaf(struct leaves *out, const char *path, const struct yaml_node *a,
+                            const struct yaml_node *b, struct room *room, struct arena *arena) {
+    const size_t count = out->count + 1;
+    TRY(arena_grow(arena, count, &room->differ, sizeof *out->differ, "leaves", &out->differ));
+    TRY(arena_grow(arena, count, &room->values, sizeof *out->values, "leaves", &out->values));
+    out->differ[out->count] = path;
+    out->values[out->count++] = (struct leaf_values){{a, b}};
     return STATUS_OK;
 }
 
 static enum status find_leaves(const struct yaml_node *a, const struct yaml_node *b,
-                               const char *above, struct leaves *out, size_t *room,
+                               const char *above, struct leaves *out, struct room *room,
                                struct arena *arena) {
     char *path;
     for (const struct yaml_node *x = a->first; x != NULL; x = x->next) {
@@ -125,12 +133,12 @@ static enum status find_leaves(const struct yaml_node *a, const struct yaml_node
         if (y != NULL && x->kind == YAML_MAP && y->kind == YAML_MAP)
             TRY(find_leaves(x, y, path, out, room, arena));
         else if (y == NULL || !same(x, y))
-            TRY(add_leaf(out, path, room, arena));
+            TRY(add_leaf(out, path, x, y, room, arena));
     }
     for (const struct yaml_node *y = b->first; y != NULL; y = y->next) {
         if (yaml_child(a, y->key) != NULL) continue;
         TRY(path_of(above, y->key, arena, &path));
-        TRY(add_leaf(out, path, room, arena));
+        TRY(add_leaf(out, path, NULL, y, room, arena));
     }
     return STATUS_OK;
 }
@@ -165,7 +173,7 @@ enum status leaves_parse(struct arena *arena, struct leaves *out) {
         if (out->kind == LEAVES_YAML) TRY(check_keys(root));
         out->roots[i] = root;
     }
-    size_t room = 0;
+    struct room room = {0, 0};
     return find_leaves(out->roots[0], out->roots[1], "", out, &room, arena);
 }
 

@@ -18,13 +18,19 @@ struct yaml_node;
 
 enum leaves_kind { LEAVES_YAML, LEAVES_JSON, LEAVES_TOML };
 
+/* A leaf in the first file and in the second; NULL: it is not in that one. */
+struct leaf_values {
+    const struct yaml_node *of[2];
+};
+
 struct leaves {
     const char *paths[2];
     enum leaves_kind kind;
     const char *bytes[2]; /* of the files, as they are */
     size_t lengths[2];
     const struct yaml_node *roots[2];
-    const char **differ; /* paths of the leaves that differ, in the order of the files */
+    const char **differ;        /* paths of the leaves that differ, in the order of the files */
+    struct leaf_values *values; /* of these */
     size_t count;
 };
 

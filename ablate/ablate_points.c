@@ -163,11 +163,25 @@ static enum status read_left(const struct ablate_file *file, const struct ablate
     return STATUS_OK;
 }
 
+/* Slots and ports are not known any more when a run is read. */
+static struct ablate_values values_of(const struct ablate_file *file, const struct ablate_run *run,
+                                      const char *dir, char seed[24]) {
+    snprintf(seed, 24, "%llu", (unsigned long long)file->seed);
+    return (struct ablate_values){run->mask, dir, run->id, "", "", seed, NULL};
+}
+
+enum status ablate_left_path(const struct ablate_file *file, const struct ablate_run *run,
+                             enum ablate_read kind, const char *dir, struct arena *arena,
+                             char **out) {
+    char seed[24];
+    const struct ablate_values values = values_of(file, run, dir, seed);
+    return ablate_expand(file, file->read[kind], &values, arena, out);
+}
+
 enum status ablate_left_open(const struct ablate_file *file, const struct ablate_run *run,
                              const char *dir, struct arena *arena, struct ablate_left *out) {
     char seed[24];
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)file->seed);
-    const struct ablate_values values = {run->mask, dir, run->id, "", "", seed, NULL};
+    const struct ablate_values values = values_of(file, run, dir, seed);
     memset(out, 0, sizeof *out);
     const enum status status = read_left(file, &values, arena, out);
     if (status != STATUS_OK) ablate_left_close(out);

@@ -32,6 +32,11 @@ TWINSTEP_MUST_USE enum status ablate_left_open(const struct ablate_file *file,
                                                struct arena *arena, struct ablate_left *out);
 void ablate_left_close(struct ablate_left *left);
 
+/* The path of what a run left in `dir`, of a kind that the file reads. */
+TWINSTEP_MUST_USE enum status ablate_left_path(const struct ablate_file *file,
+                                               const struct ablate_run *run, enum ablate_read kind,
+                                               const char *dir, struct arena *arena, char **out);
+
 /* Returns the kinds of `reads` (bits of enum ablate_read) in which two runs are not known to be
  * equal. */
 unsigned ablate_left_differ(const struct ablate_left *a, const struct ablate_left *b,

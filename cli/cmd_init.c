@@ -15,7 +15,7 @@
 #include "scenarios/textfile.h"
 #include "scenarios/yaml.h"
 
-enum { KEY_FROM_TRL = KEY_OWN, ITEMS_MAX = 64, NOTES_MAX = 1000, FEW = 20, LINE = 100 };
+enum { KEY_FROM_TRL = KEY_OWN, KEY_TASK, ITEMS_MAX = 64, NOTES_MAX = 1000, FEW = 20, LINE = 100 };
 
 struct item {
     const char *key, *text, *from; /* "optimizer.lr", "1e-6", "learning_rate" */
@@ -23,7 +23,7 @@ struct item {
 
 struct making {
     struct cli *cli;
-    const char *path;
+    const char *path, *task; /* task: "dpo" or "sft", NULL: as the names say */
     const struct yaml_node *config;
     struct item items[ITEMS_MAX];
     const char *overrides[ITEMS_MAX]; /* "common.optimizer.lr=1e-6", as --set takes them */
@@ -294,12 +294,31 @@ static enum status refuse_others(const struct making *making) {
     return STATUS_OK;
 }
 
-static int is_dpo(struct making *making) {
+/* A name that of these trainers DPOTrainer alone has; NULL where there is none. A file of settings
+ * names only what somebody set, so that of a DPO training, too, may have none. */
+static const char *name_of_dpo(const struct making *making) {
     static const char *const names[] = {"beta", "precompute_ref_log_probs", "f_divergence_type",
                                         "discopop_tau", "sync_ref_model"};
     for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (yaml_child(making->config, names[i]) != NULL) return 1;
-    return 0;
+        if (yaml_child(making->config, names[i]) != NULL) return names[i];
+    return NULL;
+}
+
+static enum status make_task(struct making *making, int *out_dpo) {
+    const char *name = name_of_dpo(making);
+    if (making->task == NULL) {
+        *out_dpo = name != NULL;
+        return set_key(making, "task", *out_dpo ? "dpo" : "sft",
+                       *out_dpo ? "there are names of DPOConfig"
+                                : "no name is of DPOConfig alone; --task dpo, if it was DPO");
+    }
+    *out_dpo = strcmp(making->task, "dpo") == 0;
+    if (!*out_dpo && strcmp(making->task, "sft") != 0)
+        FAIL(STATUS_INPUT, "init: --task: expected dpo or sft, got %s", making->task);
+    if (!*out_dpo && name != NULL)
+        FAIL(STATUS_INPUT, "%s: error: --task sft, but %s is of DPOConfig alone", making->path,
+             name);
+    return set_key(making, "task", making->task, "--task");
 }
 
 static enum status make_sft(struct making *making) {
@@ -325,10 +344,9 @@ static void pass_over(struct making *making) {
 }
 
 static enum status make_all(struct making *making) {
-    const int dpo = is_dpo(making);
+    int dpo;
     TRY(refuse_others(making));
-    TRY(set_key(making, "task", dpo ? "dpo" : "sft",
-                dpo ? "there are names of DPOConfig" : "no name is of DPOConfig alone"));
+    TRY(make_task(making, &dpo));
     TRY(copy_key(making, "seed"));
     TRY(copy_key(making, "data_seed"));
     TRY(copy_key(making, "max_length"));
@@ -514,6 +532,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(arena_take(&cli->arena, 1, sizeof *making, "init", &making));
     making->cli = cli;
     making->path = options_value(options, KEY_FROM_TRL);
+    making->task = options_value(options, KEY_TASK);
     if (making->path == NULL)
         FAIL(STATUS_INPUT, "init: expected --from-trl CONFIG: a scenario is made of something");
     TRY(read_config(making));
@@ -541,6 +560,9 @@ static const struct argp_option option_rows[] = {
     OPTION("from-trl", KEY_FROM_TRL, "CONFIG",
            "The trainer's arguments: YAML of TRL's command line, or the JSON of "
            "TrainingArguments.to_json_string(); - is standard input"),
+    OPTION(
+        "task", KEY_TASK, "TASK",
+        "What was trained, dpo or sft; default: dpo where a name is DPOConfig's alone, else sft"),
     OPTION_OUTPUT("Scenario to write; default standard output"),
     OPTION_OVERWRITE("Replace a file that exists"), OPTIONS_END};
 

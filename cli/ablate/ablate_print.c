@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/ablate/ablate_guard.h"
+#include "scenarios/yaml.h"
 
 #define IN_WORDS 4 /* so many factors fit a sentence; the table has all */
 
@@ -483,6 +484,36 @@ static void print_failed(const struct ablate_folder *folder, const struct ablate
     }
 }
 
+static int is_scalar(const struct yaml_node *node) {
+    return node != NULL && node->kind != YAML_LIST && node->kind != YAML_MAP;
+}
+
+static void print_value(const struct yaml_node *node) {
+    char shown[YAML_TEXT_SIZE];
+    if (node == NULL) {
+        printf("(not there)");
+        return;
+    }
+    struct yaml_node word = {.kind = node->kind, .text = node->text};
+    if (word.kind == YAML_QUOTED) word.kind = YAML_PLAIN;
+    printf("%s", yaml_describe(&word, shown));
+}
+
+/* A leaf of two files, with its value in each where it has one that fits a line. */
+static void print_leaf(const struct ablate_plan *plan, const struct ablate_leaf *leaf) {
+    const struct leaves *leaves = &plan->leaves[leaf->file];
+    printf(" %s of %s", leaf->path, plan->file->files[leaf->file].paths[1]);
+    for (size_t i = 0; i < leaves->count; i++) {
+        const struct yaml_node *const *of = leaves->values[i].of;
+        if (strcmp(leaves->differ[i], leaf->path) != 0 || !(is_scalar(of[0]) || is_scalar(of[1])))
+            continue;
+        printf(", ");
+        print_value(of[0]);
+        printf(" -> ");
+        print_value(of[1]);
+    }
+}
+
 void ablate_print(const struct ablate_folder *folder, const struct ablate_result *results,
                   const struct ablate_verdict *verdict) {
     uint32_t done = 0;
@@ -500,9 +531,10 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
                    variable->value[0] == NULL ? "(not set)" : variable->value[0],
                    variable->value[1] == NULL ? "(not set)" : variable->value[1]);
         }
-        for (size_t l = 0; l < factor->leaf_count; l++)
-            printf("%s %s of %s", l == 0 ? "" : ",", factor->leaves[l].path,
-                   folder->plan->file->files[factor->leaves[l].file].paths[1]);
+        for (size_t l = 0; l < factor->leaf_count; l++) {
+            if (l > 0) putchar(';');
+            print_leaf(folder->plan, &factor->leaves[l]);
+        }
         putchar('\n');
     }
     print_first("", &verdict->first);
@@ -530,6 +562,39 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     for (uint32_t i = 0; i < folder->plan->run_count; i++)
         done += results[i].state == ABLATE_DONE;
     printf("  runs     %u done, in %s\n", done, folder->path);
+}
+
+/* ---- what to ask next ---- */
+
+/* Writes the path of what the first run of an arm left, as a word for a shell. */
+static enum status path_of_arm(const struct ablate_folder *folder, int arm, enum ablate_read kind,
+                               struct arena *arena, char **out) {
+    const struct ablate_plan *plan = folder->plan;
+    uint32_t i = 0;
+    while (i < plan->run_count && (plan->runs[i].arm != arm || plan->runs[i].replicate != 1))
+        i++;
+    char *dir, *path;
+    TRY(ablate_folder_path(folder, &plan->runs[i], "out", arena, &dir));
+    TRY(ablate_left_path(plan->file, &plan->runs[i], kind, dir, arena, &path));
+    const struct ablate_words one = {1, (const char *const *)&path};
+    return ablate_quote(&one, arena, out);
+}
+
+enum status ablate_print_next(const struct ablate_folder *folder,
+                              const struct ablate_verdict *verdict, struct arena *arena) {
+    const char *const *read = folder->plan->file->read;
+    const enum ablate_read kind = read[READ_TRACE] != NULL ? READ_TRACE : READ_LOG;
+    char *paths[2];
+    /* What calls of a function leave is often gone when their text is read. */
+    if (verdict->kind != ABLATE_OUTSIDE || read[kind] == NULL || folder->plan->file->shared)
+        return STATUS_OK;
+    for (int arm = 0; arm < 2; arm++)
+        TRY(path_of_arm(folder, arm, kind, arena, &paths[arm]));
+    printf("  next     where the two part, and what is broken in test by itself:\n"
+           "           twinstep compare %s %s\n"
+           "           twinstep doctor %s\n",
+           paths[0], paths[1], paths[1]);
+    return STATUS_OK;
 }
 
 /* ---- the plan ---- */

@@ -46,6 +46,8 @@ static enum status finish(struct ablate_running *running, const struct options *
     else if (status == STATUS_OK)
         ablate_print(running->folder, results, verdict);
     ablate_results_close(running->plan, results);
+    if (status == STATUS_OK && !options->json)
+        status = ablate_print_next(running->folder, verdict, arena);
     if (status == STATUS_OK) *out_exit = exits[verdict->kind];
     return status;
 }

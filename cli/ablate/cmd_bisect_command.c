@@ -94,8 +94,11 @@ static enum status print_json(const struct ablate_folder *folder,
 }
 
 /* Says how much would be run: a search by halving, in which every version has its repeats. */
-static enum status print_price(const struct ablate_plan *plan, const char *folder, int json) {
+static enum status print_price(const struct ablate_plan *plan, const char *folder, int json,
+                               struct arena *arena) {
     const struct ablate_file *file = plan->file;
+    const char *note;
+    TRY(ablate_plan_note(plan, arena, &note));
     char hex[DIGEST_HEX];
     size_t steps = 1;
     for (size_t left = file->version_count - 1; left > 1; left = (left + 1) / 2)
@@ -105,16 +108,17 @@ static enum status print_price(const struct ablate_plan *plan, const char *folde
         for (size_t i = 0; i < file->version_count; i++)
             json_array_append_new(versions, json_string(file->versions[i]));
         digest_hex(&plan->digest, hex);
-        return json_print(json_pack("{ss so sI sI sI ss ss}", "name", file->name, "versions",
+        return json_print(json_pack("{ss so sI sI sI ss ss so}", "name", file->name, "versions",
                                     versions, "versions_run_at_most", (json_int_t)(steps + 1),
                                     "runs_of_each", (json_int_t)file->floor_runs,
                                     "runs_of_each_if_noisy", (json_int_t)file->noisy_runs, "plan",
-                                    hex, "folder", folder));
+                                    hex, "folder", folder, "note", json_text(note)));
     }
     printf("%s: %zu versions; at most %zu of them are run besides the first, each %llu times, "
            "%llu if repeats differ; nothing has been run\n",
            file->name, file->version_count, steps, (unsigned long long)file->floor_runs,
            (unsigned long long)file->noisy_runs);
+    if (note[0] != '\0') printf("  note     %s\n", note);
     return STATUS_OK;
 }
 
@@ -152,7 +156,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                                 : arena_format(&cli->arena, &output, "%s.bisect", file->name));
     TRY(ablate_asked_json(options, &plan, output));
     if (options_given(options, ABLATE_KEY_DRY_RUN))
-        return print_price(&plan, output, options->json);
+        return print_price(&plan, output, options->json, &cli->arena);
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
     struct ablate_running running = {.want = want, .file = file, .plan = &plan};
     TRY(ablate_asked_run(cli, options, &folder, &running));

@@ -32,6 +32,7 @@ static const struct {
     {"export", "to", {.source = "exports"}},
     {"export", "names", {.source = "namings"}},
     {"data show", "task", {.source = "task"}},
+    {"init", "task", {.source = "task"}},
     {"data show", "template", {.source = "data.template"}},
     {"lr table", "contract", {.source = "contracts"}},
     {"lr fit", "contract", {.source = "contracts"}},

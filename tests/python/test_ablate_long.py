@@ -36,7 +36,6 @@ class Long(Case):
         self.assertEqual(len(self.began()), 4 + 4 + 4 + 1 + 3)
 
     def test_noise_alone_is_inside(self):
-        # alpha far below 1 %, so that this test fails by chance in one of 10,000 runs
         self.write(command=["--noise", "0.25", "--inert", "{no}"], factors={"no": ["a", "b"]},
                    floor={"noisy": 10, "alpha": 1e-4})
         got = self.verdict(code=0)

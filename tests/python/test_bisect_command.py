@@ -40,6 +40,18 @@ class Bisect(Case):
         self.assertIn("x: FIRST OUTSIDE THE FLOOR: 8, number 8 of 12; 7 before it is inside.", text)
         self.assertEqual(self.began(), [])
 
+    def test_a_dry_run_says_that_the_command_does_not_name_its_folder(self):
+        self.plan("--t0 {version}")
+        self.assertNotIn("note", self.run_program("x.yaml", "--dry-run", code=0).stdout)
+        self.assertIsNone(self.verdict("--dry-run", code=0)["note"])
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["true", "{version}"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        told = "{dir} stands nowhere in the command of version-0001-1 ("
+        self.assertIn(f"  note     {told}", self.run_program("x.yaml", "--dry-run", code=0).stdout)
+        self.assertTrue(self.verdict("--dry-run", code=0)["note"].startswith(told))
+        self.assertEqual(self.began(), [])
+
     def test_a_last_version_that_is_equal_ends_the_search(self):
         self.plan("--t0 1 --inert {version}")
         got = self.verdict(code=0)
@@ -66,7 +78,6 @@ class Bisect(Case):
         (self.root / "versions").write_text("# oldest first\nv1\nv2\n\nv3\nv4")
         self.plan("--t0 $( [ {version} = v4 ] && echo 4 || echo 1 )", noise=0.25, versions="versions")
         got = self.verdict(code=1)
-        # each of three verdicts is wrong by chance in one of a hundred, so only the end is certain
         self.assertEqual(got["probes"][0]["number"], 4)
         self.assertEqual(got["probes"][0]["p"], 2 / 252)
 

@@ -57,6 +57,7 @@ class Paper(unittest.TestCase):
         got = twinstep.ablate(lambda lr: [1.0, 1.0 - lr], {"lr": (0.25, 0.5)})
         self.assertEqual((got.measure, got.distance, got.word), ("loss", 0.25, "cause"))
         self.assertEqual(got.factors[0].loss_alone, -0.25)
+        self.assertNotIn("next", got.text)     # of a folder that is gone
 
     def test_equal_arms_are_called_no_oftener_than_the_floor_needs(self):
         calls = []

@@ -156,6 +156,26 @@ class Init(unittest.TestCase):
             loose = [line for line in made.splitlines() if "steps: 9" in line or "evil" in line]
             self.assertTrue(all(line.startswith("# ") for line in loose), made)
 
+    def test_verify_the_task_is_what_the_names_say_or_the_option(self):
+        # the settings of a DPO training whose beta nobody set; a trainer's file has no name for the task
+        page = pathlib.Path(__file__).resolve().parents[2] / "docs/tutorial/own/good.yaml"
+        own = self.folder / "own.yaml"      # with room for the rows of the built-in data
+        own.write_text(page.read_text(encoding="utf-8").replace("max_length: 64", "max_length: 1024"))
+        self.assertRegex(self.say(own), r"  task: sft +# no name is of DPOConfig alone; --task dpo, if it")
+        made = self.say(own, "--task", "dpo")
+        self.assertRegex(made, r"  task: dpo +# --task\n")
+        self.assertEqual(self.key(made, "loss", "divisor"), "mean-of-means")
+        self.resolved(made)
+        self.assertEqual(self.say(own, "--task=sft").replace("# --task", ""),
+                         self.say(own).replace("# no name is of DPOConfig alone; --task dpo, if it was DPO", ""))
+        out = self.folder / "d.yaml"
+        twinstep.init(own, out, task="dpo")
+        self.assertEqual(out.read_text(encoding="utf-8"), made)
+        self.assertIn("--task sft, but beta is of DPOConfig alone",
+                      self.say({"beta": 0.1}, "--task", "sft", status=2))
+        self.assertIn("init: --task: expected dpo or sft, got kto",
+                      self.say({"beta": 0.1}, "--task", "kto", status=2))
+
     def test_verify_refusals(self):
         for config, words in (
                 ("[1, 2]", "expected the arguments of a trainer, a map"), ("", "expected the arg"),

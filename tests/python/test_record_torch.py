@@ -615,6 +615,36 @@ class Loops(unittest.TestCase):
         self.assertEqual(state_of[5], state_of[4])      # nothing steps: the same moments, digested
         self.assertNotEqual(bytes(state_of[5]), bytes(32))
 
+    def test_verify_the_state_does_not_tell_in_which_order_optimizers_step(self):
+        from twinstep.record import digest
+
+        def with_moments(nets):
+            return [torch.optim.AdamW(net.parameters(), lr=0.25) for net in nets]
+        found = []
+        for steps in (lambda k: [0, 1], lambda k: [1, 0]):
+            self.assertEqual(self.several(with_moments, steps), [])
+            found.append(read(self.path, "digest_state"))
+            os.remove(self.path)
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(len(set(map(bytes, found[0]))), 6)
+        # and it is the list that docs/FOREIGN.md says, here of the first update
+        torch.manual_seed(3)
+        nets = [torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)]
+        some = with_moments(nets)
+        nets[1](nets[0](torch.ones(2, 4))).square().mean().backward()
+        for optimizer in reversed(some):
+            optimizer.step()
+
+        def keyed(name, t):
+            total = digest.load()[0](t.data_ptr(), 4, 0, t.numel())
+            return digest.close(name, "f32", t.shape, total)
+        named = [(f"{i}.{name}", p, some[i].state[p]) for i in range(2)
+                 for name, p in nets[i].named_parameters()]
+        made = digest.listed("state", [keyed(name, p) for name, p, _ in named] +
+                             [keyed(f"{name}/{key}", held[key]) for name, _, held in named
+                              for key in ("exp_avg", "exp_avg_sq", "step")])
+        self.assertEqual(bytes(found[0][0]), made)
+
     def test_verify_a_norm_that_is_told_stands(self):
         """Nobody clips, so the recorder measures a norm of its own; what the caller says counts."""
         model, optimizer, _ = parts()

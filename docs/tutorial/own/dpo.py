@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DPO as TRL's documentation writes it, recorded: docs/TRL.md, section 6."""
+"""DPO as TRL's documentation writes it, recorded: docs/TRL.md, sections 3 and 4."""
 from datasets import load_dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import DPOConfig, DPOTrainer, ModelConfig, ScriptArguments, TrlParser

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loop of one's own around TRL's loss and data, recorded: docs/TRL.md, section 6."""
+"""A loop of one's own around TRL's loss and data, recorded: docs/TRL.md, sections 3 and 4."""
 import torch
 from datasets import load_dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer, get_scheduler, set_seed

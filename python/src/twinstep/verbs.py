@@ -60,13 +60,15 @@ def run(scenario: Path | Mapping[str, Any], *, output: Path | None = None,
     return dataclasses.replace(judgement, trace=trace)
 
 
-def init(config: Any, output: Path, *, overwrite: bool = False) -> pathlib.Path:
+def init(config: Any, output: Path, *, overwrite: bool = False,
+         task: str | None = None) -> pathlib.Path:
     """Writes a scenario from the arguments of Trainer, SFTTrainer or DPOTrainer (twinstep init).
 
     `config` is the object itself (TrainingArguments, SFTConfig, DPOConfig), or a file of its JSON
-    or of YAML. What does not translate stands in the scenario as comments. Returns `output`."""
+    or of YAML, where `task` ("dpo" or "sft") says what was trained if no name does. What does not
+    translate stands in the scenario as comments. Returns `output`."""
     text = config.to_json_string() if hasattr(config, "to_json_string") else None
-    tell(["init", *_words({"output": output, "overwrite": overwrite}),
+    tell(["init", *_words({"output": output, "overwrite": overwrite, "task": task}),
           f"--from-trl={'-' if text is not None else os.fspath(config)}"], text)
     return pathlib.Path(output)
 

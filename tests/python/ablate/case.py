@@ -31,7 +31,7 @@ class Case(unittest.TestCase):
         self.addCleanup(kept.cleanup)
         self.root = pathlib.Path(kept.name)
         self.count = self.root / "count"
-        self.env = dict(os.environ, ABLATE_COUNT=str(self.count))
+        self.env = dict(os.environ, ABLATE_COUNT=str(self.count), ABLATE_SALT="0")
 
     def write(self, name="x.yaml", command=(), factors=None, **rest):
         """Writes an ablation of the trainer; JSON is YAML."""

@@ -671,8 +671,11 @@ class Recorder:
         if "batch" in columns:
             row["digest_batch"] = digest.listed("batch", columns["batch"].values())
         if "state" in columns:
-            parts = [*columns.get("tensors/digest_parameter", {}).values(),
-                     *columns["state"].values()]
+            # By the places of tensors: with several optimizers the order in which they step, and
+            # which of them do not, is no part of what they hold.
+            known = columns.get("tensors/digest_parameter", {})
+            parts = [known[i] for i in sorted(known)]
+            parts += [d for _, d in sorted(columns["state"].items(), key=lambda of: of[0][0])]
             row["digest_state"] = digest.listed("state", parts)
         order = sorted(self._places, key=self._places.__getitem__)
         row["phases/place"] = [order.index(p) if p in order else -1 for p in PHASES]
