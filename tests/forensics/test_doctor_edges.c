@@ -689,10 +689,49 @@ static void validate_how_fresh(void **state) {
     }
 }
 
+/* What an update 1 that changed nothing is said to be, by which explanations of the LR column apply
+ * 0 there: a warm-up from f(0) = 0 does, a line that falls from the peak does not. */
+static void validate_who_applies_zero_first(void **state) {
+    (void)state;
+    static const char *const words[2][2] = {
+        {", so the LR it applied was 0, or it was skipped.",
+         ", although every explanation found of the LR column applies more than 0 there."},
+        {", so the LR it applied was 0, or it was skipped.",
+         "; of the contracts that explain the LR column this leaves those that apply LR 0 there."}};
+    for (size_t zero = 0; zero < 2; zero++)
+        for (size_t other = 0; other < 2; other++) {
+            struct patient p;
+            struct doctor_report report;
+            struct fit_set set;
+            struct fit fits[2];
+            const char *said = NULL;
+            size_t count = 0;
+            memset(&p, 0, sizeof p);
+            doctor_options_init(&p.options);
+            p.log = helper_dpo(&p.arena);
+            hold(&p, 2, 0.0, 0.0);
+            explain(&p, 1, &p.arena, &set);
+            fits[0] = fits[1] = set.fits[0];
+            if (zero) fits[count++].plan.call.warmup = 10.0;
+            if (other) fits[count++] = set.fits[0];
+            set.fits = fits;
+            set.count = count;
+            assert_int_equal(doctor_examine(p.log, &p.options, &set, &p.arena, &report), STATUS_OK);
+            for (size_t i = 0; i < report.finding_count + report.remark_count; i++)
+                if (strcmp(report.findings[i].id, "zero_lr_first_step") == 0)
+                    said = report.findings[i].words;
+            assert_non_null(said);
+            assert_non_null(strstr(said, "update 1 changed nothing"));
+            assert_string_equal(strstr(said, "nothing") + strlen("nothing"), words[zero][other]);
+            arena_close(&p.arena);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_edges),
         cmocka_unit_test(validate_how_fresh),
+        cmocka_unit_test(validate_who_applies_zero_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
