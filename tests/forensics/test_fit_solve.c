@@ -144,6 +144,59 @@ static void corroborate_a_knee_in_steps_of_processes(void **state) {
     arena_close(&arena);
 }
 
+/* Fits a column of hf's linear schedule without warm-up, of which all numbers are known. */
+static void fit_linear(const double *values, size_t rows, uint64_t steps, struct arena *arena,
+                       struct series *series, struct fit_set *set) {
+    struct log *log = helper_log(arena, rows);
+    struct fit_known known;
+    for (size_t row = 0; row < rows; row++)
+        helper_put(arena, log, LOG_LR_LOGGED, row, values[row], PRINT_EXACT);
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "linear";
+    known.request.lr = 1e-3;
+    known.request.warmup = 0.0;
+    known.request.steps = steps;
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, series), STATUS_OK);
+    assert_int_equal(fit_series(series, &known, arena, set), STATUS_OK);
+}
+
+/* Three rows are enough for a skipped update where all numbers are known: update 2 repeats f(0),
+ * and update 3 applies f(1) = 0.9 L. */
+static void validate_a_skip_in_three_rows(void **state) {
+    (void)state;
+    static const double values[] = {1e-3, 1e-3, 0.9e-3};
+    struct arena arena = ARENA_EMPTY;
+    struct series series;
+    struct fit_set set;
+    fit_linear(values, COUNT_OF(values), 10, &arena, &series, &set);
+    assert_true(set.count > 0);
+    assert_int_equal(set.fits[0].skip_count, 1);
+    assert_int_equal(set.fits[0].skips[0].first, 1);
+    assert_int_equal(set.fits[0].skips[0].last, 1);
+    arena_close(&arena);
+}
+
+/* The counter of update 10 jumps to the total, where the line is 0 for the first time. */
+static void validate_a_jump_to_the_end(void **state) {
+    (void)state;
+    double values[16];
+    struct arena arena = ARENA_EMPTY;
+    struct series series;
+    struct fit_set set;
+    size_t found = 0;
+    for (size_t i = 0; i < COUNT_OF(values); i++)
+        values[i] = i < 9 ? 1e-3 * (20.0 - (double)i) / 20.0 : 0.0;
+    fit_linear(values, COUNT_OF(values), 20, &arena, &series, &set);
+    for (size_t i = 0; i < set.count; i++) {
+        const struct fit *fit = &set.fits[i];
+        found += fit->segment_count == 2 && fit->segments[1].event == FIT_JUMP &&
+                 fit->segments[1].update == 10 && fit->segments[1].shift >= 11;
+    }
+    assert_true(found > 0);
+    arena_close(&arena);
+}
+
 /* A column of totals counts from a total of one update on; 0 is no total. */
 static void validate_a_total_of_one(void **state) {
     (void)state;
@@ -167,6 +220,8 @@ int main(void) {
         cmocka_unit_test(validate_errors_of_many_rows),
         cmocka_unit_test(verify_an_evaluation_spends),
         cmocka_unit_test(corroborate_a_knee_in_steps_of_processes),
+        cmocka_unit_test(validate_a_skip_in_three_rows),
+        cmocka_unit_test(validate_a_jump_to_the_end),
         cmocka_unit_test(validate_a_total_of_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
