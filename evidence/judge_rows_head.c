@@ -285,6 +285,26 @@ static void put_without_shares(const struct judgement *judgement, struct row_pen
         put_what_differs(judgement, pen);
 }
 
+/* Whether the arms have a finite distance after the last update that both recorded. */
+static int has_distance(const struct judgement *judgement) {
+    const struct trace_pair *const pair =
+        judge_pair(judgement->image, judgement->arms[0], judgement->arms[1]);
+    return pair != NULL && pair->updates > 0 &&
+           isfinite(trace_pair_row(pair, pair->updates - 1)->reals[PAIR_DISTANCE]);
+}
+
+/* Why nothing was shared out. A hybrid may diverge where both arms do not. */
+static void put_without_distances(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->attributed)
+        row_put(pen, " The weights are equal at the end, so there is no distance to share out.");
+    else if (!has_distance(judgement))
+        row_put(pen, " No distance between the arms could be measured, so there are no shares.");
+    else if (trace_array_of(judgement->image, "attribution/value") == NULL)
+        row_put(pen, " No hybrid of the arms was trained, so there are no shares.");
+    else
+        row_put(pen, " A hybrid of the arms diverged or was not finished, so there are no shares.");
+}
+
 static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
     switch (judgement->word) {
     case WORD_CANCEL:
@@ -316,10 +336,7 @@ static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
         return;
     }
     put_what_differs(judgement, pen);
-    if (judgement->attributed)
-        row_put(pen, " The weights are equal at the end, so there is no distance to share out.");
-    else
-        row_put(pen, " No distance between the arms could be measured, so there are no shares.");
+    put_without_distances(judgement, pen);
 }
 
 /* Shares of sampled orders that agree have no interval in the sentence, and are estimates all the

@@ -106,6 +106,39 @@ static void validate_bad_places(void **state) {
 
 /* ---- why ---- */
 
+/* Arms that differ, and why nothing is shared out. */
+static void validate_why_there_are_no_shares(void **state) {
+    (void)state;
+    static const char *const causes[] = {"schedule", "optimizer"};
+    static const double finite[] = {0.0, 0.5, 0.75, 1.5}, lost[] = {0.0, (double)NAN, 0.75, 1.5},
+                        diverged[] = {0.0, 0.5, (double)INFINITY, 1.5};
+    static const struct {
+        const double *values;
+        double distance;
+        const char *words;
+    } cases[] = {
+        {NULL, 0.5, "No hybrid of the arms was trained, so there are no shares."},
+        {lost, 0.5, "A hybrid of the arms diverged or was not finished, so there are no"},
+        {diverged, 0.5, "A hybrid of the arms diverged or was not finished, so there are no"},
+        {NULL, (double)NAN, "No distance between the arms could be measured, so there are no"},
+        {lost, (double)INFINITY, "No distance between the arms could be measured, so there"},
+        {finite, 0.5, "Several causes"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct helper_image of;
+        helper_image_open(&of, 3);
+        helper_image_part(&of, 1, 0.5);
+        helper_image_causes(&of, causes, 2);
+        of.pairs[0].records[2].reals[PAIR_DISTANCE] = cases[i].distance;
+        if (cases[i].values != NULL)
+            helper_image_put(&of, "attribution/value", 4, 1, cases[i].values);
+        helper_image_judge(&of, STATUS_OK);
+        if (strstr(helper_image_row(&of, ROW_HEADLINE, 0), cases[i].words) == NULL)
+            fail_msg("expected %s, got %s", cases[i].words, helper_image_row(&of, ROW_HEADLINE, 0));
+        helper_image_close(&of);
+    }
+}
+
 /* Gives both arms a second parameter group with these LRs. */
 static void add_group(struct helper_image *of, double (*groups)[2][RECORD_GROUPS], double lr) {
     for (int arm = 0; arm < 2; arm++) {
@@ -908,6 +941,7 @@ int main(void) {
         cmocka_unit_test(validate_first_place),
         cmocka_unit_test(validate_bad_places),
         cmocka_unit_test(validate_why),
+        cmocka_unit_test(validate_why_there_are_no_shares),
         cmocka_unit_test(validate_why_of_another_group),
         cmocka_unit_test(validate_counts),
         cmocka_unit_test(validate_same_training),
