@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How many values of a dtype lie between two of its values. The values stand on a line in their
- * order, with -0 and +0 in one place. Two NaNs are 0 apart, a NaN and a number INT64_MAX.
+ * order, with -0 and +0 in one place and an infinity one step behind the largest number, also where
+ * the dtype has none (E4M3). Two NaNs are 0 apart, a NaN and a number INT64_MAX.
  *
  * The file needs no variant and is read by C and by CUDA C++. */
 #ifndef TWINSTEP_BASE_RULE_ULP_H
@@ -21,20 +22,22 @@ TWINSTEP_HD int64_t rule_ulp_order_f32(float x, int shift) {
 
 /* The position for a format whose least normal number lies above f32's. Below it the steps are of
  * one quantum, 1 / per_unit. Above it, the format has `cut` fraction bits less than f32, and its
- * exponents are counted from `below`, the f32 exponent field of its least normal number less 1. */
-TWINSTEP_HD int64_t rule_ulp_order_short(float x, double least, double per_unit, int cut,
-                                         int below) {
+ * exponents are counted from `below`, the f32 exponent field of its least normal number less 1. An
+ * infinity of the carrier stands at `infinity`. */
+TWINSTEP_HD int64_t rule_ulp_order_short(float x, double least, double per_unit, int cut, int below,
+                                         int64_t infinity) {
     const double magnitude = x < 0.0f ? -(double)x : (double)x;
     const int64_t before = (int64_t)below << (23 - cut);
-    const int64_t steps = magnitude < least ? (int64_t)(uint64_t)(magnitude * per_unit)
-                                            : rule_ulp_order_f32((float)magnitude, cut) - before;
+    const int64_t steps = magnitude > 0x1.fffffep127 ? infinity
+                          : magnitude < least        ? (int64_t)(uint64_t)(magnitude * per_unit)
+                                              : rule_ulp_order_f32((float)magnitude, cut) - before;
     return x < 0.0f ? -steps : steps;
 }
 
 TWINSTEP_HD int64_t rule_ulp_order(float x, enum dtype dtype) {
-    if (dtype == DTYPE_F16) return rule_ulp_order_short(x, 0x1p-14, 0x1p24, 13, 112);
-    if (dtype == DTYPE_E4M3) return rule_ulp_order_short(x, 0x1p-6, 0x1p9, 20, 120);
-    if (dtype == DTYPE_E5M2) return rule_ulp_order_short(x, 0x1p-14, 0x1p16, 21, 112);
+    if (dtype == DTYPE_F16) return rule_ulp_order_short(x, 0x1p-14, 0x1p24, 13, 112, 31 << 10);
+    if (dtype == DTYPE_E4M3) return rule_ulp_order_short(x, 0x1p-6, 0x1p9, 20, 120, 127);
+    if (dtype == DTYPE_E5M2) return rule_ulp_order_short(x, 0x1p-14, 0x1p16, 21, 112, 31 << 2);
     if (dtype == DTYPE_BF16) return rule_ulp_order_f32(x, 16);
     return rule_ulp_order_f32(x, dtype == DTYPE_TF32 ? 13 : 0);
 }

@@ -91,9 +91,10 @@ enum attribution_word attribution_word(const struct attribution *of) {
         {WORD_EACH, each_enough},     {WORD_CAUSE, one_cause}, {WORD_NONE, share_is_missing},
         {WORD_OPEN, first_is_open},
     };
-    if (of->causes == 0 || !(of->distance >= 0.0)) return WORD_NONE;
+    if (of->causes == 0 || !(of->distance >= 0.0 && isfinite(of->distance))) return WORD_NONE;
     if (of->distance == 0.0) return of->moved ? WORD_CANCEL : WORD_EQUAL;
-    if (of->response >= ROUNDING_EXPLAINS * of->distance) return WORD_ROUNDING;
+    /* Half of the smallest number would round to 0, which any response reaches. */
+    if (of->response / ROUNDING_EXPLAINS >= of->distance) return WORD_ROUNDING;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rules[i].holds(of)) return rules[i].word;
     return WORD_SEVERAL;

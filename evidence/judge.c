@@ -144,6 +144,11 @@ static enum status compare_rng(struct judging *judging) {
     return STATUS_OK;
 }
 
+uint32_t judge_groups(const struct trace_run *a, const struct trace_run *b) {
+    const uint32_t x = a->plan.shape.groups, y = b->plan.shape.groups;
+    return x < y ? x : y;
+}
+
 /* Notes from which update on a loss is not finite, and from which the logged LRs differ. */
 static void note_curves(struct judging *judging) {
     struct judgement *out = judging->out;
@@ -153,8 +158,11 @@ static void note_curves(struct judging *judging) {
         for (int arm = 0; arm < 2; arm++)
             if (out->diverged[arm] == 0 && !isfinite(records[arm]->reals[REAL_LOSS]))
                 out->diverged[arm] = records[arm]->step;
-        double x = a->groups[0][GROUP_LR_LOGGED], y = b->groups[0][GROUP_LR_LOGGED];
-        if (out->logged_step == 0 && x != y && !(isnan(x) && isnan(y))) out->logged_step = a->step;
+        for (uint32_t g = 0; g < judge_groups(judging->run[0], judging->run[1]); g++) {
+            double x = a->groups[g][GROUP_LR_LOGGED], y = b->groups[g][GROUP_LR_LOGGED];
+            if (out->logged_step == 0 && x != y && !(isnan(x) && isnan(y)))
+                out->logged_step = a->step;
+        }
     }
 }
 

@@ -312,6 +312,9 @@ struct judgement {
 /* The recorded distances of runs `a` and `b` of a trace; NULL when it has none. */
 const struct trace_pair *judge_pair(const struct trace_image *image, const char *a, const char *b);
 
+/* How many parameter groups two runs have in common, the first ones. */
+uint32_t judge_groups(const struct trace_run *a, const struct trace_run *b);
+
 /* Whether the arms differ by more than repeats do, in their weights or in anything else. */
 int judgement_differs(const struct judgement *judgement);
 

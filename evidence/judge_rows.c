@@ -158,9 +158,26 @@ static void put_update(const struct judgement *judgement, uint64_t i, struct row
         row_put(pen, "%.3g", share);
 }
 
+/* Whether another parameter group than the first one has LRs of its own in an arm. */
+static int has_other_lrs(const struct judgement *judgement) {
+    for (int arm = 0; arm < 2; arm++) {
+        const struct trace_run *run = trace_run_of(judgement->image, judgement->arms[arm]);
+        for (uint64_t i = 0; i < judgement->updates; i++) {
+            const struct record *record = trace_row(run, i);
+            const double first = record->groups[0][GROUP_LR_APPLIED];
+            for (uint32_t g = 1; g < run->plan.shape.groups; g++) {
+                const double other = record->groups[g][GROUP_LR_APPLIED];
+                if (other != first && !(isnan(other) && isnan(first))) return 1;
+            }
+        }
+    }
+    return 0;
+}
+
 static void add_updates(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->updates == 0) return;
-    row_add(pen, ROW_UPDATES, "%-21s %-19s %-19s %s", "LR applied", "loss", "grad norm",
+    row_add(pen, ROW_UPDATES, "%-21s %-19s %-19s %s",
+            has_other_lrs(judgement) ? "LR applied, group 0" : "LR applied", "loss", "grad norm",
             "|a-b|/|a-a0|");
     for (uint64_t i = 0; i < judgement->updates; i++) {
         if (judgement->updates > UPDATES_SHOWN && i == UPDATES_SHOWN - 3) {

@@ -63,9 +63,10 @@ static int find_update(const struct judgement *judgement, struct count_case *c) 
     if (image->pair_count == 0) return 0;
     const struct trace_pair *const pair = &image->pairs[0];
     for (c->index = 0; c->index < judgement->updates && c->index < pair->updates; c->index++) {
-        const double *const a = trace_row(c->run[0], c->index)->groups[0];
-        const double *const b = trace_row(c->run[1], c->index)->groups[0];
-        if (!(a[GROUP_LR_APPLIED] == b[GROUP_LR_APPLIED])) return 0;
+        for (uint32_t g = 0; g < judge_groups(c->run[0], c->run[1]); g++)
+            if (!(trace_row(c->run[0], c->index)->groups[g][GROUP_LR_APPLIED] ==
+                  trace_row(c->run[1], c->index)->groups[g][GROUP_LR_APPLIED]))
+                return 0;
         if (trace_pair_row(pair, c->index)->reals[PAIR_DISTANCE] > 0.0)
             return count_of(c, 0) != count_of(c, 1);
     }

@@ -41,23 +41,32 @@ static int same_real(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
 
-static double applied(const struct judgement *judgement, int arm, uint64_t update) {
-    return trace_row(arm_run(judgement, arm), update)->groups[0][GROUP_LR_APPLIED];
+/* An LR of one parameter group at one update. */
+struct lr_place {
+    uint64_t update; /* its index; the number of updates: there is no such place */
+    uint32_t group;
+};
+
+/* The first place where this LR (enum record_group) differs. An arm whose optimizer did not run
+ * applied none: its LR is NaN. */
+static struct lr_place first_apart(const struct judgement *judgement, int which) {
+    const uint32_t groups = judge_groups(arm_run(judgement, 0), arm_run(judgement, 1));
+    struct lr_place at;
+    for (at.update = 0; at.update < judgement->updates; at.update++)
+        for (at.group = 0; at.group < groups; at.group++)
+            if (!same_real(trace_row(arm_run(judgement, 0), at.update)->groups[at.group][which],
+                           trace_row(arm_run(judgement, 1), at.update)->groups[at.group][which]))
+                return at;
+    at.group = 0;
+    return at;
 }
 
-/* The index of the first update whose applied LRs differ; `updates` where none do. An arm whose
- * optimizer did not run applied none: its LR is NaN. */
-static uint64_t first_lr_apart(const struct judgement *judgement) {
-    uint64_t i = 0;
-    while (i < judgement->updates && same_real(applied(judgement, 0, i), applied(judgement, 1, i)))
-        i++;
-    return i;
-}
-
-/* The arm that applied no LR at this update where the other one did; -1: both did, or neither. */
-static int arm_that_skips(const struct judgement *judgement, uint64_t update) {
-    const int skips[2] = {isnan(applied(judgement, 0, update)) != 0,
-                          isnan(applied(judgement, 1, update)) != 0};
+/* The arm that applied no LR there where the other one did; -1: both did, or neither. */
+static int arm_that_skips(const struct judgement *judgement, struct lr_place at) {
+    int skips[2];
+    for (int arm = 0; arm < 2; arm++)
+        skips[arm] = isnan(trace_row(arm_run(judgement, arm), at.update)
+                               ->groups[at.group][GROUP_LR_APPLIED]) != 0;
     return skips[0] == skips[1] ? -1 : skips[1];
 }
 
@@ -83,12 +92,12 @@ static int has_key(const struct judged_cause *cause, int of_loop) {
  * before the first update that differs. */
 static void put_schedule(const struct judgement *judgement, const struct judged_cause *cause,
                          struct row_pen *pen) {
-    const uint64_t apart = first_lr_apart(judgement);
-    const int differs = apart < judgement->updates;
+    const struct lr_place apart = first_apart(judgement, GROUP_LR_APPLIED);
+    const int differs = apart.update < judgement->updates;
     const int skips = differs ? arm_that_skips(judgement, apart) : -1;
-    const int by_lr =
-        differs && skips < 0 &&
-        (judgement->first_step < 0 || step_at(judgement, apart) <= (uint64_t)judgement->first_step);
+    const int by_lr = differs && skips < 0 &&
+                      (judgement->first_step < 0 ||
+                       step_at(judgement, apart.update) <= (uint64_t)judgement->first_step);
     const int loop = has_key(cause, 1), others = has_key(cause, 0);
     row_put(pen, " (%s",
             loop && others   ? "the schedule's keys and the loop's"
@@ -98,7 +107,7 @@ static void put_schedule(const struct judgement *judgement, const struct judged_
         row_put(pen, "; every applied LR is equal");
     else if (skips >= 0)
         row_put(pen, "; %s skipped update %llu", judgement->arms[skips],
-                (unsigned long long)step_at(judgement, apart));
+                (unsigned long long)step_at(judgement, apart.update));
     row_put(pen, ")");
 }
 
@@ -276,6 +285,26 @@ static void put_without_shares(const struct judgement *judgement, struct row_pen
         put_what_differs(judgement, pen);
 }
 
+/* Whether the arms have a finite distance after the last update that both recorded. */
+static int has_distance(const struct judgement *judgement) {
+    const struct trace_pair *const pair =
+        judge_pair(judgement->image, judgement->arms[0], judgement->arms[1]);
+    return pair != NULL && pair->updates > 0 &&
+           isfinite(trace_pair_row(pair, pair->updates - 1)->reals[PAIR_DISTANCE]);
+}
+
+/* Why nothing was shared out. A hybrid may diverge where both arms do not. */
+static void put_without_distances(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->attributed)
+        row_put(pen, " The weights are equal at the end, so there is no distance to share out.");
+    else if (!has_distance(judgement))
+        row_put(pen, " No distance between the arms could be measured, so there are no shares.");
+    else if (trace_array_of(judgement->image, "attribution/value") == NULL)
+        row_put(pen, " No hybrid of the arms was trained, so there are no shares.");
+    else
+        row_put(pen, " A hybrid of the arms diverged or was not finished, so there are no shares.");
+}
+
 static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
     switch (judgement->word) {
     case WORD_CANCEL:
@@ -307,10 +336,7 @@ static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
         return;
     }
     put_what_differs(judgement, pen);
-    if (judgement->attributed)
-        row_put(pen, " The weights are equal at the end, so there is no distance to share out.");
-    else
-        row_put(pen, " No distance between the arms could be measured, so there are no shares.");
+    put_without_distances(judgement, pen);
 }
 
 /* Shares of sampled orders that agree have no interval in the sentence, and are estimates all the
@@ -439,15 +465,6 @@ static void put_readback(const double *a, const double *b, struct row_pen *pen) 
                 a[GROUP_LR_READBACK], digits, b[GROUP_LR_READBACK], error);
 }
 
-static int logged_equal(const struct judgement *judgement) {
-    const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
-    for (uint64_t i = 0; i < judgement->updates; i++)
-        if (!same_real(trace_row(a, i)->groups[0][GROUP_LR_LOGGED],
-                       trace_row(b, i)->groups[0][GROUP_LR_LOGGED]))
-            return 0;
-    return 1;
-}
-
 /* An LR that differs later than the arms do is not why they differ first, where a loop does too. */
 static void put_earlier(const struct judgement *judgement, uint64_t step, struct row_pen *pen) {
     if (judgement->first_step < 0 || (uint64_t)judgement->first_step >= step) return;
@@ -461,13 +478,14 @@ static void put_earlier(const struct judgement *judgement, uint64_t step, struct
 void judge_row_why(const struct judgement *judgement, struct row_pen *pen) {
     const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
     const char *const *arms = judgement->arms;
-    const uint64_t i = first_lr_apart(judgement);
+    const struct lr_place at = first_apart(judgement, GROUP_LR_APPLIED);
+    const uint64_t i = at.update;
     if (i == judgement->updates) return;
     double x[RECORD_GROUPS], y[RECORD_GROUPS]; /* copies, since other rows are read below */
-    memcpy(x, trace_row(a, i)->groups[0], sizeof x);
-    memcpy(y, trace_row(b, i)->groups[0], sizeof y);
+    memcpy(x, trace_row(a, i)->groups[at.group], sizeof x);
+    memcpy(y, trace_row(b, i)->groups[at.group], sizeof y);
     const char *rule[2] = {note(judgement, "baseline_applied"), note(judgement, "test_applied")};
-    const int skips = arm_that_skips(judgement, i);
+    const int skips = arm_that_skips(judgement, at);
     const int digits = digits_apart(x[GROUP_LR_APPLIED], y[GROUP_LR_APPLIED]);
     row_add(pen, ROW_WHY, "update %llu applied LR ", (unsigned long long)step_at(judgement, i));
     if (skips >= 0)
@@ -476,13 +494,15 @@ void judge_row_why(const struct judgement *judgement, struct row_pen *pen) {
     else
         row_put(pen, "%.*g in %s, %.*g in %s", digits, x[GROUP_LR_APPLIED], arms[0], digits,
                 y[GROUP_LR_APPLIED], arms[1]);
+    if (at.group > 0)
+        row_put(pen, ", to parameter group %u (groups before it had equal LRs there)", at.group);
     put_earlier(judgement, step_at(judgement, i), pen);
     if (strcmp(rule[0], rule[1]) != 0)
         row_put(pen, ":\nupdate k uses %s in %s, %s in %s.", rule[0], arms[0], rule[1], arms[1]);
     else
         row_put(pen, ".");
     put_readback(x, y, pen);
-    if (skips < 0 && logged_equal(judgement))
+    if (skips < 0 && first_apart(judgement, GROUP_LR_LOGGED).update == judgement->updates)
         row_put(pen,
                 "\nBoth log the same LR at every update (%.6g at this one): a comparison of logs "
                 "cannot see this.",

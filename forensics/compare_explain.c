@@ -75,8 +75,8 @@ static void say(struct compare_report *report, int32_t cause, const char *meanin
 
 static void explain_data(struct compare_report *report) {
     say(report, CAUSE_DATA_ORDER,
-        "Counts of tokens or samples differ no later than anything else: the two runs do not train "
-        "on the same data in the same order, packing or truncation.",
+        "Counts of tokens or samples differ no later than losses and gradients: the two runs do "
+        "not train on the same data in the same order, packing or truncation.",
         "Make the counts of update 1 equal first (sample order, seed, packing, drop-last, maximum "
         "length); no later column can be read before.");
 }

@@ -20,6 +20,9 @@ struct walk {
     char prefix[256]; /* of dicts inside dicts: "train/" */
     size_t prefix_length[PAIRS_DEPTH + 1];
     int depth;
+    size_t beyond; /* brackets that are open behind those of `depth` */
+    size_t
+        unread; /* the one of these from which on names would be those of another dict; 0: none */
 };
 
 static int is_letter(char c) {
@@ -190,6 +193,7 @@ static void add(struct walk *w, struct log_span name, struct log_span value, int
     struct log_span step_name;
     int64_t step;
     uint64_t total;
+    if (w->unread > 0) return;
     const int counts = step_of(name, &step_name);
     if ((counts || is_other_count(name)) && read_count(value, &step, &total)) {
         add_step(out, counts ? step_name : name, step, total, !counts);
@@ -301,16 +305,21 @@ static const char *behind(const char *at, const char *end, char open, char close
     return start + 1;
 }
 
-/* Enters a dict that is the value of a name. */
+/* Enters a dict that is the value of a name. What lies deeper than PAIRS_DEPTH, or has a name that
+ * no longer fits, is left out: under a shorter name it would pass for another number. */
 static void enter(struct walk *w, struct log_span name, int in_dict) {
     const size_t before = w->prefix_length[w->depth];
-    if (w->depth == PAIRS_DEPTH) return;
-    const int named = in_dict && before + name.length + 1 <= sizeof w->prefix;
-    if (named) {
+    const int fits = !in_dict || before + name.length + 1 <= sizeof w->prefix;
+    if (w->depth == PAIRS_DEPTH || w->beyond > 0 || !fits) {
+        w->beyond++;
+        if (w->unread == 0 && in_dict) w->unread = w->beyond;
+        return;
+    }
+    if (in_dict) {
         memcpy(w->prefix + before, name.text, name.length);
         w->prefix[before + name.length] = '/';
     }
-    w->prefix_length[++w->depth] = named ? before + name.length + 1 : before;
+    w->prefix_length[++w->depth] = in_dict ? before + name.length + 1 : before;
 }
 
 /* Reads the value behind a sign and stands behind it. */
@@ -402,11 +411,17 @@ static int is_mark(const struct walk *w, const char *start) {
 static void read_mark(struct walk *w) {
     const char c = *w->at;
     end_field(w);
-    if (c == '{' && w->depth < PAIRS_DEPTH) {
+    if (c == '{' && (w->depth == PAIRS_DEPTH || w->beyond > 0)) {
+        w->beyond++;
+    } else if (c == '{') {
         w->prefix_length[w->depth + 1] = w->prefix_length[w->depth];
         w->depth++;
+    } else if (c == '}' && w->beyond > 0) {
+        if (w->unread == w->beyond) w->unread = 0;
+        w->beyond--;
+    } else if (c == '}' && w->depth > 0) {
+        w->depth--;
     }
-    if (c == '}' && w->depth > 0) w->depth--;
     begin_field(w, w->at + 1, 0);
 }
 

@@ -284,6 +284,11 @@ static void validate_fork(void **state) {
     certify_run(&image, &runs[1], &certificate);
     assert_int_equal(certificate.state, CERTIFY_SOUND);
     assert_int_equal(certificate.checked, UPDATES - 4);
+    assert_int_equal(certificate.start_known, 1);
+    runs[0].updates = 3; /* update 4, from which it forked, is in memory, but no row of the arm */
+    certify_run(&image, &runs[1], &certificate);
+    assert_int_equal(certificate.state, CERTIFY_SOUND);
+    assert_int_equal(certificate.start_known, 0);
     runs[1].plan.arm = "nobody";
     certify_run(&image, &runs[1], &certificate);
     assert_int_equal(certificate.state, CERTIFY_SOUND);

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "determinism/certify.h"
 #include "determinism/digest.h"
+#include "determinism/foreign.h"
 #include "determinism/keyed_digest.h"
 #include "determinism/trace.h"
 #include "determinism/trace/trace_look.h"
@@ -119,6 +120,19 @@ static void validate_what_is_put(void **state) {
     assert_int_equal(certificate.checked, 5);
     assert_int_equal(run->derived, 0);
     assert_int_equal(run->unchecked, 0);
+    arena_close(&arena);
+}
+
+/* What the writer makes is whole, and every name in it is one that a reader knows. */
+static void verify_nothing_is_noted(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct foreign_report report;
+    write_run(5);
+    if (foreign_check(path, &arena, &report) != STATUS_OK) fail_msg("%s", status_text());
+    assert_int_equal(report.foreign, 1);
+    if (report.problem_count > 0) fail_msg("problem: %s", report.problems[0]);
+    if (report.note_count > 0) fail_msg("note: %s", report.notes[0]);
     arena_close(&arena);
 }
 
@@ -269,9 +283,8 @@ static int remove_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_what_is_put),
-        cmocka_unit_test(verify_refusals),
-        cmocka_unit_test(verify_killed_writer),
+        cmocka_unit_test(validate_what_is_put), cmocka_unit_test(verify_nothing_is_noted),
+        cmocka_unit_test(verify_refusals),      cmocka_unit_test(verify_killed_writer),
         cmocka_unit_test(validate_characters),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -182,6 +182,19 @@ static struct attributed exact(double value) {
     return (struct attributed){value, value, value};
 }
 
+/* The word of some figures, which must not rest on what lies behind the last cause. */
+static enum attribution_word word_of(const struct attribution *of) {
+    static const double behind[] = {0.0, 5.0, NONE};
+    const enum attribution_word word = attribution_word(of);
+    for (size_t b = 0; b < COUNT_OF(behind); b++) {
+        struct attribution other = *of;
+        for (uint32_t i = of->causes; i < CAUSE_COUNT; i++)
+            other.share[i] = other.left[i] = other.alone[i] = exact(behind[b]);
+        assert_int_equal(attribution_word(&other), word);
+    }
+    return word;
+}
+
 static void figures_of(const struct case_of_words *c, struct attribution *out) {
     const uint32_t full = (1u << c->causes) - 1;
     double share[CAUSES_MOST];
@@ -212,7 +225,7 @@ static void validate_words(void **state) {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct attribution figures;
         figures_of(&cases[i], &figures);
-        const enum attribution_word word = attribution_word(&figures);
+        const enum attribution_word word = word_of(&figures);
         if (word != cases[i].word)
             fail_msg("%s: expected %s, got %s (shares %.3f %.3f, left %.3f %.3f)", cases[i].what,
                      attribution_words[cases[i].word], attribution_words[word],
@@ -248,23 +261,23 @@ static void verify_intervals(void **state) {
     struct attribution figures;
     figures_of(one, &figures);
     figures.share[0].low = 0.89;
-    assert_int_equal(attribution_word(&figures), WORD_SEVERAL);
+    assert_int_equal(word_of(&figures), WORD_SEVERAL);
     figures.share[0].low = 0.91;
-    assert_int_equal(attribution_word(&figures), WORD_CAUSE);
+    assert_int_equal(word_of(&figures), WORD_CAUSE);
     figures.left[0].high = 0.36;
-    assert_int_equal(attribution_word(&figures), WORD_SEVERAL);
+    assert_int_equal(word_of(&figures), WORD_SEVERAL);
     figures.left[0] = (struct attributed){NONE, NONE, NONE};
-    assert_int_equal(attribution_word(&figures), WORD_SEVERAL);
+    assert_int_equal(word_of(&figures), WORD_SEVERAL);
     figures.share[1].high = 0.92; /* reaches into the first one's interval */
-    assert_int_equal(attribution_word(&figures), WORD_OPEN);
+    assert_int_equal(word_of(&figures), WORD_OPEN);
     figures_of(oppose, &figures);
     for (uint32_t i = 0; i < 2; i++) {
         figures.share[i].high = figures.share[i].value + 5.0;
         figures.left[i].low = 0.0;
     }
-    assert_int_equal(attribution_word(&figures), WORD_OPEN);
+    assert_int_equal(word_of(&figures), WORD_OPEN);
     figures.distance = NONE;
-    assert_int_equal(attribution_word(&figures), WORD_NONE);
+    assert_int_equal(word_of(&figures), WORD_NONE);
 }
 
 /* Without a share nothing is put in an order; words that need none are still told. */
@@ -274,7 +287,7 @@ static void verify_missing_shares(void **state) {
         struct attribution figures;
         figures_of(&cases[i], &figures);
         figures.share[cases[i].causes - 1] = (struct attributed){NONE, NONE, NONE};
-        const enum attribution_word word = attribution_word(&figures);
+        const enum attribution_word word = word_of(&figures);
         assert_true(word != WORD_OPEN && word != WORD_SEVERAL && word != WORD_CAUSE);
         if (cases[i].word == WORD_TOGETHER || cases[i].word == WORD_EACH)
             assert_int_equal(word, cases[i].word);
@@ -297,9 +310,125 @@ static void verify_scenarios_know_the_words(void **state) {
     assert_int_equal(found, 1);
 }
 
+/* ---- the thresholds ---- */
+
+/* One step of the last place further from 0, and nearer to it. */
+static double beyond(double x) {
+    return nextafter(x, x < 0.0 ? -HUGE_VAL : HUGE_VAL);
+}
+static double within(double x) {
+    return nextafter(x, 0.0);
+}
+
+/* The figures of two causes whose shares, repairs and own gaps are these; D is 1. */
+static struct attribution figures(double share0, double share1, double left0, double left1,
+                                  double alone0, double alone1) {
+    return (struct attribution){.causes = 2,
+                                .distance = 1.0,
+                                .largest_low = 1.0,
+                                .moved = 1,
+                                .response = NONE,
+                                .share = {exact(share0), exact(share1)},
+                                .left = {exact(left0), exact(left1)},
+                                .alone = {exact(alone0), exact(alone1)}};
+}
+static struct attribution sized(struct attribution of, double distance, double largest,
+                                double response) {
+    of.distance = distance;
+    of.largest_low = largest;
+    of.response = response;
+    return of;
+}
+
+/* Each threshold of docs/ATTRIBUTION.md, met exactly and missed by one unit in the last place. */
+static void validate_thresholds(void **state) {
+    (void)state;
+    const double least = 0x1p-1074; /* the smallest number above 0 */
+    const struct attribution cause = figures(0.95, 0.05, 0.2, 0.97, 0.97, 0.2);
+    const struct attribution several = figures(0.6, 0.4, 0.5, 0.7, 0.6, 0.5);
+    const struct {
+        const char *what;
+        struct attribution figures;
+        enum attribution_word word;
+    } rows[] = {
+        {"one cause", cause, WORD_CAUSE},
+        {"several", several, WORD_SEVERAL},
+        {"share 0.9", figures(0.9, 0.05, 0.2, 0.97, 0.97, 0.2), WORD_CAUSE},
+        {"share within 0.9", figures(within(0.9), 0.05, 0.2, 0.97, 0.97, 0.2), WORD_SEVERAL},
+        {"left 0.35", figures(0.95, 0.05, 0.35, 0.97, 0.97, 0.2), WORD_CAUSE},
+        {"left beyond 0.35", figures(0.95, 0.05, beyond(0.35), 0.97, 0.97, 0.2), WORD_SEVERAL},
+        {"another share of 0.1", figures(0.95, 0.1, 0.2, 0.97, 0.97, 0.2), WORD_SEVERAL},
+        {"another share within 0.1", figures(0.95, within(0.1), 0.2, 0.97, 0.97, 0.2), WORD_CAUSE},
+        {"a share of -0.1", figures(1.1, -0.1, 0.2, 0.97, 0.97, 0.2), WORD_CAUSE},
+        {"a share beyond -0.1", figures(1.1, beyond(-0.1), 0.2, 0.97, 0.97, 0.2), WORD_OPPOSE},
+        {"left 1.1", figures(0.95, 0.05, 0.2, 1.1, 0.97, 0.2), WORD_CAUSE},
+        {"left beyond 1.1", figures(0.95, 0.05, 0.2, beyond(1.1), 0.97, 0.2), WORD_OPPOSE},
+        {"the first's left beyond 1.1", figures(0.6, 0.4, beyond(1.1), 1.1, 0.6, 0.5), WORD_OPPOSE},
+        {"alone 0.1", figures(0.6, 0.4, 0.09, 0.09, 0.05, 0.1), WORD_SEVERAL},
+        {"alone within 0.1", figures(0.6, 0.4, 0.09, 0.09, 0.05, within(0.1)), WORD_TOGETHER},
+        {"the first alone 0.1", figures(0.6, 0.4, 0.09, 0.09, 0.1, 0.05), WORD_SEVERAL},
+        {"nothing closes: left 0.9", figures(0.6, 0.4, 0.9, 0.9, 0.05, 0.05), WORD_SEVERAL},
+        {"one repair leaves within 0.9", figures(0.6, 0.4, within(0.9), 0.9, 0.05, 0.05),
+         WORD_TOGETHER},
+        {"the other one does", figures(0.6, 0.4, 0.9, within(0.9), 0.05, 0.05), WORD_TOGETHER},
+        {"each: alone 0.5, left 0.9", figures(0.6, 0.4, 0.9, 0.9, 0.5, 0.5), WORD_EACH},
+        {"alone within 0.5", figures(0.6, 0.4, 0.9, 0.9, 0.5, within(0.5)), WORD_SEVERAL},
+        {"left within 0.9", figures(0.6, 0.4, 0.9, within(0.9), 0.5, 0.5), WORD_SEVERAL},
+        {"each before a cause: shares 0.95 and 0.05", figures(0.95, 0.05, 0.9, 0.9, 1.0, 0.5),
+         WORD_EACH},
+        {"equal shares", figures(0.5, 0.5, 0.6, 0.6, 0.5, 0.5), WORD_OPEN},
+        {"shares 5e-10 apart", figures(0.5 + 5e-10, 0.5, 0.6, 0.6, 0.5, 0.5), WORD_OPEN},
+        {"shares 1e-9 apart", figures(0.5, 0.5 - 1e-9, 0.6, 0.6, 0.5, 0.5), WORD_OPEN},
+        {"shares 2e-9 apart", figures(0.5 + 2e-9, 0.5, 0.6, 0.6, 0.5, 0.5), WORD_SEVERAL},
+        {"another leaves 0.05 less", figures(0.6, 0.4, 0.6, 0.6 - 0.05, 0.6, 0.5), WORD_SEVERAL},
+        {"another leaves more than 0.05 less", figures(0.6, 0.4, 0.6, within(0.6 - 0.05), 0.6, 0.5),
+         WORD_OPEN},
+        {"a hybrid went 10 D", sized(several, 3e-5, 10.0 * 3e-5, NONE), WORD_SEVERAL},
+        {"a hybrid went beyond 10 D", sized(several, 3e-5, beyond(10.0 * 3e-5), NONE), WORD_NEARLY},
+        {"a response of 0.5 D", sized(cause, 3e-5, 3e-5, 1.5e-5), WORD_ROUNDING},
+        {"a response within 0.5 D", sized(cause, 3e-5, 3e-5, within(1.5e-5)), WORD_CAUSE},
+        {"no response at all", sized(cause, 3e-5, 3e-5, 0.0), WORD_CAUSE},
+        {"rounding before nearly cancelling", sized(several, 1.0, 11.0, 0.5), WORD_ROUNDING},
+        {"the least D, no response", sized(cause, least, least, 0.0), WORD_CAUSE},
+        {"the least D, and as much", sized(cause, least, least, least), WORD_ROUNDING},
+        {"a response of 2/5 D", sized(cause, 5 * least, 5 * least, 2 * least), WORD_CAUSE},
+        {"a response of 3/5 D", sized(cause, 5 * least, 5 * least, 3 * least), WORD_ROUNDING},
+        {"the largest D", sized(cause, 0x1p1023, 0x1p1023, within(0x1p1022)), WORD_CAUSE},
+        {"D is NaN", sized(cause, NONE, 1.0, 1.0), WORD_NONE},
+        {"D is below 0", sized(cause, -1.0, 1.0, 1.0), WORD_NONE},
+        {"D is infinite", sized(cause, HUGE_VAL, HUGE_VAL, HUGE_VAL), WORD_NONE},
+        {"a share is unknown", figures(0.95, NONE, 0.2, 0.97, 0.97, 0.2), WORD_NONE},
+        {"no repair was trained", figures(0.95, 0.05, NONE, NONE, 0.97, 0.2), WORD_SEVERAL},
+        {"nothing was trained alone", figures(0.6, 0.4, 0.09, 0.09, NONE, NONE), WORD_SEVERAL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const enum attribution_word word = word_of(&rows[i].figures);
+        if (word != rows[i].word)
+            fail_msg("%s: expected %s, got %s", rows[i].what, attribution_words[rows[i].word],
+                     attribution_words[word]);
+    }
+}
+
+/* Of three causes two are each enough; the third does nothing. */
+static void validate_two_of_three_are_enough(void **state) {
+    (void)state;
+    struct attribution of = {
+        .causes = 3, .distance = 1.0, .largest_low = 1.0, .moved = 1, .response = NONE};
+    for (uint32_t i = 0; i < 3; i++) {
+        of.share[i] = exact(i < 2 ? 0.5 : 0.0);
+        of.left[i] = exact(1.0);
+        of.alone[i] = exact(i < 2 ? 1.0 : 0.0);
+    }
+    assert_int_equal(word_of(&of), WORD_EACH);
+    of.causes = 0;
+    assert_int_equal(word_of(&of), WORD_NONE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
+        cmocka_unit_test(validate_thresholds),
+        cmocka_unit_test(validate_two_of_three_are_enough),
         cmocka_unit_test(verify_exchange),
         cmocka_unit_test(verify_intervals),
         cmocka_unit_test(verify_missing_shares),

@@ -106,6 +106,93 @@ static void validate_bad_places(void **state) {
 
 /* ---- why ---- */
 
+/* Arms that differ, and why nothing is shared out. */
+static void validate_why_there_are_no_shares(void **state) {
+    (void)state;
+    static const char *const causes[] = {"schedule", "optimizer"};
+    static const double finite[] = {0.0, 0.5, 0.75, 1.5}, lost[] = {0.0, (double)NAN, 0.75, 1.5},
+                        diverged[] = {0.0, 0.5, (double)INFINITY, 1.5};
+    static const struct {
+        const double *values;
+        double distance;
+        const char *words;
+    } cases[] = {
+        {NULL, 0.5, "No hybrid of the arms was trained, so there are no shares."},
+        {lost, 0.5, "A hybrid of the arms diverged or was not finished, so there are no"},
+        {diverged, 0.5, "A hybrid of the arms diverged or was not finished, so there are no"},
+        {NULL, (double)NAN, "No distance between the arms could be measured, so there are no"},
+        {lost, (double)INFINITY, "No distance between the arms could be measured, so there"},
+        {finite, 0.5, "Several causes"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct helper_image of;
+        helper_image_open(&of, 3);
+        helper_image_part(&of, 1, 0.5);
+        helper_image_causes(&of, causes, 2);
+        of.pairs[0].records[2].reals[PAIR_DISTANCE] = cases[i].distance;
+        if (cases[i].values != NULL)
+            helper_image_put(&of, "attribution/value", 4, 1, cases[i].values);
+        helper_image_judge(&of, STATUS_OK);
+        if (strstr(helper_image_row(&of, ROW_HEADLINE, 0), cases[i].words) == NULL)
+            fail_msg("expected %s, got %s", cases[i].words, helper_image_row(&of, ROW_HEADLINE, 0));
+        helper_image_close(&of);
+    }
+}
+
+/* Gives both arms a second parameter group with these LRs. */
+static void add_group(struct helper_image *of, double (*groups)[2][RECORD_GROUPS], double lr) {
+    for (int arm = 0; arm < 2; arm++) {
+        of->runs[arm].plan.shape.groups = 2;
+        for (uint64_t k = 1; k <= of->runs[arm].updates; k++) {
+            double(*const both)[RECORD_GROUPS] = *groups++;
+            struct record *const record = record_of(of, arm, k);
+            memcpy(both[0], record->groups[0], sizeof both[0]);
+            memcpy(both[1], record->groups[0], sizeof both[1]);
+            both[1][GROUP_LR_APPLIED] = both[1][GROUP_LR_LOGGED] = lr;
+            record->groups = both;
+        }
+    }
+}
+
+/* Schedules that part in the second parameter group alone are no equal schedules. */
+static void validate_why_of_another_group(void **state) {
+    (void)state;
+    static double groups[2 * 3][2][RECORD_GROUPS];
+    static const char *const causes[] = {"schedule"};
+    static const double whole[] = {0.0, 1.0};
+    struct helper_image of;
+    helper_image_open(&of, 3);
+    add_group(&of, groups, 0.001);
+    helper_image_part(&of, 2, 0.5);
+    helper_image_causes(&of, causes, 1);
+    helper_image_put(&of, "attribution/value", 2, 1, whole);
+    helper_image_put(&of, "attribution/way", 2, 1, whole);
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_WHY, 0, "");
+    assert_non_null(strstr(of.words, "(the learning-rate schedule; every applied LR is equal)"));
+    assert_non_null(strstr(of.words, "LR applied            loss"));
+
+    record_of(&of, 1, 2)->groups[1][GROUP_LR_APPLIED] = 0.0005;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_WHY, 0,
+                        "update 2 applied LR 0.001 in left, 0.0005 in right, to parameter group 1 "
+                        "(groups before it had equal LRs there).\nBoth log the same LR at every "
+                        "update (0.001 at this one): a comparison of logs cannot see this.");
+    assert_non_null(strstr(of.words, "Cause: schedule (the learning-rate schedule); nothing else"));
+    assert_non_null(strstr(of.words, "LR applied, group 0   loss"));
+
+    record_of(&of, 1, 3)->groups[1][GROUP_LR_LOGGED] = 0.0005;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_WHY, 0,
+                        "update 2 applied LR 0.001 in left, 0.0005 in right, to parameter group 1 "
+                        "(groups before it had equal LRs there).");
+
+    of.runs[1].plan.shape.groups = 1; /* an arm that has no second group */
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_WHY, 0, "");
+    helper_image_close(&of);
+}
+
 static void validate_why(void **state) {
     (void)state;
     struct helper_image of;
@@ -854,6 +941,8 @@ int main(void) {
         cmocka_unit_test(validate_first_place),
         cmocka_unit_test(validate_bad_places),
         cmocka_unit_test(validate_why),
+        cmocka_unit_test(validate_why_there_are_no_shares),
+        cmocka_unit_test(validate_why_of_another_group),
         cmocka_unit_test(validate_counts),
         cmocka_unit_test(validate_same_training),
         cmocka_unit_test(validate_one_update),

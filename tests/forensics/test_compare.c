@@ -366,8 +366,16 @@ static void middle(struct pair *p) {
     pair_scale(p, 1, LOG_LOSS, 0, 1.1);
 }
 
+static void other_rates_before(struct pair *p) { /* the LRs part before the counts do */
+    pair_scale(p, 1, LOG_LR_LOGGED, 2, 1.01);
+    pair_scale(p, 1, LOG_TOKENS, 5, 1.5);
+    pair_scale(p, 1, LOG_LOSS, 5, 1.01);
+}
+
 static const struct scene scenes[] = {
     {"other_tokens", other_tokens, LOG_TOKENS, CAUSE_DATA_ORDER, "Counts of tokens"},
+    {"other_rates_before", other_rates_before, LOG_LR_LOGGED, CAUSE_DATA_ORDER,
+     "differ no later than losses and gradients"},
     {"forward_noise", forward_noise, LOG_LOSS, CAUSE_DTYPE, "A small gap is already"},
     {"other_reference", other_reference, LOG_LOSS, -1, "differs by more than"},
     {"other_weights", other_weights, LOG_LOSS, -1, "differs by more than"},

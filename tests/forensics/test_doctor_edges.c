@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -498,6 +499,15 @@ static void decay_behind_zero(struct patient *p, double x) { /* the first rows h
 #define EDGE(make, found, quiet, id)                                                               \
     { #make, make, found, quiet, id }
 
+/* Tokens counted to 1000, printed to the next 10, and from then on x lower and printed exactly:
+ * what was printed as 1000 may have been 995. */
+static void counter_lower_by(struct patient *p, double x) {
+    for (size_t i = 0; i < p->log->rows; i++)
+        put(p, LOG_TOKENS, i, i < 30 ? 1000.0 : 1000.0 - x, i < 30 ? 10.0 : 0.0);
+    for (size_t c = 0; c < p->log->column_count; c++)
+        if (p->log->columns[c].name == LOG_TOKENS) p->log->columns[c].cumulative = 1;
+}
+
 static const struct edge {
     const char *name;
     void (*make)(struct patient *p, double x);
@@ -534,6 +544,7 @@ static const struct edge {
     EDGE(rise_unevenly, 0.0199, 0.0201, "warmup_never_ends"),
     EDGE(first_above_second, 2.1, 2.0, "step_then_set"),
     EDGE(first_of_peak, 0.011, 0.009, "step_then_set"),
+    EDGE(counter_lower_by, 5.5, 4.5, "counter_falls"),
     EDGE(changes_of_a_bug, 12, 11, "double_counter"),
     EDGE(rows_behind_a_bug, 8, 7, "double_counter"),
     EDGE(jump_from_level, 1.5, 1.0, "lr_jump_at_resume"),
@@ -689,10 +700,75 @@ static void validate_how_fresh(void **state) {
     }
 }
 
+/* What shows that the schedule was not installed: the LRs of the first three updates, in order. */
+static void validate_three_rates_in_evidence(void **state) {
+    (void)state;
+    struct patient p;
+    struct doctor_report report;
+    size_t found = 0;
+    memset(&p, 0, sizeof p);
+    doctor_options_init(&p.options);
+    p.log = helper_dpo(&p.arena);
+    first_above_second(&p, 3.0);
+    assert_int_equal(doctor_examine(p.log, &p.options, NULL, &p.arena, &report), STATUS_OK);
+    for (size_t i = 0; i < report.finding_count; i++) {
+        if (strcmp(report.findings[i].id, "step_then_set") != 0) continue;
+        assert_int_equal(report.findings[i].evidence_count, 3);
+        for (size_t e = 0; e < 3; e++) {
+            char update[16];
+            snprintf(update, sizeof update, "update %zu", e + 1);
+            assert_non_null(strstr(report.findings[i].evidence[e], update));
+        }
+        found++;
+    }
+    assert_int_equal(found, 1);
+    arena_close(&p.arena);
+}
+
+/* What an update 1 that changed nothing is said to be, by which explanations of the LR column apply
+ * 0 there: a warm-up from f(0) = 0 does, a line that falls from the peak does not. */
+static void validate_who_applies_zero_first(void **state) {
+    (void)state;
+    static const char *const words[2][2] = {
+        {", so the LR it applied was 0, or it was skipped.",
+         ", although every explanation found of the LR column applies more than 0 there."},
+        {", so the LR it applied was 0, or it was skipped.",
+         "; of the contracts that explain the LR column this leaves those that apply LR 0 there."}};
+    for (size_t zero = 0; zero < 2; zero++)
+        for (size_t other = 0; other < 2; other++) {
+            struct patient p;
+            struct doctor_report report;
+            struct fit_set set;
+            struct fit fits[2];
+            const char *said = NULL;
+            size_t count = 0;
+            memset(&p, 0, sizeof p);
+            doctor_options_init(&p.options);
+            p.log = helper_dpo(&p.arena);
+            hold(&p, 2, 0.0, 0.0);
+            explain(&p, 1, &p.arena, &set);
+            fits[0] = fits[1] = set.fits[0];
+            if (zero) fits[count++].plan.call.warmup = 10.0;
+            if (other) fits[count++] = set.fits[0];
+            set.fits = fits;
+            set.count = count;
+            assert_int_equal(doctor_examine(p.log, &p.options, &set, &p.arena, &report), STATUS_OK);
+            for (size_t i = 0; i < report.finding_count + report.remark_count; i++)
+                if (strcmp(report.findings[i].id, "zero_lr_first_step") == 0)
+                    said = report.findings[i].words;
+            assert_non_null(said);
+            assert_non_null(strstr(said, "update 1 changed nothing"));
+            assert_string_equal(strstr(said, "nothing") + strlen("nothing"), words[zero][other]);
+            arena_close(&p.arena);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_edges),
         cmocka_unit_test(validate_how_fresh),
+        cmocka_unit_test(validate_who_applies_zero_first),
+        cmocka_unit_test(validate_three_rates_in_evidence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,19 @@ static void validate_pairs_of_a_line(void **state) {
         {"{'train': {'loss': 2.5}, 'eval': {'loss': 3.5}, 'iteration': 3}",
          "iteration:3/0 'train/loss'=2.5 'eval/loss'=3.5"},
         {"{\"a\": {\"b\": {\"c\": 1}}, \"d\": 2}", "'a/b/c'=1 'd'=2"},
+        /* seven dicts inside of one are read; what lies deeper is left out, and nothing moves up */
+        {"{'a': {'b': {'c': {'d': {'e': {'f': {'g': {'x': 1}}}}}}}, 'y': 2}",
+         "'a/b/c/d/e/f/g/x'=1 'y'=2"},
+        {"{'a': {'b': {'c': {'d': {'e': {'f': {'g': {'h': {'x': 1}, 'u': 3}}}}, 'v': 4}, 'w': "
+         "5}}, "
+         "'y': 2}",
+         "'a/b/c/d/e/f/g/u'=3 'a/b/c/v'=4 'a/b/w'=5 'y'=2"},
+        {"{'a': {'b': {'c': {'d': {'e': {'f': {'g': {'h': {'i': {'step': 7, 'x': 1}}, 'u': "
+         "3}}}}}}}, "
+         "'step': 2}",
+         "step:2/0 'a/b/c/d/e/f/g/u'=3"},
+        {"{{{{{{{{{{step: 3, loss: 2.5}}}}}}}}}}, lr: 1", "step:3/0 loss=2.5 lr=1"},
+        {"{{{{{{{{{{ step: 3, loss: 2.5", "step:3/0 loss=2.5"},
         /* counts that are none, or not this one */
         {"tokens per step: 4096, max_step: 9, 3 ms/step: 7, loss: 2.5",
          "tokens per step=4096 max_step=9 ms/step=7 loss=2.5"},
@@ -137,6 +150,20 @@ static void validate_steps_from_0(void **state) {
     assert_int_equal(log->step[1], 2);
     assert_true(logs_has_note(log, "taken as update 1"));
     arena_close(&arena);
+}
+
+/* Names of dicts of which the third no longer fits: what is in it is left out, and what stands
+ * behind it has the name of its own dict. */
+static void validate_names_too_long(void **state) {
+    (void)state;
+    char name[101], line[600], got[1200], expected[600];
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    snprintf(line, sizeof line, "{'%s': {'%s': {'%s': {'q': {'x': 1}, 'y': 2}, 'u': 3}, 'v': 4}}",
+             name, name, name);
+    show(line, got, sizeof got);
+    snprintf(expected, sizeof expected, "'%s/%s/u'=3 '%s/v'=4", name, name, name);
+    assert_string_equal(got, expected);
 }
 
 /* A console prints digits, a dict a repr; whole numbers of a dict are exact. */
@@ -378,6 +405,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_levanter),
         cmocka_unit_test(validate_pairs_of_a_line),
+        cmocka_unit_test(validate_names_too_long),
         cmocka_unit_test(validate_quanta),
         cmocka_unit_test(validate_steps_from_0),
         cmocka_unit_test(verify_hostile_lines_take_no_time),

@@ -239,6 +239,49 @@ static void validate_fp8_distances(void **state) {
     }
 }
 
+/* An infinity is one step behind the largest number, as its code is; a NaN has no place. */
+static void validate_distances_of_infinities(void **state) {
+    (void)state;
+    static const struct {
+        enum dtype dtype;
+        double largest;
+        int64_t code; /* of infinity, without its sign; of E4M3's NaN, since it has no infinity */
+    } formats[] = {{DTYPE_E4M3, 448.0, 0x7f},
+                   {DTYPE_E5M2, 57344.0, 0x7c},
+                   {DTYPE_F16, 65504.0, 0x7c00},
+                   {DTYPE_BF16, 0x1.fep127, 0x7f80},
+                   {DTYPE_TF32, 0x1.ffcp127, 0x3fc00},
+                   {DTYPE_F32, 0x1.fffffep127, 0x7f800000},
+                   {DTYPE_F64, 0x1.fffffffffffffp1023, 0x7ff0000000000000}};
+    for (size_t f = 0; f < COUNT_OF(formats); f++) {
+        const enum dtype dtype = formats[f].dtype;
+        const double largest = formats[f].largest, infinity = (double)INFINITY;
+        const int64_t code = formats[f].code;
+        const struct {
+            double a, b;
+            int64_t apart;
+        } cases[] = {
+            {largest, infinity, 1},
+            {-largest, -infinity, 1},
+            {infinity, infinity, 0},
+            {0.0, infinity, code},
+            {-infinity, 0.0, code},
+            {-infinity, infinity, dtype == DTYPE_F64 ? INT64_MAX : 2 * code},
+            {infinity, (double)NAN, INT64_MAX},
+        };
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+            const double wide[2] = {cases[i].a, cases[i].b};
+            const float narrow[2] = {(float)cases[i].a, (float)cases[i].b};
+            const int64_t apart = dtype == DTYPE_F64
+                                      ? distance_ulp(&wide[0], &wide[1], dtype, 1)
+                                      : distance_ulp(&narrow[0], &narrow[1], dtype, 1);
+            if (apart != cases[i].apart)
+                fail_msg("%s, case %zu: expected %lld, got %lld", dtype_name(dtype), i,
+                         (long long)cases[i].apart, (long long)apart);
+        }
+    }
+}
+
 /* At an LR of 0 nothing may change, whatever is drawn. */
 static void verify_nothing_moves_nothing(void **state) {
     (void)state;
@@ -249,10 +292,15 @@ static void verify_nothing_moves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_neighbours),    cmocka_unit_test(verify_updates_survive),
-        cmocka_unit_test(verify_address_decides), cmocka_unit_test(verify_nothing_moves_nothing),
-        cmocka_unit_test(corroborate_draws),      cmocka_unit_test(corroborate_fp8),
-        cmocka_unit_test(verify_fp8_masters),     cmocka_unit_test(validate_fp8_distances),
+        cmocka_unit_test(validate_neighbours),
+        cmocka_unit_test(verify_updates_survive),
+        cmocka_unit_test(verify_address_decides),
+        cmocka_unit_test(verify_nothing_moves_nothing),
+        cmocka_unit_test(corroborate_draws),
+        cmocka_unit_test(corroborate_fp8),
+        cmocka_unit_test(verify_fp8_masters),
+        cmocka_unit_test(validate_fp8_distances),
+        cmocka_unit_test(validate_distances_of_infinities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The parts of the search of fits, each alone: where a window ends, what a verified fit is off by,
+ * what an evaluation costs, a knee between rows that lie far apart, and the total of a log of one
+ * update. What they must give is computed here from the formula of the schedule. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "base/real.h"
+#include "forensics/fit.h"
+#include "forensics/fit_solve.h"
+#include "tests/forensics/helper_log.h"
+
+/* Fills rows of update 1 on with values that are printed to a quantum. */
+static void fill(struct series_point *points, const double *values, size_t count, double quantum) {
+    for (size_t i = 0; i < count; i++)
+        points[i] = (struct series_point){
+            .update = i + 1, .row = i, .value = values[i], .quantum = quantum};
+}
+
+/* The rows behind a window go on as its last ones; they are no part of it. */
+static void validate_a_plateau_ends_with_its_window(void **state) {
+    (void)state;
+    static const double values[] = {0.25, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+    struct series_point points[COUNT_OF(values)];
+    fill(points, values, COUNT_OF(values), 0.0);
+    for (size_t count = 3; count <= COUNT_OF(values); count++) {
+        struct fit_window window;
+        memset(&window, 0, sizeof window);
+        fit_window_open(&window, points, count);
+        assert_int_equal(window.top, 2);
+        assert_int_equal(window.top_last, count - 1);
+        for (size_t p = 0; p < window.probe_count; p++)
+            assert_true(window.probes[p] < count);
+    }
+}
+
+/* Makes the one model of a schedule that is constant. */
+static struct fit_model *constant_model(struct fit_known *known, struct arena *arena) {
+    static const struct fit_decays none = {.count = 0};
+    struct fit_model *models;
+    size_t count;
+    fit_known_init(known);
+    known->request.contract = contract_find("hf");
+    known->request.schedule = "constant";
+    assert_int_equal(fit_models(&known->request, known, &none, arena, &models, &count), STATUS_OK);
+    assert_int_equal(count, 1);
+    return models;
+}
+
+/* More rows than fit_verify sums at once, off by 0, a quarter and half a quantum in turn. */
+static void validate_errors_of_many_rows(void **state) {
+    (void)state;
+    enum { ROWS = 768 };
+    static double values[ROWS];
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_model *model = constant_model(&known, &arena);
+    for (size_t i = 0; i < ROWS; i++)
+        values[i] = 1.0 + 0x1p-12 * (double)(i % 3);
+    fill(points, values, ROWS, 0x1p-10);
+    fit_model_set(model, &(struct fit_numbers){.lr = 1.0, .stride = 1.0});
+    for (size_t count = 3; count <= ROWS; count += 255) {
+        uint64_t walk = 1000;
+        struct fit_window window;
+        double largest, rms;
+        memset(&window, 0, sizeof window);
+        window.walk = &walk;
+        fit_window_open(&window, points, count);
+        assert_int_equal(fit_verify(model, &window, &largest, &rms), 1);
+        assert_true(largest == 0.5);
+        /* Every third row adds 0, 1/16 and 1/4: all sums are exact. */
+        assert_true(rms == real_sqrt_f64((0.0625 + 0.25) * (double)(count / 3) / (double)count));
+    }
+    arena_close(&arena);
+}
+
+/* The search ends when what it may evaluate is spent, so every evaluation must take from it. */
+static void verify_an_evaluation_spends(void **state) {
+    (void)state;
+    static const double values[] = {1.0, 1.0, 1.0}, strides[] = {1.0};
+    struct series_point points[COUNT_OF(values)];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_solutions solutions;
+    struct fit_model *model = constant_model(&known, &arena);
+    uint64_t walk = 1000;
+    size_t budget = 1000;
+    struct fit_window window;
+    memset(&window, 0, sizeof window);
+    window.known_warmup = window.known_ratio = window.known_lr = window.known_floor =
+        real_nan_f64();
+    window.strides = strides;
+    window.stride_count = 1;
+    window.budget = &budget;
+    window.walk = &walk;
+    fill(points, values, COUNT_OF(values), 0.0);
+    fit_window_open(&window, points, COUNT_OF(values));
+    fit_solve(model, &window, &solutions);
+    assert_int_equal(solutions.count, 1);
+    assert_true(solutions.at[0].numbers.lr == 1.0);
+    assert_int_equal(budget, 1000 - COUNT_OF(values)); /* one for each row */
+    arena_close(&arena);
+}
+
+/* A scheduler that eight processes step together, logged every 1000 updates: its warm-up of 11957
+ * steps ends between updates 1000 (8000 steps) and 2000. Those are too many warm-ups to try, so the
+ * ratio of the two rows must give it. */
+static void corroborate_a_knee_in_steps_of_processes(void **state) {
+    (void)state;
+    const double peak = 3e-4, warmup = 11957.0, total = 160000.0;
+    struct arena arena = ARENA_EMPTY;
+    struct log *log = helper_log(&arena, 18);
+    struct fit_known known;
+    struct series series;
+    struct fit_set set;
+    size_t found = 0;
+    for (size_t row = 0; row < log->rows; row++) {
+        const double steps = 8.0 * 1000.0 * (double)(row + 1);
+        log->step[row] = (int64_t)(1000 * (row + 1));
+        helper_put(&arena, log, LOG_LR_LOGGED, row,
+                   steps < warmup ? peak * steps / warmup
+                                  : peak * (total - steps) / (total - warmup),
+                   PRINT_EXACT);
+    }
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf-x-processes");
+    known.request.schedule = "linear";
+    known.request.processes = 8;
+    known.request.steps = 160000;
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    for (size_t i = 0; i < set.count; i++)
+        found += set.fits[i].warmup == warmup && fabs(set.fits[i].lr - peak) < 1e-12 * peak;
+    assert_int_equal(found, 1);
+    arena_close(&arena);
+}
+
+/* Fits a column of hf's linear schedule without warm-up, of which all numbers are known. */
+static void fit_linear(const double *values, size_t rows, uint64_t steps, struct arena *arena,
+                       struct series *series, struct fit_set *set) {
+    struct log *log = helper_log(arena, rows);
+    struct fit_known known;
+    for (size_t row = 0; row < rows; row++)
+        helper_put(arena, log, LOG_LR_LOGGED, row, values[row], PRINT_EXACT);
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "linear";
+    known.request.lr = 1e-3;
+    known.request.warmup = 0.0;
+    known.request.steps = steps;
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, series), STATUS_OK);
+    assert_int_equal(fit_series(series, &known, arena, set), STATUS_OK);
+}
+
+/* Three rows are enough for a skipped update where all numbers are known: update 2 repeats f(0),
+ * and update 3 applies f(1) = 0.9 L. */
+static void validate_a_skip_in_three_rows(void **state) {
+    (void)state;
+    static const double values[] = {1e-3, 1e-3, 0.9e-3};
+    struct arena arena = ARENA_EMPTY;
+    struct series series;
+    struct fit_set set;
+    fit_linear(values, COUNT_OF(values), 10, &arena, &series, &set);
+    assert_true(set.count > 0);
+    assert_int_equal(set.fits[0].skip_count, 1);
+    assert_int_equal(set.fits[0].skips[0].first, 1);
+    assert_int_equal(set.fits[0].skips[0].last, 1);
+    arena_close(&arena);
+}
+
+/* The counter of update 10 jumps to the total, where the line is 0 for the first time. */
+static void validate_a_jump_to_the_end(void **state) {
+    (void)state;
+    double values[16];
+    struct arena arena = ARENA_EMPTY;
+    struct series series;
+    struct fit_set set;
+    size_t found = 0;
+    for (size_t i = 0; i < COUNT_OF(values); i++)
+        values[i] = i < 9 ? 1e-3 * (20.0 - (double)i) / 20.0 : 0.0;
+    fit_linear(values, COUNT_OF(values), 20, &arena, &series, &set);
+    for (size_t i = 0; i < set.count; i++) {
+        const struct fit *fit = &set.fits[i];
+        found += fit->segment_count == 2 && fit->segments[1].event == FIT_JUMP &&
+                 fit->segments[1].update == 10 && fit->segments[1].shift >= 11;
+    }
+    assert_true(found > 0);
+    arena_close(&arena);
+}
+
+/* A column of totals counts from a total of one update on; 0 is no total. */
+static void validate_a_total_of_one(void **state) {
+    (void)state;
+    static const double totals[] = {0.0, 1.0, 2.0, 9007199254740991.0, 0x1p53};
+    static const uint64_t expected[] = {0, 1, 2, 9007199254740991, 0};
+    for (size_t i = 0; i < COUNT_OF(totals); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = helper_log(&arena, 1);
+        struct fit_known known;
+        helper_put(&arena, log, LOG_TOTAL_STEPS, 0, totals[i], PRINT_EXACT);
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_true(known.run_steps == expected[i]);
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_a_plateau_ends_with_its_window),
+        cmocka_unit_test(validate_errors_of_many_rows),
+        cmocka_unit_test(verify_an_evaluation_spends),
+        cmocka_unit_test(corroborate_a_knee_in_steps_of_processes),
+        cmocka_unit_test(validate_a_skip_in_three_rows),
+        cmocka_unit_test(validate_a_jump_to_the_end),
+        cmocka_unit_test(validate_a_total_of_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
