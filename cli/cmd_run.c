@@ -103,10 +103,10 @@ static enum status save_apart(const char *given, const struct scenario *scenario
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         char *path, *inside[2];
         TRY(arena_format(arena, &path, "%s%s", trace, ends[i]));
-        int same = strcmp(path, folder) == 0 || save_model_same_folder(path, folder);
+        int same = strcmp(path, folder) == 0 || save_model_same_place(path, folder);
         for (int arm = 0; arm < 2 && equals == NULL; arm++) {
             TRY(arena_format(arena, &inside[arm], "%s/%s", given, scenario->arms[arm].name));
-            same |= strcmp(path, inside[arm]) == 0 || save_model_same_folder(path, inside[arm]);
+            same |= strcmp(path, inside[arm]) == 0 || save_model_same_place(path, inside[arm]);
         }
         if (same)
             FAIL(STATUS_INPUT,
