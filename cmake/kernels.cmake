@@ -8,7 +8,7 @@
 # trainings with AVX2 take 8 % longer.)
 # Sanitized builds are compiled and run once: at -O1 both together take half the time.
 set(TWINSTEP_OPTIMISED $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
-if(TWINSTEP_SANITIZE)
+if(TWINSTEP_SANITIZE OR TWINSTEP_FUZZ)
   set(TWINSTEP_OPTIMISED "")
 endif()
 # The portable set, for machines without AVX2, is compiled at -O2 with that cost model: gcc 12 takes
@@ -36,7 +36,7 @@ set(TWINSTEP_ISA_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 set(TWINSTEP_CODE_base base) # which of the vector code in the sources
 set(TWINSTEP_CODE_v3 v3)
 set(TWINSTEP_CODE_v4 v4)
-if(TWINSTEP_SANITIZE OR TWINSTEP_ONE_ISA)
+if(TWINSTEP_SANITIZE OR TWINSTEP_ONE_ISA OR TWINSTEP_FUZZ)
   check_c_source_runs(
     "int main(void) {
        return !(__builtin_cpu_supports(\"avx512f\") && __builtin_cpu_supports(\"avx512vl\") &&
@@ -74,6 +74,9 @@ function(twinstep_arithmetic library folder)
       if(TWINSTEP_SANITIZE MATCHES address AND NOT pair STREQUAL f32_f32
          AND NOT TWINSTEP_SANITIZE_PAIRS)
         set_target_properties(${library}_${variant} PROPERTIES TWINSTEP_UNSANITIZED ON)
+      endif()
+      if(TWINSTEP_FUZZ) # arithmetic reads no file, so its branches are no news; compiled in seconds
+        target_compile_options(${library}_${variant} PRIVATE -fno-sanitize=all -O0 -g0)
       endif()
       target_compile_definitions(
         ${library}_${variant}
