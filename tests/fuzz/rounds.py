@@ -50,7 +50,7 @@ def is_slow(target, artifact, seconds):
     return done.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
 
 
-def used(process):
+def had_so_far(process):
     """Seconds of the processor that a process has had; 0 once it has ended."""
     try:
         with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
@@ -60,20 +60,26 @@ def used(process):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def had_by_children():
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
 def one_round(command, left):
     """Runs the target until it ends by itself or has had its time, and is interrupted then. Returns
     its exit status (0 after an interruption), what it printed, and the time that it had."""
+    before, is_over = had_by_children(), False
     with tempfile.TemporaryFile("w+", errors="replace") as said:
-        process, had, is_over = subprocess.Popen(command, stdout=said, stderr=said), 0.0, False
-        while process.poll() is None:
-            had = max(had, used(process))
-            if had >= left and not is_over:
-                process.send_signal(signal.SIGINT)
-                is_over = True
-            time.sleep(0.5)
+        with subprocess.Popen(command, stdout=said, stderr=said) as process:
+            while process.poll() is None:
+                if not is_over and had_so_far(process) >= left:
+                    process.send_signal(signal.SIGINT)
+                    is_over = True
+                time.sleep(0.5)
         said.seek(0)
         text = said.read()
-    return 0 if is_over and "run interrupted" in text else process.returncode, text, had
+    status = 0 if is_over and "run interrupted" in text else process.returncode
+    return status, text, had_by_children() - before
 
 
 def main(folder):
@@ -89,7 +95,7 @@ def main(folder):
         runs += int((re.findall(r"number_of_executed_units: (\d+)", said) or ["0"])[-1])
         cover = max([cover, *map(int, re.findall(r" cov: (\d+) ", said))])
         if status == 0:
-            continue
+            break
         late = "ERROR: libFuzzer: timeout" in said
         artifacts = re.findall(r"Test unit written to (\S+)", said)
         if late and artifacts and not any(is_slow(target, artifact, limit) for artifact in artifacts):
