@@ -60,6 +60,9 @@ def had_so_far(process):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+stopped = []  # a SIGTERM came: what there is is counted, and the test fails
+
+
 def had_by_children():
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
@@ -72,7 +75,7 @@ def one_round(command, left):
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         with subprocess.Popen(command, stdout=said, stderr=said) as process:
             while process.poll() is None:
-                if not is_over and had_so_far(process) >= left:
+                if not is_over and (stopped or had_so_far(process) >= left):
                     process.send_signal(signal.SIGINT)
                     is_over = True
                 time.sleep(0.5)
@@ -83,6 +86,7 @@ def one_round(command, left):
 
 
 def main(folder):
+    signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
     os.environ["TMPDIR"] = folder  # inputs are files, and one that ends the target leaves its own
     seconds, target, found, corpus, *options = sys.argv[1:]
     left, rounds, runs, died, slow, waited, cover = float(seconds), 0, 0, 0, 0, 0, 0
@@ -109,6 +113,8 @@ def main(folder):
             os.remove(artifact)
     print(f"{float(seconds) - left:.0f} s of the processor, {runs} inputs, {cover} edges, {died} deaths in HDF5, "
           f"{slow} endless walks, {waited} that waited")
+    if stopped:
+        sys.exit("stopped before the end")
 
 
 if __name__ == "__main__":
