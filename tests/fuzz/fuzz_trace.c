@@ -4,9 +4,9 @@
  *
  * TWINSTEP_FUZZ_FORMAT is trace-read (a trace and its stored states), trace-part (the live file
  * that a killed run leaves, of which recover makes a trace), trace-floor or trace-foreign; without
- * it all are tried. libFuzzer sees its own process only, so it reads there; the replay
- * reads in a child, as the product does (base/confined.h), so inputs that HDF5 dies of can stay in
- * tests/fuzz/broken. */
+ * it all are tried but trace-part, which writes. libFuzzer sees its own process only, so it reads
+ * there; the replay reads in a child, as the product does (base/confined.h), so inputs that HDF5
+ * dies of can stay in tests/fuzz/broken. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,10 +183,10 @@ static void check_foreign(const char *path) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *format = getenv("TWINSTEP_FUZZ_FORMAT");
-    const char *path = live_file(data, size);
-    if (path != NULL && (format == NULL || strcmp(format, "trace-part") == 0)) recover(path);
-    path = edited_file(data, size);
+    const int is_part = format != NULL && strcmp(format, "trace-part") == 0;
+    const char *path = is_part ? live_file(data, size) : edited_file(data, size);
     if (path == NULL) return 0;
+    if (is_part) recover(path);
     if (format == NULL || strcmp(format, "trace-read") == 0)
         read_trace(path, size == 2 && data[1] == 0);
     if (format == NULL || strcmp(format, "trace-floor") == 0) read_floor(path);
