@@ -75,13 +75,13 @@ def one_round(command, left):
     with tempfile.TemporaryFile("w+", errors="replace") as said:
         with subprocess.Popen(command, stdout=said, stderr=said) as process:
             while process.poll() is None:
-                if not is_over and (stopped or had_so_far(process) >= left):
+                is_over = is_over or bool(stopped) or had_so_far(process) >= left
+                if is_over:  # more than once: a target that begins does not hear it yet
                     process.send_signal(signal.SIGINT)
-                    is_over = True
                 time.sleep(0.5)
         said.seek(0)
         text = said.read()
-    status = 0 if is_over and "run interrupted" in text else process.returncode
+    status = 0 if (is_over or stopped) and "run interrupted" in text else process.returncode
     return status, text, had_by_children() - before
 
 
@@ -92,7 +92,7 @@ def main(folder):
     left, rounds, runs, died, slow, waited, cover = float(seconds), 0, 0, 0, 0, 0, 0
     limit = next((int(word[9:]) for word in options if word.startswith("-timeout=")), 1200)
     prefix = os.path.join(os.path.dirname(found), os.path.basename(found) + "-")
-    while left > 2:
+    while left > 2 and not stopped:
         status, said, had = one_round([target, found, corpus, "-print_final_stats=1",
                                        f"-artifact_prefix={prefix}", *options], left)
         rounds, left = rounds + 1, left - had
