@@ -97,6 +97,8 @@ enum status output_try(const char *path, int overwrite) {
     if (path[0] == '\0') FAIL(STATUS_IO, "expected the name of a file to write, got nothing");
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         FAIL(STATUS_IO, "%s: expected a file, got a folder", path);
+    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode) && stat(path, &info) != 0)
+        FAIL(STATUS_IO, "%s: expected a file, got a link to one that is not there", path);
     if (overwrite && lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return STATUS_OK; /* it may be overwritten; opening it now would empty it */
     TRY(output_open(path, overwrite, &output));

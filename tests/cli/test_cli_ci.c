@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/cli/helper_cli.h"
 
@@ -276,6 +277,10 @@ static void verify_places_are_tried_first(void **state) {
     helper_refuse(
         2, "run two.yaml --quiet -o late.h5 --save-model saved --junit saved/test/config.json",
         "expected a file outside of the folder of --save-model");
+    assert_int_equal(symlink("linked.h5", "link.xml"), 0);
+    helper_refuse(2, "run two.yaml --quiet -o linked.h5 --junit link.xml",
+                  "link.xml: expected a file, got a link to one that is not there");
+    assert_false(helper_exists("linked.h5"));
     helper_refuse(2, "noise two.yaml --steps=2 --quiet -o floor.h5 --junit ./floor.h5",
                   "expected another file than --output");
     static const char *const empty[] = {"run", "two.yaml", "--junit", "", NULL};
