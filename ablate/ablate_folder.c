@@ -107,10 +107,9 @@ static enum status settle_plan(struct ablate_folder *folder, struct arena *arena
     return compare_plans(folder->path, old, now);
 }
 
-enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
-                               struct arena *arena, struct ablate_folder *out) {
+static enum status open_made(const char *path, const struct ablate_plan *plan, struct arena *arena,
+                             struct ablate_folder *out) {
     char *sub;
-    TRY(make_folder(path));
     out->plan = plan;
     out->left = NULL;
     out->left_count = 0;
@@ -125,6 +124,16 @@ enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
     TRY(arena_format(arena, &sub, "%s/claims", out->path));
     TRY(make_folder(sub));
     return check_rights(sub);
+}
+
+/* A folder that is made here and refused is removed, unless there is a plan in it already. */
+enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
+                               struct arena *arena, struct ablate_folder *out) {
+    const int is_made = mkdir(path, 0755) == 0;
+    if (!is_made && errno != EEXIST) return refuse(path, "create");
+    const enum status status = open_made(path, plan, arena, out);
+    if (status != STATUS_OK && is_made) (void)rmdir(path);
+    return status;
 }
 
 /* ---- runs ---- */

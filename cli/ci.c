@@ -7,6 +7,7 @@
 
 #include "cli/output.h"
 #include "cli/xml.h"
+#include "model/save_model.h"
 
 enum status ci_add(struct cli *cli, const struct ci_case *add) {
     struct ci *ci = &cli->ci;
@@ -36,9 +37,13 @@ enum status ci_check(const struct options *options) {
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].value != NULL) TRY(output_apart(junit, options->given[i].value));
     if (options->trusted != NULL) TRY(output_apart(junit, options->trusted));
-    if (options->output != NULL && strcmp(junit, options->output) == 0)
+    if (options->output != NULL && save_model_same_place(junit, options->output))
         FAIL(STATUS_INPUT, "--junit: expected another file than --output, got %s", junit);
     return STATUS_OK;
+}
+
+enum status ci_try(const struct options *options) {
+    return options->junit == NULL ? STATUS_OK : output_try(options->junit, 1);
 }
 
 /* ---- JUnit ---- */

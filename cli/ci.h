@@ -29,6 +29,8 @@ TWINSTEP_MUST_USE enum status ci_add(struct cli *cli, const struct ci_case *add)
 /* Refuses a JUnit file that is one of the arguments, in one that is a folder, the value of an
  * option or --output. STATUS_INPUT. (What a scenario names: cli/load.h.) */
 TWINSTEP_MUST_USE enum status ci_check(const struct options *options);
+/* Tries, before any work, whether the JUnit file could be written where it is named. STATUS_IO. */
+TWINSTEP_MUST_USE enum status ci_try(const struct options *options);
 /* Writes what was added, as the options say; where nothing was, one case named after the arguments,
  * with the exit status as its outcome. Annotations are left out where --json prints. STATUS_IO. */
 TWINSTEP_MUST_USE enum status ci_publish(struct cli *cli, const struct options *options,

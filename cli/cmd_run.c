@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/parent.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
 #include "cli/cores.h"
@@ -93,20 +94,53 @@ static enum status with_floor(const struct cli *cli, const struct options *optio
     return STATUS_OK;
 }
 
+static const char *const trace_ends[] = {"", ".part", ".part.kept-1", ".part.kept-2"};
+
+/* Refuses a --junit that would replace the trace, which has its name from the scenario where no
+ * --output gives one; then nothing is written to it. */
+static enum status junit_apart(struct cli *cli, const struct options *options, const char *trace,
+                               struct arena *arena) {
+    for (size_t i = 0; options->junit != NULL && i < COUNT_OF(trace_ends); i++) {
+        char *path;
+        TRY(arena_format(arena, &path, "%s%s", trace, trace_ends[i]));
+        if (!save_model_same_place(options->junit, path)) continue;
+        cli->ci.withheld = 1;
+        FAIL(STATUS_INPUT,
+             "run: --junit: expected a file apart from the trace's, got %s, which the trace %s "
+             "needs",
+             options->junit, trace);
+    }
+    return STATUS_OK;
+}
+
+/* The same for the folder of a model: each of its files is the model's. */
+static enum status junit_outside(struct cli *cli, const struct options *options,
+                                 const struct performance *how) {
+    for (int arm = 0; options->junit != NULL && arm < 2; arm++) {
+        if (how->save[arm] == NULL ||
+            !save_model_same_place(parent_of(options->junit).text, how->save[arm]))
+            continue;
+        cli->ci.withheld = 1;
+        FAIL(STATUS_INPUT,
+             "run: --junit: expected a file outside of the folder of --save-model, got %s",
+             options->junit);
+    }
+    return STATUS_OK;
+}
+
 /* Refuses a --save-model that names a file of the trace, however it is spelled, before anything is
  * made: the folder would stand where the trace is to be written. */
 static enum status save_apart(const char *given, const struct scenario *scenario, const char *trace,
                               struct arena *arena) {
-    static const char *const ends[] = {"", ".part", ".part.kept-1", ".part.kept-2"};
     const char *const equals = strchr(given, '=');
     const char *const folder = equals == NULL ? given : equals + 1;
-    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+    for (size_t i = 0; i < COUNT_OF(trace_ends); i++) {
         char *path, *inside[2];
-        TRY(arena_format(arena, &path, "%s%s", trace, ends[i]));
-        int same = strcmp(path, folder) == 0 || save_model_same_folder(path, folder);
+        TRY(arena_format(arena, &path, "%s%s", trace, trace_ends[i]));
+        int same = strcmp(path, folder) == 0 || save_model_same_place(path, folder);
         for (int arm = 0; arm < 2 && equals == NULL; arm++) {
             TRY(arena_format(arena, &inside[arm], "%s/%s", given, scenario->arms[arm].name));
-            same |= strcmp(path, inside[arm]) == 0 || save_model_same_folder(path, inside[arm]);
+            same |= strcmp(path, inside[arm]) == 0 || save_model_same_place(path, inside[arm]);
         }
         if (same)
             FAIL(STATUS_INPUT,
@@ -301,6 +335,7 @@ static enum status perform_and_save(struct cli *cli, const struct options *optio
     for (size_t i = 0; i < options->given_count && status == STATUS_OK; i++)
         if (options->given[i].key == KEY_SAVE)
             status = add_saving(options->given[i].value, scenario, arena, how);
+    if (status == STATUS_OK) status = junit_outside(cli, options, how);
     if (status == STATUS_OK) status = perform(cli, scenario, how, arena, judgement);
     if (status != STATUS_OK && how->made != NULL) (void)rmdir(how->made);
     return status;
@@ -317,6 +352,7 @@ static enum status run_scenario(struct cli *cli, const struct options *options,
     TRY(load_scenario(cli, arena, word, &all, &scenario));
     TRY(run_ranks_check(ranks, scenario));
     TRY(output_path(options, scenario->name, arena, &path));
+    TRY(junit_apart(cli, options, path, arena));
     TRY(output_apart(path, word));
     TRY(load_apart(path, scenario));
     const char *const floor = options_value(options, KEY_FLOOR);
@@ -345,6 +381,7 @@ static enum status run_scenario(struct cli *cli, const struct options *options,
 
 static enum status run_scenarios(struct cli *cli, const struct options *options,
                                  const struct run_ranks *ranks, int *out_exit) {
+    TRY(ci_try(options));
     TRY(check_backend(options->backend));
     if (options->output != NULL && options->argument_count > 1 && !is_folder(options->output))
         FAIL(STATUS_INPUT, "run: --output with %zu scenarios: expected a folder, got \"%s\"",

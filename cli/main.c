@@ -220,6 +220,7 @@ static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_ex
     TRY(fpenv_check());
     TRY(schema_with_classes(&cli->arena, &cli->schema));
     TRY(ci_check(&options));
+    if (verb != &verb_run) TRY(ci_try(&options)); /* of ranks only the first writes: cmd_run.c */
     TRY(consent_ask(cli, &options));
     TRY(verb->run(cli, &options, out_exit));
     return ci_publish(cli, &options, verb->name, *out_exit);

@@ -28,7 +28,8 @@ TWINSTEP_MUST_USE enum status output_open(const char *path, int overwrite, struc
 TWINSTEP_MUST_USE enum status output_close(struct output *output, enum status status);
 
 /* Tries, before long work, whether output_open() would succeed. Nothing is left behind; a device, a
- * pipe or a link that may be overwritten is not touched. */
+ * pipe or a link that may be overwritten is not touched. A link to nothing is refused: what it
+ * names may be another output. */
 TWINSTEP_MUST_USE enum status output_try(const char *path, int overwrite);
 
 /* STATUS_INPUT if `output` is the same file as `input` ("-" is standard input), under whatever

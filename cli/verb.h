@@ -23,7 +23,7 @@ enum cli_exit {
 struct ci {
     struct ci_case *cases;
     size_t count, room;
-    int withheld; /* --junit is a file that is read: nothing is written to it */
+    int withheld; /* --junit is a file that is read, or another output: nothing is written to it */
 };
 
 struct cli {

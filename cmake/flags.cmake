@@ -51,7 +51,12 @@ if(TWINSTEP_FUZZ)
   if(NOT CMAKE_C_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "TWINSTEP_FUZZ: libFuzzer needs -DCMAKE_C_COMPILER=clang")
   endif()
-  target_compile_options(twinstep_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined
-                                                  -fno-sanitize-recover=all)
+  # A target's own options stand before these, so what is exempt says so by a property.
+  set(is_exempt $<BOOL:$<TARGET_PROPERTY:TWINSTEP_UNSANITIZED>>)
+  set(is_untraced $<BOOL:$<TARGET_PROPERTY:TWINSTEP_UNTRACED>>) # branches are seen, operands not
+  target_compile_options(
+    twinstep_flags INTERFACE $<$<NOT:${is_exempt}>:-fsanitize=fuzzer-no-link,address,undefined>
+                             $<$<NOT:${is_exempt}>:-fno-sanitize-recover=all>
+                             $<${is_untraced}:-fno-sanitize-coverage=trace-cmp>)
   target_link_options(twinstep_flags INTERFACE -fsanitize=address,undefined)
 endif()

@@ -8,7 +8,7 @@
 # trainings with AVX2 take 8 % longer.)
 # Sanitized builds are compiled and run once: at -O1 both together take half the time.
 set(TWINSTEP_OPTIMISED $<$<CONFIG:Release,RelWithDebInfo>:-O3>)
-if(TWINSTEP_SANITIZE)
+if(TWINSTEP_SANITIZE OR TWINSTEP_FUZZ)
   set(TWINSTEP_OPTIMISED "")
 endif()
 # Of kernels a debugger shows little but names of functions, which every build has. Preset strict, which
@@ -40,7 +40,7 @@ set(TWINSTEP_ISA_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 set(TWINSTEP_CODE_base base) # which of the vector code in the sources
 set(TWINSTEP_CODE_v3 v3)
 set(TWINSTEP_CODE_v4 v4)
-if(TWINSTEP_SANITIZE OR TWINSTEP_ONE_ISA)
+if(TWINSTEP_SANITIZE OR TWINSTEP_ONE_ISA OR TWINSTEP_FUZZ)
   check_c_source_runs(
     "int main(void) {
        return !(__builtin_cpu_supports(\"avx512f\") && __builtin_cpu_supports(\"avx512vl\") &&
@@ -78,6 +78,10 @@ function(twinstep_arithmetic library folder)
                                       ${TWINSTEP_KERNEL_DEBUG})
       if(TWINSTEP_SANITIZE MATCHES address AND NOT pair STREQUAL f32_f32
          AND NOT TWINSTEP_SANITIZE_PAIRS)
+        set_target_properties(${library}_${variant} PROPERTIES TWINSTEP_UNSANITIZED ON)
+      endif()
+      if(TWINSTEP_FUZZ) # arithmetic reads no file, so its branches are no news; compiled in seconds
+        target_compile_options(${library}_${variant} PRIVATE -O0 -g0)
         set_target_properties(${library}_${variant} PROPERTIES TWINSTEP_UNSANITIZED ON)
       endif()
       target_compile_definitions(

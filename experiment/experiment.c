@@ -273,7 +273,7 @@ static enum status save_models(const struct experiment *e, const struct run *a,
 static enum status check_source(const struct experiment *e, const char *folder) {
     for (int arm = 0; arm < 2; arm++) {
         const struct config *config = &e->plan.runs[arm].config;
-        if (pretrained_is_named(config) && save_model_same_folder(folder, config->model.from))
+        if (pretrained_is_named(config) && save_model_same_place(folder, config->model.from))
             FAIL(STATUS_INPUT, "%s: model.from of arm %s is this folder; save to another one",
                  folder, e->plan.scenario->arms[arm].name);
     }
@@ -287,7 +287,7 @@ static enum status check_saving(const struct experiment *e) {
         TRY(check_source(e, save[arm]));
         TRY(save_model_check(&e->plan.runs[arm].config, save[arm], e->options->overwrite));
     }
-    if (save[0] != NULL && save[1] != NULL && save_model_same_folder(save[0], save[1]))
+    if (save[0] != NULL && save[1] != NULL && save_model_same_place(save[0], save[1]))
         FAIL(STATUS_INPUT, "%s: expected a folder for each arm to save to, got one for both",
              save[1]);
     return STATUS_OK;

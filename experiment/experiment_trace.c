@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Describes the trace that a plan will fill, then fills it. The image that the judge reads has the
  * arms' and pairs' rows by a window on the file, so memory does not grow with them. */
+#define _GNU_SOURCE /* fopencookie */
 #include "experiment/experiment_trace.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "determinism/floor_file.h"
@@ -285,19 +285,37 @@ enum status experiment_trace_text(struct experiment_trace *output, const char *p
     return trace_put_text(output->trace, path, text, last->length);
 }
 
+/* What is printed, gathered in an arena. open_memstream() would not do: where memory lacks, glibc's
+ * fclose() of such a stream succeeds and leaves no text, and prints before it may be cut short. */
+struct gathered {
+    struct arena *arena;
+    char *text;
+    size_t length, room;
+};
+
+static ssize_t gather(void *cookie, const char *bytes, size_t count) {
+    struct gathered *const to = (struct gathered *)cookie;
+    if (arena_grow(to->arena, to->length + count, &to->room, 1, "printed text", &to->text) !=
+        STATUS_OK)
+        return 0; /* the stream remembers it as an error */
+    memcpy(to->text + to->length, bytes, count);
+    to->length += count;
+    return (ssize_t)count;
+}
+
 static enum status put_printed(struct experiment_trace *output, const char *path,
-                               const struct judgement *judgement,
+                               const struct judgement *judgement, struct arena *arena,
                                enum status (*print)(const struct judgement *, FILE *)) {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *stream = open_memstream(&text, &length);
+    const cookie_io_functions_t calls = {.write = gather};
+    struct gathered printed = {.arena = arena};
+    FILE *stream = fopencookie(&printed, "w", calls);
     if (stream == NULL) FAIL(STATUS_MEMORY, "%s: no memory", path);
     enum status status = print(judgement, stream);
-    const int failed = fclose(stream) != 0;
+    int failed = fflush(stream) != 0 || ferror(stream);
+    failed |= fclose(stream) != 0;
     if (failed && status == STATUS_OK) status = status_fail(STATUS_MEMORY, "%s: no memory", path);
-    if (status == STATUS_OK) status = trace_put_text(output->trace, path, text, length);
-    free(text);
-    return status;
+    if (status != STATUS_OK) return status;
+    return trace_put_text(output->trace, path, printed.text, printed.length);
 }
 
 static enum status print_text(const struct judgement *judgement, FILE *out) {
@@ -310,6 +328,6 @@ enum status experiment_trace_judge(struct experiment_trace *output, struct arena
     if (output->products != NULL)
         TRY(experiment_trace_array(output, PRODUCTS_PATH, output->products));
     TRY(judge(&output->image, arena, out));
-    TRY(put_printed(output, "verdict/json", out, judgement_print_json));
-    return put_printed(output, "verdict/text", out, print_text);
+    TRY(put_printed(output, "verdict/json", out, arena, judgement_print_json));
+    return put_printed(output, "verdict/text", out, arena, print_text);
 }

@@ -4,7 +4,9 @@
  * whole. */
 #include "model/save_model.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -80,15 +82,38 @@ static enum status describe(const struct config *config, struct arena *arena,
     return STATUS_OK;
 }
 
+/* Whether a file is a shard of weights, as transformers and checkpoint_write name it. */
+static int is_shard(const char *name) {
+    unsigned number, of;
+    int end = 0;
+    return sscanf(name, "model-%5u-of-%5u.safetensors%n", &number, &of, &end) == 2 && end != 0 &&
+           name[end] == '\0';
+}
+
+static enum status fail_there(const char *folder, const char *name) {
+    FAIL(STATUS_IO, "%s/%s: it is there already; give another folder, or --overwrite", folder,
+         name);
+}
+
+/* A writer that was cut off before its index leaves shards alone. */
+static enum status check_shards(const char *folder) {
+    enum status status = STATUS_OK;
+    DIR *open = opendir(folder);
+    if (open == NULL) return STATUS_OK; /* it is made, or cannot be: check_place */
+    for (const struct dirent *entry; status == STATUS_OK && (entry = readdir(open)) != NULL;)
+        if (is_shard(entry->d_name)) status = fail_there(folder, entry->d_name);
+    closedir(open);
+    return status;
+}
+
 static enum status check_free(const char *folder, struct arena *arena) {
     static const char *const names[] = {CHECKPOINT_SINGLE, CHECKPOINT_INDEX, "config.json"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char *path;
         TRY(arena_format(arena, &path, "%s/%s", folder, names[i]));
-        if (access(path, F_OK) == 0)
-            FAIL(STATUS_IO, "%s: it is there already; give another folder, or --overwrite", path);
+        if (access(path, F_OK) == 0) return fail_there(folder, names[i]);
     }
-    return STATUS_OK;
+    return check_shards(folder);
 }
 
 int save_model_is_there(const char *folder) {
@@ -161,7 +186,7 @@ static int find_place(const char *path, struct place *out) {
     return stat(start == 0 ? "." : parent, &out->info) == 0;
 }
 
-int save_model_same_folder(const char *a, const char *b) {
+int save_model_same_place(const char *a, const char *b) {
     struct place x, y;
     return find_place(a, &x) && find_place(b, &y) && x.info.st_dev == y.info.st_dev &&
            x.info.st_ino == y.info.st_ino && strcmp(x.name, y.name) == 0;

@@ -19,8 +19,10 @@ TWINSTEP_MUST_USE enum status save_model_check(const struct config *config, cons
 /* Whether the folder holds a model or a part of one: what save_model_check() refuses. */
 int save_model_is_there(const char *folder);
 
-/* Whether both paths are one folder, or would become one, however they are spelled or linked. */
-int save_model_same_folder(const char *a, const char *b);
+/* Whether both paths are one file or folder, or would become one, however they are spelled or
+ * linked.
+ */
+int save_model_same_place(const char *a, const char *b);
 
 /* What is saved. Tensor i is described by table->rows[owner[i]] and lies at values[i], as carriers
  * of that row's dtype. */

@@ -326,12 +326,13 @@ static int has_tab_behind_colon(const char *text, size_t length) {
 }
 
 /* libfyaml 0.7 writes through a wild pointer, or reads one, where a key that a question mark begins
- * has a tab and a block behind its colon ("? a:<tab>- b"). Both marks together are refused before
- * it sees them; either of them alone is read. */
+ * has a tab and a block behind its colon ("? a:<tab>- b"), or is followed by such a tab ("a: ? b"
+ * and later "c:<tab>"). Both marks together are refused before it sees them; either of them alone
+ * is read, and so is a question mark behind words. */
 static enum status check_explicit_keys(const char *source, const char *text, size_t length) {
     if (!has_tab_behind_colon(text, length)) return STATUS_OK;
     size_t line = 1;
-    int begins = 1; /* nothing but blanks and indicators so far on this line */
+    int begins = 1; /* nothing but blanks since the line or an indicator began */
     for (size_t i = 0; i < length; i++) {
         const int ends =
             i + 1 == length || is_blank(text[i + 1]) || text[i + 1] == '\n' || text[i + 1] == '\r';
@@ -344,8 +345,10 @@ static enum status check_explicit_keys(const char *source, const char *text, siz
         if (text[i] == '\n' || text[i] == '\r') {
             line += text[i] == '\n';
             begins = 1;
-        } else if (!is_blank(text[i]) && strchr("-?:", text[i]) == NULL) {
-            begins = 0;
+        } else if (is_blank(text[i])) {
+            begins |= i > 0 && strchr("-?:", text[i - 1]) != NULL;
+        } else if (strchr("-?:", text[i]) == NULL) {
+            begins = strchr("{[,", text[i]) != NULL;
         }
     }
     return STATUS_OK;

@@ -25,8 +25,8 @@ enum status ablate_asked_slots(const struct options *options, struct ablate_file
     return STATUS_OK;
 }
 
-static enum status read_executor(const struct options *options, struct arena *arena,
-                                 struct ablate_words *out) {
+enum status ablate_asked_executor(const struct options *options, struct arena *arena,
+                                  struct ablate_words *out) {
     const char *text = options_value(options, ABLATE_KEY_EXECUTOR);
     int holds = 0;
     *out = (struct ablate_words){0, NULL};
@@ -66,7 +66,6 @@ enum status ablate_asked_run(struct cli *cli, const struct options *options,
     running->interrupted = cli->interrupted;
     running->quiet = options->quiet;
     TRY(take_over(options, folder, &cli->arena));
-    TRY(read_executor(options, &cli->arena, &running->executor));
     const enum status status = ablate_run_all(running, &cli->arena);
     return status == STATUS_INTERRUPTED ? ablate_fail_interrupted(cli, &cli->arena) : status;
 }

@@ -28,9 +28,11 @@ TWINSTEP_MUST_USE enum status ablate_asked_slots(const struct options *options,
 /* Refuses --json where the folder's name could not stand in JSON, before anything is run. */
 TWINSTEP_MUST_USE enum status ablate_asked_json(const struct options *options,
                                                 const struct ablate_plan *plan, const char *output);
-/* Runs in `folder` what `running` wants, of which want, file and plan are set: obeys --take-over,
- * and says how many claims that is, --executor and --quiet. STATUS_INPUT: no {command} in the
- * executor. */
+/* Reads --executor, before a folder is made. STATUS_INPUT: it has no {command}. */
+TWINSTEP_MUST_USE enum status ablate_asked_executor(const struct options *options,
+                                                    struct arena *arena, struct ablate_words *out);
+/* Runs in `folder` what `running` wants, of which want, file, plan and executor are set: obeys
+ * --take-over, and says how many claims that is, and --quiet. */
 TWINSTEP_MUST_USE enum status ablate_asked_run(struct cli *cli, const struct options *options,
                                                struct ablate_folder *folder,
                                                struct ablate_running *running);

@@ -132,8 +132,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options_given(options, ABLATE_KEY_DRY_RUN))
         return options->json ? ablate_json_plan(&plan, output, &cli->arena)
                              : ablate_print_plan(&plan, output, &cli->arena);
-    TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
     struct ablate_running running = {.want = ablate_want_stages, .file = file, .plan = &plan};
+    TRY(ablate_asked_executor(options, &cli->arena, &running.executor));
+    TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
     TRY(ablate_asked_run(cli, options, &folder, &running));
     return finish(&running, options, &cli->arena, out_exit);
 }

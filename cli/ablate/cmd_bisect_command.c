@@ -157,8 +157,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(ablate_asked_json(options, &plan, output));
     if (options_given(options, ABLATE_KEY_DRY_RUN))
         return print_price(&plan, output, options->json, &cli->arena);
-    TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
     struct ablate_running running = {.want = want, .file = file, .plan = &plan};
+    TRY(ablate_asked_executor(options, &cli->arena, &running.executor));
+    TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
     TRY(ablate_asked_run(cli, options, &folder, &running));
     return finish(&running, options, &cli->arena, out_exit);
 }

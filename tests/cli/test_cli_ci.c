@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/cli/helper_cli.h"
 
@@ -237,13 +239,71 @@ static void verify_inputs_are_kept(void **state) {
     free(text);
 }
 
+/* Work whose outcome cannot be written would be done for nothing: of all verbs with the option the
+ * two that train say so, and have left nothing, before they train. */
+static void verify_places_are_tried_first(void **state) {
+    (void)state;
+    helper_write("two.yaml", SCENARIO);
+    helper_refuse(2, "run two.yaml --quiet -o late.h5 --junit no/such/folder.xml",
+                  "no/such/folder.xml: cannot create: No such file or directory");
+    assert_false(helper_exists("late.h5"));
+    assert_false(helper_exists("late.h5.part"));
+    assert_int_equal(mkdir("members", 0777), 0);
+    helper_write("members/two.yaml", SCENARIO);
+    helper_refuse(2, "suite members --keep kept --junit no/such/folder.xml",
+                  "no/such/folder.xml: cannot create: No such file or directory");
+    assert_false(helper_exists("kept"));
+    helper_refuse(2, "noise two.yaml --steps=2 --quiet -o floor.h5 --junit members",
+                  "members: expected a file, got a folder");
+    assert_false(helper_exists("floor.h5"));
+    struct said said = helper_run(1, "run two.yaml --quiet --overwrite");
+    helper_free(&said);
+    size_t length;
+    char *trace = helper_read("two.h5", &length);
+    helper_write_bytes("kept.h5", trace, length);
+    free(trace);
+    helper_refuse(
+        2, "run two.yaml --quiet --overwrite --junit two.h5",
+        "expected a file apart from the trace's, got two.h5, which the trace two.h5 needs");
+    helper_refuse(2, "run two.yaml --quiet --floor no --junit two.h5",
+                  "which the trace two.h5 needs");
+    helper_refuse(2, "run two.yaml --quiet -o members --junit ./members/two.h5.part",
+                  "which the trace members/two.h5 needs");
+    helper_refuse(
+        2, "run two.yaml --quiet -o late.h5 --save-model saved --junit saved/test/config.json",
+        "saved/test/config.json: cannot create: No such file or directory");
+    assert_int_equal(mkdir("saved", 0777), 0);
+    assert_int_equal(mkdir("saved/test", 0777), 0);
+    helper_refuse(
+        2, "run two.yaml --quiet -o late.h5 --save-model saved --junit saved/test/config.json",
+        "expected a file outside of the folder of --save-model");
+    assert_int_equal(symlink("linked.h5", "link.xml"), 0);
+    helper_refuse(2, "run two.yaml --quiet -o linked.h5 --junit link.xml",
+                  "link.xml: expected a file, got a link to one that is not there");
+    assert_false(helper_exists("linked.h5"));
+    helper_refuse(2, "noise two.yaml --steps=2 --quiet -o floor.h5 --junit ./floor.h5",
+                  "expected another file than --output");
+    static const char *const empty[] = {"run", "two.yaml", "--junit", "", NULL};
+    said = helper_say(empty, NULL);
+    assert_int_equal(said.code, 2);
+    assert_non_null(strstr(said.err, "expected the name of a file to write, got nothing"));
+    helper_free(&said);
+    assert_false(helper_exists("members/two.h5.part"));
+    assert_false(helper_exists("saved/test/config.json"));
+    assert_true(helper_same_bytes("two.h5", "kept.h5"));
+    said = helper_run(0, "suite members --junit suite.xml");
+    helper_free(&said);
+    free(junit_of("suite.xml", "<testsuite name=\"twinstep suite\""));
+    assert_false(helper_exists("suite.xml.part"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_doctor),         cmocka_unit_test(validate_compare),
         cmocka_unit_test(validate_run_and_replay), cmocka_unit_test(validate_plain_outcome),
         cmocka_unit_test(verify_inputs_are_kept),  cmocka_unit_test(validate_rollout),
         cmocka_unit_test(validate_parity),         cmocka_unit_test(validate_parity_weights),
-        cmocka_unit_test(validate_noise),
+        cmocka_unit_test(validate_noise),          cmocka_unit_test(verify_places_are_tried_first),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -145,6 +145,23 @@ static void validate_one_arm(void **state) {
     helper_free(&said);
 }
 
+/* What a writer of shards left that was cut off before its index is a model, too. */
+static void validate_shards_alone(void **state) {
+    (void)state;
+    helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.02}");
+    assert_int_equal(mkdir("cut", 0777), 0);
+    helper_write("cut/model-00001-of-00002.safetensors", "cut off");
+    helper_refuse(2, "run s.yaml -o cut.h5 --save-model=test=cut --quiet",
+                  "cut/model-00001-of-00002.safetensors: it is there already");
+    assert_false(helper_exists("cut.h5"));
+    assert_int_equal(remove("cut/model-00001-of-00002.safetensors"), 0);
+    helper_write("cut/model-00001-of-00002.safetensors.md", "no shard");
+    helper_write("cut/model-1-of-2", "no shard");
+    struct said said = helper_run(1, "run s.yaml -o cut.h5 --save-model=test=cut --quiet");
+    helper_free(&said);
+    assert_true(helper_exists("cut/model.safetensors"));
+}
+
 static void validate_refusals(void **state) {
     (void)state;
     helper_scenario("s.yaml", "", "", "optimizer: {lr: 0.02}");
@@ -248,6 +265,7 @@ int main(void) {
         cmocka_unit_test(validate_tokenizer_files),
         cmocka_unit_test(validate_text_for_a_tokenizer),
         cmocka_unit_test(validate_one_arm),
+        cmocka_unit_test(validate_shards_alone),
         cmocka_unit_test(validate_refusals),
         cmocka_unit_test(validate_sources),
         cmocka_unit_test(validate_repeated),

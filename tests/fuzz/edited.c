@@ -260,7 +260,7 @@ const char *edited_file(const uint8_t *data, size_t size) {
     if (seed->bytes == NULL) open_seed(seed);
     size_t length = seed->length;
     memcpy(bytes, seed->bytes, length);
-    if (data[1] & 1) bytes[AT_FLAGS] = LIVE;
+    if (data[1] & EDITED_LIVE) bytes[AT_FLAGS] = LIVE;
     for (size_t at = 2; at + RECORD <= size; at += RECORD)
         edit(seed, data + at, bytes, &length);
     if ((data[1] & 2) == 0) mend(seed, bytes, length);

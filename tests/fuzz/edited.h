@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define EDITED_LIVE 1 /* a flag: a writer has the file open for live readers */
+
 /* Makes the file that an input stands for; the path is valid until the next call. NULL: the input
  * is too short to stand for one. */
 const char *edited_file(const uint8_t *data, size_t size);

@@ -2,10 +2,11 @@
  * libFuzzer target: an edited trace must give an image whose every part can be read, or an error
  * with a text, never a crash.
  *
- * TWINSTEP_FUZZ_FORMAT is trace-read (a trace and its stored states), trace-floor or trace-foreign;
- * without it all are tried. libFuzzer sees its own process only, so it reads there; the replay
- * reads in a child, as the product does (base/confined.h), so inputs that HDF5 dies of can stay in
- * tests/fuzz/broken. */
+ * TWINSTEP_FUZZ_FORMAT is trace-read (a trace and its stored states), trace-part (the live file
+ * that a killed run leaves, of which recover makes a trace), trace-floor or trace-foreign; without
+ * it all are tried but trace-part, which writes. libFuzzer sees its own process only, so it reads
+ * there; the replay reads in a child, as the product does (base/confined.h), so inputs that HDF5
+ * dies of can stay in tests/fuzz/broken. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +125,32 @@ static void read_trace(const char *path, int unchanged) {
     }
 }
 
+/* What recover makes of any live file is a trace that can be read. */
+static void recover(const char *part) {
+    char path[4096];
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    snprintf(path, sizeof path, "%s.recovered", part);
+    const enum status status = trace_recover(part, path, 1);
+    if (status != STATUS_OK) {
+        look_at_failure(status);
+    } else {
+        require(trace_open(path, &arena, &image) == STATUS_OK, status_text());
+        look_at_image(image);
+        require(remove(path) == 0, "the trace that was made is there");
+    }
+    arena_close(&arena);
+}
+
+/* The same input as a file that a writer has open. */
+static const char *live_file(const uint8_t *data, size_t size) {
+    uint8_t copy[4096];
+    if (size < 2 || size > sizeof copy) return NULL;
+    memcpy(copy, data, size);
+    copy[1] |= EDITED_LIVE;
+    return edited_file(copy, size);
+}
+
 static void read_floor(const char *path) {
     struct arena arena = ARENA_EMPTY;
     struct floor_file file;
@@ -156,8 +183,10 @@ static void check_foreign(const char *path) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *format = getenv("TWINSTEP_FUZZ_FORMAT");
-    const char *path = edited_file(data, size);
+    const int is_part = format != NULL && strcmp(format, "trace-part") == 0;
+    const char *path = is_part ? live_file(data, size) : edited_file(data, size);
     if (path == NULL) return 0;
+    if (is_part) recover(path);
     if (format == NULL || strcmp(format, "trace-read") == 0)
         read_trace(path, size == 2 && data[1] == 0);
     if (format == NULL || strcmp(format, "trace-floor") == 0) read_floor(path);

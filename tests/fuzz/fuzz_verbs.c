@@ -41,20 +41,21 @@ static const char *const of_traces[][WORDS] = {{"attribute", "F"},
                                                {"floor", "F", "F"},
                                                {"export", "F", "--to", "jsonl"},
                                                {"report", "F", "-o", "/dev/null", "--overwrite"}};
-static const char *const of_texts[][WORDS] = {{"check", "F"},
-                                              {"check", "F", "--json"},
-                                              {"doctor", "F"},
-                                              {"doctor", "F", "--json"},
-                                              {"compare", "F", "F"},
-                                              {"lr fit", "F"},
-                                              {"lr table", "F"},
-                                              {"ops", "F", "F"},
-                                              {"rollout", "F"},
-                                              {"data show", "F"},
-                                              {"import", "F", "--check"},
-                                              {"ops", "F", "F", "--json"},
-                                              {"rollout", "F", "--json"},
-                                              {"lr compare", "F", "F"}};
+static const char *const of_texts[][WORDS] = {
+    {"check", "F"},
+    {"check", "F", "--json"},
+    {"doctor", "F"},
+    {"doctor", "F", "--json"},
+    {"compare", "F", "F"},
+    {"lr fit", "F"},
+    {"lr check", "F", "--expect=hf", "--schedule=linear", "--lr=1e-3", "--steps=9"},
+    {"ops", "F", "F"},
+    {"rollout", "F"},
+    {"data show", "F"},
+    {"import", "F", "--check"},
+    {"ops", "F", "F", "--json"},
+    {"rollout", "F", "--json"},
+    {"lr compare", "F", "F"}};
 
 static void require(int holds, const char *what, const char *verb) {
     if (holds) return;

@@ -148,9 +148,6 @@ TOKENS = [
 # The documented exceptions: (file, rule, word). What these words handle belongs to the system
 # library.
 EXCEPTIONS = {
-    ("experiment/experiment_trace.c", "memory", "open_memstream"):
-        "the texts of the verdict are written as to a file",
-    ("experiment/experiment_trace.c", "memory", "free"): "of open_memstream's text",
     ("logs/map_file.c", "memory", "mmap"):
         "a log of any length is read without a copy of it; its pages are the kernel's",
     ("base/confined.c", "memory", "mmap"): "what a process shares with the child that reads for it",

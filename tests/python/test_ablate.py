@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -387,8 +388,9 @@ class Executor(Case):
         (self.root / "ssh").write_text("#!/bin/sh\nexit 0\n")  # says that it ran what it did not
         got = self.verdict("-o", "nowhere", "--executor", f"{self.root}/ssh node {{command}}", code=3)
         self.assertRegex(got["runs"][0]["reason"], "host is empty: the executor did not run {command}")
-        said = self.run_program("x.yaml", "--executor", "ssh node", code=2)
+        said = self.run_program("x.yaml", "--executor", "ssh node", "-o", "refused", code=2)
         self.assertIn("--executor: expected a command with {command} in it", said.stderr)
+        self.assertFalse((self.root / "refused").exists())
 
 
 class Noise(Case):
@@ -687,6 +689,17 @@ class Folder(Slow):
         said = self.run_program("x.yaml", "--json", "-o", b"o\xff", code=2)
         self.assertIn("--json: the folder of runs:1:2: error:", said.stderr)
         self.assertEqual(self.began(), [])
+
+    def test_a_folder_that_cannot_get_its_plan_is_not_left(self):
+        self.write(factors={"t0": [0, 3]}, command=["--t0", "{t0}"])
+        said = self.run_program("x.yaml", "-o", "new", code=2,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+        self.assertIn("new/plan", said.stderr)
+        self.assertFalse((self.root / "new").exists())
+        (self.root / "old").mkdir(mode=0o755)  # a folder of the user's stays
+        self.run_program("x.yaml", "-o", "old", code=2,
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+        self.assertEqual(list((self.root / "old").iterdir()), [])
 
     def test_the_price_counts_noise_and_the_time_to_end_and_its_commands_can_be_pasted(self):
         self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]}, run={"slots": 3, "timeout": 100},

@@ -101,6 +101,12 @@ static const struct {
     {"a: !!str 5", "f.yaml:1:10: error: tags (!...) are not part of a scenario"},
     {"? [a]\n: b",
      "f.yaml:1:3: error: expected a plain word as key, got a list, a map or an alias"},
+    /* both ended libfyaml by a signal */
+    {"b: 1\n? a:\t- b",
+     "f.yaml:2: error: expected no explicit key (\"? key\") in a text with a tab "
+     "behind a colon, got one"},
+    {"a: : ? b:\t- c", "f.yaml:1: error: expected no explicit key (\"? key\") in a text with a tab "
+                       "behind a colon, got one"},
     {"a: b: c", "f.yaml:1:5: error: invalid nested block mapping on the same line"},
     {"a: [1\nb: 2\n", "f.yaml:2: error: at the end: flow sequence without a closing bracket"},
     {"\ta: 1\n", "f.yaml:1:1: error: invalid tab as indendation in a mapping"},
@@ -125,6 +131,18 @@ static void validate_refusals(void **state) {
         if (yaml_parse(&arena, "f.yaml", 1, text, strlen(text), &root) != STATUS_INPUT)
             fail_msg("accepted: %s", text);
         assert_string_equal(status_text(), refused[i].message);
+        arena_close(&arena);
+    }
+}
+
+/* Each of the two marks alone is read, and so is a question mark that begins no key. */
+static void validate_question_marks(void **state) {
+    (void)state;
+    static const char *const texts[] = {"? a\n: ? b\n  : - c\n", "a:\tb\n", "a: why ? b\nc:\td\n",
+                                        "a: [b, what?]\nc: \t5\n"};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct arena arena = ARENA_EMPTY;
+        assert_int_equal(parse(&arena, texts[i])->kind, YAML_MAP);
         arena_close(&arena);
     }
 }
@@ -220,6 +238,7 @@ int main(void) {
         cmocka_unit_test(validate_kinds_and_places),
         cmocka_unit_test(validate_anchors_and_merges),
         cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_question_marks),
         cmocka_unit_test(validate_option_errors_have_no_line),
         cmocka_unit_test(validate_nothing),
         cmocka_unit_test(verify_alias_bomb_is_small),
