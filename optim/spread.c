@@ -148,11 +148,11 @@ void optim_spread(const struct optim_call *call, const struct optim_class *class
                 spread_group(call, class_, group, wide, step, context);
         return;
     }
+    /* One parallel region serves the whole call: each thread meets every tensor and takes its share
+     * of the pieces. */
     const struct optim_seen_call *const seen = optim_seen(call);
     const size_t length = seen == NULL ? PIECE : seen->piece;
     if (seen != NULL) seen->begin(seen->context, call);
-        /* One parallel region serves the whole call: each thread meets every tensor and takes its
-         * share of the pieces. */
 #pragma omp parallel num_threads(call->threads)
     for (uint32_t i = 0; i < call->tensor_count; i++) {
         const struct optim_tensor *tensor = &call->tensors[i];

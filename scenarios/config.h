@@ -322,11 +322,11 @@ struct config {
     struct {
         uint64_t ranks, tensor;
         int32_t reduce, reduce_dtype, average, buckets;
-        uint64_t bucket; /* bytes; KEY_WORD_UINT: 1 MiB, then 25 MiB */
-        uint64_t chunk;  /* bytes, of REDUCE_NCCL_RING; 0 elsewhere */
+        uint64_t bucket;       /* bytes; KEY_WORD_UINT: 1 MiB, then 25 MiB */
+        uint64_t chunk;        /* bytes, of REDUCE_NCCL_RING; 0 elsewhere */
         int32_t sync, keeps;   /* enum parallel_sync, enum parallel_keeps */
         int32_t logged, feeds; /* enum parallel_logged, enum parallel_feeds */
-        int32_t scale, zero;   /* enum parallel_scale */
+        int32_t scale, zero;   /* enum parallel_scale; padding, always 0 */
     } parallel;
 };
 

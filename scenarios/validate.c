@@ -302,11 +302,14 @@ static enum status check_cuts(const struct config *config, struct fault *fault) 
     const int32_t mode = config->numerics.mode;
     REFUSE_IF((cuts & (cuts - 1)) != 0, "numerics.cuts", "expected 1, 2, 4 or 8, got %ju",
               (uintmax_t)cuts);
+    const uint64_t ranks = config->parallel.tensor;
+    REFUSE_IF(ranks > 8 || (ranks & (ranks - 1)) != 0, "parallel.tensor",
+              "expected 1, 2, 4 or 8, got %ju", (uintmax_t)ranks);
     REFUSE_IF(
-        cuts % config->parallel.tensor != 0, "parallel.tensor",
+        cuts % ranks != 0, "parallel.tensor",
         "expected a divisor of numerics.cuts (%ju), got %ju: a rank has whole parts, and bits "
-        "depend on their number alone",
-        (uintmax_t)cuts, (uintmax_t)config->parallel.tensor);
+        "depend on their number alone; set numerics.cuts to %ju or more, too",
+        (uintmax_t)cuts, (uintmax_t)ranks, (uintmax_t)ranks);
     if (cuts <= 1) return STATUS_OK;
     if (!takes_shards(mode))
         return fault_set(fault, STATUS_UNSUPPORTED, "numerics.cuts",

@@ -30,15 +30,18 @@ static enum status note(struct hdf5_attached *attached, hid_t scale, hobj_ref_t 
     return STATUS_OK;
 }
 
-/* Writes an attribute of one axis and closes the type. */
+/* Writes an attribute of one axis and closes the type, whatever fails: what stays open keeps the
+ * file open. */
 static herr_t write_list(hid_t object, const char *name, hid_t type, hsize_t count,
                          const void *values) {
     const hid_t space = type < 0 ? -1 : H5Screate_simple(1, &count, NULL);
-    if (space < 0) return -1;
-    const hid_t list = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    if (list < 0 || H5Awrite(list, type, values) < 0) return -1;
-    if (H5Aclose(list) < 0 || H5Sclose(space) < 0) return -1;
-    return H5Tclose(type);
+    const hid_t list =
+        space < 0 ? -1 : H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    herr_t result = list < 0 ? -1 : H5Awrite(list, type, values);
+    if (list >= 0 && H5Aclose(list) < 0) result = -1;
+    if (space >= 0 && H5Sclose(space) < 0) result = -1;
+    if (type >= 0 && H5Tclose(type) < 0) result = -1;
+    return result;
 }
 
 enum status hdf5_attach(const struct hdf5_file *file, hid_t dataset, int rank,
@@ -64,11 +67,12 @@ enum status hdf5_attach(const struct hdf5_file *file, hid_t dataset, int rank,
 /* The type is that of H5DSattach_scale, whose number of the axis is the machine's int. */
 static hid_t reference_type(void) {
     const hid_t type = H5Tcreate(H5T_COMPOUND, sizeof(struct reference));
-    if (type < 0 ||
-        H5Tinsert(type, "dataset", HOFFSET(struct reference, dataset), H5T_STD_REF_OBJ) < 0)
-        return -1;
-    return H5Tinsert(type, "dimension", HOFFSET(struct reference, axis), H5T_NATIVE_INT) < 0 ? -1
-                                                                                             : type;
+    if (type < 0) return -1;
+    if (H5Tinsert(type, "dataset", HOFFSET(struct reference, dataset), H5T_STD_REF_OBJ) >= 0 &&
+        H5Tinsert(type, "dimension", HOFFSET(struct reference, axis), H5T_NATIVE_INT) >= 0)
+        return type;
+    (void)H5Tclose(type); /* the insertion's error is the one that is told */
+    return -1;
 }
 
 /* Moves the references to the first entry's scale into `out`, and leaves the others in their order.

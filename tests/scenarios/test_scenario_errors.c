@@ -322,7 +322,9 @@ static const struct {
      "f.yaml:2:27: error: numerics.cuts: expected 1, 2, 4 or 8, got 3"},
     {"common: {parallel: {tensor: 4}, numerics: {cuts: 2}}",
      "f.yaml:2:29: error: parallel.tensor: expected a divisor of numerics.cuts (2), got 4: a rank "
-     "has whole parts, and bits depend on their number alone"},
+     "has whole parts, and bits depend on their number alone; set numerics.cuts to 4 or more, too"},
+    {"common: {parallel: {tensor: 3}, numerics: {cuts: 4}}",
+     "f.yaml:2:29: error: parallel.tensor: expected 1, 2, 4 or 8, got 3"},
     {"common: {numerics: {cuts: 16}}",
      "f.yaml:2:27: error: numerics.cuts: expected an integer from 1 to 8, got \"16\""},
     {"common: {model: {kv_heads: 2}, numerics: {cuts: 4}}",
