@@ -346,14 +346,19 @@ static size_t keys_of(const struct contract_request *request, const struct sched
     return count;
 }
 
-/* Gives what is not known a value that no schedule refuses. */
+/* Gives what is not known a value that no schedule refuses; the log holds the metric that a
+ * schedule follows. */
 static struct contract_request completed(const struct contract_request *request) {
+    static const uint64_t first = 1;
+    static const double metric = 1.0;
     struct contract_request r = *request;
     if (r.lr != r.lr) r.lr = 1.0;
     if (r.steps == 0 && r.epochs == 0.0) r.steps = 1u << 30;
     if (r.updates_per_epoch == 0) r.updates_per_epoch = 1;
     if (r.tokens == 0) r.tokens = 1;
-    r.metric_count = 0;
+    r.metric_update = &first;
+    r.metric_value = &metric;
+    r.metric_count = 1;
     return r;
 }
 
