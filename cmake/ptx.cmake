@@ -3,8 +3,8 @@
 # as C (tests/kernels/ptx_host.py); their host's side and what runs them is the shim's. Kernels of
 # tensor_attention.cu, whose instructions are a tensor core's, stay the shim's, and cuBLAS its twin.
 # Made where nvcc is, when asked for (tests ask: build_backend_ptx): backend_ptx, of all kernels;
-# backend_ptx_small, whose ops are the shim's and whose other kernels nvcc's; backend_ptx_planted, the
-# same with faults in its PTX, for tests to find.
+# backend_ptx_planted, whose ops are the shim's and whose other kernels are nvcc's with faults in their
+# PTX, for tests to find.
 find_program(PYTHON3 python3 REQUIRED)
 
 function(twinstep_ptx_compile name)
@@ -63,10 +63,9 @@ function(twinstep_ptx_write made part pair)
     VERBATIM)
 endfunction()
 
-# ptx_ops: the parts SOURCE_PAIR of ops.cu; ptx_small: those of the other files.
+# ptx_parts: SOURCE_PAIR of each file of kernels.
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/ptx)
-set(ptx_ops)
-set(ptx_small)
+set(ptx_parts)
 foreach(unit ${TWINSTEP_CUDA_UNITS})
   string(REGEX MATCH "([^:]*):(.*)" whole ${unit})
   set(source ${CMAKE_MATCH_1})
@@ -75,11 +74,7 @@ foreach(unit ${TWINSTEP_CUDA_UNITS})
     continue()
   endif()
   twinstep_ptx_part(${source} ${pair})
-  if(source STREQUAL "ops")
-    list(APPEND ptx_ops ${source}_${pair})
-  else()
-    list(APPEND ptx_small ${source}_${pair})
-  endif()
+  list(APPEND ptx_parts ${source}_${pair})
 endforeach()
 
 # twinstep_ptx_module(NAME PARTS ...): backend_NAME
@@ -92,13 +87,11 @@ function(twinstep_ptx_module name)
   endforeach()
 endfunction()
 
-twinstep_ptx_module(ptx ${ptx_small} ${ptx_ops})
+twinstep_ptx_module(ptx ${ptx_parts})
 add_library(ptx_tensor OBJECT EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/kernels/cuda/tensor_attention.cu)
 target_compile_options(ptx_tensor PRIVATE ${TWINSTEP_OPTIMISED} ${TWINSTEP_PORT})
 twinstep_ptx_host(ptx_tensor f32_f32)
 target_sources(backend_ptx PRIVATE $<TARGET_OBJECTS:ptx_tensor>)
-
-twinstep_ptx_module(ptx_small ${ptx_small})
 
 # twinstep_ptx_plant(SOURCE KERNEL OLD NEW): in place of the file's part for f32_f32, one in which the
 # first OLD in the kernel's PTX is NEW.
@@ -119,10 +112,9 @@ twinstep_ptx_plant(readback_blocks readback_blocks_kernel sub.rn.f64 add.rn.f64)
 twinstep_ptx_plant(squares squares_kernel add.rn.f64 sub.rn.f64)
 twinstep_ptx_plant(step step_adam_apex_kernel sub.rn.f32 add.rn.f32)
 
-# Their ops are the shim's.
-foreach(name backend_ptx_small backend_ptx_planted)
-  target_sources(${name} PRIVATE ${kernels_shim})
-  foreach(pair ${TWINSTEP_CUDA_PAIRS})
-    target_link_options(${name} PRIVATE -Wl,--defsym=op_table_${pair}_ptx=op_table_${pair}_shim)
-  endforeach()
+# Its ops are the shim's.
+target_sources(backend_ptx_planted PRIVATE ${kernels_shim})
+foreach(pair ${TWINSTEP_CUDA_PAIRS})
+  target_link_options(backend_ptx_planted PRIVATE
+                      -Wl,--defsym=op_table_${pair}_ptx=op_table_${pair}_shim)
 endforeach()
