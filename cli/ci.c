@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/output.h"
 #include "cli/xml.h"
@@ -25,6 +26,21 @@ enum status ci_add(struct cli *cli, const struct ci_case *add) {
     return STATUS_OK;
 }
 
+/* --output has the name PATH.part until it is whole; where it is a folder the verb names files. */
+static enum status apart_from_output(const char *junit, const char *output) {
+    char live[4096];
+    struct stat info;
+    if (save_model_same_place(junit, output))
+        FAIL(STATUS_INPUT, "--junit: expected another file than --output, got %s", junit);
+    snprintf(live, sizeof live, "%s.part", output);
+    if (!(stat(output, &info) == 0 && S_ISDIR(info.st_mode)) && save_model_same_place(junit, live))
+        FAIL(
+            STATUS_INPUT,
+            "--junit: expected a file apart from --output's, got %s, which %s is until it is whole",
+            junit, output);
+    return STATUS_OK;
+}
+
 /* The value of any option may be a file that is read (--floor, --resume, --names); where it is not,
  * no file of that name is replaced either. */
 enum status ci_check(const struct options *options) {
@@ -37,9 +53,7 @@ enum status ci_check(const struct options *options) {
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].value != NULL) TRY(output_apart(junit, options->given[i].value));
     if (options->trusted != NULL) TRY(output_apart(junit, options->trusted));
-    if (options->output != NULL && save_model_same_place(junit, options->output))
-        FAIL(STATUS_INPUT, "--junit: expected another file than --output, got %s", junit);
-    return STATUS_OK;
+    return options->output == NULL ? STATUS_OK : apart_from_output(junit, options->output);
 }
 
 enum status ci_try(const struct options *options) {
