@@ -458,8 +458,11 @@ static enum status run_scenarios(struct cli *cli, const struct options *options,
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct run_ranks ranks;
-    TRY(run_ranks_join(cli, options_value(options, KEY_RANKS),
-                       options_value(options, KEY_RANKS_WAIT), &ranks));
+    memset(&ranks, 0, sizeof ranks);
+    const enum status joined = run_ranks_join(cli, options_value(options, KEY_RANKS),
+                                              options_value(options, KEY_RANKS_WAIT), &ranks);
+    if (ranks.ranks.rank != 0) cli->ci.withheld = 1; /* rank 0 writes --junit */
+    TRY(joined);
     if (ranks.group == NULL) return run_scenarios(cli, options, &ranks, out_exit);
     if (run_ranks_serves(&ranks)) return run_ranks_serve(cli, &ranks, out_exit);
     const enum status status = run_scenarios(cli, options, &ranks, out_exit);

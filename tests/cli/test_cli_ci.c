@@ -351,6 +351,79 @@ static void verify_apart_from_what_is_written(void **state) {
     assert_false(helper_exists("f2.h5.part"));
 }
 
+static void require_file(const char *path, const char *words) {
+    char *text = helper_read(path, NULL);
+    if (strcmp(text, words) != 0) fail_msg("%s: expected %s, got %s", path, words, text);
+    free(text);
+}
+
+/* A verb that ends in an error has one case that says so: an old file, which may say that all is
+ * well, does not stay. */
+static void verify_errors_are_written(void **state) {
+    (void)state;
+    helper_write("a.csv", "step,loss\n1,0.7\n2,0.6\n3,0.5\n");
+    helper_write("two.yaml", SCENARIO);
+    assert_int_equal(mkdir("none", 0777), 0);
+    static const char *const verbs[][2] = {
+        {"certify", "certify absent.h5"},
+        {"doctor", "doctor absent.json"},
+        {"rollout", "rollout absent.jsonl"},
+        {"noise", "noise absent.yaml"},
+        {"noise", "noise two.yaml --steps=2 --quiet -o a.csv"},
+        {"parity weights", "parity weights absent absent"},
+        {"parity", "parity absent.yaml"},
+        {"lr check", "lr check absent.json --expect hf"},
+        {"replay", "replay absent.h5"},
+        {"run", "run two.yaml --backend none"},
+        {"run", "run absent.yaml"},
+        {"run", "run two.yaml --set steps=0"},
+        {"suite", "suite none"},
+        {"ops", "ops absent absent"},
+        {"readback", "readback absent"},
+        {"resume-check", "resume-check absent absent"},
+        {"compare", "compare a.csv absent.csv"},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        char line[256], suite[128];
+        snprintf(line, sizeof line, "%s --junit old.xml", verbs[i][1]);
+        snprintf(suite, sizeof suite,
+                 "<testsuite name=\"twinstep %s\" tests=\"1\" failures=\"0\" errors=\"1\"",
+                 verbs[i][0]);
+        helper_write("old.xml", "keep\n");
+        helper_refuse(2, line, "error: ");
+        char *text = junit_of("old.xml", suite);
+        if (strstr(text, "<error message=\"\"") != NULL) fail_msg("%s: no words: %s", line, text);
+        free(text);
+    }
+    struct said said = helper_run(2, "lr check absent.json --expect hf --github");
+    require_annotation(&said, "::error title=twinstep lr check::", "absent.json");
+    helper_free(&said);
+}
+
+/* What a scenario that was not read names is not known, so what is there and no XML stays. */
+static void verify_what_may_be_read_is_kept(void **state) {
+    (void)state;
+    helper_write("two.yaml", SCENARIO);
+    helper_write("pairs.jsonl", "{}\n");
+    helper_refuse(
+        2, "run two.yaml --set common.data.pairs=pairs.jsonl --set steps=0 --junit pairs.jsonl",
+        "pairs.jsonl: left as it is");
+    require_file("pairs.jsonl", "{}\n");
+    helper_refuse(
+        2, "noise two.yaml --set common.data.pairs=pairs.jsonl --set steps=0 --junit pairs.jsonl",
+        "pairs.jsonl: left as it is");
+    require_file("pairs.jsonl", "{}\n");
+    helper_refuse(2, "noise two.yaml --set common.data.pairs=pairs.jsonl --junit pairs.jsonl",
+                  "pairs.jsonl");
+    require_file("pairs.jsonl", "{}\n");
+    helper_write("report", "<?xml version=\"1.0\"?>\n");
+    helper_refuse(2, "replay absent.h5 --junit report", "absent.h5");
+    free(junit_of("report", "tests=\"1\" failures=\"0\" errors=\"1\""));
+    assert_int_equal(symlink("nowhere", "loose.xml"), 0);
+    helper_refuse(2, "run absent.yaml --junit loose.xml", "got a link to one that is not there");
+    assert_false(helper_exists("nowhere"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_doctor),
@@ -363,6 +436,8 @@ int main(void) {
         cmocka_unit_test(validate_parity_weights),
         cmocka_unit_test(validate_noise),
         cmocka_unit_test(verify_places_are_tried_first),
+        cmocka_unit_test(verify_errors_are_written),
+        cmocka_unit_test(verify_what_may_be_read_is_kept),
         cmocka_unit_test(verify_apart_from_a_model),
         cmocka_unit_test(verify_apart_from_folders_of_a_suite),
         cmocka_unit_test(verify_apart_from_later_traces),
