@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/input.h"
 #include "cli/output.h"
 #include "cli/xml.h"
 #include "model/save_model.h"
@@ -25,6 +27,21 @@ enum status ci_add(struct cli *cli, const struct ci_case *add) {
     return STATUS_OK;
 }
 
+/* --output has the name PATH.part until it is whole; where it is a folder the verb names files. */
+static enum status apart_from_output(const char *junit, const char *output) {
+    char live[4096];
+    struct stat info;
+    if (save_model_same_place(junit, output))
+        FAIL(STATUS_INPUT, "--junit: expected another file than --output, got %s", junit);
+    snprintf(live, sizeof live, "%s.part", output);
+    if (!(stat(output, &info) == 0 && S_ISDIR(info.st_mode)) && save_model_same_place(junit, live))
+        FAIL(
+            STATUS_INPUT,
+            "--junit: expected a file apart from --output's, got %s, which %s is until it is whole",
+            junit, output);
+    return STATUS_OK;
+}
+
 /* The value of any option may be a file that is read (--floor, --resume, --names); where it is not,
  * no file of that name is replaced either. */
 enum status ci_check(const struct options *options) {
@@ -37,9 +54,7 @@ enum status ci_check(const struct options *options) {
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].value != NULL) TRY(output_apart(junit, options->given[i].value));
     if (options->trusted != NULL) TRY(output_apart(junit, options->trusted));
-    if (options->output != NULL && save_model_same_place(junit, options->output))
-        FAIL(STATUS_INPUT, "--junit: expected another file than --output, got %s", junit);
-    return STATUS_OK;
+    return options->output == NULL ? STATUS_OK : apart_from_output(junit, options->output);
 }
 
 enum status ci_try(const struct options *options) {
@@ -135,16 +150,10 @@ static void annotate(const struct ci_case *put) {
 
 /* ---- both ---- */
 
-/* Adds the one case of a verb that names none: its arguments, and what its exit status means. */
-static enum status add_outcome(struct cli *cli, const struct options *options, const char *verb,
-                               int code) {
-    static const char *const meanings[] = {"as expected",
-                                           "a difference, or an expectation that is missed",
-                                           "an error", "cannot be decided from this evidence"};
-    const int known = code >= EXIT_AS_EXPECTED && code <= EXIT_UNTESTABLE;
-    struct ci_case one = {.outcome = known ? code : EXIT_ERROR,
-                          .message = known ? meanings[code] : "interrupted",
-                          .seconds = -1.0};
+/* Adds a case for the whole verb, which its arguments name. */
+static enum status add_whole(struct cli *cli, const struct options *options, const char *verb,
+                             int outcome, const char *message) {
+    struct ci_case one = {.outcome = outcome, .message = message, .seconds = -1.0};
     char *name, *title;
     TRY(arena_format(&cli->arena, &name, "%s", options->argument_count == 0 ? verb : ""));
     for (size_t i = 0; i < options->argument_count; i++)
@@ -156,11 +165,60 @@ static enum status add_outcome(struct cli *cli, const struct options *options, c
     return ci_add(cli, &one);
 }
 
+/* Adds the one case of a verb that names none: what its exit status means. */
+static enum status add_outcome(struct cli *cli, const struct options *options, const char *verb,
+                               int code) {
+    static const char *const meanings[] = {"as expected",
+                                           "a difference, or an expectation that is missed",
+                                           "an error", "cannot be decided from this evidence"};
+    const int known = code >= EXIT_AS_EXPECTED && code <= EXIT_UNTESTABLE;
+    return add_whole(cli, options, verb, known ? code : EXIT_ERROR,
+                     known ? meanings[code] : "interrupted");
+}
+
+/* Whether what is there, if anything, can be no data; ci.h says why. */
+static int is_outcome(const char *path) {
+    static const char begin[] = "<?xml";
+    const char *const end = strrchr(path, '.');
+    char read[sizeof begin - 1];
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return 1;
+    if (end != NULL && strcmp(end, ".xml") == 0) return 1;
+    FILE *file;
+    struct input input;
+    if (input_open_stream(path, INPUT_FILE, path, "a file", &file, &input) != STATUS_OK) return 0;
+    const size_t length = fread(read, 1, sizeof read, file);
+    fclose(file);
+    return length == sizeof read && memcmp(read, begin, sizeof read) == 0;
+}
+
 enum status ci_publish(struct cli *cli, const struct options *options, const char *verb, int code) {
     if (options->junit == NULL && !options->github) return STATUS_OK;
     if (cli->ci.count == 0) TRY(add_outcome(cli, options, verb, code));
     for (size_t i = 0; options->github && !options->json && i < cli->ci.count; i++)
         annotate(&cli->ci.cases[i]);
-    return options->junit == NULL || cli->ci.withheld ? STATUS_OK
-                                                      : write_junit(&cli->ci, options->junit, verb);
+    if (options->junit == NULL || cli->ci.withheld) return STATUS_OK;
+    const int decided = code == EXIT_AS_EXPECTED || code == EXIT_DIFFERS || code == EXIT_UNTESTABLE;
+    if (!decided && !is_outcome(options->junit)) {
+        fprintf(stderr,
+                "twinstep: --junit: %s: left as it is, because it holds no XML and may be data of "
+                "what could not be read\n",
+                options->junit);
+        return STATUS_OK;
+    }
+    return write_junit(&cli->ci, options->junit, verb);
+}
+
+/* What cannot be written was either told by ci_try() or would hide the error that comes first. */
+enum status ci_publish_error(struct cli *cli, const struct options *options, const char *verb,
+                             enum status failed) {
+    char *text;
+    const int code = exit_of_status(failed);
+    const int outcome = code == EXIT_UNTESTABLE ? EXIT_UNTESTABLE : EXIT_ERROR;
+    if (arena_format(&cli->arena, &text, "%s", status_text()) != STATUS_OK) return failed;
+    enum status status = add_whole(cli, options, verb, outcome, text);
+    if (status == STATUS_OK && !cli->ci.withheld) cli->ci.withheld = ci_try(options) != STATUS_OK;
+    if (status == STATUS_OK) status = ci_publish(cli, options, verb, code);
+    (void)status;
+    return status_fail(failed, "%s", text);
 }

@@ -2,8 +2,9 @@
  * What a verb tells a CI system: cases with an outcome and one line each, as JUnit XML (--junit)
  * and as annotations of GitHub Actions (--github).
  *
- * A verb adds its cases while it runs; main.c publishes them when it has ended. Invariant: no file
- * is written where the verb ended in an error, and none that was read is replaced. */
+ * A verb adds its cases while it runs; main.c publishes them when it has ended, and with them the
+ * error that it ended in, so that no file of an earlier run speaks for this one. Invariant: no file
+ * that was read, or that may be read by what could not be read, is replaced. */
 #ifndef TWINSTEP_CLI_CI_H
 #define TWINSTEP_CLI_CI_H
 
@@ -21,7 +22,7 @@ struct ci_case {
 
 #define OPTIONS_CI                                                                                 \
     OPTION("junit", KEY_JUNIT, "FILE",                                                             \
-           "Write the outcome as JUnit XML, too; replaces FILE at once, never an input"),          \
+           "Write the outcome, errors too, as JUnit XML; replaces FILE at once, never an input"),  \
         OPTION("github", KEY_GITHUB, NULL, "Print annotation lines for GitHub Actions")
 
 /* Adds a case. Its texts are copied. STATUS_MEMORY. */
@@ -32,8 +33,15 @@ TWINSTEP_MUST_USE enum status ci_check(const struct options *options);
 /* Tries, before any work, whether the JUnit file could be written where it is named. STATUS_IO. */
 TWINSTEP_MUST_USE enum status ci_try(const struct options *options);
 /* Writes what was added, as the options say; where nothing was, one case named after the arguments,
- * with the exit status as its outcome. Annotations are left out where --json prints. STATUS_IO. */
+ * with the exit status as its outcome. Annotations are left out where --json prints. After an error
+ * (`code` is none of 0, 1 and 3) a file that is there is replaced only where it is called *.xml, is
+ * empty or begins as XML does: no other one can be taken for an outcome, and it may be data that a
+ * scenario names which was not read. STATUS_IO. */
 TWINSTEP_MUST_USE enum status ci_publish(struct cli *cli, const struct options *options,
                                          const char *verb, int code);
+/* Publishes that the verb ended with `failed` and the text that is stored, as one more case, and
+ * returns `failed` with that text, whatever comes of the writing. */
+TWINSTEP_MUST_USE enum status ci_publish_error(struct cli *cli, const struct options *options,
+                                               const char *verb, enum status failed);
 
 #endif

@@ -33,6 +33,7 @@ struct making {
     const char *used[NOTES_MAX]; /* names that were looked at */
     size_t used_count;
     const char *steps, *steps_why;
+    const char *data_key; /* which names the data of the task */
 };
 
 /* Keeps a comment. Its control characters become blanks: a line end would end the comment. */
@@ -294,19 +295,44 @@ static enum status refuse_others(const struct making *making) {
     return STATUS_OK;
 }
 
+static const char *first_of(const struct making *making, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (yaml_child(making->config, names[i]) != NULL) return names[i];
+    return NULL;
+}
+
 /* A name that of these trainers DPOTrainer alone has; NULL where there is none. A file of settings
  * names only what somebody set, so that of a DPO training, too, may have none. */
 static const char *name_of_dpo(const struct making *making) {
     static const char *const names[] = {"beta", "precompute_ref_log_probs", "f_divergence_type",
                                         "discopop_tau", "sync_ref_model"};
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (yaml_child(making->config, names[i]) != NULL) return names[i];
-    return NULL;
+    return first_of(making, names, COUNT_OF(names));
+}
+
+/* The same for SFTTrainer. These are the fields of SFTConfig of TRL 1.16 that its DPOConfig and
+ * TrainingArguments have not. */
+static const char *name_of_sft(const struct making *making) {
+    static const char *const names[] = {"packing",
+                                        "packing_strategy",
+                                        "eval_packing",
+                                        "completion_only_loss",
+                                        "assistant_only_loss",
+                                        "dataset_text_field",
+                                        "dataset_kwargs",
+                                        "shuffle_dataset",
+                                        "chat_template_path",
+                                        "eos_token"};
+    return first_of(making, names, COUNT_OF(names));
 }
 
 static enum status make_task(struct making *making, int *out_dpo) {
-    const char *name = name_of_dpo(making);
+    const char *name = name_of_dpo(making), *const other = name_of_sft(making);
     if (making->task == NULL) {
+        if (name != NULL && other != NULL)
+            FAIL(STATUS_INPUT,
+                 "%s: error: expected the arguments of one trainer, got %s, which DPOConfig alone "
+                 "has, and %s, which SFTConfig alone has",
+                 making->path, name, other);
         *out_dpo = name != NULL;
         return set_key(making, "task", *out_dpo ? "dpo" : "sft",
                        *out_dpo ? "there are names of DPOConfig"
@@ -318,6 +344,9 @@ static enum status make_task(struct making *making, int *out_dpo) {
     if (!*out_dpo && name != NULL)
         FAIL(STATUS_INPUT, "%s: error: --task sft, but %s is of DPOConfig alone", making->path,
              name);
+    if (*out_dpo && other != NULL)
+        FAIL(STATUS_INPUT, "%s: error: --task dpo, but %s is of SFTConfig alone", making->path,
+             other);
     return set_key(making, "task", making->task, "--task");
 }
 
@@ -344,9 +373,10 @@ static void pass_over(struct making *making) {
 }
 
 static enum status make_all(struct making *making) {
-    int dpo;
+    int dpo = 0;
     TRY(refuse_others(making));
     TRY(make_task(making, &dpo));
+    making->data_key = dpo ? "data.pairs" : "data.text";
     TRY(copy_key(making, "seed"));
     TRY(copy_key(making, "data_seed"));
     TRY(copy_key(making, "max_length"));
@@ -493,11 +523,13 @@ static void print_items(FILE *out, const struct making *making) {
 }
 
 static void print_scenario(FILE *out, const struct making *making) {
-    fputs("# From the arguments of a trainer of transformers or TRL, by twinstep init. Data and "
-          "model\n"
-          "# are the built-in ones: set data.pairs (or data.text) and model.from.\n"
-          "twinstep: 1\n",
-          out);
+    fprintf(out,
+            "# From the arguments of a trainer of transformers or TRL, by twinstep init. Data and "
+            "model\n"
+            "# are the built-in ones. Set %s first: rows that nobody chose may not fit\n"
+            "# data.max_len. Then set model.from.\n"
+            "twinstep: 1\n",
+            making->data_key);
     print_line(out, 0, "steps", making->steps, making->steps_why);
     fputs("common:\n", out);
     print_items(out, making);
@@ -552,7 +584,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(output_open(options->output, options->overwrite, &output));
     print_scenario(output.file, making);
     TRY(output_close(&output, STATUS_OK));
-    printf("written to %s: twinstep check %s\n", options->output, options->output);
+    printf("written to %s: set %s in it first, for its rows are built-in ones; then twinstep check "
+           "%s\n",
+           options->output, making->data_key, options->output);
     return STATUS_OK;
 }
 

@@ -113,12 +113,25 @@ static enum status junit_apart(struct cli *cli, const struct options *options, c
     return STATUS_OK;
 }
 
+/* Whether `path` is the folder, or one that is above it and made on the way to it. */
+static int is_on_the_way(const char *path, const char *folder) {
+    char above[4096];
+    for (size_t i = 1; folder[i] != '\0' && i < sizeof above; i++) {
+        if (folder[i] != '/') continue;
+        memcpy(above, folder, i);
+        above[i] = '\0';
+        if (save_model_same_place(path, above)) return 1;
+    }
+    return save_model_same_place(path, folder);
+}
+
 /* The same for the folder of a model: each of its files is the model's. */
 static enum status junit_outside(struct cli *cli, const struct options *options,
                                  const struct performance *how) {
     for (int arm = 0; options->junit != NULL && arm < 2; arm++) {
         if (how->save[arm] == NULL ||
-            !save_model_same_place(parent_of(options->junit).text, how->save[arm]))
+            !(save_model_same_place(parent_of(options->junit).text, how->save[arm]) ||
+              is_on_the_way(options->junit, how->save[arm])))
             continue;
         cli->ci.withheld = 1;
         FAIL(STATUS_INPUT,
@@ -379,6 +392,29 @@ static enum status run_scenario(struct cli *cli, const struct options *options,
     return add_case(cli, &judgement, word, *out_exit);
 }
 
+/* Asks junit_apart() of the traces of all scenarios before the first is trained. One that cannot be
+ * read is told in its turn, where no --junit is at stake; standard input is read only once, so that
+ * its trace is looked at in its turn, too. */
+static enum status junit_apart_all(struct cli *cli, const struct options *options) {
+    enum status status = STATUS_OK;
+    if (options->junit == NULL || options->argument_count < 2) return STATUS_OK;
+    for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++) {
+        const char *const word = options->arguments[i];
+        struct arena arena = ARENA_EMPTY;
+        struct scenario *scenario;
+        struct options all;
+        char *path;
+        if (strcmp(word, "-") == 0) continue;
+        status = with_options(options, &arena, &all);
+        if (status == STATUS_OK) status = load_scenario(cli, &arena, word, &all, &scenario);
+        if (status == STATUS_OK) status = output_path(options, scenario->name, &arena, &path);
+        if (status == STATUS_OK) status = junit_apart(cli, options, path, &arena);
+        arena_close(&arena);
+        if (!cli->ci.withheld) status = STATUS_OK;
+    }
+    return status;
+}
+
 static enum status run_scenarios(struct cli *cli, const struct options *options,
                                  const struct run_ranks *ranks, int *out_exit) {
     TRY(ci_try(options));
@@ -395,6 +431,7 @@ static enum status run_scenarios(struct cli *cli, const struct options *options,
     if (options_given(options, KEY_SAVE) && options->argument_count > 1)
         FAIL(STATUS_INPUT, "run: --save-model: expected one scenario, got %zu",
              options->argument_count);
+    TRY(junit_apart_all(cli, options));
     *out_exit = EXIT_AS_EXPECTED;
     for (size_t i = 0; i < options->argument_count; i++) {
         struct arena arena = ARENA_EMPTY;
@@ -421,8 +458,11 @@ static enum status run_scenarios(struct cli *cli, const struct options *options,
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct run_ranks ranks;
-    TRY(run_ranks_join(cli, options_value(options, KEY_RANKS),
-                       options_value(options, KEY_RANKS_WAIT), &ranks));
+    memset(&ranks, 0, sizeof ranks);
+    const enum status joined = run_ranks_join(cli, options_value(options, KEY_RANKS),
+                                              options_value(options, KEY_RANKS_WAIT), &ranks);
+    if (ranks.ranks.rank != 0) cli->ci.withheld = 1; /* rank 0 writes --junit */
+    TRY(joined);
     if (ranks.group == NULL) return run_scenarios(cli, options, &ranks, out_exit);
     if (run_ranks_serves(&ranks)) return run_ranks_serve(cli, &ranks, out_exit);
     const enum status status = run_scenarios(cli, options, &ranks, out_exit);

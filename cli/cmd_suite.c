@@ -4,7 +4,6 @@
  * names. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/number.h"
 #include "base/parent.h"
@@ -19,6 +18,7 @@
 #include "cli/room.h"
 #include "cli/suite.h"
 #include "cli/suite_results.h"
+#include "model/save_model.h"
 
 enum { KEY_JOBS = KEY_OWN, KEY_RESULTS, KEY_PART, KEY_RESUME, KEY_JOIN };
 
@@ -415,24 +415,27 @@ static enum status check_asked(const struct options *options) {
     return STATUS_OK;
 }
 
-/* The folders are the suite's: a file of --junit there may be a result or a trace. */
-static enum status check_apart(const struct options *options, const char *folder,
+/* The folders are the suite's: a file of --junit there may be a result or a trace, and none can
+ * have the name of the folder itself. Then nothing is written to it. */
+static enum status check_apart(struct cli *cli, const struct options *options, const char *folder,
                                const char *option) {
-    struct stat ours, theirs;
-    if (options->junit == NULL || folder == NULL || stat(folder, &ours) != 0 ||
-        stat(parent_of(options->junit).text, &theirs) != 0 || ours.st_dev != theirs.st_dev ||
-        ours.st_ino != theirs.st_ino)
+    if (options->junit == NULL || folder == NULL ||
+        !(save_model_same_place(options->junit, folder) ||
+          save_model_same_place(parent_of(options->junit).text, folder)))
         return STATUS_OK;
+    cli->ci.withheld = 1;
     FAIL(STATUS_INPUT, "suite: --junit: expected a file outside of the folder of %s, got %s",
          option, options->junit);
 }
 
-static enum status open_folders(const struct options *options, struct arena *arena,
+/* The folders are made first, because only then every spelling of them leads to them. */
+static enum status open_folders(struct cli *cli, const struct options *options,
                                 struct suite *suite) {
+    struct arena *const arena = &cli->arena;
     TRY(suite_open_results(options_value(options, KEY_RESULTS), arena, suite));
     if (!suite->joined) TRY(suite_open_folder(options->keep, arena, suite));
-    TRY(check_apart(options, options_value(options, KEY_RESULTS), "--results"));
-    return check_apart(options, options->keep, "--keep");
+    TRY(check_apart(cli, options, options_value(options, KEY_RESULTS), "--results"));
+    return check_apart(cli, options, options->keep, "--keep");
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
@@ -446,7 +449,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(suite_collect(folder, &cli->arena, &suite));
     suite_deal(&suite, number, parts);
     TRY(arena_take(&cli->arena, suite.case_count, sizeof *suite.results, "suite", &suite.results));
-    enum status status = open_folders(options, &cli->arena, &suite);
+    enum status status = open_folders(cli, options, &suite);
     if (status == STATUS_OK) status = run_members(&suite_run);
     suite_close_folder(&suite);
     if (status != STATUS_OK) {

@@ -203,6 +203,14 @@ static enum status join_words(struct arena *arena, int *argc, char ***argv, char
     return STATUS_OK;
 }
 
+static enum status perform_verb(struct cli *cli, const struct verb *verb,
+                                const struct options *options, int *out_exit) {
+    TRY(fpenv_check());
+    TRY(schema_with_classes(&cli->arena, &cli->schema));
+    TRY(consent_ask(cli, options));
+    return verb->run(cli, options, out_exit);
+}
+
 static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_exit) {
     const struct verb *verb;
     struct options options;
@@ -217,13 +225,11 @@ static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_ex
     if (verb->trains) watch_signals();
     if (!verb->binary && !(verb->streams && !isatty(STDOUT_FILENO)))
         TRY(plain_text_open(STDOUT_FILENO, 0, &stdout));
-    TRY(fpenv_check());
-    TRY(schema_with_classes(&cli->arena, &cli->schema));
     TRY(ci_check(&options));
     if (verb != &verb_run) TRY(ci_try(&options)); /* of ranks only the first writes: cmd_run.c */
-    TRY(consent_ask(cli, &options));
-    TRY(verb->run(cli, &options, out_exit));
-    return ci_publish(cli, &options, verb->name, *out_exit);
+    const enum status status = perform_verb(cli, verb, &options, out_exit);
+    return status == STATUS_OK ? ci_publish(cli, &options, verb->name, *out_exit)
+                               : ci_publish_error(cli, &options, verb->name, status);
 }
 
 static enum status dispatch(struct cli *cli, int argc, char **argv, int *out_exit) {

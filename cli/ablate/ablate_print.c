@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cli/ablate/ablate_guard.h"
 #include "scenarios/yaml.h"
 
@@ -488,7 +489,19 @@ static int is_scalar(const struct yaml_node *node) {
     return node != NULL && node->kind != YAML_LIST && node->kind != YAML_MAP;
 }
 
-static void print_value(const struct yaml_node *node) {
+/* Whether a value is no string, so that it stands without quotes: a number, a truth value, and
+ * whatever is no string where the other file has a string of the same letters, since the quotes are
+ * then all that differs. */
+static int is_bare(const struct yaml_node *node, const struct yaml_node *other) {
+    double number;
+    if (node->kind != YAML_PLAIN) return 0;
+    if (other != NULL && other->kind == YAML_QUOTED && strcmp(node->text, other->text) == 0)
+        return 1;
+    return strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0 ||
+           number_parse_real(node->text, NUMBER_SPECIAL | NUMBER_HEX, &number) == STATUS_OK;
+}
+
+static void print_value(const struct yaml_node *node, const struct yaml_node *other) {
     char shown[YAML_TEXT_SIZE];
     if (node == NULL) {
         printf("(not there)");
@@ -496,7 +509,11 @@ static void print_value(const struct yaml_node *node) {
     }
     struct yaml_node word = {.kind = node->kind, .text = node->text};
     if (word.kind == YAML_QUOTED) word.kind = YAML_PLAIN;
-    printf("%s", yaml_describe(&word, shown));
+    const char *const words = yaml_describe(&word, shown); /* a scalar stands in quotes there */
+    if (is_bare(node, other))
+        printf("%.*s", (int)strlen(words) - 2, words + 1);
+    else
+        printf("%s", words);
 }
 
 /* A leaf of two files, with its value in each where it has one that fits a line. */
@@ -508,9 +525,9 @@ static void print_leaf(const struct ablate_plan *plan, const struct ablate_leaf 
         if (strcmp(leaves->differ[i], leaf->path) != 0 || !(is_scalar(of[0]) || is_scalar(of[1])))
             continue;
         printf(", ");
-        print_value(of[0]);
+        print_value(of[0], of[1]);
         printf(" -> ");
-        print_value(of[1]);
+        print_value(of[1], of[0]);
     }
 }
 

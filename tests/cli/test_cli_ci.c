@@ -297,13 +297,151 @@ static void verify_places_are_tried_first(void **state) {
     assert_false(helper_exists("suite.xml.part"));
 }
 
+/* A place that the work itself takes is refused before it, however the place is spelled, and
+ * nothing is left: the folder of a model, which is not there yet, */
+static void verify_apart_from_a_model(void **state) {
+    (void)state;
+    helper_write("two.yaml", SCENARIO);
+    static const char *const words[] = {"m --junit m", "m --junit ./m", "test=m/ --junit m",
+                                        "test=m/n --junit m", "test=./m --junit m"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char line[256];
+        snprintf(line, sizeof line, "run two.yaml --quiet -o t.h5 --save-model %s", words[i]);
+        helper_refuse(2, line, "expected a file outside of the folder of --save-model");
+        assert_false(helper_exists("t.h5"));
+        assert_false(helper_exists("m"));
+    }
+}
+
+/* those of a suite, */
+static void verify_apart_from_folders_of_a_suite(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("few", 0777), 0);
+    helper_write("few/two.yaml", SCENARIO);
+    helper_refuse(2, "suite few --keep traces --junit traces",
+                  "expected a file outside of the folder of --keep, got traces");
+    helper_refuse(2, "suite few --results rs --junit ./rs",
+                  "expected a file outside of the folder of --results, got ./rs");
+    assert_false(helper_exists("traces"));
+    assert_false(helper_exists("rs"));
+}
+
+/* the trace of a scenario that comes later, */
+static void verify_apart_from_later_traces(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("later", 0777), 0);
+    helper_write("aa.yaml", SCENARIO);
+    helper_scenario("bb.yaml", "", "", "");
+    helper_refuse(2, "run aa.yaml bb.yaml --quiet -o later --junit later/bb.h5",
+                  "got later/bb.h5, which the trace later/bb.h5 needs");
+    helper_refuse(2, "run aa.yaml none.yaml bb.yaml --quiet -o later --junit later/bb.h5.part",
+                  "got later/bb.h5.part, which the trace later/bb.h5 needs");
+    assert_false(helper_exists("later/two.h5"));
+    assert_false(helper_exists("later/bb.h5"));
+    assert_false(helper_exists("later/bb.h5.part"));
+}
+
+/* and the name under which --output is written. */
+static void verify_apart_from_what_is_written(void **state) {
+    (void)state;
+    helper_write("two.yaml", SCENARIO);
+    helper_refuse(2, "noise two.yaml --steps=2 --quiet --junit f2.h5.part -o f2.h5",
+                  "expected a file apart from --output's, got f2.h5.part");
+    assert_false(helper_exists("f2.h5"));
+    assert_false(helper_exists("f2.h5.part"));
+}
+
+static void require_file(const char *path, const char *words) {
+    char *text = helper_read(path, NULL);
+    if (strcmp(text, words) != 0) fail_msg("%s: expected %s, got %s", path, words, text);
+    free(text);
+}
+
+/* A verb that ends in an error has one case that says so: an old file, which may say that all is
+ * well, does not stay. */
+static void verify_errors_are_written(void **state) {
+    (void)state;
+    helper_write("a.csv", "step,loss\n1,0.7\n2,0.6\n3,0.5\n");
+    helper_write("two.yaml", SCENARIO);
+    assert_int_equal(mkdir("none", 0777), 0);
+    static const char *const verbs[][2] = {
+        {"certify", "certify absent.h5"},
+        {"doctor", "doctor absent.json"},
+        {"rollout", "rollout absent.jsonl"},
+        {"noise", "noise absent.yaml"},
+        {"noise", "noise two.yaml --steps=2 --quiet -o a.csv"},
+        {"parity weights", "parity weights absent absent"},
+        {"parity", "parity absent.yaml"},
+        {"lr check", "lr check absent.json --expect hf"},
+        {"replay", "replay absent.h5"},
+        {"run", "run two.yaml --backend none"},
+        {"run", "run absent.yaml"},
+        {"run", "run two.yaml --set steps=0"},
+        {"suite", "suite none"},
+        {"ops", "ops absent absent"},
+        {"readback", "readback absent"},
+        {"resume-check", "resume-check absent absent"},
+        {"compare", "compare a.csv absent.csv"},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        char line[256], suite[128];
+        snprintf(line, sizeof line, "%s --junit old.xml", verbs[i][1]);
+        snprintf(suite, sizeof suite,
+                 "<testsuite name=\"twinstep %s\" tests=\"1\" failures=\"0\" errors=\"1\"",
+                 verbs[i][0]);
+        helper_write("old.xml", "keep\n");
+        helper_refuse(2, line, "error: ");
+        char *text = junit_of("old.xml", suite);
+        if (strstr(text, "<error message=\"\"") != NULL) fail_msg("%s: no words: %s", line, text);
+        free(text);
+    }
+    struct said said = helper_run(2, "lr check absent.json --expect hf --github");
+    require_annotation(&said, "::error title=twinstep lr check::", "absent.json");
+    helper_free(&said);
+}
+
+/* What a scenario that was not read names is not known, so what is there and no XML stays. */
+static void verify_what_may_be_read_is_kept(void **state) {
+    (void)state;
+    helper_write("two.yaml", SCENARIO);
+    helper_write("pairs.jsonl", "{}\n");
+    helper_refuse(
+        2, "run two.yaml --set common.data.pairs=pairs.jsonl --set steps=0 --junit pairs.jsonl",
+        "pairs.jsonl: left as it is");
+    require_file("pairs.jsonl", "{}\n");
+    helper_refuse(
+        2, "noise two.yaml --set common.data.pairs=pairs.jsonl --set steps=0 --junit pairs.jsonl",
+        "pairs.jsonl: left as it is");
+    require_file("pairs.jsonl", "{}\n");
+    helper_refuse(2, "noise two.yaml --set common.data.pairs=pairs.jsonl --junit pairs.jsonl",
+                  "pairs.jsonl");
+    require_file("pairs.jsonl", "{}\n");
+    helper_write("report", "<?xml version=\"1.0\"?>\n");
+    helper_refuse(2, "replay absent.h5 --junit report", "absent.h5");
+    free(junit_of("report", "tests=\"1\" failures=\"0\" errors=\"1\""));
+    assert_int_equal(symlink("nowhere", "loose.xml"), 0);
+    helper_refuse(2, "run absent.yaml --junit loose.xml", "got a link to one that is not there");
+    assert_false(helper_exists("nowhere"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_doctor),         cmocka_unit_test(validate_compare),
-        cmocka_unit_test(validate_run_and_replay), cmocka_unit_test(validate_plain_outcome),
-        cmocka_unit_test(verify_inputs_are_kept),  cmocka_unit_test(validate_rollout),
-        cmocka_unit_test(validate_parity),         cmocka_unit_test(validate_parity_weights),
-        cmocka_unit_test(validate_noise),          cmocka_unit_test(verify_places_are_tried_first),
+        cmocka_unit_test(validate_doctor),
+        cmocka_unit_test(validate_compare),
+        cmocka_unit_test(validate_run_and_replay),
+        cmocka_unit_test(validate_plain_outcome),
+        cmocka_unit_test(verify_inputs_are_kept),
+        cmocka_unit_test(validate_rollout),
+        cmocka_unit_test(validate_parity),
+        cmocka_unit_test(validate_parity_weights),
+        cmocka_unit_test(validate_noise),
+        cmocka_unit_test(verify_places_are_tried_first),
+        cmocka_unit_test(verify_errors_are_written),
+        cmocka_unit_test(verify_what_may_be_read_is_kept),
+        cmocka_unit_test(verify_apart_from_a_model),
+        cmocka_unit_test(verify_apart_from_folders_of_a_suite),
+        cmocka_unit_test(verify_apart_from_later_traces),
+        cmocka_unit_test(verify_apart_from_what_is_written),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

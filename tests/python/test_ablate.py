@@ -220,8 +220,8 @@ class Two(Case):
             self.assertAlmostEqual(shares[name], share, delta=1e-15)
         self.assertEqual((got["closure"], got["word"]), ("exact", "oppose"))
         text = self.run_program(*self.lines(), "--quiet", code=1).stdout    # read again, nothing is run
-        for line in ("t: t of b.json\n", 'lr: lr of b.json, "1.0" -> "0.5"\n',
-                     'o._x.y_: o."x.y" of b.json, "1" -> "2"\n'):
+        for line in ("t: t of b.json\n", 'lr: lr of b.json, 1.0 -> 0.5\n',
+                     'o._x.y_: o."x.y" of b.json, 1 -> 2\n'):
             self.assertRegex(text, r"(  differs  |           )" + re.escape(line))
         mixed = self.root / "good-bad.ablate/runs/hybrid-0110/file-file1/a.json"
         self.assertEqual(json.loads(mixed.read_text()),
@@ -244,14 +244,18 @@ class Two(Case):
         self.assertIn(good.replace("[1, 1, 1]", "[4,\n1, 1]"), mixed)
 
     def test_values_of_leaves_are_told_whatever_they_are(self):
-        (self.root / "a.yaml").write_text('a: cosine\nb: "\\e[31m"\nc: [1]\nd: 1\n')
-        (self.root / "b.yaml").write_text("a: 'linear'\nb: ~\nc: 2\ne: {x: 1}\n")
+        (self.root / "a.yaml").write_text('a: cosine\nb: "\\e[31m"\nc: [1]\nd: 1\n'
+                                          'f: 1\ng: yes\nh: "true"\ni: .inf\n')
+        (self.root / "b.yaml").write_text("a: 'linear'\nb: ~\nc: 2\ne: {x: 1}\n"
+                                          "f: '1'\ng: 'yes'\nh: true\ni: 1e-3\n")
         (self.root / "s").write_text('echo 1 > "$2/x"')
         said = self.run_program(*(w for arm in ("good a", "bad b") for w in
                                   ("--" + arm.split()[0], f"sh s {arm.split()[1]}.yaml {{dir}}")),
                                 "--bytes", "{dir}/x", "--quiet", code=0).stdout
-        for line in ('a of b.yaml, "cosine" -> "linear"', 'c of b.yaml, a list -> "2"',
-                     'd of b.yaml, "1" -> (not there)', "e of b.yaml\n"):
+        for line in ('a of b.yaml, "cosine" -> "linear"', 'c of b.yaml, a list -> 2',
+                     'd of b.yaml, 1 -> (not there)', "e of b.yaml\n", 'f of b.yaml, 1 -> "1"',
+                     'g of b.yaml, yes -> "yes"', 'h of b.yaml, "true" -> true',
+                     'i of b.yaml, ".inf" -> 1e-3'):
             self.assertIn(line, said)
         self.assertRegex(said, r'b of b.yaml, ".*31m" -> nothing\n')
         self.assertNotIn("\x1b", said)

@@ -176,6 +176,38 @@ class Init(unittest.TestCase):
         self.assertIn("init: --task: expected dpo or sft, got kto",
                       self.say({"beta": 0.1}, "--task", "kto", status=2))
 
+    def test_verify_names_of_sft_alone_are_no_dpo(self):
+        dpo, sft = (json.loads((CONFIGS / f"trl_{task}.json").read_text(encoding="utf-8"))
+                    for task in ("dpo", "sft"))
+        names = [name for name in sft if name not in dpo]
+        self.assertIn("packing", names)
+        for name in names:
+            for value in (True, False, None, "text"):
+                config = {"max_steps": 3, name: value}
+                self.assertIn(f"--task dpo, but {name} is of SFTConfig alone",
+                              self.say(config, "--task", "dpo", status=2))
+                self.assertIn("  task: sft ", self.say(config))
+            self.assertIn(f"expected the arguments of one trainer, got beta, which DPOConfig alone has, "
+                          f"and {name}, which SFTConfig alone has",
+                          self.say({"beta": 0.1, name: None}, status=2))
+        self.assertIn("--task dpo, but ", self.say(CONFIGS / "trl_sft.json", "--task=dpo", status=2))
+        self.assertIn("  task: dpo ", self.say({"max_steps": 3, "padding_free": True}, "--task", "dpo"))
+
+    def test_verify_data_are_said_to_come_first(self):
+        """The built-in rows are longer than good.yaml's max_length: check fails until data are named."""
+        page = pathlib.Path(__file__).resolve().parents[2] / "docs/tutorial/own/good.yaml"
+        for task, key in (("dpo", "data.pairs"), ("sft", "data.text")):
+            out = self.folder / f"{task}.yaml"
+            self.assertEqual(self.say(page, "--task", task, "-o", out),
+                             f"written to {out}: set {key} in it first, for its rows are built-in ones; "
+                             f"then twinstep check {out}\n")
+            made = out.read_text(encoding="utf-8")
+            self.assertIn(f"# are the built-in ones. Set {key} first: rows that nobody chose may not fit", made)
+        (self.folder / "pairs.jsonl").write_text(
+            '{"prompt": "a b", "chosen": " c", "rejected": " d"}\n' * 8, encoding="utf-8")
+        made = (self.folder / "dpo.yaml").read_text(encoding="utf-8")
+        self.resolved(made.replace("  data:\n", "  data:\n    pairs: pairs.jsonl\n"))
+
     def test_verify_refusals(self):
         for config, words in (
                 ("[1, 2]", "expected the arguments of a trainer, a map"), ("", "expected the arg"),
