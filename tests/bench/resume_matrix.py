@@ -384,6 +384,9 @@ def main():
             for h in simplest[:4]:
                 print(f"   oracle: {h}")
             sys.stdout.flush()
+    if not states:
+        parser.error(f"no log of seed {arguments.seed} from {arguments.first} to {arguments.count - 1} is one of "
+                     f"--event {', '.join(arguments.event)}: nothing was judged (expected a larger --count)")
     for state in sorted({s for _, s in states}):
         print(f"{state}: {sum(n for (_, s), n in states.items() if s == state)}")
     for (event, state), count in sorted(states.items()):
