@@ -239,7 +239,8 @@ def oracle(t, before, behind):
                 for counter in range(pivot[0] - own, max(-1, pivot[0] - own - 25), -1):
                     for peak, total in peaks(kind, counter, warmup, totals, pivot[1], scale):
                         for events, skips, event in training(t, before, behind, own, kind, warmup, peak, total):
-                            found[own, kind, warmup, peak, event] = (events, skips)
+                            key = own, kind, warmup, peak, event
+                            found[key] = min((events, skips), found.get(key, (events, skips)))
     least = min(found.values(), default=None)
     return [h for h, cost in found.items() if cost == least]
 
