@@ -62,6 +62,8 @@ static void print_heads(const struct compare_input *input, const struct compare_
         if (report->repeated[s] > 0)
             fprintf(out, "; %zu rows repeated, the later ones count", report->repeated[s]);
         fputc('\n', out);
+        for (size_t i = 0; i < input[s].log->note_count; i++)
+            fprintf(out, "   note: %s\n", input[s].log->notes[i]);
     }
 }
 
@@ -246,9 +248,12 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
 /* Texts that may hold bytes of a log go through json_string() and "so*": one that is not UTF-8 is
  * left out, where "ss" would give up the whole object. */
 static json_t *log_json(const struct compare_input *input, size_t repeated) {
-    return json_pack("{so* ss sI sI}", "log", json_string(input->log->path), "format",
+    json_t *notes = json_array();
+    for (size_t i = 0; i < input->log->note_count; i++)
+        json_array_append_new(notes, json_string(input->log->notes[i]));
+    return json_pack("{so* ss sI sI so}", "log", json_string(input->log->path), "format",
                      input->log->format, "rows", (json_int_t)input->log->rows, "repeated",
-                     (json_int_t)repeated);
+                     (json_int_t)repeated, "notes", notes);
 }
 
 static json_t *point_json(const struct series_point *point) {

@@ -13,8 +13,16 @@
 /* Refuses --skipped where one list cannot hold: an update that a resume ran again may have been
  * skipped once and not the other time. Without the list the fit finds the skips of each part. */
 static enum status check_skipped(const struct contract_request *request, const struct log *log) {
-    uint64_t reached = 0;
-    for (size_t row = 0; row < log->rows; row++) {
+    uint64_t reached = 0, last = 0;
+    for (size_t row = 0; row < log->rows; row++)
+        if (log->step[row] > 0 && (uint64_t)log->step[row] > last) last = (uint64_t)log->step[row];
+    for (size_t i = 0; i < request->skipped_count; i++)
+        if (last > 0 && request->skipped[i] > last)
+            FAIL(STATUS_INPUT,
+                 "--skipped: update %" PRIu64 " lies behind the last one of %s, which is %" PRIu64
+                 "; expected updates that the log covers",
+                 request->skipped[i], log->path, last);
+    for (size_t row = 0; log->part != NULL && row < log->rows; row++) {
         const uint64_t update = log->step[row] > 0 ? (uint64_t)log->step[row] : 0;
         uint64_t before = 0; /* the last update behind which this part can have begun */
         if (update > reached) reached = update;
@@ -24,11 +32,13 @@ static enum status check_skipped(const struct contract_request *request, const s
                 before = (uint64_t)log->step[i];
         for (size_t i = 0; i < request->skipped_count; i++)
             if (request->skipped[i] > before && request->skipped[i] <= reached)
-                FAIL(STATUS_INPUT,
-                     "--skipped: update %" PRIu64 " was run again after the resume in line %" PRIu32
-                     " of %s, and one list says nothing of which time; expected updates that were "
-                     "run once, or no --skipped: the fit finds those of each part",
-                     request->skipped[i], log->line[row], log->path);
+                FAIL(
+                    STATUS_INPUT,
+                    "--skipped: update %" PRIu64
+                    " may have been run twice, as the resume in line %" PRIu32
+                    " of %s falls back; one list says nothing of which time; expected updates that "
+                    "were run once, or no --skipped: the fit finds those of each part",
+                    request->skipped[i], log->line[row], log->path);
     }
     return STATUS_OK;
 }
@@ -42,7 +52,7 @@ enum status lr_report_open(struct cli *cli, const struct options *options, struc
     TRY(lr_options_read(options, &cli->arena, &out->known.request));
     TRY(log_import(options->arguments[0], &reading, &cli->arena, &log));
     out->log = log;
-    if (out->known.request.skipped_count > 0 && log->part != NULL && !log->step_guessed)
+    if (out->known.request.skipped_count > 0 && !log->step_guessed)
         TRY(check_skipped(&out->known.request, log));
     TRY(fit_known_from_log(&out->known, log, &cli->arena));
     TRY(fit_skipped_from_log(&out->known, log, &cli->arena, &out->skipped));

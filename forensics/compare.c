@@ -44,6 +44,7 @@ static enum status fill_columns(const struct compare_input *input, struct arena 
         }
         if (column->side[0].count == 0 && column->side[1].count == 0) continue;
         compare_classify(column);
+        compare_find_end(column, (const struct log *const[]){input[0].log, input[1].log});
         report->column_count++;
         if (column->pairs == 0) continue;
         if (report->from == 0 || column->from < report->from) report->from = column->from;
@@ -250,6 +251,35 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
     return STATUS_OK;
 }
 
+/* Returns the column of what training did that ends earlier in one log while that goes on, the
+ * earliest end first; NULL: there is none. */
+static const struct compare_column *find_end(const struct compare_report *report) {
+    const struct compare_column *first = NULL;
+    for (size_t i = 0; i < report->column_count; i++) {
+        const struct compare_column *column = &report->columns[i];
+        const int rank = test_rank(column->name);
+        if (column->ends_before > 0 && rank >= 1 && rank <= 3 &&
+            (first == NULL || column->ends_before < first->ends_before))
+            first = column;
+    }
+    return first;
+}
+
+static enum status judge_end(struct compare_report *report, struct arena *arena) {
+    const struct compare_column *ends = find_end(report);
+    char *text;
+    if (report->verdict != COMPARE_VERDICT_EQUAL || ends == NULL) return STATUS_OK;
+    TRY(arena_format(arena, &text,
+                     "every pair agrees, but from update %llu on %c has no number of %s and goes "
+                     "on, and %c has some: a value that is not a number is often left out or "
+                     "written as null",
+                     (unsigned long long)ends->ends_before, "AB"[ends->ends_in],
+                     log_names[ends->name].name, "BA"[ends->ends_in]));
+    report->verdict = COMPARE_VERDICT_UNTESTABLE;
+    report->why = text;
+    return STATUS_OK;
+}
+
 static void judge(struct compare_report *report) {
     const int lr = report->lr.state;
     report->verdict = COMPARE_VERDICT_DIFFERS;
@@ -302,6 +332,7 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     TRY(compare_runs(input, arena, out));
     find_start(input, out);
     judge(out);
+    TRY(judge_end(out, arena));
     TRY(compare_explain(out, arena));
     compare_quiet(out);
     return STATUS_OK;

@@ -53,7 +53,11 @@ struct compare_column {
     double largest; /* the largest relative difference over all pairs, |a - b| / max(|a|, |b|) */
     uint64_t largest_update;
     uint64_t from, to; /* the first and the last update in both logs */
-    const char *why;   /* COMPARE_ABSENT: what is missing */
+    /* Where one log has no more numbers while it goes on, and the other has some: the update of the
+     * other's next one; 0: nowhere. */
+    uint64_t ends_before;
+    int32_t ends_in; /* 0: A ends there, 1: B */
+    const char *why; /* COMPARE_ABSENT: what is missing */
 };
 
 enum compare_factor {

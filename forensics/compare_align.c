@@ -126,6 +126,34 @@ static const char *why_absent(const struct compare_column *column) {
     return column->unlike > 0 ? "means over different windows" : "no update is in both";
 }
 
+/* How far the rows of a log go. */
+static uint64_t reach_of(const struct log *log) {
+    int64_t last = 0;
+    for (size_t i = 0; i < log->rows; i++)
+        if (log->step[i] > last) last = log->step[i];
+    return (uint64_t)last;
+}
+
+void compare_find_end(struct compare_column *column, const struct log *const *logs) {
+    for (int32_t s = 0; s < 2; s++) {
+        const struct compare_side *ends = &column->side[s], *other = &column->side[1 - s];
+        if (ends->count == 0 || other->count == 0) continue;
+        const uint64_t last = compare_point(ends, ends->count - 1).update;
+        uint64_t widest = compare_point(ends, 0).update;
+        for (size_t i = 1; i < ends->count; i++) {
+            const uint64_t gap = compare_point(ends, i).update - compare_point(ends, i - 1).update;
+            widest = gap > widest ? gap : widest;
+        }
+        if (reach_of(logs[s]) < last + widest) continue;
+        size_t next = other->count;
+        while (next > 0 && compare_point(other, next - 1).update > last)
+            next--;
+        if (next == other->count || compare_point(other, next).update > reach_of(logs[s])) continue;
+        column->ends_before = compare_point(other, next).update;
+        column->ends_in = s;
+    }
+}
+
 void compare_classify(struct compare_column *column) {
     const struct compare_side *a = &column->side[0], *b = &column->side[1];
     const int comparable =

@@ -18,6 +18,9 @@ TWINSTEP_MUST_USE enum status compare_align(const struct log *log, int32_t name,
                                             struct arena *arena, struct compare_side *side);
 /* Classifies a column whose sides are filled. */
 void compare_classify(struct compare_column *column);
+/* Fills column->ends_before: a column that has its numbers at rows some updates apart, and has none
+ * for as long at the end of its log, ends there. */
+void compare_find_end(struct compare_column *column, const struct log *const *logs);
 /* Finds the ratio of the two sides; kind is COMPARE_FACTOR_NONE when there is none. `tokens` may be
  * NULL. */
 TWINSTEP_MUST_USE enum status compare_find_ratio(const struct compare_column *column,

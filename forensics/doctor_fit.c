@@ -35,6 +35,10 @@ static const char *bug_of(const struct fit *fit, const struct fit_segment **segm
     return fit->bug;
 }
 
+static int is_unsound(const struct fit *fit) {
+    return fit_changes_total(fit) && (fit->unsound || fit->contract->bug);
+}
+
 static int has_resume(const struct series *series, size_t point) {
     return point > 0 && series->points[point].part != series->points[point - 1].part;
 }
@@ -132,8 +136,9 @@ static enum status why_unknown(struct doctor *doctor) {
     return doctor_untestable(doctor, "no shipped contract explains the LR column");
 }
 
-/* Says that the schedule goes on towards another end, which nothing else in a log tells. */
-static enum status other_total(struct doctor *doctor) {
+/* Says that the schedule goes on towards another end, which nothing else in a log tells. `sound`:
+ * the log says that end, or says none and shows the resume. */
+static enum status other_total(struct doctor *doctor, int sound) {
     const struct fit *fit = &doctor->fits->fits[0];
     uint64_t before = fit->steps;
     for (size_t i = 0; i < fit->segment_count; i++) {
@@ -141,20 +146,44 @@ static enum status other_total(struct doctor *doctor) {
         const struct series_point *point = &doctor->fits->series->points[segment->point];
         if (segment->event != FIT_TOTAL) continue;
         TRY(doctor_remark(doctor, "schedule_total_changed", point->row,
-                          "From update %llu on the schedule ends at update %llu, and before it "
-                          "ended at %llu.",
-                          (unsigned long long)point->update, (unsigned long long)segment->steps,
+                          "From update %llu on the schedule %s at update %llu, and before it %s at "
+                          "%llu.",
+                          (unsigned long long)point->update, sound ? "ends" : "may end",
+                          (unsigned long long)segment->steps, sound ? "ended" : "may have ended",
                           (unsigned long long)before));
+        if (!sound) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
         TRY(doctor_evidence_lr(doctor, point - 1));
         TRY(doctor_evidence_lr(doctor, point));
         TRY(doctor_evidence(doctor, "%s", fit->text));
         TRY(doctor_explain(
-            doctor, "",
-            "A resume with other max_steps or epochs does that, and is sound. The LR "
-            "jumps there, and the run is none that was planned so from its start."));
+            doctor,
+            sound ? "" : "the log does not say that total, so it is one free number of the fit",
+            sound ? "A resume with other max_steps or epochs does that, and is sound. The LR "
+                    "jumps there, and the run is none that was planned so from its start."
+                  : "Was the run resumed there with that max_steps or number of epochs?"));
         before = segment->steps;
     }
     return STATUS_OK;
+}
+
+/* A fit that changes its total and is no answer: nothing holds from the first row to the last, and
+ * a bug that two free totals need is not named. */
+static enum status total_is_open(struct doctor *doctor) {
+    const struct fit *fit = &doctor->fits->fits[0];
+    size_t i = 1;
+    while (fit->segments[i].event != FIT_TOTAL)
+        i++;
+    TRY(doctor_remark(doctor, "lr_unexplained", SIZE_MAX,
+                      "No shipped contract and schedule explains the whole LR column with one "
+                      "total."));
+    TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED,
+                               &doctor->fits->series->points[fit->segments[i].point]));
+    TRY(doctor_explain(doctor, "",
+                       "A schedule of your own is fine. If it should be a known one, "
+                       "twinstep lr check LOG --expect CONTRACT says where it departs."));
+    if (!is_unsound(fit)) TRY(other_total(doctor, 0));
+    return doctor_untestable(doctor, "another total would explain the LR column from some row on, "
+                                     "and nothing says that total");
 }
 
 static enum status known_bug(struct doctor *doctor) {
@@ -165,8 +194,10 @@ static enum status known_bug(struct doctor *doctor) {
     if (doctor_has(doctor, "interleaved_writers"))
         return doctor_untestable(doctor, "rows of two runs alternate");
     if (doctor->fits->count == 0) return why_unknown(doctor);
-    TRY(other_total(doctor));
-    if (doctor_plain_fit(doctor) != NULL) return STATUS_OK;
+    const struct fit *plain = doctor_plain_fit(doctor), *first = &doctor->fits->fits[0];
+    if (plain == NULL && fit_changes_total(first)) return total_is_open(doctor);
+    if (plain == first) return other_total(doctor, 1);
+    if (plain != NULL) return STATUS_OK;
     const struct fit *other, *best = fit_of_bug(doctor, &other);
     const char *bug = bug_of(best, &segment);
     if (bug == NULL) return STATUS_OK;
@@ -264,6 +295,8 @@ static enum status zero_ends(struct doctor *doctor) {
         return doctor_untestable(doctor, "the log prints no update numbers");
     if (doctor->fits->count == 0)
         return doctor_untestable(doctor, "no contract explains the LR column");
+    if (is_unsound(&doctor->fits->fits[0]))
+        return doctor_untestable(doctor, "no sound contract explains the LR column");
     TRY(report_zero(doctor, "lr_zero_first_step", "first", 0, 1));
     const struct series_point *last = &series->points[series->count - 1];
     if (last->update < doctor_run_length(doctor)) return STATUS_OK;

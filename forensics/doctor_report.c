@@ -169,15 +169,17 @@ uint64_t doctor_run_length(const struct doctor *doctor) {
     return doctor->log->max_steps > last ? doctor->log->max_steps : last;
 }
 
-/* Another total is a decision of the user where the log shows a resume or says that total itself.
- * Else it is one free number, and explains what may be a bug. */
+/* Another total is a decision of the user where the log says that total itself, or says none and
+ * shows a resume. Else it is one free number, and explains what may be a bug. */
 static int is_extension(const struct doctor *doctor, const struct fit_segment *segment) {
-    return segment->event == FIT_TOTAL && (segment->steps == doctor->log->max_steps ||
-                                           !fit_break_is_hidden(segment, doctor->fits));
+    if (segment->event != FIT_TOTAL) return 0;
+    if (doctor->log->max_steps > 0) return segment->steps == doctor->log->max_steps;
+    return !fit_break_is_hidden(segment, doctor->fits);
 }
 
 static int harmless(const struct doctor *doctor, const struct fit *fit) {
-    if (fit->bug != NULL) return 0;
+    if (fit->bug != NULL || fit->unsound) return 0;
+    if (fit_changes_total(fit) && fit->contract->bug) return 0;
     for (size_t i = 0; i < fit->segment_count; i++) {
         const struct fit_segment *segment = &fit->segments[i];
         /* What is simpler than an extension may be a bug, and comes first. */

@@ -119,7 +119,10 @@ struct fit {
     uint32_t same_applied; /* among those, fits with an equal number here apply the same at every
                               point */
     const char *text; /* the fit as one sentence: "hf linear, peak 5e-07, no warm-up, 5 updates" */
-    const char *bug;  /* the name in the catalogue of bugs (docs/LR.md); NULL for plain use */
+    const char *bug;  /* the name in the catalogue of bugs (docs/LR.md); NULL for plain use, and
+                         where another total stands beside it: `unsound` */
+    uint8_t unsound;  /* 1: it needs a known bug beside another total. The bug is not named, since
+                         two free totals explain a sound column, too */
 };
 
 enum fit_why { /* why a log does not single out one explanation, as bits */
@@ -242,10 +245,15 @@ int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other);
 /* Tells whether a segment of a fit begins where the log shows no resume. */
 int fit_break_is_hidden(const struct fit_segment *segment, const struct fit_set *set);
-/* Tells whether the best fit leans on a break that the log shows no resume for, and on more than
- * one event with a free peak, or beside explanations with no more events that differ in bug, total
- * or warm-up. Such a fit is one of several, and no answer. `known` is NULL where all fits are of
- * one framework and no total was said. */
+/* Tells whether the schedule of a fit goes on towards another total. */
+int fit_changes_total(const struct fit *fit);
+/* Tells whether a fit that changes its total is an answer: it needs no known bug, and every later
+ * total is the one that the log or the user said. */
+int fit_total_is_said(const struct fit *fit, const struct fit_known *known);
+/* Tells whether the best fit changes its total and is no answer, or leans on a break that the log
+ * shows no resume for, and on more than one event with a free peak, or beside explanations with no
+ * more events that differ in bug, total or warm-up. Such a fit is one of several, and no answer.
+ * `known` is NULL where all fits are of one framework and no total was said. */
 int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a

@@ -292,6 +292,10 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
     const struct series_point *first = &out->found.series->points[out->first];
     const struct fit *best = out->found.count > 0 ? &out->found.fits[0] : NULL;
     char *text;
+    if (best != NULL && fit_changes_total(best) && !fit_total_is_said(best, known)) {
+        out->words = "fits no shipped contract with one total, and nothing says another one";
+        return STATUS_OK;
+    }
     if (best == NULL && out->found.partial != NULL)
         TRY(arena_format(arena, &text, "fits no shipped contract; its first %zu rows fit %s",
                          out->found.first_bad, out->found.partial));
@@ -327,6 +331,11 @@ static int too_few(const struct series *series, const struct fit_known *known,
     if (r->contract->unit == CONTRACT_UNIT_TOKEN && r->tokens == 0) return 1;
     if (finite && out->found.count == 0 && (out->fitted & FIT_OF_SCHEDULE) != 0) return 1;
     if (counts_unknown(known, out)) return 1;
+    /* What may be sound behind a resume is no mismatch with an expectation of which a number was
+     * guessed. */
+    if (finite && out->found.count > 0 && fit_changes_total(&out->found.fits[0]) &&
+        !fit_total_is_said(&out->found.fits[0], known) && out->fitted != 0)
+        return 1;
     const int guessed = (out->fitted & (FIT_OF_LR | FIT_OF_STEPS | FIT_OF_WARMUP)) != 0;
     return guessed && (series->count < 3 || (out->found.why & FIT_WHY_CONSTANT) != 0 ||
                        (out->found.count == 0 && series->points[0].update > 1));

@@ -121,10 +121,30 @@ int fit_break_is_hidden(const struct fit_segment *segment, const struct fit_set 
     return segment->point > 0;
 }
 
+int fit_changes_total(const struct fit *fit) {
+    for (size_t i = 1; i < fit->segment_count; i++)
+        if (fit->segments[i].event == FIT_TOTAL) return 1;
+    return 0;
+}
+
+int fit_total_is_said(const struct fit *fit, const struct fit_known *known) {
+    if (known == NULL || fit->unsound || fit->contract->bug) return 0;
+    for (size_t i = 1; i < fit->segment_count; i++)
+        if (fit->segments[i].event == FIT_TOTAL && fit->segments[i].steps != known->run_steps &&
+            fit->segments[i].steps != known->request.steps)
+            return 0;
+    return 1;
+}
+
+static const char *bug_or_none(const struct fit *fit) {
+    return fit->unsound ? "unsound" : fit->bug != NULL ? fit->bug : "";
+}
+
 int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set) {
     const struct fit *first = set->fits;
     size_t hidden = 0, free_scales = 0;
     int extended = 0, other_event = 0;
+    if (fit_changes_total(first) && !fit_total_is_said(first, known)) return 1;
     for (size_t i = 1; i < first->segment_count; i++) {
         if (!fit_break_is_hidden(&first->segments[i], set)) continue;
         if (first->segments[i].event == FIT_RESTARTED) return 1;
@@ -133,11 +153,8 @@ int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *s
             -first->segments[i].moved > (int64_t)fit_skips_most(set->last))
             return 1;
         hidden++;
-        const int extends = first->segments[i].event == FIT_TOTAL && known != NULL &&
-                            (first->segments[i].steps == known->run_steps ||
-                             first->segments[i].steps == known->request.steps);
-        free_scales += first->segments[i].event == FIT_RESCALED ||
-                       (first->segments[i].event == FIT_TOTAL && !extends);
+        const int extends = first->segments[i].event == FIT_TOTAL; /* one that was said */
+        free_scales += first->segments[i].event == FIT_RESCALED;
         extended |= extends;
         other_event |= first->segments[i].event != FIT_SKIP && !extends;
     }
@@ -153,8 +170,7 @@ int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *s
         if (other->segment_count <= first->segment_count &&
             other->same_applied != first->same_applied &&
             (other->steps != first->steps || !fit_near(other->warmup, first->warmup) ||
-             (other->bug != NULL) != (first->bug != NULL) ||
-             (first->bug != NULL && strcmp(first->bug, other->bug) != 0)))
+             strcmp(bug_or_none(first), bug_or_none(other)) != 0))
             return 1;
     }
     return 0;

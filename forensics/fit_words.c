@@ -332,6 +332,8 @@ enum status fit_describe(const struct fit *fit, struct arena *arena, const char 
 enum status fit_words(const struct fit_search *search, struct fit *fit) {
     TRY(fit_describe(fit, search->arena, &fit->text));
     fit->bug = bug_of(search, fit);
+    fit->unsound = fit->bug != NULL && fit_changes_total(fit);
+    if (fit->unsound) fit->bug = NULL;
     return STATUS_OK;
 }
 

@@ -355,6 +355,44 @@ static enum status note_other_runs(struct finish *f) {
                           falls, line);
 }
 
+static const struct log_column *column_with(const struct log *log, enum log_name name) {
+    const struct log_column *column = log_column_of(log, name);
+    for (size_t i = 0; column != NULL && i < log->rows; i++)
+        if (log_has(column, i)) return column;
+    return NULL;
+}
+
+/* A run that diverges in its middle ends with rows that train and have no loss. Evaluations and
+ * summaries have no LR and no gradient norm, and a loss that is logged at some rows only has such
+ * gaps before, too. */
+static enum status note_blank_end(struct finish *f) {
+    const struct log *log = f->log;
+    const struct log_column *loss = column_with(log, LOG_LOSS);
+    const struct log_column *lr = column_with(log, LOG_LR_LOGGED);
+    const struct log_column *norm = column_with(log, LOG_GRAD_NORM);
+    size_t gap = 0, longest = 0;
+    int64_t last = 0, first = 0;
+    if (loss == NULL || (!f->build->blank_loss && strstr(f->build->format, "csv") == NULL))
+        return STATUS_OK;
+    for (size_t i = 0; i < log->rows; i++) {
+        if (log_has(loss, i)) {
+            longest = gap > longest ? gap : longest;
+            gap = 0;
+            last = log->step[i];
+            continue;
+        }
+        const int trains = (lr == NULL && norm == NULL) || (lr != NULL && log_has(lr, i)) ||
+                           (norm != NULL && log_has(norm, i));
+        if (!trains || log->step[i] <= last) continue;
+        if (gap++ == 0) first = log->step[i];
+    }
+    if (gap <= longest) return STATUS_OK;
+    return log_build_note(f->build,
+                          "loss has no number from update %" PRId64
+                          " on: null, or an empty cell, is also how NaN is written",
+                          first);
+}
+
 /* ---- all of it ---- */
 
 static void keep_notes(struct log_build *build, struct log *log, char *more) {
@@ -399,6 +437,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
     TRY(number_rows(&f, step_base));
     TRY(mark_parts(&f));
     TRY(note_other_runs(&f));
+    TRY(note_blank_end(&f));
     TRY(arena_format(arena, &more, "and %zu more notes", build->notes_left));
     keep_notes(build, f.log, more);
     *out = f.log;

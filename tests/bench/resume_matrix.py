@@ -239,7 +239,8 @@ def oracle(t, before, behind):
                 for counter in range(pivot[0] - own, max(-1, pivot[0] - own - 25), -1):
                     for peak, total in peaks(kind, counter, warmup, totals, pivot[1], scale):
                         for events, skips, event in training(t, before, behind, own, kind, warmup, peak, total):
-                            found[own, kind, warmup, peak, event] = (events, skips)
+                            key = own, kind, warmup, peak, event
+                            found[key] = min((events, skips), found.get(key, (events, skips)))
     least = min(found.values(), default=None)
     return [h for h, cost in found.items() if cost == least]
 
@@ -384,6 +385,9 @@ def main():
             for h in simplest[:4]:
                 print(f"   oracle: {h}")
             sys.stdout.flush()
+    if not states:
+        parser.error(f"no log of seed {arguments.seed} from {arguments.first} to {arguments.count - 1} is one of "
+                     f"--event {', '.join(arguments.event)}: nothing was judged (expected a larger --count)")
     for state in sorted({s for _, s in states}):
         print(f"{state}: {sum(n for (_, s), n in states.items() if s == state)}")
     for (event, state), count in sorted(states.items()):

@@ -209,12 +209,72 @@ static void validate_refusals(void **state) {
     helper_refuse(2, "compare a.jsonl absent.jsonl", "absent.jsonl");
 }
 
+/* Writes 60 rows whose loss and gradient norm are null from `from` on, as pandas and JavaScript
+ * write NaN, as JSON rows or as a table with empty cells. */
+static void write_diverged(const char *path, int from, int table) {
+    static char text[16384];
+    size_t used = 0;
+    if (table) used = (size_t)snprintf(text, sizeof text, "step,loss,grad_norm,learning_rate\n");
+    for (int k = 1; k <= 60; k++) {
+        const double lr = 2e-5 * (k <= 5 ? (k - 1) / 5.0 : (61 - k) / 55.0);
+        char loss[32] = "null", norm[32] = "null";
+        if (table) loss[0] = norm[0] = 0;
+        if (k < from) snprintf(loss, sizeof loss, "%.4f", 2.5 - 0.003 * k);
+        if (k < from) snprintf(norm, sizeof norm, "%.4f", 1.1 + 0.01 * (k % 5));
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 table ? "%d,%s,%s,%.17g\n"
+                                       : "{\"step\": %d, \"loss\": %s, \"grad_norm\": %s, "
+                                         "\"learning_rate\": %.17g}\n",
+                                 k, loss, norm, lr);
+    }
+    helper_write(path, text);
+}
+
+/* The logs agree in every number that both have, and one run has none from update 31 on. */
+static void verify_an_end_in_the_middle_is_not_equal(void **state) {
+    (void)state;
+    static const char *const names[] = {"diverged.jsonl", "diverged.csv"};
+    write_diverged("sound.jsonl", 61, 0);
+    write_diverged("none.jsonl", 1, 0);
+    for (int table = 0; table < 2; table++) {
+        char command[128];
+        write_diverged(names[table], 31, table);
+        snprintf(command, sizeof command, "compare sound.jsonl %s", names[table]);
+        struct said said = helper_run(3, command);
+        assert_non_null(strstr(said.out, "from update 31 on B has no number of loss"));
+        assert_non_null(strstr(said.out, "note: loss has no number from update 31 on"));
+        helper_free(&said);
+        snprintf(command, sizeof command, "compare %s sound.jsonl --json", names[table]);
+        said = helper_run(3, command);
+        assert_non_null(strstr(said.out, "from update 31 on A has no number of loss"));
+        assert_non_null(strstr(said.out, "\"loss has no number from update 31 on"));
+        helper_free(&said);
+        snprintf(command, sizeof command, "doctor %s", names[table]);
+        said = helper_run(0, command);
+        assert_non_null(strstr(said.out, "note: loss has no number from update 31 on"));
+        helper_free(&said);
+    }
+    struct said said = helper_run(0, "doctor sound.jsonl");
+    assert_null(strstr(said.out, "has no number"));
+    helper_free(&said);
+    said = helper_run(0, "compare sound.jsonl sound.jsonl");
+    helper_free(&said);
+    const char *const words[] = {"compare", "sound.jsonl", "none.jsonl", NULL};
+    said = helper_say(words, NULL);
+    assert_non_null(strstr(said.out, "note: it names the loss, and no row has a number there"));
+    helper_free(&said);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_equal),      cmocka_unit_test(validate_trap),
-        cmocka_unit_test(validate_markdown),   cmocka_unit_test(validate_json),
-        cmocka_unit_test(validate_json_skips), cmocka_unit_test(validate_untestable),
-        cmocka_unit_test(validate_ledger),     cmocka_unit_test(validate_place),
-        cmocka_unit_test(validate_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
+                                       cmocka_unit_test(validate_trap),
+                                       cmocka_unit_test(validate_markdown),
+                                       cmocka_unit_test(validate_json),
+                                       cmocka_unit_test(validate_json_skips),
+                                       cmocka_unit_test(validate_untestable),
+                                       cmocka_unit_test(validate_ledger),
+                                       cmocka_unit_test(validate_place),
+                                       cmocka_unit_test(validate_refusals),
+                                       cmocka_unit_test(verify_an_end_in_the_middle_is_not_equal)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

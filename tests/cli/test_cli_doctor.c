@@ -144,11 +144,100 @@ static void validate_refusals(void **state) {
     helper_refuse(2, "doctor", "doctor");
 }
 
+/* The line of a warm-up of 10 and of `total` updates to 2e-5. */
+static double line(int k, int total) {
+    return k < 10 ? 2e-5 * k / 10 : 2e-5 * (total - k) / (total - 10);
+}
+
+/* Writes a sound run that was resumed behind update `resume` with the total of `later` in place of
+ * `total`, with a row every `every` updates up to `last`. The log says `said`; 0: it says nothing.
+ */
+static void write_extended(const char *path, int every, int total, int resume, int later, int last,
+                           int said) {
+    static char text[65536];
+    size_t used = 0;
+    if (said > 0)
+        used +=
+            (size_t)snprintf(text, sizeof text, "{\"max_steps\": %d, \"log_history\": [\n", said);
+    for (int k = every; k <= last; k += every)
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "%s{\"step\": %d, \"loss\": %.6f, \"learning_rate\": %.17g}\n",
+                                 said > 0 && k > every ? "," : "", k, 2.5 - 0.0005 * k,
+                                 line(k, k <= resume ? total : later));
+    if (said > 0) snprintf(text + used, sizeof text - used, "]}\n");
+    helper_write(path, text);
+}
+
+/* Two totals that nobody said explain a sound column with a bug, too: that is no answer, no
+ * finding and no name. */
+static void verify_no_bug_of_two_free_totals(void **state) {
+    (void)state;
+    write_extended("free.jsonl", 10, 777, 450, 1554, 1554, 0);
+    write_extended("near.json", 10, 500, 270, 750, 750, 750);
+    static const char *const names[] = {"free.jsonl", "near.json"};
+    for (size_t i = 0; i < 2; i++) {
+        char command[128];
+        snprintf(command, sizeof command, "doctor %s", names[i]);
+        struct said said = helper_run(0, command);
+        assert_non_null(strstr(said.out, "Nothing found"));
+        assert_null(strstr(said.out, "lag1"));
+        assert_null(strstr(said.out, "is sound"));
+        assert_null(strstr(said.out, "  LR column reads as a sound contract\n"));
+        helper_free(&said);
+        snprintf(command, sizeof command, "lr fit %s", names[i]);
+        said = helper_run(3, command);
+        assert_null(strstr(said.out, "[lag1]"));
+        helper_free(&said);
+        snprintf(command, sizeof command, "lr check %s --expect hf-4.50", names[i]);
+        said = helper_run(3, command);
+        assert_null(strstr(said.out, "fits lag1"));
+        helper_free(&said);
+    }
+}
+
+/* The log shows every row of an extension: an answer where it says the total, and possible where it
+ * says another or none. */
+static void verify_that_an_extension_is_said(void **state) {
+    (void)state;
+    static const struct {
+        int told, last, code, sound;
+    } cases[] = {{200, 200, 0, 1}, {100, 100, 3, 0}, {0, 200, 3, 0}};
+    for (size_t i = 0; i < 3; i++) {
+        write_extended("said.json", 1, 100, 51, 200, cases[i].last, cases[i].told);
+        struct said said = helper_run(cases[i].code, "lr fit said.json --contract hf-4.50");
+        assert_non_null(strstr(said.out, "total 100; total 200 from update 52"));
+        helper_free(&said);
+        said = helper_run(0, "doctor said.json");
+        assert_non_null(strstr(said.out, "remark schedule_total_changed"));
+        assert_int_equal(strstr(said.out, "is sound") != NULL, cases[i].sound);
+        assert_int_equal(strstr(said.out, "  LR column reads as a sound contract\n") != NULL,
+                         cases[i].sound);
+        assert_int_equal(strstr(said.out, "remark lr_unexplained") == NULL, cases[i].sound);
+        helper_free(&said);
+        said = helper_run(0, "doctor said.json --json");
+        json_t *root = json_loads(said.out, 0, NULL);
+        assert_non_null(root);
+        size_t at;
+        json_t *remark;
+        json_array_foreach(json_object_get(root, "remarks"), at,
+                           remark) if (strcmp(json_string_value(json_object_get(remark, "id")),
+                                              "schedule_total_changed") == 0)
+            assert_string_equal(json_string_value(json_object_get(remark, "confidence")),
+                                cases[i].sound ? "certain" : "possible");
+        json_decref(root);
+        helper_free(&said);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_healthy), cmocka_unit_test(validate_rates_without_digits),
-        cmocka_unit_test(validate_finding), cmocka_unit_test(validate_json),
-        cmocka_unit_test(validate_options), cmocka_unit_test(validate_nothing_checkable),
-        cmocka_unit_test(validate_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_healthy),
+                                       cmocka_unit_test(validate_rates_without_digits),
+                                       cmocka_unit_test(validate_finding),
+                                       cmocka_unit_test(validate_json),
+                                       cmocka_unit_test(validate_options),
+                                       cmocka_unit_test(validate_nothing_checkable),
+                                       cmocka_unit_test(validate_refusals),
+                                       cmocka_unit_test(verify_no_bug_of_two_free_totals),
+                                       cmocka_unit_test(verify_that_an_extension_is_said)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -208,7 +208,10 @@ static void validate_skips_of_a_resumed_log(void **state) {
     helper_accept(0, "lr check resumed.csv --expect hf --lr 1e-4 --schedule linear --warmup 0 "
                      "--steps 20 --skipped 3 --logged");
     helper_refuse(2, "lr fit resumed.csv --skipped 3,7",
-                  "--skipped: update 7 was run again after the resume in line 9 of resumed.csv");
+                  "--skipped: update 7 may have been run twice, as the resume in line 9 of "
+                  "resumed.csv falls back; ");
+    helper_refuse(2, "lr fit resumed.csv --skipped 1000000",
+                  "--skipped: update 1000000 lies behind the last one of resumed.csv, which is 12");
     helper_refuse(2, "lr check resumed.csv --expect hf --skipped 6", "--skipped: update 6");
 }
 
