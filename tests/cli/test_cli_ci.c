@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * What verbs that judge tell a CI system: JUnit XML and annotations of GitHub Actions. Every such
  * verb takes both options; the file's counts must be those of its cases, and nothing that was read
  * may be replaced. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * doctor: what it prints, as text and as JSON, its exit status, and what it refuses. */
 #include <stdarg.h>
 #include <stddef.h>
