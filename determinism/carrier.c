@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "determinism/own_bits.h"
+#include "determinism/own_vector.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "own-format bytes are little-endian: add the swaps before porting to a big-endian machine"
@@ -40,36 +40,25 @@ static int pack_one(enum dtype dtype, const unsigned char *carrier, unsigned cha
     return fits;
 }
 
-#define VECTOR 8
-typedef uint32_t words __attribute__((vector_size(VECTOR * 4)));
-typedef int32_t signs __attribute__((vector_size(VECTOR * 4)));
-typedef uint16_t halves __attribute__((vector_size(VECTOR * 2)));
+typedef uint16_t halves __attribute__((vector_size(OWN_VECTOR * 2)));
 
-/* Replaces each NaN by the canonical one. Magnitudes are below 2^31, so a signed comparison gives
- * the right answer; plain x86-64 has no unsigned one. */
-#define CANONICAL(bits)                                                                            \
-    do {                                                                                           \
-        const words nan_ = (words)((signs)((bits)&0x7FFFFFFFu) > (int32_t)OWN_INFINITE_F32);       \
-        (bits) = ((bits) & ~nan_) | (nan_ & OWN_QUIET_F32);                                        \
-    } while (0)
-
-static inline __attribute__((always_inline)) int any_set(const words *value) {
-    uint32_t lanes[VECTOR];
+static inline __attribute__((always_inline)) int any_set(const own_words *value) {
+    uint32_t lanes[OWN_VECTOR];
     uint32_t any = 0;
     memcpy(lanes, value, sizeof lanes);
-    for (int i = 0; i < VECTOR; i++)
+    for (int i = 0; i < OWN_VECTOR; i++)
         any |= lanes[i];
     return any != 0;
 }
 
-/* Packs f32 or tf32. count is a multiple of VECTOR. Returns 1 if every carrier fits. */
+/* Packs f32 or tf32. count is a multiple of OWN_VECTOR. Returns 1 if every carrier fits. */
 static inline __attribute__((always_inline)) int pack_words(const unsigned char *in, size_t count,
                                                             unsigned char *out, uint32_t spare) {
-    words misfit = {0};
-    for (size_t i = 0; i < count; i += VECTOR) {
-        words bits;
+    own_words misfit = {0};
+    for (size_t i = 0; i < count; i += OWN_VECTOR) {
+        own_words bits;
         memcpy(&bits, in + i * 4, sizeof bits);
-        CANONICAL(bits);
+        OWN_CANONICAL(bits);
         misfit |= bits & spare;
         memcpy(out + i * 4, &bits, sizeof bits);
     }
@@ -78,11 +67,11 @@ static inline __attribute__((always_inline)) int pack_words(const unsigned char 
 
 static inline __attribute__((always_inline)) int pack_halves(const unsigned char *in, size_t count,
                                                              unsigned char *out) {
-    words misfit = {0};
-    for (size_t i = 0; i < count; i += VECTOR) {
-        words bits;
+    own_words misfit = {0};
+    for (size_t i = 0; i < count; i += OWN_VECTOR) {
+        own_words bits;
         memcpy(&bits, in + i * 4, sizeof bits);
-        CANONICAL(bits);
+        OWN_CANONICAL(bits);
         misfit |= bits & OWN_SPARE_BF16;
         const halves upper = __builtin_convertvector(bits >> 16, halves);
         memcpy(out + i * 2, &upper, sizeof upper);
@@ -139,7 +128,7 @@ size_t carrier_pack(enum dtype dtype, const void *carriers, size_t count, void *
     const size_t carrier = dtype_carrier(dtype);
     const size_t width = dtype_width(dtype);
     const int vectors = dtype != DTYPE_F16 && width > 1;
-    const size_t bulk = vectors ? count - count % VECTOR : 0;
+    const size_t bulk = vectors ? count - count % OWN_VECTOR : 0;
     const size_t done = bulk_best(dtype, in, bulk, out) ? bulk : 0;
     for (size_t i = done; i < count; i++)
         if (!pack_one(dtype, in + i * carrier, out + i * width)) return i;

@@ -6,22 +6,10 @@
 
 #include <string.h>
 
-#include "determinism/own_bits.h"
+#include "determinism/own_vector.h"
 
 #define ROW_BYTES (LEAFHASH_LANES * sizeof(uint32_t))
-#define VECTOR_WORDS 8
-#define VECTORS (LEAFHASH_LANES / VECTOR_WORDS)
-
-typedef uint32_t vector __attribute__((vector_size(VECTOR_WORDS * sizeof(uint32_t))));
-typedef int32_t signs __attribute__((vector_size(VECTOR_WORDS * sizeof(uint32_t))));
-
-/* own_canonical_f32 of eight words. Magnitudes are below 2^31, so a signed comparison gives the
- * right answer; plain x86-64 has no unsigned one. */
-#define CANONICAL(words)                                                                           \
-    do {                                                                                           \
-        const vector nan_ = (vector)((signs)((words)&0x7FFFFFFFu) > (int32_t)OWN_INFINITE_F32);    \
-        (words) = ((words) & ~nan_) | (nan_ & OWN_QUIET_F32);                                      \
-    } while (0)
+#define VECTORS (LEAFHASH_LANES / OWN_VECTOR)
 
 /* The arithmetic is that of leafhash_step, in four vectors of eight lanes. It is a macro, because
  * the calling convention of a helper that takes vectors by value depends on the instruction set. */
@@ -32,15 +20,15 @@ typedef int32_t signs __attribute__((vector_size(VECTOR_WORDS * sizeof(uint32_t)
 static inline __attribute__((always_inline)) void rows_absorb(struct leafhash *hash,
                                                               const uint32_t *words, size_t rows,
                                                               int numbers) {
-    vector first[VECTORS];
-    vector second[VECTORS];
+    own_words first[VECTORS];
+    own_words second[VECTORS];
     memcpy(first, hash->first, sizeof first);
     memcpy(second, hash->second, sizeof second);
     for (size_t row = 0; row < rows; row++) {
         for (int v = 0; v < VECTORS; v++) {
-            vector word;
-            memcpy(&word, words + row * LEAFHASH_LANES + v * VECTOR_WORDS, sizeof word);
-            if (numbers) CANONICAL(word);
+            own_words word;
+            memcpy(&word, words + row * LEAFHASH_LANES + v * OWN_VECTOR, sizeof word);
+            if (numbers) OWN_CANONICAL(word);
             first[v] = (first[v] ^ word) * LEAFHASH_MULTIPLY_FIRST;
             first[v] = ROTATE(first[v], LEAFHASH_ROTATE_FIRST);
             second[v] = (second[v] + word) * LEAFHASH_MULTIPLY_SECOND;

@@ -61,8 +61,9 @@ static size_t block_length(size_t total, size_t first, size_t block) {
     return total - first < block ? total - first : block;
 }
 
-/* In these functions threads share out the blocks of each tensor and do not wait for each
- * other at its end: a block writes a place of its own, and whoever called joins them. */
+/* In functions with `threads`, these share out the blocks of each tensor and do not wait for each
+ * other at its end: a block writes a place of its own, and whoever called joins them. Those that
+ * end in _of do some blocks of one tensor, on the thread that calls. */
 
 void evidence_update_sizes(int threads, const struct update_sizes_args *tensors, size_t count) {
     evidence_update_block *const block = functions[backend_isa(ISA_AUTO)].update;

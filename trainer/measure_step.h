@@ -7,7 +7,8 @@
  * Private to the run. Invariant: the bits of a record are those of the passes. What the step has
  * measured is valid as long as nobody else writes a parameter or a slot in the same update:
  * measure_step_open() decides where that holds, and whoever writes all the same, as a restored
- * state does, calls measure_step_forget(). */
+ * state does, calls measure_step_forget(). A watch may write behind the step, so an update with one
+ * is measured by the passes. */
 #ifndef TWINSTEP_TRAINER_MEASURE_STEP_H
 #define TWINSTEP_TRAINER_MEASURE_STEP_H
 

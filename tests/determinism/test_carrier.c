@@ -169,7 +169,7 @@ static void corroborate_vectors_and_elements(void **state) {
                 assert_int_equal(carrier_pack(dtype, one, 1, alone + i * width), 1);
             }
             assert_memory_equal(together, alone, count * width);
-            if (has_vectors(dtype) && count % VECTOR == 0) {
+            if (has_vectors(dtype) && count % OWN_VECTOR == 0) {
                 const unsigned char *const bytes = (const unsigned char *)carriers;
                 assert_true(pack_bulk(dtype, bytes, count, alone));
                 assert_memory_equal(together, alone, count * width);
