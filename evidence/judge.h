@@ -27,7 +27,8 @@
 #define RESPONSE_PATH "attribution/response"
 
 /* The arrays, by arm and update, of how many elements of the copy that the optimizer moves were to
- * make a step other than 0, and how many of these rounding left where they were. */
+ * make a step other than 0, among those that were read back, and how many of these rounding left
+ * where they were. */
 #define STEPS_MEANT_PATH "steps/meant"
 #define STEPS_LOST_PATH "steps/lost"
 

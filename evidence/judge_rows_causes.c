@@ -112,7 +112,7 @@ static int put_lost(const struct judgement *judgement, int arm, const char *conf
     if (judgement->lost[arm] < LOST_TOLD) return 1;
     row_add(pen, ROW_NOTE,
             "in %s rounding took back %.4g %% of the steps that the optimizer meant for single "
-            "elements, %.0f of %.0f: ",
+            "elements, %.0f of %.0f that were read back: ",
             judgement->arms[arm], 100.0 * judgement->lost[arm],
             judgement->lost[arm] * judgement->meant[arm], judgement->meant[arm]);
     if (config_text_says(configuration, "numerics.rounding", "stochastic"))

@@ -216,7 +216,8 @@ enum status experiment_describe(const struct experiment_plan *plan,
     add_text(out, "", "baseline", plan->runs[0].id);
     add_text(out, "", "test", plan->runs[1].id);
     TRY(add_number(out, arena, "", "steps", (double)scenario->steps));
-    add_text(out, "", "readback", scenario->record.readback ? "true" : "false");
+    add_text(out, "", "readback",
+             readback_share_name((enum readback_share)scenario->record.readback));
     add_text(out, "floor", "kind", floor_kind_name(plan->floor));
     TRY(add_number(out, arena, "floor", "alpha", scenario->floor.alpha));
     TRY(add_number(out, arena, "floor", "runs_baseline", plan->floor_runs[0]));

@@ -117,7 +117,7 @@ enum status resume_check_backends(const struct resume *resume, struct trace_attr
 static enum status check_head(const char *path, const struct trace_image *image,
                               const struct experiment_plan *plan, struct arena *arena) {
     const char *then = trace_attribute_of(image, "", "steps");
-    const char *now = plan->scenario->record.readback ? "true" : "false";
+    const char *now = readback_share_name((enum readback_share)plan->scenario->record.readback);
     char *steps;
     TRY(arena_format(arena, &steps, "%" PRIu64, plan->scenario->steps));
     if (then == NULL || strcmp(then, steps) != 0)

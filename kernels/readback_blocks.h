@@ -57,13 +57,28 @@ struct readback_blocks_tensor {
                          rounding is drawn */
     const void *gradient;                     /* (count) */
     const void *slots[READBACK_BLOCKS_SLOTS]; /* (count) after the step; NULL: not there */
-    const void *moment; /* (count) slot 0 before the step; NULL: the gradient is not read back */
+    const void *moment;    /* (count) slot 0 before the step; NULL: the gradient is not read back */
+    uint32_t stride, turn; /* which blocks the LR and the decay are read from
+                              (readback_blocks_is_read); the gradient's norm needs all of them */
     struct readback_blocks_block
         *blocks; /* (readback_blocks_blocks(count)); written; sums that are not asked for are 0 */
 };
 
-static inline size_t readback_blocks_blocks(size_t count) {
+TWINSTEP_HD size_t readback_blocks_blocks(size_t count) {
     return (count + READBACK_BLOCKS_BLOCK - 1) / READBACK_BLOCKS_BLOCK;
+}
+
+/* Returns the stride of a tensor whose blocks take turns: every block is read in one of so many
+ * updates. The LR of a tensor stands in each of its numbers, so a sixteenth of a large tensor tells
+ * it as all of it does; but 16 blocks (65,536 numbers) are read of every tensor that has them. */
+TWINSTEP_HD uint32_t readback_blocks_stride(size_t blocks) {
+    return blocks < 32 ? 1 : blocks < 256 ? (uint32_t)(blocks / 16) : 16;
+}
+
+/* Whether the sums of rule_read_terms are made of block `block`; where not, they are 0. A stride of
+ * 0 or 1 reads all blocks. */
+TWINSTEP_HD int readback_blocks_is_read(const struct readback_blocks_tensor *of, size_t block) {
+    return of->stride <= 1 || block % of->stride == of->turn;
 }
 
 #endif

@@ -72,6 +72,8 @@ enum schedule_start { START_F0 = 0, START_BASE, START_ZERO, START_MIN };
 enum warmup_rounding { ROUND_CEIL = 0, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_NONE };
 enum contract_rescaling { RESCALED_CONTRACT = 0, RESCALED_NONE, RESCALED_TOTAL, RESCALED_WARMUP };
 enum logged_lr { LOGGED_CURRENT = 0, LOGGED_RECOMPUTED };
+/* Of how much of the weights the learning rate is read back (record.readback). */
+enum readback_share { READBACK_NONE = 0, READBACK_TURNS, READBACK_ALL };
 enum skip_rule { SKIP_NONE = 0, SKIP_NONFINITE, SKIP_OLMO_OUTLIER };
 enum kernel_mode {
     MODE_INVARIANT = 0,

@@ -13,6 +13,8 @@ static const char *const verdict_names[] = {"none",          "identical",  "insi
                                             "outside-floor", "untestable", "same-training",
                                             "same-weights",  NULL};
 
+static const char *const readback_names[] = {"false", "true", "all", NULL};
+
 /* The words of evidence/attribution.h, but for none; a test holds them equal. */
 static const char *const word_names[] = {"equal",
                                          "cancel-exactly",
@@ -49,8 +51,11 @@ static const struct key_row rows[] = {
          .help = "Updates between two in which forward and backward of both arms run again before "
                  "the optimizer and must leave the same bits, as torchtitan's sdc_replay asks; 0 "
                  "is never (docs/CORRUPTION.md)"),
-    BOOL(record.readback, "true", NO_CAUSE,
-         .help = "Whether the learning rate is read back from the weights"),
+    ENUM(record.readback, "true", NO_CAUSE, readback_names,
+         .help =
+             "Whether the learning rate is read back from the weights. Of a tensor of more than "
+             "126,976 numbers true reads a part, blocks of 4,096 that take turns; all reads it "
+             "whole in every update, which takes longer"),
     BOOL(record.tensors, "true", NO_CAUSE,
          .help = "Whether norms and digests of each tensor are kept"),
     BOOL(record.phases, "true", NO_CAUSE, .help = "Whether a digest is kept after each phase"),
@@ -121,6 +126,10 @@ enum cause head_cause(int32_t word) {
 
 const char *head_word(int32_t word) {
     return word < 0 ? NULL : word_names[word];
+}
+
+const char *readback_share_name(enum readback_share share) {
+    return readback_names[share];
 }
 
 const char *verdict_name(enum verdict verdict) {

@@ -174,7 +174,8 @@ enum verdict {
     VERDICT_SAME_WEIGHTS,  /* the weights are equal so far, the optimizer's state or input is not */
     VERDICT_COUNT
 };
-const char *verdict_name(enum verdict verdict); /* "identical", "inside-floor", ... */
+const char *verdict_name(enum verdict verdict);             /* "identical", "inside-floor", ... */
+const char *readback_share_name(enum readback_share share); /* "false", "true" or "all" */
 
 struct floor_file; /* determinism/floor_file.h */
 
@@ -184,7 +185,8 @@ struct scenario_record {
     uint64_t snapshots;   /* updates between two stored states; 0: none is stored */
     /* updates between two whose forward and backward run again to be compared; 0: none does */
     uint64_t replay_check;
-    uint8_t readback, tensors, phases;
+    int32_t readback; /* enum readback_share */
+    uint8_t tensors, phases;
 };
 struct scenario_floor {
     int32_t design;      /* enum floor_design */

@@ -201,6 +201,10 @@ static struct readback_blocks_tensor tensor_of(const struct run *run, const stru
         out.slots[slot] = tensor->slots[slot];
     if (rule->source == INPUT_FROM_MOMENT)
         out.moment = run->moment + run->packed[row] * dtype_carrier(tensor->slot_dtype);
+    if (run->options.readback == READBACK_ALL) return out;
+    /* Both arms of a pair read the same blocks, and no tensor's first ones are read alone. */
+    out.stride = readback_blocks_stride(readback_blocks_blocks(tensor->count));
+    out.turn = (uint32_t)((run->record.step + row) % out.stride);
     return out;
 }
 

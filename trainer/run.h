@@ -17,7 +17,7 @@ struct run;        /* trainer/run_private.h: others ask the functions below */
 struct real_ranks; /* trainer/real_ranks.h */
 
 struct run_options {
-    int readback;  /* record.readback */
+    int readback;  /* record.readback, enum readback_share */
     int tensors;   /* record.tensors */
     int phases;    /* record.phases: phase and activation digests */
     int poison;    /* fill activations with NaN before every forward (tests) */
@@ -132,9 +132,10 @@ const void *run_param_initial(const struct run *run, uint32_t row);
 const struct record *run_record(const struct run *run);
 
 /* Numbers of elements in the last update, of the copy of the weights that the optimizer moves (the
- * masters where there are such): whose step was not 0, and of these, whose number stayed what it
- * was, because rounding took the step back. An update that was skipped, or whose LR is 0, means no
- * step. NaN: not read (record.readback, or an optimizer that tells no direction). */
+ * masters where there are such), among those that were read back (record.readback): whose step was
+ * not 0, and of these, whose number stayed what it was, because rounding took the step back. An
+ * update that was skipped, or whose LR is 0, means no step. NaN: not read (record.readback, or an
+ * optimizer that tells no direction). */
 struct run_steps {
     double meant, lost;
 };

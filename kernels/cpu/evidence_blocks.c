@@ -313,10 +313,16 @@ void VARIANT(evidence_read_block)(const struct readback_blocks_args *args,
     struct numbers numbers;
     struct lanes sums[READBACK_BLOCKS_SUMS];
     double meant = 0.0, lost = 0.0;
+    const int is_read = readback_blocks_is_read(of, first / READBACK_BLOCKS_BLOCK);
     lanes_open(sums, READBACK_BLOCKS_SUMS);
+    if (!is_read && of->moment == NULL) count = 0;
     FOR_CHUNKS(first, count, at, some) {
-        read_numbers(args, of, at, some, &numbers);
-        add_terms(args, &numbers, some, sums, &meant, &lost);
+        if (is_read) {
+            read_numbers(args, of, at, some, &numbers);
+            add_terms(args, &numbers, some, sums, &meant, &lost);
+        } else {
+            read_values(of->old, args->working, at, some, numbers.old);
+        }
         if (of->moment != NULL) add_taken(args, of, at, some, numbers.old, sums);
     }
     for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)

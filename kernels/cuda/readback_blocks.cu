@@ -26,8 +26,7 @@ GPU_INLINE double readback_blocks_direction(const struct readback_blocks_args *i
 
 GPU_INLINE void readback_blocks_element(const struct readback_blocks_args *is,
                                         const struct readback_blocks_tensor *of, size_t i,
-                                        double *sum) {
-    const double old = number_at(of->old, is->working, i);
+                                        double old, double *sum) {
     const double now = number_at(of->now, is->working, i);
     const struct rule_read_terms t = rule_read_terms(
         &is->spacing, readback_blocks_direction(is, of, i, old), is->decay, old, now);
@@ -40,7 +39,11 @@ GPU_INLINE void readback_blocks_element(const struct readback_blocks_args *is,
     sum[READBACK_BLOCKS_P] = real_fma_f64(real_abs_f64(t.p), 1.0, sum[READBACK_BLOCKS_P]);
     sum[READBACK_BLOCKS_MEANT] += t.meant;
     sum[READBACK_BLOCKS_LOST] += t.lost;
-    if (of->moment == NULL) return;
+}
+
+GPU_INLINE void readback_blocks_taken(const struct readback_blocks_args *is,
+                                      const struct readback_blocks_tensor *of, size_t i, double old,
+                                      double *sum) {
     const struct rule_taken_value taken =
         rule_taken_value(&is->taken, number_at(of->slots[0], is->slot_dtype, i),
                          number_at(of->moment, is->slot_dtype, i), old);
@@ -60,8 +63,12 @@ KERNEL(readback_blocks_kernel, struct readback_blocks_job) {
     UNROLL
     for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
         sum[s] = 0.0;
-    for (size_t i = first + THREAD % GPU_WARP; i < end; i += GPU_WARP)
-        readback_blocks_element(&args->is, of, i, sum);
+    const int is_read = readback_blocks_is_read(of, at.block);
+    for (size_t i = first + THREAD % GPU_WARP; i < end; i += GPU_WARP) {
+        const double old = number_at(of->old, args->is.working, i);
+        if (is_read) readback_blocks_element(&args->is, of, i, old, sum);
+        if (of->moment != NULL) readback_blocks_taken(&args->is, of, i, old, sum);
+    }
     UNROLL
     for (int s = 0; s < READBACK_BLOCKS_SUMS; s++) {
         sum[s] = lanes_join_f64(GPU_ARG sum[s]);

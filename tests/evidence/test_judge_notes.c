@@ -441,9 +441,10 @@ static void validate_notes_of_arms(void **state) {
     of.runs[0].plan.configuration = "numerics.master: none\n";
     record_of(&of, 0, 3)->reals[REAL_GRAD_TAKEN] = 1.0;
     helper_image_judge(&of, STATUS_OK);
-    helper_image_expect(&of, ROW_NOTE, 1,
-                        "in left rounding took back 10 % of the steps that the optimizer meant for "
-                        "single elements, 300 of 3000: its weights are too coarse for them");
+    helper_image_expect(
+        &of, ROW_NOTE, 1,
+        "in left rounding took back 10 % of the steps that the optimizer meant for "
+        "single elements, 300 of 3000 that were read back: its weights are too coarse for them");
     lost[0] = 99; /* less than a tenth is not told */
     helper_image_judge(&of, STATUS_OK);
     assert_null(strstr(of.words, "rounding took back"));
@@ -452,8 +453,8 @@ static void validate_notes_of_arms(void **state) {
     helper_image_judge(&of, STATUS_OK);
     helper_image_expect(&of, ROW_NOTE, 1,
                         "in left rounding took back 95 % of the steps that the optimizer meant for "
-                        "single elements, 2850 of 3000: its weights are too coarse for them, and "
-                        "an LR that is wrong hardly shows");
+                        "single elements, 2850 of 3000 that were read back: its weights are too "
+                        "coarse for them, and an LR that is wrong hardly shows");
     of.runs[0].plan.configuration = "numerics.master: f32\nnumerics.rounding: stochastic\n";
     helper_image_judge(&of, STATUS_OK);
     assert_non_null(strstr(helper_image_row(&of, ROW_NOTE, 1),

@@ -494,6 +494,7 @@ struct columns {
 static void fill_columns(const struct readback_blocks_args *args,
                          const struct readback_blocks_tensor *of, size_t first, size_t count,
                          struct columns *out) {
+    const int is_read = of->stride <= 1 || first / SUM_BLOCK % of->stride == of->turn;
     for (size_t i = 0; i < count; i++) {
         const double old = number_of(of->old, args->working, first + i);
         const struct rule_read_terms t =
@@ -504,13 +505,13 @@ static void fill_columns(const struct readback_blocks_args *args,
             taken =
                 rule_taken_value(&args->taken, number_of(of->slots[0], args->slot_dtype, first + i),
                                  number_of(of->moment, args->slot_dtype, first + i), old);
-        out->u[i] = t.u;
-        out->p[i] = t.p;
-        out->d[i] = t.d;
-        out->meant[i] = t.meant;
-        out->lost[i] = t.lost;
-        out->size_u[i] = real_abs_f64(t.u);
-        out->size_p[i] = real_abs_f64(t.p);
+        out->u[i] = is_read ? t.u : 0.0;
+        out->p[i] = is_read ? t.p : 0.0;
+        out->d[i] = is_read ? t.d : 0.0;
+        out->meant[i] = is_read ? t.meant : 0.0;
+        out->lost[i] = is_read ? t.lost : 0.0;
+        out->size_u[i] = real_abs_f64(out->u[i]);
+        out->size_p[i] = real_abs_f64(out->p[i]);
         out->taken[i] = taken.gradient;
         out->error[i] = taken.error;
         out->one[i] = 1.0;
@@ -565,7 +566,7 @@ static struct readback_blocks_tensor draw_reads(struct bench *bench,
     const int kinds = numbers == READBACK_BLOCKS_KINDS;
     const enum dtype working = args->working, others = args->slot_dtype;
     const size_t width = dtype_carrier(others);
-    struct readback_blocks_tensor of = {.count = count};
+    struct readback_blocks_tensor of = {.count = count, .turn = 1};
     of.old = draw_step(bench, working, count, kinds);
     of.now = draw_step(bench, working, count, 0);
     of.made = draw_step(bench, working, count, 0);
@@ -622,7 +623,8 @@ static void one_reads(struct bench *bench, enum dtype working, enum dtype others
         args.direction = directions[k / 2];
         args.decay = args.direction.decay;
         of.moment = k % 2 == 0 ? NULL : of.gradient;
-        readback_blocks_are_the_hosts(bench, &args, &of, 1, what);
+        for (of.stride = 0; of.stride <= 2; of.stride += 2) /* of two blocks the second alone */
+            readback_blocks_are_the_hosts(bench, &args, &of, 1, what);
     }
 }
 

@@ -200,8 +200,10 @@ static double law_direction(const struct rule_direction *k, size_t i) {
                              vectors[0].value[i], vectors[1].value[i]);
 }
 
+/* Where a block is not read, the sums of the LR and the decay are 0, and that of the gradient's
+ * norm is of all its numbers all the same. */
 static void check_read(const struct readback_blocks_block *got, size_t direction, enum dtype dtype,
-                       int moment, size_t first, size_t count) {
+                       int moment, int is_read, size_t first, size_t count) {
     static const int pairs[][2] = {{0, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}};
     const struct readback_blocks_args args = args_of(direction, dtype);
     static double gradient[BLOCK], error[BLOCK];
@@ -213,11 +215,11 @@ static void check_read(const struct readback_blocks_block *got, size_t direction
                             args.decay, old, vectors[1].value[first + i]);
         const struct rule_taken_value value =
             rule_taken_value(&taken, vectors[2].value[first + i], vectors[5].value[first + i], old);
-        terms[0][i] = t.u;
-        terms[1][i] = t.p;
-        terms[2][i] = t.d;
-        meant += t.meant;
-        lost += t.lost;
+        terms[0][i] = is_read ? t.u : 0.0;
+        terms[1][i] = is_read ? t.p : 0.0;
+        terms[2][i] = is_read ? t.d : 0.0;
+        meant += is_read ? t.meant : 0.0;
+        lost += is_read ? t.lost : 0.0;
         gradient[i] = moment ? value.gradient : 0.0;
         error[i] = moment ? value.error : 0.0;
     }
@@ -307,10 +309,15 @@ static void check_block(const struct functions *of, enum dtype dtype, size_t fir
     for (size_t d = 0; d < COUNT_OF(directions); d++) {
         const struct readback_blocks_args args = args_of(d, dtype);
         const int moment = directions[d].kind != RULE_DIRECTION_SGD;
-        const struct readback_blocks_tensor tensor = tensor_of(d, dtype, MOST, moment, NULL);
-        struct readback_blocks_block read;
-        of->read(&args, &tensor, first, count, &read);
-        check_read(&read, d, dtype, moment, first, count);
+        for (uint32_t stride = 0; stride <= 4; stride++) {
+            struct readback_blocks_tensor tensor = tensor_of(d, dtype, MOST, moment, NULL);
+            struct readback_blocks_block read;
+            tensor.stride = stride;
+            tensor.turn = 1;
+            of->read(&args, &tensor, first, count, &read);
+            check_read(&read, d, dtype, moment,
+                       stride <= 1 || first / READBACK_BLOCKS_BLOCK % stride == 1, first, count);
+        }
     }
 }
 
@@ -378,7 +385,7 @@ static void corroborate_calls(void **state) {
                 const size_t count = least(lengths[l] - first, BLOCK);
                 check_update(&sizes[l][b], DTYPE_F32, first, count);
                 check_distance(&distances[l][b], DTYPE_F32, DTYPE_F32, first, count);
-                check_read(&reads[l][b], 0, DTYPE_F32, 1, first, count);
+                check_read(&reads[l][b], 0, DTYPE_F32, 1, 1, first, count);
                 assert_same("squares", squares[l][b], law_of(0, -1, 0, -1, first, count));
             }
     }

@@ -23,8 +23,8 @@ enum { UPDATES = 5 };
 #define UPDATE(lists) "loop: {update: [" lists "]}"
 
 struct subject {
-    const char *words;
-    int measures; /* 1: the step measures its update */
+    const char *words; /* with a model, or else it is MODEL */
+    int measures;      /* 1: the step measures its update */
     uint64_t replay_every;
 };
 
@@ -53,6 +53,10 @@ static const struct subject subjects[] = {
     {"task: sft, " UPDATE("zero, schedule, optimize, log, count"), 1, 0},
     {"task: sft, numerics: {shards: 2}, parallel: {ranks: 2}, " UPDATE(
          "reduce, clip, optimize, log, count, schedule, zero"),
+     1, 0},
+    /* the embedding has 33 blocks of law 2, of which every other one is read back */
+    {"task: sft, optimizer: {weight_decay: 0.1}, numerics: {threads: 2}, "
+     "model: {layers: 1, hidden: 32, heads: 2, mlp: 48, vocab: 4100}",
      1, 0},
     /* a step cannot measure */
     {"task: sft, " UPDATE("clip, optimize, optimize, log, count, schedule, zero"), 0, 0},
@@ -83,7 +87,8 @@ static void bench_open(struct bench *bench, const struct subject *subject, int r
                        void (*at_phase)(void *, enum phase, int)) {
     bench->arena = (struct arena)ARENA_EMPTY;
     helper_config(UPDATES, &bench->config,
-                  "%s, batch: {size: 4, micro: 2}, data: {max_len: 16}, %s", subject->words, MODEL);
+                  "%s, batch: {size: 4, micro: 2}, data: {max_len: 16}, %s", subject->words,
+                  strstr(subject->words, "model:") == NULL ? MODEL : "init: {std: 0.1}");
     helper_ids_open(&bench->config, 8, 12, 16, &bench->arena, &bench->dataset);
     for (int apart = 0; apart < 2; apart++) {
         const struct run_options options = {.tensors = 1,
@@ -162,7 +167,7 @@ static const char *step_gap(struct bench *bench) {
 static void verify_same_records(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(subjects); i++)
-        for (int readback = 0; readback < 2; readback++) {
+        for (int readback = READBACK_NONE; readback <= READBACK_TURNS; readback++) {
             struct bench bench;
             bench_open(&bench, &subjects[i], readback, NULL);
             if ((bench.run[0].measure_step != NULL) != subjects[i].measures)

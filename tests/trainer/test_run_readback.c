@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/element.h"
+#include "kernels/readback_blocks.h"
 #include "tests/trainer/helper_train.h"
 
 enum { UPDATES = 5 };
@@ -26,15 +27,20 @@ struct bench {
     struct run run;
 };
 
-static void bench_open(struct bench *bench, const char *words) {
+static void bench_open_wide(struct bench *bench, const char *words, int vocab,
+                            enum readback_share share) {
     bench->arena = (struct arena)ARENA_EMPTY;
     helper_config(UPDATES, &bench->config,
                   "%s, data: {max_len: 16}, batch: {size: 4, micro: 2}, init: {std: 0.1}, "
-                  "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, mlp: 48, vocab: 19}",
-                  words);
+                  "model: {layers: 2, hidden: 32, heads: 4, kv_heads: 2, mlp: 48, vocab: %d}",
+                  words, vocab);
     helper_ids_open(&bench->config, 8, 20, 16, &bench->arena, &bench->dataset);
     helper_run_open(&bench->config, &bench->dataset,
-                    &(struct run_options){.readback = 1, .steps = UPDATES}, &bench->run);
+                    &(struct run_options){.readback = share, .steps = UPDATES}, &bench->run);
+}
+
+static void bench_open(struct bench *bench, const char *words) {
+    bench_open_wide(bench, words, 19, READBACK_TURNS);
 }
 
 static void bench_close(struct bench *bench) {
@@ -146,9 +152,17 @@ static void verify_readback_admits_ignorance(void **state) {
     bench_close(&bench);
 }
 
+/* 16 blocks at least are read of a tensor that has 32, and one of sixteen of a larger one. */
+static size_t stride_of(size_t count) {
+    const size_t blocks = (count + 4095) / 4096, stride = blocks / 16;
+    return blocks < 32 ? 1 : stride < 16 ? stride : 16;
+}
+
 /* Counted by hand: an element was to move where Adam's first moment is not 0 after the step (there
- * is no decay), and was lost where the copy that the optimizer moves kept its bits. */
-static struct run_steps steps_by_hand(const struct run *run, const unsigned char *before) {
+ * is no decay), and was lost where the copy that the optimizer moves kept its bits. Where blocks of
+ * 4,096 numbers take turns, those of one turn are counted, by the update and the tensor's place. */
+static struct run_steps steps_by_hand(const struct run *run, const unsigned char *before,
+                                      uint64_t update, int by_turns) {
     const struct state_layout *layout = &run->layout;
     const enum dtype dtype =
         layout->has_master ? layout->master_dtype : (enum dtype)run->config.numerics.param;
@@ -158,7 +172,9 @@ static struct run_steps steps_by_hand(const struct run *run, const unsigned char
         const struct state_tensor *tensor = &layout->tensor[run->owner[i]];
         const size_t at = layout->has_master ? tensor->master : tensor->param;
         const unsigned char *now = run_state_host(run) /* all of it, on the CPU */;
+        const size_t stride = stride_of(run->table.rows[run->owner[i]].count);
         for (size_t e = 0; e < run->table.rows[run->owner[i]].count; e++) {
+            if (by_turns && e / 4096 % stride != (update + run->owner[i]) % stride) continue;
             if (element_get(now + tensor->slot[0], layout->slot_dtype, e) == 0.0) continue;
             out.meant++;
             out.lost += memcmp(now + at + e * carrier, before + at + e * carrier, carrier) == 0;
@@ -193,7 +209,7 @@ static void validate_lost_steps(void **state) {
             assert_int_equal(run_snapshot(&bench.run, before), STATUS_OK);
             const struct record *record = helper_step(&bench.run);
             const struct run_steps steps = run_steps(&bench.run);
-            struct run_steps hand = steps_by_hand(&bench.run, before);
+            struct run_steps hand = steps_by_hand(&bench.run, before, record->step, 1);
             if (record->groups[0][GROUP_LR_APPLIED] == 0.0) hand = (struct run_steps){0.0, 0.0};
             assert_true(steps.meant == hand.meant && steps.lost == hand.lost);
             if (hand.meant == 0.0) continue;
@@ -202,6 +218,70 @@ static void validate_lost_steps(void **state) {
                               steps.lost / steps.meant, steps.meant);
             assert_in_range((int)(1e6 * steps.lost / steps.meant), (int)(1e6 * rows[i].least),
                             (int)(1e6 * rows[i].most));
+        }
+        bench_close(&bench);
+    }
+}
+
+/* Marks the blocks of the last update whose numbers were read, and says how many there are. Each
+ * tensor must have one. */
+static size_t mark_read(const struct run *run, unsigned char *marks) {
+    const struct readback_blocks_block *block = run->reads + run->owner_count;
+    size_t read = 0;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const size_t count = (run->table.rows[run->owner[i]].count + 4095) / 4096;
+        size_t here = 0;
+        for (size_t b = 0; b < count; b++, block++, marks++) {
+            const int is_read = block->sum[READBACK_BLOCKS_PP] > 0.0; /* old weights */
+            *marks = (unsigned char)(*marks + is_read);
+            here += (size_t)is_read;
+        }
+        assert_true(here > 0);
+        read += here;
+    }
+    return read;
+}
+
+/* Of 33 blocks of an embedding every other one is read, of 258 one of 16, and every block comes in
+ * its turn; the LR and the decay stand within their errors all the same, and the counts are those
+ * of the blocks that were read. Where all is read, it is all of every update. */
+static void validate_turns(void **state) {
+    (void)state;
+    static const struct {
+        int vocab;
+        enum readback_share share;
+        size_t most; /* blocks of the embedding, and of the head, in an update */
+    } cases[] = {
+        {4100, READBACK_TURNS, 17},
+        {4100, READBACK_ALL, 33},
+        {33000, READBACK_TURNS, 17},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct bench bench;
+        static unsigned char marks[1000];
+        unsigned char *before;
+        memset(marks, 0, sizeof marks);
+        bench_open_wide(&bench, "optimizer: {lr: 1e-3}, schedule: {name: constant}, task: sft",
+                        cases[i].vocab, cases[i].share);
+        assert_int_equal(
+            arena_take(&bench.arena, run_layout(&bench.run)->bytes, 1, "state", &before),
+            STATUS_OK);
+        for (int k = 1; k <= UPDATES; k++) {
+            assert_int_equal(run_snapshot(&bench.run, before), STATUS_OK);
+            const double *const group = helper_step(&bench.run)->groups[0];
+            const struct run_steps steps = run_steps(&bench.run);
+            const struct run_steps hand =
+                steps_by_hand(&bench.run, before, (uint64_t)k, cases[i].share == READBACK_TURNS);
+            assert_true(steps.meant == hand.meant && steps.lost == hand.lost);
+            assert_true(fabs(group[GROUP_LR_READBACK] - 1e-3) <= group[GROUP_LR_ERROR]);
+            assert_true(group[GROUP_LR_ERROR] < 1e-5);
+            assert_true(fabs(group[GROUP_WD_READBACK]) <= group[GROUP_WD_ERROR]);
+            /* every other tensor has one block */
+            assert_true(mark_read(&bench.run, marks) <=
+                        2 * cases[i].most + bench.run.owner_count - 2);
+            if (k == 2 && cases[i].vocab == 4100) /* the embedding is the first tensor */
+                for (size_t b = 0; b < 33; b++)
+                    assert_int_equal(marks[b], cases[i].share == READBACK_ALL ? 2 : 1);
         }
         bench_close(&bench);
     }
@@ -300,6 +380,7 @@ int main(void) {
         cmocka_unit_test(verify_readback),
         cmocka_unit_test(verify_readback_admits_ignorance),
         cmocka_unit_test(validate_lost_steps),
+        cmocka_unit_test(validate_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
