@@ -320,12 +320,6 @@ static enum status check_cuts(const struct config *config, struct fault *fault) 
         return fault_set(fault, STATUS_UNSUPPORTED, "numerics.cuts",
                          "%ju is not available on numerics.backend cuda; available there: 1",
                          (uintmax_t)cuts);
-    if (config->model.family == FAMILY_QWEN3)
-        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.cuts",
-                         "%ju is not available with model.family qwen3, where all heads share the "
-                         "weight of a norm, whose gradient would need a sum for each part; "
-                         "available there: 1",
-                         (uintmax_t)cuts);
     REFUSE_IF(config->model.kv_heads % cuts != 0, "numerics.cuts",
               "expected a divisor of model.kv_heads (%ju), got %ju: a part has whole heads, and "
               "key and value heads are not held twice",

@@ -586,11 +586,6 @@ static void validate_unsupported(void **state) {
                   STATUS_UNSUPPORTED,
                   "f.yaml:2:27: error: numerics.cuts: 4 is not available on numerics.backend cuda; "
                   "available there: 1");
-    helper_refuse("twinstep: 1\ncommon: {model: {family: qwen3}, numerics: {cuts: 4}}", NULL,
-                  STATUS_UNSUPPORTED,
-                  "f.yaml:2:51: error: numerics.cuts: 4 is not available with model.family qwen3, "
-                  "where all heads share the weight of a norm, whose gradient would need a sum for "
-                  "each part; available there: 1");
     helper_refuse("twinstep: 1\ncommon: {numerics: {shards: 4, backend: cuda}}", NULL,
                   STATUS_UNSUPPORTED,
                   "f.yaml:2:29: error: numerics.shards: 4 is not available on numerics.backend "
