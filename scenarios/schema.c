@@ -601,11 +601,17 @@ static const struct key_row rows[] = {
          .help =
              "Tensor-parallel ranks of each data-parallel one, a divisor of numerics.cuts: each "
              "has equally many of the parts of a sum, so their number moves no bit; "
-             "parallel.scale counts them"),
+             "parallel.scale counts them, and parallel.forgets parts them"),
     ENUM(parallel.scale, "none", CAUSE_NORMALISATION, NAMES("none", "world"),
          .help = "A factor on the loss that nothing takes out again; world is a bug: the mean over "
                  "data-parallel ranks is undone with the number of all ranks, so losses and "
                  "gradients are parallel.tensor times too large"),
+    ENUM(parallel.forgets, "none", CAUSE_PARALLELISM,
+         NAMES("none", "final-norm", "norms", "qk-norms"),
+         .help = "Norm weights whose gradients tensor-parallel ranks do not sum, a bug: each rank "
+                 "steps its copy by its own rows alone, and replicas part. Of the final norm, or "
+                 "all norms of the residual stream (a rank has a slice of each sequence's tokens), "
+                 "or of each head's q and k (a rank has heads)"),
 };
 
 const struct key_row *schema_rows(size_t *out_count) {

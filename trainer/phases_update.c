@@ -132,6 +132,14 @@ enum status phase_clip(struct run *run) {
     return STATUS_OK;
 }
 
+/* The norm is that of rank 0, whose copy of what is held apart stands for all in the sum over
+ * ranks: Megatron counts a parameter that is no slice on its first rank alone. */
+void phase_clip_as_before(struct run *run) {
+    const struct clip_rule rule = clip_rule_of(&run->config);
+    const double coefficient = run_head(run)->coefficient;
+    if (clip_applies(&rule, coefficient)) scale_gradients(run, coefficient);
+}
+
 /* The place of a tensor for who steps: the staged one where the host does. */
 static void *step_at(const struct run *run, size_t offset) {
     return run->staged == NULL ? run_at(run, offset) : run->staged + (offset - run->layout.tensors);
