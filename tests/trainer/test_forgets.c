@@ -216,7 +216,7 @@ static void verify_bits(void **state) {
         for (uint32_t tensor = 2; tensor <= 4; tensor += 2) {
             const struct shape shapes[] = {
                 {4, 1, tensor, tensor, "separate", narrow},
-                {1, 2, tensor, tensor, "concatenated", narrow},
+                {1, 2, tensor, tensor, "separate", narrow},
                 {2, 1, tensor, tensor, "separate, padding: packed", narrow}};
             struct outcome due, got, sound;
             outcome_of(bugs[b].family, "none", &shapes[0], &sound);
@@ -229,6 +229,37 @@ static void verify_bits(void **state) {
                 assert_string_equal(due.first[rank], bugs[b].first);
             assert_memory_not_equal(due.root, sound.root, DIGEST_BYTES);
         }
+}
+
+/* Chosen and rejected answers in one forward or in one each. */
+static void verify_sides(void **state) {
+    static const struct run_options options = {.tensors = 1, .poison = 1, .steps = 2};
+    static const char *const layouts[] = {"separate", "concatenated"};
+    static struct config config;
+    uint8_t ranks[2][4][DIGEST_BYTES];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        struct run run;
+        helper_config(2, &config,
+                      "task: dpo, batch: {size: 4, layout: %s}, model: {family: llama, layers: 2, "
+                      "hidden: 16, heads: 4, kv_heads: 4, mlp: 12, vocab: 19}, init: {std: 0.3}, "
+                      "optimizer: {lr: 0.01}, numerics: {cuts: 4}, parallel: {tensor: 4, forgets: "
+                      "norms}",
+                      layouts[i]);
+        helper_ids_open(&config, 5, 8, 12, &arena, &dataset);
+        helper_run_open(&config, &dataset, &options, &run);
+        helper_step(&run);
+        const struct record *const record = helper_step(&run);
+        for (int rank = 0; rank < 4; rank++)
+            memcpy(ranks[i][rank], record->rank_digests[rank][RANK_DIGEST], DIGEST_BYTES);
+        run_close(&run);
+        arena_close(&arena);
+    }
+    assert_memory_equal(ranks[0], ranks[1], sizeof ranks[0]);
+    for (int rank = 1; rank < 4; rank++)
+        assert_memory_not_equal(ranks[0][0], ranks[0][rank], DIGEST_BYTES);
 }
 
 /* One rank has all rows: nothing is forgotten. */
@@ -264,9 +295,8 @@ static void verify_state(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_torch),
-        cmocka_unit_test(verify_bits),
-        cmocka_unit_test(verify_one_rank),
+        cmocka_unit_test(corroborate_torch), cmocka_unit_test(verify_bits),
+        cmocka_unit_test(verify_sides),      cmocka_unit_test(verify_one_rank),
         cmocka_unit_test(verify_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
