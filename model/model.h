@@ -202,6 +202,10 @@ const uint32_t *model_seen(const struct model *model, const struct batch *batch,
 /* Whether tensor-parallel ranks hold the weight of this role apart. */
 int model_holds_apart(const struct config *config, enum param_role role);
 
+/* Whether a tensor-parallel rank holds the tensor of this role whole: norms of the residual stream
+ * or of each head, and biases of row-parallel layers. All others are slices. */
+int model_holds_whole(const struct config *config, enum param_role role);
+
 /* Fills memory that ops see with a word over and over, by an op. It begins at a multiple of 4
  * bytes. */
 void model_set(const struct model *model, void *memory, size_t bytes, uint32_t word);

@@ -38,6 +38,22 @@ int model_holds_apart(const struct config *config, enum param_role role) {
     return forgets == FORGETS_NORMS && (role == ROLE_NORM_A || role == ROLE_NORM_B);
 }
 
+int model_holds_whole(const struct config *config, enum param_role role) {
+    switch (role) {
+    case ROLE_NORM_A:
+    case ROLE_NORM_B:
+    case ROLE_NORM_FINAL:
+    case ROLE_O_BIAS:
+    case ROLE_DOWN_BIAS:
+        return 1;
+    case ROLE_Q_NORM:
+    case ROLE_K_NORM:
+        return config->model.family == FAMILY_QWEN3;
+    default:
+        return 0;
+    }
+}
+
 uint32_t pass_ranks(const struct model *model, enum param_role role) {
     const int apart = model->ranks != NULL && model_holds_apart(model->config, role);
     return apart ? model->ranks->count : 1;

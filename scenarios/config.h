@@ -95,6 +95,7 @@ enum parallel_keeps { KEEPS_ALL = 0, KEEPS_LAST };
 enum parallel_scale { SCALE_NONE = 0, SCALE_WORLD };
 enum parallel_forgets { FORGETS_NONE = 0, FORGETS_FINAL_NORM, FORGETS_NORMS, FORGETS_QK_NORMS };
 enum parallel_draws { DRAWS_WHOLE = 0, DRAWS_OWN, DRAWS_SAME };
+enum parallel_counts { COUNTS_ONCE = 0, COUNTS_EACH };
 enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
 enum attention_backward { ATTENTION_SOFTMAX = 0, ATTENTION_FLASH };
 enum cross_entropy_backward { CROSS_ENTROPY_FUSED = 0, CROSS_ENTROPY_TWO_STEP };
@@ -329,7 +330,7 @@ struct config {
         int32_t sync, keeps;    /* enum parallel_sync, enum parallel_keeps */
         int32_t logged, feeds;  /* enum parallel_logged, enum parallel_feeds */
         int32_t scale, forgets; /* enum parallel_scale, enum parallel_forgets */
-        int32_t draws, zero;    /* enum parallel_draws; padding, always 0 */
+        int32_t draws, counts;  /* enum parallel_draws, enum parallel_counts */
     } parallel;
 };
 

@@ -619,6 +619,10 @@ static const struct key_row rows[] = {
                  "each rank draws its slices from numbers of its own, so that weights depend on "
                  "parallel.tensor; or, a bug, all ranks draw the same numbers, and slices are "
                  "equal"),
+    ENUM(parallel.counts, "once", CAUSE_OPTIMIZER, NAMES("once", "each"),
+         .help = "How often a tensor that tensor-parallel ranks hold whole, such as a norm weight, "
+                 "counts in the gradient norm: once; or on each rank, a bug, where squares are "
+                 "summed over ranks as though all were slices"),
 };
 
 const struct key_row *schema_rows(size_t *out_count) {

@@ -512,6 +512,8 @@ static enum status check_forgets(const struct config *config, struct fault *faul
               bug);
     REFUSE_IF(config->batch.tail == TAIL_LEAK, "batch.tail",
               "expected drop, keep or keep-underscaled with %s", bug);
+    REFUSE_IF(config->parallel.counts == COUNTS_EACH, "parallel.counts",
+              "expected once with %s: what the ranks hold of a norm differs there", bug);
     return check_copies(config, bug, fault);
 }
 
@@ -550,6 +552,10 @@ static enum status check_parallel(const struct config *config, struct fault *fau
     TRY(check_shards(config, fault));
     TRY(check_cuts(config, fault));
     TRY(check_forgets(config, fault));
+    REFUSE_IF(config->parallel.counts == COUNTS_EACH && config->parallel.tensor > 1 &&
+                  config->parallel.ranks > 1 && config->clip.over == OVER_LOCAL,
+              "clip.over",
+              "expected global with parallel.counts each: one bug of the norm at a time");
     if (ranks <= 1) return STATUS_OK;
     if (config_ranks_close(config))
         TRY(check_closed(config, fault));

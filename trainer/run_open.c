@@ -172,7 +172,10 @@ static size_t run_sequences(const struct run *run) {
  * gradient, and of all gradients as the one vector of clip.norm `flat`. */
 static enum status open_clipping(struct run *run) {
     size_t blocks = 0, elements = 0;
-    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
+    const size_t copies =
+        run->config.parallel.counts == COUNTS_EACH ? run->config.parallel.tensor : 1;
+    TRY(arena_take(&run->arena, copies * run->owner_count, sizeof *run->clips, "clipping",
+                   &run->clips));
     for (uint32_t i = 0; i < run->owner_count; i++) {
         blocks += squares_blocks(run->table.rows[run->owner[i]].count);
         elements += run->table.rows[run->owner[i]].count;

@@ -35,8 +35,9 @@ static void validate_expectations(void **state) {
 
 /* Tensor-parallel ranks: bugs that read their number, and what is said where none does. */
 static void validate_tensor_ranks(void **state) {
-    static const char *const names[] = {"in-loss",  "forget-final-norm", "forget-norms",
-                                        "draw-own", "draw-the-same",     "forget-qk-norms"};
+    static const char *const names[] = {"in-loss",        "forget-final-norm", "forget-norms",
+                                        "draw-own",       "draw-the-same",     "count-norms-each",
+                                        "forget-qk-norms"};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char line[128];
@@ -46,7 +47,7 @@ static void validate_tensor_ranks(void **state) {
     }
     require(0, "run tensor-parallel-sums -o tensor.h5 --quiet --set arms.test.parallel.tensor=4",
             "note     test: parallel.tensor has no effect here: parallel.scale and "
-            "parallel.forgets are none, and parallel.draws is whole\n");
+            "parallel.forgets are none, parallel.draws is whole, and parallel.counts is once\n");
 }
 
 /* In mode invariant ranks join shards, whatever a message looks like; dividing by a power of two is

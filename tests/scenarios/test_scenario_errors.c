@@ -436,6 +436,14 @@ static const struct {
     {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2}, fault: {update: 1}}",
      "f.yaml:2:86: error: fault.update: expected 0 with parallel.forgets norms: a fault has no key "
      "for the rank whose bit flips"},
+    {"common: {parallel: {tensor: 2, forgets: norms, counts: each}, numerics: {cuts: 2}}",
+     "f.yaml:2:56: error: parallel.counts: expected once with parallel.forgets norms: what the "
+     "ranks hold of a norm differs there"},
+    {"common: {parallel: {tensor: 2, counts: each, ranks: 2}, numerics: {cuts: 2, shards: 2}, "
+     "clip: {over: local}}",
+     "f.yaml:2:102: error: clip.over: expected global with parallel.counts each: one bug of the "
+     "norm "
+     "at a time"},
     {"common: {batch: {tail: leak}, numerics: {shards: 2}}",
      "f.yaml:2:24: error: batch.tail: leak puts samples of two epochs into one update, and only "
      "those of one are dealt to shards; expected drop, keep or keep-underscaled with "
