@@ -45,6 +45,7 @@ static void validate_tensor_ranks(void **state) {
                  names[i]);
         require(0, line, "  expected met\n");
     }
+    require(0, "replay tensor-forget-norms.h5 --run test", "test: 5 updates replayed, bit-equal");
     require(0, "run tensor-parallel-sums -o tensor.h5 --quiet --set arms.test.parallel.tensor=4",
             "note     test: parallel.tensor has no effect here: parallel.scale and "
             "parallel.forgets are none, parallel.draws is whole, and parallel.counts is once\n");
