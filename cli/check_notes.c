@@ -193,10 +193,6 @@ static enum status note_threads(const struct config *config, struct notes *out) 
 }
 
 static enum status note_shards(const struct config *config, struct notes *out) {
-    if (config->parallel.tensor > 1 && config->parallel.scale == SCALE_NONE)
-        TRY(add(out,
-                "parallel.tensor moves no bit with parallel.scale none: a rank has whole parts "
-                "of numerics.cuts"));
     if (config->numerics.shards > 1 && config->numerics.mode == MODE_ORDER_FREE)
         TRY(add(out, "numerics.shards moves no bit in mode order-free"));
     if (config->numerics.cuts > 1 && config->numerics.mode == MODE_ORDER_FREE)

@@ -11,6 +11,9 @@ if(TWINSTEP_MPI AND MPI_C_FOUND)
                                                 LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   target_compile_options(twinstep_mpi PRIVATE -fno-tree-slp-vectorize)
   target_link_libraries(twinstep_mpi PRIVATE twinstep_flags MPI::MPI_C)
+  # Where the program looks for modules below its prefix (base/module.c). It is no part of the
+  # .deb, which would then need the MPI of this machine.
+  install(TARGETS twinstep_mpi LIBRARY DESTINATION lib/twinstep COMPONENT plain)
 else()
   message(STATUS "no twinstep_mpi.so, so no --ranks mpi: found no MPI with headers for C "
                  "(libopenmpi-dev of Debian and Ubuntu)")

@@ -109,7 +109,7 @@ enum record_place {
     RECORD_PLACES
 };
 
-/* What one data-parallel rank holds after an update: a digest of its parameters, masters, slots and
+/* What one rank holds after an update: a digest of its parameters, masters, slots and
  * optimizer's count, and the first tensor of which anything differs from what rank 0 holds. */
 enum record_rank_digest { RANK_DIGEST = 0, RECORD_RANK_DIGESTS };
 enum record_rank {
@@ -168,7 +168,7 @@ struct record_shape {
     uint32_t micros;
     uint32_t consumers; /* consumers of random numbers */
     uint32_t streams;   /* random streams whose place moves */
-    uint32_t ranks;     /* data-parallel ranks; 0 where there is one */
+    uint32_t ranks;     /* ranks that train or may part; 0 where there is one */
 };
 
 /* One update of one run. The arrays have the lengths of the shape, belong to the caller and are

@@ -187,7 +187,7 @@ enum judged_row_kind {
     ROW_REPLAY,       /* what forward and backward left when they ran again, one line an arm */
     ROW_INERT,        /* a note: keys that differ but change no result */
     ROW_FIRST,        /* update, phase and tensor of the first difference */
-    ROW_REPLICAS,     /* where data-parallel ranks of an arm part */
+    ROW_REPLICAS,     /* where ranks of an arm part */
     ROW_RNG,          /* which arm drew other random words, and where */
     ROW_DEVICE,       /* the device of both arms, */
     ROW_DEVICES,      /* or, where they differ, of each */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Finds where the replicas of an arm part: the first update after which a data-parallel rank holds
- * other weights or slots than rank 0. No log of rank 0 can show it.
+ * Finds where the replicas of an arm part: the first update after which a rank holds other weights
+ * or slots than rank 0. No log of rank 0 can show it.
  *
  * Read from the columns ranks/ of each arm alone, so that it holds whatever the verdict is. */
 #include "evidence/judge_rows.h"

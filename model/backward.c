@@ -36,16 +36,19 @@ static void norm_gradient(const struct pass *pass, uint32_t layer, enum param_ro
     struct norm_input_args args = {.rounding = (enum norm_rounding)config->model.norm_rounding,
                                    .dy = dy,
                                    .x = x,
-                                   .w = pass_weight(pass, role, layer),
                                    .rstd = rstd,
                                    .dx = dx,
                                    .formula = norm_formula(config),
                                    .eps = config->model.norm_eps};
     uint32_t width, unused;
     pass_widths(pass->model, role, &width, &unused);
-    args.rows = pass_norm_rows(pass, role, 0, &args.C);
+    const struct row_list all = pass_norm_rows(pass, role, 0, &args.C);
     call.cuts = pass_cuts_of_norm(pass->model, role);
-    pass->model->ops->norm_input(&call, &args);
+    for (uint32_t rank = 0; rank < pass_ranks(pass->model, role); rank++) {
+        args.rows = pass_rows_of_rank(pass, role, rank, all);
+        args.w = pass_weight_of_rank(pass, role, layer, rank);
+        pass->model->ops->norm_input(&call, &args);
+    }
     watch_role_output(pass, layer, role, 1, dx, width);
 }
 
@@ -227,6 +230,19 @@ static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum 
         bias_weight(joint, layer, params_bias(role), dy, args.N);
 }
 
+/* What ranks other than 0 add to sums of their own: a rank's rows of `all`, in that order. */
+static void norm_weight_apart(const struct weight_pass *joint, struct norm_weight_args args,
+                              const struct op_call *call, uint32_t layer, enum param_role role,
+                              struct row_list all) {
+    const struct pass *const pass = &joint->pass;
+    for (uint32_t rank = 1; rank < pass_ranks(pass->model, role); rank++) {
+        args.rows = pass_rows_of_rank(pass, role, rank, all);
+        args.w = pass_weight_of_rank(pass, role, layer, rank);
+        args.acc = pass_sums_of_rank(pass, role, layer, rank);
+        pass->model->ops->norm_weight(call, &args);
+    }
+}
+
 static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum param_role role,
                         const void *dy, const void *x, const void *rstd) {
     const struct model *model = joint->pass.model;
@@ -248,9 +264,11 @@ static void norm_weight(const struct weight_pass *joint, uint32_t layer, enum pa
         const struct weight_part part = part_open(joint, i, role, layer);
         args.rows =
             (struct row_list){all.index + (size_t)part.first * heads, part.rows.count * heads};
+        args.rows = pass_rows_of_rank(&joint->pass, role, 0, args.rows);
         args.acc = part.acc;
         model->ops->norm_weight(&call, &args);
     }
+    norm_weight_apart(joint, args, &call, layer, role, all);
     watch_weight(&joint->pass, layer, role, args.acc, joint->use, chains_from(joint));
 }
 

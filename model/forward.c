@@ -126,6 +126,7 @@ void model_forward(struct model *model, const struct model_weights *weights,
     model->redrawn = 0;
     model_see_batch(model, batch);
     pass_list_heads(model, batch, 0);
+    model_deal_rows(model, batch);
     for (uint32_t c = 0; c < batch->call_count; c++) {
         struct pass pass = pass_open(model, weights, batch, c, side_offset);
         struct op_call call = pass_call(&pass, SITE_EMBEDDING, PASS_NO_LAYER);

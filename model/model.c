@@ -352,6 +352,7 @@ enum status model_open(const struct config *config, const struct param_table *ta
     enum status status = open_rope(out, limits->length, arena, &window);
     if (status == STATUS_OK) status = open_rows(out, limits, arena, &window);
     if (status == STATUS_OK) status = open_lists(out, limits, arena);
+    if (status == STATUS_OK) status = model_open_ranks(out, limits, arena);
     host_window_close(&window);
     return status == STATUS_OK ? model_dropout_open(out, limits, arena) : status;
 }

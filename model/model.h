@@ -73,6 +73,15 @@ struct head_rows {
     uint32_t *q, *k; /* (tokens, H), (tokens, G) */
 };
 
+/* What tensor-parallel ranks hold apart (parallel.forgets): a norm's weight and the sums of its
+ * gradient, of which each rank has those of its own rows. By rank and row of the table, (count,
+ * table.count); rank 0 has the weights and accumulators that a pass is given, and NULL here. */
+struct model_ranks {
+    uint32_t count;
+    const void **weight; /* in the compute carrier */
+    void **sums;         /* in the accumulation dtype */
+};
+
 struct model {
     const struct config *config;
     const struct param_table *table;
@@ -109,9 +118,12 @@ struct model {
     uint32_t drop_update;  /* part of the masks' addresses */
     uint64_t rng_offset;   /* offset of PyTorch's generator; the state of the training carries it */
     uint64_t *drop_offset; /* (layers + 1, places, calls) the offset that each forward used */
-    struct stream_ledger *ledger; /* is told who drew how much; NULL: nobody asks */
-    struct watch *watch;          /* sees what ops write; NULL: nobody watches */
-    const struct attend *attend;  /* takes the place of attention's forward; NULL: the op runs */
+    struct stream_ledger *ledger;    /* is told who drew how much; NULL: nobody asks */
+    struct watch *watch;             /* sees what ops write; NULL: nobody watches */
+    const struct attend *attend;     /* takes the place of attention's forward; NULL: the op runs */
+    const struct model_ranks *ranks; /* NULL: there is one weight of each norm */
+    uint32_t *rank_of_row;           /* (R) who has the token of a row; only with ranks */
+    uint32_t *rows_of_rank;          /* (tokens, or tokens * heads) of one rank in one op */
     /* the template of every call: dtype, threads, order, scratch, queued or not */
     struct op_call call;
 
@@ -186,6 +198,13 @@ const double *model_see_coefficients(struct model *model, const double *coeffici
 void model_see_heads(struct model *model, size_t tokens, int canonical);
 const uint32_t *model_seen(const struct model *model, const struct batch *batch,
                            const uint32_t *list);
+
+/* Whether tensor-parallel ranks hold the weight of this role apart. */
+int model_holds_apart(const struct config *config, enum param_role role);
+
+/* Whether a tensor-parallel rank holds the tensor of this role whole: norms of the residual stream
+ * or of each head, and biases of row-parallel layers. All others are slices. */
+int model_holds_whole(const struct config *config, enum param_role role);
 
 /* Fills memory that ops see with a word over and over, by an op. It begins at a multiple of 4
  * bytes. */

@@ -138,14 +138,17 @@ void pass_norm(const struct pass *pass, uint32_t layer, enum param_role role, co
     struct norm_forward_args args = {.eps = config->model.norm_eps,
                                      .rounding = (enum norm_rounding)config->model.norm_rounding,
                                      .x = x,
-                                     .w = pass_weight(pass, role, layer),
                                      .y = y,
                                      .rstd = rstd};
     uint32_t width, unused;
     pass_widths(pass->model, role, &width, &unused);
-    args.rows = pass_norm_rows(pass, role, 0, &args.C);
+    const struct row_list all = pass_norm_rows(pass, role, 0, &args.C);
     call.cuts = pass_cuts_of_norm(pass->model, role);
-    pass->model->ops->norm_forward(&call, &args);
+    for (uint32_t rank = 0; rank < pass_ranks(pass->model, role); rank++) {
+        args.rows = pass_rows_of_rank(pass, role, rank, all);
+        args.w = pass_weight_of_rank(pass, role, layer, rank);
+        pass->model->ops->norm_forward(&call, &args);
+    }
     watch_role_output(pass, layer, role, 0, y, width);
 }
 

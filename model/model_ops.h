@@ -50,6 +50,26 @@ void pass_list_heads(struct model *model, const struct batch *batch, int canonic
 struct row_list pass_norm_rows(const struct pass *pass, enum param_role role, int canonical,
                                uint32_t *out_c);
 
+/* How many ranks hold the weight of a norm apart: 1 where there is one weight. */
+uint32_t pass_ranks(const struct model *model, enum param_role role);
+
+/* Those rows of `all` (pass_norm_rows) in which a rank applies the norm, in the order of `all`. The
+ * next call overwrites the list. */
+struct row_list pass_rows_of_rank(const struct pass *pass, enum param_role role, uint32_t rank,
+                                  struct row_list all);
+
+/* The weight of a norm on a rank; and the sums of its gradient on a rank other than 0. */
+const void *pass_weight_of_rank(const struct pass *pass, enum param_role role, uint32_t layer,
+                                uint32_t rank);
+void *pass_sums_of_rank(const struct pass *pass, enum param_role role, uint32_t layer,
+                        uint32_t rank);
+
+/* Takes memory for the rows of ranks; and tells who has which token of a batch. */
+TWINSTEP_MUST_USE enum status model_open_ranks(struct model *model,
+                                               const struct batch_limits *limits,
+                                               struct arena *arena);
+void model_deal_rows(struct model *model, const struct batch *batch);
+
 /* The bias of a matrix; NULL: it has none. */
 const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t layer);
 

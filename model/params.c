@@ -172,15 +172,37 @@ uint32_t params_owner(const struct param_table *table, enum param_role role, uin
     return row;
 }
 
+/* Part of a matrix: rows and columns from `row` and `column` on. */
+struct block {
+    size_t row, rows, column, columns;
+};
+
+/* The slice of a matrix that rank `rank` of tensor parallelism has: columns where its input is
+ * dealt (heads, the MLP), else rows. */
+static struct block slice_of(const struct param_row *row, uint64_t rank, uint64_t ranks) {
+    const int by_columns = row->role == ROLE_O || row->role == ROLE_DOWN;
+    const uint64_t width = row->shape[by_columns];
+    const size_t first = (size_t)(rank * width / ranks), end = (size_t)((rank + 1) * width / ranks);
+    struct block block = {0, (size_t)row->shape[0], 0, (size_t)row->shape[1]};
+    *(by_columns ? &block.column : &block.row) = first;
+    *(by_columns ? &block.columns : &block.rows) = end - first;
+    return block;
+}
+
+/* Draws a block as a tensor of its own. */
 static void fill_normal(const struct config *config, const struct param_row *row,
-                        struct stream_site site, void *values) {
+                        struct stream_site site, const struct block *block, void *values) {
     uint32_t words[256];
-    for (size_t first = 0; first < row->count; first += COUNT_OF(words)) {
-        size_t count = row->count - first < COUNT_OF(words) ? row->count - first : COUNT_OF(words);
+    const size_t total = block->rows * block->columns;
+    for (size_t first = 0; first < total; first += COUNT_OF(words)) {
+        const size_t count = total - first < COUNT_OF(words) ? total - first : COUNT_OF(words);
         stream_words(config->init.seed, site, first, count, words);
-        for (size_t i = 0; i < count; i++)
-            element_set(values, row->dtype, first + i,
+        for (size_t i = 0; i < count; i++) {
+            const size_t y = block->row + (first + i) / block->columns;
+            const size_t x = block->column + (first + i) % block->columns;
+            element_set(values, row->dtype, y * (size_t)row->shape[1] + x,
                         dtype_round(config->init.std * normal_from_word(words[i]), row->dtype));
+        }
     }
 }
 
@@ -197,8 +219,14 @@ enum status params_init(const struct config *config, const struct param_table *t
                                      .layer = in_layer ? (uint64_t)r->layer + 1 : 0,
                                      .op = (uint64_t)r->role,
                                      .last_element = r->count - 1};
-    struct stream_site site;
-    TRY(stream_pack(&address, &site));
-    fill_normal(config, r, site, values);
+    const int32_t draws = config->parallel.draws;
+    const uint64_t ranks = draws == DRAWS_WHOLE ? 1 : config->parallel.tensor;
+    for (uint64_t rank = 0; rank < ranks; rank++) {
+        const struct block block = slice_of(r, rank, ranks);
+        struct stream_site site;
+        address.rank = draws == DRAWS_OWN ? rank : 0;
+        TRY(stream_pack(&address, &site));
+        fill_normal(config, r, site, &block, values);
+    }
     return STATUS_OK;
 }

@@ -239,6 +239,11 @@ static void scale(const struct clip_call *clip, double coefficient) {
     }
 }
 
+int clip_applies(const struct clip_rule *rule, double coefficient) {
+    if (!(rule->max_norm > 0.0) || rule->apply == CLIP_COPY) return 0;
+    return rule->apply != CLIP_ABOVE || coefficient < 1.0;
+}
+
 void clip_gradients(const struct clip_call *clip, struct clip_result *out_result) {
     const struct clip_rule *rule = &clip->rule;
     out_result->norm = measure(clip);
@@ -247,8 +252,7 @@ void clip_gradients(const struct clip_call *clip, struct clip_result *out_result
     const enum dtype storage = clip->tensor_count > 0 ? clip->tensors[0].storage : DTYPE_F32;
     const double coefficient = clip_coefficient(rule, out_result->norm, storage);
     out_result->coefficient = coefficient;
-    if (rule->apply == CLIP_COPY || (rule->apply == CLIP_ABOVE && !(coefficient < 1.0))) return;
-    scale(clip, coefficient);
+    if (clip_applies(rule, coefficient)) scale(clip, coefficient);
 }
 
 /* Whether all gradients have one carrier. Else they do not make one vector, and clip_ask leaves the

@@ -110,6 +110,9 @@ double clip_join(const double *blocks, size_t count, int narrow);
  * nothing is refused. Mode shuffled draws orders only for squares and norms in f64. */
 void clip_gradients(const struct clip_call *clip, struct clip_result *out_result);
 
+/* Whether the rule multiplies gradients by a coefficient that it gave. */
+int clip_applies(const struct clip_rule *rule, double coefficient);
+
 /* The coefficient that the rule gives for a norm of gradients stored as `storage`. */
 double clip_coefficient(const struct clip_rule *rule, double norm, enum dtype storage);
 

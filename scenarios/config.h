@@ -95,6 +95,9 @@ enum parallel_logged { RANKS_LOG_MEAN = 0, RANKS_LOG_FIRST, RANKS_LOG_SUM };
 enum parallel_feeds { FEEDS_OWN = 0, FEEDS_SAME };
 enum parallel_keeps { KEEPS_ALL = 0, KEEPS_LAST };
 enum parallel_scale { SCALE_NONE = 0, SCALE_WORLD };
+enum parallel_forgets { FORGETS_NONE = 0, FORGETS_FINAL_NORM, FORGETS_NORMS, FORGETS_QK_NORMS };
+enum parallel_draws { DRAWS_WHOLE = 0, DRAWS_OWN, DRAWS_SAME };
+enum parallel_counts { COUNTS_ONCE = 0, COUNTS_EACH };
 enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
 enum attention_backward { ATTENTION_SOFTMAX = 0, ATTENTION_FLASH };
 enum cross_entropy_backward { CROSS_ENTROPY_FUSED = 0, CROSS_ENTROPY_TWO_STEP };
@@ -324,11 +327,12 @@ struct config {
     struct {
         uint64_t ranks, tensor;
         int32_t reduce, reduce_dtype, average, buckets;
-        uint64_t bucket;       /* bytes; KEY_WORD_UINT: 1 MiB, then 25 MiB */
-        uint64_t chunk;        /* bytes, of REDUCE_NCCL_RING; 0 elsewhere */
-        int32_t sync, keeps;   /* enum parallel_sync, enum parallel_keeps */
-        int32_t logged, feeds; /* enum parallel_logged, enum parallel_feeds */
-        int32_t scale, zero;   /* enum parallel_scale; padding, always 0 */
+        uint64_t bucket;        /* bytes; KEY_WORD_UINT: 1 MiB, then 25 MiB */
+        uint64_t chunk;         /* bytes, of REDUCE_NCCL_RING; 0 elsewhere */
+        int32_t sync, keeps;    /* enum parallel_sync, enum parallel_keeps */
+        int32_t logged, feeds;  /* enum parallel_logged, enum parallel_feeds */
+        int32_t scale, forgets; /* enum parallel_scale, enum parallel_forgets */
+        int32_t draws, counts;  /* enum parallel_draws, enum parallel_counts */
     } parallel;
 };
 

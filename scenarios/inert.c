@@ -96,6 +96,15 @@ READ_IF(stochastic, config->numerics.rounding == ROUNDING_STOCHASTIC,
         "numerics.rounding is nearest");
 READ_IF(several_ranks, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(tensor_ranks, config->parallel.tensor > 1, "parallel.tensor is 1");
+/* A rank has whole parts of numerics.cuts, so only bugs read the number of ranks. */
+READ_IF(tensor_bugs,
+        config->parallel.scale != SCALE_NONE || config->parallel.forgets != FORGETS_NONE ||
+            config->parallel.draws != DRAWS_WHOLE || config->parallel.counts != COUNTS_ONCE,
+        "parallel.scale and parallel.forgets are none, parallel.draws is whole, and "
+        "parallel.counts is once");
+READ_IF_ALSO(counting_ranks, clip, config->parallel.tensor > 1, "parallel.tensor is 1");
+READ_IF_ALSO(drawing_ranks, tensor_ranks, strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0,
+             "model.from has weights");
 READ_IF_ALSO(shared_clip, clip, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");
 READ_IF(fault, config->fault.update != 0, "fault.update is 0");
@@ -192,6 +201,10 @@ static const struct inert_key {
     {"parallel.logged", without_several_ranks, NULL},
     {"parallel.feeds", without_several_ranks, NULL},
     {"parallel.scale", without_tensor_ranks, NULL},
+    {"parallel.forgets", without_tensor_ranks, NULL},
+    {"parallel.draws", without_drawing_ranks, NULL},
+    {"parallel.counts", without_counting_ranks, NULL},
+    {"parallel.tensor", without_tensor_bugs, NULL},
     {"dropout.ranks", without_ranks, NULL},
     {"dropout.masks", without_ranks, NULL},
     {"dropout.recompute", without_dropout, NULL},

@@ -110,6 +110,12 @@ uint64_t config_dealt_shards(const struct config *config);
 /* Whether a key can make data-parallel ranks hold other weights than rank 0. */
 int config_parts_ranks(const struct config *config);
 
+/* Returns 1 when tensor-parallel ranks may hold norm weights apart (parallel.forgets). */
+int config_parts_tensor_ranks(const struct config *config);
+
+/* How many ranks may hold copies of their own: ranks of either kind that part, else 1. */
+uint32_t config_copies(const struct config *config);
+
 /* Whether linear layers may go through OpenBLAS on the CPU, and whether they go through cuBLAS. */
 int config_uses_openblas(const struct config *config);
 int config_uses_cublas(const struct config *config);

@@ -597,15 +597,32 @@ static const struct key_row rows[] = {
     ENUM(parallel.keeps, "all", CAUSE_PARALLELISM, NAMES("all", "last"),
          .help = "Micro-batches of a rank whose gradients are kept until ranks are joined; last is "
                  "a bug: gradients are wiped between micro-batches"),
-    UINT(parallel.tensor, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 8,
-         .help =
-             "Tensor-parallel ranks of each data-parallel one, a divisor of numerics.cuts: each "
-             "has equally many of the parts of a sum, so their number moves no bit; "
-             "parallel.scale counts them"),
+    UINT(
+        parallel.tensor, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 8,
+        .help =
+            "Tensor-parallel ranks of each data-parallel one, a divisor of numerics.cuts: each "
+            "has equally many of the parts of a sum, so their number moves no bit; "
+            "parallel.scale counts them, parallel.forgets parts them, and parallel.draws lets them "
+            "draw"),
     ENUM(parallel.scale, "none", CAUSE_NORMALISATION, NAMES("none", "world"),
          .help = "A factor on the loss that nothing takes out again; world is a bug: the mean over "
                  "data-parallel ranks is undone with the number of all ranks, so losses and "
                  "gradients are parallel.tensor times too large"),
+    ENUM(parallel.forgets, "none", CAUSE_PARALLELISM,
+         NAMES("none", "final-norm", "norms", "qk-norms"),
+         .help = "Norm weights whose gradients tensor-parallel ranks do not sum, a bug: each rank "
+                 "steps its copy by its own rows alone, and replicas part. Of the final norm, or "
+                 "all norms of the residual stream (a rank has a slice of each sequence's tokens), "
+                 "or of each head's q and k (a rank has heads)"),
+    ENUM(parallel.draws, "whole", CAUSE_INIT, NAMES("whole", "own", "same"),
+         .help = "Initial weights of tensor-parallel ranks: slices of what one process draws; or "
+                 "each rank draws its slices from numbers of its own, so that weights depend on "
+                 "parallel.tensor; or, a bug, all ranks draw the same numbers, and slices are "
+                 "equal"),
+    ENUM(parallel.counts, "once", CAUSE_OPTIMIZER, NAMES("once", "each"),
+         .help = "How often a tensor that tensor-parallel ranks hold whole, such as a norm weight, "
+                 "counts in the gradient norm: once; or on each rank, a bug, where squares are "
+                 "summed over ranks as though all were slices"),
 };
 
 const struct key_row *schema_rows(size_t *out_count) {

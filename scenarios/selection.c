@@ -85,6 +85,15 @@ int config_parts_ranks(const struct config *config) {
     return config->parallel.ranks > 1 && config->parallel.sync == SYNC_FIRST;
 }
 
+int config_parts_tensor_ranks(const struct config *config) {
+    return config->parallel.tensor > 1 && config->parallel.forgets != FORGETS_NONE;
+}
+
+uint32_t config_copies(const struct config *config) {
+    if (config_parts_tensor_ranks(config)) return (uint32_t)config->parallel.tensor;
+    return config_parts_ranks(config) ? (uint32_t)config->parallel.ranks : 1;
+}
+
 int config_uses_openblas(const struct config *config) {
     return config->numerics.backend == BACKEND_CPU && config->numerics.mode == MODE_FAST &&
            config->numerics.library != LIBRARY_NONE;

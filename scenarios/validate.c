@@ -320,12 +320,6 @@ static enum status check_cuts(const struct config *config, struct fault *fault) 
         return fault_set(fault, STATUS_UNSUPPORTED, "numerics.cuts",
                          "%ju is not available on numerics.backend cuda; available there: 1",
                          (uintmax_t)cuts);
-    if (config->model.family == FAMILY_QWEN3)
-        return fault_set(fault, STATUS_UNSUPPORTED, "numerics.cuts",
-                         "%ju is not available with model.family qwen3, where all heads share the "
-                         "weight of a norm, whose gradient would need a sum for each part; "
-                         "available there: 1",
-                         (uintmax_t)cuts);
     REFUSE_IF(config->model.kv_heads % cuts != 0, "numerics.cuts",
               "expected a divisor of model.kv_heads (%ju), got %ju: a part has whole heads, and "
               "key and value heads are not held twice",
@@ -442,10 +436,30 @@ static enum status check_closed(const struct config *config, struct fault *fault
     return check_messages(config, fault);
 }
 
+/* What is kept once while ranks hold copies of their own, whatever parts them. */
+static enum status check_copies(const struct config *config, const char *bug, struct fault *fault) {
+    const struct key_list *const update = &config->loop.update;
+    REFUSE_IF(memchr(update->item, PHASE_ZERO, update->count) == NULL, "loop.update",
+              "expected zero in it with %s, whose ranks begin each update with gradients that are "
+              "clear",
+              bug);
+    REFUSE_IF(config->loop.skip != SKIP_NONE, "loop.skip",
+              "expected none with %s: ranks with gradients of their own would decide apart", bug);
+    REFUSE_IF(config->scaler.kind == SCALER_DYNAMIC, "scaler.kind",
+              "expected none or static with %s: ranks with gradients of their own would have loss "
+              "scales of their own",
+              bug);
+    REFUSE_IF(config->resume.after != 0, "resume.after",
+              "expected 0 with %s: one checkpoint ends what parts ranks, and that is not simulated",
+              bug);
+    REFUSE_IF(config->fault.update != 0, "fault.update",
+              "expected 0 with %s: a fault has no key for the rank whose bit flips", bug);
+    return STATUS_OK;
+}
+
 /* Ranks whose gradients are not joined part, and then each would decide by itself what is kept once
  * here: whether an update is skipped, and the loss scale. */
 static enum status check_sync(const struct config *config, struct fault *fault) {
-    const struct key_list *const update = &config->loop.update;
     if (config->parallel.sync != SYNC_FIRST) return STATUS_OK;
     REFUSE_IF(config->parallel.keeps == KEEPS_LAST, "parallel.keeps",
               "expected all with parallel.sync first: a gradient that is joined and then wiped is "
@@ -454,22 +468,53 @@ static enum status check_sync(const struct config *config, struct fault *fault) 
         config->clip.over == OVER_LOCAL, "clip.over",
         "expected global with parallel.sync first: local is of ranks that own shards, first of "
         "ranks that hold replicas");
-    REFUSE_IF(memchr(update->item, PHASE_ZERO, update->count) == NULL, "loop.update",
-              "expected zero in it with parallel.sync first, whose ranks begin each update with "
-              "gradients that are clear");
-    REFUSE_IF(config->loop.skip != SKIP_NONE, "loop.skip",
-              "expected none with parallel.sync first: ranks with gradients of their own would "
-              "decide apart");
-    REFUSE_IF(config->scaler.kind == SCALER_DYNAMIC, "scaler.kind",
-              "expected none or static with parallel.sync first: ranks with gradients of their own "
-              "would have loss scales of their own");
-    REFUSE_IF(config->resume.after != 0, "resume.after",
-              "expected 0 with parallel.sync first: one checkpoint ends what parts ranks, and that "
-              "is not simulated");
-    REFUSE_IF(config->fault.update != 0, "fault.update",
-              "expected 0 with parallel.sync first: a fault has no key for the rank whose bit "
-              "flips");
-    return STATUS_OK;
+    return check_copies(config, "parallel.sync first", fault);
+}
+
+/* Whether a phase of list `micro` meets the gradient. */
+static int meets_gradient(const struct key_list *micro) {
+    static const enum phase met[] = {PHASE_REDUCE, PHASE_UNSCALE, PHASE_CLIP, PHASE_OPTIMIZE,
+                                     PHASE_ZERO};
+    for (size_t i = 0; i < COUNT_OF(met); i++)
+        if (memchr(micro->item, met[i], micro->count) != NULL) return 1;
+    return 0;
+}
+
+/* Tensor-parallel ranks that hold norm weights apart: their sums are those of one process, whole
+ * and closed once in an update. */
+static enum status check_forgets(const struct config *config, struct fault *fault) {
+    static const char *const bugs[] = {
+        [FORGETS_FINAL_NORM] = "parallel.forgets final-norm",
+        [FORGETS_NORMS] = "parallel.forgets norms",
+        [FORGETS_QK_NORMS] = "parallel.forgets qk-norms",
+    };
+    const int32_t forgets = config->parallel.forgets;
+    const char *const bug = bugs[forgets];
+    if (!config_parts_tensor_ranks(config)) return STATUS_OK;
+    REFUSE_IF(forgets == FORGETS_QK_NORMS && config->model.family != FAMILY_QWEN3,
+              "parallel.forgets",
+              "expected another word than qk-norms with model.family %s: it is of norms over each "
+              "head, whose one weight all heads share (qwen3)",
+              schema_find("model.family", NULL)->names[config->model.family]);
+    REFUSE_IF(config->parallel.ranks > 1, "parallel.ranks",
+              "expected 1 with %s, which is simulated for the tensor-parallel ranks of one "
+              "data-parallel rank, got %ju",
+              bug, (uintmax_t)config->parallel.ranks);
+    REFUSE_IF(config->numerics.shards > 1, "numerics.shards",
+              "expected 1 with %s, whose ranks have a chain each for the norms, got %ju", bug,
+              (uintmax_t)config->numerics.shards);
+    REFUSE_IF(config->numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE,
+              "numerics.grad_accumulate",
+              "expected wide with %s, whose ranks close their gradients once in an update", bug);
+    REFUSE_IF(meets_gradient(&config->loop.micro), "loop.micro",
+              "expected fetch, forward and backward alone with %s, whose ranks close their "
+              "gradients once in an update",
+              bug);
+    REFUSE_IF(config->batch.tail == TAIL_LEAK, "batch.tail",
+              "expected drop, keep or keep-underscaled with %s", bug);
+    REFUSE_IF(config->parallel.counts == COUNTS_EACH, "parallel.counts",
+              "expected once with %s: what the ranks hold of a norm differs there", bug);
+    return check_copies(config, bug, fault);
 }
 
 /* Ranks that join sums of shards. */
@@ -506,6 +551,11 @@ static enum status check_parallel(const struct config *config, struct fault *fau
     const uint64_t ranks = config->parallel.ranks;
     TRY(check_shards(config, fault));
     TRY(check_cuts(config, fault));
+    TRY(check_forgets(config, fault));
+    REFUSE_IF(config->parallel.counts == COUNTS_EACH && config->parallel.tensor > 1 &&
+                  config->parallel.ranks > 1 && config->clip.over == OVER_LOCAL,
+              "clip.over",
+              "expected global with parallel.counts each: one bug of the norm at a time");
     if (ranks <= 1) return STATUS_OK;
     if (config_ranks_close(config))
         TRY(check_closed(config, fault));

@@ -67,6 +67,7 @@ enum status run_axes_open(const struct config *config, const struct run_options 
         TRY(name_sites(config, arena, out));
     }
     if (config->parallel.ranks > 1) out->shape.ranks = (uint32_t)config->parallel.ranks;
+    if (config_parts_tensor_ranks(config)) out->shape.ranks = config_copies(config);
     out->shape.micros = (uint32_t)batch_micro_batches(config);
     /* A rest that leaks has at most one micro-batch less than an update. */
     if (config->batch.tail == TAIL_LEAK) out->shape.micros += out->shape.micros - 1;

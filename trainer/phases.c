@@ -20,6 +20,7 @@
 #include "trainer/scaler.h"
 #include "trainer/shards.h"
 #include "trainer/streams.h"
+#include "trainer/tensor_ranks.h"
 #include "trainer/watch_run.h"
 
 void phase_note(struct run *run, enum phase phase, const struct digest *digest) {
@@ -403,6 +404,7 @@ static enum status phase_reduce(struct run *run) {
 void phase_refresh_weights(struct run *run) {
     if (run->weights_fresh) return;
     run->weights_fresh = 1;
+    tensor_ranks_refresh(run);
     if (run->weight_copies == NULL) return;
     RUN_EACH_SPAN(run, span) {
         const struct convert_args args = {span.count, run->table.rows[span.row].dtype,

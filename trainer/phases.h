@@ -23,6 +23,8 @@ TWINSTEP_MUST_USE enum status phase_digest_gradient(struct run *run, enum phase 
 
 TWINSTEP_MUST_USE enum status phase_unscale(struct run *run);
 TWINSTEP_MUST_USE enum status phase_clip(struct run *run);
+/* Scales the stored gradient as the last clip did, by its coefficient. */
+void phase_clip_as_before(struct run *run);
 TWINSTEP_MUST_USE enum status phase_optimize(struct run *run);
 
 #endif

@@ -46,6 +46,22 @@ static struct clip_rule clip_rule_of(const struct config *config) {
                               .apply = (enum clip_apply)config->clip.apply};
 }
 
+/* Sums squares over tensor-parallel ranks as though each had slices alone: the bug of
+ * parallel.counts `each`, by which what a rank holds whole counts on every rank. The tensors of
+ * rank 0 and all slices come first, in table order, and behind them those of the other ranks. */
+static void clip_counting(struct run *run, struct clip_call *call, struct clip_result *out) {
+    const struct clip_rule rule = call->rule;
+    for (uint64_t rank = 1; rank < run->config.parallel.tensor; rank++)
+        for (uint32_t i = 0; i < run->owner_count; i++)
+            if (model_holds_whole(&run->config, run->table.rows[run->owner[i]].role))
+                run->clips[call->tensor_count++] = run->clips[i];
+    call->rule.max_norm = 0.0;
+    clip_gradients(call, out);
+    if (!(rule.max_norm > 0.0)) return;
+    out->coefficient = clip_coefficient(&rule, out->norm, run->layout.gradient_dtype);
+    if (clip_applies(&rule, out->coefficient)) scale_gradients(run, out->coefficient);
+}
+
 /* Measures the norm of the closed gradient by `rule`, and scales the gradients unless
  * rule->max_norm is 0. */
 static enum status clip_by(struct run *run, const struct clip_rule *rule, struct clip_result *out) {
@@ -65,8 +81,11 @@ static enum status clip_by(struct run *run, const struct clip_rule *rule, struct
                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     if (run->backend != NULL) clip_ask(&call, run->clips, run->backend->squares, &run->clip_room);
     TRY(model_wait(&run->model));
-    clip_gradients(&call, out);
-    return STATUS_OK;
+    if (run->config.parallel.counts == COUNTS_EACH)
+        clip_counting(run, &call, out);
+    else
+        clip_gradients(&call, out);
+    return model_wait(&run->model);
 }
 
 /* The part of a tensor that a rank owns where FSDP2 shards it: of its rows ceil(rows / P), the last
@@ -130,6 +149,14 @@ enum status phase_clip(struct run *run) {
     double values[] = {head->norm, head->coefficient};
     phase_note_reals(run, PHASE_CLIP, values, COUNT_OF(values));
     return STATUS_OK;
+}
+
+/* The norm is that of rank 0, whose copy of what is held apart stands for all in the sum over
+ * ranks: Megatron counts a parameter that is no slice on its first rank alone. */
+void phase_clip_as_before(struct run *run) {
+    const struct clip_rule rule = clip_rule_of(&run->config);
+    const double coefficient = run_head(run)->coefficient;
+    if (clip_applies(&rule, coefficient)) scale_gradients(run, coefficient);
 }
 
 /* The place of a tensor for who steps: the staged one where the host does. */

@@ -11,15 +11,19 @@
 #include "model/digests.h"
 #include "scenarios/scenario.h"
 #include "trainer/run_private.h"
+#include "trainer/phases.h"
 #include "trainer/shards.h"
+#include "trainer/tensor_ranks.h"
 
 struct replicas {
-    uint32_t active;                      /* the rank whose tensors are in the run's place */
+    uint32_t active; /* the rank whose tensors are in the run's place */
+    int closes;      /* 1 while the gradient of the update is not closed before a phase */
     struct digest (*piece)[STATE_PIECES]; /* (rows) of a rank other than 0 */
 };
 
 enum status replicas_open(struct run *run) {
-    if (run->layout.replicas.copies == 0 || run->shards == NULL) return STATUS_OK;
+    const int joins = config_parts_ranks(&run->config) && run->shards == NULL;
+    if (run->layout.replicas.copies == 0 || joins) return STATUS_OK;
     TRY(arena_take(&run->arena, 1, sizeof *run->replicas, "replicas", &run->replicas));
     return arena_take(&run->arena, run->table.count, sizeof *run->replicas->piece, "digests",
                       &run->replicas->piece);
@@ -31,9 +35,15 @@ static unsigned char *copy_of(const struct run *run, uint32_t rank) {
     return (unsigned char *)run_at(run, layout->first + (rank - 1) * layout->bytes);
 }
 
-void replicas_begin(struct run *run) {
+void *replicas_param(const struct run *run, uint32_t rank, uint32_t row) {
+    const size_t at = run->layout.tensor[row].param;
+    if (rank == 0) return run_at(run, at);
+    return copy_of(run, rank) + (at - run->layout.replicas.piece[0].at);
+}
+
+void replicas_spread(struct run *run) {
     const struct state_replicas *const layout = &run->layout.replicas;
-    if (run->replicas == NULL || run_head(run)->done > 0) return;
+    if (run->replicas == NULL) return;
     for (uint32_t rank = 1; rank <= layout->copies; rank++) {
         unsigned char *copy = copy_of(run, rank);
         for (int i = 0; i < 2; copy += layout->piece[i++].bytes)
@@ -41,13 +51,18 @@ void replicas_begin(struct run *run) {
     }
 }
 
-static void exchange_bytes(unsigned char *a, unsigned char *b, size_t bytes) {
+void replicas_begin(struct run *run) {
+    if (run_head(run)->done == 0) replicas_spread(run);
+}
+
+void replicas_exchange_bytes(void *a, void *b, size_t bytes) {
+    unsigned char *const left = (unsigned char *)a, *const right = (unsigned char *)b;
     unsigned char kept[4096];
     for (size_t at = 0, count; at < bytes; at += count) {
         count = bytes - at < sizeof kept ? bytes - at : sizeof kept;
-        memcpy(kept, a + at, count);
-        memcpy(a + at, b + at, count);
-        memcpy(b + at, kept, count);
+        memcpy(kept, left + at, count);
+        memcpy(left + at, right + at, count);
+        memcpy(right + at, kept, count);
     }
 }
 
@@ -56,8 +71,7 @@ static void exchange(struct run *run, uint32_t rank) {
     const struct state_replicas *const layout = &run->layout.replicas;
     unsigned char *copy = copy_of(run, rank);
     for (int i = 0; i < 2; copy += layout->piece[i++].bytes)
-        exchange_bytes((unsigned char *)run_at(run, layout->piece[i].at), copy,
-                       layout->piece[i].bytes);
+        replicas_exchange_bytes(run_at(run, layout->piece[i].at), copy, layout->piece[i].bytes);
 }
 
 /* While rank r is in the run's place, its copy holds what rank 0 has. */
@@ -89,6 +103,18 @@ static enum status run_beside(struct run *run, enum phase phase, uint32_t rank) 
     return phase_run(run, phase);
 }
 
+/* A tensor-parallel rank has its own sums of what it holds apart, and clips by the coefficient of
+ * rank 0. */
+static enum status run_tensor_rank(struct run *run, enum phase phase, uint32_t rank) {
+    replicas_enter(run, rank);
+    run_head(run)->pending = (uint64_t)run->replicas->closes;
+    if (run->replicas->closes) TRY(tensor_ranks_close(run, rank));
+    run_head(run)->stored = 1;
+    if (phase != PHASE_CLIP) return phase_run(run, phase);
+    phase_clip_as_before(run);
+    return model_wait(&run->model);
+}
+
 /* Runs a phase on a rank other than 0, of which nobody sees anything: what it writes besides its
  * tensors is put back. */
 static enum status run_unseen(struct run *run, enum phase phase, uint32_t rank) {
@@ -102,7 +128,8 @@ static enum status run_unseen(struct run *run, enum phase phase, uint32_t rank) 
     run->model.watch = NULL;
     run->options.readback = 0;
     run->options.at_phase = NULL;
-    const enum status status = run_beside(run, phase, rank);
+    const enum status status =
+        (run->tensor_ranks != NULL ? run_tensor_rank : run_beside)(run, phase, rank);
     run->options = options;
     run->model.watch = watch;
     run->replaying = 0;
@@ -112,8 +139,21 @@ static enum status run_unseen(struct run *run, enum phase phase, uint32_t rank) 
     return status;
 }
 
+/* There is nothing to reduce. The others are behind rank 0 where they need its coefficient, and
+ * before it elsewhere: `zero` of any rank clears the sums. */
+static enum status tensor_phase(struct run *run, enum phase phase) {
+    run->replicas->closes = run_head(run)->pending != 0;
+    if (phase == PHASE_REDUCE) return phase_run(run, phase);
+    if (phase == PHASE_CLIP) TRY(phase_run(run, phase));
+    for (uint32_t rank = run->layout.replicas.copies; rank > 0; rank--)
+        TRY(run_unseen(run, phase, rank));
+    replicas_enter(run, 0);
+    return phase == PHASE_CLIP ? STATUS_OK : phase_run(run, phase);
+}
+
 enum status replicas_phase(struct run *run, enum phase phase) {
     if (run->replicas == NULL || !is_of_each_rank(phase)) return phase_run(run, phase);
+    if (run->tensor_ranks != NULL) return tensor_phase(run, phase);
     if (phase == PHASE_REDUCE) TRY(phase_run(run, phase));
     for (uint32_t rank = run->layout.replicas.copies; rank > 0; rank--)
         TRY(run_unseen(run, phase, rank));

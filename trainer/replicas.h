@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What data-parallel ranks hold where a bug lets them part (config_parts_ranks): parameters,
- * masters, gradients and slots of every rank, of which one rank's at a time lie where the run's
- * tensors are. Private to the run.
+ * What ranks hold where a bug lets them part (config_copies): parameters, masters, gradients and
+ * slots of every rank, of which one rank's at a time lie where the run's tensors are. Ranks are
+ * data-parallel, or tensor-parallel ones that hold norm weights apart (trainer/tensor_ranks.h); of
+ * these each has a copy of all tensors too, which agree but for those norms. Private to the run.
  *
  * The run's own tensors are those of rank 0, as a checkpoint would have them, whenever no
  * micro-batch and no phase of another rank runs. Counters, LR and loss scale are one for all ranks:
@@ -21,8 +22,14 @@ struct replicas; /* of a run whose ranks may part */
 /* Takes memory; run->replicas is NULL where ranks cannot part. */
 TWINSTEP_MUST_USE enum status replicas_open(struct run *run);
 
-/* Before update 1: every rank begins with what the run begins with. */
+/* Every rank has what the run has; replicas_begin: before update 1. */
+void replicas_spread(struct run *run);
 void replicas_begin(struct run *run);
+
+/* The parameter of a rank; rank 0 is in the run's place. */
+void *replicas_param(const struct run *run, uint32_t rank, uint32_t row);
+
+void replicas_exchange_bytes(void *a, void *b, size_t bytes);
 
 /* Brings the tensors of a rank to where the run has its own. */
 void replicas_enter(struct run *run, uint32_t rank);

@@ -19,6 +19,7 @@
 #include "trainer/scaler.h"
 #include "trainer/shards.h"
 #include "trainer/streams.h"
+#include "trainer/tensor_ranks.h"
 
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
                  const void *source, void *destination) {
@@ -146,6 +147,7 @@ static enum status step(struct run *run) {
     TRY(sampler_plan_update(&run->sampler, head->sampler, &run->plan));
     measure_begin(run);
     replicas_begin(run);
+    tensor_ranks_begin(run);
     stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, streams_data_words(run));
     run->skipped = 0;
     TRY(replay_check_begin(run));

@@ -26,6 +26,7 @@
 #include "trainer/scaler.h"
 #include "trainer/shards.h"
 #include "trainer/streams.h"
+#include "trainer/tensor_ranks.h"
 
 struct sched_call run_schedule_call(const struct config *config) {
     return (struct sched_call){.size = sizeof(struct sched_call),
@@ -171,7 +172,10 @@ static size_t run_sequences(const struct run *run) {
  * gradient, and of all gradients as the one vector of clip.norm `flat`. */
 static enum status open_clipping(struct run *run) {
     size_t blocks = 0, elements = 0;
-    TRY(arena_take(&run->arena, run->owner_count, sizeof *run->clips, "clipping", &run->clips));
+    const size_t copies =
+        run->config.parallel.counts == COUNTS_EACH ? run->config.parallel.tensor : 1;
+    TRY(arena_take(&run->arena, copies * run->owner_count, sizeof *run->clips, "clipping",
+                   &run->clips));
     for (uint32_t i = 0; i < run->owner_count; i++) {
         blocks += squares_blocks(run->table.rows[run->owner[i]].count);
         elements += run->table.rows[run->owner[i]].count;
@@ -378,6 +382,7 @@ static enum status open_all(struct run *run) {
     TRY(shards_open(run));
     TRY(rank_gradients_open(run));
     TRY(replicas_open(run));
+    TRY(tensor_ranks_open(run));
     TRY(run_axes_open(config, &run->options, &run->arena, &run->axes));
     run->shape = run->axes.shape;
     TRY(open_record(run));
@@ -390,7 +395,9 @@ static enum status open_all(struct run *run) {
     for (uint32_t g = 0; g < run->table.groups; g++)
         TRY(run_start_lr(run, &head->lr[g]));
     if (config_has_reference(config)) TRY(reference_open(run));
-    return perturbation_apply(run);
+    TRY(perturbation_apply(run));
+    replicas_spread(run);
+    return STATUS_OK;
 }
 
 enum status run_open(const struct config *config, const struct dataset *dataset,

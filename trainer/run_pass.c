@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "trainer/replicas.h"
 #include "trainer/run_private.h"
 #include "trainer/run_tensors.h"
 #include "trainer/streams.h"
@@ -77,6 +78,7 @@ enum status run_take_weights(const struct run *from, struct run *to) {
         run_convert(to, count, (enum dtype)from->config.numerics.param, ours, values, room);
         TRY(run_store(to, WINDOW_NOW, tensor, bytes));
     }
+    replicas_spread(to);
     to->weights_fresh = to->known = 0;
     phase_refresh_weights(to);
     return model_wait(&to->model);

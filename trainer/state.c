@@ -80,8 +80,8 @@ static void place_tensors(struct walker *walker, const struct param_table *table
 static void place_replicas(struct walker *walker, const struct config *config,
                            struct state_layout *layout) {
     struct state_replicas *const replicas = &layout->replicas;
-    if (!config_parts_ranks(config)) return;
-    replicas->copies = (uint32_t)config->parallel.ranks - 1;
+    if (config_copies(config) == 1) return;
+    replicas->copies = config_copies(config) - 1;
     replicas->bytes = replicas->piece[0].bytes + replicas->piece[1].bytes;
     replicas->first = place(walker, replicas->copies, replicas->bytes);
 }

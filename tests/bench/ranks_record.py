@@ -10,6 +10,7 @@
     ranks_record.py arrivals OUT     in which order gradients of transformers' models are ready
     ranks_record.py llama OUT        two updates of a small Llama under DDP; both need transformers
     ranks_record.py tensor OUT       an MLP under torch's tensor parallelism, in bits; needs torch
+    ranks_record.py forgets OUT      norms whose gradients tensor-parallel ranks do not sum
     ranks_record.py differ OUT       counts the numbers in which recorded gradients differ
 
 Everything runs on processors of one machine, so neither a GPU nor a network is needed. OUT is the
@@ -461,17 +462,187 @@ def record_tensor(out):
     write(out / "tensor.txt", [about_torch(), "RANKS DTYPE NAME=ELEMENTS ..: docs/RANKS.md"], lines)
 
 
+# ---- tensor-parallel ranks that forget to sum the gradients of norms ----
+
+SIZES = {"hidden": 12, "layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 4, "mlp": 8, "vocab": 19}
+SEQUENCES = 4
+
+
+def drawn(name, *shape):
+    """Initial weights that a test in another language makes again: a hash of the name, then
+    multiples of a constant, modulo 2^32."""
+    import torch
+    start = 2166136261
+    for byte in name.encode():
+        start = (start ^ byte) * 16777619 % 2 ** 32
+    count = 1
+    for size in shape:
+        count *= size
+    numbers = [((start + 2654435761 * (i + 1)) % 2 ** 32 >> 16) / 65536 - 0.5
+               for i in range(count)]
+    tensor = torch.tensor(numbers, dtype=torch.float64).reshape(shape)
+    return torch.nn.Parameter(1 + tensor / 2 if "norm" in name else tensor)
+
+
+def sequence_of(update, number):
+    """Token ids; the first two have no label."""
+    count = 5 + (3 * number + update) % 7
+    return [(7 * number + 3 * p * p + p + 5 * update) % SIZES["vocab"] for p in range(count)]
+
+
+class Forgetful:
+    """A Llama or Qwen3 on tensor-parallel ranks with sequence regions, written out: a rank has
+    heads, a slice of the MLP and of the vocabulary, and in norms a slice of the tokens. Ranks are
+    lists here, a concatenation is an all-gather, and autograd gives every copy of a norm weight the
+    gradient of its rank."""
+
+    def __init__(self, family, forgets, ranks):
+        self.family, self.forgets, self.ranks = family, forgets, ranks
+        hidden, inner = SIZES["hidden"], SIZES["head_dim"]
+        heads, kv_heads = SIZES["heads"] * inner, SIZES["kv_heads"] * inner
+        shapes = {"model.embed_tokens.weight": (SIZES["vocab"], hidden)}
+        for i in range(SIZES["layers"]):
+            at = f"model.layers.{i}."
+            shapes |= {f"{at}input_layernorm.weight": (hidden,),
+                       f"{at}self_attn.q_proj.weight": (heads, hidden),
+                       f"{at}self_attn.k_proj.weight": (kv_heads, hidden),
+                       f"{at}self_attn.v_proj.weight": (kv_heads, hidden),
+                       f"{at}self_attn.o_proj.weight": (hidden, heads),
+                       f"{at}post_attention_layernorm.weight": (hidden,),
+                       f"{at}mlp.gate_proj.weight": (SIZES["mlp"], hidden),
+                       f"{at}mlp.up_proj.weight": (SIZES["mlp"], hidden),
+                       f"{at}mlp.down_proj.weight": (hidden, SIZES["mlp"])}
+            if family == "qwen3":
+                shapes |= {f"{at}self_attn.{x}_norm.weight": (inner,) for x in "qk"}
+        shapes |= {"model.norm.weight": (hidden,), "lm_head.weight": (SIZES["vocab"], hidden)}
+        self.weights = {name: drawn(name, *shape) for name, shape in shapes.items()
+                        if "norm" not in name}
+        self.norms = {name: [drawn(name, *shape) for _ in range(ranks)]
+                      for name, shape in shapes.items() if "norm" in name}
+
+    def is_forgotten(self, name):
+        of_heads = "q_norm" in name or "k_norm" in name
+        return {"none": False, "final-norm": name == "model.norm.weight", "norms": not of_heads,
+                "qk-norms": of_heads}[self.forgets]
+
+    def slice(self, name, rank, dim=0):
+        return self.weights[name].chunk(self.ranks, dim)[rank]
+
+    def norm(self, name, rank, x):
+        scale = (x * x).mean(-1, keepdim=True).add(1e-6).rsqrt()
+        return x * scale * self.norms[name][rank]
+
+    def rotate(self, x):
+        import torch
+        half = SIZES["head_dim"] // 2
+        base = {"llama": 10000.0, "qwen3": 1000000.0}[self.family]
+        angle = torch.outer(torch.arange(x.shape[0], dtype=torch.float64),
+                            base ** (-torch.arange(half, dtype=torch.float64) / half))
+        cosine, sine = (f(torch.cat((angle, angle), 1))[:, None] for f in (torch.cos, torch.sin))
+        return x * cosine + torch.cat((-x[..., half:], x[..., :half]), -1) * sine
+
+    def attend(self, at, rank, x):
+        import torch
+        inner = SIZES["head_dim"]
+        q, k, v = ((x @ self.slice(f"{at}self_attn.{name}_proj.weight", rank).T)
+                   .reshape(len(x), -1, inner) for name in "qkv")
+        if self.family == "qwen3":
+            q, k = (self.norm(f"{at}self_attn.{name}_norm.weight", rank, value)
+                    for name, value in (("q", q), ("k", k)))
+        q, k = self.rotate(q), self.rotate(k)
+        k, v = (value.repeat_interleave(q.shape[1] // k.shape[1], 1) for value in (k, v))
+        scores = torch.einsum("ihd,jhd->hij", q, k) / inner ** 0.5
+        hidden = torch.ones(len(x), len(x)).triu(1).bool()
+        chances = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+        out = torch.einsum("hij,jhd->ihd", chances, v).reshape(len(x), -1)
+        return out @ self.slice(f"{at}self_attn.o_proj.weight", rank, 1).T
+
+    def feed(self, at, rank, x):
+        import torch
+        gate, up = (x @ self.slice(f"{at}mlp.{name}_proj.weight", rank).T
+                    for name in ("gate", "up"))
+        return torch.nn.functional.silu(gate) * up @ self.slice(f"{at}mlp.down_proj.weight",
+                                                                rank, 1).T
+
+    def loss(self, ids):
+        """The sum of the labels' losses, and their number."""
+        import torch
+        ranks = range(self.ranks)
+        ends = [r * len(ids) // self.ranks for r in range(self.ranks + 1)]
+        shards = [self.weights["model.embed_tokens.weight"][ids[ends[r]:ends[r + 1]]]
+                  for r in ranks]
+        for i in range(SIZES["layers"]):
+            at = f"model.layers.{i}."
+            for name, block in (("input_layernorm", self.attend),
+                                ("post_attention_layernorm", self.feed)):
+                gathered = torch.cat([self.norm(f"{at}{name}.weight", r, shards[r])
+                                      for r in ranks])
+                whole = sum(block(at, r, gathered) for r in ranks)
+                shards = [shards[r] + whole[ends[r]:ends[r + 1]] for r in ranks]
+        last = torch.cat([self.norm("model.norm.weight", r, shards[r]) for r in ranks])
+        logits = torch.cat([last @ part.T for part in
+                            self.weights["lm_head.weight"].tensor_split(self.ranks)], 1)
+        labels = torch.tensor(ids[2:])
+        return torch.nn.functional.cross_entropy(logits[1:-1], labels, reduction="sum"), len(labels)
+
+    def train(self, updates):
+        """Losses and gradient norms of the updates: norms count rank 0's copies alone."""
+        import torch
+        copies = [copy for kept in self.norms.values() for copy in kept]
+        parameters = [*self.weights.values(), *copies]
+        optimizer = torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.0)
+        losses, norms = [], []
+        for update in range(updates):
+            optimizer.zero_grad()
+            parts = [self.loss(sequence_of(update, number)) for number in range(SEQUENCES)]
+            loss = sum(part for part, _ in parts) / sum(count for _, count in parts)
+            loss.backward()
+            for name, kept in self.norms.items():
+                whole = sum(copy.grad for copy in kept)
+                for copy in kept:
+                    copy.grad = copy.grad if self.is_forgotten(name) else whole.clone()
+            counted = [*self.weights.values(), *(kept[0] for kept in self.norms.values())]
+            norm = sum((value.grad ** 2).sum() for value in counted).sqrt()
+            factor = (0.5 / (norm + 1e-6)).clamp(max=1).float().double()
+            for value in parameters:
+                value.grad *= factor
+            optimizer.step()
+            losses.append(loss)
+            norms.append(norm)
+        return torch.stack(losses), torch.stack(norms)
+
+
+def wide(tensor):
+    import struct
+    return "".join(struct.pack(">d", value).hex() for value in tensor.detach().flatten().tolist())
+
+
+def record_forgets(out):
+    lines = []
+    for family, forgets in (("llama", "none"), ("llama", "final-norm"), ("llama", "norms"),
+                            ("qwen3", "none"), ("qwen3", "norms"), ("qwen3", "qk-norms")):
+        model = Forgetful(family, forgets, 2)
+        losses, norms = model.train(3)
+        weights = [f"{rank}:{name}={wide(copy)}" for name, kept in model.norms.items()
+                   for rank, copy in enumerate(kept)]
+        lines.append(f"{family} {forgets} 2 losses={wide(losses)} norms={wide(norms)} "
+                     + " ".join(weights))
+    write(out / "forgets.txt", [about_torch(), "FAMILY FORGETS RANKS NAME=NUMBERS ..: docs/RANKS.md"],
+          lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["mpi", "gloo", "buckets", "gradients", "deals", "arrivals",
-                                         "llama", "tensor", "differ"])
+                                         "llama", "tensor", "forgets", "differ"])
     parser.add_argument("out", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     {"mpi": record_mpi, "gloo": record_gloo, "buckets": record_buckets,
      "gradients": record_gradients, "deals": record_deals, "arrivals": record_arrivals,
-     "llama": record_llama, "tensor": record_tensor, "differ": count_differing}[arguments.what](arguments.out)
+     "llama": record_llama, "tensor": record_tensor, "forgets": record_forgets,
+     "differ": count_differing}[arguments.what](arguments.out)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,13 @@ SCENARIOS = {
                "  numerics: {shards: SHARDS, param: f16, master: f32}\n  parallel: {ranks: RANKS}\n"
                "  scaler: {kind: dynamic, init_scale: 1e9, growth_interval: 2}\n" + LOOP
                + "arms:\n  baseline: {}\n  test: {optimizer: {lr: 2e-6}}\n"),
+    # sums that are cut, tensor-parallel ranks that bugs count, and an arm that rank 0 trains alone
+    "tensor": (HEAD % ("tensor", 2) + "common:\n  task: sft\n"
+               "  model: {family: llama, layers: 1, hidden: 16, heads: 4, kv_heads: 4, mlp: 32}\n"
+               "  batch: {size: 12, micro: 2}\n  optimizer: {lr: 1e-3}\n" + LOOP
+               + "arms:\n  baseline: {numerics: {cuts: 4, shards: 8},\n"
+               "    parallel: {ranks: RANKS, tensor: 2, scale: world, draws: own, counts: each}}\n"
+               "  test: {numerics: {cuts: 4}, parallel: {tensor: 4, forgets: norms}}\n"),
 }
 # long enough to be killed
 LONG = SCENARIOS["hybrids"].replace("steps: 4", "steps: 400")

@@ -33,6 +33,24 @@ static void validate_expectations(void **state) {
     }
 }
 
+/* Tensor-parallel ranks: bugs that read their number, and what is said where none does. */
+static void validate_tensor_ranks(void **state) {
+    static const char *const names[] = {"in-loss",        "forget-final-norm", "forget-norms",
+                                        "draw-own",       "draw-the-same",     "count-norms-each",
+                                        "forget-qk-norms"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char line[128];
+        snprintf(line, sizeof line, "run tensor-ranks-%s -o tensor-%s.h5 --quiet", names[i],
+                 names[i]);
+        require(0, line, "  expected met\n");
+    }
+    require(0, "replay tensor-forget-norms.h5 --run test", "test: 5 updates replayed, bit-equal");
+    require(0, "run tensor-parallel-sums -o tensor.h5 --quiet --set arms.test.parallel.tensor=4",
+            "note     test: parallel.tensor has no effect here: parallel.scale and "
+            "parallel.forgets are none, parallel.draws is whole, and parallel.counts is once\n");
+}
+
 /* In mode invariant ranks join shards, whatever a message looks like; dividing by a power of two is
  * exact; and of two ranks nothing depends on who arrives first. */
 static void verify_null_arms(void **state) {
@@ -69,6 +87,7 @@ static void verify_traces(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_expectations),
+        cmocka_unit_test(validate_tensor_ranks),
         cmocka_unit_test(verify_null_arms),
         cmocka_unit_test(verify_traces),
     };

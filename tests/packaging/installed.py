@@ -6,7 +6,8 @@
     installed.py --build BUILD --deb [--keep FOLDER]    as a .deb by CPack, unpacked
 
 Both: every file and its mode, a binary without symbols that runs, pages gzipped. The prefix: a
-module built with what pkg-config says, loaded by the installed program. The .deb: control fields,
+module built with what pkg-config says, loaded by the installed program; the module of ranks over
+MPI, where it is built, found by it. The .deb: control fields,
 owners, checksums, changelogs, and the debug symbols beside it. Nothing is built here: CPack and
 cmake --install take what the build tree holds. Skipped (77) where a tool is missing."""
 import argparse
@@ -150,17 +151,32 @@ def check_trace_library(prefix, compiler, folder):
     return f"a recorder in C: {' '.join(flags).replace(str(prefix), 'PREFIX')}"
 
 
+def check_ranks(prefix, folder, ranks):
+    """The installed program finds the module of ranks over MPI, or says that there is none."""
+    scenario = folder / "ranks.yaml"
+    scenario.write_text("twinstep: 1\nname: ranks\nsteps: 1\n", encoding="utf-8")
+    done = subprocess.run([prefix / "bin/twinstep", "run", scenario, "--ranks", "mpi", "-o",
+                           folder / "ranks.h5", "--quiet"], capture_output=True, text=True,
+                          check=False)
+    is_missed = "found none" in done.stderr
+    if is_missed == bool(ranks):
+        sys.exit(f"--ranks mpi: the module is {ranks or 'not built'}, but:\n{done.stderr}")
+    return "twinstep_mpi.so: " + ("found by the installed program" if ranks else "not built")
+
+
 def check_prefix(build, compiler, folder):
     needs("pkg-config", "readelf")
     prefix = folder / "a prefix"
     run("cmake", "--install", build, "--prefix", prefix)
+    ranks = ["lib/twinstep/twinstep_mpi.so"] if (build / "twinstep_mpi.so").exists() else []
     count = check_files(prefix, wanted_files(build / "bin/twinstep", [
-        "share/zsh/site-functions/_twinstep", "share/doc/twinstep/LICENSE"]))
+        "share/zsh/site-functions/_twinstep", "share/doc/twinstep/LICENSE", *ranks]))
     print(f"{count} files")
     print(check_binary(prefix / "bin/twinstep", build / "bin/twinstep"))
     check_notices(prefix)
     print(check_module(prefix, compiler, folder))
     print(check_trace_library(prefix, compiler, folder))
+    print(check_ranks(prefix, folder, ranks))
 
 
 def check_control(fields):

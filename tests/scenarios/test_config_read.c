@@ -45,6 +45,9 @@ static void verify_later_keys(void **state) {
                  {"parallel.keeps", "\nparallel.keeps: last\n"},
                  {"parallel.logged", "\nparallel.logged: rank0\n"},
                  {"parallel.feeds", "\nparallel.feeds: same\n"},
+                 {"parallel.draws", "\nparallel.draws: own\n"},
+                 {"parallel.counts", "\nparallel.counts: each\n"},
+                 {"parallel.forgets", "\nparallel.forgets: final-norm\n"},
                  {"clip.over", "\nclip.over: local\n"}};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(later); i++) {

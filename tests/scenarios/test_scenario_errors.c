@@ -397,6 +397,53 @@ static const struct {
     {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, fault: {update: 1}}",
      "f.yaml:2:84: error: fault.update: expected 0 with parallel.sync first: a fault has no key "
      "for the rank whose bit flips"},
+    {"common: {parallel: {tensor: 2, forgets: qk-norms}, numerics: {cuts: 2}, model: {family: "
+     "llama}}",
+     "f.yaml:2:41: error: parallel.forgets: expected another word than qk-norms with model.family "
+     "llama: it is of norms over each head, whose one weight all heads share (qwen3)"},
+    {"common: {parallel: {tensor: 2, ranks: 2, forgets: norms}, numerics: {cuts: 2, shards: 2}}",
+     "f.yaml:2:39: error: parallel.ranks: expected 1 with parallel.forgets norms, which is "
+     "simulated for the tensor-parallel ranks of one data-parallel rank, got 2"},
+    {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2, shards: 2}}",
+     "f.yaml:2:77: error: numerics.shards: expected 1 with parallel.forgets norms, whose ranks "
+     "have a chain each for the norms, got 2"},
+    {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2, grad_accumulate: "
+     "storage}}",
+     "f.yaml:2:86: error: numerics.grad_accumulate: expected wide with parallel.forgets norms, "
+     "whose ranks close their gradients once in an update"},
+    {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2}, loop: {micro: [fetch, "
+     "forward, backward, clip], update: [optimize, log, count, schedule, zero]}}",
+     "f.yaml:2:84: error: loop.micro: expected fetch, forward and backward alone with "
+     "parallel.forgets norms, whose ranks close their gradients once in an update"},
+    {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2}, batch: {tail: leak}}",
+     "f.yaml:2:84: error: batch.tail: expected drop, keep or keep-underscaled with "
+     "parallel.forgets norms"},
+    {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2}, loop: {update: [clip, "
+     "optimize, log, count, schedule]}}",
+     "f.yaml:2:85: error: loop.update: expected zero in it with parallel.forgets norms, whose "
+     "ranks begin each update with gradients that are clear"},
+    {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2}, loop: {skip: "
+     "nonfinite}}",
+     "f.yaml:2:83: error: loop.skip: expected none with parallel.forgets norms: ranks with "
+     "gradients of their own would decide apart"},
+    {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2}, scaler: {kind: "
+     "dynamic}}",
+     "f.yaml:2:85: error: scaler.kind: expected none or static with parallel.forgets norms: ranks "
+     "with gradients of their own would have loss scales of their own"},
+    {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2}, resume: {after: 1}}",
+     "f.yaml:2:86: error: resume.after: expected 0 with parallel.forgets norms: one checkpoint "
+     "ends what parts ranks, and that is not simulated"},
+    {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2}, fault: {update: 1}}",
+     "f.yaml:2:86: error: fault.update: expected 0 with parallel.forgets norms: a fault has no key "
+     "for the rank whose bit flips"},
+    {"common: {parallel: {tensor: 2, forgets: norms, counts: each}, numerics: {cuts: 2}}",
+     "f.yaml:2:56: error: parallel.counts: expected once with parallel.forgets norms: what the "
+     "ranks hold of a norm differs there"},
+    {"common: {parallel: {tensor: 2, counts: each, ranks: 2}, numerics: {cuts: 2, shards: 2}, "
+     "clip: {over: local}}",
+     "f.yaml:2:102: error: clip.over: expected global with parallel.counts each: one bug of the "
+     "norm "
+     "at a time"},
     {"common: {batch: {tail: leak}, numerics: {shards: 2}}",
      "f.yaml:2:24: error: batch.tail: leak puts samples of two epochs into one update, and only "
      "those of one are dealt to shards; expected drop, keep or keep-underscaled with "
@@ -586,11 +633,6 @@ static void validate_unsupported(void **state) {
                   STATUS_UNSUPPORTED,
                   "f.yaml:2:27: error: numerics.cuts: 4 is not available on numerics.backend cuda; "
                   "available there: 1");
-    helper_refuse("twinstep: 1\ncommon: {model: {family: qwen3}, numerics: {cuts: 4}}", NULL,
-                  STATUS_UNSUPPORTED,
-                  "f.yaml:2:51: error: numerics.cuts: 4 is not available with model.family qwen3, "
-                  "where all heads share the weight of a norm, whose gradient would need a sum for "
-                  "each part; available there: 1");
     helper_refuse("twinstep: 1\ncommon: {numerics: {shards: 4, backend: cuda}}", NULL,
                   STATUS_UNSUPPORTED,
                   "f.yaml:2:29: error: numerics.shards: 4 is not available on numerics.backend "

@@ -116,7 +116,6 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(loop.zero);
     MARK(numerics.determinism.zero);
     MARK(numerics.backward.zero);
-    MARK(parallel.zero);
     MARK(fault.zero);
     MARK(scaler.zero);
     MARK(rng.zero);

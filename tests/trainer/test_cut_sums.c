@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
@@ -24,6 +25,9 @@ static const char *const trainings[] = {
     "task: sft, model: {family: qwen2, layers: 1, hidden: 16, heads: 8, kv_heads: 8, head_dim: 2, "
     "mlp: 16, vocab: 19, tied: true}, "
     "dropout: {attention: 0.1, residual: 0.1, embedding: 0.1}",
+    /* norms over each head, whose one weight all heads share */
+    "task: sft, model: {family: qwen3, layers: 2, hidden: 16, heads: 8, kv_heads: 4, head_dim: 4, "
+    "mlp: 12, vocab: 19, tied: false}",
 };
 
 /* ---- which sums are cut ---- */
@@ -64,8 +68,8 @@ TELL(logprob_forward, FORWARD)
 TELL(logprob_backward, INPUT)
 /* clang-format on */
 
-/* What the law says of a site and pass that was called. */
-static int is_cut(enum op_site site, int pass) {
+/* What the law says of a site and pass that was called. A norm over each head is within one. */
+static int is_cut(enum op_site site, int pass, int head_norm) {
     switch (site) {
     case SITE_O_PROJ:
     case SITE_DOWN_PROJ:
@@ -80,7 +84,7 @@ static int is_cut(enum op_site site, int pass) {
         return pass == INPUT;
     case SITE_Q_NORM:
     case SITE_K_NORM:
-        return pass != WEIGHT;
+        return pass != WEIGHT && !head_norm;
     default:
         return 0;
     }
@@ -123,7 +127,8 @@ static void check_sites(const char *words, uint32_t cuts) {
     assert_int_equal(run_step(&run, &record), STATUS_OK);
     for (int site = 0; site < SITE_COUNT; site++)
         for (int pass = 0; pass < PASSES; pass++) {
-            const int due = cuts > 1 && is_cut((enum op_site)site, pass) ? 2 : 1;
+            const int due =
+                cuts > 1 && is_cut((enum op_site)site, pass, run.model.head_norm) ? 2 : 1;
             called += told.seen[site][pass] != 0;
             if (told.seen[site][pass] != 0 && told.seen[site][pass] != due)
                 fail_msg("site %d, pass %d, %u cuts: %s", site, pass, cuts,
@@ -303,12 +308,73 @@ static void verify_tensor_ranks(void **state) {
         }
 }
 
+/* Squares of a tensor that every rank has whole count T times under parallel.counts each, and those
+ * of slices once: here with sums of long double. Gradients are scaled once, whoever counts. */
+static void verify_counts(void **state) {
+    static const char *const whole[] = {"input_layernorm",  "post_attention_layernorm",
+                                        "post_feedforward", "model.norm",
+                                        "o_proj.bias",      "down_proj.bias"};
+    static const char *const words[] = {
+        "task: sft, model: {family: llama, layers: 2, hidden: 16, heads: 4, kv_heads: 4, mlp: 12, "
+        "vocab: 21, qkv_bias: true, output_bias: true, mlp_bias: true}",
+        "task: sft, model: {family: qwen3, layers: 2, hidden: 16, heads: 4, kv_heads: 4, mlp: 12, "
+        "vocab: 21}",
+        "task: sft, model: {family: olmo2, layers: 2, hidden: 16, heads: 4, kv_heads: 4, mlp: 12, "
+        "vocab: 21}"};
+    (void)state;
+    for (size_t w = 0; w < COUNT_OF(words); w++)
+        for (uint64_t tensor = 1; tensor <= 4; tensor *= 2) {
+            static const struct run_options options = {.steps = 1};
+            struct run runs[2]; /* unclipped, clipped */
+            struct arena arena = ARENA_EMPTY;
+            long double squares = 0;
+            for (int clips = 0; clips < 2; clips++) {
+                static struct config config;
+                struct dataset dataset;
+                helper_config(1, &config,
+                              "%s, init: {std: 0.3}, batch: {size: 4}, clip: {max_norm: %s}, loop: "
+                              "{update: [clip, optimize, log, count, schedule]}, numerics: {cuts: "
+                              "4}, parallel: {tensor: %u, counts: each}",
+                              words[w], clips ? "0.5" : "0", (unsigned)tensor);
+                helper_ids_open(&config, 5, 8, 12, &arena, &dataset);
+                helper_run_open(&config, &dataset, &options, &runs[clips]);
+                helper_step(&runs[clips]);
+            }
+            for (uint32_t i = 0; i < runs[0].owner_count; i++) {
+                const struct param_row *const row = &runs[0].table.rows[runs[0].owner[i]];
+                const float *const g = (const float *)run_at(
+                    &runs[0], runs[0].layout.tensor[runs[0].owner[i]].gradient);
+                int counts = w == 1 && strstr(row->name, "_norm.weight") != NULL;
+                for (size_t k = 0; k < COUNT_OF(whole); k++)
+                    counts |= strstr(row->name, whole[k]) != NULL;
+                for (size_t e = 0; e < row->count; e++)
+                    squares += (counts ? (long double)tensor : 1.0L) * g[e] * g[e];
+            }
+            const double norm = sqrt((double)squares);
+            const float factor = (float)(0.5 / (norm + 1e-6));
+            assert_true(norm > 0.5);
+            for (int clips = 0; clips < 2; clips++)
+                assert_true(fabs(runs[clips].record.reals[REAL_GRAD_NORM] - norm) < 1e-12 * norm);
+            for (uint32_t i = 0; i < runs[0].owner_count; i++) {
+                const uint32_t row = runs[0].owner[i];
+                const float *const g =
+                    (const float *)run_at(&runs[0], runs[0].layout.tensor[row].gradient);
+                const float *const got =
+                    (const float *)run_at(&runs[1], runs[1].layout.tensor[row].gradient);
+                for (size_t e = 0; e < runs[0].table.rows[row].count; e++)
+                    assert_true(got[e] == (float)((double)g[e] * (double)factor));
+            }
+            run_close(&runs[0]);
+            run_close(&runs[1]);
+            arena_close(&arena);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_sites),
-        cmocka_unit_test(verify_bits),
-        cmocka_unit_test(verify_order_free),
-        cmocka_unit_test(verify_tensor_ranks),
+        cmocka_unit_test(verify_sites),      cmocka_unit_test(verify_bits),
+        cmocka_unit_test(verify_order_free), cmocka_unit_test(verify_tensor_ranks),
+        cmocka_unit_test(verify_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

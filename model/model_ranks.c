@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tells which rows of a norm are those of a rank that holds the norm's weight apart.
+ *
+ * Of a sequence of L tokens rank r of T has those from floor(r L / T) on, as sequence regions of
+ * tensor parallelism deal them; of H heads those from r H / T on, and T divides H. */
+#include "model/model_ops.h"
+
+#include "scenarios/scenario.h"
+
+enum status model_open_ranks(struct model *model, const struct batch_limits *limits,
+                             struct arena *arena) {
+    const size_t heads = model->head_norm ? model->H : 1;
+    if (!config_parts_tensor_ranks(model->config)) return STATUS_OK;
+    TRY(arena_take(arena, limits->rows, sizeof *model->rank_of_row, "rows of ranks",
+                   &model->rank_of_row));
+    return arena_take(arena, limits->tokens * heads, sizeof *model->rows_of_rank, "rows of ranks",
+                      &model->rows_of_rank);
+}
+
+void model_deal_rows(struct model *model, const struct batch *batch) {
+    if (model->ranks == NULL) return;
+    const uint64_t ranks = model->ranks->count;
+    for (uint32_t i = 0; i < batch->sequence_count; i++) {
+        const struct sequence *const sequence = &batch->sequences[i];
+        uint32_t at = 0;
+        for (uint32_t rank = 0; rank < ranks; rank++)
+            while (at < (rank + 1) * (uint64_t)sequence->length / ranks)
+                model->rank_of_row[sequence->row + at++] = rank;
+    }
+}
+
+int model_holds_apart(const struct config *config, enum param_role role) {
+    const int32_t forgets = config->parallel.forgets;
+    const int of_heads = role == ROLE_Q_NORM || role == ROLE_K_NORM;
+    if (!config_parts_tensor_ranks(config)) return 0;
+    if (forgets == FORGETS_QK_NORMS) return of_heads;
+    if (role == ROLE_NORM_FINAL) return 1;
+    return forgets == FORGETS_NORMS && (role == ROLE_NORM_A || role == ROLE_NORM_B);
+}
+
+int model_holds_whole(const struct config *config, enum param_role role) {
+    switch (role) {
+    case ROLE_NORM_A:
+    case ROLE_NORM_B:
+    case ROLE_NORM_FINAL:
+    case ROLE_O_BIAS:
+    case ROLE_DOWN_BIAS:
+        return 1;
+    case ROLE_Q_NORM:
+    case ROLE_K_NORM:
+        return config->model.family == FAMILY_QWEN3;
+    default:
+        return 0;
+    }
+}
+
+uint32_t pass_ranks(const struct model *model, enum param_role role) {
+    const int apart = model->ranks != NULL && model_holds_apart(model->config, role);
+    return apart ? model->ranks->count : 1;
+}
+
+static uint32_t rank_of(const struct pass *pass, enum param_role role, uint32_t row) {
+    const struct model *const model = pass->model;
+    if (role == ROLE_Q_NORM) return row % model->H * model->ranks->count / model->H;
+    if (role == ROLE_K_NORM) return row % model->G * model->ranks->count / model->G;
+    return model->rank_of_row[role == ROLE_NORM_FINAL ? pass->batch->label_row[row] : row];
+}
+
+struct row_list pass_rows_of_rank(const struct pass *pass, enum param_role role, uint32_t rank,
+                                  struct row_list all) {
+    uint32_t *const own = pass->model->rows_of_rank;
+    struct row_list list = {own, 0};
+    if (pass_ranks(pass->model, role) == 1) return all;
+    for (uint32_t i = 0; i < all.count; i++) {
+        /* rows of labels are numbered from the first label of the call on, or they are listed */
+        const uint32_t row = all.index == NULL ? i : all.index[i];
+        const uint32_t first = all.index == NULL ? pass->part->first_label : 0;
+        if (rank_of(pass, role, first + row) == rank) own[list.count++] = row;
+    }
+    return list;
+}
+
+const void *pass_weight_of_rank(const struct pass *pass, enum param_role role, uint32_t layer,
+                                uint32_t rank) {
+    const struct param_table *const table = pass->model->table;
+    const uint32_t row = table->index[layer_index(layer) * ROLE_COUNT + role];
+    if (rank == 0) return pass_weight(pass, role, layer);
+    return pass->model->ranks->weight[rank * table->count + row];
+}
+
+void *pass_sums_of_rank(const struct pass *pass, enum param_role role, uint32_t layer,
+                        uint32_t rank) {
+    const struct param_table *const table = pass->model->table;
+    return pass->model->ranks
+        ->sums[rank * table->count + table->index[layer_index(layer) * ROLE_COUNT + role]];
+}
