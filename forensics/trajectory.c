@@ -596,8 +596,11 @@ static enum status judge_other_step(struct judging *judging, const struct record
     if (steps.other == 0)
         return say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, NULL,
                    "another step of update %" PRIu64 " from the same loss at the same LR: "
-                   "moments, their count or masters",
-                   y->step);
+                   "moments, their count or masters%s",
+                   y->step,
+                   judging->after->run->plan.shape.tensors > 0
+                       ? ""
+                       : ", which traces with record.tensors would tell apart further");
     if (steps.alike == 0)
         return say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, NULL,
                    "another step of update %" PRIu64 " from the same loss at the same LR, of every "

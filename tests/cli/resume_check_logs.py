@@ -71,6 +71,16 @@ def check_traces(binary, folder):
             sys.exit(f"{name}: the rerun: {code}: {states}")
 
 
+def check_without_tensors(binary, folder):
+    """Traces without digests of tensors do not tell shards from moments, and say what would."""
+    subprocess.run([binary, "run", "shards-of-another-world", "-o", "t.h5", "--quiet", "--overwrite", "--set",
+                    "record.tensors=false"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    _, states, answer = check(binary, "t.h5", "t.h5", "--run", "baseline", "--run-after", "test", "--restart", "4",
+                              cwd=folder)
+    if states["lost"] != {"optimizer"} or "record.tensors would tell" not in answer["parts"]["optimizer"]["text"]:
+        sys.exit(f"without tensors: {answer}")
+
+
 def check_refusals(binary):
     log = os.path.join(LOGS, "whole-0.0.json")
     for words, needle in (((log, log, "--restart", "x"), "--restart: expected an update"),
@@ -86,6 +96,7 @@ def main():
     count = check_logs(binary)
     with tempfile.TemporaryDirectory(prefix="twinstep-resume-") as folder:
         check_traces(binary, folder)
+        check_without_tensors(binary, folder)
     check_refusals(binary)
     print(f"{count} logs, {len(TRACES)} traces")
 
