@@ -184,14 +184,10 @@ enum status experiment_equal_states(const struct run *a, const struct run *b, in
     return *out_equal ? run_equal(a, b, out_equal) : STATUS_OK;
 }
 
-static enum status open_steps(struct experiment *e) {
-    const size_t count = 2 * (size_t)e->plan.scenario->steps;
-    for (int i = 0; i < 2; i++) {
-        TRY(arena_take(e->arena, count, sizeof(double), "steps", &e->steps[i]));
-        for (size_t j = 0; j < count; j++)
-            e->steps[i][j] = (double)NAN;
-    }
-    return STATUS_OK;
+/* Of long trainings these are most of what memory holds for each update, so they are there once. */
+static void open_steps(struct experiment *e) {
+    e->steps[0] = experiment_trace_room(&e->output, STEPS_MEANT_PATH);
+    e->steps[1] = experiment_trace_room(&e->output, STEPS_LOST_PATH);
 }
 
 static void note_steps(struct experiment *e, uint32_t arm, const struct run *run, uint64_t step) {
@@ -343,7 +339,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     TRY(branches_take_room(&e->branches, e->arena));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
-    TRY(open_steps(e));
+    open_steps(e);
     TRY(experiment_kept_take(e, a, b));
     const uint64_t behind = e->kept.behind[0];
     if (!experiment_is_behind(e, 0)) {

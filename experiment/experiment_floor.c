@@ -105,7 +105,7 @@ static enum status copy_both(struct experiment *e, int *equal) {
 
 static enum status step_perturbed(struct experiment *e, int *out_equal) {
     const size_t steps = (size_t)e->plan.scenario->steps;
-    TRY(arena_take(e->arena, steps, sizeof *e->response, "response", &e->response));
+    e->response = experiment_trace_room(&e->output, RESPONSE_PATH);
     if (e->kept.behind[e->plan.perturbed] > 0)
         TRY(kept_copy(&e->kept.from, "response", e->response, steps * sizeof *e->response));
     *out_equal = 1;

@@ -172,7 +172,7 @@ static enum status open_products(struct experiment_trace *output, struct arena *
     return STATUS_OK;
 }
 
-/* The image holds every array once as planned and once as put. */
+/* The image holds every array, and most of those who put one hold it, too. */
 static enum status ask_room(const struct experiment_plan *plan,
                             const struct experiment_options *options,
                             const struct experiment_needs *but_trace,
@@ -231,15 +231,6 @@ enum status experiment_trace_open(const struct experiment_plan *plan, const stru
     return follow(out, arena);
 }
 
-static enum status copy_array(struct arena *arena, const void *from, size_t count, size_t size,
-                              void *out_pointer) {
-    void *copy;
-    TRY(arena_take(arena, count, size, "image", &copy));
-    if (count * size > 0) memcpy(copy, from, count * size);
-    memcpy(out_pointer, &copy, sizeof copy);
-    return STATUS_OK;
-}
-
 enum status experiment_trace_record(struct experiment_trace *output, uint32_t run,
                                     const struct record *record) {
     TRY(trace_put_record(output->trace, run, record));
@@ -264,15 +255,18 @@ enum status experiment_trace_pair(struct experiment_trace *output, uint32_t inde
     return STATUS_OK;
 }
 
+double *experiment_trace_room(struct experiment_trace *output, const char *path) {
+    const struct trace_array *const array = trace_array_of(&output->image, path);
+    return array == NULL ? NULL : (double *)(uintptr_t)array->values;
+}
+
 enum status experiment_trace_array(struct experiment_trace *output, const char *path,
                                    const double *values) {
-    for (uint32_t i = 0; i < output->image.array_count; i++) {
-        struct trace_array *array = &output->image.arrays[i];
-        if (strcmp(array->plan.path, path) != 0) continue;
-        size_t count = (size_t)(array->plan.shape[0] * array->plan.shape[1]);
-        double *copy;
-        TRY(copy_array(output->arena, values, count, sizeof *values, &copy));
-        array->values = copy;
+    double *const room = experiment_trace_room(output, path);
+    if (room != NULL && room != values) {
+        const struct trace_array *const array = trace_array_of(&output->image, path);
+        memcpy(room, values,
+               (size_t)(array->plan.shape[0] * array->plan.shape[1]) * sizeof *values);
     }
     return trace_put_array(output->trace, path, values);
 }

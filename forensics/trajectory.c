@@ -527,6 +527,97 @@ static int is_lost(const struct judging *judging, enum trajectory_part part) {
     return judging->out->items[part].state == TRAJECTORY_LOST;
 }
 
+/* The weight decay is the scheduler's where it has a schedule (Megatron-LM). Returns the group
+ * whose decay in `y` is another one than in `x`, or -1. */
+static int other_decay(const struct judging *judging, const struct record *x,
+                       const struct record *y) {
+    const uint32_t a = judging->before->run->plan.shape.groups,
+                   b = judging->after->run->plan.shape.groups;
+    for (uint32_t g = 0; g < a && g < b; g++) {
+        const double was = x->groups[g][GROUP_WD_APPLIED], is = y->groups[g][GROUP_WD_APPLIED];
+        if (was == was && is == is && was != is) return (int)g;
+    }
+    return -1;
+}
+
+static enum status judge_decay(struct judging *judging, const struct record *x,
+                               const struct record *y) {
+    const int group = other_decay(judging, x, y);
+    if (group < 0 || is_lost(judging, TRAJECTORY_SCHEDULER)) return STATUS_OK;
+    const double was = x->groups[group][GROUP_WD_APPLIED], is = y->groups[group][GROUP_WD_APPLIED];
+    const uint64_t first = y->step;
+    const struct record *const then = row_of(judging->before->run, first + 1),
+                               *const now = row_of(judging->after->run, first + 1);
+    const int once = then != NULL && now != NULL && other_decay(judging, then, now) < 0;
+    char later[64] = "";
+    if (once) snprintf(later, sizeof later, "; update %" PRIu64 " as before", first + 1);
+    return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_LOST, once ? "stale_wd_on_resume" : NULL,
+               "update %" PRIu64 " decayed weights by %s, and by %s before%s", first,
+               word_number(is).text, word_number(was).text, later);
+}
+
+/* How many tensors the step of an update moved as before and otherwise; those that it did not move
+ * say nothing. `in_front`: in every parameter group the former stand in front of the latter. */
+struct steps {
+    uint32_t alike, other;
+    int in_front;
+};
+
+static struct steps compare_steps(const struct judging *judging, const struct record *x,
+                                  const struct record *y) {
+    const struct trace_run_plan *const a = &judging->before->run->plan, *const b = &judging->after
+                                                                                        ->run->plan;
+    const int grouped = strlen(b->groups) == b->shape.tensors;
+    struct steps steps = {.in_front = 1};
+    int has_other[10] = {0};
+    if (a->shape.tensors != b->shape.tensors) return steps;
+    for (uint32_t t = 0; t < b->shape.tensors; t++) {
+        const int group =
+            grouped && b->groups[t] >= '0' && b->groups[t] <= '9' ? b->groups[t] - '0' : 0;
+        const int equal =
+            memcmp(x->tensor_digests[t][TENSOR_DIGEST_PARAMETER],
+                   y->tensor_digests[t][TENSOR_DIGEST_PARAMETER], RECORD_DIGEST_BYTES) == 0;
+        if (!equal) steps.other++;
+        if (!equal) has_other[group] = 1;
+        if (!equal || !(y->tensors[t][TENSOR_UPDATE_NORM] > 0.0)) continue;
+        steps.alike++;
+        if (has_other[group]) steps.in_front = 0;
+    }
+    return steps;
+}
+
+/* The optimizer's part where the first step is another one from the same loss, LR and decay. Lost
+ * moments or a lost count change every tensor's step. What is read by index of shards that another
+ * number of ranks wrote (resume.wrong shards-by-index) stays in place for the first rank's part
+ * alone, which is the beginning of each parameter group. */
+static enum status judge_other_step(struct judging *judging, const struct record *x,
+                                    const struct record *y) {
+    const struct steps steps = compare_steps(judging, x, y);
+    if (steps.other == 0)
+        return say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, NULL,
+                   "another step of update %" PRIu64 " from the same loss at the same LR: "
+                   "moments, their count or masters%s",
+                   y->step,
+                   judging->after->run->plan.shape.tensors > 0
+                       ? ""
+                       : ", which traces with record.tensors would tell apart further");
+    if (steps.alike == 0)
+        return say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, NULL,
+                   "another step of update %" PRIu64 " from the same loss at the same LR, of every "
+                   "tensor that it moved (%" PRIu32 "): moments, their count or masters",
+                   y->step, steps.other);
+    return say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, NULL,
+               "another step of update %" PRIu64 " from the same loss at the same LR: it moved "
+               "%" PRIu32 " tensors otherwise and %" PRIu32
+               " as before, so the count is right, and "
+               "moments or masters are not%s",
+               y->step, steps.other, steps.alike,
+               steps.in_front
+                   ? ", behind the latter in each parameter group, as where each rank reads the "
+                     "shard of its own index although another number of ranks wrote them"
+                   : "");
+}
+
 static enum status judge_weight_digests(struct judging *judging, const struct record *x,
                                         const struct record *y) {
     const struct trajectory_item *const items = judging->out->items;
@@ -551,11 +642,10 @@ static enum status judge_weight_digests(struct judging *judging, const struct re
         return say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, NULL,
                    "weights, moments and count after update %" PRIu64 " are those of before",
                    y->step);
-    return say(judging, TRAJECTORY_OPTIMIZER, same_lr ? TRAJECTORY_LOST : TRAJECTORY_UNTOLD, NULL,
-               same_lr ? "another step of update %" PRIu64 " from the same loss at the same LR: "
-                         "moments, their count or masters"
-                       : "the step of update %" PRIu64 " differs, which the LR explains",
-               y->step);
+    if (same_lr && other_decay(judging, x, y) < 0) return judge_other_step(judging, x, y);
+    return say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
+               "the step of update %" PRIu64 " differs, which the %s explains", y->step,
+               same_lr ? "weight decay" : "LR");
 }
 
 static enum status judge_digests(struct judging *judging) {
@@ -568,6 +658,7 @@ static enum status judge_digests(struct judging *judging) {
     if (x == NULL || y == NULL) return STATUS_OK;
     TRY(judge_data_digests(judging, first));
     TRY(judge_stream_places(judging, x, y));
+    TRY(judge_decay(judging, x, y));
     return judge_weight_digests(judging, x, y);
 }
 

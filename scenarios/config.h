@@ -112,7 +112,9 @@ enum resume_error {
     RESUME_BATCH_PEEKED,
     RESUME_EPOCH_SHIFTED,
     RESUME_SKIP_EVERY_EPOCH,
-    RESUME_RNG_BEFORE_SKIP
+    RESUME_RNG_BEFORE_SKIP,
+    RESUME_SHARDS_BY_INDEX,
+    RESUME_DECAY_LATE
 };
 enum reduce_order {
     REDUCE_TREE = 0,
@@ -303,6 +305,8 @@ struct config {
         uint64_t after;           /* the update before the restart; 0: there is none */
         struct key_list restores; /* enum resume_item */
         struct key_list wrong;    /* enum resume_error */
+        uint64_t ranks;           /* that wrote the shards, for RESUME_SHARDS_BY_INDEX */
+        double weight_decay;      /* of the job that restarts, for RESUME_DECAY_LATE */
     } resume;
     struct {
         uint64_t update;       /* in which a bit flips; 0: none does */

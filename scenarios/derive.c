@@ -187,6 +187,8 @@ enum status config_derive(struct config *config, uint64_t steps, int warmup_give
     fill_enum(&config->dpo.reference_layout, config->batch.layout);
     fill_uint(&config->loss.ranks, config->parallel.ranks);
     fill_uint(&config->schedule.processes, config->parallel.ranks);
+    fill_uint(&config->resume.ranks, config->parallel.ranks);
+    fill_real(&config->resume.weight_decay, config->optimizer.weight_decay);
     derive_unscale(config);
     if (config->parallel.ranks > 1) config_add_reduce(config);
     row_sort_list(&config->shuffle.kinds);

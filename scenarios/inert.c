@@ -10,6 +10,7 @@
 
 #include "scenarios/row_value.h"
 #include "scenarios/selection.h"
+#include "scenarios/stream_course.h"
 
 /* READ_IF defines without_NAME: NULL where `condition` holds, so that the key is read, else the
  * reason why it is not. With READ_IF_ALSO the key `other` must be read as well. Each ends in a
@@ -107,6 +108,10 @@ READ_IF_ALSO(drawing_ranks, tensor_ranks, strcmp(config->model.from, CONFIG_NO_C
              "model.from has weights");
 READ_IF_ALSO(shared_clip, clip, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");
+READ_IF_ALSO(shards, restart, resume_errs(config, RESUME_SHARDS_BY_INDEX),
+             "resume.wrong has no shards-by-index");
+READ_IF_ALSO(late_decay, restart, resume_errs(config, RESUME_DECAY_LATE),
+             "resume.wrong has no decay-late");
 READ_IF(fault, config->fault.update != 0, "fault.update is 0");
 READ_IF(scaler, config->scaler.kind != SCALER_NONE, "scaler.kind is none");
 READ_IF(dynamic, config->scaler.kind == SCALER_DYNAMIC, "scaler.kind is not dynamic");
@@ -217,6 +222,8 @@ static const struct inert_key {
     {"rng.order", without_shuffled, NULL},
     {"resume.restores", without_restart, NULL},
     {"resume.wrong", without_restart, NULL},
+    {"resume.ranks", without_shards, "1"},
+    {"resume.weight_decay", without_late_decay, "0"},
     {"fault.phase", without_fault, NULL},
     {"fault.micro", without_fault, NULL},
     {"fault.layer", without_fault, NULL},

@@ -480,12 +480,22 @@ static const struct key_row rows[] = {
                  "data, random streams, loss scale"),
     LIST(resume.wrong, "[]", CAUSE_RESUME,
          NAMES("peak-overwritten", "counter-doubled", "masters-bf16", "batch-peeked",
-               "epoch-shifted", "skip-every-epoch", "rng-before-skip"),
+               "epoch-shifted", "skip-every-epoch", "rng-before-skip", "shards-by-index",
+               "decay-late"),
          .help = "What the restart gets wrong of what it restores: takes the checkpoint's learning "
                  "rate for the peak; adds the counter to itself; holds masters in bf16; reads one "
                  "batch ahead; counts the epoch on by one; skips the batches that the epoch of the "
                  "checkpoint had behind it in every later epoch, too; restores the streams of "
-                 "dropout and rounding before it skips these, each of which draws once"),
+                 "dropout and rounding before it skips these, each of which draws once; lets each "
+                 "rank read the optimizer's shard of its own index, although resume.ranks ranks "
+                 "wrote them; decays by resume.weight_decay in its first update"),
+    UINT(resume.ranks, "1", "auto", CAUSE_RESUME, .low = 1, .high = 256, .word = "auto",
+         .help = "Ranks that wrote the checkpoint's shards of moments and masters, for "
+                 "resume.wrong shards-by-index; auto is parallel.ranks, those that read them"),
+    REAL(resume.weight_decay, "1", "auto", CAUSE_RESUME, .high = 1e6, .word = "auto",
+         .help = "Weight decay that the job is restarted with, for resume.wrong decay-late; the "
+                 "checkpoint's, optimizer.weight_decay, holds from the second update on; auto is "
+                 "the checkpoint's"),
 
     UINT(fault.update, "updates", "0", CAUSE_CORRUPTION, UINT_ALL,
          .help = "Update in which one bit flips (docs/CORRUPTION.md); 0: none does"),
@@ -634,8 +644,11 @@ int schema_is_later(const struct key_row *row) {
     const int of_ranks = strncmp(row->path, "parallel.", strlen("parallel.")) == 0;
     if (of_ranks && strcmp(row->path, "parallel.ranks") != 0)
         return strcmp(row->path, "parallel.reduce") != 0;
-    return row->cause == CAUSE_CORRUPTION || strcmp(row->path, "resume.wrong") == 0 ||
-           strcmp(row->path, "clip.over") == 0 || strcmp(row->path, "numerics.cuts") == 0;
+    const int of_resume = strncmp(row->path, "resume.", strlen("resume.")) == 0;
+    if (of_resume && strcmp(row->path, "resume.after") != 0)
+        return strcmp(row->path, "resume.restores") != 0;
+    return row->cause == CAUSE_CORRUPTION || strcmp(row->path, "clip.over") == 0 ||
+           strcmp(row->path, "numerics.cuts") == 0;
 }
 
 const char *phase_name(enum phase phase) {

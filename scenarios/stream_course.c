@@ -132,7 +132,9 @@ static enum status check_wrong(const struct config *config, struct fault *fault)
                 [RESUME_BATCH_PEEKED] = {"batch-peeked", "data", RESUME_DATA},
                 [RESUME_EPOCH_SHIFTED] = {"epoch-shifted", "data", RESUME_DATA},
                 [RESUME_SKIP_EVERY_EPOCH] = {"skip-every-epoch", "data", RESUME_DATA},
-                [RESUME_RNG_BEFORE_SKIP] = {"rng-before-skip", "rng", RESUME_RNG}};
+                [RESUME_RNG_BEFORE_SKIP] = {"rng-before-skip", "rng", RESUME_RNG},
+                [RESUME_SHARDS_BY_INDEX] = {"shards-by-index", "optimizer", RESUME_OPTIMIZER},
+                [RESUME_DECAY_LATE] = {"decay-late", "schedule", RESUME_SCHEDULE}};
     const struct key_list *list = &config->resume.wrong;
     for (uint8_t i = 0; i < list->count; i++) {
         const uint8_t error = list->item[i];
@@ -145,6 +147,18 @@ static enum status check_wrong(const struct config *config, struct fault *fault)
         if (error == RESUME_MASTERS_BF16 && config->numerics.master == CONFIG_MASTER_NONE)
             return fault_set(fault, STATUS_INPUT, "resume.wrong",
                              "masters-bf16 needs masters, and numerics.master is none");
+        if (error == RESUME_SHARDS_BY_INDEX && config->resume.ranks == config->parallel.ranks)
+            return fault_set(fault, STATUS_INPUT, "resume.ranks",
+                             "expected another number of ranks than the %" PRIu64
+                             " that read the shards (parallel.ranks), with shards-by-index: as "
+                             "many ranks read what they wrote",
+                             config->parallel.ranks);
+        if (error == RESUME_DECAY_LATE &&
+            config->resume.weight_decay == config->optimizer.weight_decay)
+            return fault_set(fault, STATUS_INPUT, "resume.weight_decay",
+                             "expected another decay than the checkpoint's, %g "
+                             "(optimizer.weight_decay), with decay-late",
+                             config->optimizer.weight_decay);
         if (rows[error].of == RESUME_DATA && strcmp(config->rng.data, "none") != 0)
             return fault_set(fault, STATUS_INPUT, "resume.wrong",
                              "%s moves the place in the data, and so does rng.data: give one",

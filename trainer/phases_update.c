@@ -9,6 +9,7 @@
 
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
+#include "scenarios/stream_course.h"
 #include "trainer/measure_step.h"
 #include "trainer/plugin.h"
 #include "trainer/readback.h"
@@ -198,6 +199,15 @@ static enum status unstage(struct run *run) {
                          run->layout.bytes - run->layout.tensors);
 }
 
+/* Megatron-LM's OptimizerParamScheduler.load_state_dict, before PR #7468, sets the groups' decay
+ * before it has read the checkpoint's, and the schedule sets it again after the first step. */
+static double decay_of(const struct run *run) {
+    const struct config *const config = &run->config;
+    const int first = state_head_of(run->state.host)->done == config->resume.after;
+    return first && resume_errs(config, RESUME_DECAY_LATE) ? config->resume.weight_decay
+                                                           : config->optimizer.weight_decay;
+}
+
 enum status phase_optimize(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
@@ -208,7 +218,7 @@ enum status phase_optimize(struct run *run) {
     struct optim_group groups[STATE_GROUPS_MAX];
     for (uint32_t g = 0; g < run->table.groups; g++) {
         groups[g].lr = head->lr[g];
-        groups[g].weight_decay = g == 0 ? run->config.optimizer.weight_decay : 0.0;
+        groups[g].weight_decay = g == 0 ? decay_of(run) : 0.0;
         run->record.groups[g][GROUP_LR_APPLIED] = groups[g].lr;
         run->record.groups[g][GROUP_WD_APPLIED] = groups[g].weight_decay;
     }

@@ -6,6 +6,7 @@
 
 #include "base/element.h"
 #include "kernels/op.h"
+#include "ranks/partition.h"
 #include "scenarios/stream_course.h"
 #include "trainer/plugin.h"
 #include "trainer/run_private.h"
@@ -81,6 +82,134 @@ static enum status round_masters(struct run *run) {
     return STATUS_OK;
 }
 
+/* ---- shards of another world ---- */
+
+/* One kind of the optimizer's numbers, of all tensors that it steps in one parameter group: the
+ * vector that ZeRO cuts. */
+struct flat {
+    const struct run *run;
+    uint32_t group;
+    int slot; /* -1: masters */
+    enum dtype dtype;
+};
+
+/* Where an element stands, and the tensor that holds it as the host sees it. */
+struct flat_place {
+    uint64_t first, count; /* of the tensor's elements; none before the first look */
+    uint32_t row;
+    unsigned char *numbers;
+};
+
+static uint64_t flat_count(const struct flat *flat, uint32_t row) {
+    const struct param_row *const param = &flat->run->table.rows[row];
+    if (!param->trainable || param->group != flat->group) return 0;
+    return flat->slot < 0 ? param->count : flat->run->layout.tensor[row].slot_count[flat->slot];
+}
+
+static uint64_t flat_total(const struct flat *flat) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < flat->run->owner_count; i++)
+        total += flat_count(flat, flat->run->owner[i]);
+    return total;
+}
+
+static void *flat_numbers(const struct flat *flat, uint32_t row) {
+    const struct state_tensor *const tensor = &flat->run->layout.tensor[row];
+    return run_at(flat->run, flat->slot < 0 ? tensor->master : tensor->slot[flat->slot]);
+}
+
+static int holds(const struct flat_place *place, uint64_t index) {
+    return index >= place->first && index - place->first < place->count;
+}
+
+/* Looks through `window` at the tensor that holds an element of the vector. */
+static enum status look_at(const struct flat *flat, enum run_window window, uint64_t index,
+                           struct flat_place *place) {
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < flat->run->owner_count; i++) {
+        const uint32_t row = flat->run->owner[i];
+        *place = (struct flat_place){first, flat_count(flat, row), row, NULL};
+        if (holds(place, index)) break;
+        first += place->count;
+    }
+    return run_read(flat->run, window, flat_numbers(flat, place->row),
+                    place->count * dtype_carrier(flat->dtype), &place->numbers);
+}
+
+static enum status store(const struct flat *flat, enum run_window window,
+                         const struct flat_place *place) {
+    if (place->count == 0) return STATUS_OK;
+    return run_store(flat->run, window, flat_numbers(flat, place->row),
+                     place->count * dtype_carrier(flat->dtype));
+}
+
+/* Every element comes from behind its place where parts were longer, and from before it elsewhere;
+ * so the vector is moved in place, from the end at which nothing is written that is still read. */
+static enum status read_by_index(const struct flat *flat, uint64_t saved, uint64_t loading) {
+    const uint64_t count = flat_total(flat);
+    const int up = partition_part(count, saved) >= partition_part(count, loading);
+    const size_t bytes = dtype_carrier(flat->dtype);
+    struct flat_place to = {.count = 0}, from = {.count = 0};
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t index = up ? i : count - 1 - i;
+        const uint64_t source = partition_by_index(count, saved, loading, index);
+        if (!holds(&to, index)) {
+            TRY(store(flat, WINDOW_SLOT, &to));
+            TRY(look_at(flat, WINDOW_SLOT, index, &to));
+        }
+        unsigned char *const element = to.numbers + (index - to.first) * bytes;
+        if (source == PARTITION_ZERO) {
+            memset(element, 0, bytes);
+            continue;
+        }
+        if (!holds(&from, source)) TRY(look_at(flat, WINDOW_THEN, source, &from));
+        memcpy(element, from.numbers + (source - from.first) * bytes, bytes);
+    }
+    return store(flat, WINDOW_SLOT, &to);
+}
+
+/* A rank's file holds its part of masters and moments alike (base_optimizer_state and
+ * single_partition_of_fp32_groups of DeepSpeed); the count of steps is the same in all. */
+static enum status read_shards_by_index(struct run *run) {
+    const struct config *const config = &run->config;
+    const struct state_layout *const layout = &run->layout;
+    for (uint32_t group = 0; group < run->table.groups; group++)
+        for (int slot = layout->has_master ? -1 : 0; slot < OPTIM_SLOTS_MAX; slot++) {
+            const struct flat flat = {run, group, slot,
+                                      slot < 0 ? layout->master_dtype : layout->slot_dtype};
+            TRY(read_by_index(&flat, config->resume.ranks, config->parallel.ranks));
+        }
+    return STATUS_OK;
+}
+
+/* Whether an update reads any number that the optimizer kept from the one before it. */
+static int keeps_numbers(const struct config *config, const struct optim_class *class_) {
+    static const uint64_t shape[2] = {4, 1};
+    const void *const values = config->optimizer.which.values;
+    double keep, take;
+    uint64_t kept = 0;
+    if (config->numerics.master != CONFIG_MASTER_NONE) return 1;
+    if ((class_->flags & OPTIM_PLAIN) != 0 && !class_->moment(values, 1, &keep, &take)) return 0;
+    for (uint32_t slot = 0; slot < class_->slot_count; slot++)
+        kept += optim_slot_elements(class_, values, slot, 1, shape);
+    return kept > 0;
+}
+
+enum status restart_check(const struct config *config, struct fault *fault) {
+    const struct optim_class *class_;
+    if (!resume_errs(config, RESUME_SHARDS_BY_INDEX)) return STATUS_OK;
+    TRY(plugin_optimizer(&config->optimizer.which, &class_));
+    if ((class_->flags & OPTIM_ELEMENTWISE) == 0)
+        return fault_set(fault, STATUS_INPUT, "resume.wrong",
+                         "shards-by-index needs an optimizer whose elements stand alone, and %s "
+                         "looks at whole tensors, which no shard holds",
+                         class_->name);
+    if (keeps_numbers(config, class_)) return STATUS_OK;
+    return fault_set(fault, STATUS_INPUT, "resume.wrong",
+                     "shards-by-index needs moments or masters, and this %s keeps neither",
+                     class_->name);
+}
+
 enum status restart_begin(struct run *run) {
     const struct config *config = &run->config;
     const uint64_t update = run_head(run)->done + 1;
@@ -91,6 +220,7 @@ enum status restart_begin(struct run *run) {
     if (now && numbers > 0) memset(run_at(run, run->layout.outliers), 0, numbers * sizeof(double));
     if (!resume_restores(config, RESUME_OPTIMIZER, update)) lose_optimizer(run);
     if (now && resume_errs(config, RESUME_MASTERS_BF16)) TRY(round_masters(run));
+    if (now && resume_errs(config, RESUME_SHARDS_BY_INDEX)) TRY(read_shards_by_index(run));
     if (!resume_restores(config, RESUME_SCALER, update))
         scaler_open(config, &run_head(run)->scaler);
     if (!resume_restores(config, RESUME_SCHEDULE, update)) return lose_schedule(run);

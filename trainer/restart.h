@@ -11,7 +11,11 @@
 #ifndef TWINSTEP_TRAINER_RESTART_H
 #define TWINSTEP_TRAINER_RESTART_H
 
+#include "scenarios/fault.h"
 #include "trainer/run.h"
+
+/* Refuses what resume.wrong cannot act on with this optimizer. */
+TWINSTEP_MUST_USE enum status restart_check(const struct config *config, struct fault *fault);
 
 /* To be called before the update that comes next; does nothing unless the job was restarted there.
  */

@@ -13,6 +13,7 @@
 #include "sched/sched.h"
 #include "trainer/corruption.h"
 #include "trainer/plugin.h"
+#include "trainer/restart.h"
 #include "trainer/run_private.h"
 #include "trainer/schema_contracts.h"
 
@@ -157,6 +158,11 @@ static enum status load(const struct schema *schema, const char *prefix, const c
     return STATUS_OK;
 }
 
+static enum status check_whole(const struct config *config, struct fault *fault) {
+    TRY(corruption_check(config, fault));
+    return restart_check(config, fault);
+}
+
 enum status schema_with_classes(struct arena *arena, const struct schema **out) {
     struct class_table *table;
     TRY(arena_take(arena, 1, sizeof *table, "schema", &table));
@@ -168,7 +174,7 @@ enum status schema_with_classes(struct arena *arena, const struct schema **out) 
     table->schema.load = load;
     table->schema.owner = table;
     table->schema.describe = pretrained_describe;
-    table->schema.check = corruption_check;
+    table->schema.check = check_whole;
     table->arena = arena;
     TRY(schema_contracts_open(arena, &table->schema));
     *out = &table->schema;

@@ -19,7 +19,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 LOGS = os.path.join(ROOT, "tests/golden/resumed")
 # scenario: the last update before its restart, and the parts that are lost
 TRACES = {"counter-doubled": (4, {"scheduler"}), "moments-lost": (4, {"optimizer"}),
-          "skip-every-epoch": (2, {"data"}), "rng-before-skip": (3, {"generators"})}
+          "skip-every-epoch": (2, {"data"}), "rng-before-skip": (3, {"generators"}),
+          "shards-of-another-world": (4, {"optimizer"}), "stale-decay-on-resume": (4, {"scheduler"}),
+          "masters-saved-bf16": (4, {"optimizer"})}
+# What is said of a part besides, of these scenarios and of no other.
+SAID = {"shards-of-another-world": ("optimizer", "as where each rank reads the shard of its own index"),
+        "stale-decay-on-resume": ("scheduler", "decayed weights by 0.1, and by 0.01 before")}
 
 
 def check(binary, *words, cwd=None):
@@ -55,12 +60,25 @@ def check_traces(binary, folder):
         subprocess.run([binary, "run", name, "-o", "t.h5", "--quiet", "--overwrite"], cwd=folder, check=True,
                        stdout=subprocess.DEVNULL)
         words = ("t.h5", "t.h5", "--run", "baseline", "--restart", str(restart))
-        code, states, _ = check(binary, *words, "--run-after", "test", cwd=folder)
+        code, states, answer = check(binary, *words, "--run-after", "test", cwd=folder)
         if code != 1 or states["lost"] != lost:
             sys.exit(f"{name}: expected {lost}, got {code}: {states}")
+        for scenario, (part, text) in SAID.items():
+            if (text in answer["parts"][part]["text"]) != (scenario == name):
+                sys.exit(f"{name}: {part}: {answer['parts'][part]}")
         code, states, _ = check(binary, *words, "--run-after", "floor-rerun", cwd=folder)
         if code != 0 or states["lost"]:
             sys.exit(f"{name}: the rerun: {code}: {states}")
+
+
+def check_without_tensors(binary, folder):
+    """Traces without digests of tensors do not tell shards from moments, and say what would."""
+    subprocess.run([binary, "run", "shards-of-another-world", "-o", "t.h5", "--quiet", "--overwrite", "--set",
+                    "record.tensors=false"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    _, states, answer = check(binary, "t.h5", "t.h5", "--run", "baseline", "--run-after", "test", "--restart", "4",
+                              cwd=folder)
+    if states["lost"] != {"optimizer"} or "record.tensors would tell" not in answer["parts"]["optimizer"]["text"]:
+        sys.exit(f"without tensors: {answer}")
 
 
 def check_refusals(binary):
@@ -78,6 +96,7 @@ def main():
     count = check_logs(binary)
     with tempfile.TemporaryDirectory(prefix="twinstep-resume-") as folder:
         check_traces(binary, folder)
+        check_without_tensors(binary, folder)
     check_refusals(binary)
     print(f"{count} logs, {len(TRACES)} traces")
 

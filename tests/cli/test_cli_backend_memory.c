@@ -125,6 +125,11 @@ static void corroborate_runs(void **state) {
          "  optimizer: {lr: 1e-3}\n  numerics: {param: bf16, master: f32}\n"
          "  resume: {after: 1}\n",
          "resume: {wrong: [masters-bf16]}"},
+        /* moments and masters that a restart moves from tensor to tensor */
+        {1,
+         "  optimizer: {lr: 1e-3}\n  numerics: {param: bf16, master: f32}\n"
+         "  resume: {after: 1}\n",
+         "resume: {wrong: [shards-by-index], ranks: 3}"},
         {1, "  resume: {after: 1}\n", "resume: {restores: [schedule, data, rng, scaler]}"},
         /* the order of the loss, and a norm whose sum is drawn, which the host joins */
         {0, "  numerics: {mode: shuffled, order_seed: 1}\n  clip: {dtype: f64}\n", ""},

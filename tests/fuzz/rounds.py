@@ -9,7 +9,8 @@ SECONDS are those that the target had, however many others share the machine.
 HDF5 1.10 has memory errors, so a target that reads traces ends after seconds or minutes; the program
 reads them in a child for that reason (docs/decisions/foreign-files.md). A crash whose first frame
 outside the sanitizer and the C library lies in libhdf5 is such a one: its input is removed and the
-next round begins. So is an input with which HDF5 did not end in the time of one input (the child has a
+next round begins. So is an input for which HDF5 asks at once for more memory than -rss_limit_mb, and
+so is an input with which HDF5 did not end in the time of one input (the child has a
 limit of processor time, base/confined_filter.c). libFuzzer looks at the clock, and on a busy machine an
 input may wait for longer than it works: one that was too late runs again alone, and is a finding only
 if it takes too much time of the processor. Any other crash, leak or timeout is a finding, and ends the
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 
-BROKE = re.compile(r"ERROR: (AddressSanitizer|libFuzzer: timeout)")
+BROKE = re.compile(r"ERROR: (AddressSanitizer|libFuzzer: (timeout|out-of-memory))")
 # Also what the sanitizer puts in the C library's place, whose frames have its plain names.
 LIBRARY = re.compile(r"lib(c|asan|pthread)\.so|sanitizer|__interceptor|__asan|signal/|nptl/|stdlib/|string/"
                      r"|sysdeps|crtstuff| in (mem|str)[a-z]+ \(")

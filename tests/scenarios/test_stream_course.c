@@ -179,6 +179,17 @@ static const struct {
      "resume.restores has no schedule"},
     {"resume: {after: 3, wrong: [masters-bf16]}", "seed: 17", "seed: 17",
      "f.yaml:3:36: error: resume.wrong: masters-bf16 needs masters, and numerics.master is none"},
+    {"resume: {after: 3, wrong: [shards-by-index]}", "seed: 17", "seed: 17",
+     "f.yaml: error: arm a: resume.ranks: expected another number of ranks than the 1 "
+     "that read the shards (parallel.ranks), with shards-by-index: as many ranks read what they "
+     "wrote"},
+    {"resume: {after: 3, ranks: 2, wrong: [shards-by-index], restores: [data]}", "seed: 17",
+     "seed: 17",
+     "f.yaml:3:46: error: resume.wrong: shards-by-index is wrong of what is restored, and "
+     "resume.restores has no optimizer"},
+    {"resume: {after: 3, wrong: [decay-late]}", "seed: 17", "seed: 17",
+     "f.yaml: error: arm a: resume.weight_decay: expected another decay than the checkpoint's, 0 "
+     "(optimizer.weight_decay), with decay-late"},
     {"resume: {after: 3, wrong: [skip-every-epoch]}", "rng: {data: seed 3 at 2}", "seed: 17",
      "f.yaml:3:36: error: resume.wrong: skip-every-epoch moves the place in the data, and so does "
      "rng.data: give one"},

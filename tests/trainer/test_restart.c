@@ -226,9 +226,75 @@ static void draw_torch_once(struct bench *bench, struct bench *fresh) {
     head_of(bench)->rng_offset += 4;
 }
 
+/* As test_partition.c has it: the vector of a group is cut by ranks and read by others, in arrays.
+ */
+static void gather(struct bench *bench, uint32_t group, int slot, float *numbers, int back,
+                   size_t *out_count) {
+    const struct run *const run = &bench->run;
+    size_t at = 0;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct param_row *const row = &run->table.rows[run->owner[i]];
+        const struct state_tensor *const tensor = &run->layout.tensor[run->owner[i]];
+        unsigned char *const held =
+            run->state.host + (slot < 0 ? tensor->master : tensor->slot[slot]);
+        if (row->group != group || (slot >= 0 && tensor->slot_count[slot] == 0)) continue;
+        if (back)
+            memcpy(held, numbers + at, row->count * sizeof *numbers);
+        else
+            memcpy(numbers + at, held, row->count * sizeof *numbers);
+        at += row->count;
+    }
+    *out_count = at;
+}
+
+static void reshard(struct bench *bench, size_t saved, size_t loading) {
+    const int slots = (int)bench->run.optimizer->slot_count;
+    for (uint32_t group = 0; group < bench->run.table.groups; group++)
+        for (int slot = bench->run.layout.has_master ? -1 : 0; slot < slots; slot++) {
+            static float old[1 << 16], moved[1 << 16];
+            size_t count, written, read;
+            memset(old, 0, sizeof old);
+            memset(moved, 0, sizeof moved);
+            gather(bench, group, slot, old, 0, &count);
+            for (written = count; written % (2 * saved) != 0;)
+                written++;
+            for (read = count; read % (2 * loading) != 0;)
+                read++;
+            assert_true((count > 0 || slot > 1) && read < COUNT_OF(moved));
+            written /= saved;
+            read /= loading;
+            for (size_t rank = 0; rank < loading && rank < saved; rank++)
+                memcpy(moved + rank * read, old + rank * written,
+                       (read < written ? read : written) * sizeof *moved);
+            gather(bench, group, slot, moved, 1, &count);
+        }
+}
+
+static void read_two_of_four(struct bench *bench, struct bench *fresh) {
+    (void)fresh;
+    reshard(bench, 4, 2);
+}
+
+static void read_four_of_two(struct bench *bench, struct bench *fresh) {
+    (void)fresh;
+    reshard(bench, 2, 4);
+}
+
+static void read_one_of_three(struct bench *bench, struct bench *fresh) {
+    (void)fresh;
+    reshard(bench, 3, 1);
+}
+
 #define MASTERS                                                                                    \
     "task: dpo, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "          \
     "numerics: {param: bf16, compute: f32, master: f32}"
+
+/* Two groups of parameters: matrices decay and norms do not. */
+#define RANKS(count)                                                                               \
+    "task: sft, batch: {size: 8, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2, "           \
+    "weight_decay: 0.1, decay: matrices}, numerics: {param: bf16, compute: f32, master: f32, "     \
+    "shards: 4}, parallel: {ranks: " #count "}, "                                                  \
+    "loop: {update: [reduce, clip, optimize, log, count, schedule, zero]}"
 
 #define TORCH ", rng: {kind: torch}"
 
@@ -253,6 +319,9 @@ static const struct {
     {SCALED, "wrong: [skip-every-epoch]", skip_again, 6, 1},
     {SCALED, "wrong: [rng-before-skip]", draw_once, AFTER, 0},
     {SCALED TORCH, "wrong: [rng-before-skip]", draw_torch_once, AFTER, 0},
+    {RANKS(2), "wrong: [shards-by-index], ranks: 4", read_two_of_four, AFTER, 0},
+    {RANKS(4), "wrong: [shards-by-index], ranks: 2", read_four_of_two, AFTER, 0},
+    {MASTERS, "wrong: [shards-by-index], ranks: 3", read_one_of_three, AFTER, 0},
 };
 
 /* Compares states up to the streams' own bytes, which a run without a restart does not have. */
@@ -310,6 +379,45 @@ static void verify_peak(void **state) {
     bench_close(&like);
 }
 
+/* The first update after the restart decays as the restarted job was told, all others as the
+ * checkpoint has it. */
+static void verify_late_decay(void **state) {
+    (void)state;
+    static const char words[] = "task: sft, batch: {size: 6}, data: {max_len: 16}, "
+                                "optimizer: {lr: 1e-2, weight_decay: 0.1}";
+    struct bench late, plain, other;
+    bench_open(&late, words, ", resume: {after: 4, wrong: [decay-late], weight_decay: 0.5}");
+    bench_open(&plain, words, ", resume: {after: 4, weight_decay: 0.5}");
+    bench_open(&other,
+               "task: sft, batch: {size: 6}, data: {max_len: 16}, "
+               "optimizer: {lr: 1e-2, weight_decay: 0.5}",
+               "");
+    for (uint64_t k = 1; k <= UPDATES; k++) {
+        const struct record *const a = helper_step(&late.run), *const b = helper_step(&plain.run);
+        if (k <= AFTER) assert_memory_equal(a->digests, b->digests, sizeof a->digests);
+        assert_true(a->groups[0][GROUP_WD_APPLIED] == (k == AFTER + 1 ? 0.5 : 0.1));
+        assert_true(b->groups[0][GROUP_WD_APPLIED] == 0.1);
+    }
+    /* what the one update did: that of a training with the other decay, from the same state */
+    unsigned char *kept;
+    struct bench base;
+    bench_open(&base, words, "");
+    (void)step_to(&base, AFTER);
+    assert_int_equal(arena_take(&base.arena, base.run.layout.bytes, 1, "test", &kept), STATUS_OK);
+    assert_int_equal(run_snapshot(&base.run, kept), STATUS_OK);
+    assert_int_equal(run_restore(&other.run, kept), STATUS_OK);
+    const struct record *const right = helper_step(&other.run);
+    bench_close(&late);
+    bench_open(&late, words, ", resume: {after: 4, wrong: [decay-late], weight_decay: 0.5}");
+    const struct record *const found = step_to(&late, AFTER + 1);
+    assert_memory_equal(right->digests[DIGEST_WEIGHTS], found->digests[DIGEST_WEIGHTS],
+                        DIGEST_BYTES);
+    bench_close(&base);
+    bench_close(&late);
+    bench_close(&plain);
+    bench_close(&other);
+}
+
 /* ---- experiments ---- */
 
 static const struct {
@@ -354,6 +462,18 @@ static const struct {
      "fetch",
      3,
      3},
+    {"dropout: {residual: 0.2}",
+     "{a: {}, b: {resume: {after: 2, wrong: [shards-by-index], ranks: 3}}}",
+     {"resume", NULL},
+     "optimize",
+     3,
+     3},
+    {"data: {max_len: 16}",
+     "{a: {}, b: {resume: {after: 2, wrong: [decay-late], weight_decay: 0.5}}}",
+     {"resume", NULL},
+     "optimize",
+     3,
+     3},
     /* the states of the arms have another layout, so the full hybrid begins at its own start */
     {"dropout: {residual: 0.2}",
      "{a: {}, b: {resume: {after: 2, wrong: [peak-overwritten]}}}",
@@ -368,6 +488,41 @@ static const struct {
      2,
      2},
 };
+
+static const struct {
+    const char *resume, *said;
+} refused[] = {
+    {"optimizer: {name: adafactor}",
+     "case.yaml:4:45: error: resume.wrong: shards-by-index needs an optimizer whose elements stand "
+     "alone, and adafactor looks at whole tensors, which no shard holds"},
+    {"optimizer: {name: sgd}", "case.yaml:4:45: error: resume.wrong: shards-by-index needs moments "
+                               "or masters, and this sgd keeps neither"},
+    {"optimizer: {name: sgd, momentum: 0.9}", NULL},
+    {"optimizer: {name: sgd}, numerics: {param: bf16, master: f32}", NULL},
+    {"optimizer: {name: lion}", NULL},
+};
+
+static void validate_refusals(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        char text[512];
+        struct arena arena = ARENA_EMPTY;
+        const struct schema *schema;
+        struct scenario *scenario;
+        const int length =
+            snprintf(text, sizeof text,
+                     "twinstep: 1\nsteps: 4\narms: {a: {}, b: {resume: {after: 2,\n"
+                     "                                     wrong: [shards-by-index], ranks: 3}}}\n"
+                     "common: {%s}\n",
+                     refused[i].resume);
+        assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
+        const enum status status =
+            scenario_parse(&arena, schema, "case.yaml", text, (size_t)length, NULL, 0, &scenario);
+        assert_int_equal(status, refused[i].said == NULL ? STATUS_OK : STATUS_INPUT);
+        if (refused[i].said != NULL) assert_string_equal(status_text(), refused[i].said);
+        arena_close(&arena);
+    }
+}
 
 static void check_experiment(size_t i, const char *folder) {
     char text[2048], path[512], source[HELPER_PATH_SIZE + 32];
@@ -466,7 +621,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_all_restored), cmocka_unit_test(verify_omissions),
         cmocka_unit_test(verify_by_hand),      cmocka_unit_test(verify_experiments),
-        cmocka_unit_test(verify_peak),         cmocka_unit_test(verify_floors),
+        cmocka_unit_test(verify_peak),         cmocka_unit_test(verify_late_decay),
+        cmocka_unit_test(validate_refusals),   cmocka_unit_test(verify_floors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which part of a flat vector of the optimizer's numbers each of P ranks owns (ZeRO), and what is
+ * read where that was cut for another P.
+ *
+ * The layout is that of DeepSpeed's stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py at
+ * commit 02aa38c3, __init__): the numbers of one parameter group lie one behind the other, are
+ * filled up with zeros to a multiple of nccl_start_alignment_factor (2) times P, and are cut into P
+ * equal parts. What is read follows _load_legacy_checkpoint and _get_padded_tensor of that file,
+ * without the check in engine.py that refuses another P, and without copy_ refusing a longer part.
+ */
+#ifndef TWINSTEP_RANKS_PARTITION_H
+#define TWINSTEP_RANKS_PARTITION_H
+
+#include <stdint.h>
+
+#define PARTITION_ALIGNMENT 2
+#define PARTITION_ZERO UINT64_MAX /* no element: a zero */
+
+/* Elements of one rank's part of `count` elements, what fills it up included. 1 to 2^20 ranks. */
+uint64_t partition_part(uint64_t count, uint64_t ranks);
+
+/* The element of the vector that stands at place `index` < count where `saved` ranks each wrote
+ * their part and `loading` ranks each read the part of their own index: its beginning where it is
+ * longer than theirs, else it and zeros behind it. Ranks for which there is no part have zeros. */
+uint64_t partition_by_index(uint64_t count, uint64_t saved, uint64_t loading, uint64_t index);
+
+#endif
