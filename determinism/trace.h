@@ -4,8 +4,8 @@
  *
  * The file is written as OUT.part and renamed when it is complete; a file that was there before is
  * replaced only if that was asked for. Every object exists before the first update, as SWMR
- * demands. Each update ends in one flush; the scale `step` is written last and is the commit mark,
- * and readers cut every column to its length. The module knows records (record.h), texts and named
+ * demands. The scale `step` is written and flushed last in each update and is the commit mark, and
+ * readers cut every column to its length. The module knows records (record.h), texts and named
  * arrays; it knows nothing of configurations, models or verdicts. HDF5 is not thread safe: use one
  * thread at a time. A process cannot read a trace that it is writing.
  *
@@ -105,6 +105,9 @@ struct trace_plan {
     /* Who wrote a trace of foreign runs, and which version of it; NULL for a trace of ours. All
      * runs are foreign or none is. */
     const char *writer, *writer_version;
+    /* Rows that each run and pair will have at most; 0: not known. A longer training is written,
+     * too, with more work for each row. */
+    uint64_t updates;
     int overwrite; /* 0 refuses a target that exists */
 };
 

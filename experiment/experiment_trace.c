@@ -223,6 +223,7 @@ enum status experiment_trace_open(const struct experiment_plan *plan, const stru
                                .text_count = COUNT_OF(texts) - !checks,
                                .attributes = attributes.list,
                                .attribute_count = attributes.count,
+                               .updates = plan->scenario->steps,
                                .overwrite = options->overwrite};
     TRY(ask_room(plan, options, needs, &trace));
     TRY(open_image(out, &trace, arena));

@@ -14,6 +14,7 @@
 #include "determinism/trace.h"
 
 #define TRACE_PART ".part"
+#define TRACE_CHUNK_ROWS 64 /* rows in a chunk, at most */
 
 /* The stored states of a run. */
 struct stored {
@@ -34,6 +35,8 @@ struct series {
     hid_t columns[LAYOUT_COLUMNS];
     hid_t memory[LAYOUT_COLUMNS]; /* the dataspaces of one packed row's cells */
     uint64_t rows;
+    uint64_t room;  /* rows that every column but `step` has by now */
+    uint64_t piece; /* rows in the smallest chunk of a column */
     uint64_t last_step;
     struct stored stored; /* used by runs only */
 };
@@ -51,8 +54,9 @@ struct trace {
     dev_t device;       /* device and inode identify the live file */
     ino_t inode;
     int overwrite;
-    int broken;   /* a write failed, so nothing more is written */
-    uint8_t *row; /* one packed row, as long as the longest layout needs */
+    uint64_t updates; /* rows that a run or a pair will have at most; 0: not known */
+    int broken;       /* a write failed, so nothing more is written */
+    uint8_t *row;     /* one packed row, as long as the longest layout needs */
     struct series *runs, *pairs;
     uint32_t run_count, pair_count;
     struct late *texts, *arrays;

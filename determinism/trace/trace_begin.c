@@ -152,6 +152,7 @@ int trace_row_shape(const struct layout_column *column, hsize_t out_shape[HDF5_M
 
 static enum status open_series(const struct trace *trace, struct series *series) {
     char name[LAYOUT_NAME + 8];
+    series->piece = TRACE_CHUNK_ROWS;
     for (uint32_t c = 0; c < series->layout.count; c++) {
         const struct layout_column *column = &series->layout.columns[c];
         char leaf[LAYOUT_NAME];
@@ -161,6 +162,8 @@ static enum status open_series(const struct trace *trace, struct series *series)
         hsize_t shape[HDF5_MAX_RANK];
         series->memory[c] = H5Screate_simple(trace_row_shape(column, shape), shape, NULL);
         if (series->memory[c] < 0) return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
+        const hsize_t piece = trace_chunk_rows(column->length * column->cell);
+        if (piece < series->piece) series->piece = piece;
     }
     TRY(trace_open_dataset(trace, series->group, "steps/check", &series->check));
     TRY(trace_open_dataset(trace, series->group, "steps/step", &series->step));
@@ -270,6 +273,7 @@ enum status trace_create_as(const char *path, const char *suffix, const struct t
     trace->file.name = name;
     trace->file.foreign = plan->writer != NULL;
     trace->overwrite = plan->overwrite;
+    trace->updates = plan->updates;
     TRY(take_series(trace, plan, arena));
     TRY(take_late(trace, plan, arena));
     TRY(trace_claim(trace));

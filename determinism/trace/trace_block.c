@@ -10,8 +10,6 @@
 #include "determinism/trace/hdf5_reader.h"
 #include "determinism/trace/hdf5_writer.h"
 
-#define CHUNK_ROWS 64 /* at most, and a power of two (trace_create.c) */
-
 struct block {
     const struct row_source *source;
     uint64_t first, count;
@@ -21,8 +19,8 @@ struct block {
 };
 
 uint64_t block_rows(const struct layout *layout, uint64_t bytes) {
-    const uint64_t chunks = bytes / (CHUNK_ROWS * (uint64_t)layout->row_bytes);
-    return CHUNK_ROWS * (chunks == 0 ? 1 : chunks);
+    const uint64_t chunks = bytes / (TRACE_CHUNK_ROWS * (uint64_t)layout->row_bytes);
+    return TRACE_CHUNK_ROWS * (chunks == 0 ? 1 : chunks);
 }
 
 uint64_t block_rows_apart(const struct record_shape *shape) {

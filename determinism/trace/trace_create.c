@@ -14,14 +14,13 @@
 /* Rows in a chunk. HDF5 allocates whole chunks and keeps an index entry for each, so few rows make
  * a short training's file small and many keep a long one's index short. They are halved while a
  * chunk is larger than CHUNK_BYTES. */
-#define CHUNK_ROWS 64
 #define CHUNK_BYTES 65536
 #define TEXT_CHUNK 4096
 
 static const char dimensionless[] = "1";
 
 hsize_t trace_chunk_rows(size_t row_bytes) {
-    hsize_t rows = CHUNK_ROWS;
+    hsize_t rows = TRACE_CHUNK_ROWS;
     while (rows > 1 && rows * row_bytes > CHUNK_BYTES)
         rows /= 2;
     return rows;
@@ -60,7 +59,7 @@ enum status trace_create_step(const struct hdf5_file *file, hid_t where, const c
                                    .type = H5T_STD_I64LE,
                                    .rank = 1,
                                    .shape = {0, 1, 1},
-                                   .chunk_rows = CHUNK_ROWS,
+                                   .chunk_rows = TRACE_CHUNK_ROWS,
                                    .fill = layout_fill(KIND_INTEGER),
                                    .units = dimensionless,
                                    .long_name = long_name,

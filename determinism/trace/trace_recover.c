@@ -47,6 +47,8 @@ static enum status plan_of(const struct trace_image *image, int overwrite, struc
                                 .writer = image->writer,
                                 .writer_version = image->writer_version,
                                 .overwrite = overwrite};
+    for (uint32_t i = 0; i < image->run_count; i++)
+        if (image->runs[i].updates > plan->updates) plan->updates = image->runs[i].updates;
     return STATUS_OK;
 }
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The writer: rows go in, then comes one flush, then the commit mark.
+ * The writer: a row goes into every column, then comes the commit mark.
  *
- * An update is written so: every column and `check` is extended by a row and written; flush; `step`
- * is extended and written; flush of `step` alone. So whenever the process dies, a `step` that can
- * be read has all its columns. Chunks bypass HDF5's chunk cache, whose size is 0: rows go to the
- * file as they come, and no flush rewrites a whole chunk.
+ * An update is written so: a row of every column and of `check`; then `step` is extended by a row,
+ * written, and flushed alone. So whenever the process dies, a `step` that can be read has all its
+ * columns. Rows go to the file as they are written: chunks bypass HDF5's chunk cache, whose size is
+ * 0, and there is no sieve buffer (trace_hdf5.c). What waits for a flush is metadata: where a chunk
+ * lies, and how long a column is. So columns get rows to the end of a chunk at once where the plan
+ * says that updates will come, and the file is flushed, before `step`, in rows that are the first
+ * of a chunk: a flush walks through all that HDF5 has in memory, so of a trace of many runs it took
+ * more time than writing did (docs/decisions/trace.md).
  *
  * Invariant: after a failed write nothing more is written, and the live file is never renamed. */
 #include "determinism/trace/hdf5_writer.h"
@@ -20,24 +24,13 @@ enum status trace_flush(const struct trace *trace) {
     return STATUS_OK;
 }
 
-/* Flushes and closes; marks the trace as broken if that fails. */
-static enum status close_trace(struct trace *trace) {
-    const hid_t file = trace->file.id;
-    enum status status = trace_flush(trace);
-    if (status == STATUS_OK && H5Fclose(file) < 0)
-        status = hdf5_fail(STATUS_IO, trace->file.name, "close");
-    trace->broken = status != STATUS_OK;
-    trace_drop_handles(trace);
-    return status;
-}
-
-herr_t trace_append(hid_t dataset, hid_t type, hid_t memory, int rank, const hsize_t *count,
-                    uint64_t row, const void *values) {
+/* Writes row number `row` to a dataset that has `rows`. */
+static herr_t write_at(hid_t dataset, hid_t type, hid_t memory, int rank, const hsize_t *count,
+                       uint64_t row, uint64_t rows, const void *values) {
     hsize_t extent[HDF5_MAX_RANK];
     const hsize_t from[HDF5_MAX_RANK] = {row, 0, 0};
     memcpy(extent, count, (size_t)rank * sizeof *extent);
-    extent[0] = row + 1;
-    if (H5Dset_extent(dataset, extent) < 0) return -1;
+    extent[0] = rows;
     const hid_t space = H5Screate_simple(rank, extent, NULL);
     if (space < 0) return -1;
     if (H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, count, NULL) < 0) return -1;
@@ -45,27 +38,97 @@ herr_t trace_append(hid_t dataset, hid_t type, hid_t memory, int rank, const hsi
     return H5Sclose(space);
 }
 
-static enum status append(const struct trace *trace, const struct series *series, hid_t dataset,
-                          hid_t memory, const struct layout_column *column, const void *bytes) {
+static herr_t set_rows(hid_t dataset, int rank, const hsize_t *count, uint64_t rows) {
+    hsize_t extent[HDF5_MAX_RANK];
+    memcpy(extent, count, (size_t)rank * sizeof *extent);
+    extent[0] = rows;
+    return H5Dset_extent(dataset, extent);
+}
+
+herr_t trace_append(hid_t dataset, hid_t type, hid_t memory, int rank, const hsize_t *count,
+                    uint64_t row, const void *values) {
+    if (set_rows(dataset, rank, count, row + 1) < 0) return -1;
+    return write_at(dataset, type, memory, rank, count, row, row + 1, values);
+}
+
+static enum status fail_column(const struct trace *trace, const struct series *series,
+                               const struct layout_column *column) {
+    return hdf5_fail(STATUS_IO, trace->file.name, "write column \"%s\" of %s", column->text->name,
+                     series->group);
+}
+
+static enum status size_column(const struct trace *trace, const struct series *series,
+                               hid_t dataset, const struct layout_column *column, uint64_t rows) {
     hsize_t count[HDF5_MAX_RANK];
     const int rank = trace_row_shape(column, count);
-    if (trace_append(dataset, hdf5_memory_type(column->kind), memory, rank, count, series->rows,
-                     bytes) < 0)
-        return hdf5_fail(STATUS_IO, trace->file.name, "write column \"%s\" of %s",
-                         column->text->name, series->group);
+    return set_rows(dataset, rank, count, rows) < 0 ? fail_column(trace, series, column)
+                                                    : STATUS_OK;
+}
+
+/* Gives every column but `step` that many rows. */
+static enum status size_columns(const struct trace *trace, struct series *series, uint64_t rows) {
+    if (rows == series->room) return STATUS_OK;
+    for (uint32_t c = 0; c < series->layout.count; c++)
+        TRY(size_column(trace, series, series->columns[c], &series->layout.columns[c], rows));
+    TRY(size_column(trace, series, series->check, &layout_check, rows));
+    series->room = rows;
     return STATUS_OK;
 }
 
-static enum status write_row(const struct trace *trace, const struct series *series) {
+/* Takes from columns the rows that did not come. */
+static enum status trim(const struct trace *trace) {
+    for (uint32_t i = 0; i < trace->run_count; i++)
+        TRY(size_columns(trace, &trace->runs[i], trace->runs[i].rows));
+    for (uint32_t i = 0; i < trace->pair_count; i++)
+        TRY(size_columns(trace, &trace->pairs[i], trace->pairs[i].rows));
+    return STATUS_OK;
+}
+
+/* Flushes and closes; marks the trace as broken if that fails. */
+static enum status close_trace(struct trace *trace) {
+    const hid_t file = trace->file.id;
+    enum status status = trim(trace);
+    if (status == STATUS_OK) status = trace_flush(trace);
+    if (status == STATUS_OK && H5Fclose(file) < 0)
+        status = hdf5_fail(STATUS_IO, trace->file.name, "close");
+    trace->broken = status != STATUS_OK;
+    trace_drop_handles(trace);
+    return status;
+}
+
+static enum status write_cells(const struct trace *trace, const struct series *series,
+                               hid_t dataset, hid_t memory, const struct layout_column *column,
+                               const void *bytes) {
+    hsize_t count[HDF5_MAX_RANK];
+    const int rank = trace_row_shape(column, count);
+    return write_at(dataset, hdf5_memory_type(column->kind), memory, rank, count, series->rows,
+                    series->room, bytes) < 0
+               ? fail_column(trace, series, column)
+               : STATUS_OK;
+}
+
+/* The number of rows that columns get when they have none left: to the end of a chunk, where it is
+ * known that so many come. */
+static uint64_t next_room(const struct trace *trace, const struct series *series) {
+    const uint64_t rows = series->rows, end = rows - rows % TRACE_CHUNK_ROWS + TRACE_CHUNK_ROWS;
+    if (trace->updates <= rows) return rows + 1;
+    return end < trace->updates ? end : trace->updates;
+}
+
+static enum status write_row(const struct trace *trace, struct series *series) {
+    const int is_longer = series->rows == series->room;
     struct digest check;
     digest_bytes("row", trace->row, series->layout.row_bytes, &check);
+    if (is_longer) TRY(size_columns(trace, series, next_room(trace, series)));
     for (uint32_t c = 0; c < series->layout.count; c++)
-        TRY(append(trace, series, series->columns[c], series->memory[c], &series->layout.columns[c],
-                   trace->row + series->layout.columns[c].at));
-    TRY(append(trace, series, series->check, trace->digest_space, &layout_check, check.byte));
-    TRY(trace_flush(trace));
-    TRY(append(trace, series, series->step, trace->step_space, &layout_step, trace->row));
-    if (H5Dflush(series->step) < 0)
+        TRY(write_cells(trace, series, series->columns[c], series->memory[c],
+                        &series->layout.columns[c], trace->row + series->layout.columns[c].at));
+    TRY(write_cells(trace, series, series->check, trace->digest_space, &layout_check, check.byte));
+    if (is_longer || series->rows % series->piece == 0) TRY(trace_flush(trace));
+    hsize_t count[HDF5_MAX_RANK];
+    if (trace_append(series->step, hdf5_memory_type(layout_step.kind), trace->step_space,
+                     trace_row_shape(&layout_step, count), count, series->rows, trace->row) < 0 ||
+        H5Dflush(series->step) < 0)
         return hdf5_fail(STATUS_IO, trace->file.name, "write an update of %s", series->group);
     return STATUS_OK;
 }
@@ -158,6 +221,7 @@ enum status trace_seal(struct trace *trace, int which) {
 static enum status mark_complete(struct trace *trace, int complete) {
     const int64_t mark = complete;
     TRY(trace_refuse_broken(trace));
+    TRY(trim(trace));
     TRY(trace_flush(trace));
     TRY(trace_refuse_replaced(trace));
     TRY(trace_seal(trace, complete ? SEAL_COMPLETE : SEAL_UNFINISHED));

@@ -153,6 +153,7 @@ static void verify_kill_loses_no_update(void **state) {
     for (int i = 0; i < KILLS; i++) {
         struct sample sample;
         sample_open(&sample, 20);
+        sample.plan.updates = i % 2 == 0 ? LAST : 0;
         const struct writer writer = start(&sample);
         wait_first(writer);
         pass(rand() % 40000);
@@ -174,6 +175,7 @@ static void verify_kill_while_starting(void **state) {
         struct sample sample;
         struct trace_image *image;
         sample_open(&sample, 20);
+        sample.plan.updates = i % 2 == 0 ? LAST : 0;
         const struct writer writer = start(&sample);
         pass(rand() % 300 * (rand() % 300));
         const uint64_t told = stop(writer);
@@ -231,6 +233,7 @@ static void verify_reader_follows_a_live_run(void **state) {
     struct sample sample;
     uint64_t before = 0;
     sample_open(&sample, 20);
+    sample.plan.updates = LAST;
     const struct writer writer = start(&sample);
     wait_first(writer);
     for (int look = 0; look < 25 || (before < 2 && look < WAITS); look++) {

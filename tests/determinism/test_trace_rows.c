@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/macro.h"
+#include "determinism/trace/hdf5_writer.h"
 #include "tests/determinism/helper_trace.h"
 
 /* Rows of so many tensors are blocks of 64, the fewest that a block has: two blocks are less than
@@ -191,10 +192,80 @@ static void verify_the_final_name_is_found(void **state) {
     sample_close(&sample);
 }
 
+/* ---- rows that columns have ahead of `step` ---- */
+
+static uint64_t rows_of(hid_t file, const char *group, const char *column) {
+    char path[256];
+    hsize_t extent[HDF5_MAX_RANK];
+    snprintf(path, sizeof path, "%s/steps/%s", group, column);
+    const hid_t dataset = H5Dopen2(file, path, H5P_DEFAULT);
+    if (dataset < 0) fail_msg("%s: not there", path);
+    const hid_t space = H5Dget_space(dataset);
+    assert_true(H5Sget_simple_extent_dims(space, extent, NULL) > 0);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    return extent[0];
+}
+
+static void require_rows(const char *path, const char *group, const struct layout *layout,
+                         uint64_t rows) {
+    char name[LAYOUT_NAME];
+    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    assert_true(file >= 0);
+    assert_int_equal(rows_of(file, group, "step"), rows);
+    assert_int_equal(rows_of(file, group, "check"), rows);
+    for (uint32_t c = 0; c < layout->count; c++) {
+        layout_name(&layout->columns[c], name);
+        if (rows_of(file, group, name) != rows) fail_msg("%s of %s", name, group);
+    }
+    H5Fclose(file);
+}
+
+/* The arms and the pair have that many updates, the rerun every second one. */
+static void require_all_rows(const struct sample *sample, const char *path, uint64_t updates) {
+    static const char *const groups[] = {"runs/baseline", "runs/test", "runs/floor-rerun"};
+    struct layout layout;
+    for (uint32_t i = 0; i < COUNT_OF(groups); i++) {
+        layout_init_run(&layout, &sample->plan.runs[i].shape, 0);
+        require_rows(path, groups[i], &layout, i < 2 ? updates : (updates + 1) / 2);
+    }
+    layout_init_pair(&layout);
+    require_rows(path, "pairs/baseline-test", &layout, updates);
+}
+
+/* However many updates were planned, a file that was closed has columns of the length of `step`. */
+static void verify_columns_end_with_step(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t updates, planned;
+    } cases[] = {{3, 0}, {3, 3}, {3, 100}, {64, 64}, {70, 100}, {70, 69}, {130, 64}, {0, 5}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct sample sample;
+        struct trace_image *image;
+        struct trace *trace;
+        sample_open(&sample, 3);
+        sample.plan.updates = cases[i].planned;
+        require(sample_write(&sample, sample.path, cases[i].updates));
+        require_all_rows(&sample, sample.path, cases[i].updates);
+        require(trace_open(sample.path, &sample.arena, &image));
+        assert_int_equal(sample_differences(&sample, image, cases[i].updates, 1), 0);
+        assert_int_equal(unlink(sample.path), 0);
+        require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+        require(sample_put(&sample, trace, 1, cases[i].updates));
+        trace_abandon(trace);
+        require_all_rows(&sample, sample.part, cases[i].updates);
+        require(trace_open(sample.part, &sample.arena, &image));
+        assert_int_equal(sample_differences(&sample, image, cases[i].updates, 0), 0);
+        sample_close(&sample);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_open_long), cmocka_unit_test(verify_rows_of_a_live_trace),
-        cmocka_unit_test(verify_damage_is_told), cmocka_unit_test(verify_another_file_is_refused),
-        cmocka_unit_test(verify_the_final_name_is_found)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_columns_end_with_step),
+                                       cmocka_unit_test(corroborate_open_long),
+                                       cmocka_unit_test(verify_rows_of_a_live_trace),
+                                       cmocka_unit_test(verify_damage_is_told),
+                                       cmocka_unit_test(verify_another_file_is_refused),
+                                       cmocka_unit_test(verify_the_final_name_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
