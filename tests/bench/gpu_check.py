@@ -3,8 +3,7 @@
 one and of none.
 
 Every program that the script calls is a stand-in of a few lines, so that the figures are known; the
-programs themselves are run by test gpu_shim (nightly) and on a device. It takes about 15 seconds;
-with --few, which checks a good run, one with many faults, one that hangs and one from a pack, 8.
+programs themselves are run by test gpu_shim (nightly) and on a device. It takes about 15 seconds.
 With --compile NVCC it checks instead that what the script builds on a device compiles, and what
 kernel_times.c makes of made-up records; 77 without nvcc."""
 import json
@@ -500,9 +499,8 @@ def compiled(nvcc):
 if __name__ == "__main__":
     if "--compile" in sys.argv:
         sys.exit(compiled(sys.argv[2]))
-    checks = [hung, good, broken, prebuilt]
-    if "--few" not in sys.argv:
-        checks += [slow_rows, slow_torch, slow_tools, large, absent, elsewhere, usage, joined, packed]
+    checks = [hung, good, broken, prebuilt, slow_rows, slow_torch, slow_tools, large, absent, elsewhere, usage,
+              joined, packed]
     with futures.ThreadPoolExecutor(len(checks)) as pool:
         for done in [pool.submit(check) for check in checks]:
             done.result()

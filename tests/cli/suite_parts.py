@@ -286,7 +286,7 @@ def main():
         bench = Bench(options, folder)
         with open(bench.path("rows.jsonl"), "w", encoding="utf-8") as file:
             file.writelines('{"input_ids": %s, "labels": %s}\n' % (ids, ids) for ids in ROWS)
-        make(bench, 500 if options.whole else 20)
+        make(bench, 500 if options.whole else 14)
         killed_parts(bench, random.Random(8))
         stale(bench)
         refusals(bench)

@@ -97,8 +97,8 @@ static void expect_same(int code, const char *command) {
     helper_free(&said[1]);
 }
 
-/* One run for each of what the host does with tensors; by default every third. What the others do
- * besides (a flip, stochastic rounding, masters in bf16, clipping in f64) is seen nightly. */
+/* One run for each of what the host does with tensors; by default every fourth. What the others do
+ * besides (a flip, a nudge, stochastic rounding, masters, a drawn order) is seen nightly. */
 static void corroborate_runs(void **state) {
     (void)state;
     static const struct {
@@ -135,7 +135,7 @@ static void corroborate_runs(void **state) {
         {0, "  numerics: {mode: shuffled, order_seed: 1}\n  clip: {dtype: f64}\n", ""},
         {0, "  numerics: {compute: bf16}\n  dpo: {reference_compute: f32}\n", ""},
     };
-    for (size_t i = 0; i < COUNT_OF(cases); i += helper_size(3, 3, 1)) {
+    for (size_t i = 0; i < COUNT_OF(cases); i += helper_size(4, 4, 1)) {
         write_scenario(cases[i].common, cases[i].test);
         expect_same(cases[i].code, "run t.yaml --quiet --overwrite --reproducible -o t.h5");
     }
@@ -159,7 +159,8 @@ static void corroborate_eval(void **state) {
     "26}"
 
 /* Arms on two machines are equal, from the comparison of their states to that of their weights; and
- * a hybrid of one machine goes on from the fork that the other one kept, whichever it is. */
+ * a hybrid of one machine goes on from the fork that the other one kept, whichever it is (by
+ * default one of the two). */
 static void corroborate_two_machines(void **state) {
     (void)state;
     static const struct {
@@ -171,7 +172,7 @@ static void corroborate_two_machines(void **state) {
         {1, "", FLIP ", " ON_DEVICE, "forked before update 3"},
         {1, ON_DEVICE, FLIP ", numerics: {backend: cpu}", "forked before update 3"},
     };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i += helper_size(2, 2, 1)) {
         char text[1024];
         snprintf(text, sizeof text, HEAD "arms:\n  baseline: {%s}\n  test: {%s}\n",
                  cases[i].baseline, cases[i].test);
@@ -218,7 +219,7 @@ static void corroborate_resume(void **state) {
     struct said whole =
         helper_run(1, "run t.yaml --quiet --overwrite --reproducible -o whole.h5" ON_SHIM);
     int gone_on = 0;
-    for (int wait = 60; wait < 400; wait += (int)helper_size(150, 150, 90)) {
+    for (int wait = 60; wait < 400; wait += (int)helper_size(200, 200, 90)) {
         char fails[32];
         snprintf(fails, sizeof fails, "wait %d 719", wait);
         assert_int_equal(setenv("TWINSTEP_SHIM_FAILS", fails, 1), 0);
@@ -233,7 +234,7 @@ static void corroborate_resume(void **state) {
         helper_free(&said);
         gone_on++;
     }
-    assert_true(gone_on > 1);
+    assert_true(gone_on > 0);
     helper_free(&whole);
 }
 
@@ -283,9 +284,9 @@ static void let_fail(const char *steps, int step, int enough) {
 static void verify_each_call_may_fail(void **state) {
     (void)state;
     write_scenario("", "");
-    let_fail("steps=1", (int)helper_size(61, 61, 1), (int)helper_size(2, 2, 8));
+    let_fail("steps=1", (int)helper_size(127, 127, 1), (int)helper_size(2, 2, 8));
     write_scenario("", "optimizer: {lr: 2e-3}");
-    let_fail("steps=3", (int)helper_size(701, 701, 37), (int)helper_size(2, 2, 8));
+    let_fail("steps=3", (int)helper_size(1409, 1409, 37), (int)helper_size(2, 2, 8));
 }
 
 int main(void) {

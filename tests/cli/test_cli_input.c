@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli short
+ * labels: cli memory
  * Every class of bad input through the binary must give exit status 2 and one error line with file,
  * line and column, must print no output and leave no trace. */
 #include <stdarg.h>

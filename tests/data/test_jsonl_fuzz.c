@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The JSONL reader under damage: cut at every byte, and changed at random by an addressed stream
  * (seed below). It must return rows that keep every promise of datarow.h, or an error that names
  * the source; sanitizer builds see the rest. */

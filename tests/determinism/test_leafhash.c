@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The leaf hash: the vectorised code must equal the header's scalar step; every single-bit change
  * and every swap of words must show; the length must count; and the bits are pinned. */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The trace as its user sees it: what went in must come out to the bit, equal inputs must give
  * equal files, a target must never be overwritten or half written, and wrong use must give an error
  * with a text. */

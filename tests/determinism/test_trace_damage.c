@@ -592,7 +592,7 @@ static void verify_full_disk(void **state) {
     require(sample_write(&sample, sample.path, UPDATES));
     size_t length;
     const char *whole = sample_bytes(&sample.arena, sample.path, &length);
-    for (size_t i = 0; i < LIMITS; i += helper_size(4, 4, 1)) {
+    for (size_t i = 0; i < LIMITS; i += helper_size(9, 9, 1)) {
         unlink(sample.path);
         unlink(sample.part);
         /* over the whole length, then close below it: the failure may come with the close */

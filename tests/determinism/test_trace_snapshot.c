@@ -212,7 +212,7 @@ static void verify_damage(void **state) {
     snprintf(copy, sizeof copy, "%s/damaged.h5", sample.folder);
     char *bytes;
     require(arena_take(&sample.arena, length, 1, "copy", &bytes));
-    for (size_t at = 11; at < length; at += 1 + length / helper_size(45, 45, 700)) {
+    for (size_t at = 11; at < length; at += 1 + length / helper_size(24, 24, 700)) {
         memcpy(bytes, whole, length);
         bytes[at] = (char)(bytes[at] ^ 0x10);
         sample_store(copy, bytes, length);
@@ -222,7 +222,7 @@ static void verify_damage(void **state) {
     }
     print_message("flipped: %d right, %d refused, %d crashed in HDF5\n", counts[0], counts[1],
                   counts[3]);
-    for (size_t cut = 100; cut < length; cut += 1 + length / helper_size(10, 10, 150)) {
+    for (size_t cut = 100; cut < length; cut += 1 + length / helper_size(6, 6, 150)) {
         sample_store(copy, whole, length - cut);
         if (outcome_of(&sample, copy, SMALL) != 1) fail_msg("%zu bytes cut: not refused", cut);
     }
@@ -242,7 +242,7 @@ static int flip_each(struct sample *sample, const void *wanted, size_t count) {
     for (size_t at = 0; at + count <= length; at++) {
         if (memcmp(whole + at, wanted, count) != 0) continue;
         found++;
-        for (size_t i = 0; i < count; i += helper_size(3, 3, 1)) {
+        for (size_t i = 0; i < count; i += helper_size(7, 7, 1)) {
             memcpy(bytes, whole, length);
             bytes[at + i] = (char)(bytes[at + i] ^ 16);
             sample_store(copy, bytes, length);
@@ -265,7 +265,7 @@ static void verify_raw_bytes(void **state) {
     sample_close(&sample);
 }
 
-#define KILLS ((int)helper_size(4, 4, 10)) /* two of a large state */
+#define KILLS ((int)helper_size(2, 2, 10)) /* the first one and every third of a large state */
 
 static void write_until_killed(struct sample *sample, int told) {
     struct trace *trace;

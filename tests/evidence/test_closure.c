@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Closure for runs that differ from their own repeats: a real race, distances planted in its trace
  * on both sides of the rule, both designs of the floor, and how often the rule errs. */
 #include <stdarg.h>

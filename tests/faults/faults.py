@@ -26,7 +26,7 @@ verbs (failing.c), so the first verb that has it lets it fail.
 kind of call: a night that is too short for all of them says which it was.
 
 --brief lets each call fail once, not for good, in the verbs that write traces and pages, and takes
-six stacks of each kind (seed 22), but all by which recover writes: it makes a trace of the same
+three stacks of each kind (seed 22), but all by which recover writes: it makes a trace of the same
 objects as run, in a tenth of the time."""
 
 import argparse
@@ -159,7 +159,7 @@ BRIEF = ("run", "recover", "report", "import")
 SHORT_FIRST = ("lr-check", "import", "export", "report", "certify", "compare", "run", "recover", "save-model",
                "overwrite", "noise", "run-whole")
 UNFINISHED = (".part", ".rebuild", ".part.kept-1", ".part.kept-2")
-FEW = 6  # of the stacks of a kind that --brief takes, but for what recover writes
+FEW = 3  # of the stacks of a kind that --brief takes, but for what recover writes
 
 
 def chosen_calls(path, call, options, is_all, had):

@@ -107,7 +107,7 @@ static const struct run runs[] = {
 static void validate_what_broke_between_two_rows(void **state) {
     (void)state;
     static struct series_point points[ROWS];
-    for (size_t i = 0; i < COUNT_OF(runs); i += helper_size(2, 2, 1)) { /* 2: one of each kind */
+    for (size_t i = 0; i < COUNT_OF(runs); i += helper_size(3, 3, 1)) { /* 3: one of each kind */
         const struct run *run = &runs[i];
         const struct series series = make(run, points);
         struct arena arena = ARENA_EMPTY;
@@ -143,7 +143,7 @@ static void verify_no_false_answer_where_f_of_k_is_printed(void **state) {
     } cases[] = {{1000, 100, 500, 10}, {1000, 100, 505, 10},  {1000, 100, 501, 10},
                  {1000, 100, 509, 10}, {400, 40, 200, 10},    {400, 40, 205, 10},
                  {2000, 60, 1000, 10}, {2000, 100, 1000, 50}, {1000, 100, 500, 5}};
-    for (size_t n = 0; n < 2 * COUNT_OF(cases); n += helper_size(9, 5, 1)) {
+    for (size_t n = 0; n < 2 * COUNT_OF(cases); n += helper_size(9, 9, 1)) {
         const size_t c = n / 2;
         struct series series = {points, 0};
         struct arena arena = ARENA_EMPTY;

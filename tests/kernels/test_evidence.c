@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit memory threads
  * What an update did to tensors (kernels/evidence.h), against the laws written a second time
  * (helper_law.h): each block's sums of update sizes, read-back and distances, on every instruction
  * set that this machine has and for 1 to 3 threads; and leaf hashes against digest_tensor.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit short omp
  * The linear ops must equal one scalar chain of fma per output (law 1), for every number pair,
  * instruction set (AVX-512 without and with vdpbf16ps) and dtype, on odd shapes, on gathered rows
  * between poisoned ones, with one thread and with more, and with a chain continued in a second

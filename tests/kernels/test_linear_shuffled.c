@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit memory threads
+ * labels: unit memory omp
  * The linear ops in mode `shuffled` against law 9 written a second time: chunks are chains from +0,
  * added in the order of keys that are drawn per 64 x 64 tile. That order, and nothing else, must
  * change the bits. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit memory omp
  * Attention, forward and backward, must equal law 6 computed one number at a time, invariant and
  * shuffled: with several sequences and poisoned rows between them, with grouped heads, and with
  * lengths across the edges of blocks. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit memory threads
  * RMSNorm and its gradients, and the embedding gradient, must equal the laws computed one number at
  * a time: law 2 within a row, law 1 over rows, law 9 where SUM_NORM or SUM_EMBEDDING is
  * shuffled. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short threads
+ * labels: unit short omp
  * Sums without an order (law 16): every op must equal sums made by MPFR and rounded once. Permuted
  * operands, another split of the terms, other threads and other instruction sets must change no
  * bit. Infinities and NaN are among the terms. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * The trainings of tests/golden/hf in bf16. Two programs that round at different places cannot
  * agree to the bit, so both are compared with the same model in f64. Their errors must be of one
  * size, which shows that ours rounds about where theirs does, and that neither does anything else.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Factors and hybrids: known differences, and over random pairs of configurations the laws on which
  * attribution by swapping rests. The texts of config_text must be equal exactly where
  * configurations are. */

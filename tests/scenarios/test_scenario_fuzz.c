@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Mutated scenarios and options must never crash, hang, or fail without a text; what is accepted
  * must validate and print. A fixed number of cases runs from a fixed seed; TWINSTEP_FUZZ_CASES=N
  * runs N of them. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit memory
  * Checks across several keys, made on a configuration that did not come from a file, as hybrids
  * meet them. */
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: repro unit short threads
+ * labels: repro unit short omp
  * The modes of a training: deterministic must have the bits of invariant; shaped must depend on
  * shapes and its table, not on threads; the library arm must be near, and must refuse a core type
  * that would crash. */
