@@ -450,6 +450,7 @@ static enum status from_prefix_with(struct fit_search *search, size_t end,
     fit_search_template(&part, &window);
     window.no_scan = !how->scan;
     window.shift = how->shift;
+    window.whole = 1;
     fit_search_window(&part, &window, 0, end, 0);
     search->budget = part.budget;
     for (size_t n = 0; n < CANDIDATES; n++) {

@@ -315,6 +315,30 @@ static void validate_skips_in_front_of_the_first_row(void **state) {
     arena_close(&arena);
 }
 
+/* A run of 777 updates that was extended to 1,554, with a row every 10: the first row stands at the
+ * end of the warm-up of 10, so no row shows it, and what is typed is the peak. */
+static void validate_a_total_behind_an_unseen_warmup(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct series series = {points, 0};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (uint64_t k = 10; k <= 1550; k += 10) {
+        points[series.count] = (struct series_point){.update = k, .row = series.count};
+        points[series.count++].value = 2e-5 * share(0, (double)k, 10, k < 460 ? 777 : 1554);
+    }
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf-4.50");
+    known.request.steps = 777;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    if (strstr(set.fits[0].text, "hf-4.50 linear, peak 2e-05, warm-up 1") != set.fits[0].text ||
+        set.fits[0].steps != 777 || set.fits[0].segments[1].steps != 1554)
+        fail_msg("%s", set.fits[0].text);
+    arena_close(&arena);
+}
+
 /* Recorded by tests/bench/extended_logs.py: max_steps of 40, and 60 behind update 20. The optimizer
  * that was loaded applies the old LR once more, in update 21. */
 static void validate_what_a_trainer_extended(void **state) {
@@ -448,6 +472,7 @@ int main(void) {
         cmocka_unit_test(verify_three_rows_are_no_other_total),
         cmocka_unit_test(verify_a_total_of_one_row_is_none),
         cmocka_unit_test(validate_skips_in_front_of_the_first_row),
+        cmocka_unit_test(validate_a_total_behind_an_unseen_warmup),
         cmocka_unit_test(validate_what_a_trainer_extended),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
         cmocka_unit_test(verify_no_schedule_is_negative_throughout),
