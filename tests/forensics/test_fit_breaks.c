@@ -315,6 +315,31 @@ static void validate_skips_in_front_of_the_first_row(void **state) {
     arena_close(&arena);
 }
 
+/* Update 21 of a cosine with a warm-up of 20 was skipped, and a resume behind update 169 forgot it,
+ * without a sign in the log. A plateau of one update, a total of 401 and a counter that is ahead
+ * once print the same, and are no answer. Number 68 of seed 6 of tests/bench/resume_matrix.py. */
+static void verify_ahead_once_is_no_answer(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const char *const eras[] = {"hf", "hf-4.50", NULL};
+    struct series series = {points, 0};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (uint64_t k = 1; k <= 400; k++) {
+        points[series.count] = (struct series_point){.update = k, .row = series.count};
+        points[series.count++].value =
+            2e-4 * share(1, (double)(k - 1 - (k > 21 && k < 170)), 20, 400);
+    }
+    fit_known_init(&known);
+    known.possible = eras;
+    known.run_steps = 400;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    if (set.count > 0 && set.fits[0].steps != 400 && !fit_break_is_doubtful(&known, &set))
+        fail_msg("%s", set.fits[0].text);
+    arena_close(&arena);
+}
+
 /* A run of 777 updates that was extended to 1,554, with a row every 10: the first row stands at the
  * end of the warm-up of 10, so no row shows it, and what is typed is the peak. */
 static void validate_a_total_behind_an_unseen_warmup(void **state) {
@@ -472,6 +497,7 @@ int main(void) {
         cmocka_unit_test(verify_three_rows_are_no_other_total),
         cmocka_unit_test(verify_a_total_of_one_row_is_none),
         cmocka_unit_test(validate_skips_in_front_of_the_first_row),
+        cmocka_unit_test(verify_ahead_once_is_no_answer),
         cmocka_unit_test(validate_a_total_behind_an_unseen_warmup),
         cmocka_unit_test(validate_what_a_trainer_extended),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
