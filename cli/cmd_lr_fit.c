@@ -88,6 +88,10 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (set->count > 0 && fit_is_half_speed(&set->fits[0]))
         puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
              "too (--min-lr-ratio 0.5 says that it is the floor)");
+    if (set->count > 0 && fit_contradicts_skipped(&set->fits[0], &report->known))
+        printf("remark: the log contradicts the skipped updates that %s: the schedule stands still "
+               "or moves on elsewhere. Without --skipped the fit finds them\n",
+               report->skipped > 0 ? "it counts" : "--skipped names");
     if (set->count > 0) print_unseen(&set->fits[0]);
     if (set->count > 0) lr_report_print_unseen(report, &set->fits[0]);
     if (report->used.left_out > 0)

@@ -223,9 +223,12 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
                             FILE *out) {
     fprintf(out, "**%s**: %s.\n\n", compare_verdict_name((enum compare_verdict)report->verdict),
             report->why);
-    for (size_t s = 0; s < 2; s++)
+    for (size_t s = 0; s < 2; s++) {
         fprintf(out, "- %c: %s, %zu rows%s\n", "AB"[s], input[s].log->title, input[s].log->rows,
                 report->repeated[s] > 0 ? " (repeated updates: the later rows count)" : "");
+        for (size_t i = 0; i < input[s].log->note_count; i++)
+            fprintf(out, "  - note: %s\n", input[s].log->notes[i]);
+    }
     print_note("Devices differ", report->devices, "- ", out);
     put_table(report, out);
     fprintf(out, "\n- LR: %s\n", report->lr.words);

@@ -250,10 +250,14 @@ int fit_changes_total(const struct fit *fit);
 /* Tells whether a fit that changes its total is an answer: it needs no known bug, and every later
  * total is the one that the log or the user said. */
 int fit_total_is_said(const struct fit *fit, const struct fit_known *known);
-/* Tells whether the best fit changes its total and is no answer, or leans on a break that the log
- * shows no resume for, and on more than one event with a free peak, or beside explanations with no
- * more events that differ in bug, total or warm-up. Such a fit is one of several, and no answer.
- * `known` is NULL where all fits are of one framework and no total was said. */
+/* Tells whether the fit needs the schedule held or ahead elsewhere than at the updates that are
+ * said to be skipped. */
+int fit_contradicts_skipped(const struct fit *fit, const struct fit_known *known);
+/* Tells whether the best fit changes its total and is no answer, contradicts the updates that are
+ * said to be skipped, or leans on a break that the log shows no resume for: one that runs ahead of
+ * the updates once, more than one event with a free peak, or one beside explanations
+ * with no more events that differ in bug, total or warm-up. Such a fit is one of several, and no
+ * answer. `known` is NULL where all fits are of one framework and no total was said. */
 int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a

@@ -140,11 +140,33 @@ static const char *bug_or_none(const struct fit *fit) {
     return fit->unsound ? "unsound" : fit->bug != NULL ? fit->bug : "";
 }
 
+int fit_contradicts_skipped(const struct fit *fit, const struct fit_known *known) {
+    if (known->request.skipped_count == 0 || fit->contract->on_skip != CONTRACT_SKIP_HOLD) return 0;
+    for (size_t i = 0; i < fit->segment_count; i++)
+        if (fit->segments[i].event == FIT_SKIP || fit->segments[i].event == FIT_JUMP) return 1;
+    return 0;
+}
+
+/* Tells whether the counter jumps ahead of the updates once, where no resume shows: neither what
+ * was skipped nor what a resume forgot brings it there, but another schedule may. More jumps are
+ * those of a known bug, which moves the schedule at evaluations. */
+static int runs_ahead(const struct fit *fit, const struct fit_set *set) {
+    size_t jumps = 0, ahead = 0;
+    for (size_t i = 1; i < fit->segment_count; i++) {
+        if (fit->segments[i].event != FIT_JUMP) continue;
+        jumps++;
+        ahead += fit->segments[i].shift > 0 && fit_break_is_hidden(&fit->segments[i], set);
+    }
+    return jumps == 1 && ahead == 1;
+}
+
 int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set) {
     const struct fit *first = set->fits;
     size_t hidden = 0, free_scales = 0;
     int extended = 0, other_event = 0;
     if (fit_changes_total(first) && !fit_total_is_said(first, known)) return 1;
+    if (known != NULL && (runs_ahead(first, set) || fit_contradicts_skipped(first, known)))
+        return 1;
     for (size_t i = 1; i < first->segment_count; i++) {
         if (!fit_break_is_hidden(&first->segments[i], set)) continue;
         if (first->segments[i].event == FIT_RESTARTED) return 1;

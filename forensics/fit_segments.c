@@ -19,6 +19,10 @@
 #define CANDIDATES 40
 /* Evaluations for another total behind a resume, in all. */
 #define TOTALS 400000
+/* Updates in front of the first row that may have been skipped, and evaluations for them, in all:
+ * as many as a hold between two rows may have, and a quarter of what the pass has. */
+#define EARLY 3
+#define EARLY_BUDGET 400000
 /* Updates between two rows among which a resume is sought; each one is tried, so it bounds the
  * work. */
 #define RESUME_WIDEST 64
@@ -318,8 +322,11 @@ static enum status extend(struct fit_search *search, const struct fit_solution *
                         .numbers = solution->numbers,
                         .scale = search->scale,
                         .count = 1};
-    path.segments[0] = (struct fit_segment){
-        .update = search->series->points[0].update, .shift = solution->shift, .scale = 1.0};
+    path.segments[0] = (struct fit_segment){.update = search->series->points[0].update,
+                                            .shift = solution->shift,
+                                            .scale = 1.0,
+                                            .event = solution->shift < 0 ? FIT_SKIP : FIT_PLAIN,
+                                            .moved = solution->shift};
     fit_model_set(path.model, &solution->numbers);
     const size_t run = run_of(&path, &path.segments[0], 0);
     if (run > search->longest) {
@@ -341,16 +348,33 @@ static size_t natural_cut(const struct series *series) {
     return series->count;
 }
 
-static int any_fits(struct fit_search *search, size_t end, int scan) {
+/* How a prefix is explained: with totals that nobody said, and behind updates in front of the first
+ * row that were skipped. */
+struct prefix {
+    int scan;
+    int64_t shift; /* 0, or minus the number of those updates */
+};
+
+/* Tells whether a schedule of the log's own format holds at a skipped update. A bug behind one is
+ * two departures. */
+static int can_hold(const struct fit_search *search, const struct fit_model *model) {
+    const struct contract *contract = model->contract;
+    return contract->on_skip == CONTRACT_SKIP_HOLD && !contract->bug &&
+           contract->unit != CONTRACT_UNIT_EPOCH && fit_is_native(search->known, contract);
+}
+
+static int any_fits(struct fit_search *search, size_t end, const struct prefix *how) {
     struct fit_window window;
     struct fit_solutions solutions;
     fit_search_template(search, &window);
-    window.no_scan = !scan;
+    window.no_scan = !how->scan;
+    window.shift = how->shift;
     fit_window_open(&window, search->series->points, end);
     for (size_t m = 0; m < search->model_count; m++) {
         size_t before = 0;
         while (before < m && !fit_models_alike(&search->models[before], &search->models[m]))
             before++;
+        if (how->shift != 0 && !can_hold(search, &search->models[m])) continue;
         if (before < m && search->models[m].contract->start != CONTRACT_START_BASE) continue;
         fit_solve(&search->models[m], &window, &solutions);
         if (solutions.count > 0) return 1;
@@ -358,13 +382,13 @@ static int any_fits(struct fit_search *search, size_t end, int scan) {
     return 0;
 }
 
-static size_t longest_prefix(struct fit_search *search, size_t high, int scan) {
+static size_t longest_prefix(struct fit_search *search, size_t high, const struct prefix *how) {
     size_t low = 3;
     if (high <= low) return high;
-    if (any_fits(search, high, scan)) return high;
+    if (any_fits(search, high, how)) return high;
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
-        if (any_fits(search, middle, scan))
+        if (any_fits(search, middle, how))
             low = middle;
         else
             high = middle;
@@ -415,15 +439,18 @@ static size_t next_break(const struct fit_search *search, size_t from, size_t cu
     return 0;
 }
 
-/* Extends what explains the first rows. With `scan` it looks for totals that nobody said, too. */
-static enum status from_prefix_with(struct fit_search *search, size_t end, int scan) {
+/* Extends what explains the first rows. */
+static enum status from_prefix_with(struct fit_search *search, size_t end,
+                                    const struct prefix *how) {
     struct fit_search part = *search;
     struct fit_window window;
     const size_t moves = moves_before(search->series, end);
     part.count = 0;
     TRY(arena_take(search->arena, FIT_FOUND, sizeof *part.found, "fit", &part.found));
     fit_search_template(&part, &window);
-    window.no_scan = !scan;
+    window.no_scan = !how->scan;
+    window.shift = how->shift;
+    window.whole = 1;
     fit_search_window(&part, &window, 0, end, 0);
     search->budget = part.budget;
     for (size_t n = 0; n < CANDIDATES; n++) {
@@ -433,24 +460,52 @@ static enum status from_prefix_with(struct fit_search *search, size_t end, int s
                 (best == part.count || part.found[i].cost < part.found[best].cost))
                 best = i;
         if (best == part.count) break;
-        const struct fit_numbers *numbers = &part.found[best].solution.numbers;
+        const struct fit_solution *solution = &part.found[best].solution;
         part.found[best].cost = real_inf_f64();
         /* Of a staircase each move is one row of evidence, and its width is free. */
-        if (numbers->epoch > 0 && moves < MOVES) continue;
-        TRY(extend(search, &part.found[best].solution));
+        if (solution->numbers.epoch > 0 && moves < MOVES) continue;
+        if (how->shift != 0 && !can_hold(search, &search->models[solution->model])) continue;
+        TRY(extend(search, solution));
     }
     return STATUS_OK;
 }
 
-/* Tells whether something was found that ends at no total of which nobody spoke, and whose first
- * stretch has shown its total. */
-static int is_settled(const struct fit_search *search) {
+/* Tells whether the total that it ends at contradicts none of which somebody spoke. */
+static int ends_as_said(const struct fit_search *search, const struct fit_found *found) {
     const struct fit_known *known = search->known;
+    const uint64_t later = found->segments[found->segment_count - 1].steps;
+    const uint64_t steps = later > 0 ? later : (uint64_t)found->solution.numbers.total;
+    if (later == 0 && (!search->models[found->solution.model].needs_total ||
+                       (known->request.steps == 0 && known->run_steps == 0)))
+        return 1;
+    return steps == known->request.steps || steps == known->run_steps;
+}
+
+/* Tells whether its counter runs ahead of the updates: nothing that was skipped or forgotten does
+ * that, and of what adds to a counter only a doubled one has a name by itself. */
+static int runs_ahead(const struct fit_found *found) {
+    for (size_t s = 0; s < found->segment_count; s++)
+        if (found->segments[s].event == FIT_JUMP && found->segments[s].shift > 0) return 1;
+    return 0;
+}
+
+/* Tells whether something was found whose first stretch has shown its total, and that ends at no
+ * later one of which nobody spoke. */
+static int is_explained(const struct fit_search *search) {
     for (size_t i = 0; i < search->count; i++) {
         const struct fit_found *found = &search->found[i];
-        const uint64_t steps = found->segments[found->segment_count - 1].steps;
-        if (found->opened) continue;
-        if (steps == 0 || steps == known->request.steps || steps == known->run_steps) return 1;
+        if (!found->opened &&
+            (found->segments[found->segment_count - 1].steps == 0 || ends_as_said(search, found)))
+            return 1;
+    }
+    return 0;
+}
+
+/* Tells whether that contradicts no total, and does not run ahead. */
+static int is_settled(const struct fit_search *search) {
+    for (size_t i = 0; i < search->count; i++) {
+        const struct fit_found *found = &search->found[i];
+        if (!found->opened && ends_as_said(search, found) && !runs_ahead(found)) return 1;
     }
     return 0;
 }
@@ -458,8 +513,23 @@ static int is_settled(const struct fit_search *search) {
 /* Totals that somebody said, or that the log ends at, first: they cost little for each model, and a
  * scan for others takes all evaluations before the later models come to their turn. */
 static enum status from_prefix(struct fit_search *search, size_t end) {
-    TRY(from_prefix_with(search, end, 0));
-    return is_settled(search) ? STATUS_OK : from_prefix_with(search, end, 1);
+    const struct prefix known = {0, 0}, any = {1, 0};
+    TRY(from_prefix_with(search, end, &known));
+    return is_settled(search) ? STATUS_OK : from_prefix_with(search, end, &any);
+}
+
+/* Tries updates in front of the first row that were skipped, before another total or a counter
+ * ahead of the updates is believed. They print what another total with another warm-up prints. */
+static enum status behind_early_skips(struct fit_search *search, size_t cut) {
+    const size_t left = search->budget;
+    const uint64_t first = search->series->points[0].update;
+    search->budget = EARLY_BUDGET;
+    for (uint64_t n = 1; n <= EARLY && n < first && !is_settled(search); n++) {
+        const struct prefix how = {0, -(int64_t)n};
+        TRY(from_prefix_with(search, longest_prefix(search, cut, &how), &how));
+    }
+    search->budget = left;
+    return STATUS_OK;
 }
 
 /* Tries the prefixes that end at a break first. The bisection behind them pays for each prefix that
@@ -480,14 +550,16 @@ enum status fit_search_segments(struct fit_search *search) {
         search->budget = left - budget;
     }
     if (is_settled(search)) return STATUS_OK;
-    size_t longest = longest_prefix(search, cut, !said);
+    const struct prefix first = {!said, 0}, any = {1, 0};
+    size_t longest = longest_prefix(search, cut, &first);
     TRY(from_prefix(search, longest));
+    if (!is_settled(search)) TRY(behind_early_skips(search, cut));
     /* The total that is said may be that of the part behind a resume. */
     if (!is_settled(search) && said) {
-        longest = longest_prefix(search, cut, 1);
+        longest = longest_prefix(search, cut, &any);
         TRY(from_prefix(search, longest));
     }
-    if (!is_settled(search) && longest > 4) TRY(from_prefix(search, longest - 1));
-    if (!is_settled(search) && longest > 8) TRY(from_prefix(search, longest - longest / 4));
+    if (!is_explained(search) && longest > 4) TRY(from_prefix(search, longest - 1));
+    if (!is_explained(search) && longest > 8) TRY(from_prefix(search, longest - longest / 4));
     return STATUS_OK;
 }

@@ -338,12 +338,27 @@ static int explained(const struct fit_search *search, size_t since) {
     return 0;
 }
 
-/* Tries few skipped updates of every model before more of any. */
+/* Cost (forensics/fit_cost.c) from which a floor stands for skipped updates: nobody types either
+ * the floor or the warm-up that goes with it. A line that was held is a line to such a floor. */
+#define STRANGE 0.9
+
+static int all_strange(const struct fit_search *search) {
+    for (size_t i = 0; i < search->count; i++)
+        if (search->found[i].cost < STRANGE) return 0;
+    return 1;
+}
+
+/* Tries few skipped updates of every model before more of any. Where all that was found is strange,
+ * more of them under a schedule that is used much may still be simpler. */
 static enum status with_peaks(struct skips *skips, int typed, int usual, uint32_t most) {
     const size_t found = skips->search->count;
     skips->typed = typed;
     skips->usual = usual;
-    for (int all = most <= FEW; all <= 1 && !explained(skips->search, found); all++) {
+    for (int all = most <= FEW; all <= 1; all++) {
+        if (explained(skips->search, found)) {
+            if (!typed || !all_strange(skips->search)) return STATUS_OK;
+            skips->usual = 1;
+        }
         skips->lags.most = all ? most : FEW;
         TRY(solve_all(skips));
     }

@@ -82,6 +82,11 @@ static void validate_markdown(void **state) {
     assert_true(lines_of(said.out) <= 25);
     assert_null(strstr(said.out, REAL)); /* no path of the writer's machine */
     helper_free(&said);
+    helper_write("null.jsonl", "{\"step\": 1, \"loss\": null, \"grad_norm\": 2.1}\n"
+                               "{\"step\": 2, \"loss\": null, \"grad_norm\": 2.2}\n");
+    said = helper_run(0, "compare a.jsonl null.jsonl --markdown");
+    assert_non_null(strstr(said.out, "  - note: it names the loss, and no row has a number there"));
+    helper_free(&said);
 }
 
 static void validate_json(void **state) {

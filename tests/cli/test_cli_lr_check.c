@@ -215,6 +215,25 @@ static void validate_skips_of_a_resumed_log(void **state) {
     helper_refuse(2, "lr check resumed.csv --expect hf --skipped 6", "--skipped: update 6");
 }
 
+/* Update 40 was skipped, and hf holds there; a list that says 41 is no answer beside one more hold
+ * and one jump. */
+static void verify_a_wrong_list_of_skips_is_told(void **state) {
+    (void)state;
+    static char text[8192] = "step,learning_rate,loss\n";
+    for (int k = 1; k <= 100; k++) {
+        const int done = k - 1 - (k > 40);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%d,%.17g,%d\n", k,
+                 done < 10 ? 1e-4 * done / 10.0 : 1e-4 * (100 - done) / 90.0, k);
+    }
+    helper_write("held.csv", text);
+    struct said said = helper_run(0, "lr fit held.csv --contract hf --steps 100 --skipped 40");
+    assert_null(strstr(said.out, "contradicts"));
+    helper_free(&said);
+    said = helper_run(3, "lr fit held.csv --contract hf --steps 100 --skipped 41");
+    assert_non_null(strstr(said.out, "the log contradicts the skipped updates that --skipped "));
+    helper_free(&said);
+}
+
 static void validate_annotations(void **state) {
     (void)state;
     helper_write("a,b%.csv", next);
@@ -513,6 +532,7 @@ int main(void) {
         cmocka_unit_test(validate_fit_lists_both),
         cmocka_unit_test(validate_errors),
         cmocka_unit_test(validate_skips_of_a_resumed_log),
+        cmocka_unit_test(verify_a_wrong_list_of_skips_is_told),
         cmocka_unit_test(validate_annotations),
         cmocka_unit_test(validate_junit),
         cmocka_unit_test(validate_skipped_by_the_log),

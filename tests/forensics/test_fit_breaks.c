@@ -255,6 +255,115 @@ static void verify_a_total_of_one_row_is_none(void **state) {
     arena_close(&arena);
 }
 
+/* Rows of every fifth update, of which the second, or the first, was skipped: no row lies in front
+ * of it. The same line has a warm-up of 1 and a total of 201, and the same wave is that of a row
+ * which logs its own update and then runs ahead of the updates. Numbers 15 and 184 of seed 5 of
+ * tests/bench/resume_matrix.py. */
+static struct fit_set resumed_behind_a_skip(int wave, struct fit_known *known,
+                                            struct arena *arena) {
+    static struct series_point points[64];
+    static struct series series;
+    static const char *const eras[] = {"hf", "hf-4.50", NULL};
+    const uint64_t total = wave ? 300 : 200;
+    struct fit_set set;
+    uint64_t done = 0;
+    series = (struct series){points, 0};
+    for (uint64_t k = 1; k <= total; k++) {
+        const uint64_t before = done;
+        if (wave)
+            done = k == 164 ? k : done + (k != 1 && k != 34 && k != 176 && k != 235);
+        else
+            done += k != 2 && k != 49;
+        if (k % 5 != 0) continue;
+        points[series.count] = (struct series_point){.update = k, .row = series.count};
+        points[series.count].part = !wave && k > 114;
+        points[series.count++].value =
+            wave ? 1.5e-6 * share(1, (double)done, 0, 300)
+                 : 2.5e-6 * share(0, (double)before, 0, 200) * (k > 114 ? 0.2 : 1.0);
+    }
+    fit_known_init(known);
+    known->possible = eras;
+    if (wave) {
+        known->run_steps = total;
+    } else {
+        known->request.contract = contract_find("hf");
+        known->request.steps = total;
+    }
+    assert_int_equal(fit_series(&series, known, arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    return set;
+}
+
+static void validate_skips_in_front_of_the_first_row(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set = resumed_behind_a_skip(0, &known, &arena);
+    assert_string_equal(set.fits[0].text,
+                        "hf linear, peak 2.5e-06, no warm-up, total 200; held 1 time at update 5; "
+                        "held 1 time at update 50; peak times 0.2 from update 115");
+    set = resumed_behind_a_skip(1, &known, &arena);
+    assert_string_equal(set.fits[0].text,
+                        "hf-4.50 cosine, peak 1.5e-06, no warm-up, total 300; held 1 time at "
+                        "update 5; held 1 time at update 35; ahead by 2 from update 165; held 1 "
+                        "time at update 180; held 1 time at update 235");
+    /* The other reading stays in doubt: nobody logged what was skipped. */
+    size_t doubts = 0;
+    for (size_t i = 1; i < set.count; i++)
+        doubts += (size_t)fit_raises_doubt(&known, &set, &set.fits[i]);
+    assert_true(doubts > 0);
+    arena_close(&arena);
+}
+
+/* Update 21 of a cosine with a warm-up of 20 was skipped, and a resume behind update 169 forgot it,
+ * without a sign in the log. A plateau of one update, a total of 401 and a counter that is ahead
+ * once print the same, and are no answer. Number 68 of seed 6 of tests/bench/resume_matrix.py. */
+static void verify_ahead_once_is_no_answer(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const char *const eras[] = {"hf", "hf-4.50", NULL};
+    struct series series = {points, 0};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (uint64_t k = 1; k <= 400; k++) {
+        points[series.count] = (struct series_point){.update = k, .row = series.count};
+        points[series.count++].value =
+            2e-4 * share(1, (double)(k - 1 - (k > 21 && k < 170)), 20, 400);
+    }
+    fit_known_init(&known);
+    known.possible = eras;
+    known.run_steps = 400;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    if (set.count > 0 && set.fits[0].steps != 400 && !fit_break_is_doubtful(&known, &set))
+        fail_msg("%s", set.fits[0].text);
+    arena_close(&arena);
+}
+
+/* A run of 777 updates that was extended to 1,554, with a row every 10: the first row stands at the
+ * end of the warm-up of 10, so no row shows it, and what is typed is the peak. */
+static void validate_a_total_behind_an_unseen_warmup(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct series series = {points, 0};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (uint64_t k = 10; k <= 1550; k += 10) {
+        points[series.count] = (struct series_point){.update = k, .row = series.count};
+        points[series.count++].value = 2e-5 * share(0, (double)k, 10, k < 460 ? 777 : 1554);
+    }
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf-4.50");
+    known.request.steps = 777;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    if (strstr(set.fits[0].text, "hf-4.50 linear, peak 2e-05, warm-up 1") != set.fits[0].text ||
+        set.fits[0].steps != 777 || set.fits[0].segments[1].steps != 1554)
+        fail_msg("%s", set.fits[0].text);
+    arena_close(&arena);
+}
+
 /* Recorded by tests/bench/extended_logs.py: max_steps of 40, and 60 behind update 20. The optimizer
  * that was loaded applies the old LR once more, in update 21. */
 static void validate_what_a_trainer_extended(void **state) {
@@ -387,6 +496,9 @@ int main(void) {
         cmocka_unit_test(validate_another_total),
         cmocka_unit_test(verify_three_rows_are_no_other_total),
         cmocka_unit_test(verify_a_total_of_one_row_is_none),
+        cmocka_unit_test(validate_skips_in_front_of_the_first_row),
+        cmocka_unit_test(verify_ahead_once_is_no_answer),
+        cmocka_unit_test(validate_a_total_behind_an_unseen_warmup),
         cmocka_unit_test(validate_what_a_trainer_extended),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
         cmocka_unit_test(verify_no_schedule_is_negative_throughout),
