@@ -50,6 +50,8 @@ static void validate_measures(void **state) {
          "class=\"r\">2e-06 / 1e-06</td>",
          1},
         {"left when repaired</th>", 1},
+        {"share: Shapley value of the way from one arm to the other", 1},
+        {"no projections", 0},
         {"older program", 0},
         {"<th scope=\"row\" class=\"r\">1</th><td class=\"r\">3e-05</td>", 1},
         {"<td class=\"r\">108.3 %</td><td class=\"r\">-8.333 %</td>", 1},
@@ -150,7 +152,11 @@ static void validate_twin(void **state) {
                                          {"Shares over time", 0},
                                          {"By other measures", 0},
                                          {"acts, alone", 0},
-                                         {"66.67 %", 1}};
+                                         {"66.67 %", 1},
+                                         /* an older trace's shares are those of its game */
+                                         {"The trace holds no projections. share: Shapley value of "
+                                          "the distance, which has no sign",
+                                          1}};
     (void)state;
     struct fake_plan plan = marked;
     char *page = page_of(&plan);
