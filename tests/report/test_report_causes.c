@@ -171,6 +171,35 @@ static void validate_twin(void **state) {
     free(page);
 }
 
+/* Arms whose second parameter group alone parts: the table of updates shows that one. */
+static void validate_the_group_that_parts(void **state) {
+    (void)state;
+    static const struct saying first[] = {{"LR of parameter group 0, counted from 0.", 1},
+                                          {"Learning rate applied, parameter group 1", 0}},
+                               second[] = {
+                                   {"LR of parameter group 1, counted from 0: the first whose "
+                                    "applied LR differs.",
+                                    1},
+                                   {"<td class=\"r\">0.25</td><td class=\"r\">0.125</td>", 1},
+                                   {"Learning rate applied, parameter group 1", 1}};
+    for (int apart = 0; apart < 2; apart++) {
+        struct fake fake;
+        struct fake_plan plan = marked;
+        plan.groups = 2;
+        fake_open(&fake, &plan);
+        for (uint32_t arm = 0; arm < 2; arm++)
+            for (uint64_t i = 0; i < 12; i++)
+                for (int g = 0; g < 2; g++)
+                    for (int c = 0; c < RECORD_GROUPS; c++)
+                        fake.image.runs[arm].records[i].groups[g][c] = 0.25;
+        if (apart) fake.image.runs[1].records[4].groups[1][GROUP_LR_APPLIED] = 0.125;
+        char *page = fake_page(&fake, NULL);
+        check_sayings(page, apart ? second : first, apart ? COUNT_OF(second) : COUNT_OF(first));
+        free(page);
+        fake_close(&fake);
+    }
+}
+
 static void validate_bars(void **state) {
     static const struct {
         double parts[3];
@@ -201,8 +230,11 @@ static void validate_bars(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_measures),      cmocka_unit_test(validate_way),
-        cmocka_unit_test(validate_half_interval), cmocka_unit_test(validate_twin),
+        cmocka_unit_test(validate_measures),
+        cmocka_unit_test(validate_way),
+        cmocka_unit_test(validate_half_interval),
+        cmocka_unit_test(validate_twin),
+        cmocka_unit_test(validate_the_group_that_parts),
         cmocka_unit_test(validate_bars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
