@@ -20,17 +20,22 @@ const char *const attribution_words[WORD_COUNT] = {
     [WORD_OPEN] = "first-place-open",
 };
 
+/* Half of the smallest number would round to 0, which any response reaches. */
+int rounding_explains(double response, double gap) {
+    return response / ROUNDING_EXPLAINS >= gap;
+}
+
 #define NEARLY_FACTOR 10.0  /* of D: a hybrid that went so far makes percentages meaningless */
 #define OPPOSE_LEFT 1.1     /* a repair that leaves more than this widened the gap */
 #define OPPOSE_SHARE (-0.1) /* a share below this leads away from the test arm */
 #define ALONE_LITTLE 0.1
 #define ALONE_ENOUGH 0.5
-#define LEFT_MOST 0.9   /* a repair that leaves at least this closed next to nothing */
-#define CAUSE_SHARE 0.9 /* of one cause, which then leaves */
-#define CAUSE_LEFT 0.35 /* at most so much when it is repaired, */
-#define CAUSE_OTHER 0.1 /* while every other share is below this */
-#define PLACE_MARGIN 0.05
-#define PLACE_TIE 1e-9 /* far above the rounding of exact shares, far below any that matters */
+#define LEFT_MOST 0.9     /* a repair that leaves at least this closed next to nothing */
+#define CAUSE_SHARE 0.9   /* of one cause, which then leaves */
+#define CAUSE_LEFT 0.35   /* at most so much when it is repaired, */
+#define CAUSE_OTHER 0.1   /* while every other share is below this */
+#define PLACE_MARGIN 0.05 /* no slack: only made-up figures differ by exactly so much */
+#define PLACE_TIE 1e-9    /* far above the rounding of exact shares, far below any that matters */
 
 static int nearly_cancel(const struct attribution *of) {
     return of->largest_low > NEARLY_FACTOR * of->distance;
@@ -93,8 +98,7 @@ enum attribution_word attribution_word(const struct attribution *of) {
     };
     if (of->causes == 0 || !(of->distance >= 0.0 && isfinite(of->distance))) return WORD_NONE;
     if (of->distance == 0.0) return of->moved ? WORD_CANCEL : WORD_EQUAL;
-    /* Half of the smallest number would round to 0, which any response reaches. */
-    if (of->response / ROUNDING_EXPLAINS >= of->distance) return WORD_ROUNDING;
+    if (rounding_explains(of->response, of->distance)) return WORD_ROUNDING;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rules[i].holds(of)) return rules[i].word;
     return WORD_SEVERAL;

@@ -61,6 +61,9 @@ extern const char *const attribution_words[WORD_COUNT]; /* "none", "equal", "can
 #define ROUNDING_EXPLAINS 0.5
 #define ROUNDING_SPARES 0.1
 
+/* Whether the perturbed run's response is large enough to explain a gap. */
+int rounding_explains(double response, double gap);
+
 /* The sentence that these figures bear. */
 enum attribution_word attribution_word(const struct attribution *attribution);
 

@@ -316,6 +316,10 @@ const struct trace_pair *judge_pair(const struct trace_image *image, const char 
 /* How many parameter groups two runs have in common, the first ones. */
 uint32_t judge_groups(const struct trace_run *a, const struct trace_run *b);
 
+/* The parameter group whose applied LR is the first to differ; 0 where none does. A table that has
+ * room for one group shows this one. */
+uint32_t judgement_lr_group(const struct judgement *judgement);
+
 /* Whether the arms differ by more than repeats do, in their weights or in anything else. */
 int judgement_differs(const struct judgement *judgement);
 

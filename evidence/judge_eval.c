@@ -115,7 +115,7 @@ static enum status test_gaps(const struct judging *judging, const struct repeats
 /* Whether the perturbed run explains the distance of the weights. Then it explains what they do,
  * too, though its answer in a single figure may happen to be small. */
 static int is_rounding(const struct judgement *judgement) {
-    return judgement->total > 0.0 && judgement->response >= ROUNDING_EXPLAINS * judgement->total;
+    return judgement->total > 0.0 && rounding_explains(judgement->response, judgement->total);
 }
 
 static enum eval_word word_of(const struct judgement *judgement,
@@ -125,7 +125,7 @@ static enum eval_word word_of(const struct judgement *judgement,
     if (gap == 0.0) return EVAL_EQUAL;
     if (judgement->verdict == VERDICT_UNTESTABLE || of->pairs == 0) return EVAL_UNTESTABLE;
     if (judgement->verdict == VERDICT_INSIDE_FLOOR || gap <= of->floor) return EVAL_WITHIN;
-    if (is_rounding(judgement) || of->response >= ROUNDING_EXPLAINS * gap) return EVAL_ROUNDING;
+    if (is_rounding(judgement) || rounding_explains(of->response, gap)) return EVAL_ROUNDING;
     if (judgement->floor == FLOOR_EXACT) return EVAL_BEYOND;
     if (isnan(of->p)) return EVAL_UNTESTABLE;
     return of->p <= judgement->alpha ? EVAL_BEYOND : EVAL_WITHIN;

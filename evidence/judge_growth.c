@@ -80,7 +80,7 @@ enum status judge_growth(struct judging *judging) {
     TRY(read_response(judging, perturbed));
     out->has_perturbed = 1;
     out->saturated =
-        out->growth.end > 0.0 && out->response >= ROUNDING_EXPLAINS * out->growth.end &&
+        out->growth.end > 0.0 && rounding_explains(out->response, out->growth.end) &&
         out->perturbed.end >= GROWN * trace_pair_row(perturbed, 0)->reals[PAIR_DISTANCE];
     return STATUS_OK;
 }

@@ -140,7 +140,8 @@ static void put_loss(double loss, struct row_pen *pen) {
     row_put(pen, fabs(loss) < 100.0 ? "%-9.6f " : "%-9.4g ", loss);
 }
 
-static void put_update(const struct judgement *judgement, uint64_t i, struct row_pen *pen) {
+static void put_update(const struct judgement *judgement, uint64_t i, uint32_t group,
+                       struct row_pen *pen) {
     const struct trace_image *image = judgement->image;
     const struct record *a = trace_row(trace_run_of(image, judgement->arms[0]), i);
     const struct record *b = trace_row(trace_run_of(image, judgement->arms[1]), i);
@@ -148,7 +149,7 @@ static void put_update(const struct judgement *judgement, uint64_t i, struct row
     if (image->pair_count > 0 && i < image->pairs[0].updates)
         share = trace_pair_row(&image->pairs[0], i)->reals[PAIR_DISTANCE_SHARE];
     row_put(pen, "\n%6llu   %-10.4g %-10.4g ", (unsigned long long)a->step,
-            a->groups[0][GROUP_LR_APPLIED], b->groups[0][GROUP_LR_APPLIED]);
+            a->groups[group][GROUP_LR_APPLIED], b->groups[group][GROUP_LR_APPLIED]);
     put_loss(a->reals[REAL_LOSS], pen);
     put_loss(b->reals[REAL_LOSS], pen);
     row_put(pen, "%-9.4g %-9.4g ", a->reals[REAL_GRAD_NORM], b->reals[REAL_GRAD_NORM]);
@@ -175,16 +176,17 @@ static int has_other_lrs(const struct judgement *judgement) {
 }
 
 static void add_updates(const struct judgement *judgement, struct row_pen *pen) {
+    const uint32_t group = judgement_lr_group(judgement);
+    char lr[32] = "LR applied";
     if (judgement->updates == 0) return;
-    row_add(pen, ROW_UPDATES, "%-21s %-19s %-19s %s",
-            has_other_lrs(judgement) ? "LR applied, group 0" : "LR applied", "loss", "grad norm",
-            "|a-b|/|a-a0|");
+    if (has_other_lrs(judgement)) snprintf(lr, sizeof lr, "LR applied, group %u", group);
+    row_add(pen, ROW_UPDATES, "%-21s %-19s %-19s %s", lr, "loss", "grad norm", "|a-b|/|a-a0|");
     for (uint64_t i = 0; i < judgement->updates; i++) {
         if (judgement->updates > UPDATES_SHOWN && i == UPDATES_SHOWN - 3) {
             row_put(pen, "\n   ...");
             i = judgement->updates - 3;
         }
-        put_update(judgement, i, pen);
+        put_update(judgement, i, group, pen);
     }
 }
 

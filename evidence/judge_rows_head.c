@@ -61,6 +61,10 @@ static struct lr_place first_apart(const struct judgement *judgement, int which)
     return at;
 }
 
+uint32_t judgement_lr_group(const struct judgement *judgement) {
+    return first_apart(judgement, GROUP_LR_APPLIED).group;
+}
+
 /* The arm that applied no LR there where the other one did; -1: both did, or neither. */
 static int arm_that_skips(const struct judgement *judgement, struct lr_place at) {
     int skips[2];

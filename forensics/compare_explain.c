@@ -204,6 +204,20 @@ static void explain_unseen(struct compare_report *report) {
         "(docs/READBACK.md).");
 }
 
+/* Tells whether the LRs differ by more than two formulas of one schedule do, which round otherwise:
+ * those that were applied, where both sides have them. */
+static int lrs_differ(const struct compare_report *report) {
+    const struct compare_column *applied = compare_column_of(report, LOG_LR_APPLIED),
+                                *logged = compare_column_of(report, LOG_LR_LOGGED),
+                                *column = applied != NULL ? applied : logged;
+    return column != NULL && column->class_of == COMPARE_DIFFERENT && column->largest > 1e-9;
+}
+
+#define SMALL_GAP                                                                                  \
+    "A small gap is already in the forward pass of update 1, before any step, which no schedule "  \
+    "makes: far below what the log varies by from row to row, as dtype, kernels or batch shape "   \
+    "move it, if weights and data are the same."
+
 static void explain_forward(struct compare_report *report, const struct compare_column *column) {
     if (has_ratio(report, LOG_LOSS) && column->name == LOG_LOSS) {
         say(report, CAUSE_NORMALISATION,
@@ -214,9 +228,10 @@ static void explain_forward(struct compare_report *report, const struct compare_
     switch (judge_start(report)) {
     case GAP_ROUNDING:
         say(report, CAUSE_DTYPE,
-            "A small gap is already in the forward pass of update 1, before any step, which no "
-            "schedule makes: far below what the log varies by from row to row, as dtype, kernels "
-            "or batch shape move it, if weights and data are the same.",
+            lrs_differ(report) ? SMALL_GAP
+                " The LRs differ, too: what differs first need not be what makes most "
+                "of the gap later."
+                               : SMALL_GAP,
             "Compare digests of the initial weights and the first batch. Run both in float32 with "
             "equal micro-batches: a gap that vanishes is rounding. Run one twice: a gap that stays "
             "is deterministic.");

@@ -280,7 +280,7 @@ static enum status draw_lr(const struct curves *curves, uint32_t group, enum rec
     struct chart chart = {.title = title, .about = about, .steps = 1, .from_zero = 1};
     char *named;
     if (group > 0) {
-        TRY(arena_format(curves->page->arena, &named, "%s, parameter group %u", title, group + 1));
+        TRY(arena_format(curves->page->arena, &named, "%s, parameter group %u", title, group));
         chart.title = named;
     }
     TRY(add_arms(curves, group, (int)which, &chart));

@@ -20,15 +20,17 @@ static const struct record *record_at(const struct page *page, int arm, uint64_t
     return i < page->run[arm]->updates ? trace_row(page->run[arm], i) : NULL;
 }
 
-/* A column of both arms: an enum record_group of the first parameter group, or an enum record_real.
- */
+/* A column of both arms: an enum record_group of the parameter group that parts first, or an enum
+ * record_real. */
 static void put_arms(struct page *page, uint64_t i, int of_group, int column) {
     for (int arm = 0; arm < 2; arm++) {
         const struct record *record = record_at(page, arm, i);
-        if (record == NULL || (of_group && page->run[arm]->plan.shape.groups == 0))
+        const uint32_t group = judgement_lr_group(&page->judgement);
+        if (record == NULL || (of_group && page->run[arm]->plan.shape.groups <= group))
             put_missing(&page->html);
         else
-            put_cell(&page->html, of_group ? record->groups[0][column] : record->reals[column], 7);
+            put_cell(&page->html, of_group ? record->groups[group][column] : record->reals[column],
+                     7);
     }
 }
 
@@ -104,10 +106,13 @@ static void note_rows(struct page *page, uint64_t rows) {
     if (rows > OPEN_UPDATES)
         page_note(page, "Printed only when opened: on paper this table takes a page for about 60 "
                         "updates.");
-    page_note(page, "Seven digits; differences and distances fewer. Whether bits are equal is told "
-                    "from digests, never from these digits. LR of the first parameter group. over "
-                    "travel: |A-B| over the distance of A from its start. The shaded row is the "
-                    "first difference.");
+    page_note(page,
+              "Seven digits; differences and distances fewer. Whether bits are equal is told "
+              "from digests, never from these digits. over travel: |A-B| over the distance of "
+              "A from its start. The shaded row is the first difference.");
+    const uint32_t group = judgement_lr_group(&page->judgement);
+    html_format(html, "<p class=\"note\">LR of parameter group %u, counted from 0%s.</p>\n", group,
+                group > 0 ? ": the first whose applied LR differs" : "");
 }
 
 void page_updates(struct page *page) {

@@ -157,6 +157,7 @@ static enum status watch_update(struct locating *l, int which, int pass,
     if (watch.status != STATUS_OK) return watch.status;
     if (looking.cells->status != STATUS_OK) return looking.cells->status;
     if (l->gather.status != STATUS_OK) return l->gather.status;
+    /* A training of ours sets one LR in all its groups (trainer/phases.c). */
     l->out->lr[which] = record->groups[0][GROUP_LR_APPLIED];
     l->out->events[which] = looking.cells->events;
     if (memcmp(root_of(record), side->root.byte, DIGEST_BYTES) == 0) return STATUS_OK;

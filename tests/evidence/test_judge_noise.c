@@ -196,6 +196,27 @@ static void verify_nothing_is_shared_without_a_difference(void **state) {
     }
 }
 
+/* Programs before shares of the way left the distances of hybrids alone. Their verdicts say so. */
+static void validate_the_game_of_a_trace(void **state) {
+    (void)state;
+    static const double value[] = {0, 1, 2, 3};
+    for (int way = 0; way < 2; way++) {
+        struct helper_image of;
+        helper_image_open(&of, 2);
+        helper_image_part(&of, 1, 1.5);
+        helper_image_causes(&of, names, 2);
+        helper_image_put(&of, "attribution/value", 4, 1, value);
+        if (way) helper_image_put(&of, "attribution/way", 4, 1, value);
+        helper_image_judge(&of, STATUS_OK);
+        char *text = member_of(&of.judgement, "game");
+        assert_string_equal(text, way ? "\"way\"" : "\"distance\"");
+        free(text);
+        const char *const shares = helper_image_row(&of, ROW_SHARES, 0);
+        assert_int_equal(strstr(shares, "the trace holds no projections") == NULL, way);
+        helper_image_close(&of);
+    }
+}
+
 static void validate_sampled_orders(void **state) {
     (void)state;
     static const double order[] = {0, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1, 0,
@@ -442,6 +463,7 @@ int main(void) {
         cmocka_unit_test(validate_closure_among_repeats),
         cmocka_unit_test(validate_projections),
         cmocka_unit_test(verify_nothing_is_shared_without_a_difference),
+        cmocka_unit_test(validate_the_game_of_a_trace),
         cmocka_unit_test(validate_sampled_orders),
         cmocka_unit_test(validate_eval_of_noisy_arms),
         cmocka_unit_test(validate_what_is_missing),

@@ -179,7 +179,9 @@ static void validate_why_of_another_group(void **state) {
                         "(groups before it had equal LRs there).\nBoth log the same LR at every "
                         "update (0.001 at this one): a comparison of logs cannot see this.");
     assert_non_null(strstr(of.words, "Cause: schedule (the learning-rate schedule); nothing else"));
-    assert_non_null(strstr(of.words, "LR applied, group 0   loss"));
+    /* The table shows the group that parts, which no row of the first one would. */
+    assert_non_null(strstr(of.words, "LR applied, group 1   loss"));
+    assert_non_null(strstr(of.words, "     2   0.001      0.0005     "));
 
     record_of(&of, 1, 3)->groups[1][GROUP_LR_LOGGED] = 0.0005;
     helper_image_judge(&of, STATUS_OK);

@@ -725,6 +725,13 @@ static void validate_rounding(void **state) {
     response[2] = 0.99;
     helper_image_judge(&of, STATUS_OK);
     assert_int_equal(of.judgement.word, WORD_SEVERAL);
+    /* Arms the least number apart, and a run that answers with nothing, wherever it went before. */
+    response[2] = 0.0;
+    of.pairs[0].records[2].reals[PAIR_DISTANCE] = 0x1p-1074;
+    of.pairs[1].records[0].reals[PAIR_DISTANCE] = 0.75;
+    helper_image_judge(&of, STATUS_OK);
+    assert_true(of.judgement.growth.end == 0x1p-1074);
+    assert_false(of.judgement.saturated);
     helper_image_put(&of, RESPONSE_PATH, 2, 1, response);
     helper_image_judge(&of, STATUS_INPUT);
     assert_string_equal(status_text(),

@@ -240,6 +240,8 @@ static const struct word_case {
     {0.5, 0.6, {0.001, 0.001}, 0.5005, 0.5, EVAL_WITHIN, EVAL_BEYOND},
     {0.5, 0.6, {0.001, 0.001}, 0, 0.44, EVAL_BEYOND, EVAL_ROUNDING},
     {0.5, 0.6, {0.001, 0.001}, 0, 0.46, EVAL_BEYOND, EVAL_BEYOND},
+    /* half of the least number is no 0 that a perturbed run without any gap would reach */
+    {0.0, 0x1p-1074, {0, 0}, 0, 0.0, EVAL_BEYOND, EVAL_BEYOND},
     {0.5, (double)NAN, {0.001, 0.001}, 0, 0.5, EVAL_BROKEN, EVAL_BROKEN},
     {(double)INFINITY, 0.5, {0, 0}, 0, 0.5, EVAL_BROKEN, EVAL_BROKEN},
 };

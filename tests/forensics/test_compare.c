@@ -194,6 +194,17 @@ static void forward_noise(struct pair *p) {
     pair_scale(p, 1, LOG_LOSS, 0, 1.0001);
     pair_scale(p, 1, LOG_GRAD_NORM, 0, 1.0002);
 }
+/* The same beside another schedule: the first difference alone does not tell which makes the gap.
+ */
+static void forward_noise_beside_lrs(struct pair *p) {
+    forward_noise(p);
+    pair_scale(p, 1, LOG_LR_LOGGED, 2, 1.01);
+}
+/* The last of 17 digits differs where two formulas of one schedule round otherwise. */
+static void forward_noise_beside_rounded_lrs(struct pair *p) {
+    forward_noise(p);
+    pair_scale(p, 1, LOG_LR_LOGGED, 2, 1.0 + 0x1p-49);
+}
 static void other_reference(struct pair *p) {
     for (size_t row = 0; row < 60; row++)
         pair_put(p, 1, LOG_LOSS, row, helper_value(p->log[1], LOG_LOSS, row) + 0.1);
@@ -377,6 +388,10 @@ static const struct scene scenes[] = {
     {"other_rates_before", other_rates_before, LOG_LR_LOGGED, CAUSE_DATA_ORDER,
      "differ no later than losses and gradients"},
     {"forward_noise", forward_noise, LOG_LOSS, CAUSE_DTYPE, "A small gap is already"},
+    {"forward_noise_beside_lrs", forward_noise_beside_lrs, LOG_LOSS, CAUSE_DTYPE,
+     "The LRs differ, too: what differs first need not"},
+    {"forward_noise_beside_rounded_lrs", forward_noise_beside_rounded_lrs, LOG_LOSS, CAUSE_DTYPE,
+     "if weights and data are the same."},
     {"other_reference", other_reference, LOG_LOSS, -1, "differs by more than"},
     {"other_weights", other_weights, LOG_LOSS, -1, "differs by more than"},
     {"other_seed", other_seed, LOG_LOSS, -1, "differs by more than rounding"},

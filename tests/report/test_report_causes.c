@@ -50,6 +50,8 @@ static void validate_measures(void **state) {
          "class=\"r\">2e-06 / 1e-06</td>",
          1},
         {"left when repaired</th>", 1},
+        {"share: Shapley value of the way from one arm to the other", 1},
+        {"no projections", 0},
         {"older program", 0},
         {"<th scope=\"row\" class=\"r\">1</th><td class=\"r\">3e-05</td>", 1},
         {"<td class=\"r\">108.3 %</td><td class=\"r\">-8.333 %</td>", 1},
@@ -150,7 +152,11 @@ static void validate_twin(void **state) {
                                          {"Shares over time", 0},
                                          {"By other measures", 0},
                                          {"acts, alone", 0},
-                                         {"66.67 %", 1}};
+                                         {"66.67 %", 1},
+                                         /* an older trace's shares are those of its game */
+                                         {"The trace holds no projections. share: Shapley value of "
+                                          "the distance, which has no sign",
+                                          1}};
     (void)state;
     struct fake_plan plan = marked;
     char *page = page_of(&plan);
@@ -163,6 +169,35 @@ static void validate_twin(void **state) {
     page = page_of(&bare);
     check_sayings(page, none, COUNT_OF(none));
     free(page);
+}
+
+/* Arms whose second parameter group alone parts: the table of updates shows that one. */
+static void validate_the_group_that_parts(void **state) {
+    (void)state;
+    static const struct saying first[] = {{"LR of parameter group 0, counted from 0.", 1},
+                                          {"Learning rate applied, parameter group 1", 0}},
+                               second[] = {
+                                   {"LR of parameter group 1, counted from 0: the first whose "
+                                    "applied LR differs.",
+                                    1},
+                                   {"<td class=\"r\">0.25</td><td class=\"r\">0.125</td>", 1},
+                                   {"Learning rate applied, parameter group 1", 1}};
+    for (int apart = 0; apart < 2; apart++) {
+        struct fake fake;
+        struct fake_plan plan = marked;
+        plan.groups = 2;
+        fake_open(&fake, &plan);
+        for (uint32_t arm = 0; arm < 2; arm++)
+            for (uint64_t i = 0; i < 12; i++)
+                for (int g = 0; g < 2; g++)
+                    for (int c = 0; c < RECORD_GROUPS; c++)
+                        fake.image.runs[arm].records[i].groups[g][c] = 0.25;
+        if (apart) fake.image.runs[1].records[4].groups[1][GROUP_LR_APPLIED] = 0.125;
+        char *page = fake_page(&fake, NULL);
+        check_sayings(page, apart ? second : first, apart ? COUNT_OF(second) : COUNT_OF(first));
+        free(page);
+        fake_close(&fake);
+    }
 }
 
 static void validate_bars(void **state) {
@@ -195,8 +230,11 @@ static void validate_bars(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_measures),      cmocka_unit_test(validate_way),
-        cmocka_unit_test(validate_half_interval), cmocka_unit_test(validate_twin),
+        cmocka_unit_test(validate_measures),
+        cmocka_unit_test(validate_way),
+        cmocka_unit_test(validate_half_interval),
+        cmocka_unit_test(validate_twin),
+        cmocka_unit_test(validate_the_group_that_parts),
         cmocka_unit_test(validate_bars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Corners of the search of fits that a change of one token once passed unseen
+ * (docs/measurements/mutation.md). The columns are computed here from the formulas of
+ * transformers/optimization.py, and what must be found is what they were computed with. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "base/real.h"
+#include "forensics/fit.h"
+#include "forensics/fit_solve.h"
+#include "tests/forensics/helper_log.h"
+
+static void put(struct series_point *points, size_t i, uint64_t update, double value) {
+    points[i] = (struct series_point){.update = update, .row = i, .value = value};
+}
+
+/* get_polynomial_decay_schedule_with_warmup with power 1: from L to lr_end, and lr_end from then
+ * on. Only the first row depends on L, and two updates were skipped before it. The row that gives
+ * the peak stands at lr_end whatever L is, so the peak of four digits must be the one that is
+ * known. */
+static void validate_a_known_peak_where_no_row_tells_it(void **state) {
+    (void)state;
+    const double peak = 1.2345e-4, end = 1e-7, total = 60.0;
+    struct arena arena = ARENA_EMPTY;
+    struct series_point points[4];
+    struct fit_known known;
+    struct fit_set set;
+    put(points, 0, 50, (peak - end) * (1.0 - 47.0 / total) + end);
+    for (size_t i = 1; i < COUNT_OF(points); i++)
+        put(points, i, 50 * (i + 1), end);
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "polynomial";
+    known.request.lr = peak;
+    known.request.warmup = 0.0;
+    known.request.steps = 60;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    const struct fit *fit = &set.fits[0];
+    assert_true(fit->lr == peak);
+    assert_int_equal(fit->skip_count, 1);
+    assert_int_equal(fit->skips[0].first, 1);
+    assert_int_equal(fit->skips[0].last, 49);
+    assert_int_equal(fit->skips[0].count, 2);
+    arena_close(&arena);
+}
+
+/* A line over 950 updates, printed in four digits every 5, stands still from row 8 on, on a level
+ * that no event explains. The row of the break is the first of a level behind rows that fall: what
+ * fits in front of it are seven rows, and a search that does not stop there names no line at all.
+ */
+static void validate_a_fall_that_ends_on_a_level(void **state) {
+    (void)state;
+    const double peak = 3e-5, total = 950.0, quantum = 1e-8; /* 2.987e-05 */
+    struct arena arena = ARENA_EMPTY;
+    struct series_point points[19];
+    struct fit_known known;
+    struct fit_set set;
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        const double counter = i < 7 ? 5.0 * (double)(i + 1) - 1.0 : 50.0;
+        put(points, i, 5 * (i + 1), quantum * rint(peak * (1.0 - counter / total) / quantum));
+        points[i].quantum = quantum;
+    }
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.request.lr = peak;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_int_equal(set.count, 0);
+    assert_int_equal(set.first_bad, 7);
+    assert_non_null(set.partial);
+    assert_string_equal(set.partial, "hf linear, peak 3e-05, no warm-up, total 950");
+    arena_close(&arena);
+}
+
+/* The one model of hf's linear schedule whose peak and total are known. */
+static struct fit_model *linear_model(double peak, uint64_t total, struct fit_known *known,
+                                      struct arena *arena) {
+    static const struct fit_decays none = {.count = 0};
+    struct fit_model *models;
+    size_t count;
+    fit_known_init(known);
+    known->request.contract = contract_find("hf");
+    known->request.schedule = "linear";
+    known->request.lr = peak;
+    known->request.steps = total;
+    assert_int_equal(fit_models(&known->request, known, &none, arena, &models, &count), STATUS_OK);
+    assert_int_equal(count, 1);
+    return models;
+}
+
+/* A line without warm-up, logged from update 100 on in three digits. The peak of 1 goes with a
+ * warm-up of 400 - 301 / 0.753 = 0.27, so 0 and 1 are the whole warm-ups around it that there are.
+ * Behind them come warm-ups that people type, each with a peak of its own; 2 is none of them. */
+static void validate_the_warmups_around_a_known_peak(void **state) {
+    (void)state;
+    const double peak = 1.0, total = 400.0;
+    struct series_point points[12];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_solutions solutions;
+    struct fit_model *model = linear_model(peak, 400, &known, &arena);
+    static const double strides[] = {1.0};
+    uint64_t walk = 100000;
+    size_t budget = 100000;
+    struct fit_window window;
+    memset(&window, 0, sizeof window);
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        put(points, i, 100 + i,
+            1e-3 * floor(1e3 * peak * (1.0 - (99.0 + (double)i) / total) + 0.5));
+        points[i].quantum = 1e-3;
+    }
+    window.known_warmup = window.known_ratio = window.known_floor = real_nan_f64();
+    window.known_lr = peak;
+    window.known_total[0] = 400;
+    window.known_totals = window.said_totals = 1;
+    window.strides = strides;
+    window.stride_count = 1;
+    window.budget = &budget;
+    window.walk = &walk;
+    window.whole = 1;
+    fit_window_open(&window, points, COUNT_OF(points));
+    fit_solve(model, &window, &solutions);
+    assert_true(solutions.count > 2);
+    assert_true(solutions.at[0].numbers.warmup == 0.0 && solutions.at[0].numbers.lr == peak);
+    assert_true(solutions.at[1].numbers.warmup == 1.0);
+    for (size_t i = 2; i < solutions.count; i++)
+        assert_true(solutions.at[i].numbers.warmup != 2.0);
+    arena_close(&arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_a_known_peak_where_no_row_tells_it),
+        cmocka_unit_test(validate_a_fall_that_ends_on_a_level),
+        cmocka_unit_test(validate_the_warmups_around_a_known_peak),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
