@@ -63,9 +63,13 @@ static int is_on(const struct yaml_node *node) {
 
 /* The trainer's default of a name that is not set; NULL: the name is set, or off by default. */
 static const struct yaml_node *default_of(const struct making *making, const char *name) {
-    if (making->config->count >= WHOLE || yaml_child(making->config, name) != NULL) return NULL;
-    if (strcmp(name, "bf16") == 0 && is_on(yaml_child(making->config, "fp16"))) return NULL;
-    return init_default(name, making->dpo);
+    const struct yaml_node *node = yaml_child(making->config, name);
+    if (making->config->count >= WHOLE) return NULL;
+    if (strcmp(name, "bf16") == 0) { /* null is its default: on where fp16 is off */
+        if (is_on(yaml_child(making->config, "fp16"))) return NULL;
+        if (node != NULL && node->kind == YAML_NULL) node = NULL;
+    }
+    return node != NULL ? NULL : init_default(name, making->dpo);
 }
 
 /* What stands behind a name in a comment where its value is a default. */
@@ -77,12 +81,10 @@ static const char *if_not_set(const struct making *making, const char *name) {
  * is there counts as looked at. */
 static const struct yaml_node *look(struct making *making, const char *name) {
     const struct yaml_node *node = yaml_child(making->config, name);
-    if (node == NULL) {
-        node = default_of(making, name);
-        making->defaults |= node != NULL;
-        return node;
-    }
-    if (making->used_count < NOTES_MAX) making->used[making->used_count++] = name;
+    const struct yaml_node *const otherwise = default_of(making, name);
+    if (node != NULL && making->used_count < NOTES_MAX) making->used[making->used_count++] = name;
+    making->defaults |= otherwise != NULL;
+    if (node == NULL || otherwise != NULL) return otherwise;
     if (node->kind == YAML_LIST && node->count == 1) node = node->first;
     if (node->kind == YAML_NULL || (node->text != NULL && node->text[0] == '\0')) return NULL;
     return node;
@@ -159,6 +161,7 @@ static enum status set_key(struct making *making, const char *key, const char *t
         return STATUS_OK;
     }
     if (status != STATUS_INPUT) return status;
+    if (default_of(making, from) != NULL) return STATUS_OK; /* nobody set it, and it does not fit */
     static const char *const before[] = {"error: ", "arm baseline: "};
     const char *why = status_text();
     for (size_t i = 0; i < COUNT_OF(before); i++) {
@@ -282,7 +285,9 @@ static enum status make_numerics(struct making *making) {
         TRY(set_key(making, "numerics.compute", "bf16",
                     default_of(making, "bf16") != NULL ? "bf16, not set; autocast"
                                                        : "bf16, autocast"));
-    if (is_true(making, "fp16")) {
+    if (is_true(making, "fp16") && is_true(making, "bf16")) {
+        TRY(note(making, "fp16: true: bf16 is true, too, and a trainer takes one of them"));
+    } else if (is_true(making, "fp16")) {
         TRY(set_key(making, "numerics.compute", "f16", "fp16, autocast"));
         TRY(set_key(making, "scaler.kind", "dynamic", "fp16"));
     }
@@ -410,13 +415,21 @@ static void pass_over(struct making *making) {
         (void)look(making, "truncation_mode");
 }
 
+/* Without max_length the trainer cuts no row, and data.max_len has a default that does. */
+static enum status make_length(struct making *making) {
+    if (look(making, "max_length") != NULL) return copy_key(making, "max_length");
+    return note(making,
+                "max_length: none, so the trainer cuts no row; here data.max_len cuts: set it "
+                "to the longest one");
+}
+
 static enum status make_all(struct making *making) {
     TRY(refuse_others(making));
     TRY(make_task(making));
     making->data_key = making->dpo ? "data.pairs" : "data.text";
     TRY(copy_key(making, "seed"));
     TRY(copy_key(making, "data_seed"));
-    TRY(copy_key(making, "max_length"));
+    TRY(make_length(making));
     TRY(make_schedule(making));
     TRY(make_optimizer(making));
     TRY(make_batch(making));

@@ -104,6 +104,18 @@ class Init(unittest.TestCase):
             self.resolved(made)
             made = self.say({**one, "fp16": True})
             self.assertEqual(self.key(made, "numerics", "compute"), "f16")
+        made = self.say({"beta": 0.1, "bf16": None})
+        self.assertRegex(made, r"\n    compute: bf16 +# bf16, not set; autocast\n")
+        made = self.say({"beta": 0.1, "max_length": None})
+        self.assertIsNone(self.key(made, "data", "max_len"))
+        self.assertIn("# - max_length: none, so the trainer cuts no row; here data.max_len cuts: set it", made)
+        made = self.say({"optim": "sgd"})           # which has no betas: nobody asked for them
+        self.assertNotIn("# - adam_beta1", made)
+        self.assertIn("# - adam_beta1: optimizer.beta1 belongs to", self.say({"optim": "sgd", "adam_beta1": 0.9}))
+        made = self.say({"bf16": True, "fp16": True})       # a scenario that loads has compute once
+        self.assertIn("# - fp16: true: bf16 is true, too, and a trainer takes one of them\n", made)
+        self.assertEqual(self.key(made, "numerics", "compute"), "bf16")
+        self.resolved(made)
         made = self.say({"beta": 0.1, "learning_rate": None, "adam_beta1": "x"})
         self.assertIsNone(self.key(made, "optimizer", "lr"))        # it was said, and is no number
         self.assertIsNone(self.key(made, "optimizer", "beta1"))
