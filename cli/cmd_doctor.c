@@ -178,7 +178,7 @@ static void print_text(const struct log *log, const struct doctor_report *report
     if (report->checked == 0)
         printf("Nothing can be checked in this log.\n");
     else if (report->finding_count == 0)
-        printf("Nothing found in %zu checks.\n", report->checked);
+        printf("Nothing found in %zu check%s.\n", report->checked, report->checked == 1 ? "" : "s");
     else
         printf("%zu finding%s in %zu checks.\n", report->finding_count,
                report->finding_count == 1 ? "" : "s", report->checked);
