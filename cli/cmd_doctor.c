@@ -19,7 +19,8 @@ enum {
     KEY_VOCAB,
     KEY_DTYPE,
     KEY_MASTER,
-    KEY_DECAY
+    KEY_DECAY,
+    KEY_VERBOSE
 };
 
 static enum status read_count(const struct options *options, int key, const char *name,
@@ -112,22 +113,81 @@ static void print_lines(const struct doctor_report *report, int32_t result, cons
     }
 }
 
-static void print_text(const struct log *log, const struct doctor_report *report) {
+/* Every check with its result. */
+static void print_checks(const struct doctor_report *report) {
+    print_lines(report, DOCTOR_QUIET, "Checked, nothing found:");
+    print_lines(report, DOCTOR_UNTESTABLE, "Could not be checked:");
+    print_lines(report, DOCTOR_NOT_ASKED, "Not asked; needs:");
+}
+
+static size_t count_lines(const struct doctor_report *report, int32_t result) {
+    size_t count = 0;
+    for (size_t i = 0; i < report->line_count; i++)
+        count += report->lines[i].result == result;
+    return count;
+}
+
+/* What a check says that could not look: the column alone where one is missing, else its reason. */
+static const char *short_why(const struct doctor_line *line) {
+    return line->lacks != NULL ? line->lacks : line->why;
+}
+
+/* Prints what the checks of a result miss, each thing once: the columns first (`columns` is 1), or
+ * the other reasons. Returns how many it printed. */
+static size_t print_missing(const struct doctor_report *report, int32_t result, int columns,
+                            const char *before, const char *between) {
+    size_t printed = 0;
+    for (size_t i = 0; i < report->line_count; i++) {
+        const struct doctor_line *line = &report->lines[i];
+        size_t same = 0;
+        if (line->result != result || (line->lacks != NULL) != columns) continue;
+        while (report->lines[same].result != result ||
+               strcmp(short_why(&report->lines[same]), short_why(line)) != 0)
+            same++;
+        if (same < i) continue;
+        printf("%s%s", printed == 0 ? before : between, short_why(line));
+        printed++;
+    }
+    return printed;
+}
+
+/* The same in a few lines: what was looked at, what was not and why, and what no log shows. */
+static void print_summary(const struct log *log, const struct doctor_report *report) {
+    const size_t untestable = count_lines(report, DOCTOR_UNTESTABLE);
+    const size_t not_asked = count_lines(report, DOCTOR_NOT_ASKED);
+    printf("\nLooked at %s", log->step_guessed ? "" : "update numbers");
+    for (size_t i = 0; i < report->column_count; i++)
+        printf("%s%s", i == 0 && log->step_guessed ? "" : ", ", report->columns[i]);
+    if (untestable > 0) {
+        printf(".\n%zu check%s could not look: ", untestable, untestable == 1 ? "" : "s");
+        const size_t columns = print_missing(report, DOCTOR_UNTESTABLE, 1, "no column ", ", ");
+        print_missing(report, DOCTOR_UNTESTABLE, 0, columns > 0 ? "; " : "", "; ");
+    }
+    if (not_asked > 0) {
+        printf(".\n%zu need%s an option: ", not_asked, not_asked == 1 ? "s" : "");
+        print_missing(report, DOCTOR_NOT_ASKED, 0, "", "; ");
+    }
+    printf(".\nA log shows what was printed: not the weights, the gradients or the rows that were "
+           "trained on. --verbose lists each check.\n");
+}
+
+static void print_text(const struct log *log, const struct doctor_report *report, int verbose) {
     printf("%s: %s, %zu rows\n", log->path, log->title, log->rows);
     for (size_t i = 0; i < log->note_count; i++)
         printf("note: %s\n", log->notes[i]);
     if (report->checked == 0)
         printf("Nothing can be checked in this log.\n");
     else if (report->finding_count == 0)
-        printf("Nothing found in %zu checks.\n", report->checked);
+        printf("Nothing found in %zu check%s.\n", report->checked, report->checked == 1 ? "" : "s");
     else
         printf("%zu finding%s in %zu checks.\n", report->finding_count,
                report->finding_count == 1 ? "" : "s", report->checked);
     for (size_t i = 0; i < report->finding_count + report->remark_count; i++)
         print_finding(&report->findings[i]);
-    print_lines(report, DOCTOR_QUIET, "Checked, nothing found:");
-    print_lines(report, DOCTOR_UNTESTABLE, "Could not be checked:");
-    print_lines(report, DOCTOR_NOT_ASKED, "Not asked; needs:");
+    if (verbose || report->checked == 0)
+        print_checks(report);
+    else
+        print_summary(log, report);
 }
 
 /* ---- JSON ---- */
@@ -221,7 +281,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                                       : EXIT_AS_EXPECTED;
     TRY(add_cases(cli, log, &report));
     if (options->json) return print_json(log, &report);
-    print_text(log, &report);
+    print_text(log, &report, options_given(options, KEY_VERBOSE));
     return STATUS_OK;
 }
 
@@ -237,6 +297,8 @@ static const struct argp_option option_rows[] = {
            "Format of the weights: f32, f64, bf16, f16, tf32, e4m3, e5m2"),
     OPTION("master", KEY_MASTER, "NAME", "Copy of higher precision: none or f32 (default)"),
     OPTION("weight-decay", KEY_DECAY, "X", "Decoupled weight decay of the optimizer"),
+    OPTION("verbose", KEY_VERBOSE, NULL,
+           "List every check: what it looked at, or what it lacks (--json always does)"),
     OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};
@@ -247,7 +309,7 @@ const struct verb verb_doctor = {
     .arguments = "LOG",
     .text = "Checks a log of any kind against what must hold in every training and against known "
             "bugs. A finding comes with the rows that show it, a confidence and what to try; what "
-            "could not be checked is listed with what is missing. Remarks are normal in some "
+            "could not be checked is told with what is missing. Remarks are normal in some "
             "framework and change no exit status.\v"
             "Exit status: 0 nothing found that is more than possible, 1 findings, 2 error, 3 "
             "nothing in the "

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/init_defaults.h"
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "scenarios/synonyms.h"
@@ -17,6 +18,11 @@
 
 enum { KEY_FROM_TRL = KEY_OWN, KEY_TASK, ITEMS_MAX = 64, NOTES_MAX = 1000, FEW = 20, LINE = 100 };
 
+/* A config with so many names is the whole of a dataclass (of some 130), as its to_json_string()
+ * writes it: what is not in it the trainer's version does not have. A file of settings holds what
+ * somebody set, and the trainer's defaults stand for the rest. */
+#define WHOLE 80
+
 struct item {
     const char *key, *text, *from; /* "optimizer.lr", "1e-6", "learning_rate" */
 };
@@ -24,6 +30,8 @@ struct item {
 struct making {
     struct cli *cli;
     const char *path, *task; /* task: "dpo" or "sft", NULL: as the names say */
+    int dpo;                 /* 1: the task is dpo */
+    int defaults;            /* 1: some value is the trainer's default */
     const struct yaml_node *config;
     struct item items[ITEMS_MAX];
     const char *overrides[ITEMS_MAX]; /* "common.optimizer.lr=1e-6", as --set takes them */
@@ -48,11 +56,35 @@ static enum status note(struct making *making, const char *text) {
     return STATUS_OK;
 }
 
-/* The value of a name; NULL where it is not there, null, or empty. It counts as looked at. */
+static int is_on(const struct yaml_node *node) {
+    return node != NULL && node->text != NULL &&
+           (strcmp(node->text, "true") == 0 || strcmp(node->text, "True") == 0);
+}
+
+/* The trainer's default of a name that is not set; NULL: the name is set, or off by default. */
+static const struct yaml_node *default_of(const struct making *making, const char *name) {
+    const struct yaml_node *node = yaml_child(making->config, name);
+    if (making->config->count >= WHOLE) return NULL;
+    if (strcmp(name, "bf16") == 0) { /* null is its default: on where fp16 is off */
+        if (is_on(yaml_child(making->config, "fp16"))) return NULL;
+        if (node != NULL && node->kind == YAML_NULL) node = NULL;
+    }
+    return node != NULL ? NULL : init_default(name, making->dpo);
+}
+
+/* What stands behind a name in a comment where its value is a default. */
+static const char *if_not_set(const struct making *making, const char *name) {
+    return default_of(making, name) != NULL ? ", not set" : "";
+}
+
+/* The value of a name, or its default; NULL where it is null, empty, or off by default. A name that
+ * is there counts as looked at. */
 static const struct yaml_node *look(struct making *making, const char *name) {
     const struct yaml_node *node = yaml_child(making->config, name);
-    if (node == NULL) return NULL;
-    if (making->used_count < NOTES_MAX) making->used[making->used_count++] = name;
+    const struct yaml_node *const otherwise = default_of(making, name);
+    if (node != NULL && making->used_count < NOTES_MAX) making->used[making->used_count++] = name;
+    making->defaults |= otherwise != NULL;
+    if (node == NULL || otherwise != NULL) return otherwise;
     if (node->kind == YAML_LIST && node->count == 1) node = node->first;
     if (node->kind == YAML_NULL || (node->text != NULL && node->text[0] == '\0')) return NULL;
     return node;
@@ -64,8 +96,7 @@ static const char *text_of(struct making *making, const char *name) {
 }
 
 static int is_true(struct making *making, const char *name) {
-    const char *text = text_of(making, name);
-    return text != NULL && (strcmp(text, "true") == 0 || strcmp(text, "True") == 0);
+    return is_on(look(making, name));
 }
 
 /* What a number must be; what trainers take for "not set" is passed over without a comment. */
@@ -125,10 +156,12 @@ static enum status set_key(struct making *making, const char *key, const char *t
                        making->overrides, making->item_count + 1, &scenario);
     arena_close(&trial);
     if (status == STATUS_OK) {
-        making->items[making->item_count++] = (struct item){key, text, from};
+        TRY(arena_format(&making->cli->arena, &words, "%s%s", from, if_not_set(making, from)));
+        making->items[making->item_count++] = (struct item){key, text, words};
         return STATUS_OK;
     }
     if (status != STATUS_INPUT) return status;
+    if (default_of(making, from) != NULL) return STATUS_OK; /* nobody set it, and it does not fit */
     static const char *const before[] = {"error: ", "arm baseline: "};
     const char *why = status_text();
     for (size_t i = 0; i < COUNT_OF(before); i++) {
@@ -173,9 +206,9 @@ static enum status make_steps(struct making *making) {
     TRY(take_number(making, "num_train_epochs", AMOUNT_SHARE, &set, &epochs));
     if (!set) return STATUS_OK;
     TRY(arena_format(&making->cli->arena, &why,
-                     "num_train_epochs: %s: write schedule.total = epochs x rows / batch.size, "
+                     "num_train_epochs: %s%s: write schedule.total = epochs x rows / batch.size, "
                      "rounded as the trainer does; without it the schedule ends after `steps`",
-                     text_of(making, "num_train_epochs")));
+                     text_of(making, "num_train_epochs"), if_not_set(making, "num_train_epochs")));
     return note(making, why);
 }
 
@@ -230,21 +263,31 @@ static enum status make_optimizer(struct making *making) {
 static enum status make_batch(struct making *making) {
     double micro, times = 1.0;
     int set;
-    char *size, *text;
+    char *size, *text, *from;
+    const int micro_set = default_of(making, "per_device_train_batch_size") == NULL;
+    const int times_set = default_of(making, "gradient_accumulation_steps") == NULL;
     TRY(take_number(making, "per_device_train_batch_size", AMOUNT_COUNT, &set, &micro));
     if (!set) return STATUS_OK;
     TRY(take_number(making, "gradient_accumulation_steps", AMOUNT_COUNT, &set, &times));
     if (!set && text_of(making, "gradient_accumulation_steps") != NULL) return STATUS_OK;
     TRY(arena_format(&making->cli->arena, &size, "%.0f", micro * times));
     TRY(arena_format(&making->cli->arena, &text, "%.0f", micro));
-    TRY(set_key(making, "batch.size", size,
-                "per_device_train_batch_size x gradient_accumulation_steps, of one process"));
+    TRY(arena_format(
+        &making->cli->arena, &from,
+        "per_device_train_batch_size%s x gradient_accumulation_steps%s, of one process",
+        micro_set ? "" : " (not set)", times_set ? "" : " (not set)"));
+    TRY(set_key(making, "batch.size", size, from));
     return set_key(making, "batch.micro", text, "per_device_train_batch_size");
 }
 
 static enum status make_numerics(struct making *making) {
-    if (is_true(making, "bf16")) TRY(set_key(making, "numerics.compute", "bf16", "bf16, autocast"));
-    if (is_true(making, "fp16")) {
+    if (is_true(making, "bf16"))
+        TRY(set_key(making, "numerics.compute", "bf16",
+                    default_of(making, "bf16") != NULL ? "bf16, not set; autocast"
+                                                       : "bf16, autocast"));
+    if (is_true(making, "fp16") && is_true(making, "bf16")) {
+        TRY(note(making, "fp16: true: bf16 is true, too, and a trainer takes one of them"));
+    } else if (is_true(making, "fp16")) {
         TRY(set_key(making, "numerics.compute", "f16", "fp16, autocast"));
         TRY(set_key(making, "scaler.kind", "dynamic", "fp16"));
     }
@@ -325,7 +368,7 @@ static const char *name_of_sft(const struct making *making) {
     return first_of(making, names, COUNT_OF(names));
 }
 
-static enum status make_task(struct making *making, int *out_dpo) {
+static enum status make_task(struct making *making) {
     const char *name = name_of_dpo(making), *const other = name_of_sft(making);
     if (making->task == NULL) {
         if (name != NULL && other != NULL)
@@ -333,18 +376,18 @@ static enum status make_task(struct making *making, int *out_dpo) {
                  "%s: error: expected the arguments of one trainer, got %s, which DPOConfig alone "
                  "has, and %s, which SFTConfig alone has",
                  making->path, name, other);
-        *out_dpo = name != NULL;
-        return set_key(making, "task", *out_dpo ? "dpo" : "sft",
-                       *out_dpo ? "there are names of DPOConfig"
-                                : "no name is of DPOConfig alone; --task dpo, if it was DPO");
+        making->dpo = name != NULL;
+        return set_key(making, "task", making->dpo ? "dpo" : "sft",
+                       making->dpo ? "there are names of DPOConfig"
+                                   : "no name is of DPOConfig alone; --task dpo, if it was DPO");
     }
-    *out_dpo = strcmp(making->task, "dpo") == 0;
-    if (!*out_dpo && strcmp(making->task, "sft") != 0)
+    making->dpo = strcmp(making->task, "dpo") == 0;
+    if (!making->dpo && strcmp(making->task, "sft") != 0)
         FAIL(STATUS_INPUT, "init: --task: expected dpo or sft, got %s", making->task);
-    if (!*out_dpo && name != NULL)
+    if (!making->dpo && name != NULL)
         FAIL(STATUS_INPUT, "%s: error: --task sft, but %s is of DPOConfig alone", making->path,
              name);
-    if (*out_dpo && other != NULL)
+    if (making->dpo && other != NULL)
         FAIL(STATUS_INPUT, "%s: error: --task dpo, but %s is of SFTConfig alone", making->path,
              other);
     return set_key(making, "task", making->task, "--task");
@@ -372,19 +415,26 @@ static void pass_over(struct making *making) {
         (void)look(making, "truncation_mode");
 }
 
+/* Without max_length the trainer cuts no row, and data.max_len has a default that does. */
+static enum status make_length(struct making *making) {
+    if (look(making, "max_length") != NULL) return copy_key(making, "max_length");
+    return note(making,
+                "max_length: none, so the trainer cuts no row; here data.max_len cuts: set it "
+                "to the longest one");
+}
+
 static enum status make_all(struct making *making) {
-    int dpo = 0;
     TRY(refuse_others(making));
-    TRY(make_task(making, &dpo));
-    making->data_key = dpo ? "data.pairs" : "data.text";
+    TRY(make_task(making));
+    making->data_key = making->dpo ? "data.pairs" : "data.text";
     TRY(copy_key(making, "seed"));
     TRY(copy_key(making, "data_seed"));
-    TRY(copy_key(making, "max_length"));
+    TRY(make_length(making));
     TRY(make_schedule(making));
     TRY(make_optimizer(making));
     TRY(make_batch(making));
     TRY(make_numerics(making));
-    TRY(dpo ? make_dpo(making) : make_sft(making));
+    TRY(making->dpo ? make_dpo(making) : make_sft(making));
     if (is_true(making, "padding_free") || is_true(making, "packing"))
         TRY(set_key(making, "batch.padding", "packed", "padding_free or packing"));
     pass_over(making);
@@ -527,9 +577,15 @@ static void print_scenario(FILE *out, const struct making *making) {
             "# From the arguments of a trainer of transformers or TRL, by twinstep init. Data and "
             "model\n"
             "# are the built-in ones. Set %s first: rows that nobody chose may not fit\n"
-            "# data.max_len. Then set model.from.\n"
-            "twinstep: 1\n",
+            "# data.max_len. Then set model.from.\n",
             making->data_key);
+    if (making->defaults)
+        fprintf(out,
+                "# \"not set\" marks defaults of %s in " INIT_DEFAULTS_OF
+                ", which another version, or\n"
+                "# a trainer that is not TRL's, may have otherwise.\n",
+                making->dpo ? "DPOConfig" : "SFTConfig");
+    fputs("twinstep: 1\n", out);
     print_line(out, 0, "steps", making->steps, making->steps_why);
     fputs("common:\n", out);
     print_items(out, making);

@@ -50,7 +50,11 @@ static enum status run_check(struct doctor *doctor, const struct doctor_check *c
         doctor->findings[i].check = check->id;
         if (!doctor->findings[i].remark) doctor->result = DOCTOR_FOUND;
     }
-    *line = (struct doctor_line){check->id, check->title, doctor->result, doctor->why};
+    *line = (struct doctor_line){.id = check->id,
+                                 .title = check->title,
+                                 .result = doctor->result,
+                                 .why = doctor->why,
+                                 .lacks = missing == LOG_OTHER ? NULL : log_names[missing].name};
     return STATUS_OK;
 }
 
@@ -85,6 +89,16 @@ static enum status sort_findings(struct doctor *doctor, struct doctor_report *ou
     return STATUS_OK;
 }
 
+static enum status name_columns(const struct doctor *doctor, struct doctor_report *out) {
+    const char **columns;
+    TRY(arena_take(doctor->arena, LOG_NAMES, sizeof *columns, "columns", &columns));
+    for (int32_t name = LOG_LOSS; name < LOG_NAMES; name++)
+        if (doctor->series[name].count > 0)
+            columns[out->column_count++] = word_column(doctor->log, (enum log_name)name);
+    out->columns = columns;
+    return STATUS_OK;
+}
+
 enum status doctor_examine(const struct log *log, const struct doctor_options *options,
                            const struct fit_set *fits, struct arena *arena,
                            struct doctor_report *out) {
@@ -97,5 +111,6 @@ enum status doctor_examine(const struct log *log, const struct doctor_options *o
     doctor.lr_applied = doctor.series[LOG_LR_APPLIED].count > 0;
     doctor.lr = doctor.series[doctor.lr_applied ? LOG_LR_APPLIED : LOG_LR_LOGGED];
     TRY(run_tables(&doctor, out));
+    TRY(name_columns(&doctor, out));
     return sort_findings(&doctor, out);
 }

@@ -66,7 +66,8 @@ enum doctor_result {
 struct doctor_line {
     const char *id, *title;
     int32_t result;
-    const char *why; /* NULL unless it could not look */
+    const char *why;   /* NULL unless it could not look */
+    const char *lacks; /* the column that it could not look without, as `why` says; else NULL */
 };
 
 struct doctor_report {
@@ -77,6 +78,9 @@ struct doctor_report {
     const struct doctor_line *lines; /* one per check */
     size_t line_count;
     size_t checked; /* how many checks looked */
+    /* The columns that they could look at, as the log spells them. */
+    const char *const *columns;
+    size_t column_count;
 };
 
 /* Examines a log. `fits` are those of the LR column (fit_series), or NULL. Everything lives in

@@ -39,6 +39,11 @@ enum status ablate_asked_executor(const struct options *options, struct arena *a
              "--executor: expected a command with {command} in it, as in 'srun -N1 sh -c "
              "{command}', got \"%s\"",
              text);
+    if (strstr(out->words[0], ABLATE_COMMAND) != NULL)
+        FAIL(STATUS_INPUT,
+             "--executor: {command} is a line for a shell, and the first word is the program that "
+             "hands it to one, as in 'srun -N1 sh -c {command}', got \"%s\"",
+             text);
     return STATUS_OK;
 }
 

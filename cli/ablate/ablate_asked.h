@@ -28,7 +28,8 @@ TWINSTEP_MUST_USE enum status ablate_asked_slots(const struct options *options,
 /* Refuses --json where the folder's name could not stand in JSON, before anything is run. */
 TWINSTEP_MUST_USE enum status ablate_asked_json(const struct options *options,
                                                 const struct ablate_plan *plan, const char *output);
-/* Reads --executor, before a folder is made. STATUS_INPUT: it has no {command}. */
+/* Reads --executor, before a folder is made. STATUS_INPUT: it has no {command}, or
+ * no program before it. */
 TWINSTEP_MUST_USE enum status ablate_asked_executor(const struct options *options,
                                                     struct arena *arena, struct ablate_words *out);
 /* Runs in `folder` what `running` wants, of which want, file, plan and executor are set: obeys

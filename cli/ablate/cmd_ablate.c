@@ -114,7 +114,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct ablate_file *file;
     struct ablate_plan plan;
     struct ablate_folder folder;
+    struct ablate_words executor;
     TRY(arena_take(&cli->arena, 1, sizeof *file, "ablation", &file));
+    TRY(ablate_asked_executor(options, &cli->arena, &executor));
     TRY(read_two(options, &cli->arena, &text));
     *out_exit = EXIT_AS_EXPECTED;
     if (text != NULL && options_given(options, ABLATE_KEY_DRY_RUN) && !options->json)
@@ -132,8 +134,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options_given(options, ABLATE_KEY_DRY_RUN))
         return options->json ? ablate_json_plan(&plan, output, &cli->arena)
                              : ablate_print_plan(&plan, output, &cli->arena);
-    struct ablate_running running = {.want = ablate_want_stages, .file = file, .plan = &plan};
-    TRY(ablate_asked_executor(options, &cli->arena, &running.executor));
+    struct ablate_running running = {
+        .want = ablate_want_stages, .file = file, .plan = &plan, .executor = executor};
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
     TRY(ablate_asked_run(cli, options, &folder, &running));
     return finish(&running, options, &cli->arena, out_exit);

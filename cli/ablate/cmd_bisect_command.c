@@ -145,8 +145,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct ablate_file *file;
     struct ablate_plan plan;
     struct ablate_folder folder;
+    struct ablate_words executor;
     char *output;
     TRY(arena_take(&cli->arena, 1, sizeof *file, "bisection", &file));
+    TRY(ablate_asked_executor(options, &cli->arena, &executor));
     TRY(ablate_check_rights(path));
     TRY(bisect_file_read(path, &cli->arena, file));
     TRY(ablate_asked_slots(options, file));
@@ -157,8 +159,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(ablate_asked_json(options, &plan, output));
     if (options_given(options, ABLATE_KEY_DRY_RUN))
         return print_price(&plan, output, options->json, &cli->arena);
-    struct ablate_running running = {.want = want, .file = file, .plan = &plan};
-    TRY(ablate_asked_executor(options, &cli->arena, &running.executor));
+    struct ablate_running running = {
+        .want = want, .file = file, .plan = &plan, .executor = executor};
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
     TRY(ablate_asked_run(cli, options, &folder, &running));
     return finish(&running, options, &cli->arena, out_exit);

@@ -46,11 +46,36 @@ static const char *text_at(const json_t *array, size_t index, const char *key) {
     return text;
 }
 
+static size_t words_of(const char *text) {
+    size_t words = 0;
+    for (const char *c = text; *c != '\0'; c++)
+        words += *c > ' ' && (c == text || c[-1] <= ' ');
+    return words;
+}
+
+/* Where nothing was found a screen says so, with what was looked at, what could not be, and that a
+ * log shows no weights; no check is told twice, and --verbose lists them all. */
 static void validate_healthy(void **state) {
     (void)state;
     write_log("healthy.jsonl", "0.6931");
     struct said said = helper_run(0, "doctor healthy.jsonl");
+    assert_non_null(strstr(said.out, "\nNothing found in 18 checks.\n"));
+    assert_non_null(
+        strstr(said.out,
+               "\nLooked at update numbers, loss, learning_rate, grad_norm, rewards/margins.\n"));
+    assert_non_null(strstr(said.out,
+                           " checks could not look: no column eval_loss, logp_chosen, "
+                           "reward_chosen, reward_accuracy, lr_applied, epoch, samples, tokens; "));
+    assert_non_null(strstr(said.out, "; fewer than 30 margins; "));
+    assert_non_null(strstr(said.out, "\n3 need an option: --vocab N; --dtype bf16 --master none; "
+                                     "--weight-decay X.\n"));
+    assert_non_null(strstr(said.out, "\nA log shows what was printed: not the weights, "));
+    assert_null(strstr(said.out, "Checked, nothing found"));
+    assert_in_range(words_of(said.out), 1, 130);
+    helper_free(&said);
+    said = helper_run(0, "doctor healthy.jsonl --verbose");
     assert_non_null(strstr(said.out, "Nothing found in "));
+    assert_null(strstr(said.out, "Looked at"));
     assert_non_null(strstr(said.out, "\nChecked, nothing found:\n"));
     assert_non_null(strstr(said.out, "\n  DPO loss of update 1 is ln 2\n"));
     assert_non_null(strstr(said.out, "\nCould not be checked:\n"));
@@ -71,6 +96,10 @@ static void validate_rates_without_digits(void **state) {
                                  k, 40 - k);
     helper_write("verl.log", text);
     struct said said = helper_run(0, "doctor verl.log");
+    assert_non_null(
+        strstr(said.out, "; every LR prints as 0 with steps of 0.001: too few digits; "));
+    helper_free(&said);
+    said = helper_run(0, "doctor verl.log --verbose");
     assert_null(strstr(said.out, "lr_unexplained"));
     assert_non_null(strstr(said.out, "LR column reads as a sound contract: every LR prints as 0 "
                                      "with steps of 0.001: too few digits"));
@@ -130,6 +159,8 @@ static void validate_nothing_checkable(void **state) {
     helper_write("other.jsonl", "{\"step\": 1, \"speed\": 3.5}\n{\"step\": 2, \"speed\": 3.6}\n");
     struct said said = helper_run(3, "doctor other.jsonl");
     assert_non_null(strstr(said.out, "Nothing can be checked in this log."));
+    assert_non_null(strstr(said.out, "\nCould not be checked:\n"));
+    assert_null(strstr(said.out, "Looked at"));
     helper_free(&said);
 }
 
@@ -207,7 +238,7 @@ static void verify_that_an_extension_is_said(void **state) {
         struct said said = helper_run(cases[i].code, "lr fit said.json --contract hf-4.50");
         assert_non_null(strstr(said.out, "total 100; total 200 from update 52"));
         helper_free(&said);
-        said = helper_run(0, "doctor said.json");
+        said = helper_run(0, "doctor said.json --verbose");
         assert_non_null(strstr(said.out, "remark schedule_total_changed"));
         assert_int_equal(strstr(said.out, "is sound") != NULL, cases[i].sound);
         assert_int_equal(strstr(said.out, "  LR column reads as a sound contract\n") != NULL,

@@ -394,7 +394,12 @@ class Executor(Case):
         self.assertRegex(got["runs"][0]["reason"], "host is empty: the executor did not run {command}")
         said = self.run_program("x.yaml", "--executor", "ssh node", "-o", "refused", code=2)
         self.assertIn("--executor: expected a command with {command} in it", said.stderr)
+        for more in ((), ("--dry-run",)):
+            said = self.run_program("x.yaml", "--executor", "{command} {command}", "-o", "refused", *more, code=2)
+            self.assertRegex(said.stderr, "^twinstep: error: --executor: {command} is a line for a shell, and")
         self.assertFalse((self.root / "refused").exists())
+        said = self.run_program("x.yaml", "--executor", "no-such-ssh {command}", "-o", "unstarted", code=2)
+        self.assertIn("error: --executor: no-such-ssh: cannot be started: No such file", said.stderr)
 
 
 class Noise(Case):

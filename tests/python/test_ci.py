@@ -40,7 +40,7 @@ class Assertion(unittest.TestCase):
 
     def test_a_difference_fails_with_its_update(self):
         a, b = self.csv("a.csv", 0.51, 0.42, 0.33), self.csv("b.csv", 0.51, 0.47, 0.33)
-        with self.assertRaisesRegex(AssertionError, "differs.*\nloss: 1 of 3 updates differ, from update 2"):
+        with self.assertRaisesRegex(AssertionError, "differs.*\ncolumn loss: 1 of 3 updates differ, from update 2"):
             ci.assert_same_training(a, b)
         self.assertIsInstance(twinstep.compare(a, b).columns[0], results.ComparedColumn)
 
@@ -78,6 +78,20 @@ class Assertion(unittest.TestCase):
         text = place.read_text(encoding="utf-8")
         self.assertEqual(text.count("</pre>"), 1)
         self.assertIn("&lt;script&gt;\N{REPLACEMENT CHARACTER}[2J", text)
+
+    def test_no_line_begins_with_a_word_of_a_log_or_a_file(self):
+        """A runner of GitHub takes a line that begins with :: for a command."""
+        column = mock.Mock(column="::error::c", different=1, pairs=1, first_update=1)
+        found = results.Comparison("::error::v", "w\n::error::x", (column,), 1,
+                                   raw={"floor": {"verdict": "v", "words": "w\r\n::error::y", "pairs": 3}})
+        place = self.folder / "summary.md"
+        with mock.patch.object(ci, "compare", return_value=found), mock.patch.object(ci, "summary", place):
+            with self.assertRaises(AssertionError) as raised:
+                ci.assert_same_training("::error::a", "::stop-commands::b\n::warning::c")
+        for text in (str(raised.exception), ci.told[-1], place.read_text(encoding="utf-8")):
+            lines = text.replace("<pre>", "").splitlines()
+            self.assertEqual([line.split(" ")[0] for line in lines if line and not line.startswith("</pre>")],
+                             ["training", "floor:", "column"])
 
     @unittest.skipUnless(importlib.util.find_spec("pytest"), "no pytest (Debian: python3-pytest)")
     def test_a_real_pytest_tells_every_verdict(self):

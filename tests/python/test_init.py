@@ -81,6 +81,45 @@ class Init(unittest.TestCase):
         self.assertEqual(self.key(sft, "optimizer", "lr"), "2e-05")
         self.assertIsNone(self.key(sft, "dpo", "loss"))
 
+    def test_verify_what_is_not_set_has_the_trainers_default(self):
+        """A file of settings holds what somebody set; without a line the scenario of the whole
+        dataclass and that of the one name are the same, but for bf16, which the committed
+        configs turn off."""
+        for task, one in (("dpo", {"beta": 0.1}), ("sft", {"packing": False})):
+            whole = self.say(CONFIGS / f"trl_{task}.json")
+            made = self.say({**one, "bf16": False})
+            keys = [[line.split("#")[0].rstrip() for line in text.split("# Not translated")[0].splitlines()
+                     if not line.startswith("#")] for text in (whole, made)]
+            self.assertEqual(*keys)
+            self.assertNotIn("not set", whole)
+            kind = {"dpo": "DPOConfig", "sft": "SFTConfig"}[task]
+            self.assertIn(f'# "not set" marks defaults of {kind} in TRL 1.16, which another', made)
+            self.assertIn("# - num_train_epochs: 3.0, not set: write schedule.total", made)
+            self.assertRegex(made, r"\n    lr: [12]e-0[65] +# learning_rate, not set\n")
+            self.assertRegex(made, r"# per_device_train_batch_size \(not set\) x gradient_accumulation_steps "
+                                   r"\(not set\), of one process\n")
+            self.resolved(made)
+            made = self.say(one)
+            self.assertRegex(made, r"\n    compute: bf16 +# bf16, not set; autocast\n")
+            self.resolved(made)
+            made = self.say({**one, "fp16": True})
+            self.assertEqual(self.key(made, "numerics", "compute"), "f16")
+        made = self.say({"beta": 0.1, "bf16": None})
+        self.assertRegex(made, r"\n    compute: bf16 +# bf16, not set; autocast\n")
+        made = self.say({"beta": 0.1, "max_length": None})
+        self.assertIsNone(self.key(made, "data", "max_len"))
+        self.assertIn("# - max_length: none, so the trainer cuts no row; here data.max_len cuts: set it", made)
+        made = self.say({"optim": "sgd"})           # which has no betas: nobody asked for them
+        self.assertNotIn("# - adam_beta1", made)
+        self.assertIn("# - adam_beta1: optimizer.beta1 belongs to", self.say({"optim": "sgd", "adam_beta1": 0.9}))
+        made = self.say({"bf16": True, "fp16": True})       # a scenario that loads has compute once
+        self.assertIn("# - fp16: true: bf16 is true, too, and a trainer takes one of them\n", made)
+        self.assertEqual(self.key(made, "numerics", "compute"), "bf16")
+        self.resolved(made)
+        made = self.say({"beta": 0.1, "learning_rate": None, "adam_beta1": "x"})
+        self.assertIsNone(self.key(made, "optimizer", "lr"))        # it was said, and is no number
+        self.assertIsNone(self.key(made, "optimizer", "beta1"))
+
     def test_verify_what_is_computed(self):
         made = self.say({"beta": 0.2, "max_steps": 1000, "num_train_epochs": 2,
                          "per_device_train_batch_size": 2, "gradient_accumulation_steps": 8,
@@ -140,7 +179,7 @@ class Init(unittest.TestCase):
                     self.assertIsNone(self.key(made, "batch", "micro"))
         for name, value in (("max_steps", 0), ("max_steps", -1), ("warmup_steps", 0),
                             ("warmup_ratio", 0.0), ("max_steps", 3.0), ("learning_rate", 0.1)):
-            self.assertNotIn("# Not translated", self.say({name: value}))
+            self.assertNotIn(f"# - {name}", self.say({name: value}))
         for value in ("-1", ".nan", "abc"):
             made = self.say(f"learning_rate: {value}\n")
             self.assertIn("# - learning_rate: optimizer.lr: expected a number", made)

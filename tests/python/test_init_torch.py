@@ -2,10 +2,13 @@
 """labels: torch
 
 twinstep.init from the objects themselves, of the transformers and TRL that are installed: each
-scenario loads, and holds what was set."""
+scenario loads, and holds what was set; and what a file of settings leaves out has the default of
+the dataclass."""
+import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -40,6 +43,53 @@ class Init(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertTrue(json.loads(done.stdout), kind)
                 self.assertRaisesRegex(twinstep.ProgramError, "exists", twinstep.init, config, made)
+
+    def scenario(self, config):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "config.json"
+            path.write_text(json.dumps(config), encoding="utf-8")
+            return subprocess.run([PROGRAM, "init", "--from-trl", path], capture_output=True, text=True,
+                                  check=True).stdout
+
+    def test_verify_defaults_are_those_of_the_dataclass(self):
+        for kind, name, value in ((DPOConfig, "beta", 0.1), (SFTConfig, "packing", False)):
+            made = self.scenario({name: value})
+            fields = {field.name: field for field in dataclasses.fields(kind)}
+            shown = re.findall(r"^ +(\w+): (\S+) +# (\w+), not set(?:; autocast)?$", made, re.M)
+            self.assertGreaterEqual(len(shown), 14, made)
+            for key, text, of in shown:
+                field = fields[of]
+                default = field.default
+                if default is dataclasses.MISSING:
+                    default, = field.default_factory()      # loss_type: a list of one
+                with self.subTest(kind=kind.__name__, of=of, default=default):
+                    if of == "bf16":                        # None: on where fp16 is off
+                        self.assertIsNone(default)
+                        self.assertTrue(kind(output_dir="out", use_cpu=True).bf16)
+                        self.assertEqual(text, "bf16")
+                    elif of == "optim":
+                        self.assertEqual(default, "adamw_torch_fused")
+                        self.assertIn((key, text), (("name", "adamw"), ("variant", "torch-fused")))
+                    elif of == "precompute_ref_log_probs":
+                        self.assertEqual((default, text), (False, "live"))
+                    elif of == "average_tokens_across_devices":
+                        self.assertEqual((default, text), (True, "update"))
+                    elif isinstance(default, str):
+                        self.assertEqual(default.replace("_", "-"), text)
+                    else:
+                        self.assertEqual(float(default), float(text))
+            self.assertIn(f"# - num_train_epochs: {fields['num_train_epochs'].default}, not set: ", made)
+            self.assertEqual(fields["gradient_accumulation_steps"].default, 1)  # a factor of batch.size
+
+    def test_verify_a_file_without_a_name_is_the_object_without_one(self):
+        """Every key of the scenario, also those that no row of the program's table has."""
+        with tempfile.TemporaryDirectory() as folder:
+            for kind, name, value in ((DPOConfig, "beta", 0.1), (SFTConfig, "packing", False)):
+                whole = kind(output_dir=folder, use_cpu=True).to_json_string()
+                keys = [[line.split("#")[0].rstrip() for line in self.scenario(config).splitlines()
+                         if not line.startswith("#")]
+                        for config in (json.loads(whole), {name: value})]
+                self.assertEqual(*keys)
 
 
 if __name__ == "__main__":

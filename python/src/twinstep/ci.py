@@ -15,9 +15,10 @@ summary: pathlib.Path | None = None  # the job's summary, with --twinstep where 
 told: list[str] = []  # what --twinstep prints at the end
 
 
-def _printable(text: str) -> str:
-    """Returns text without control characters, which come from a log and act on a terminal."""
-    return "".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+def _printable(line: str) -> str:
+    """Returns a line without control characters, which come from a log or a file's name and act on
+    a terminal, line ends among them."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
 
 def _tell(text: str) -> None:
@@ -36,13 +37,14 @@ def assert_same_training(a: Path, b: Path, *, floor: Path | None = None, **optio
     AssertionError with verdict and columns, also where the evidence decides nothing. Options as
     twinstep.compare takes them."""
     found = compare(a, b, floor=default_floor if floor is None else floor, **options)
-    lines = [f"{os.fspath(b)} against {os.fspath(a)}: {found.verdict}: {found.why}"]
+    # Every line begins with a word of ours: what begins with "::" is a command to a GitHub Action.
+    lines = [f"training {os.fspath(b)} against {os.fspath(a)}: {found.verdict}: {found.why}"]
     judged = found.raw.get("floor")
     if judged is not None:
         lines.append(f"floor: {judged['verdict']}: {judged['words']} ({judged['pairs']} A/A pairs)")
-    lines += [f"{c.column}: {c.different} of {c.pairs} updates differ, from update "
+    lines += [f"column {c.column}: {c.different} of {c.pairs} updates differ, from update "
               f"{c.first_update} on" for c in found.columns if c.first_update is not None]
-    text = _printable("\n".join(lines))
+    text = "\n".join(map(_printable, lines))
     _tell(text)
     if found.status != SAME:
         raise AssertionError(text)
