@@ -90,9 +90,9 @@ static void verify_keys(void **state) {
         snprintf(text, sizeof text, "twinstep: 1\n%s: 3\n", list[i].name);
         expect_refusal(bench, text, hint);
         /* in a section that has no such key of its own */
-        snprintf(text, sizeof text, "resume.%s", list[i].name);
+        snprintf(text, sizeof text, "fault.%s", list[i].name);
         assert_null(schema_find(text, NULL));
-        snprintf(text, sizeof text, "twinstep: 1\ncommon: {resume: {%s: 3}}\n", list[i].name);
+        snprintf(text, sizeof text, "twinstep: 1\ncommon: {fault: {%s: 3}}\n", list[i].name);
         expect_refusal(bench, text, hint);
     }
     expect_refusal(bench, "twinstep: 1\ncommon: {schedule: {warmup_steps: 10}}\n",
