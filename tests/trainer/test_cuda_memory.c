@@ -99,7 +99,8 @@ static void verify_every_byte_counts(void **state) {
                                 tensor->accumulator[0],
                                 tensor->accumulator[1],
                                 tensor->slot[0],
-                                tensor->slot[1]};
+                                tensor->slot[1],
+                                layout->bytes - 1 - last};
         unsigned char *room;
         struct run_kept kept;
         assert_int_equal(arena_take(&bench.arena, layout->bytes, 1, "state", &room), STATUS_OK);
