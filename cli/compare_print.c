@@ -71,6 +71,43 @@ static void print_note(const char *what, const char *text, const char *mark, FIL
     if (text != NULL && text[0] != '\0') fprintf(out, "%s%s: %s\n", mark, what, text);
 }
 
+/* ---- columns without a name of ours ---- */
+
+#define NAMES_LISTED 5
+#define LEFT_OUT "Not compared, since twinstep knows no such column: "
+
+/* Whether a column has none of our names, so that nothing compares it, and is the first with its
+ * own name in A and B. */
+static int is_left_out(const struct compare_input *input, size_t side, size_t index) {
+    const struct log_column *column = &input[side].log->columns[index];
+    if (column->name != LOG_OTHER) return 0;
+    for (size_t s = 0; s <= side; s++)
+        for (size_t i = 0; i < (s < side ? input[s].log->column_count : index); i++)
+            if (input[s].log->columns[i].name == LOG_OTHER &&
+                strcmp(input[s].log->columns[i].source, column->source) == 0)
+                return 0;
+    return 1;
+}
+
+static void print_left_out(const struct compare_input *input, const char *mark, FILE *out) {
+    size_t count = 0;
+    for (size_t s = 0; s < 2; s++)
+        for (size_t i = 0; i < input[s].log->column_count; i++)
+            if (is_left_out(input, s, i) && count++ < NAMES_LISTED)
+                fprintf(out, "%s%s", count > 1 ? ", " : mark, input[s].log->columns[i].source);
+    if (count > NAMES_LISTED) fprintf(out, " and %zu more", count - NAMES_LISTED);
+    if (count > 0) fputc('\n', out);
+}
+
+static json_t *left_out_json(const struct compare_input *input) {
+    json_t *names = json_array();
+    for (size_t s = 0; s < 2; s++)
+        for (size_t i = 0; i < input[s].log->column_count; i++)
+            if (is_left_out(input, s, i))
+                json_array_append_new(names, json_string(input[s].log->columns[i].source));
+    return names;
+}
+
 static void print_floor(const struct compare_floor *held, FILE *out) {
     fprintf(out, "\nFloor: %s: %s.\n",
             compare_floor_name((enum compare_floor_verdict)held->verdict), held->words);
@@ -153,6 +190,7 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     print_note("Configurations differ", report->configurations, "", out);
     print_note("Phases came in another order", report->orders, "", out);
     print_columns(report, out);
+    print_left_out(input, LEFT_OUT, out);
     if (report->order_count > 0) {
         fputs("\nOrder of first differences: ", out);
         print_order(report, out);
@@ -231,7 +269,9 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
     }
     print_note("Devices differ", report->devices, "- ", out);
     put_table(report, out);
-    fprintf(out, "\n- LR: %s\n", report->lr.words);
+    fputc('\n', out);
+    print_left_out(input, "- " LEFT_OUT, out);
+    fprintf(out, "- LR: %s\n", report->lr.words);
     if (report->rng_words[0] != 0) fprintf(out, "- RNG: %s\n", report->rng_words);
     if (report->ratio_count > 0) {
         struct compare_report few = *report;
@@ -347,14 +387,14 @@ enum status compare_print_json(const struct compare_input *input,
     for (size_t i = 0; i < report->ratio_count; i++)
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
     return json_print(
-        json_pack("{ss so* so so so so so* ss? so* so so so so so so so so so so so* so*}",
+        json_pack("{ss so* so so so so so so* ss? so* so so so so so so so so so so so* so*}",
                   "verdict", compare_verdict_name((enum compare_verdict)report->verdict), "why",
                   json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
-                  log_json(&input[1], report->repeated[1]), "columns", columns, "order", order,
-                  "meaning", json_string(report->meaning), "cause",
-                  report->cause >= 0 ? cause_name((enum cause)report->cause) : NULL, "next",
-                  json_string(report->next), "ratios", ratios, "lr", lr_json(&report->lr), "rng",
-                  rng_json(&report->rng, report->rng_words), "root_update",
+                  log_json(&input[1], report->repeated[1]), "columns", columns, "not_compared",
+                  left_out_json(input), "order", order, "meaning", json_string(report->meaning),
+                  "cause", report->cause >= 0 ? cause_name((enum cause)report->cause) : NULL,
+                  "next", json_string(report->next), "ratios", ratios, "lr", lr_json(&report->lr),
+                  "rng", rng_json(&report->rng, report->rng_words), "root_update",
                   json_positive(report->root_update), "root_phase",
                   note_json(report->root_update > 0 ? report->where.phase : ""), "root_tensor",
                   note_json(report->root_update > 0 ? report->where.tensor : ""), "roots",

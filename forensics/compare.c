@@ -286,9 +286,9 @@ static void judge(struct compare_report *report) {
     if (report->order_count > 0) {
         report->why = "some column differs by more than its printed precision";
     } else if (report->rng.found || report->rng.place.stream != NULL) {
-        report->why = "every column in both agrees, but other random words were drawn";
+        report->why = "every compared column agrees, but other random words were drawn";
     } else if (report->root_update > 0) {
-        report->why = "every column in both agrees, but the digests of the trainings differ";
+        report->why = "every compared column agrees, but the digests of the trainings differ";
     } else if (report->to == 0) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;
         report->why = "no column has one update in both logs";
@@ -297,11 +297,11 @@ static void judge(struct compare_report *report) {
                       "that explain them";
     } else if (report->start == UINT64_MAX) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;
-        report->why = "every column in both agrees, and that proves nothing: no update of either "
+        report->why = "every compared column agrees, and that proves nothing: no update of either "
                       "has an LR and a gradient that are not 0, so nothing was trained";
     } else if (report->roots > 0) {
         report->verdict = COMPARE_VERDICT_EQUAL;
-        report->why = "every column in both agrees, and the roots are equal: weights, applied LRs "
+        report->why = "every compared column agrees, and the roots are equal: weights, applied LRs "
                       "and what else they are made of are the same bit for bit";
     } else if (!shows_training(report) &&
                (lr == COMPARE_LR_UNTESTABLE || lr == COMPARE_LR_UNFITTED)) {
@@ -315,9 +315,9 @@ static void judge(struct compare_report *report) {
     } else {
         report->verdict = COMPARE_VERDICT_EQUAL;
         report->why = lr == COMPARE_LR_UNTESTABLE
-                          ? "every column in both logs agrees within its printed precision, also "
+                          ? "every compared column agrees within its printed precision, also "
                             "after update 1, which speaks against other applied LRs"
-                          : "every column in both logs agrees within its printed precision";
+                          : "every compared column agrees within its printed precision";
     }
 }
 

@@ -313,15 +313,50 @@ static uint32_t groups_of(const struct curves *curves) {
     return a > b ? a : b;
 }
 
+/* Whether the learning rates of a parameter group differ between the arms. */
+static int arms_part(const struct curves *curves, uint32_t group) {
+    const struct trace_run *const *run = curves->page->run;
+    if (group >= run[0]->plan.shape.groups || group >= run[1]->plan.shape.groups) return 1;
+    for (uint64_t i = 0; i < curves->both; i++) {
+        double first[RECORD_GROUPS];
+        memcpy(first, trace_row(run[0], i)->groups[group], sizeof first);
+        const double *second = trace_row(run[1], i)->groups[group];
+        if (!same_real(first[GROUP_LR_APPLIED], second[GROUP_LR_APPLIED]) ||
+            !same_real(first[GROUP_LR_LOGGED], second[GROUP_LR_LOGGED]))
+            return 1;
+    }
+    return 0;
+}
+
+/* What is drawn first, where more groups than GROUPS_DRAWN have learning rates of their own. */
+enum urgency { URGENCY_TOLD, URGENCY_APART, URGENCY_OTHER, URGENCIES, URGENCY_NONE = URGENCIES };
+
+static enum urgency urgency_of(const struct curves *curves, uint32_t group) {
+    if (group > 0 && is_like_first(curves, group)) return URGENCY_NONE;
+    if (group == judgement_lr_group(&curves->page->judgement)) return URGENCY_TOLD;
+    return arms_part(curves, group) ? URGENCY_APART : URGENCY_OTHER;
+}
+
+/* Draws the groups that are chosen in the order of their numbers. */
 static enum status draw_rates(const struct curves *curves) {
-    uint32_t drawn = 0;
-    for (uint32_t group = 0; group < groups_of(curves) && drawn < GROUPS_DRAWN; group++) {
-        if (group > 0 && is_like_first(curves, group)) continue;
+    const uint32_t groups = groups_of(curves);
+    uint8_t *urgency, *chosen;
+    uint32_t left = GROUPS_DRAWN;
+    TRY(arena_take(curves->page->arena, groups, sizeof *urgency, "curves", &urgency));
+    TRY(arena_take(curves->page->arena, groups, sizeof *chosen, "curves", &chosen));
+    for (uint32_t group = 0; group < groups; group++)
+        urgency[group] = (uint8_t)urgency_of(curves, group);
+    for (int now = 0; now < URGENCIES; now++)
+        for (uint32_t group = 0; group < groups && left > 0; group++) {
+            chosen[group] |= urgency[group] == now;
+            left -= urgency[group] == now ? 1u : 0u;
+        }
+    for (uint32_t group = 0; group < groups; group++) {
+        if (!chosen[group]) continue;
         TRY(draw_lr(curves, group, GROUP_LR_APPLIED, "Learning rate applied",
                     "What the optimizer used at each update."));
         TRY(draw_lr(curves, group, GROUP_LR_LOGGED, "Learning rate logged",
                     "What each framework would have printed for the same updates."));
-        drawn++;
     }
     return STATUS_OK;
 }
@@ -335,7 +370,8 @@ static void note_groups(const struct curves *curves) {
         alike += is_like_first(curves, group) ? 1u : 0u;
     html_format(html,
                 "<p class=\"note\">%u parameter groups; %u of them have the learning rates of "
-                "the first at every update and are not drawn. At most %d are drawn.</p>\n",
+                "the first at every update and are not drawn. At most %d are drawn, those in which "
+                "the arms part before others.</p>\n",
                 groups, alike, GROUPS_DRAWN);
 }
 

@@ -60,6 +60,37 @@ static void validate_trap(void **state) {
     helper_free(&said);
 }
 
+/* Columns that have no name of ours are compared by nobody: they are told, once each, whichever log
+ * has them, and the verdict does not speak of them. */
+static void validate_columns_left_out(void **state) {
+    (void)state;
+    helper_write("a.csv", "step,loss,foo,g1\n1,2.5,1,1\n2,2.4,1,1\n3,2.3,1,1\n");
+    helper_write("b.csv", "step,loss,foo\n1,2.5,1\n2,2.4,1\n3,2.3,9\n");
+    helper_write("c.csv", "step,loss,g6,g5,g4,g3,g2,g1\n1,2.5,1,1,1,1,1,1\n2,2.4,1,1,1,1,1,1\n");
+    struct said said = helper_run(0, "compare a.csv b.csv");
+    assert_non_null(
+        strstr(said.out, ": every compared column agrees within its printed precision"));
+    assert_non_null(
+        strstr(said.out, "\nNot compared, since twinstep knows no such column: foo, g1\n"));
+    helper_free(&said);
+    said = helper_run(0, "compare b.csv c.csv --markdown");
+    assert_non_null(strstr(
+        said.out,
+        "\n- Not compared, since twinstep knows no such column: foo, g6, g5, g4, g3 and 2 more\n"));
+    helper_free(&said);
+    said = helper_run(0, "compare a.csv b.csv --json");
+    json_t *root = json_loads(said.out, 0, NULL), *names = json_object_get(root, "not_compared");
+    assert_int_equal(json_array_size(names), 2);
+    assert_string_equal(json_string_value(json_array_get(names, 0)), "foo");
+    assert_string_equal(json_string_value(json_array_get(names, 1)), "g1");
+    json_decref(root);
+    helper_free(&said);
+    write_log("a.jsonl", 0.0);
+    said = helper_run(0, "compare a.jsonl a.jsonl");
+    assert_null(strstr(said.out, "Not compared"));
+    helper_free(&said);
+}
+
 static size_t lines_of(const char *text) {
     size_t lines = 0;
     for (; *text != 0; text++)
@@ -273,6 +304,7 @@ static void verify_an_end_in_the_middle_is_not_equal(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
                                        cmocka_unit_test(validate_trap),
+                                       cmocka_unit_test(validate_columns_left_out),
                                        cmocka_unit_test(validate_markdown),
                                        cmocka_unit_test(validate_json),
                                        cmocka_unit_test(validate_json_skips),

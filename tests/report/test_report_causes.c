@@ -200,6 +200,42 @@ static void validate_the_group_that_parts(void **state) {
     }
 }
 
+/* Of more groups than are drawn, those that part are drawn; of these that which the table of
+ * updates shows, although others stand before it. */
+static void validate_the_groups_drawn(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t first, last; /* groups that part later than group 6 */
+        int drawn[8];
+    } cases[] = {{1, 0, {1, 1, 1, 0, 0, 0, 1, 0}},
+                 {4, 5, {1, 0, 0, 0, 1, 1, 1, 0}},
+                 {1, 5, {0, 1, 1, 1, 0, 0, 1, 0}}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct fake fake;
+        struct fake_plan plan = marked;
+        plan.groups = 8;
+        fake_open(&fake, &plan);
+        for (uint32_t arm = 0; arm < 2; arm++)
+            for (uint64_t i = 0; i < 12; i++)
+                for (uint32_t g = 0; g < 8; g++)
+                    for (int r = 0; r < RECORD_GROUPS; r++)
+                        fake.image.runs[arm].records[i].groups[g][r] = 0.25 * (g + 1);
+        fake.image.runs[1].records[3].groups[6][GROUP_LR_APPLIED] = 0.125;
+        for (uint32_t g = cases[c].first; g <= cases[c].last; g++)
+            fake.image.runs[1].records[5].groups[g][GROUP_LR_LOGGED] = 0.125;
+        char *page = fake_page(&fake, NULL);
+        for (int g = 0; g < 8; g++) {
+            char title[64];
+            snprintf(title, sizeof title, "Learning rate logged%s%.0d<",
+                     g > 0 ? ", parameter group " : "", g);
+            if ((strstr(page, title) != NULL) != cases[c].drawn[g])
+                fail_msg("case %zu: %s", c, title);
+        }
+        free(page);
+        fake_close(&fake);
+    }
+}
+
 static void validate_bars(void **state) {
     static const struct {
         double parts[3];
@@ -235,6 +271,7 @@ int main(void) {
         cmocka_unit_test(validate_half_interval),
         cmocka_unit_test(validate_twin),
         cmocka_unit_test(validate_the_group_that_parts),
+        cmocka_unit_test(validate_the_groups_drawn),
         cmocka_unit_test(validate_bars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: nightly
+ * labels: nightlyrepro
  * The proof that test_invariance.c could fail. Each break that the laws name is made here on
  * purpose, by driving the phases of a run by hand, and must show as gradients that differ between
  * shapes which must not matter: micro-batches of 1, 2, 4 and 8, separate and concatenated, padded
