@@ -133,8 +133,9 @@ static enum status applied_columns(const struct compare_column *column, struct a
     TRY(arena_format(arena, &text,
                      "Both logs record the LR that was applied; it differs from update %llu on "
                      "(%s against %s).",
-                     (unsigned long long)lr->first_update, word_about(lr->first[0]).text,
-                     word_about(lr->first[1]).text));
+                     (unsigned long long)lr->first_update,
+                     word_apart(lr->first[0], lr->first[1]).text,
+                     word_apart(lr->first[1], lr->first[0]).text));
     lr->words = text;
     return STATUS_OK;
 }

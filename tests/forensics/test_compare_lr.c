@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/forensics/helper_golden.h"
@@ -413,6 +414,31 @@ static void validate_skips_and_schedule(void **state) {
     }
 }
 
+/* LRs that differ behind their fourth digit are not shown as one number. */
+static void validate_close_numbers(void **state) {
+    (void)state;
+    for (int is_applied = 0; is_applied < 2; is_applied++) {
+        struct pair p;
+        pair_open(&p);
+        for (size_t s = 0; s < 2; s++) {
+            const double factor = s == 0 ? 1.0 : 1.0 + 0x1p-20;
+            if (is_applied)
+                for (size_t row = 0; row < 60; row++)
+                    pair_put(&p, s, LOG_LR_APPLIED, row, 1e-3 * factor);
+            pair_scale(&p, s, LOG_LR_LOGGED, 0, factor);
+            pair_fit(&p, s, "hf");
+        }
+        const struct compare_report *report = pair_compare(&p);
+        const char *const numbers = strchr(report->lr.words, '(');
+        char a[64], b[64];
+        assert_int_equal(report->lr.state, COMPARE_LR_DIFFERENT);
+        assert_non_null(numbers);
+        assert_int_equal(sscanf(numbers, "(%63s against %63[^)]", a, b), 2);
+        assert_string_not_equal(a, b);
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_ratios),
                                        cmocka_unit_test(validate_ratio_of_tokens),
@@ -430,6 +456,7 @@ int main(void) {
                                        cmocka_unit_test(validate_skips_too_late),
                                        cmocka_unit_test(validate_skips_of_both),
                                        cmocka_unit_test(validate_skip_or_contract),
-                                       cmocka_unit_test(validate_skips_and_schedule)};
+                                       cmocka_unit_test(validate_skips_and_schedule),
+                                       cmocka_unit_test(validate_close_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
