@@ -143,11 +143,15 @@ static enum status applied_columns(const struct compare_column *column, struct a
 }
 
 /* Lets the LR of a further group count that differs before that of the first one does. Printed LRs
- * alone do not say that the applied ones differ, and they no longer say that these agree. */
+ * alone do not say that the applied ones differ, and they no longer say that these agree. Where the
+ * first group differs no later, the line LR has said enough. */
 static void take_group(struct compare_lr *lr) {
     const struct compare_group *const group = lr->group_first;
     if (group == NULL) return;
-    if (lr->state == COMPARE_LR_DIFFERENT && lr->first_update <= group->column.first_update) return;
+    if (lr->state == COMPARE_LR_DIFFERENT && lr->first_update <= group->column.first_update) {
+        if (lr->groups_alone == 0) lr->groups_words = "";
+        return;
+    }
     if (group->is_applied)
         lr->state = COMPARE_LR_DIFFERENT;
     else if (lr->state != COMPARE_LR_DIFFERENT)

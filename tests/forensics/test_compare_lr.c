@@ -482,6 +482,23 @@ static void validate_further_group(void **state) {
     }
 }
 
+/* Where the LR of the first group differs no later, nothing is added: one cause is told once. */
+static void validate_all_groups(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    put_first(&p);
+    pair_scale(&p, 1, LOG_LR_APPLIED, 2, 0.5);
+    for (size_t s = 0; s < 2; s++)
+        put_further(&p, s, "lr_applied[1]", 2, s == 0 ? 1.0 : 0.5);
+    const struct compare_report *report = pair_compare(&p);
+    assert_int_equal(report->lr.group, 0);
+    assert_int_equal(report->lr.groups_differ, 1);
+    assert_string_equal(report->lr.words, "Both logs record the LR that was applied; it differs "
+                                          "from update 3 on (0.001 against 0.0005).");
+    arena_close(&p.arena);
+}
+
 /* The earliest of several groups is named; NaN against a number differs, and where a trace has no
  * number it was NaN. */
 static void validate_further_groups(void **state) {
@@ -555,6 +572,7 @@ int main(void) {
                                        cmocka_unit_test(validate_close_numbers),
                                        cmocka_unit_test(validate_further_group),
                                        cmocka_unit_test(validate_further_groups),
+                                       cmocka_unit_test(validate_all_groups),
                                        cmocka_unit_test(validate_group_of_one_log)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
