@@ -27,6 +27,7 @@ static void count_missing(const struct compare_column *first_group, struct compa
         if (has[0] == has[1]) continue;
         column->pairs++;
         column->class_of = COMPARE_DIFFERENT;
+        column->largest = real_inf_f64(); /* no noise: one has no number at all */
         if (column->different++ > 0 && column->first_update <= update) continue;
         column->first_update = update;
         for (int s = 0; s < 2; s++)
