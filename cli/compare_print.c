@@ -328,6 +328,27 @@ static json_t *ratio_json(const struct compare_ratio *ratio) {
                      json_string(ratio->meaning), "bugs", json_string(ratio->bug));
 }
 
+static json_t *groups_json(const struct compare_lr *lr) {
+    json_t *const groups = json_array();
+    for (size_t i = 0; i < lr->group_count; i++) {
+        const struct compare_column *const column = &lr->groups[i].column;
+        json_t *object =
+            json_pack("{so* sI ss sI sI}", "column", json_string(lr->groups[i].source), "group",
+                      (json_int_t)lr->groups[i].group, "class",
+                      compare_class_name((enum compare_class)column->class_of), "pairs",
+                      (json_int_t)column->pairs, "different", (json_int_t)column->different);
+        if (column->why != NULL && column->class_of == COMPARE_ABSENT)
+            json_object_set_new(object, "why", json_string(column->why));
+        if (column->different > 0)
+            json_join(object,
+                      json_pack("{sI so so}", "first_update", (json_int_t)column->first_update, "a",
+                                json_finite(column->first[0].value), "b",
+                                json_finite(column->first[1].value)));
+        json_array_append_new(groups, object);
+    }
+    return groups;
+}
+
 static json_t *lr_json(const struct compare_lr *lr) {
     static const char *const states[] = {"none", "unfitted", "same", "different", "untestable"};
     json_t *object = json_pack("{ss ss so*}", "state", states[lr->state], "logged",
@@ -344,10 +365,12 @@ static json_t *lr_json(const struct compare_lr *lr) {
               json_pack("{sb sb sI sI sI}", "only_skips_differ", lr->skips_part > 0, "stated",
                         lr->stated, "pairs_agree", (json_int_t)lr->agree, "pairs_differ",
                         (json_int_t)lr->differ, "shift", (json_int_t)lr->shift));
+    if (lr->group_count > 0) json_join(object, json_pack("{so*}", "groups", groups_json(lr)));
     if (lr->first_update == 0) return object;
-    return json_join(object, json_pack("{sI so so}", "first_update", (json_int_t)lr->first_update,
-                                       "applied_a", json_finite(lr->first[0]), "applied_b",
-                                       json_finite(lr->first[1])));
+    return json_join(object,
+                     json_pack("{sI sI so so}", "group", (json_int_t)lr->group, "first_update",
+                               (json_int_t)lr->first_update, "applied_a", json_finite(lr->first[0]),
+                               "applied_b", json_finite(lr->first[1])));
 }
 
 static json_t *floor_json(const struct compare_floor *held) {

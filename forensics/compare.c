@@ -124,7 +124,9 @@ static enum status applied_columns(const struct compare_column *column, struct a
     char *text;
     lr->state = column->class_of == COMPARE_DIFFERENT ? COMPARE_LR_DIFFERENT : COMPARE_LR_SAME;
     if (lr->state == COMPARE_LR_SAME) {
-        lr->words = "Both logs record the LR that was applied; it agrees.";
+        lr->words = lr->group_count == 0
+                        ? "Both logs record the LR that was applied; it agrees."
+                        : "Both logs record the LR that was applied; that of group 0 agrees.";
         return STATUS_OK;
     }
     lr->first_update = column->first_update;
@@ -133,18 +135,54 @@ static enum status applied_columns(const struct compare_column *column, struct a
     TRY(arena_format(arena, &text,
                      "Both logs record the LR that was applied; it differs from update %llu on "
                      "(%s against %s).",
-                     (unsigned long long)lr->first_update, word_about(lr->first[0]).text,
-                     word_about(lr->first[1]).text));
+                     (unsigned long long)lr->first_update,
+                     word_apart(lr->first[0], lr->first[1]).text,
+                     word_apart(lr->first[1], lr->first[0]).text));
     lr->words = text;
     return STATUS_OK;
+}
+
+/* Lets the LR of a further group count that differs before that of the first one does. Printed LRs
+ * alone do not say that the applied ones differ, and they no longer say that these agree. Where the
+ * first group differs no later, the line LR has said enough. */
+static void take_group(struct compare_lr *lr) {
+    const struct compare_group *const group = lr->group_first;
+    if (group == NULL) return;
+    if (lr->state == COMPARE_LR_DIFFERENT && lr->first_update <= group->column.first_update) {
+        if (lr->groups_alone == 0) lr->groups_words = "";
+        return;
+    }
+    if (group->is_applied)
+        lr->state = COMPARE_LR_DIFFERENT;
+    else if (lr->state != COMPARE_LR_DIFFERENT)
+        lr->state = COMPARE_LR_UNTESTABLE;
+    if (!group->is_applied) return;
+    lr->group = group->group;
+    lr->shift = 0;
+    lr->first_update = group->column.first_update;
+    lr->first[0] = group->column.first[0].value;
+    lr->first[1] = group->column.first[1].value;
 }
 
 static enum status compare_lrs(const struct compare_input *input, struct arena *arena,
                                struct compare_report *report) {
     const struct compare_column *applied = compare_column_of(report, LOG_LR_APPLIED);
-    TRY(compare_applied(input, compare_column_of(report, LOG_LR_LOGGED), arena, &report->lr));
-    if (applied == NULL || applied->pairs == 0) return STATUS_OK;
-    return applied_columns(applied, arena, &report->lr);
+    const struct compare_column *logged = compare_column_of(report, LOG_LR_LOGGED);
+    TRY(compare_applied(input, logged, arena, &report->lr));
+    TRY(compare_groups(input, (const struct compare_column *const[]){applied, logged}, arena,
+                       &report->lr));
+    if (applied != NULL && applied->pairs > 0) TRY(applied_columns(applied, arena, &report->lr));
+    take_group(&report->lr);
+    return STATUS_OK;
+}
+
+/* Puts what further groups say behind the sentences of the first one. */
+static enum status add_groups(struct compare_lr *lr, struct arena *arena) {
+    char *text;
+    if (lr->groups_words[0] == '\0') return STATUS_OK;
+    TRY(arena_format(arena, &text, "%s%s", lr->words, lr->groups_words));
+    lr->words = text;
+    return STATUS_OK;
 }
 
 /* Returns the first update that may have a value above 0, which is 1 where the first row has one;
@@ -215,8 +253,9 @@ static int shows_training(const struct compare_report *report) {
  * where something else points to the LR. */
 static void compare_quiet(struct compare_report *report) {
     const struct compare_column *logged = compare_column_of(report, LOG_LR_LOGGED);
-    if (report->lr.state != COMPARE_LR_UNTESTABLE || report->cause == CAUSE_SCHEDULE ||
-        logged == NULL || logged->class_of == COMPARE_DIFFERENT || !shows_training(report))
+    if (report->lr.state != COMPARE_LR_UNTESTABLE || report->lr.groups_differ > 0 ||
+        report->cause == CAUSE_SCHEDULE || logged == NULL ||
+        logged->class_of == COMPARE_DIFFERENT || !shows_training(report))
         return;
     report->lr.words =
         "The printed LRs agree, and nothing else points to the LR. Several contracts "
@@ -285,6 +324,9 @@ static void judge(struct compare_report *report) {
     report->verdict = COMPARE_VERDICT_DIFFERS;
     if (report->order_count > 0) {
         report->why = "some column differs by more than its printed precision";
+    } else if (report->lr.groups_differ > 0) {
+        report->why = "the LR of a further parameter group differs by more than its printed "
+                      "precision";
     } else if (report->rng.found || report->rng.place.stream != NULL) {
         report->why = "every compared column agrees, but other random words were drawn";
     } else if (report->root_update > 0) {
@@ -335,5 +377,5 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     TRY(judge_end(out, arena));
     TRY(compare_explain(out, arena));
     compare_quiet(out);
-    return STATUS_OK;
+    return add_groups(&out->lr, arena);
 }

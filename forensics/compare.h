@@ -91,6 +91,14 @@ enum compare_lr_state {
     COMPARE_LR_UNTESTABLE /* they agree under some pairs and differ under others */
 };
 
+/* The LR of a parameter group behind the first one: "lr_applied[1]". */
+struct compare_group {
+    uint32_t group;
+    int is_applied; /* 0: the printed one */
+    const char *source;
+    struct compare_column column; /* its name is LOG_OTHER */
+};
+
 struct compare_lr {
     int32_t state;
     int32_t logged; /* enum compare_class of the printed columns */
@@ -111,6 +119,12 @@ struct compare_lr {
     const char *skips_words;
     uint64_t skips_part;
     int skips_simplest;
+    /* Further groups. `group_first` is the first whose LR differs, by what was applied where both
+     * have that; NULL: none. `groups_alone` is how many have their LR in one log only. */
+    const struct compare_group *groups, *group_first;
+    size_t group_count, groups_differ, groups_alone;
+    uint32_t group;           /* whose LR first_update and first are; 0: the first group */
+    const char *groups_words; /* " The LR of ..", a part of `words` in the end; or "" */
     const char *words;
 };
 

@@ -46,9 +46,14 @@ struct series_point compare_point(const struct compare_side *side, size_t i) {
 
 enum status compare_align(const struct log *log, int32_t name, struct arena *arena,
                           struct compare_side *side) {
+    return compare_align_column(log, log_column_of(log, (enum log_name)name), arena, side);
+}
+
+enum status compare_align_column(const struct log *log, const struct log_column *column,
+                                 struct arena *arena, struct compare_side *side) {
     struct series series;
     struct series_point *points;
-    *side = (struct compare_side){.column = log_column_of(log, (enum log_name)name)};
+    *side = (struct compare_side){.column = column};
     if (side->column == NULL) return STATUS_OK;
     if (is_dense(log, side->column)) {
         side->log = log;

@@ -20,6 +20,9 @@
 /* What a printed value may be off by, as a share of it, to count as one of many digits: a gap that
  * rounding makes in float32 still shows in it. */
 #define FINE 1e-5
+/* How far LRs of one schedule are apart, as a share of them, that two programs compute: binary32
+ * has 6e-8, and a decay adds a few roundings. */
+#define LR_NOISE 1e-6
 /* Rows that the variation is taken from, and the fewest that tell it. */
 #define ROWS 33
 #define ROWS_LEAST 6
@@ -204,13 +207,28 @@ static void explain_unseen(struct compare_report *report) {
         "(docs/READBACK.md).");
 }
 
-/* Tells whether the LRs differ by more than two formulas of one schedule do, which round otherwise:
- * those that were applied, where both sides have them. */
+/* Tells whether a pair of LRs differs by more than its precision and by more than two formulas of
+ * one schedule do, or one that is held in binary32. NaN against a number does. */
+static int lrs_apart(const struct compare_column *column) {
+    for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
+        const struct series_point a = compare_point(&column->side[0], i),
+                                  b = compare_point(&column->side[1], j);
+        const double x = real_abs_f64(a.value), y = real_abs_f64(b.value);
+        if (log_compare(a.value, a.quantum, b.value, b.quantum) == LOG_DIFFERENT &&
+            !(real_abs_f64(a.value - b.value) <= LR_NOISE * (x > y ? x : y)))
+            return 1;
+    }
+    return 0;
+}
+
+/* Tells whether the LRs differ: those that were applied, of any parameter group, where both sides
+ * have them, and else the printed ones. */
 static int lrs_differ(const struct compare_report *report) {
-    const struct compare_column *applied = compare_column_of(report, LOG_LR_APPLIED),
-                                *logged = compare_column_of(report, LOG_LR_LOGGED),
-                                *column = applied != NULL ? applied : logged;
-    return column != NULL && column->class_of == COMPARE_DIFFERENT && column->largest > 1e-9;
+    const struct compare_column *column = compare_column_of(report, LOG_LR_APPLIED);
+    const struct compare_group *const group = report->lr.group_first;
+    if (column == NULL || column->pairs == 0) column = compare_column_of(report, LOG_LR_LOGGED);
+    return (column != NULL && lrs_apart(column)) ||
+           (group != NULL && (group->column.largest > LR_NOISE || lrs_apart(&group->column)));
 }
 
 #define SMALL_GAP                                                                                  \
@@ -354,9 +372,11 @@ static int explain_unplaced(struct compare_report *report, const struct compare_
  * is the first to differ of the forward pass and the gradient. */
 static void explain_later(struct compare_report *report, const struct compare_column *column) {
     const struct compare_column *lr = first_of(report, lr_names);
-    const int before = lr != NULL && lr->first_update < column->first_update;
+    const struct compare_group *const group = report->lr.group_first;
+    const int before = (lr != NULL && lr->first_update < column->first_update) ||
+                       (group != NULL && group->column.first_update < column->first_update);
     const int state = report->lr.state;
-    if (before || state == COMPARE_LR_DIFFERENT) {
+    if (before || (state == COMPARE_LR_DIFFERENT && report->lr.group == 0)) {
         say(report, CAUSE_SCHEDULE,
             "What is computed before the first step agrees; the gap opens after a step with "
             "another LR: the schedule.",
@@ -364,6 +384,19 @@ static void explain_later(struct compare_report *report, const struct compare_co
             "and compare again.");
     } else if (explain_unplaced(report, column)) {
         return;
+    } else if (column->first_update == report->start + 1 &&
+               (group != NULL || report->lr.groups_alone > 0)) {
+        say(report, -1,
+            group != NULL
+                ? "Update 1 agrees and update 2 does not, before the LR of a further parameter "
+                  "group differs: optimizer arithmetic, decay, clipping or skipped updates come "
+                  "first, and that LR adds to it later."
+                : "Update 1 agrees and update 2 does not. The LR of a further parameter group is "
+                  "in "
+                  "one log only, so that another LR there may have done it, and so may optimizer "
+                  "arithmetic, decay, clipping or skipped updates.",
+            "Log the LR of every parameter group in both runs; compare betas, eps, decay and its "
+            "groups, the clipping threshold and the fused flag.");
     } else if (column->first_update == report->start + 1 && state != COMPARE_LR_SAME) {
         say(report, CAUSE_SCHEDULE,
             "Update 1 agrees and update 2 does not: the first step itself differs. That is the "
@@ -404,7 +437,13 @@ static void explain_later(struct compare_report *report, const struct compare_co
 }
 
 static void explain_lr_only(struct compare_report *report) {
-    if (report->lr.state == COMPARE_LR_SAME)
+    if (first_of(report, lr_names) == NULL)
+        say(report, CAUSE_SCHEDULE,
+            "Only the LRs of further parameter groups differ among the columns in both logs (line "
+            "LR).",
+            "Compare how each of the two sets the LR of every parameter group: its base LR, and "
+            "whether its schedule steps that group.");
+    else if (report->lr.state == COMPARE_LR_SAME && report->lr.groups_alone == 0)
         say(report, CAUSE_SCHEDULE,
             "Only the printed LRs differ; the applied ones agree: one framework prints the LR of "
             "the next update (log_next_lr).",
@@ -548,12 +587,13 @@ static void explain(struct compare_report *report) {
     if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
         first = gradient;
     report->meaning = report->next = "";
-    if (explain_draws(report) || report->order_count == 0) return;
+    if (explain_draws(report) || (report->order_count == 0 && report->lr.groups_differ == 0))
+        return;
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
     else if (skips_part(report))
         explain_skips(report);
-    else if (first == NULL && first_of(report, lr_names) != NULL)
+    else if (first == NULL && (first_of(report, lr_names) != NULL || report->lr.groups_differ > 0))
         explain_lr_only(report);
     else if (first == NULL)
         say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");

@@ -81,7 +81,8 @@ static enum status words_apart(const struct compare_lr *lr, struct arena *arena,
                         "%s under %s for A and %s for B the applied LRs differ from update %llu on "
                         "(%s against %s)",
                         agree, a, b, (unsigned long long)lr->first_update,
-                        word_about(lr->first[0]).text, word_about(lr->first[1]).text);
+                        word_apart(lr->first[0], lr->first[1]).text,
+                        word_apart(lr->first[1], lr->first[0]).text);
 }
 
 static enum status put_words(struct compare_lr *lr, struct arena *arena) {

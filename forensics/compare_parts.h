@@ -16,6 +16,10 @@ int compare_next(const struct compare_column *column, size_t *i, size_t *j);
 /* Fills `side`, sorted by update; of an update's rows the last one counts. */
 TWINSTEP_MUST_USE enum status compare_align(const struct log *log, int32_t name,
                                             struct arena *arena, struct compare_side *side);
+/* The same of a column, which may be NULL. */
+TWINSTEP_MUST_USE enum status compare_align_column(const struct log *log,
+                                                   const struct log_column *column,
+                                                   struct arena *arena, struct compare_side *side);
 /* Classifies a column whose sides are filled. */
 void compare_classify(struct compare_column *column);
 /* Fills column->ends_before: a column that has its numbers at rows some updates apart, and has none
@@ -29,6 +33,12 @@ TWINSTEP_MUST_USE enum status compare_find_ratio(const struct compare_column *co
 TWINSTEP_MUST_USE enum status compare_applied(const struct compare_input *input,
                                               const struct compare_column *logged,
                                               struct arena *arena, struct compare_lr *out);
+/* Compares the LR columns of further parameter groups and fills the members of `lr` that speak of
+ * them. `first_group` has the applied and the printed LR of the first group; NULL: neither log has
+ * it. */
+TWINSTEP_MUST_USE enum status compare_groups(const struct compare_input *input,
+                                             const struct compare_column *const *first_group,
+                                             struct arena *arena, struct compare_lr *lr);
 /* Looks for explanations of the two LR columns that differ in nothing but the skipped updates, and
  * fills skips_words, skips_part and fit; skips_words is "" where there are none. */
 TWINSTEP_MUST_USE enum status compare_skips(const struct compare_input *input, struct arena *arena,

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/real.h"
 #include "determinism/statistics.h"
+#include "forensics/group_lr.h"
 #include "forensics/series.h"
 #include "forensics/words.h"
 
@@ -37,13 +38,22 @@ struct column {
     size_t count;
 };
 
+/* The LR of a further parameter group in both logs. */
+struct group {
+    uint32_t number;
+    struct column lr;
+};
+
 struct judging {
     const struct trajectory_side *before, *after;
     struct arena *arena;
     struct trajectory *out;
     struct column lr, loss, norm, tokens;
-    double variation; /* the median change of the loss from row to row; 0: too few rows */
-    int windowed;     /* a row of the loss is a mean over several updates */
+    struct group *groups;
+    size_t group_count;
+    const char *alone; /* the LR column of a further group that one log alone has; NULL: none */
+    double variation;  /* the median change of the loss from row to row; 0: too few rows */
+    int windowed;      /* a row of the loss is a mean over several updates */
 };
 
 static enum status say(struct judging *judging, enum trajectory_part part,
@@ -102,6 +112,31 @@ static enum status pair(struct judging *judging, struct column *column) {
     return STATUS_OK;
 }
 
+/* Opens the LRs of further parameter groups, of the kind (applied or logged) that `lr` is of. */
+static enum status open_groups(struct judging *judging) {
+    const struct log *const before = judging->before->log, *const after = judging->after->log;
+    const int applied = log_column_of(before, LOG_LR_APPLIED) != NULL &&
+                        log_column_of(after, LOG_LR_APPLIED) != NULL;
+    struct group_lr *found;
+    size_t count;
+    TRY(group_lrs(before, after, judging->arena, &found, &count));
+    TRY(arena_take(judging->arena, count, sizeof *judging->groups, "groups", &judging->groups));
+    for (size_t i = 0; i < count; i++) {
+        struct group *const group = &judging->groups[judging->group_count];
+        if ((found[i].name == LOG_LR_APPLIED) != applied) continue;
+        if (found[i].column[0] == NULL || found[i].column[1] == NULL) {
+            if (judging->alone == NULL) judging->alone = found[i].source;
+            continue;
+        }
+        *group = (struct group){.number = found[i].group, .lr.name = found[i].source};
+        TRY(series_of(before, found[i].column[0], judging->arena, &group->lr.before));
+        TRY(series_of(after, found[i].column[1], judging->arena, &group->lr.after));
+        TRY(pair(judging, &group->lr));
+        judging->group_count++;
+    }
+    return STATUS_OK;
+}
+
 static const struct pairing *pair_at(const struct column *column, uint64_t update) {
     for (size_t i = 0; i < column->count; i++)
         if (column->pairs[i].update == update) return &column->pairs[i];
@@ -114,6 +149,18 @@ static double gap_of(const struct pairing *pair) {
 
 static int agrees(const struct series_point *a, const struct series_point *b) {
     return log_compare(a->value, a->quantum, b->value, b->quantum) != LOG_DIFFERENT;
+}
+
+/* Whether an update has one LR in both logs, in every parameter group; what is not in both does not
+ * speak against it. */
+static int same_lrs(const struct judging *judging, uint64_t update) {
+    const struct pairing *at = pair_at(&judging->lr, update);
+    if (at != NULL && !agrees(at->before, at->after)) return 0;
+    for (size_t i = 0; i < judging->group_count; i++) {
+        at = pair_at(&judging->groups[i].lr, update);
+        if (at != NULL && !agrees(at->before, at->after)) return 0;
+    }
+    return 1;
 }
 
 static enum status find_variation(struct judging *judging) {
@@ -283,6 +330,60 @@ static enum status judge_scheduler(struct judging *judging) {
                "the LRs of %zu updates after the restart are those of before", equal);
 }
 
+/* A trace records every group at every update, so that a number that is missing there was NaN.
+ * Returns the first update after the restart at which one log alone has a number; 0: there is none.
+ */
+static uint64_t first_missing(const struct judging *judging, const struct column *lr) {
+    if (strcmp(judging->before->log->format, "trace") != 0 ||
+        strcmp(judging->after->log->format, "trace") != 0)
+        return 0;
+    for (size_t i = 0; i < judging->lr.count; i++) {
+        const uint64_t update = judging->lr.pairs[i].update;
+        if ((last_at(&lr->before, update) == NULL) != (last_at(&lr->after, update) == NULL))
+            return update;
+    }
+    return 0;
+}
+
+static int all_agree(const struct column *lr) {
+    for (size_t i = 0; i < lr->count; i++)
+        if (!agrees(lr->pairs[i].before, lr->pairs[i].after)) return 0;
+    return 1;
+}
+
+/* Judges a further group as the first one was judged. */
+static enum status judge_group(struct judging *judging, const struct group *group) {
+    struct trajectory_item *const item = &judging->out->items[TRAJECTORY_SCHEDULER];
+    const struct column first_group = judging->lr;
+    const uint64_t missing = first_missing(judging, &group->lr);
+    if (all_agree(&group->lr) && missing == 0) return STATUS_OK;
+    if (all_agree(&group->lr)) {
+        if (judging->out->differs == 0 || missing < judging->out->differs) {
+            judging->out->differs = missing;
+            judging->out->column = group->lr.name;
+        }
+        return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_LOST, NULL,
+                   "group %" PRIu32 " (%s): update %" PRIu64 " has a number in one alone",
+                   group->number, group->lr.name, missing);
+    }
+    judging->lr = group->lr;
+    TRY(name_jump(judging));
+    judging->lr = first_group;
+    return say(judging, TRAJECTORY_SCHEDULER, item->state, item->bug, "group %" PRIu32 " (%s): %s",
+               group->number, group->lr.name, item->text);
+}
+
+/* Judges further groups where the first one has not said that the scheduler is lost. */
+static enum status judge_groups(struct judging *judging) {
+    struct trajectory_item *const item = &judging->out->items[TRAJECTORY_SCHEDULER];
+    for (size_t i = 0; i < judging->group_count && item->state != TRAJECTORY_LOST; i++)
+        TRY(judge_group(judging, &judging->groups[i]));
+    if (item->state != TRAJECTORY_RESTORED || judging->alone == NULL) return STATUS_OK;
+    return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_RESTORED, NULL,
+               "in group 0 %s; one log alone has %s, of which nothing is said", item->text,
+               judging->alone);
+}
+
 /* ---- the first update after the restart, by its loss ---- */
 
 static enum status say_all(struct judging *judging, const char *why) {
@@ -363,8 +464,7 @@ static enum status judge_optimizer(struct judging *judging, const struct pairing
     const uint64_t first = begun->update;
     const struct pairing *const next = pair_at(&judging->loss, first + 1);
     const struct pairing *const norm = pair_at(&judging->norm, first + 1);
-    const struct pairing *const lr = pair_at(&judging->lr, first);
-    const int same_lr = lr == NULL || agrees(lr->before, lr->after);
+    const int same_lr = same_lrs(judging, first);
     const struct pairing *const other = other_tokens(judging);
     const int same_batch = other == NULL || other->update > first + 1;
     if (next == NULL)
@@ -625,7 +725,7 @@ static enum status judge_weight_digests(struct judging *judging, const struct re
                        items[TRAJECTORY_GENERATORS].state == TRAJECTORY_RESTORED;
     const int loss = x->reals[REAL_LOSS] == y->reals[REAL_LOSS];
     const struct pairing *const lr = pair_at(&judging->lr, y->step);
-    const int same_lr = lr != NULL && agrees(lr->before, lr->after);
+    const int same_lr = lr != NULL && same_lrs(judging, y->step);
     const int after = equal_digest(x, y, DIGEST_WEIGHTS);
     if (loss)
         TRY(say(judging, TRAJECTORY_WEIGHTS, TRAJECTORY_RESTORED, NULL,
@@ -699,13 +799,17 @@ enum status trajectory_judge(const struct trajectory_side *before,
     TRY(open_column(&judging, LOG_TOKENS, &judging.tokens));
     for (size_t i = 0; i < COUNT_OF(columns); i++)
         TRY(pair(&judging, columns[i]));
+    TRY(open_groups(&judging));
     TRY(find_variation(&judging));
     judging.windowed = is_windowed(&judging);
     out->rows = judging.loss.count > judging.lr.count ? judging.loss.count : judging.lr.count;
     note_first(&judging, &judging.lr, is_same_number);
+    for (size_t i = 0; i < judging.group_count; i++)
+        note_first(&judging, &judging.groups[i].lr, is_same_number);
     note_first(&judging, &judging.tokens, is_same_count);
     note_first(&judging, &judging.loss, is_alike);
     TRY(judge_scheduler(&judging));
+    TRY(judge_groups(&judging));
     TRY(judge_forward(&judging));
     return judge_digests(&judging);
 }

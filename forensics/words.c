@@ -21,6 +21,11 @@ struct word word_about(double value) {
     return word;
 }
 
+struct word word_apart(double value, double other) {
+    const struct word word = word_about(value);
+    return strcmp(word.text, word_about(other).text) == 0 ? word_number(value) : word;
+}
+
 struct word word_value(double value, double quantum) {
     struct word word = word_number(value);
     if (quantum > 0.0 && real_finite_f64(value)) {

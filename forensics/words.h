@@ -18,6 +18,8 @@ struct word word_value(double value, double quantum);
 struct word word_number(double value);
 /* Writes four significant digits, for ratios and distances that we computed. */
 struct word word_about(double value);
+/* Writes the same, or the shortest text that reads back, where `other` has the same four digits. */
+struct word word_apart(double value, double other);
 /* Writes "update 3 (line 12)", or "update 3" when the source has no lines; with the part when there
  * are several. */
 struct word word_place(const struct log *log, size_t row);

@@ -419,6 +419,35 @@ static const struct scene scenes[] = {
     {"other_count", other_count, LOG_LOSS, -1, "optimizer arithmetic"},
     {"middle", middle, LOG_LOSS, -1, "no early update in common"}};
 
+/* Which LRs differ beside a small gap, and which do not: a storage in binary32, or what an LR that
+ * only one log records leaves to the printed ones. */
+static void validate_lrs_beside_noise(void **state) {
+    (void)state;
+    enum { STORED_F32, ONE_APPLIED, NOT_A_NUMBER, APART, LR_CASES };
+    for (int how = 0; how < LR_CASES; how++) {
+        struct pair p;
+        pair_open(&p);
+        forward_noise(&p);
+        for (size_t row = 0; row < 60; row++) {
+            const double lr = helper_value(p.log[0], LOG_LR_LOGGED, row);
+            pair_put(&p, 0, LOG_LR_LOGGED, row, lr);
+            pair_put(&p, 1, LOG_LR_LOGGED, row,
+                     how == STORED_F32    ? (double)(float)lr
+                     : how == ONE_APPLIED ? 2.0 * lr
+                     : how == APART       ? lr * (1.0 + 1e-5)
+                                          : lr);
+            if (how == ONE_APPLIED) pair_put(&p, 0, LOG_LR_APPLIED, row, lr);
+        }
+        if (how == NOT_A_NUMBER) pair_put(&p, 1, LOG_LR_LOGGED, 6, (double)NAN);
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->cause, CAUSE_DTYPE);
+        assert_int_equal(pair_column(report, LOG_LR_LOGGED)->class_of, COMPARE_DIFFERENT);
+        if ((strstr(report->meaning, "The LRs differ, too") != NULL) != (how != STORED_F32))
+            fail_msg("case %d: %s", how, report->meaning);
+        arena_close(&p.arena);
+    }
+}
+
 /* Equal logs of a training that trained nothing are no evidence. */
 static void validate_nothing_trained(void **state) {
     (void)state;
@@ -512,6 +541,7 @@ int main(void) {
                                        cmocka_unit_test(validate_windows),
                                        cmocka_unit_test(validate_later_rows_win),
                                        cmocka_unit_test(verify_order_of_rows_is_free),
+                                       cmocka_unit_test(validate_lrs_beside_noise),
                                        cmocka_unit_test(validate_nothing_trained),
                                        cmocka_unit_test(validate_order),
                                        cmocka_unit_test(validate_spacing),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/forensics/helper_golden.h"
@@ -413,6 +414,143 @@ static void validate_skips_and_schedule(void **state) {
     }
 }
 
+/* LRs that differ behind their fourth digit are not shown as one number. */
+static void validate_close_numbers(void **state) {
+    (void)state;
+    for (int is_applied = 0; is_applied < 2; is_applied++) {
+        struct pair p;
+        pair_open(&p);
+        for (size_t s = 0; s < 2; s++) {
+            const double factor = s == 0 ? 1.0 : 1.0 + 0x1p-20;
+            if (is_applied)
+                for (size_t row = 0; row < 60; row++)
+                    pair_put(&p, s, LOG_LR_APPLIED, row, 1e-3 * factor);
+            pair_scale(&p, s, LOG_LR_LOGGED, 0, factor);
+            pair_fit(&p, s, "hf");
+        }
+        const struct compare_report *report = pair_compare(&p);
+        const char *const numbers = strchr(report->lr.words, '(');
+        char a[64], b[64];
+        assert_int_equal(report->lr.state, COMPARE_LR_DIFFERENT);
+        assert_non_null(numbers);
+        assert_int_equal(sscanf(numbers, "(%63s against %63[^)]", a, b), 2);
+        assert_string_not_equal(a, b);
+        arena_close(&p.arena);
+    }
+}
+
+/* ---- further parameter groups ---- */
+
+/* Gives both logs the applied LR of the first group, and side `s` that of group 1: `factor` times
+ * it from row `from` on. */
+static void put_first(struct pair *p) {
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, s, LOG_LR_APPLIED, row, 1e-3);
+}
+static struct log_column *put_further(struct pair *p, size_t s, const char *source, size_t from,
+                                      double factor) {
+    struct log_column *column = helper_column(&p->arena, p->log[s], LOG_OTHER);
+    column->source = source;
+    for (size_t row = 0; row < 60; row++) {
+        column->value[row] = row >= from ? factor * 1e-3 : 1e-3;
+        column->quantum[row] = 0.0f;
+    }
+    return column;
+}
+
+/* Another LR of a further group alone makes the two differ, and points to the schedule. */
+static void validate_further_group(void **state) {
+    (void)state;
+    static const char *const sources[] = {"lr_applied[1]", "lr_logged[1]"};
+    for (size_t i = 0; i < 2; i++) {
+        struct pair p;
+        pair_open(&p);
+        put_first(&p);
+        put_further(&p, 0, sources[i], 0, 1.0);
+        put_further(&p, 1, sources[i], 2, 0.5);
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->verdict, COMPARE_VERDICT_DIFFERS);
+        assert_int_equal(report->cause, CAUSE_SCHEDULE);
+        assert_int_equal(report->lr.state, i == 0 ? COMPARE_LR_DIFFERENT : COMPARE_LR_UNTESTABLE);
+        assert_non_null(strstr(report->lr.words, "that of group 0 agrees"));
+        assert_non_null(strstr(report->lr.words, "LR of group 1 ("));
+        assert_non_null(
+            strstr(report->lr.words, "differs from update 3 on (0.001 against 0.0005)"));
+        assert_int_equal(report->lr.first_update, i == 0 ? 3 : 0);
+        arena_close(&p.arena);
+    }
+}
+
+/* Where the LR of the first group differs no later, nothing is added: one cause is told once. */
+static void validate_all_groups(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    put_first(&p);
+    pair_scale(&p, 1, LOG_LR_APPLIED, 2, 0.5);
+    for (size_t s = 0; s < 2; s++)
+        put_further(&p, s, "lr_applied[1]", 2, s == 0 ? 1.0 : 0.5);
+    const struct compare_report *report = pair_compare(&p);
+    assert_int_equal(report->lr.group, 0);
+    assert_int_equal(report->lr.groups_differ, 1);
+    assert_string_equal(report->lr.words, "Both logs record the LR that was applied; it differs "
+                                          "from update 3 on (0.001 against 0.0005).");
+    arena_close(&p.arena);
+}
+
+/* The earliest of several groups is named; NaN against a number differs, and where a trace has no
+ * number it was NaN. */
+static void validate_further_groups(void **state) {
+    (void)state;
+    for (int nan_is_left_out = 0; nan_is_left_out < 2; nan_is_left_out++) {
+        struct pair p;
+        pair_open(&p);
+        put_first(&p);
+        for (size_t s = 0; s < 2; s++) {
+            if (nan_is_left_out) p.log[s]->format = "trace";
+            put_further(&p, s, "lr_applied[1]", 20, s == 0 ? 1.0 : 2.0);
+            struct log_column *const second = put_further(&p, s, "lr_applied[2]", 0, 1.0);
+            if (s == 0) continue;
+            second->value[4] = (double)NAN;
+            if (nan_is_left_out) second->quantum[4] = NAN;
+        }
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->verdict, COMPARE_VERDICT_DIFFERS);
+        assert_int_equal(report->lr.group, 2);
+        assert_int_equal(report->lr.first_update, 5);
+        assert_non_null(strstr(report->lr.words, "group 2 (lr_applied[2]) differs from update 5"));
+        assert_non_null(strstr(report->lr.words, "2 further groups in both, 2 differ"));
+        arena_close(&p.arena);
+    }
+}
+
+/* A group that one log alone has leaves the agreement to group 0, and "at equal applied LRs"
+ * unsaid; so does one that differs later. */
+static void validate_group_of_one_log(void **state) {
+    (void)state;
+    for (int is_in_both = 0; is_in_both < 2; is_in_both++) {
+        struct pair p;
+        pair_open(&p);
+        put_first(&p);
+        put_further(&p, 1, "lr_applied[1]", 30, 0.5);
+        if (is_in_both) put_further(&p, 0, "lr_applied[1]", 30, 1.0);
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->verdict,
+                         is_in_both ? COMPARE_VERDICT_DIFFERS : COMPARE_VERDICT_EQUAL);
+        assert_null(strstr(report->lr.words, "it agrees"));
+        assert_non_null(strstr(report->lr.words, "that of group 0 agrees"));
+        assert_int_equal(strstr(report->lr.words, "Only B has the LR of group 1") != NULL,
+                         !is_in_both);
+        pair_scale(&p, 1, LOG_LOSS, 1, 1.001);
+        report = pair_compare(&p);
+        assert_int_equal(report->order_count, 1);
+        if (report->cause >= 0) fail_msg("%s", report->meaning);
+        assert_null(strstr(report->meaning, "at equal applied LRs"));
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_ratios),
                                        cmocka_unit_test(validate_ratio_of_tokens),
@@ -430,6 +568,11 @@ int main(void) {
                                        cmocka_unit_test(validate_skips_too_late),
                                        cmocka_unit_test(validate_skips_of_both),
                                        cmocka_unit_test(validate_skip_or_contract),
-                                       cmocka_unit_test(validate_skips_and_schedule)};
+                                       cmocka_unit_test(validate_skips_and_schedule),
+                                       cmocka_unit_test(validate_close_numbers),
+                                       cmocka_unit_test(validate_further_group),
+                                       cmocka_unit_test(validate_further_groups),
+                                       cmocka_unit_test(validate_all_groups),
+                                       cmocka_unit_test(validate_group_of_one_log)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

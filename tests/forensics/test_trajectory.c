@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/macro.h"
+#include "base/real.h"
 #include "forensics/trajectory.h"
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
@@ -267,9 +268,47 @@ static void validate_constant(void **state) {
     arena_close(&arena);
 }
 
+static struct log_column *put_group(struct arena *arena, struct log *log, double factor) {
+    struct log_column *column = helper_column(arena, log, LOG_OTHER);
+    column->source = "lr_logged[1]";
+    for (size_t i = 0; i < log->rows; i++) {
+        const uint64_t update = (uint64_t)log->step[i];
+        column->value[i] = lr_of(update) * (update > RESTART ? factor : 1.0);
+        column->quantum[i] = 0.0f;
+    }
+    return column;
+}
+
+/* A scheduler is restored where the LRs of all parameter groups are those of before. */
+static void validate_groups(void **state) {
+    (void)state;
+    static const char *const words[] = {
+        "the LRs of 10 updates", "group 1 (lr_logged[1]): every LR is 16 of what it was",
+        "group 1 (lr_logged[1]): update 14 has a number in one alone",
+        "in group 0 the LRs of 10 updates after the restart are those of before; one log alone has "
+        "lr_logged[1]"};
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct trajectory of;
+        struct log *const before = make(&arena, 1, LAST), *const after = make(&arena, 11, END);
+        before->format = after->format = "trace";
+        if (i != 3) put_group(&arena, before, 1.0);
+        struct log_column *const column = put_group(&arena, after, i == 1 ? 16.0 : 1.0);
+        if (i == 2) column->quantum[3] = real_nan_f32(); /* a NaN in a trace */
+        judge_logs(&arena, before, after, TRAJECTORY_UNKNOWN, &of);
+        const struct trajectory_item *const item = &of.items[TRAJECTORY_SCHEDULER];
+        assert_int_equal(item->state, i == 0 || i == 3 ? TRAJECTORY_RESTORED : TRAJECTORY_LOST);
+        if (strstr(item->text, words[i]) == NULL) fail_msg("%s", item->text);
+        assert_int_equal(of.differs, i == 1 ? 11 : i == 2 ? 14 : 0);
+        assert_int_equal(of.items[TRAJECTORY_OPTIMIZER].state,
+                         i == 1 ? TRAJECTORY_UNTOLD : TRAJECTORY_RESTORED);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_parts),
-                                       cmocka_unit_test(validate_places),
-                                       cmocka_unit_test(validate_constant)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_parts), cmocka_unit_test(validate_places),
+        cmocka_unit_test(validate_constant), cmocka_unit_test(validate_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,10 @@ def write_inputs(folder):
         f"{k},{1e-6 * (1.5 + math.sin(k * k)):.9e}\n" for k in range(1, 40)))
     (folder / "jump.csv").write_text("step,lr\n" + "".join(
         f"{k},{1e-4 * (1 - (k - 1) / 200) * (0.5 if k > 60 else 1)!r}\n" for k in range(1, 121)))
+    (folder / "groups.csv").write_text("step,loss,lr_applied,lr_applied[1],lr_applied[2]\n" + "".join(
+        f"{k},{2.5 - 0.1 * k:.2f},1e-3,1e-3,1e-3\n" for k in range(1, 7)))
+    (folder / "halved.csv").write_text("step,loss,lr_applied,lr_applied[1],lr_applied[3]\n" + "".join(
+        f"{k},{2.5 - 0.1 * k:.2f},1e-3,{'nan' if k == 1 else '5e-4'},1e-3\n" for k in range(1, 7)))
     (folder / "dicts.txt").write_text("".join(
         f"{{'loss': {2.5 - 0.01 * k:.4f}, 'grad_norm': 1.0, "
         f"'learning_rate': {1e-4 * (1 - (10 * k - 1) / 300)!r}, 'epoch': {k / 30:.2f}}}\n"
@@ -212,7 +216,7 @@ COMMANDS = {
         "compare clean.jsonl double.jsonl", "compare odd.csv constant.csv", f"compare {OLD} {HF}",
         "compare two.h5 two.h5 --run-b test", "compare same.h5 draws.h5 --run-b test",
         "compare seeds.h5 seeds.h5 --run-b test", "compare lost.h5 lost.h5 --run-b test",
-        "compare clean.jsonl odd.csv",
+        "compare clean.jsonl odd.csv", "compare groups.csv halved.csv",
         "compare clean.jsonl clean.jsonl", "compare clean.jsonl double.jsonl --floor floor.h5",
     ],
     "suite": ["suite judged"],
