@@ -9,6 +9,7 @@
 #include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/log_options.h"
+#include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "forensics/doctor.h"
 
@@ -172,7 +173,8 @@ static void print_summary(const struct log *log, const struct doctor_report *rep
 }
 
 static void print_text(const struct log *log, const struct doctor_report *report, int verbose) {
-    printf("%s: %s, %zu rows\n", log->path, log->title, log->rows);
+    plain_text_put(log->path, stdout);
+    printf(": %s, %zu rows\n", log->title, log->rows);
     for (size_t i = 0; i < log->note_count; i++)
         printf("note: %s\n", log->notes[i]);
     if (report->checked == 0)

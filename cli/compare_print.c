@@ -6,6 +6,7 @@
 
 #include "cli/json.h"
 #include "cli/lr_report.h"
+#include "cli/plain_text.h"
 #include "evidence/rng_json.h"
 #include "forensics/compare_floor.h"
 #include "forensics/words.h"
@@ -57,8 +58,9 @@ static struct word factor_text(const struct compare_ratio *ratio) {
 static void print_heads(const struct compare_input *input, const struct compare_report *report,
                         FILE *out) {
     for (size_t s = 0; s < 2; s++) {
-        fprintf(out, "%c: %s (%s, %zu rows)", "AB"[s], input[s].log->path, input[s].log->title,
-                input[s].log->rows);
+        fprintf(out, "%c: ", "AB"[s]);
+        plain_text_put(input[s].log->path, out);
+        fprintf(out, " (%s, %zu rows)", input[s].log->title, input[s].log->rows);
         if (report->repeated[s] > 0)
             fprintf(out, "; %zu rows repeated, the later ones count", report->repeated[s]);
         fputc('\n', out);
