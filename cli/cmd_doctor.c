@@ -182,8 +182,9 @@ static void print_text(const struct log *log, const struct doctor_report *report
     else if (report->finding_count == 0)
         printf("Nothing found in %zu check%s.\n", report->checked, report->checked == 1 ? "" : "s");
     else
-        printf("%zu finding%s in %zu checks.\n", report->finding_count,
-               report->finding_count == 1 ? "" : "s", report->checked);
+        printf("%zu finding%s in %zu check%s.\n", report->finding_count,
+               report->finding_count == 1 ? "" : "s", report->checked,
+               report->checked == 1 ? "" : "s");
     for (size_t i = 0; i < report->finding_count + report->remark_count; i++)
         print_finding(&report->findings[i]);
     if (verbose || report->checked == 0)
