@@ -130,7 +130,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     *out_exit = EXIT_AS_EXPECTED;
     if (options->json) return json_print(log_json(log, options->output));
     print_log(log);
-    if (options->output != NULL) printf("written to %s\n", options->output);
+    if (options->output != NULL) {
+        fputs("written to ", stdout);
+        plain_text_put(options->output, stdout);
+        putchar('\n');
+    }
     return STATUS_OK;
 }
 

@@ -435,6 +435,7 @@ static enum status note_unknown(struct making *making) {
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const struct yaml_node *node = yaml_child(making->config, names[i]);
         char shown[YAML_TEXT_SIZE], *text;
+        if (node != NULL && node->kind == YAML_LIST && node->count == 1) node = node->first;
         if (turned_of(node) != TURNED_UNKNOWN) continue;
         (void)look(making, names[i]); /* so that note_rest() says nothing more of it */
         TRY(arena_format(&making->cli->arena, &text, "%s: expected true or false, got %s", names[i],

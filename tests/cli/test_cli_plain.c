@@ -147,12 +147,31 @@ static void verify_names_give_no_command(void **state) {
     }
 }
 
+/* The name of a trace begins no line either. */
+static void verify_names_of_traces(void **state) {
+    (void)state;
+    static const char name[] = "c\nd.h5";
+    helper_write("log.jsonl", "{\"step\":1," ROW "{\"step\":2," ROW);
+    const char *const verbs[][5] = {{"import", "log.jsonl", "-o", name, NULL},
+                                    {"certify", name, NULL},
+                                    {"certify", name, name, NULL},
+                                    {"doctor", name, NULL},
+                                    {"report", name, "-o", "c\nd.html", NULL}};
+    for (size_t v = 0; v < COUNT_OF(verbs); v++) {
+        struct said said = helper_say(verbs[v], NULL);
+        if (strstr(said.out, "\nd.h") != NULL || strstr(said.err, "\nd.h") != NULL)
+            fail_msg("%s: %s%s", verbs[v][0], said.out, said.err);
+        helper_free(&said);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_error),
         cmocka_unit_test(verify_long_output),
         cmocka_unit_test(verify_json),
         cmocka_unit_test(verify_names_give_no_command),
+        cmocka_unit_test(verify_names_of_traces),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -143,6 +143,9 @@ class Init(unittest.TestCase):
             self.assertIn("# - fp16: expected true or false, got ", made)
             self.assertEqual(made.count("# - packing: expected true or false, got "), 1)
             self.resolved(made)
+        made = self.say("packing: [true]\n")         # a list of one is its value, as everywhere
+        self.assertEqual(self.key(made, "batch", "padding"), "packed", made)
+        self.assertNotIn("# - packing", made)
         made = self.say("beta: 0.1\nprecompute_ref_log_probs: sometimes\n")
         self.assertIsNone(self.key(made, "dpo", "reference"), made)
         self.assertIn('# - precompute_ref_log_probs: expected true or false, got "sometimes"\n', made)
