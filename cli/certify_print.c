@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "determinism/chain.h"
 #include "evidence/backend_seen.h"
@@ -81,8 +82,9 @@ void certify_print(const struct certify_side *side) {
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
     digest_hex(&certificate->root, hex);
-    printf("%s: run %s, %" PRIu64 " update%s%s\n", side->path, side->run->plan.id,
-           certificate->updates, certificate->updates == 1 ? "" : "s",
+    plain_text_put(side->path, stdout);
+    printf(": run %s, %" PRIu64 " update%s%s\n", side->run->plan.id, certificate->updates,
+           certificate->updates == 1 ? "" : "s",
            side->image->complete ? "" : " (the experiment did not run to its end)");
     if (side->image->writer != NULL)
         printf("  recorded by    %s%s%s\n", side->image->writer,
@@ -98,9 +100,11 @@ void certify_print(const struct certify_side *side) {
                side->overrides[0] == '\0' ? "" : ", with --set");
     printf("  chain          ");
     print_chain(certificate, side->run->derived);
-    if (certify_exit(side) == EXIT_AS_EXPECTED)
-        printf("  pin            twinstep certify %s --run %s --expect %s\n", side->path,
-               side->run->plan.id, hex);
+    if (certify_exit(side) == EXIT_AS_EXPECTED) {
+        fputs("  pin            twinstep certify ", stdout);
+        plain_text_put(side->path, stdout);
+        printf(" --run %s --expect %s\n", side->run->plan.id, hex);
+    }
 }
 
 static void print_counted(const struct certify_pair *pair) {
@@ -109,9 +113,12 @@ static void print_counted(const struct certify_pair *pair) {
 }
 
 void certify_print_pair(const struct certify_side sides[2], const struct certify_pair *pair) {
-    for (int s = 0; s < 2; s++)
-        printf("%c: %s, run %s, %" PRIu64 " update%s\n", "AB"[s], sides[s].path,
-               sides[s].run->plan.id, sides[s].run->updates, sides[s].run->updates == 1 ? "" : "s");
+    for (int s = 0; s < 2; s++) {
+        printf("%c: ", "AB"[s]);
+        plain_text_put(sides[s].path, stdout);
+        printf(", run %s, %" PRIu64 " update%s\n", sides[s].run->plan.id, sides[s].run->updates,
+               sides[s].run->updates == 1 ? "" : "s");
+    }
     if (pair->devices[0] != '\0') printf("devices differ: %s\n", pair->devices);
     char hex[DIGEST_HEX];
     if (pair->first == 0) {

@@ -8,6 +8,7 @@
 
 #include "base/input.h"
 #include "cli/output.h"
+#include "cli/plain_text.h"
 #include "cli/xml.h"
 #include "model/save_model.h"
 
@@ -195,8 +196,10 @@ static int is_outcome(const char *path) {
 enum status ci_publish(struct cli *cli, const struct options *options, const char *verb, int code) {
     if (options->junit == NULL && !options->github) return STATUS_OK;
     if (cli->ci.count == 0) TRY(add_outcome(cli, options, verb, code));
+    plain_text_commands(stdout, 1);
     for (size_t i = 0; options->github && !options->json && i < cli->ci.count; i++)
         annotate(&cli->ci.cases[i]);
+    plain_text_commands(stdout, 0);
     if (options->junit == NULL || cli->ci.withheld) return STATUS_OK;
     const int decided = code == EXIT_AS_EXPECTED || code == EXIT_DIFFERS || code == EXIT_UNTESTABLE;
     if (!decided && !is_outcome(options->junit)) {

@@ -9,6 +9,7 @@
 #include "cli/certify_print.h"
 #include "cli/certify_weights.h"
 #include "cli/json.h"
+#include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "determinism/chain.h"
 #include "determinism/comparable.h"
@@ -241,12 +242,13 @@ static enum status print_pin(const struct certify_side *side, const char *expect
         return json_print(object);
     }
     if (certify_exit(side) != EXIT_AS_EXPECTED) complain(side);
+    plain_text_put(side->path, stdout);
     if (met)
-        printf("%s: run %s: root as expected after update %" PRIu64 "\n", side->path,
-               side->run->plan.id, side->certificate.first + side->certificate.updates - 1);
+        printf(": run %s: root as expected after update %" PRIu64 "\n", side->run->plan.id,
+               side->certificate.first + side->certificate.updates - 1);
     else
-        printf("%s: run %s: expected root %s, got %s after update %" PRIu64 "\n", side->path,
-               side->run->plan.id, expected, side->certificate.updates > 0 ? hex : "none",
+        printf(": run %s: expected root %s, got %s after update %" PRIu64 "\n", side->run->plan.id,
+               expected, side->certificate.updates > 0 ? hex : "none",
                side->certificate.updates > 0
                    ? side->certificate.first + side->certificate.updates - 1
                    : 0);

@@ -9,6 +9,7 @@
 #include "cli/ci.h"
 #include "cli/json.h"
 #include "cli/log_options.h"
+#include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "forensics/doctor.h"
 
@@ -172,7 +173,8 @@ static void print_summary(const struct log *log, const struct doctor_report *rep
 }
 
 static void print_text(const struct log *log, const struct doctor_report *report, int verbose) {
-    printf("%s: %s, %zu rows\n", log->path, log->title, log->rows);
+    plain_text_put(log->path, stdout);
+    printf(": %s, %zu rows\n", log->title, log->rows);
     for (size_t i = 0; i < log->note_count; i++)
         printf("note: %s\n", log->notes[i]);
     if (report->checked == 0)
@@ -180,8 +182,9 @@ static void print_text(const struct log *log, const struct doctor_report *report
     else if (report->finding_count == 0)
         printf("Nothing found in %zu check%s.\n", report->checked, report->checked == 1 ? "" : "s");
     else
-        printf("%zu finding%s in %zu checks.\n", report->finding_count,
-               report->finding_count == 1 ? "" : "s", report->checked);
+        printf("%zu finding%s in %zu check%s.\n", report->finding_count,
+               report->finding_count == 1 ? "" : "s", report->checked,
+               report->checked == 1 ? "" : "s");
     for (size_t i = 0; i < report->finding_count + report->remark_count; i++)
         print_finding(&report->findings[i]);
     if (verbose || report->checked == 0)

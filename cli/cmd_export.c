@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/log_options.h"
 #include "cli/output.h"
+#include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "logs/export.h"
 #include "logs/rename.h"
@@ -51,7 +52,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options->json)
         return json_print(json_pack("{ss ss ss sI}", "log", log->path, "to", format, "output",
                                     options->output, "rows", (json_int_t)log->rows));
-    printf("%s: %zu rows of %s as %s\n", options->output, log->rows, log->path, format);
+    plain_text_put(options->output, stdout);
+    printf(": %zu rows of ", log->rows);
+    plain_text_put(log->path, stdout);
+    printf(" as %s\n", format);
     return STATUS_OK;
 }
 

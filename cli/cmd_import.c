@@ -8,6 +8,7 @@
 #include "cli/foreign_print.h"
 #include "cli/json.h"
 #include "cli/log_options.h"
+#include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "logs/export.h"
 
@@ -72,7 +73,8 @@ static void print_steps(const struct log *log) {
 }
 
 static void print_log(const struct log *log) {
-    printf("%s: %s (%s)\n", log->path, log->title, log->format);
+    plain_text_put(log->path, stdout);
+    printf(": %s (%s)\n", log->title, log->format);
     print_steps(log);
     printf("  %-17s %-28s %7s  %-12s %-12s %s\n", "column", "in the log", "values", "least", "most",
            "printed to");
@@ -128,7 +130,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     *out_exit = EXIT_AS_EXPECTED;
     if (options->json) return json_print(log_json(log, options->output));
     print_log(log);
-    if (options->output != NULL) printf("written to %s\n", options->output);
+    if (options->output != NULL) {
+        fputs("written to ", stdout);
+        plain_text_put(options->output, stdout);
+        putchar('\n');
+    }
     return STATUS_OK;
 }
 

@@ -7,6 +7,7 @@
  * loads, and nothing that was set is passed over in silence. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/number.h"
 #include "cli/init_defaults.h"
@@ -56,9 +57,25 @@ static enum status note(struct making *making, const char *text) {
     return STATUS_OK;
 }
 
-static int is_on(const struct yaml_node *node) {
-    return node != NULL && node->text != NULL &&
-           (strcmp(node->text, "true") == 0 || strcmp(node->text, "True") == 0);
+/* What a value says of a name that is on or off. */
+enum turned { TURNED_OFF, TURNED_ON, TURNED_UNKNOWN };
+
+/* Reads a value as a trainer does. What is not quoted PyYAML reads by YAML 1.1, where on and off
+ * are booleans in three cases of letters each; a text goes to string_to_bool() of transformers,
+ * which takes a few words in any case. Nothing and null are off. */
+static enum turned turned_of(const struct yaml_node *node) {
+    static const char *const plain[][3] = {{"off", "Off", "OFF"}, {"on", "On", "ON"}};
+    static const char *const words[][5] = {{"no", "false", "f", "n", "0"},
+                                           {"yes", "true", "t", "y", "1"}};
+    if (node == NULL || node->kind == YAML_NULL) return TURNED_OFF;
+    if (node->text == NULL) return TURNED_UNKNOWN;
+    for (int on = 0; on < 2; on++) {
+        for (size_t i = 0; node->kind == YAML_PLAIN && i < COUNT_OF(plain[on]); i++)
+            if (strcmp(node->text, plain[on][i]) == 0) return (enum turned)on;
+        for (size_t i = 0; i < COUNT_OF(words[on]); i++)
+            if (strcasecmp(node->text, words[on][i]) == 0) return (enum turned)on;
+    }
+    return TURNED_UNKNOWN;
 }
 
 /* The trainer's default of a name that is not set; NULL: the name is set, or off by default. */
@@ -66,7 +83,7 @@ static const struct yaml_node *default_of(const struct making *making, const cha
     const struct yaml_node *node = yaml_child(making->config, name);
     if (making->config->count >= WHOLE) return NULL;
     if (strcmp(name, "bf16") == 0) { /* null is its default: on where fp16 is off */
-        if (is_on(yaml_child(making->config, "fp16"))) return NULL;
+        if (turned_of(yaml_child(making->config, "fp16")) != TURNED_OFF) return NULL;
         if (node != NULL && node->kind == YAML_NULL) node = NULL;
     }
     return node != NULL ? NULL : init_default(name, making->dpo);
@@ -96,7 +113,7 @@ static const char *text_of(struct making *making, const char *name) {
 }
 
 static int is_true(struct making *making, const char *name) {
-    return is_on(look(making, name));
+    return turned_of(look(making, name)) == TURNED_ON;
 }
 
 /* What a number must be; what trainers take for "not set" is passed over without a comment. */
@@ -317,7 +334,8 @@ static enum status make_dpo(struct making *making) {
         TRY(dashed(making, node->text, &text));
         TRY(set_key(making, synonym_of_key(words[i])->key, text, words[i]));
     }
-    if (look(making, "precompute_ref_log_probs") != NULL)
+    const struct yaml_node *const cached = look(making, "precompute_ref_log_probs");
+    if (cached != NULL && turned_of(cached) != TURNED_UNKNOWN)
         TRY(set_key(making, "dpo.reference",
                     is_true(making, "precompute_ref_log_probs") ? "cached" : "live",
                     "precompute_ref_log_probs"));
@@ -404,6 +422,29 @@ static enum status make_sft(struct making *making) {
     return note(making, text);
 }
 
+/* Notes each name that is_true() asks for and whose value is neither on nor off. */
+static enum status note_unknown(struct making *making) {
+    static const char *const names[] = {"bf16",
+                                        "fp16",
+                                        "tf32",
+                                        "full_determinism",
+                                        "average_tokens_across_devices",
+                                        "precompute_ref_log_probs",
+                                        "padding_free",
+                                        "packing"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct yaml_node *node = yaml_child(making->config, names[i]);
+        char shown[YAML_TEXT_SIZE], *text;
+        if (node != NULL && node->kind == YAML_LIST && node->count == 1) node = node->first;
+        if (turned_of(node) != TURNED_UNKNOWN) continue;
+        (void)look(making, names[i]); /* so that note_rest() says nothing more of it */
+        TRY(arena_format(&making->cli->arena, &text, "%s: expected true or false, got %s", names[i],
+                         yaml_describe(node, shown)));
+        TRY(note(making, text));
+    }
+    return STATUS_OK;
+}
+
 /* Names whose usual value moves no bit of what is trained here. */
 static void pass_over(struct making *making) {
     static const char *const names[] = {"gradient_checkpointing", "activation_checkpointing",
@@ -438,7 +479,7 @@ static enum status make_all(struct making *making) {
     if (is_true(making, "padding_free") || is_true(making, "packing"))
         TRY(set_key(making, "batch.padding", "packed", "padding_free or packing"));
     pass_over(making);
-    return STATUS_OK;
+    return note_unknown(making);
 }
 
 /* ---- what is left ---- */
@@ -451,8 +492,8 @@ static int was_used(const struct making *making, const char *name) {
 
 /* Whether a value says that something is off: null, false, empty, "no". */
 static int is_off(const struct yaml_node *node) {
-    static const char *const words[] = {"", "false", "False", "no", "none", "0", "0.0", "-1"};
-    if (node->kind == YAML_NULL) return 1;
+    static const char *const words[] = {"", "none", "0.0", "-1"};
+    if (turned_of(node) == TURNED_OFF) return 1;
     if (node->text == NULL) return node->count == 0;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (strcmp(node->text, words[i]) == 0) return 1;

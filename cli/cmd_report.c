@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "report/report.h"
 
@@ -51,7 +52,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(status);
     if (to_stdout) return STATUS_OK;
     if (options->json) return json_print(json_pack("{ss ss}", "trace", path, "output", output));
-    printf("%s: report of %s\n", output, path);
+    plain_text_put(output, stdout);
+    fputs(": report of ", stdout);
+    plain_text_put(path, stdout);
+    putchar('\n');
     return STATUS_OK;
 }
 

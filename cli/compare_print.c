@@ -6,6 +6,7 @@
 
 #include "cli/json.h"
 #include "cli/lr_report.h"
+#include "cli/plain_text.h"
 #include "evidence/rng_json.h"
 #include "forensics/compare_floor.h"
 #include "forensics/words.h"
@@ -25,6 +26,14 @@ static struct word class_text(const struct compare_column *column) {
         snprintf(word.text, sizeof word.text, "%s",
                  compare_class_name((enum compare_class)column->class_of));
     return word;
+}
+
+/* A column that both logs have and that has no pair is in both, and was not compared. */
+static const char *class_name(const struct compare_column *column) {
+    if (column->class_of == COMPARE_ABSENT && column->side[0].column != NULL &&
+        column->side[1].column != NULL)
+        return "not compared";
+    return compare_class_name((enum compare_class)column->class_of);
 }
 
 static struct word pair_text(const struct compare_column *column) {
@@ -57,8 +66,9 @@ static struct word factor_text(const struct compare_ratio *ratio) {
 static void print_heads(const struct compare_input *input, const struct compare_report *report,
                         FILE *out) {
     for (size_t s = 0; s < 2; s++) {
-        fprintf(out, "%c: %s (%s, %zu rows)", "AB"[s], input[s].log->path, input[s].log->title,
-                input[s].log->rows);
+        fprintf(out, "%c: ", "AB"[s]);
+        plain_text_put(input[s].log->path, out);
+        fprintf(out, " (%s, %zu rows)", input[s].log->title, input[s].log->rows);
         if (report->repeated[s] > 0)
             fprintf(out, "; %zu rows repeated, the later ones count", report->repeated[s]);
         fputc('\n', out);
@@ -237,6 +247,18 @@ static void put_row(const struct compare_column *column, FILE *out) {
     }
 }
 
+/* Names the columns that either log has and that were not compared, in one line. */
+static void put_uncompared(const struct compare_report *report, const char *before, FILE *out) {
+    size_t count = 0;
+    for (size_t i = 0; i < report->column_count; i++) {
+        const struct compare_column *column = &report->columns[i];
+        if (column->class_of != COMPARE_ABSENT) continue;
+        fprintf(out, "%s%s (%s)", count++ == 0 ? before : ", ", log_names[column->name].name,
+                column->why);
+    }
+    if (count > 0) fputs(".\n", out);
+}
+
 /* Puts the columns that differ first, in their order, then the others that were compared. */
 static void put_table(const struct compare_report *report, FILE *out) {
     size_t rows = 0, left = 0;
@@ -255,6 +277,7 @@ static void put_table(const struct compare_report *report, FILE *out) {
             left++;
     }
     if (left > 0) fprintf(out, "\n(%zu more columns)\n", left);
+    put_uncompared(report, left > 0 ? "Not compared: " : "\nNot compared: ", out);
 }
 
 void compare_print_markdown(const struct compare_input *input, const struct compare_report *report,
@@ -305,11 +328,11 @@ static json_t *point_json(const struct series_point *point) {
 }
 
 static json_t *column_json(const struct compare_column *column) {
-    json_t *object = json_pack(
-        "{ss ss so* sI sI sI sI}", "column", log_names[column->name].name, "class",
-        compare_class_name((enum compare_class)column->class_of), "why", json_string(column->why),
-        "pairs", (json_int_t)column->pairs, "equal", (json_int_t)column->equal, "within",
-        (json_int_t)column->within, "different", (json_int_t)column->different);
+    json_t *object =
+        json_pack("{ss ss so* sI sI sI sI}", "column", log_names[column->name].name, "class",
+                  class_name(column), "why", json_string(column->why), "pairs",
+                  (json_int_t)column->pairs, "equal", (json_int_t)column->equal, "within",
+                  (json_int_t)column->within, "different", (json_int_t)column->different);
     if (column->different == 0) return object;
     return json_join(
         object, json_pack("{sI so so so sI}", "first_update", (json_int_t)column->first_update, "a",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "cli/plain_text.h"
 #include "determinism/foreign.h"
 #include "determinism/trace.h"
 #include "forensics/compare_foreign.h"
@@ -90,7 +91,8 @@ static enum status print_run(const struct trace_run *run, struct arena *arena) {
 
 static enum status print_image(const char *path, const struct foreign_report *report,
                                const struct trace_image *image, struct arena *arena) {
-    printf("%s: a trace of %s%s%s, as docs/FOREIGN.md says%s\n", path, image->writer,
+    plain_text_put(path, stdout);
+    printf(": a trace of %s%s%s, as docs/FOREIGN.md says%s\n", image->writer,
            image->writer_version[0] == '\0' ? "" : " ", image->writer_version,
            image->complete ? "" : "; it did not run to its end");
     for (uint32_t i = 0; i < image->run_count; i++)

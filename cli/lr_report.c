@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "cli/json.h"
 #include "cli/lr_options.h"
+#include "cli/plain_text.h"
 
 /* Refuses --skipped where one list cannot hold: an update that a resume ran again may have been
  * skipped once and not the other time. Without the list the fit finds the skips of each part. */
@@ -84,7 +85,8 @@ void lr_report_print_head(const struct lr_report *report) {
     const struct log *log = report->log;
     const struct log_column *column =
         log_column_of(log, report->of_applied ? LOG_LR_APPLIED : LOG_LR_LOGGED);
-    printf("%s: %s, %zu rows\n", log->path, log->title, log->rows);
+    plain_text_put(log->path, stdout);
+    printf(": %s, %zu rows\n", log->title, log->rows);
     if (column != NULL) {
         printf("learning rate: column %s, %zu values", column->source, report->series.count);
         if (report->known.run_steps > 0)

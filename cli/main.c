@@ -124,8 +124,17 @@ int exit_worst(int a, int b) {
     return EXIT_AS_EXPECTED;
 }
 
+/* Standard error has no buffer: a text is written by one call where it can be, so that those of
+ * several processes do not mix. */
 void print_error(const char *text) {
-    fprintf(stderr, "%s%s\n", strstr(text, ": error: ") == NULL ? "twinstep: error: " : "", text);
+    const char *const before = strstr(text, ": error: ") == NULL ? "twinstep: error: " : "";
+    if (text[strcspn(text, "\n\t")] == '\0') {
+        fprintf(stderr, "%s%s\n", before, text);
+        return;
+    }
+    fputs(before, stderr);
+    plain_text_put(text, stderr);
+    fputc('\n', stderr);
 }
 
 static void print_usage(FILE *out) {

@@ -14,6 +14,9 @@
 #define PIECE 4096
 #define WORD 8 /* for \u202e and a NUL */
 
+/* Where in a line a stream stands: behind blanks at most, behind one colon, or further. */
+enum place { LINE_BEGINS, LINE_COLON, LINE_GOES_ON };
+
 struct plain_text {
     FILE *stream;
     int descriptor;
@@ -22,6 +25,9 @@ struct plain_text {
     char piece[PIECE];
     size_t used;
     int reason; /* the errno of the first write that failed */
+    enum place line;
+    int marks;    /* how many # came last, at most 2 */
+    int commands; /* 1: commands to a runner are let pass */
 };
 
 /* Standard output and standard error; a process has no third. */
@@ -56,15 +62,36 @@ static int is_plain(uint32_t point) {
            !html_turns_direction(point);
 }
 
+/* Whether a character completes a command to a runner: :: where a line begins, ##[ anywhere. Only
+ * ASCII counts, because a runner passes over blanks, and its comparison of texts may pass over
+ * other characters. */
+static int completes_command(struct plain_text *text, uint32_t point) {
+    int completes = 0;
+    if (point > 0x7e) return 0;
+    if (point == '\n') {
+        text->line = LINE_BEGINS;
+    } else if (point == ':' && text->line != LINE_GOES_ON) {
+        completes = text->line == LINE_COLON;
+        text->line = completes ? LINE_GOES_ON : LINE_COLON;
+    } else if (text->line == LINE_COLON || (point != ' ' && point != '\t')) {
+        text->line = LINE_GOES_ON;
+    }
+    completes |= point == '[' && text->marks == 2;
+    text->marks = point == '#' ? (text->marks == 0 ? 1 : 2) : 0;
+    return completes && !text->commands;
+}
+
 static int put_sequence(struct plain_text *text, const unsigned char *bytes, size_t length,
                         uint32_t point) {
     char words[WORD];
     if (length == 0)
         snprintf(words, sizeof words, "\\x%02x", bytes[0]);
-    else if (!is_plain(point))
+    else if (!is_plain(point) || completes_command(text, point))
         snprintf(words, sizeof words, "\\u%04x", (unsigned)point);
     else
         return put(text, (const char *)bytes, length);
+    text->line = LINE_GOES_ON;
+    text->marks = 0;
     return put(text, words, strlen(words));
 }
 
@@ -92,13 +119,28 @@ static ssize_t take(void *cookie, const char *bytes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const unsigned char byte = (unsigned char)bytes[i];
         if (text->held_count == 0 && byte >= 0x20 && byte < 0x7f) {
-            if (put(text, &bytes[i], 1) != 0) return 0;
+            if (put_sequence(text, &byte, 1, byte) != 0) return 0;
             continue;
         }
         text->held[text->held_count++] = byte;
         if (put_held(text, 0) != 0) return 0;
     }
     return write_piece(text) == 0 ? (ssize_t)count : 0;
+}
+
+void plain_text_commands(FILE *stream, int allowed) {
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+        if (streams[i].stream == NULL || streams[i].stream != stream) continue;
+        fflush(stream); /* what fails is kept in `reason` and told by output_end() */
+        streams[i].commands = allowed;
+    }
+}
+
+void plain_text_put(const char *text, FILE *out) {
+    size_t plain = strcspn(text, "\n\t");
+    for (; text[plain] != '\0'; text += plain + 1, plain = strcspn(text, "\n\t"))
+        fprintf(out, "%.*s\\u%04x", (int)plain, text, (unsigned)text[plain]);
+    fputs(text, out);
 }
 
 int output_end(FILE *stream) {

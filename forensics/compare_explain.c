@@ -436,6 +436,15 @@ static void explain_later(struct compare_report *report, const struct compare_co
     }
 }
 
+/* Tells whether some column that both logs have was not compared. */
+static int some_uncompared(const struct compare_report *report) {
+    for (size_t i = 0; i < report->column_count; i++)
+        if (report->columns[i].class_of == COMPARE_ABSENT &&
+            report->columns[i].side[0].column != NULL && report->columns[i].side[1].column != NULL)
+            return 1;
+    return 0;
+}
+
 static void explain_lr_only(struct compare_report *report) {
     if (first_of(report, lr_names) == NULL)
         say(report, CAUSE_SCHEDULE,
@@ -449,7 +458,11 @@ static void explain_lr_only(struct compare_report *report) {
             "the next update (log_next_lr).",
             "Nothing to repair; compare applied LRs.");
     else
-        say(report, CAUSE_SCHEDULE, "Only LR columns differ among those in both logs.",
+        say(report, CAUSE_SCHEDULE,
+            some_uncompared(report)
+                ? "Of the losses, gradients, tokens and LRs that were compared only LRs differ; "
+                  "other columns are in both logs and were not compared."
+                : "Only LR columns differ among those in both logs.",
             "twinstep lr fit on each log names contract and numbers.");
 }
 

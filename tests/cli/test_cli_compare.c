@@ -120,6 +120,35 @@ static void validate_markdown(void **state) {
     helper_free(&said);
 }
 
+/* A loss that both logs have as means over other windows is in both, and was not compared. */
+static void validate_not_compared(void **state) {
+    (void)state;
+    static const char row[] = "{\"step\": %d, \"loss\": 0.5, \"grad_norm\": 1.25, "
+                              "\"learning_rate\": %.9g}";
+    for (int every = 5; every <= 10; every += 5) {
+        FILE *const out = fopen(every == 5 ? "five.json" : "ten.json", "w");
+        assert_non_null(out);
+        fprintf(out, "{\"global_step\": 60, \"logging_steps\": %d, \"log_history\": [", every);
+        for (int step = every; step <= 60; step += every) {
+            fprintf(out, row, step, 1e-3 * (60 - step + every) / 60.0);
+            fputs(step < 60 ? "," : "]}", out);
+        }
+        assert_int_equal(fclose(out), 0);
+    }
+    struct said said = helper_run(1, "compare five.json ten.json --markdown");
+    assert_non_null(strstr(said.out, "\nNot compared: loss (means over different windows).\n"));
+    assert_non_null(strstr(said.out, " that were compared only LRs differ; other columns "));
+    assert_true(lines_of(said.out) <= 25);
+    helper_free(&said);
+    said = helper_run(1, "compare five.json ten.json --json");
+    json_t *const object = json_loads(said.out, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *const loss = json_array_get(json_object_get(object, "columns"), 0);
+    assert_string_equal(json_string_value(json_object_get(loss, "column")), "loss");
+    assert_string_equal(json_string_value(json_object_get(loss, "class")), "not compared");
+    json_decref(object);
+    helper_free(&said);
+}
+
 static void validate_json(void **state) {
     (void)state;
     json_error_t error;
@@ -306,6 +335,7 @@ int main(void) {
                                        cmocka_unit_test(validate_trap),
                                        cmocka_unit_test(validate_columns_left_out),
                                        cmocka_unit_test(validate_markdown),
+                                       cmocka_unit_test(validate_not_compared),
                                        cmocka_unit_test(validate_json),
                                        cmocka_unit_test(validate_json_skips),
                                        cmocka_unit_test(validate_untestable),

@@ -53,6 +53,23 @@ static size_t words_of(const char *text) {
     return words;
 }
 
+/* One row with update numbers: nothing may say that there are none. */
+static void validate_one_row(void **state) {
+    (void)state;
+    helper_write("one.csv", "step,loss\n1,nan\n");
+    struct said said = helper_run(1, "doctor one.csv");
+    assert_non_null(strstr(said.out, "\nLooked at update numbers, loss.\n"));
+    assert_null(strstr(said.out, "prints no update numbers"));
+    assert_non_null(strstr(said.out, "; fewer than 3 rows; "));
+    helper_free(&said);
+    helper_write("none.csv", "grad_norm,x\nnan,1\n");
+    said = helper_run(1, "doctor none.csv");
+    assert_non_null(strstr(said.out, "\n1 finding in 1 check.\n"));
+    assert_non_null(strstr(said.out, "\nLooked at grad_norm.\n"));
+    assert_non_null(strstr(said.out, "; the log prints no update numbers; "));
+    helper_free(&said);
+}
+
 /* Where nothing was found a screen says so, with what was looked at, what could not be, and that a
  * log shows no weights; no check is told twice, and --verbose lists them all. */
 static void validate_healthy(void **state) {
@@ -261,7 +278,8 @@ static void verify_that_an_extension_is_said(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_healthy),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_one_row),
+                                       cmocka_unit_test(validate_healthy),
                                        cmocka_unit_test(validate_rates_without_digits),
                                        cmocka_unit_test(validate_finding),
                                        cmocka_unit_test(validate_json),

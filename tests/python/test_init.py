@@ -120,6 +120,37 @@ class Init(unittest.TestCase):
         self.assertIsNone(self.key(made, "optimizer", "lr"))        # it was said, and is no number
         self.assertIsNone(self.key(made, "optimizer", "beta1"))
 
+    def test_verify_booleans_as_the_trainer_reads_them(self):
+        """What PyYAML and then string_to_bool() of transformers give: TrlParser of TRL 1.16 made
+        fp16 true (or 1) or false of each of these, and refused those of the last list."""
+        for text in ("yes", "YES", "on", "On", "ON", "true", "TRUE", "1", "y", "Y", '"yes"', "'true'", '"1"', "yEs"):
+            made = self.say(f"packing: {text}\nfp16: {text}\n")
+            self.assertEqual(self.key(made, "numerics", "compute"), "f16", made)
+            self.assertEqual(self.key(made, "batch", "padding"), "packed", made)
+            made = self.say(f"bf16: {text}\npadding_free: {text}\n")
+            self.assertRegex(made, r"\n    compute: bf16 +# bf16, autocast\n")
+            self.assertEqual(self.key(made, "batch", "padding"), "packed", made)
+        for text in ("no", "Off", "OFF", "FALSE", "0", "n", '"no"', "~"):
+            made = self.say(f"bf16: false\nfp16: {text}\npacking: {text}\ngroup_by_length: {text}\n")
+            self.assertIsNone(self.key(made, "numerics", "compute"), made)
+            self.assertNotIn("# - fp16", made)
+            self.assertNotIn("# - packing", made)
+            self.assertNotIn("group_by_length", made)
+        for text in ("maybe", '"on"', '"off"', "2", "[1, 2]", '""'):
+            made = self.say(f"fp16: {text}\npacking: {text}\n")
+            self.assertIsNone(self.key(made, "numerics", "compute"), made)
+            self.assertIsNone(self.key(made, "batch", "padding"), made)
+            self.assertIn("# - fp16: expected true or false, got ", made)
+            self.assertEqual(made.count("# - packing: expected true or false, got "), 1)
+            self.resolved(made)
+        made = self.say("packing: [true]\n")         # a list of one is its value, as everywhere
+        self.assertEqual(self.key(made, "batch", "padding"), "packed", made)
+        self.assertNotIn("# - packing", made)
+        made = self.say("beta: 0.1\nprecompute_ref_log_probs: sometimes\n")
+        self.assertIsNone(self.key(made, "dpo", "reference"), made)
+        self.assertIn('# - precompute_ref_log_probs: expected true or false, got "sometimes"\n', made)
+        self.assertEqual(self.key(self.say("beta: 0.1\nprecompute_ref_log_probs: On\n"), "dpo", "reference"), "cached")
+
     def test_verify_what_is_computed(self):
         made = self.say({"beta": 0.2, "max_steps": 1000, "num_train_epochs": 2,
                          "per_device_train_batch_size": 2, "gradient_accumulation_steps": 8,
