@@ -335,7 +335,8 @@ static void verify_ahead_once_is_no_answer(void **state) {
     known.possible = eras;
     known.run_steps = 400;
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
-    if (set.count > 0 && set.fits[0].steps != 400 && !fit_break_is_doubtful(&known, &set))
+    assert_true(set.count > 0);
+    if (set.fits[0].steps != 400 && !fit_break_is_doubtful(&known, &set))
         fail_msg("%s", set.fits[0].text);
     arena_close(&arena);
 }
