@@ -469,6 +469,18 @@ static enum status judge_skips(const struct series *series, const struct fit_kno
     return STATUS_OK;
 }
 
+/* Withdraws a pass that rests on fewer than three rows and on a number that was fitted to them:
+ * there are always numbers that agree. Where everything was given, the rows were predicted. */
+static void doubt_few(const struct series *series, struct fit_check *out) {
+    const uint32_t all = FIT_OF_LR | FIT_OF_WARMUP | FIT_OF_STEPS | FIT_OF_SCHEDULE;
+    if (series->count >= 3 || out->verdict != FIT_PASS) return;
+    if ((out->fitted & all) == 0 && !fit_skips_any(out->expected)) return;
+    out->verdict = FIT_UNDECIDED;
+    out->why |= FIT_WHY_FEW;
+    out->needs = "three rows or more, or --schedule, --lr, --warmup and --steps of the training: "
+                 "fewer rows agree with any contract whose numbers are fitted to them";
+}
+
 enum status fit_check(const struct series *series, const struct fit_known *known, int applied,
                       struct arena *arena, struct fit_check *out) {
     struct fit_known mine = *known;
@@ -512,10 +524,12 @@ enum status fit_check(const struct series *series, const struct fit_known *known
             *out = before;
             return mismatch(series, &mine, arena, out);
         }
+        doubt_few(series, out);
         return say_match(&mine, arena, out);
     }
     TRY(fit_find_rivals(series, &mine, out->expected, arena, &out->found));
     TRY(fit_judge_rivals(&mine, applied, arena, out));
     if (applied) TRY(fit_judge_plainer(series, &mine, arena, out));
+    doubt_few(series, out);
     return say_match(&mine, arena, out);
 }

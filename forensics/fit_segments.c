@@ -26,6 +26,8 @@
 /* Updates between two rows among which a resume is sought; each one is tried, so it bounds the
  * work. */
 #define RESUME_WIDEST 64
+/* Digits of a peak or of a total from which on it is no round number. */
+#define ODD 3
 /* Shifts that a scan may try: it bounds the work for a long total. */
 #define SCAN_MOST 4096
 
@@ -214,9 +216,11 @@ static void try_total(struct path *path, struct option *best, size_t i) {
     const int64_t saved = open ? now->shift : shift_saved(path, i);
     struct fit_segment trial = *now;
     if (!open && !total_is_shown(path, i)) return;
-    for (int64_t held = 0; held <= 3; held++) {
+    /* The last try is a resume that forgot what was skipped in front of it. */
+    const int64_t tries = saved < 0 && !open ? 5 : 4;
+    for (int64_t held = 0; held < tries; held++) {
         struct fit_other_total found;
-        trial.shift = saved - held;
+        trial.shift = held < 4 ? saved - held : 0;
         if (matches(path, &trial, i, NULL)) continue;
         use(path, now);
         fit_find_total(path->search, path->model, &trial, i, &found);
@@ -501,13 +505,30 @@ static int is_explained(const struct fit_search *search) {
     return 0;
 }
 
-/* Tells whether that contradicts no total, and does not run ahead. */
+/* Tells whether the find contradicts no total, and does not run ahead. */
+static int settles(const struct fit_search *search, const struct fit_found *found) {
+    return !found->opened && ends_as_said(search, found) && !runs_ahead(found);
+}
+
+/* Returns the first find that does; NULL: there is none. */
+static const struct fit_found *first_settled(const struct fit_search *search) {
+    for (size_t i = 0; i < search->count; i++)
+        if (settles(search, &search->found[i])) return &search->found[i];
+    return NULL;
+}
+
 static int is_settled(const struct fit_search *search) {
-    for (size_t i = 0; i < search->count; i++) {
-        const struct fit_found *found = &search->found[i];
-        if (!found->opened && ends_as_said(search, found) && !runs_ahead(found)) return 1;
-    }
-    return 0;
+    return first_settled(search) != NULL;
+}
+
+/* Tells whether the find has a first total that nobody said, and neither that total nor the peak is
+ * a round number. Where updates were skipped in front of the first row, a scan finds such numbers,
+ * and a later total that was said vouches for none of them. */
+static int is_scanned(const struct fit_search *search, const struct fit_found *found) {
+    const struct fit_numbers *numbers = &found->solution.numbers;
+    return found->segments[found->segment_count - 1].steps > 0 &&
+           (uint64_t)numbers->total != search->known->request.steps &&
+           fit_digits(numbers->total) >= ODD && fit_digits(numbers->lr) >= ODD;
 }
 
 /* Totals that somebody said, or that the log ends at, first: they cost little for each model, and a
@@ -532,6 +553,32 @@ static enum status behind_early_skips(struct fit_search *search, size_t cut) {
     return STATUS_OK;
 }
 
+/* Tries those updates beside finds whose numbers a scan found, in front of the same break, with any
+ * total. What needs a rounder peak than the first of them is kept: it may come first, or stays
+ * behind it and raises a doubt (fit_break_is_doubtful). */
+static enum status beside_scanned(struct fit_search *search) {
+    const struct fit_found *first = first_settled(search);
+    const uint64_t row = search->series->points[0].update;
+    const size_t left = search->budget, before = search->count;
+    for (size_t i = 0; i < before; i++)
+        if (settles(search, &search->found[i]) && !is_scanned(search, &search->found[i]))
+            return STATUS_OK;
+    const size_t end = first->segments[1].point;
+    const int digits = fit_digits(first->solution.numbers.lr);
+    for (uint64_t n = 1; n <= EARLY && n < row; n++) {
+        const struct prefix how = {1, -(int64_t)n};
+        search->budget = EARLY_BUDGET;
+        TRY(from_prefix_with(search, end, &how));
+    }
+    search->budget = left;
+    size_t kept = before;
+    for (size_t i = before; i < search->count; i++)
+        if (fit_digits(search->found[i].solution.numbers.lr) < digits)
+            search->found[kept++] = search->found[i];
+    search->count = kept;
+    return STATUS_OK;
+}
+
 /* Tries the prefixes that end at a break first. The bisection behind them pays for each prefix that
  * nothing explains, and runs out of evaluations where rows lie far apart. */
 enum status fit_search_segments(struct fit_search *search) {
@@ -549,11 +596,12 @@ enum status fit_search_segments(struct fit_search *search) {
         TRY(from_prefix(search, at));
         search->budget = left - budget;
     }
-    if (is_settled(search)) return STATUS_OK;
+    if (is_settled(search)) return beside_scanned(search);
     const struct prefix first = {!said, 0}, any = {1, 0};
     size_t longest = longest_prefix(search, cut, &first);
     TRY(from_prefix(search, longest));
-    if (!is_settled(search)) TRY(behind_early_skips(search, cut));
+    if (is_settled(search)) return beside_scanned(search);
+    TRY(behind_early_skips(search, cut));
     /* The total that is said may be that of the part behind a resume. */
     if (!is_settled(search) && said) {
         longest = longest_prefix(search, cut, &any);

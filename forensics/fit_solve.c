@@ -121,9 +121,18 @@ static int same_numbers(const struct fit_numbers *a, const struct fit_numbers *b
            a->epoch == b->epoch;
 }
 
+/* Tells whether a floor that nobody gave lies above the peak. Frameworks refuse such a pair or rise
+ * to it, so in a log it is a free number and no setting. */
+static int floor_above_peak(const struct fit_model *model, const struct fit_window *window) {
+    const struct fit_numbers *now = &model->now;
+    if (model->floor == NULL || model->given_floor || now->floor == model->floor_default) return 0;
+    return now->floor > (now->absolute ? now->lr : 1.0) && now->floor != window->known_floor;
+}
+
 static int emit(const struct fit_model *model, const struct fit_window *window,
                 struct fit_solutions *out) {
     struct fit_solution found = {.numbers = model->now, .shift = window->shift};
+    if (floor_above_peak(model, window)) return 0;
     for (size_t i = 0; i < out->count; i++)
         if (out->at[i].shift == window->shift && same_numbers(&out->at[i].numbers, &model->now))
             return 1;

@@ -520,6 +520,55 @@ static void validate_epochs_against_the_log(void **state) {
     json_decref(json);
 }
 
+/* Two rows are fewer than the numbers that a search has to fit, so they agree with any contract. By
+ * hand: 1.3e-5 and 1e-5 lie on a line from 1.6e-5, and anywhere else; 2e-5 that falls to 0 over 100
+ * updates is 1.8e-5 behind update 10 and 1.6e-5 behind update 20. */
+static void validate_two_rows_need_every_number(void **state) {
+    (void)state;
+    static const struct {
+        const char *first, *second, *options;
+        int code;
+    } cases[] = {
+        {"1.3e-5", "1.0e-5", "--expect veomni", 3},
+        {"1.3e-5", "1.0e-5", "--expect megatron --logged", 3},
+        {"1.0e-5", "1.3e-5", "--expect megatron --logged", 3},
+        {"1.8e-5", "1.6e-5", "--expect hf-4.50 --logged --lr 2e-5 --warmup 0 --steps 100", 3},
+        {"1.8e-5", "1.6e-5", "--expect hf-4.50 --logged --lr 2e-5 --warmup 0 --schedule linear", 3},
+        {"1.8e-5", "1.6e-5",
+         "--expect hf-4.50 --logged --lr 2e-5 --warmup 0 --steps 100 --schedule linear", 0},
+        {"1.8e-5", "1.5e-5",
+         "--expect hf-4.50 --logged --lr 2e-5 --warmup 0 --steps 100 --schedule linear", 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[256], line[512];
+        snprintf(text, sizeof text, "step,lr,grad_norm\n10,%s,1\n20,%s,1\n", cases[i].first,
+                 cases[i].second);
+        helper_write("two.csv", text);
+        snprintf(line, sizeof line, "lr check two.csv --json %s", cases[i].options);
+        json_t *json = json_of(cases[i].code, line);
+        if (cases[i].code == 3) {
+            const json_t *why = json_object_get(json, "why");
+            assert_string_equal(json_string_value(json_array_get(why, 0)), "few");
+            assert_non_null(strstr(text_of(json, "needs"), "--warmup"));
+        }
+        json_decref(json);
+    }
+}
+
+/* 7.7e-6 and 9.1e-6: whatever explains them, the smallest LR is not above the peak. */
+static void verify_no_floor_lies_above_the_peak(void **state) {
+    (void)state;
+    helper_write("rise.csv", "step,lr\n1,7.7e-06\n2,9.1e-06\n");
+    json_t *json = json_of(3, "lr fit rise.csv --json --all");
+    const json_t *fits = json_object_get(json, "fits");
+    assert_true(json_array_size(fits) > 0);
+    for (size_t i = 0; i < json_array_size(fits); i++) {
+        const json_t *floor = json_object_get(json_array_get(fits, i), "min_lr_ratio");
+        assert_false(json_is_number(floor) && json_number_value(floor) > 1.0);
+    }
+    json_decref(json);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_pass),
@@ -529,6 +578,8 @@ int main(void) {
         cmocka_unit_test(validate_bf16_has_no_scaler),
         cmocka_unit_test(validate_other_shape_is_no_shift),
         cmocka_unit_test(validate_undecided),
+        cmocka_unit_test(validate_two_rows_need_every_number),
+        cmocka_unit_test(verify_no_floor_lies_above_the_peak),
         cmocka_unit_test(validate_fit_lists_both),
         cmocka_unit_test(validate_errors),
         cmocka_unit_test(validate_skips_of_a_resumed_log),
