@@ -126,11 +126,10 @@ enum status doctor_not_asked(struct doctor *doctor, const char *option) {
 }
 
 int doctor_is_preference(const struct doctor *doctor) {
-    static const enum log_name names[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED, LOG_REWARD_MARGIN,
-                                          LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED};
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (doctor->series[names[i]].count > 0) return 1;
-    return 0;
+    const struct series *const series = doctor->series;
+    return series[LOG_REWARD_CHOSEN].count > 0 || series[LOG_REWARD_REJECTED].count > 0 ||
+           series[LOG_REWARD_MARGIN].count > 0 ||
+           (series[LOG_LOGP_CHOSEN].count > 0 && series[LOG_LOGP_REJECTED].count > 0);
 }
 
 const struct series_point *series_at(const struct series *series, uint64_t update) {

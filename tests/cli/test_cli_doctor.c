@@ -138,6 +138,22 @@ static void validate_finding(void **state) {
     helper_free(&said);
 }
 
+/* A trace of an sft task has log-probabilities of its labels and no pairs: its loss does not start at
+ * ln 2, and no check of a preference looks. */
+static void validate_no_preference(void **state) {
+    (void)state;
+    helper_write("sft.yaml", "twinstep: 1\nname: sft\nsteps: 2\n"
+                             "common: {task: sft, batch: {size: 2, micro: 2}}\n"
+                             "arms: {baseline: {}, test: {seed: 18}}\n");
+    struct said said = helper_run(1, "run sft.yaml -o sft.h5");
+    helper_free(&said);
+    said = helper_run(0, "doctor sft.h5 --verbose");
+    assert_null(strstr(said.out, "ref_batch_shape"));
+    assert_non_null(strstr(said.out, "DPO loss of update 1 is ln 2: no column of rewards or of "
+                                     "log-probabilities of pairs\n"));
+    helper_free(&said);
+}
+
 static void validate_json(void **state) {
     (void)state;
     write_log("thrice.jsonl", "2.0794");
@@ -282,6 +298,7 @@ int main(void) {
                                        cmocka_unit_test(validate_healthy),
                                        cmocka_unit_test(validate_rates_without_digits),
                                        cmocka_unit_test(validate_finding),
+                                       cmocka_unit_test(validate_no_preference),
                                        cmocka_unit_test(validate_json),
                                        cmocka_unit_test(validate_options),
                                        cmocka_unit_test(validate_nothing_checkable),
