@@ -138,8 +138,8 @@ static void validate_finding(void **state) {
     helper_free(&said);
 }
 
-/* A trace of an sft task has log-probabilities of its labels and no pairs: its loss does not start at
- * ln 2, and no check of a preference looks. */
+/* A trace of an sft task has log-probabilities of its labels and no pairs: its loss does not start
+ * at ln 2, and no check of a preference looks. */
 static void validate_no_preference(void **state) {
     (void)state;
     helper_write("sft.yaml", "twinstep: 1\nname: sft\nsteps: 2\n"
