@@ -392,9 +392,8 @@ static void explain_later(struct compare_report *report, const struct compare_co
                   "group differs: optimizer arithmetic, decay, clipping or skipped updates come "
                   "first, and that LR adds to it later."
                 : "Update 1 agrees and update 2 does not. The LR of a further parameter group is "
-                  "in "
-                  "one log only, so that another LR there may have done it, and so may optimizer "
-                  "arithmetic, decay, clipping or skipped updates.",
+                  "in one log only, so that another LR there may have done it, and so may "
+                  "optimizer arithmetic, decay, clipping or skipped updates.",
             "Log the LR of every parameter group in both runs; compare betas, eps, decay and its "
             "groups, the clipping threshold and the fused flag.");
     } else if (column->first_update == report->start + 1 && state != COMPARE_LR_SAME) {

@@ -106,12 +106,14 @@ static enum status add_words(struct compare_lr *lr, const struct tally *tally, i
         TRY(arena_format(arena, &text, "%s The %ss of all %zu further groups in both agree.", text,
                          kind, tally->both));
     }
-    for (size_t s = 0; s < 2; s++)
-        if (tally->only[s] != NULL)
-            TRY(arena_format(
-                arena, &text, "%s Only %c has the %s of group %u (%s)%s: nothing is said of it.",
-                text, "AB"[s], kind, tally -> only[s] -> group, tally -> only[s] -> source,
-                tally -> alone[s] > 1 ? ", and of more" : ""));
+    for (size_t s = 0; s < 2; s++) {
+        const struct compare_group *const only = tally->only[s];
+        if (only == NULL) continue;
+        TRY(arena_format(arena, &text,
+                         "%s Only %s has the %s of group %u (%s)%s: nothing is said of it.", text,
+                         s == 0 ? "A" : "B", kind, only->group, only->source,
+                         tally->alone[s] > 1 ? ", and of more" : ""));
+    }
     lr->groups_words = text;
     return STATUS_OK;
 }
