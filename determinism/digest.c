@@ -183,23 +183,34 @@ static enum status explain_misfit(const char *name, enum dtype dtype, size_t ran
          name, dtype_name(dtype));
 }
 
-enum status digest_tensor_leaves(const char *name, enum dtype dtype, size_t rank,
-                                 const size_t *shape, const void *data,
-                                 const struct leafhash_leaf *leaves, struct digest *out_digest) {
+void digest_of_leaves(struct digest_leaves *tensor) {
     struct sha256_ctx sha;
-    size_t count = 0;
-    TRY(count_elements(name, rank, shape, &count));
-    open_sha(&sha, TENSOR_KIND, name);
-    put_tensor_head(&sha, dtype, rank, shape);
-    size_t bytes = count * dtype_width(dtype);
-    for (const struct leafhash_leaf *leaf = leaves; bytes > 0; leaf++) {
+    size_t bytes = dtype_width(tensor->dtype);
+    for (size_t i = 0; i < tensor->rank; i++)
+        bytes *= tensor->shape[i];
+    tensor->misfit = 0;
+    open_sha(&sha, TENSOR_KIND, tensor->name);
+    put_tensor_head(&sha, tensor->dtype, tensor->rank, tensor->shape);
+    for (const struct leafhash_leaf *leaf = tensor->leaves; bytes > 0; leaf++) {
         const size_t length = bytes < LEAFHASH_BLOCK ? bytes : LEAFHASH_BLOCK;
-        if (any_misfit(leaf)) return explain_misfit(name, dtype, rank, shape, data);
+        if (any_misfit(leaf)) {
+            tensor->misfit = 1;
+            return;
+        }
         put_leaf(&sha, length, leaf->lane);
         bytes -= length;
     }
-    close_sha(&sha, out_digest);
-    return STATUS_OK;
+    close_sha(&sha, tensor->out);
+}
+
+enum status digest_tensor_leaves(const char *name, enum dtype dtype, size_t rank,
+                                 const size_t *shape, const void *data,
+                                 const struct leafhash_leaf *leaves, struct digest *out_digest) {
+    struct digest_leaves tensor = {name, dtype, rank, shape, leaves, out_digest, 0};
+    size_t unused;
+    TRY(count_elements(name, rank, shape, &unused));
+    digest_of_leaves(&tensor);
+    return tensor.misfit ? explain_misfit(name, dtype, rank, shape, data) : STATUS_OK;
 }
 
 void digest_keyed(const char *name, const char *dtype, size_t rank, const uint64_t *shape,

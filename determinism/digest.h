@@ -43,6 +43,21 @@ TWINSTEP_MUST_USE enum status digest_tensor_leaves(const char *name, enum dtype 
                                                    const struct leafhash_leaf *leaves,
                                                    struct digest *out_digest);
 
+/* A tensor whose leaf hashes are made. */
+struct digest_leaves {
+    const char *name;
+    enum dtype dtype;
+    size_t rank; /* <= DIGEST_MAX_RANK */
+    const size_t *shape;
+    const struct leafhash_leaf *leaves;
+    struct digest *out;
+    int misfit; /* written: 1 if a lane met a value outside the dtype; *out is not written then */
+};
+
+/* As digest_tensor_leaves, for threads that share the tensors of a list: it leaves no text, since
+ * a text stays with its thread, and whoever called asks about a misfit. */
+void digest_of_leaves(struct digest_leaves *tensor);
+
 /* The digest "keyed 1" of a tensor whose elements have this sum (keyed_digest.h). `dtype` is any
  * text that keyed_width knows. */
 void digest_keyed(const char *name, const char *dtype, size_t rank, const uint64_t *shape,

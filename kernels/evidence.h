@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What an update did to tensors in this program's memory: leaf hashes, update sizes, sums of
  * squares, read-back and distances between two runs, by the arguments that a backend is given for
- * tensors in its own (kernels/backend_abi.h).
+ * tensors in its own (kernels/backend_abi.h); and digests, wherever their leaf hashes were made.
  *
  * All threads of a call deal with the blocks of all its tensors, on the widest instruction set of
  * this machine; everything is done when a call returns. Threads divide blocks and never a sum, so
@@ -9,6 +9,7 @@
 #ifndef TWINSTEP_KERNELS_EVIDENCE_H
 #define TWINSTEP_KERNELS_EVIDENCE_H
 
+#include "determinism/digest.h"
 #include "kernels/leaf_hashes.h"
 #include "kernels/readback_blocks.h"
 #include "kernels/run_distances.h"
@@ -23,6 +24,9 @@ void evidence_readback_blocks(int threads, const struct readback_blocks_args *ar
 void evidence_run_distances(int threads, const struct run_distances_args *tensors, size_t count);
 /* Sums in f64, of tensors that are no pieces of a vector. */
 void evidence_squares(int threads, const struct squares_args *tensors, size_t count);
+
+/* Digests of tensors from their leaf hashes, a tensor a thread: within one, SHA-256 is a chain. */
+void evidence_digests(int threads, struct digest_leaves *tensors, size_t count);
 
 /* The same of numbers first .. first+count-1 of one tensor, by the thread that calls: it writes
  * their leaves or blocks. `first` is where one begins, and the last one ends the tensor or is

@@ -4,10 +4,9 @@
  * digest is written once. */
 #include "model/digests.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "kernels/backend_abi.h"
+#include "kernels/evidence.h"
 #include "model/backends.h"
 
 enum status digests_open(const struct backend *backend, int threads, size_t leaf_limit,
@@ -16,6 +15,7 @@ enum status digests_open(const struct backend *backend, int threads, size_t leaf
         .backend = backend, .threads = threads, .leaf_limit = leaf_limit, .job_limit = job_limit};
     TRY(arena_take(arena, job_limit, sizeof *out->jobs, "digests", &out->jobs));
     TRY(arena_take(arena, job_limit, sizeof *out->asked, "digests", &out->asked));
+    TRY(arena_take(arena, job_limit, sizeof *out->hashed, "digests", &out->hashed));
     return arena_take(arena, leaf_limit, sizeof *out->leaves, "leaves of digests", &out->leaves);
 }
 
@@ -38,15 +38,18 @@ static enum status on_host(const struct digests *digests, const struct digest_jo
     return status;
 }
 
-static int has_misfit(const struct leafhash_leaf *leaves, size_t count) {
-    static const struct leafhash_leaf none = {.misfit = {0}};
-    for (size_t i = 0; i < count; i++)
-        if (memcmp(leaves[i].misfit, none.misfit, sizeof none.misfit) != 0) return 1;
-    return 0;
+/* Notes a job whose leaf hashes are at `leaves` when the jobs are finished. */
+static void note(struct digests *digests, const struct digest_job *job,
+                 const struct leafhash_leaf *leaves) {
+    struct digest_job *const kept = &digests->jobs[digests->job_count];
+    *kept = *job;
+    digests->hashed[digests->job_count++] = (struct digest_leaves){
+        kept->name, kept->dtype, kept->rank, kept->shape, leaves, kept->out, 0};
 }
 
 enum status digests_add(struct digests *digests, const struct digest_job *job) {
-    const size_t count = job_elements(job), leaves = leaf_hashes_count(job->dtype, count);
+    const size_t count = job_elements(job);
+    const size_t leaves = job->leaves != NULL ? 0 : leaf_hashes_count(job->dtype, count);
     if (digests->job_count == digests->job_limit ||
         leaves > digests->leaf_limit - digests->leaf_count)
         TRY(digests_finish(digests));
@@ -54,27 +57,35 @@ enum status digests_add(struct digests *digests, const struct digest_job *job) {
         TRY(backends_wait(digests->backend));
         return on_host(digests, job);
     }
-    digests->asked[digests->job_count] = (struct leaf_hashes_args){
-        job->dtype, count, job->data, digests->leaves + digests->leaf_count};
-    digests->jobs[digests->job_count++] = *job;
+    if (job->leaves != NULL) {
+        note(digests, job, job->leaves);
+        return STATUS_OK;
+    }
+    struct leafhash_leaf *const made = digests->leaves + digests->leaf_count;
+    digests->asked[digests->asked_count++] =
+        (struct leaf_hashes_args){job->dtype, count, job->data, made};
     digests->leaf_count += leaves;
+    note(digests, job, made);
     return STATUS_OK;
 }
 
+/* Says which number of a job lies outside its dtype; where the leaf hashes were made elsewhere, it
+ * is an error, too, if there is none. */
+static enum status on_misfit(const struct digests *digests, const struct digest_job *job) {
+    return job->leaves == NULL ? on_host(digests, job)
+                               : digest_tensor_leaves(job->name, job->dtype, job->rank, job->shape,
+                                                      job->data, job->leaves, job->out);
+}
+
 enum status digests_finish(struct digests *digests) {
-    const struct leafhash_leaf *leaves = digests->leaves;
-    const size_t jobs = digests->job_count;
-    digests->job_count = digests->leaf_count = 0;
-    if (jobs == 0) return STATUS_OK;
-    backends_leaf_hashes(digests->backend, digests->threads, digests->asked, jobs);
-    TRY(backends_wait(digests->backend));
-    for (size_t i = 0; i < jobs; i++) {
-        const struct digest_job *const job = &digests->jobs[i];
-        const size_t count = leaf_hashes_count(job->dtype, job_elements(job));
-        TRY(has_misfit(leaves, count) ? on_host(digests, job)
-                                      : digest_tensor_leaves(job->name, job->dtype, job->rank,
-                                                             job->shape, NULL, leaves, job->out));
-        leaves += count;
+    const size_t jobs = digests->job_count, asked = digests->asked_count;
+    digests->job_count = digests->asked_count = digests->leaf_count = 0;
+    if (asked > 0) {
+        backends_leaf_hashes(digests->backend, digests->threads, digests->asked, asked);
+        TRY(backends_wait(digests->backend));
     }
+    evidence_digests(digests->threads, digests->hashed, jobs);
+    for (size_t i = 0; i < jobs; i++)
+        if (digests->hashed[i].misfit) TRY(on_misfit(digests, &digests->jobs[i]));
     return STATUS_OK;
 }

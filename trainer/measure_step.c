@@ -188,6 +188,6 @@ int measure_step_is_valid(struct run *run) {
 enum status measure_step_digests(struct run *run) {
     return state_pieces_of_leaves(
         &run->table, &run->layout,
-        (const struct leaf_hashes_args(*)[STATE_PIECES])run->measure_step->pieces,
+        (const struct leaf_hashes_args(*)[STATE_PIECES])run->measure_step->pieces, &run->digests,
         run->piece_digest);
 }

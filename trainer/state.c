@@ -218,15 +218,17 @@ void state_pieces_of(const struct param_row *row, const struct state_layout *lay
 enum status state_pieces_of_leaves(const struct param_table *table,
                                    const struct state_layout *layout,
                                    const struct leaf_hashes_args (*pieces)[STATE_PIECES],
-                                   struct digest (*out)[STATE_PIECES]) {
+                                   struct digests *digests, struct digest (*out)[STATE_PIECES]) {
     struct piece piece;
     for (uint32_t p = 0; p < STATE_PIECES; p++)
-        for (uint32_t i = 0; i < table->count; i++)
-            if (piece_of(&table->rows[i], layout, &layout->tensor[i], p, &piece))
-                TRY(digest_tensor_leaves(piece.job.name, piece.job.dtype, piece.job.rank,
-                                         piece.job.shape, pieces[i][p].values, pieces[i][p].leaves,
-                                         &out[i][p]));
-    return STATUS_OK;
+        for (uint32_t i = 0; i < table->count; i++) {
+            if (!piece_of(&table->rows[i], layout, &layout->tensor[i], p, &piece)) continue;
+            piece.job.data = pieces[i][p].values;
+            piece.job.leaves = pieces[i][p].leaves;
+            piece.job.out = &out[i][p];
+            TRY(digests_add(digests, &piece.job));
+        }
+    return digests_finish(digests);
 }
 
 void state_weights_digest(const struct param_table *table, const struct state_layout *layout,

@@ -162,7 +162,8 @@ void state_pieces_of(const struct param_row *row, const struct state_layout *lay
  * state_pieces_of has pointed at their numbers. */
 TWINSTEP_MUST_USE enum status state_pieces_of_leaves(
     const struct param_table *table, const struct state_layout *layout,
-    const struct leaf_hashes_args (*pieces)[STATE_PIECES], struct digest (*out)[STATE_PIECES]);
+    const struct leaf_hashes_args (*pieces)[STATE_PIECES], struct digests *digests,
+    struct digest (*out)[STATE_PIECES]);
 
 /* Writes the digest of all weights from those of the pieces: of parameters, masters, slots and the
  * optimizer's step count t. Here and below `state` is what the host has of the state. */

@@ -422,6 +422,44 @@ static void corroborate_leaf_hashes(void **state) {
     }
 }
 
+/* Digests of tensors that threads share are those of one thread, with enough leaf hashes to wake
+ * the threads; a misfit in one tensor leaves the others as they are. The leaf hashes are drawn,
+ * since nobody asks here what they were made of. */
+static void corroborate_digests(void **state) {
+    static struct leafhash_leaf leaves[80];
+    static const size_t counts[] = {7 * 16384, 0, 1, 30 * 16384 + 5, 16384, 40 * 16384};
+    enum { HASHED = COUNT_OF(counts) };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(leaves); i++) {
+        memset(leaves[i].misfit, 0, sizeof leaves[i].misfit);
+        for (uint32_t lane = 0; lane < LEAFHASH_LANES; lane++)
+            leaves[i].lane[lane] = leafhash_step(leafhash_begin(lane), (uint32_t)i);
+    }
+    for (int threads = 1; threads <= 3; threads++)
+        for (int misfit = 0; misfit <= 1; misfit++) {
+            struct digest_leaves tensors[HASHED];
+            struct digest got[HASHED], want;
+            const struct leafhash_leaf *at = leaves;
+            memset(got, 0, sizeof got);
+            leaves[7 + 1 + 30].misfit[5] = (uint32_t)misfit; /* the last one of tensor 3 */
+            for (size_t i = 0; i < HASHED; i++) {
+                tensors[i] = (struct digest_leaves){"t", DTYPE_F32, 1, &counts[i], at, &got[i], 7};
+                at += leaf_hashes_count(DTYPE_F32, counts[i]);
+            }
+            evidence_digests(threads, tensors, HASHED);
+            for (size_t i = 0; i < HASHED; i++) {
+                const int is_misfit = misfit && i == 3;
+                assert_int_equal(tensors[i].misfit, is_misfit);
+                memset(&want, 0, sizeof want);
+                if (!is_misfit)
+                    assert_int_equal(digest_tensor_leaves("t", DTYPE_F32, 1, &counts[i], NULL,
+                                                          tensors[i].leaves, &want),
+                                     STATUS_OK);
+                assert_int_equal(digest_compare(&got[i], &want), 0);
+            }
+        }
+}
+
 /* A number outside its dtype makes no digest, wherever it stands. */
 static void verify_misfits(void **state) {
     static const size_t places[] = {0, 2048, 32767, 32768, MOST - 1};
@@ -449,7 +487,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_spacing_inverse), cmocka_unit_test(corroborate_blocks),
         cmocka_unit_test(corroborate_calls),        cmocka_unit_test(corroborate_leaf_hashes),
-        cmocka_unit_test(verify_misfits),
+        cmocka_unit_test(corroborate_digests),      cmocka_unit_test(verify_misfits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

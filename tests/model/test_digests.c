@@ -89,12 +89,12 @@ static struct problem problem;
 
 static int open_problem(void **state) {
     static const struct digest_job jobs[JOBS] = {
-        {"a", DTYPE_BF16, 2, {20, 50}, problem.values, &problem.got[0]},
-        {"b", DTYPE_F32, 1, {16385, 0}, problem.values, &problem.got[1]},
-        {"c", DTYPE_F64, 1, {3, 0}, problem.wide, &problem.got[2]},
-        {"d", DTYPE_F32, 2, {0, 50}, problem.values, &problem.got[3]},
-        {"e", DTYPE_TF32, 2, {400, 100}, problem.values, &problem.got[4]},
-        {"f", DTYPE_E5M2, 0, {0, 0}, problem.values + 1, &problem.got[5]},
+        {"a", DTYPE_BF16, 2, {20, 50}, problem.values, &problem.got[0], NULL},
+        {"b", DTYPE_F32, 1, {16385, 0}, problem.values, &problem.got[1], NULL},
+        {"c", DTYPE_F64, 1, {3, 0}, problem.wide, &problem.got[2], NULL},
+        {"d", DTYPE_F32, 2, {0, 50}, problem.values, &problem.got[3], NULL},
+        {"e", DTYPE_TF32, 2, {400, 100}, problem.values, &problem.got[4], NULL},
+        {"f", DTYPE_E5M2, 0, {0, 0}, problem.values + 1, &problem.got[5], NULL},
     };
     (void)state;
     memset(&problem, 0, sizeof problem);
@@ -179,6 +179,33 @@ static void corroborate_host(void **state) {
     assert_int_equal(device.waits, 0);
 }
 
+/* Of two jobs somebody else made the leaf hashes; the others are asked of the backend. */
+static void corroborate_made_elsewhere(void **state) {
+    static struct leafhash_leaf leaves[2][LARGEST];
+    const size_t made[2] = {1, 4};
+    (void)state;
+    struct digests digests;
+    open_digests(&backend, LEAVES, JOBS, &digests);
+    for (size_t i = 0; i < COUNT_OF(made); i++) {
+        struct digest_job *const job = &problem.jobs[made[i]];
+        const size_t count = i == 0 ? 16385 : 40000;
+        const struct leaf_hashes_args args = {job->dtype, count, job->data, leaves[i]};
+        for (size_t leaf = 0; leaf < leaf_hashes_count(job->dtype, count); leaf++)
+            make_leaf(&args, leaf);
+        job->leaves = leaves[i];
+    }
+    add_all(&digests);
+    assert_int_equal(digests_finish(&digests), STATUS_OK);
+    assert_done();
+    assert_int_equal(device.made, LEAVES - 5);
+    leaves[1][2].misfit[31] = 1; /* no number is outside, so whoever made it was wrong */
+    memset(problem.got, 0, sizeof problem.got);
+    add_all(&digests);
+    assert_int_equal(digests_finish(&digests), STATUS_INTERNAL);
+    assert_non_null(strstr(status_text(), "digest of e: its leaves were made of a value outside"));
+    assert_int_equal(digest_compare(&problem.got[5], &problem.want[5]), 0);
+}
+
 /* A value that its dtype cannot hold must be reported as the host reports it, and later jobs must
  * go on. */
 static void verify_errors(void **state) {
@@ -211,6 +238,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(corroborate_one_turn, open_problem, close_problem),
         cmocka_unit_test_setup_teardown(corroborate_several_turns, open_problem, close_problem),
         cmocka_unit_test_setup_teardown(corroborate_host, open_problem, close_problem),
+        cmocka_unit_test_setup_teardown(corroborate_made_elsewhere, open_problem, close_problem),
         cmocka_unit_test_setup_teardown(verify_errors, open_problem, close_problem),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
