@@ -105,6 +105,10 @@ bench_train) # NAME, parameters, tokens, median, best, rows of logits, passes, u
         printf 'norm_weight_kernel <24>\t25\t30000.0\t1100.00\t1200.00\t1300.00\n'
         printf 'tensor_queries_bf16 <64>\t9\t20.0\t1.00\t2.00\t3.00\n'
     } >"$KERNEL_TIMES"
+    # Of the records, one after the first step began before that one ended; waits of 60 us before the
+    # first step and behind the last one do not count.
+    [ -z "${KERNEL_ORDER:-}" ] || printf '%s\t%s\t%s\n' 0.0 10.0 fill 70.0 90.0 'step_adam <4>' \
+        80.0 95.0 'fill <0>' 125.5 130.0 norm 131.0 140.0 'step_adam <4>' 200.0 201.0 fill >"$KERNEL_ORDER"
     printf '%s\t1000000000\t8192\t%s\t%s\t6144\t%s\t9\t48.3\n' "$2" $s $s $p
     echo "$2: 48.3 GiB will be taken" >&2 ;;
 bench_linear) # NAME, 10^12 operations, median, best, rounds
@@ -195,6 +199,7 @@ def good():
         "| copy | 3000 GB/s | read and written |", "cuda            NVIDIA H9000",
         "fast, bf16: 200 ms from the first launch to the last, 75 % of it with one at work.",
         "| `nvjet_tst_128 <132>` | 50.0 | 9 | 2 | 1 | 3 |",
+        "|---:|---|---|\n| 30.5 | `fill <0>` | `norm` |\n| 1.0 | `norm` | `step_adam <4>` |\n\ndet",
         "| `norm_weight_kernel <24>` | 20.0 | 25 | 1200.00 | 1100.00 | 1300.00 |",
         "| `norm_weight_kernel` | 132 | 12.5 us | 61 | 33 | 48 | 96 |\n"
         "| `tensor_queries_bf16` | 132 | 12.5 us | 61 | 33 | 48 | 96 |\n\n",
@@ -458,6 +463,16 @@ fill <0>\t1\t0.5\t0.50\t0.50\t0.50
 TIMES_LAST = {"copy to the host <0>\t1\t0.2\t0.25\t0.25\t0.25",
               "norm_kernel <48>\t1\t0.2\t0.25\t0.25\t0.25"}  # of equal time, in either order
 
+# The same records in the order in which they began.
+ORDER = """0.00\t3.00\tnorm_kernel <24>
+2.00\t4.00\tnvjet_tst_64x8 <6>
+5.00\t6.00\tnorm_kernel <24>
+6.00\t6.50\tfill <0>
+7.00\t9.00\tnorm_kernel <24>
+9.00\t9.25\tcopy to the host <0>
+10.00\t10.25\tnorm_kernel <48>
+"""
+
 
 def times(nvcc):
     """Loads kernel_times.c as the driver does, with a made-up CUPTI."""
@@ -468,11 +483,14 @@ def times(nvcc):
                                   capture_output=True, text=True)
             expect(done.returncode == 0, source, done.stdout + done.stderr)
         code = f"import ctypes; ctypes.CDLL('{folder}/kernel_times.so').InitializeInjection() or exit(3)"
-        environment = dict(os.environ, LD_LIBRARY_PATH=folder, KERNEL_TIMES=f"{folder}/times")
+        environment = dict(os.environ, LD_LIBRARY_PATH=folder, KERNEL_TIMES=f"{folder}/times",
+                           KERNEL_ORDER=f"{folder}/order")
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
         told = pathlib.Path(folder, "times").read_text() if done.returncode == 0 else ""
         expect(told.startswith(TIMES) and {*told[len(TIMES):].splitlines()} == TIMES_LAST, "kernel_times.c",
                done.stderr + told)
+        order = pathlib.Path(folder, "order").read_text()
+        expect(order == ORDER, "kernel_times.c, KERNEL_ORDER", order)
         del environment["KERNEL_TIMES"]
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
         expect(done.returncode == 3, "kernel_times.c without a file", done.stderr)

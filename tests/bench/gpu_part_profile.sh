@@ -6,12 +6,35 @@
 # Trains as part modes does, with every kernel timed; $times has the table.
 profile_times() { # MODE DTYPE
     times=$out/kernels-$1-$2.txt
-    rm -f "$times"
+    order=$out/rows-order
+    rm -f "$times" "$order"
     training "$1" "$2" "$pairs"
     # A list of words.
     # shellcheck disable=SC2086
     measured "$1-$2" $((limit / 4)) env "CUDA_INJECTION64_PATH=$build/kernel_times.so" \
-        "KERNEL_TIMES=$times" "$build/bin/bench_train" --one "$1-$2" 4 $((limit / 24 + 1)) "$gib" $words
+        "KERNEL_TIMES=$times" "KERNEL_ORDER=$order" "$build/bin/bench_train" --one "$1-$2" 4 $((limit / 24 + 1)) "$gib" $words
+}
+
+# Shows where the device waited longest for the host: between the first step of an optimizer and the
+# last one, so that what comes before the first update is left out.
+profile_waits() { # FILE of KERNEL_ORDER
+    [ -s "$1" ] || return 0
+    sort -n "$1" | awk -F '\t' '
+        $3 ~ /^step_/ { if (!count) first = $1; last = $1 }
+        $3 ~ /^step_/ || count { begun[++count] = $1; ended[count] = $2; name[count] = $3 }
+        END {
+            until = first
+            for (i = 1; i <= count && begun[i] <= last; i++) {
+                if (begun[i] > until) printf "%.1f\t%s\t%s\n", begun[i] - until, name[i - 1], name[i]
+                if (ended[i] > until) until = ended[i]
+            }
+        }' | sort -rn | head -n 6 | awk -F '\t' '
+        NR == 1 {
+            print "\nLongest waits of the device between the first and the last step of an optimizer:\n"
+            print "| us | behind | before |"
+            print "|---:|---|---|"
+        }
+        { printf "| %s | `%s` | `%s` |\n", $1, $2, $3 }' >>"$out/$part.md"
 }
 
 # Shows the kernels that take most time. What the first launch of each took is told by `most`: there
@@ -39,6 +62,8 @@ profile_rows() { # MODE DTYPE
         all > 0 && rows++ < 14 {
             printf "| `%s` | %.1f | %d | %s | %s | %s |\n", $1, 100 * $3 / all, $2, $5, $4, $6
         }' "$times" >>"$out/$part.md"
+    profile_waits "$order"
+    rm -f "$order"
     figure "busy-$1-$2" "$(awk -F '\t' '$1 == "span" && $2 > 0 { print $3 / $2 }' "$times")"
 }
 

@@ -7,8 +7,10 @@
  * and at the end of the program FILE has a line for each kernel and grid, most time first: name and
  * blocks, launches, microseconds of all, the least, the median and the most of one, with tabs
  * between; and before them a line "span" with the microseconds from the first start to the last
- * end, and those in which something ran. Copies and fills are lines, too. CUPTI, which tells it, is
- * opened where it is found and not linked. Part profile of tests/bench/gpu.sh uses it. */
+ * end, and those in which something ran. Copies and fills are lines, too. With KERNEL_ORDER=FILE
+ * every record is written to that file, too, in the order in which they began, which shows where
+ * the device waits for the host. CUPTI, which tells it, is opened where it is found and not linked.
+ * Part profile of tests/bench/gpu.sh uses it. */
 #define _GNU_SOURCE /* dlinfo */
 #include <cupti.h>
 #include <stdio.h>
@@ -28,6 +30,7 @@ struct row {
 
 struct interval {
     uint64_t start, end; /* nanoseconds */
+    size_t row;
 };
 
 /* All that is known until the end. CUPTI calls from one thread of its own at a time. Records come
@@ -90,7 +93,7 @@ static void note(const char *name, unsigned blocks, uint64_t start, uint64_t end
         times.left_out++;
         return;
     }
-    times.interval[times.intervals++] = (struct interval){start, end};
+    times.interval[times.intervals++] = (struct interval){start, end, (size_t)(row - times.row)};
     row->each[row->count++] = 1e-3 * (double)(end - start);
 }
 
@@ -163,6 +166,23 @@ static double busy_of(double *out_span) {
     return 1e-3 * (double)busy;
 }
 
+/* Writes every record in the order in which they began: its start and its end, in microseconds
+ * since the first one began, and its name, with tabs between. Intervals are sorted. */
+static void tell_order(const char *path) {
+    FILE *const file = fopen(path, "w");
+    if (file == NULL) {
+        fprintf(stderr, "kernel_times: %s cannot be written\n", path);
+        return;
+    }
+    for (size_t i = 0; i < times.intervals; i++) {
+        const struct interval *const at = &times.interval[i];
+        const uint64_t first = times.interval[0].start;
+        fprintf(file, "%.2f\t%.2f\t%s\n", 1e-3 * (double)(at->start - first),
+                1e-3 * (double)(at->end - first), times.row[at->row].name);
+    }
+    if (fclose(file) != 0) fprintf(stderr, "kernel_times: not all was written\n");
+}
+
 static void tell(void) {
     double span;
     cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -171,8 +191,10 @@ static void tell(void) {
         fprintf(stderr, "kernel_times: %s cannot be written\n", getenv("KERNEL_TIMES"));
         return;
     }
-    qsort(times.row, times.count, sizeof times.row[0], by_sum);
     const double busy = busy_of(&span);
+    const char *const order = getenv("KERNEL_ORDER");
+    if (order != NULL) tell_order(order); /* while rows are where their intervals say */
+    qsort(times.row, times.count, sizeof times.row[0], by_sum);
     fprintf(file, "span\t%.1f\t%.1f\n", span, busy);
     for (size_t i = 0; i < times.count; i++) {
         struct row *const row = &times.row[i];
