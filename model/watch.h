@@ -79,7 +79,11 @@ struct watch_view {
 
 struct watch {
     void (*see)(void *context, const struct watch_view *view);
+    /* Says which views `see` is called with, before anything is copied for it: all but `data` may
+     * be looked at. NULL: all views. */
+    int (*wants)(void *context, const struct watch_view *view);
     void *context;
+    int only_reads;         /* `see` writes nothing, so a copy need not become the tensor */
     uint64_t update;        /* the update that runs, 1-based */
     enum watch_stage stage; /* the stage that runs */
     uint32_t micro;
