@@ -93,10 +93,10 @@ part_floor() {
     say "Hypotheses 21 and 24: two runs of one configuration, first update that differs; $noise_steps"
     say "updates, worst of $noise_repeat. tf32 is \`numerics.product\` over f32. \`file\`: a floor file of"
     say '99 pairs of runs.'
-    each=$((limit / 10)) large=$((limit * 3 / 10)) ops=$((limit / 6))
+    each=$((limit / 8)) large=$((limit * 3 / 10)) ops=$((limit / 8))
     at_a_time 4
     threads=$((threads / wide))
-    [ "$wide" -gt 1 ] || { each=$((limit / 4)) large=$((limit / 2)) threads=2; }
+    [ "$wide" -gt 1 ] || { each=$((limit / 10)) large=$((limit / 6)); }
     model_of deep
     say "\`deep\`: $layers layers of $hidden, batches of $pairs pairs of rows of $length tokens, one update, one"
     say "run of each stratum, $threads threads, $wide of them at a time; \`ops\`: single ops; the others: the small"
