@@ -47,6 +47,10 @@ static int is_wanted(const struct watch *watch, const struct watch_view *view) {
     return view->width > 0 && (watch->wants == NULL || watch->wants(watch->context, view));
 }
 
+void watch_hand_on(const struct watch *watch, const struct watch_view *view) {
+    if (is_wanted(watch, view)) watch->see(watch->context, view);
+}
+
 void watch_show(const struct model *model, const struct watch_view *view) {
     struct watch *watch = model->watch;
     if (!is_wanted(watch, view)) return;

@@ -103,6 +103,9 @@ struct watch_shape {
 #define WATCH_LOGITS(pass) ((struct watch_shape){(pass)->model->V, 1, WATCH_VOCABULARY})
 #define WATCH_ONE ((struct watch_shape){1, 1, WATCH_SCALARS})
 
+/* Shows a view to a watch that wants it: for whoever hung another one before it. */
+void watch_hand_on(const struct watch *watch, const struct watch_view *view);
+
 /* A view of one whole tensor or of a few scalars outside layers, at the watch's place in the
  * update. The caller fills in what is different. */
 struct watch_view watch_view_of(const struct watch *watch, struct watch_name op,

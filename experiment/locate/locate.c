@@ -127,7 +127,7 @@ static enum status find_recorded(struct locating *l) {
 
 static void look(void *context, const struct watch_view *view) {
     const struct looking *looking = (const struct looking *)context;
-    if (looking->before != NULL) looking->before->see(looking->before->context, view);
+    if (looking->before != NULL) watch_hand_on(looking->before, view);
     locate_cells_see(looking->cells, view);
     if (looking->gather != NULL) signature_gather_see(looking->gather, view);
 }
