@@ -80,6 +80,8 @@ calculate() { # EXPRESSION [FORMAT]
     awk "BEGIN { printf \"${2:-%.4g}\", $1 }"
 }
 
+patience=5 # seconds from a program's first signal, at which it may tell what it has, to its end
+
 # Starts COMMAND with all its output in FILE, for at most SECONDS of what is left; `most` is how long
 # it has, and `child` its process, "" where no time was left.
 begin() { # FILE SECONDS COMMAND...
@@ -92,7 +94,7 @@ begin() { # FILE SECONDS COMMAND...
         : >"$file"
         return 0
     fi
-    timeout -k 5 "$most" "$@" >"$file" 2>&1 &
+    timeout -k "$patience" "$most" "$@" >"$file" 2>&1 &
     child=$!
     children="$children $child"
 }

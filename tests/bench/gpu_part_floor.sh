@@ -93,18 +93,21 @@ part_floor() {
     say "Hypotheses 21 and 24: two runs of one configuration, first update that differs; $noise_steps"
     say "updates, worst of $noise_repeat. tf32 is \`numerics.product\` over f32. \`file\`: a floor file of"
     say '99 pairs of runs.'
-    each=$((limit / 8)) large=$((limit * 3 / 10)) ops=$((limit / 8))
+    each=$((limit / 8)) large=$((limit / 5)) ops=$((limit / 8))
     at_a_time 4
     threads=$((threads / wide))
     [ "$wide" -gt 1 ] || { each=$((limit / 10)) large=$((limit / 6)); }
     model_of deep
     say "\`deep\`: $layers layers of $hidden, batches of $pairs pairs of rows of $length tokens, one update, one"
-    say "run of each stratum, $threads threads, $wide of them at a time; \`ops\`: single ops; the others: the small"
+    say "run of each stratum, numerics.threads $threads, $wide of them at a time; \`ops\`: single ops; the others: the small"
     say 'model of `noise`.'
+    # A training tells its strata between two updates, and one on the CPU takes seconds.
+    patience=$((limit * 3 / 20 + 1))
     for pair in $deep; do
         floor_deep "${pair%:*}" "${pair#*:}" $large
     done
     at_a_time 8
+    patience=3
     for mode in $noise_modes; do
         for dtype in $dtypes; do
             floor_small "$mode" "$dtype" $each
