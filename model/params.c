@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/element.h"
-#include "determinism/normal.h"
+#include "kernels/draws.h"
 
 static const char *const suffix[ROLE_COUNT] = {
 #define SUFFIX(role, name, tensor, site, out, in, label) [ROLE_##role] = tensor,
@@ -172,38 +172,19 @@ uint32_t params_owner(const struct param_table *table, enum param_role role, uin
     return row;
 }
 
-/* Part of a matrix: rows and columns from `row` and `column` on. */
-struct block {
-    size_t row, rows, column, columns;
-};
-
-/* The slice of a matrix that rank `rank` of tensor parallelism has: columns where its input is
- * dealt (heads, the MLP), else rows. */
-static struct block slice_of(const struct param_row *row, uint64_t rank, uint64_t ranks) {
+/* Makes the block of `draws` the slice of a matrix that rank `rank` of tensor parallelism has:
+ * columns where its input is dealt (heads, the MLP), else rows. It is drawn as a tensor of its
+ * own. */
+static void take_slice(const struct param_row *row, uint64_t rank, uint64_t ranks,
+                       struct draws_args *draws) {
     const int by_columns = row->role == ROLE_O || row->role == ROLE_DOWN;
     const uint64_t width = row->shape[by_columns];
     const size_t first = (size_t)(rank * width / ranks), end = (size_t)((rank + 1) * width / ranks);
-    struct block block = {0, (size_t)row->shape[0], 0, (size_t)row->shape[1]};
-    *(by_columns ? &block.column : &block.row) = first;
-    *(by_columns ? &block.columns : &block.rows) = end - first;
-    return block;
-}
-
-/* Draws a block as a tensor of its own. */
-static void fill_normal(const struct config *config, const struct param_row *row,
-                        struct stream_site site, const struct block *block, void *values) {
-    uint32_t words[256];
-    const size_t total = block->rows * block->columns;
-    for (size_t first = 0; first < total; first += COUNT_OF(words)) {
-        const size_t count = total - first < COUNT_OF(words) ? total - first : COUNT_OF(words);
-        stream_words(config->init.seed, site, first, count, words);
-        for (size_t i = 0; i < count; i++) {
-            const size_t y = block->row + (first + i) / block->columns;
-            const size_t x = block->column + (first + i) % block->columns;
-            element_set(values, row->dtype, y * (size_t)row->shape[1] + x,
-                        dtype_round(config->init.std * normal_from_word(words[i]), row->dtype));
-        }
-    }
+    draws->row = draws->column = 0;
+    draws->rows = (size_t)row->shape[0];
+    draws->columns = draws->width = (size_t)row->shape[1];
+    *(by_columns ? &draws->column : &draws->row) = first;
+    *(by_columns ? &draws->columns : &draws->rows) = end - first;
 }
 
 enum status params_init(const struct config *config, const struct param_table *table, uint32_t row,
@@ -222,11 +203,14 @@ enum status params_init(const struct config *config, const struct param_table *t
     const int32_t draws = config->parallel.draws;
     const uint64_t ranks = draws == DRAWS_WHOLE ? 1 : config->parallel.tensor;
     for (uint64_t rank = 0; rank < ranks; rank++) {
-        const struct block block = slice_of(r, rank, ranks);
-        struct stream_site site;
+        struct draws_args slice = {.seed = config->init.seed,
+                                   .std = config->init.std,
+                                   .dtype = r->dtype,
+                                   .values = values};
+        take_slice(r, rank, ranks, &slice);
         address.rank = draws == DRAWS_OWN ? rank : 0;
-        TRY(stream_pack(&address, &site));
-        fill_normal(config, r, site, &block, values);
+        TRY(stream_pack(&address, &slice.site));
+        draws_normal((int)config->numerics.threads, &slice);
     }
     return STATUS_OK;
 }

@@ -43,9 +43,17 @@ static void take_part(const struct pass *pass, struct watch_view *view) {
     if (pass->side >= 2) view->stage = WATCH_REFERENCE;
 }
 
+static int is_wanted(const struct watch *watch, const struct watch_view *view) {
+    return view->width > 0 && (watch->wants == NULL || watch->wants(watch->context, view));
+}
+
+void watch_hand_on(const struct watch *watch, const struct watch_view *view) {
+    if (is_wanted(watch, view)) watch->see(watch->context, view);
+}
+
 void watch_show(const struct model *model, const struct watch_view *view) {
     struct watch *watch = model->watch;
-    if (view->width == 0) return;
+    if (!is_wanted(watch, view)) return;
     const enum status status = model_wait(model);
     if (status == STATUS_OK)
         watch->see(watch->context, view);
@@ -74,7 +82,8 @@ static enum status show_copy(const struct model *model, const struct watch_view 
     enum status status = host_window_read(&window, model->backend, view->data, bytes, &seen.data);
     if (status == STATUS_OK) {
         model->watch->see(model->watch->context, &seen);
-        status = host_window_store(&window, model->backend, view->data, bytes);
+        if (!model->watch->only_reads)
+            status = host_window_store(&window, model->backend, view->data, bytes);
     }
     host_window_close(&window);
     return status;
@@ -82,7 +91,7 @@ static enum status show_copy(const struct model *model, const struct watch_view 
 
 void watch_show_tensor(const struct model *model, const struct watch_view *view) {
     struct watch *watch = model->watch;
-    if (view->width == 0) return;
+    if (!is_wanted(watch, view)) return;
     enum status status = model_wait(model);
     if (status == STATUS_OK) status = show_copy(model, view);
     if (status != STATUS_OK && watch->status == STATUS_OK) watch->status = status;

@@ -79,7 +79,11 @@ struct watch_view {
 
 struct watch {
     void (*see)(void *context, const struct watch_view *view);
+    /* Says which views `see` is called with, before anything is copied for it: all but `data` may
+     * be looked at. NULL: all views. */
+    int (*wants)(void *context, const struct watch_view *view);
     void *context;
+    int only_reads;         /* `see` writes nothing, so a copy need not become the tensor */
     uint64_t update;        /* the update that runs, 1-based */
     enum watch_stage stage; /* the stage that runs */
     uint32_t micro;
@@ -98,6 +102,9 @@ struct watch_shape {
 #define WATCH_HIDDEN(pass) ((struct watch_shape){(pass)->model->C, 1, WATCH_CHANNELS})
 #define WATCH_LOGITS(pass) ((struct watch_shape){(pass)->model->V, 1, WATCH_VOCABULARY})
 #define WATCH_ONE ((struct watch_shape){1, 1, WATCH_SCALARS})
+
+/* Shows a view to a watch that wants it: for whoever hung another one before it. */
+void watch_hand_on(const struct watch *watch, const struct watch_view *view);
 
 /* A view of one whole tensor or of a few scalars outside layers, at the watch's place in the
  * update. The caller fills in what is different. */

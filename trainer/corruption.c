@@ -315,7 +315,7 @@ static void see(void *context, const struct watch_view *view) {
         flip(&c->place, view->dtype, c->run->config.fault.bit, view->data, at);
         c->flipped = 1;
     }
-    if (c->hung != NULL) c->hung->see(c->hung->context, view);
+    if (c->hung != NULL) watch_hand_on(c->hung, view);
 }
 
 enum status corruption_open(struct run *run) {

@@ -306,18 +306,21 @@ static enum status init_row(struct run *run, const struct pretrained *pretrained
     return STATUS_OK;
 }
 
-/* A master starts from what the checkpoint holds, which may be wider than the parameter. A drawn
- * value or one of another run is taken from the parameter, as frameworks make masters. */
-static enum status init_master(struct run *run, const struct pretrained *pretrained, uint32_t row,
-                               const void *values) {
+/* A master starts from what the checkpoint holds, which may be wider than the parameter. Beside a
+ * drawn value or one of another run it is made of the parameter, as frameworks make masters, and by
+ * an op, where the parameter is. */
+static enum status init_master(struct run *run, const struct pretrained *pretrained, uint32_t row) {
+    const size_t count = run->table.rows[row].count;
     void *const tensor = run_at(run, run->layout.tensor[row].master), *master;
-    const size_t bytes = run->table.rows[row].count * dtype_carrier(run->layout.master_dtype);
+    const size_t bytes = count * dtype_carrier(run->layout.master_dtype);
+    if (run->options.start != NULL || pretrained == NULL) {
+        const struct convert_args args = {count, (enum dtype)run->config.numerics.param,
+                                          run->layout.master_dtype, run_param(run, row), tensor};
+        run->model.ops->convert(&run->model.call, &args);
+        return STATUS_OK;
+    }
     TRY(run_room(run, WINDOW_NOW, tensor, bytes, &master));
-    if (run->options.start == NULL && pretrained != NULL)
-        TRY(read_row(run, pretrained, row, run->layout.master_dtype, master));
-    else
-        run_convert(run, run->table.rows[row].count, (enum dtype)run->config.numerics.param,
-                    run->layout.master_dtype, values, master);
+    TRY(read_row(run, pretrained, row, run->layout.master_dtype, master));
     return run_store(run, WINDOW_NOW, tensor, bytes);
 }
 
@@ -333,7 +336,7 @@ static enum status init_rows(struct run *run, const struct pretrained *pretraine
         TRY(init_row(run, pretrained, row, values));
         TRY(run_store(run, WINDOW_THEN, tensor, bytes));
         TRY(backends_copy(run->backend, run->initial + run->packed[row] * carrier, tensor, bytes));
-        if (run->layout.has_master) TRY(init_master(run, pretrained, row, values));
+        if (run->layout.has_master) TRY(init_master(run, pretrained, row));
     }
     return STATUS_OK;
 }

@@ -127,7 +127,7 @@ static enum status find_recorded(struct locating *l) {
 
 static void look(void *context, const struct watch_view *view) {
     const struct looking *looking = (const struct looking *)context;
-    if (looking->before != NULL) looking->before->see(looking->before->context, view);
+    if (looking->before != NULL) watch_hand_on(looking->before, view);
     locate_cells_see(looking->cells, view);
     if (looking->gather != NULL) signature_gather_see(looking->gather, view);
 }
@@ -142,7 +142,10 @@ static enum status watch_update(struct locating *l, int which, int pass,
     locate_cells_open(l->arena, looking.cells);
     looking.cells->capture = capture;
     side->cells[pass] = looking.cells;
-    struct watch watch = {.see = look, .context = &looking, .arena = ARENA_EMPTY};
+    struct watch watch = {.see = look,
+                          .context = &looking,
+                          .only_reads = looking.before == NULL,
+                          .arena = ARENA_EMPTY};
     const struct record *record;
     l->gather.side = which;
     l->gather.has_master = run_layout(side->run)->has_master;

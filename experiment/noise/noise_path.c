@@ -83,10 +83,14 @@ struct keeping {
     unsigned char *update; /* the update at hand, in the path */
 };
 
+static int is_gradient(void *context, const struct watch_view *view) {
+    (void)context;
+    return view->parameter != WATCH_NO_PARAMETER && view->tensor.label == LABEL_GRADIENT;
+}
+
 static void see(void *context, const struct watch_view *view) {
     const struct keeping *keeping = (const struct keeping *)context;
     const struct noise_layout *layout = keeping->layout;
-    if (view->parameter == WATCH_NO_PARAMETER || view->tensor.label != LABEL_GRADIENT) return;
     const size_t carrier = dtype_carrier(layout->gradient);
     uint32_t tensor = 0;
     while (run_owners(keeping->run)[tensor] != view->parameter)
@@ -113,7 +117,11 @@ static enum status keep_update(const struct noise_layout *layout, const struct r
 enum status noise_path_take(const struct noise_layout *layout, struct run *run,
                             const volatile int *interrupted, unsigned char *out) {
     struct keeping keeping = {.layout = layout, .run = run};
-    struct watch watch = {.see = see, .context = &keeping, .arena = ARENA_EMPTY};
+    struct watch watch = {.see = see,
+                          .wants = is_gradient,
+                          .context = &keeping,
+                          .only_reads = 1,
+                          .arena = ARENA_EMPTY};
     enum status status = STATUS_OK;
     watch_hang(run, &watch);
     for (uint64_t step = 0; step < layout->steps && status == STATUS_OK; step++) {

@@ -11,9 +11,9 @@
  * `twinstep run` records by default, --pair two arms of it in lockstep, as `twinstep run` trains
  * them while they are equal (which ends the measurement if they are not): one update does not
  * count; UPDATES - 1 follow, or fewer, but at least one, when SECONDS have passed. The memory that
- * it would take is printed on stderr before it takes it; more than GIB, or than three quarters of
- * the device, is refused. Where bf16 products go by vdpbf16ps, stderr tells how many of their tiles
- * did not. It prints one line of fields with tabs between:
+ * it would take is printed on stderr before it takes it; more than GIB (0: no bound), or than three
+ * quarters of the device, is refused. Where bf16 products go by vdpbf16ps, stderr tells how many of
+ * their tiles did not. It prints one line of fields with tabs between:
  *
  *     NAME parameters tokens median best rows passes count GiB
  *

@@ -38,15 +38,16 @@ if [ "$module" = auto ]; then
     device=1 updates=10 dtypes='f32 tf32 bf16 f16' noise_steps=3 noise_repeat=3 tiny=
     noise_modes='invariant deterministic fast atomic shuffled'
     models='125M:12:768:12:2048:50304:8:512 1B:16:2048:16:8192:50304:8:512
-        deep:16:512:8:1408:8192:2:512' gib=60
-    deep='fast:bf16 deterministic:bf16 atomic:bf16 fast:f32 atomic:f32 invariant:f32'
+        deep:16:512:8:1408:8192:2:512'
+    deep='fast:bf16 deterministic:bf16 atomic:f32 invariant:f32' deep_more='atomic:bf16 fast:f32'
+    gib=0 # bench_train takes no more than three quarters of the device
 else
     device=0 updates=2 dtypes='f32' noise_steps=1 noise_repeat=1 threads=1
     noise_modes='invariant atomic'
     tiny='--set common.model.hidden=16 --set common.model.layers=1 --set common.model.mlp=24
         --set common.model.heads=2 --set common.batch.size=2 --set common.batch.micro=1'
     models='125M:1:32:2:48:300:2:16 1B:1:32:2:48:300:2:16 deep:5:16:2:24:300:2:48' gib=1
-    deep='atomic:f32'
+    deep='atomic:f32' deep_more=''
 fi
 wide=1
 [ "$device" = 0 ] || [ "$(nproc)" -lt 8 ] || wide=6
@@ -79,6 +80,8 @@ calculate() { # EXPRESSION [FORMAT]
     awk "BEGIN { printf \"${2:-%.4g}\", $1 }"
 }
 
+patience=5 # seconds from a program's first signal, at which it may tell what it has, to its end
+
 # Starts COMMAND with all its output in FILE, for at most SECONDS of what is left; `most` is how long
 # it has, and `child` its process, "" where no time was left.
 begin() { # FILE SECONDS COMMAND...
@@ -91,7 +94,7 @@ begin() { # FILE SECONDS COMMAND...
         : >"$file"
         return 0
     fi
-    timeout -k 5 "$most" "$@" >"$file" 2>&1 &
+    timeout -k "$patience" "$most" "$@" >"$file" 2>&1 &
     child=$!
     children="$children $child"
 }

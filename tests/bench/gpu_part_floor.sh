@@ -15,7 +15,17 @@ floor_told() { # NAME
         say ''
         block "$told_by" 100
         ;;
-    124 | 137) say "$1: slower than $most s." ;;
+    124 | 137)
+        if ! grep -q '^  stratum ' "$told_by"; then
+            say "$1: slower than $most s."
+            return
+        fi
+        # An interrupted table has the strata that were done, and says that it was interrupted.
+        [ "$result" = 1 ] || result=0
+        say "**$1**, as far as it came in $most s"
+        say ''
+        block "$told_by" 100
+        ;;
     *)
         line=$(grep -m 1 'untestable\|error' "$told_by" | sed 's/^ *//')
         say "$1: not run: $line"
@@ -31,19 +41,28 @@ floor_of() { # NAME SECONDS OPTION...
         --backend cuda --set "common.numerics.backend_module=$module" --quiet "$@"
 }
 
-# Measures the deep model over one update, by layer, so that what grows towards the first layer can
-# show. In one case the switches are timed, too.
-floor_deep() { # MODE DTYPE SECONDS
+# Puts the words of a training of the deep model behind `--set` into `deep_words`.
+deep_training() { # MODE DTYPE
     training "$1" "$2" "$pairs"
-    deep_mode=$1 deep_name=$1-$2 share=$3
-    set --
+    deep_words=''
     for word in $words; do
-        set -- "$@" --set "$word"
+        deep_words="$deep_words --set $word"
     done
-    floor_of "deep-$deep_name" "$share" --modes "$deep_mode" --dtypes own --steps 1 \
-        --repeat "$noise_repeat" "$@"
-    [ "$device:$deep_name" = 1:fast-bf16 ] || return 0
-    floor_of "switches-$deep_name" "$share" --switches --steps 1 "$@"
+}
+
+# Measures the deep model over one update, by layer, so that what grows towards the first layer can
+# show.
+floor_deep() { # MODE DTYPE SECONDS
+    deep_training "$1" "$2"
+    # A list of words.
+    # shellcheck disable=SC2086
+    floor_of "deep-$1-$2" "$3" --modes "$1" --dtypes own --steps 1 --repeat 1 $deep_words
+}
+
+floor_switches() { # MODE DTYPE SECONDS
+    deep_training "$1" "$2"
+    # shellcheck disable=SC2086
+    floor_of "switches-$1-$2" "$3" --switches --steps 1 $deep_words
 }
 
 floor_small() { # MODE DTYPE SECONDS
@@ -59,30 +78,52 @@ floor_small() { # MODE DTYPE SECONDS
     floor_of "$@" $tiny
 }
 
-# By layer and by op come first, then the small trainings.
+# Runs jobs for at most COUNT at a time, if the machine has so many processors.
+at_a_time() { # COUNT
+    jobs_end
+    wide=1
+    [ "$device" = 0 ] || [ "$(nproc)" -lt $((2 * $1)) ] || wide=$1
+}
+
+# The deep trainings that must be told come first, each with its share of the processors, since their
+# last stratum trains on the CPU; then the small trainings of every mode, which are mostly starts of
+# processes; then single ops; then what there is time for.
 part_floor() {
     result=77
     say "Hypotheses 21 and 24: two runs of one configuration, first update that differs; $noise_steps"
     say "updates, worst of $noise_repeat. tf32 is \`numerics.product\` over f32. \`file\`: a floor file of"
     say '99 pairs of runs.'
-    each=$((limit / 10)) large=$((limit / 6))
-    [ "$wide" = 1 ] || { each=$((limit / 4)) large=$((limit / 2)) threads=2; }
+    each=$((limit / 8)) large=$((limit / 5)) ops=$((limit / 8))
+    at_a_time 4
+    threads=$((threads / wide))
+    [ "$wide" -gt 1 ] || { each=$((limit / 10)) large=$((limit / 6)); }
     model_of deep
-    say "\`deep\`: $layers layers of $hidden, batches of $pairs pairs of rows of $length tokens; \`ops\`: single"
-    say "ops; the others: the small model of \`noise\`. $wide of them ran at a time."
+    say "\`deep\`: $layers layers of $hidden, batches of $pairs pairs of rows of $length tokens, one update, one"
+    say "run of each stratum, numerics.threads $threads, $wide of them at a time; \`ops\`: single ops; the others: the small"
+    say 'model of `noise`.'
+    # A training tells its strata between two updates, and one on the CPU takes seconds.
+    patience=$((limit * 3 / 20 + 1))
     for pair in $deep; do
         floor_deep "${pair%:*}" "${pair#*:}" $large
     done
-    [ "$device" = 0 ] || for mode in $noise_modes; do
-        floor_of "ops-$mode" $large --ops --modes "$mode" --dtypes f32,bf16
-    done
-    [ "$device" = 0 ] || floor_of file $large --modes fast --dtypes bf16 --steps "$noise_steps" \
-        --output "$out/floor.h5" --overwrite
+    at_a_time 8
+    patience=3
     for mode in $noise_modes; do
         for dtype in $dtypes; do
             floor_small "$mode" "$dtype" $each
         done
     done
+    at_a_time 6
+    [ "$device" = 0 ] || for mode in $noise_modes; do
+        floor_of "ops-$mode" $ops --ops --modes "$mode" --dtypes f32,bf16
+    done
+    [ "$device" = 0 ] || floor_of file $ops --modes fast --dtypes bf16 --steps "$noise_steps" \
+        --output "$out/floor.h5" --overwrite
+    at_a_time 4
+    for pair in $deep_more; do
+        floor_deep "${pair%:*}" "${pair#*:}" $large
+    done
+    [ "$device" = 0 ] || floor_switches fast bf16 $large
     jobs_end
     return "$result"
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short threads
  * Initial weights of tensor-parallel ranks (parallel.draws): every number of every matrix against
  * the counter of law 10 packed by hand, the slice's own element and the rank in it; slices that are
- * equal, and numbers of ranks that leave other weights. */
+ * equal, and numbers of ranks that leave other weights. And kernels/draws.h against
+ * normal_from_word() number by number, for every dtype, instruction set and number of threads. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,8 +12,11 @@
 #include <cmocka.h>
 
 #include "base/element.h"
+#include "base/isa_objects.h"
 #include "determinism/normal.h"
 #include "determinism/philox.h"
+#include "kernels/cpu/draw_pieces.h"
+#include "kernels/op.h"
 #include "model/params.h"
 #include "tests/trainer/helper_train.h"
 
@@ -98,7 +102,109 @@ static void validate_draws(void **state) {
     }
 }
 
+#define F64(isa) OBJECTS_OF(f64_f64, isa)
+DRAW_PIECES(F64(base))
+DRAW_PIECES(F64(OBJECTS_V3))
+DRAW_PIECES(F64(OBJECTS_V4))
+#define PIECE_OF(variant) draw_piece_##variant
+#define PIECE(variant) PIECE_OF(variant)
+
+/* A block of 67 x 71 in a matrix of 69 x 73: pieces begin and end within rows. */
+enum { HEIGHT = 69, WIDTH = 73, BLOCK_ROWS = 67, BLOCK_COLUMNS = 71, BEFORE = 1 };
+
+static const double untouched = -77.0; /* a number of every dtype but fp8, and none that is drawn */
+
+static void check_block(const struct draws_args *args, const char *who) {
+    for (size_t y = 0; y < HEIGHT; y++)
+        for (size_t x = 0; x < WIDTH; x++) {
+            const double got = element_get(args->values, args->dtype, y * WIDTH + x);
+            const int in =
+                y >= BEFORE && y < BEFORE + BLOCK_ROWS && x >= BEFORE && x < BEFORE + BLOCK_COLUMNS;
+            const size_t element = (y - BEFORE) * BLOCK_COLUMNS + (x - BEFORE);
+            const double want = !in ? untouched
+                                    : dtype_round(args->std * normal_from_word(stream_word(
+                                                                  args->seed, args->site, element)),
+                                                  args->dtype);
+            if (got != want)
+                fail_msg("%s, %s, number (%zu, %zu): %a, due %a", who, dtype_name(args->dtype), y,
+                         x, got, want);
+        }
+}
+
+static void corroborate_normals(void **state) {
+    static const enum dtype dtypes[] = {DTYPE_F32,  DTYPE_BF16, DTYPE_F16,
+                                        DTYPE_E4M3, DTYPE_E5M2, DTYPE_F64};
+    static const struct {
+        const char *name;
+        enum isa isa;
+        draw_piece *piece;
+    } sets[] = {{"base", ISA_BASE, PIECE(F64(base))},
+                {"v3", ISA_V3, PIECE(F64(OBJECTS_V3))},
+                {"v4", ISA_V4, PIECE(F64(OBJECTS_V4))}};
+    static double values[HEIGHT * WIDTH];
+    const struct stream_address address = {.stream = STREAM_INIT, .layer = 2, .op = 5};
+    struct draws_args args = {.seed = UINT64_C(0x123456789ABCDEF),
+                              .std = 0.7,
+                              .width = WIDTH,
+                              .row = BEFORE,
+                              .rows = BLOCK_ROWS,
+                              .column = BEFORE,
+                              .columns = BLOCK_COLUMNS,
+                              .values = values};
+    const size_t total = (size_t)BLOCK_ROWS * BLOCK_COLUMNS;
+    const struct op_table *unused;
+    int met = 0;
+    (void)state;
+    assert_int_equal(stream_pack(&address, &args.site), STATUS_OK);
+    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+        args.dtype = dtypes[d];
+        for (size_t i = 0; i < COUNT_OF(sets); i++) {
+            if (backend_ops(sets[i].isa, DTYPE_F32, DTYPE_F32, &unused) != STATUS_OK) continue;
+            for (size_t at = 0; at < (size_t)HEIGHT * WIDTH; at++)
+                element_set(values, args.dtype, at, untouched);
+            for (size_t first = 0; first < total; first += DRAW_PIECE)
+                sets[i].piece(&args, first,
+                              total - first < DRAW_PIECE ? total - first : DRAW_PIECE);
+            check_block(&args, sets[i].name);
+            met++;
+        }
+    }
+    assert_true(met > 0);
+}
+
+/* A matrix that several threads share, far more numbers than any piece, and elements of which each
+ * range of normal_quantile() but the far one has many. No word has the far one: 0 is the nearest.
+ */
+static void verify_threads(void **state) {
+    enum { ROWS = 301, COLUMNS = 997 };
+    static float values[2][ROWS * COLUMNS];
+    const struct stream_address address = {.stream = STREAM_INIT, .op = 1};
+    struct draws_args args = {.seed = SEED,
+                              .std = 1.0,
+                              .dtype = DTYPE_F32,
+                              .width = COLUMNS,
+                              .rows = ROWS,
+                              .columns = COLUMNS};
+    size_t tails = 0;
+    (void)state;
+    assert_true(real_sqrt_f64(-real_log_f64(stream_uniform(0))) <= 5.0);
+    assert_int_equal(stream_pack(&address, &args.site), STATUS_OK);
+    for (int i = 0; i < 2; i++) {
+        args.values = values[i];
+        draws_normal(1 + 2 * i, &args);
+    }
+    assert_memory_equal(values[0], values[1], sizeof values[0]);
+    for (size_t e = 0; e < COUNT_OF(values[0]); e++) {
+        const uint32_t word = stream_word(SEED, args.site, e);
+        tails += real_abs_f64(stream_uniform(word) - 0.5) > 0.425;
+        assert_true(values[0][e] == (float)normal_from_word(word));
+    }
+    assert_in_range(tails, 40000, 50000); /* 15 % of 300,097 */
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_draws)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_draws),
+                                       cmocka_unit_test(corroborate_normals),
+                                       cmocka_unit_test(verify_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,11 +13,13 @@
 #include <cmocka.h>
 
 #include "experiment/backend_record.h"
+#include "kernels/backend_abi.h"
 #include "model/backends.h"
 #include "model/generate.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/run_tensors.h"
+#include "trainer/watch_run.h"
 
 #define SHIM TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define UPDATES 3
@@ -345,6 +347,79 @@ static int run_on_a_device(void) {
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
+/* Counts the copies that a model asks its backend for. */
+static const struct backend *counted;
+static struct { uint32_t pulls, pushes, views; } copies;
+
+static enum status count_pull(void *to, const void *from, size_t bytes) {
+    copies.pulls++;
+    return counted->pull(to, from, bytes);
+}
+
+static enum status count_push(void *to, const void *from, size_t bytes) {
+    copies.pushes++;
+    return counted->push(to, from, bytes);
+}
+
+static void count_view(void *context, const struct watch_view *view) {
+    copies.views += view->tensor.label == LABEL_GRADIENT;
+    (void)context;
+}
+
+static int is_gradient(void *context, const struct watch_view *view) {
+    (void)context;
+    return view->tensor.label == LABEL_GRADIENT;
+}
+
+/* A watch costs two copies of each view that it wants, or one where it only reads; none of it moves
+ * a bit. */
+static void verify_watch_copies(void **state) {
+    struct watch watches[] = {{.see = count_view, .wants = is_gradient},
+                              {.see = count_view, .wants = is_gradient, .only_reads = 1},
+                              {.see = count_view, .only_reads = 1}};
+    struct helper_outcome without;
+    uint32_t pulls = 0, pushes = 0;
+    (void)state;
+    for (size_t i = 0; i <= COUNT_OF(watches); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct config config;
+        struct dataset dataset;
+        struct run run;
+        struct helper_outcome outcome;
+        small_config("optimizer: {lr: 1e-3}", &config);
+        on_the_shim(&config);
+        helper_ids_open(&config, 5, 6, 16, &arena, &dataset);
+        const struct run_options options = {.tensors = 1, .phases = 1, .steps = 1};
+        helper_run_open(&config, &dataset, &options, &run);
+        counted = run.model.backend;
+        struct backend counting = *counted;
+        counting.pull = count_pull;
+        counting.push = count_push;
+        memset(&copies, 0, sizeof copies);
+        run.model.backend = &counting;
+        if (i > 0) watch_hang(&run, &watches[i - 1]);
+        helper_outcome_of(&run, 1, &outcome);
+        run.model.backend = counted;
+        const uint32_t tensors = run.owner_count;
+        run_close(&run);
+        arena_close(&arena);
+        if (i == 0) {
+            without = outcome;
+            pulls = copies.pulls;
+            pushes = copies.pushes;
+            continue;
+        }
+        assert_int_equal(watches[i - 1].status, STATUS_OK);
+        assert_null(helper_outcome_gap(&without, &outcome));
+        assert_int_equal(copies.views, tensors);
+        assert_int_equal(copies.pushes - pushes, i == 1 ? tensors : 0);
+        if (i < 3)
+            assert_int_equal(copies.pulls - pulls, tensors);
+        else
+            assert_true(copies.pulls - pulls > 4 * tensors);
+    }
+}
+
 int main(void) {
     helper_unset_variables();
     if (getenv("TWINSTEP_BACKEND") != NULL) return run_on_a_device();
@@ -352,6 +427,7 @@ int main(void) {
         cmocka_unit_test(verify_determinism),     cmocka_unit_test(corroborate_trainings),
         cmocka_unit_test(corroborate_optimizers), cmocka_unit_test(verify_watched_training),
         cmocka_unit_test(verify_backend_is_used), cmocka_unit_test(corroborate_generation),
+        cmocka_unit_test(verify_watch_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,41 @@ static void verify_unwatched(void **state) {
     assert_int_equal(counts[0], counts[1]);
 }
 
+static int is_gradient(void *context, const struct watch_view *view) {
+    (void)context;
+    return view->tensor.label == LABEL_GRADIENT;
+}
+
+static void count_gradients(void *context, const struct watch_view *view) {
+    uint32_t *const counts = (uint32_t *)context;
+    counts[is_gradient(context, view)]++;
+}
+
+/* A watch sees what it wants and nothing else, also through that of a bit flip. */
+static void verify_wanted(void **state) {
+    (void)state;
+    for (int flipped = 0; flipped < 2; flipped++) {
+        uint32_t counts[2] = {0, 0}; /* other views, and gradients */
+        struct config config;
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        struct run run;
+        struct watch watch = {.see = count_gradients, .wants = is_gradient, .context = counts};
+        const struct run_options options = {.steps = 1};
+        helper_config(1, &config, "data: {max_len: 16}, %s, fault: {%s}", trainings[0],
+                      flipped ? "update: 1, op: lm_head, tensor: logits, element: 3, bit: 2"
+                              : "update: 0");
+        helper_ids_open(&config, 7, 40, 16, &arena, &dataset);
+        helper_run_open(&config, &dataset, &options, &run);
+        watch_hang(&run, &watch);
+        helper_step(&run);
+        assert_int_equal(counts[0], 0);
+        assert_int_equal(counts[1], run.owner_count);
+        run_close(&run);
+        arena_close(&arena);
+    }
+}
+
 static void validate_sight(void **state) {
     static const struct {
         int training;
@@ -192,6 +227,7 @@ static void validate_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_no_bit), cmocka_unit_test(validate_sight),
-        cmocka_unit_test(verify_unwatched), cmocka_unit_test(validate_refusals)};
+        cmocka_unit_test(verify_unwatched), cmocka_unit_test(verify_wanted),
+        cmocka_unit_test(validate_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
