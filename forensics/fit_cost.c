@@ -191,15 +191,16 @@ static double skip_cost(const struct fit_search *search, const struct fit_found 
 }
 
 /* A break in the log costs 1 in all for the first, 0.5 for each further one, among which are
- * updates that were skipped in front of the first row. A counter that jumps ahead of the updates
- * costs what a contract that is a bug does, as nothing that was skipped or forgotten brings it
- * there. */
-static double break_cost(const struct fit_found *found) {
+ * updates that were skipped in front of the first row; next to nothing for these where the log
+ * shows skipped updates. A counter that jumps ahead of the updates costs what a contract that is a
+ * bug does, as nothing that was skipped or forgotten brings it there. */
+static double break_cost(const struct fit_search *search, const struct fit_found *found) {
     double cost = found->segment_count > 1 ? 0.5 + 0.5 * (double)(found->segment_count - 1) : 0.0;
     int ahead = 0;
     for (size_t s = 0; s < found->segment_count; s++)
         ahead |= found->segments[s].event == FIT_JUMP && found->segments[s].shift > 0;
-    if (found->segment_count > 0 && found->segments[0].event == FIT_SKIP) cost += 0.5;
+    if (found->segment_count > 0 && found->segments[0].event == FIT_SKIP)
+        cost += search->known->skips.shown > 0 ? 0.05 : 0.5;
     return cost + (ahead ? BUG : 0.0);
 }
 
@@ -210,7 +211,7 @@ double fit_cost(const struct fit_search *search, const struct fit_found *found) 
     cost += lr_cost(search, solution) + warmup_cost(search, solution);
     cost += total_cost(search, found) + floor_cost(search, solution);
     cost += stride_cost(search, solution) + skip_cost(search, found);
-    cost += break_cost(found);
+    cost += break_cost(search, found);
     if (found->first_differs) cost += 1.0;
     return cost;
 }
