@@ -46,7 +46,7 @@ static int decided(const struct fit_known *known, const struct fit_set *set) {
 static void print_answer(const struct lr_report *report, const struct fit_set *set) {
     size_t same = 0;
     for (size_t i = 1; i < set->count; i++)
-        same += set->fits[i].same_applied == set->fits[0].same_applied;
+        same += set->fits[i].same_throughout == set->fits[0].same_throughout;
     const size_t others = set->count - 1 - same + set->left_out;
     printf("%s: %s\n  (%zu more of the list below appl%s the same rates, %zu appl%s "
            "others)\n",
@@ -152,8 +152,9 @@ const struct verb verb_lr_fit = {
         "LOG within its printed precision, simplest first; also strides, skipped updates and "
         "resumes. What a log prints is not what was applied: fits that log the same and apply "
         "different rates are all listed. Numbers that are known may be given; they rank the list.\v"
-        "Exit status: 0 all simple fits of the log's own framework apply the same rates, 1 nothing "
-        "fits, 3 the log cannot say.\n\nExample: twinstep lr fit trainer_state.json",
+        "Exit status: 0 all simple fits of the log's own framework apply the same rates at the "
+        "updates that the log shows, 1 nothing fits, 3 the log cannot say.\n\nExample: twinstep lr "
+        "fit trainer_state.json",
     .options = option_rows,
     .least = 1,
     .most = 1,

@@ -118,6 +118,9 @@ struct fit {
     uint32_t same_logged;  /* fits with an equal number here log the same at every point */
     uint32_t same_applied; /* among those, fits with an equal number here apply the same at every
                               point */
+    /* And among those, fits with an equal number here apply the same between the points and in
+     * front of the first one, which no row shows. */
+    uint32_t same_throughout;
     const char *text; /* the fit as one sentence: "hf linear, peak 5e-07, no warm-up, 5 updates" */
     const char *bug;  /* the name in the catalogue of bugs (docs/LR.md); NULL for plain use, and
                          where another total stands beside it: `unsound` */

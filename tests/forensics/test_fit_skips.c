@@ -857,6 +857,32 @@ static void verify_no_class_is_claimed_that_no_trainer_has(void **state) {
     arena_close(&arena);
 }
 
+/* 1.8e-5 with a warm-up of 20 and 2e-5 without one are one line from update 25 on, where the first
+ * row stands: the same rates in the rows, and others in front of them. */
+static void verify_what_no_row_shows_tells_fits_apart(void **state) {
+    (void)state;
+    static struct series_point points[8];
+    const struct series series = {points, COUNT_OF(points)};
+    const struct training t = {.peak = 1.8e-5, .warmup = 20, .total = 200, .every = 25};
+    const struct fit_known known = known_of(&t);
+    const struct fit *one = NULL, *other = NULL;
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    (void)make(&t, points);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    for (size_t i = 0; i < set.count; i++) {
+        const struct fit *fit = &set.fits[i];
+        if (strcmp(fit->contract->name, "hf") != 0 || strcmp(fit->schedule_name, "linear") != 0)
+            continue;
+        if (fit->warmup == 20.0) one = fit;
+        if (fit->warmup == 0.0) other = fit;
+    }
+    assert_true(one != NULL && other != NULL);
+    assert_int_equal(one->same_applied, other->same_applied);
+    assert_int_not_equal(one->same_throughout, other->same_throughout);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
@@ -882,6 +908,7 @@ int main(void) {
         cmocka_unit_test(verify_fewer_skips_come_first_and_stay_in_doubt),
         cmocka_unit_test(verify_another_decay_raises_a_doubt),
         cmocka_unit_test(verify_no_class_is_claimed_that_no_trainer_has),
+        cmocka_unit_test(verify_what_no_row_shows_tells_fits_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
