@@ -54,6 +54,27 @@ static void print_answer(const struct lr_report *report, const struct fit_set *s
            set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
 }
 
+/* Says which fits contradict the updates that are said to be skipped. */
+static void print_contradictions(const struct lr_report *report, const struct fit_set *set) {
+    const char *const who = report->skipped > 0 ? "it counts" : "--skipped names";
+    size_t count = 0;
+    if (set->count > 0 && fit_contradicts_skipped(&set->fits[0], &report->known)) {
+        printf("remark: the log contradicts the skipped updates that %s: the schedule stands still "
+               "or moves on elsewhere. Without --skipped the fit finds them\n",
+               who);
+        return;
+    }
+    for (size_t i = 1; i < set->count; i++) {
+        if (!fit_contradicts_skipped(&set->fits[i], &report->known)) continue;
+        if (count++ == 0)
+            printf("remark: fits that contradict the skipped updates that %s, as their schedule "
+                   "stands still or moves on elsewhere: ",
+                   who);
+        printf("%s%zu", count > 1 ? ", " : "", i + 1);
+    }
+    if (count > 0) putchar('\n');
+}
+
 /* Says which warm-ups and peaks print the rows as well. */
 static void print_unseen(const struct fit *fit) {
     if (!(fit->unseen_warmup > 0.0)) return;
@@ -88,10 +109,7 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (set->count > 0 && fit_is_half_speed(&set->fits[0]))
         puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
              "too (--min-lr-ratio 0.5 says that it is the floor)");
-    if (set->count > 0 && fit_contradicts_skipped(&set->fits[0], &report->known))
-        printf("remark: the log contradicts the skipped updates that %s: the schedule stands still "
-               "or moves on elsewhere. Without --skipped the fit finds them\n",
-               report->skipped > 0 ? "it counts" : "--skipped names");
+    print_contradictions(report, set);
     if (set->count > 0) print_unseen(&set->fits[0]);
     if (set->count > 0) lr_report_print_unseen(report, &set->fits[0]);
     if (report->used.left_out > 0)

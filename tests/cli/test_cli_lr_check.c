@@ -232,6 +232,12 @@ static void verify_a_wrong_list_of_skips_is_told(void **state) {
     said = helper_run(3, "lr fit held.csv --contract hf --steps 100 --skipped 41");
     assert_non_null(strstr(said.out, "the log contradicts the skipped updates that --skipped "));
     helper_free(&said);
+    /* hf comes second here, and holds elsewhere; the first fit is of a scheduler that goes on. */
+    said = helper_run(3, "lr fit held.csv --schedule linear --steps 100 --skipped 60");
+    assert_non_null(strstr(said.out, "remark: fits that contradict the skipped updates that "
+                                     "--skipped names, as their schedule stands still or moves on "
+                                     "elsewhere: 3"));
+    helper_free(&said);
 }
 
 static void validate_annotations(void **state) {
