@@ -883,6 +883,38 @@ static void verify_what_no_row_shows_tells_fits_apart(void **state) {
     arena_close(&arena);
 }
 
+/* transformers' get_wsd_schedule with its cosine and a decay of 122, moved eight times per update:
+ * three rows stand on the plateau, and one in the decay. The first update was skipped, and nobody
+ * typed the peak. Number 250 of seed 12 of tests/bench/skip_matrix.py. */
+static void validate_an_untyped_peak_of_three_rows(void **state) {
+    (void)state;
+    static struct series_point points[62];
+    const struct series series = {points, COUNT_OF(points)};
+    const struct training t = {.peak = 0.000653707799458039, .warmup = 307, .total = 614};
+    struct fit_known known = known_of(&t);
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        const uint64_t k = i == 0 ? 1 : 10 * i;
+        const double u = 8.0 * (double)(k - 1); /* of the next update, without the first one */
+        const double fall = 0.5 * (1.0 + cos(3.14159265358979323846 * (u - 492.0) / 122.0));
+        points[i] = (struct series_point){.update = k, .row = i};
+        points[i].value = t.peak * (u < 307.0   ? u / 307.0
+                                    : u < 492.0 ? 1.0
+                                    : u < 614.0 ? fall
+                                                : 0.0);
+    }
+    known.possible = NULL;
+    known.request.contract = contract_find("hf-x-processes");
+    known.request.processes = 8;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].text,
+                        "hf-x-processes warmup_stable_decay (decay=122), peak "
+                        "0.000653707799458039, warm-up 307, total 614; skipped: update 1");
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
@@ -906,6 +938,7 @@ int main(void) {
         cmocka_unit_test(verify_a_told_peak_is_tried_with_more_skips),
         cmocka_unit_test(verify_a_strange_floor_is_not_taken_for_skips),
         cmocka_unit_test(verify_fewer_skips_come_first_and_stay_in_doubt),
+        cmocka_unit_test(validate_an_untyped_peak_of_three_rows),
         cmocka_unit_test(verify_another_decay_raises_a_doubt),
         cmocka_unit_test(verify_no_class_is_claimed_that_no_trainer_has),
         cmocka_unit_test(verify_what_no_row_shows_tells_fits_apart),
