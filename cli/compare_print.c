@@ -152,7 +152,8 @@ static void print_columns(const struct compare_report *report, FILE *out) {
             continue;
         }
         fprintf(out, " %8zu %8zu", column->pairs, column->different);
-        if (column->nan_pairs > 0) fprintf(out, "  %zu pairs are NaN in both", column->nan_pairs);
+        if (column->not_finite > 0)
+            fprintf(out, "  %zu pairs are NaN or infinite in both", column->not_finite);
         if (column->different > 0)
             fprintf(out, "  update %llu: %s", (unsigned long long)column->first_update,
                     pair_text(column).text);
@@ -332,7 +333,7 @@ static json_t *column_json(const struct compare_column *column) {
     json_t *object = json_pack(
         "{ss ss so* sI sI sI sI sI}", "column", log_names[column->name].name, "class",
         class_name(column), "why", json_string(column->why), "pairs", (json_int_t)column->pairs,
-        "equal", (json_int_t)column->equal, "nan", (json_int_t)column->nan_pairs, "within",
+        "equal", (json_int_t)column->equal, "not_finite", (json_int_t)column->not_finite, "within",
         (json_int_t)column->within, "different", (json_int_t)column->different);
     if (column->different == 0) return object;
     return json_join(

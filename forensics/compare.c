@@ -344,22 +344,23 @@ static void judge_blank(const struct compare_input *input, struct compare_report
                      "it was not compared, and null or an empty cell is also how NaN is written";
 }
 
-/* Says how many pairs are NaN in both, where nothing differs. */
-static enum status add_nan(struct compare_report *report, struct arena *arena) {
+/* Says how many pairs are no numbers in both, where nothing differs. */
+static enum status add_not_finite(struct compare_report *report, struct arena *arena) {
     char *text = NULL;
     for (size_t i = 0; i < report->column_count && report->verdict != COMPARE_VERDICT_DIFFERS;
          i++) {
         const struct compare_column *column = &report->columns[i];
-        if (column->nan_pairs == 0) continue;
+        if (column->not_finite == 0) continue;
         TRY(arena_format(arena, &text, "%s%s%zu of %zu of %s", text != NULL ? text : "",
-                         text != NULL ? ", " : "", column->nan_pairs, column->pairs,
+                         text != NULL ? ", " : "", column->not_finite, column->pairs,
                          log_names[column->name].name));
     }
     if (text == NULL) return STATUS_OK;
-    TRY(arena_format(arena, &text,
-                     "%s; pairs that are NaN in both (%s) say that both broke, and are no "
-                     "agreement of numbers",
-                     report->why, text));
+    TRY(arena_format(
+        arena, &text,
+        "%s; pairs that are NaN or infinite in both (%s) say that both broke, and are no "
+        "agreement of numbers",
+        report->why, text));
     report->why = text;
     return STATUS_OK;
 }
@@ -422,7 +423,7 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     judge(out);
     judge_blank(input, out);
     TRY(judge_end(out, arena));
-    TRY(add_nan(out, arena));
+    TRY(add_not_finite(out, arena));
     TRY(compare_explain(out, arena));
     compare_quiet(out);
     return add_groups(&out->lr, arena);

@@ -47,10 +47,11 @@ struct compare_column {
     struct compare_side side[2];
     int32_t class_of;
     size_t pairs, equal, within, different;
-    /* Of the equal pairs, those that are NaN in both: they agree that both broke, and no number
-     * agrees. `last_number` is the update of the last pair of two finite numbers; 0: there is none.
+    /* Of the equal pairs, those that are NaN in both, or infinite: they agree that both broke, and
+     * no number agrees. `last_number` is the update of the last pair of two finite numbers; 0:
+     * there is none.
      */
-    size_t nan_pairs;
+    size_t not_finite;
     uint64_t last_number;
     size_t unlike; /* how many updates have windows (means since the last row) that differ */
     uint64_t first_update; /* update of the first different pair; 0: there is none */

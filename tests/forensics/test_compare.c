@@ -560,15 +560,18 @@ static void validate_broken_losses(void **state) {
         pair_open(&p);
         for (size_t s = 0; s < 2; s++) {
             for (size_t row = 0; row < 60 && how == 0; row++)
-                pair_put(&p, s, LOG_LOSS, row, row < 30 ? 1.0 : (double)NAN);
+                pair_put(&p, s, LOG_LOSS, row,
+                         row < 30   ? 1.0
+                         : row < 45 ? (double)NAN
+                                    : (double)INFINITY);
             p.log[s]->blank_loss = (how & 1 << s) != 0; /* of A, of B, of both */
         }
         const struct compare_report *report = pair_compare(&p);
         assert_int_equal(report->order_count, 0);
         if (how == 0) {
             assert_int_equal(report->verdict, COMPARE_VERDICT_EQUAL);
-            assert_int_equal(pair_column(report, LOG_LOSS)->nan_pairs, 30);
-            assert_non_null(strstr(report->why, "NaN in both (30 of 60 of loss)"));
+            assert_int_equal(pair_column(report, LOG_LOSS)->not_finite, 30);
+            assert_non_null(strstr(report->why, "NaN or infinite in both (30 of 60 of loss)"));
         } else {
             assert_int_equal(report->verdict, COMPARE_VERDICT_UNTESTABLE);
             assert_non_null(strstr(report->why, how == 3   ? "both logs name the loss"
