@@ -185,8 +185,11 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     const int fell = falls(search->series, search->scale);
     out->total_hidden = copy.needs_total && last->value == top && !fell;
     /* A stair of the warm-up may end the log, so its last two rows may be equal. */
+    const int below = top < out->lr && !fit_near(top, out->lr);
+    /* And where the last row is the peak, no row behind it says that the rise was over. */
+    const int rises = search->series->count > 2 && last[-1].value < top;
     if (!fell && copy.needs_warmup && out->warmup > 1.0 && last->value == top &&
-        points[0].value < top && top < out->lr && !fit_near(top, out->lr))
+        points[0].value < top && (below || rises))
         out->reached = top;
     fit_find_unseen(search, &copy, out);
     return STATUS_OK;

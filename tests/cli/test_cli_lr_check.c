@@ -240,6 +240,19 @@ static void verify_a_wrong_list_of_skips_is_told(void **state) {
     helper_free(&said);
 }
 
+/* The LR that Aim wrote as a table is a line of 2e-7 per update, and ends before it shows more. */
+static void validate_a_table_of_aim(void **state) {
+    (void)state;
+    struct said said = helper_run(
+        0,
+        "lr fit " TWINSTEP_SOURCE_DIR
+        "/tests/logs/fixtures/csv/aim-learning_rate.csv --map lr_logged=value --contract hf-4.50");
+    assert_non_null(strstr(said.out, "8 values"));
+    assert_non_null(strstr(said.out, "still warming up at the last row: peak at least 8e-06 "
+                                     "(8e-06 assumed)"));
+    helper_free(&said);
+}
+
 static void validate_annotations(void **state) {
     (void)state;
     helper_write("a,b%.csv", next);
@@ -590,6 +603,7 @@ int main(void) {
         cmocka_unit_test(validate_errors),
         cmocka_unit_test(validate_skips_of_a_resumed_log),
         cmocka_unit_test(verify_a_wrong_list_of_skips_is_told),
+        cmocka_unit_test(validate_a_table_of_aim),
         cmocka_unit_test(validate_annotations),
         cmocka_unit_test(validate_junit),
         cmocka_unit_test(validate_skipped_by_the_log),
