@@ -617,7 +617,8 @@ static enum status beside_unsound(struct fit_search *search) {
     for (size_t i = 0; i < before; i++)
         if (settles(search, &search->found[i]) && is_sound(search, &search->found[i]))
             return STATUS_OK;
-    const size_t end = first_settled(search)->segments[1].point;
+    const struct fit_found *first = first_settled(search);
+    const size_t end = first->segment_count > 1 ? first->segments[1].point : search->series->count;
     for (uint64_t n = 1; n <= most; n++) {
         const struct prefix how = {1, -(int64_t)n};
         search->budget = EARLY_BUDGET;
