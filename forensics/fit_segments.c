@@ -558,12 +558,16 @@ static enum status from_prefix(struct fit_search *search, size_t end) {
     return is_settled(search) ? STATUS_OK : from_prefix_with(search, end, &any);
 }
 
-/* Returns how many updates in front of the first row may have been skipped, by what is believed and
- * by what the log says of them. */
+/* Returns how many updates in front of the first row, or in it, may have been skipped, by what is
+ * believed and by what the log says of them. */
 static uint64_t early_most(const struct fit_search *search) {
     const struct series_point *first = &search->series->points[0];
     const struct fit_evidence *skips = &search->known->skips;
     uint64_t most = first->update > EARLY ? EARLY : first->update - 1;
+    /* Where every update is logged, the first of those that were skipped prints what the next does.
+     */
+    if (first->update == 1 && search->series->count > 1 && first[1].value == first->value)
+        most = EARLY;
     if (skips->quiet) return 0;
     if (skips->most != NULL && skips->most[first->row] < most) most = skips->most[first->row];
     return most;

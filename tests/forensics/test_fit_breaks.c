@@ -418,6 +418,30 @@ static void verify_an_early_skip_is_no_lag(void **state) {
     }
 }
 
+/* The same where every update is logged, and the first one was skipped: updates 1 and 2 print 0. */
+static void verify_a_skip_of_the_first_update_is_no_lag(void **state) {
+    (void)state;
+    static struct series_point points[100];
+    static const char *const eras[] = {"hf", "hf-4.50", NULL};
+    const struct series series = {points, COUNT_OF(points)};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (uint64_t k = 1; k <= COUNT_OF(points); k++)
+        points[k - 1] = (struct series_point){
+            .update = k,
+            .row = (size_t)k - 1,
+            .value = (k > 60 ? 1e-5 : 2e-5) * share(0, k > 2 ? (double)k - 2.0 : 0.0, 10, 100)};
+    fit_known_init(&known);
+    known.possible = eras;
+    known.run_steps = COUNT_OF(points);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].text, "hf linear, peak 2e-05, warm-up 10, total 100; held 1 "
+                                          "time at update 1; peak times 0.5 from update 61");
+    arena_close(&arena);
+}
+
 /* Megatron's log counts the update that was skipped in front of its first row, and says the total
  * of 800 behind a resume at 200. Contracts that log the LR which was used print the same column
  * without a skip, which the log contradicts. */
@@ -620,6 +644,7 @@ int main(void) {
         cmocka_unit_test(verify_ahead_once_is_no_answer),
         cmocka_unit_test(verify_early_skips_of_an_extended_run),
         cmocka_unit_test(verify_an_early_skip_is_no_lag),
+        cmocka_unit_test(verify_a_skip_of_the_first_update_is_no_lag),
         cmocka_unit_test(validate_a_counted_skip_of_an_extended_run),
         cmocka_unit_test(validate_a_total_behind_an_unseen_warmup),
         cmocka_unit_test(validate_what_a_trainer_extended),
