@@ -46,12 +46,33 @@ static int decided(const struct fit_known *known, const struct fit_set *set) {
 static void print_answer(const struct lr_report *report, const struct fit_set *set) {
     size_t same = 0;
     for (size_t i = 1; i < set->count; i++)
-        same += set->fits[i].same_applied == set->fits[0].same_applied;
+        same += set->fits[i].same_throughout == set->fits[0].same_throughout;
     const size_t others = set->count - 1 - same + set->left_out;
     printf("%s: %s\n  (%zu more of the list below appl%s the same rates, %zu appl%s "
            "others)\n",
            decided(&report->known, set) ? "likeliest" : "likeliest, but undecided",
            set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
+}
+
+/* Says which fits contradict the updates that are said to be skipped. */
+static void print_contradictions(const struct lr_report *report, const struct fit_set *set) {
+    const char *const who = report->skipped > 0 ? "it counts" : "--skipped names";
+    size_t count = 0;
+    if (set->count > 0 && fit_contradicts_skipped(&set->fits[0], &report->known)) {
+        printf("remark: the log contradicts the skipped updates that %s: the schedule stands still "
+               "or moves on elsewhere. Without --skipped the fit finds them\n",
+               who);
+        return;
+    }
+    for (size_t i = 1; i < set->count; i++) {
+        if (!fit_contradicts_skipped(&set->fits[i], &report->known)) continue;
+        if (count++ == 0)
+            printf("remark: fits that contradict the skipped updates that %s, as their schedule "
+                   "stands still or moves on elsewhere: ",
+                   who);
+        printf("%s%zu", count > 1 ? ", " : "", i + 1);
+    }
+    if (count > 0) putchar('\n');
 }
 
 /* Says which warm-ups and peaks print the rows as well. */
@@ -88,10 +109,7 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (set->count > 0 && fit_is_half_speed(&set->fits[0]))
         puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
              "too (--min-lr-ratio 0.5 says that it is the floor)");
-    if (set->count > 0 && fit_contradicts_skipped(&set->fits[0], &report->known))
-        printf("remark: the log contradicts the skipped updates that %s: the schedule stands still "
-               "or moves on elsewhere. Without --skipped the fit finds them\n",
-               report->skipped > 0 ? "it counts" : "--skipped names");
+    print_contradictions(report, set);
     if (set->count > 0) print_unseen(&set->fits[0]);
     if (set->count > 0) lr_report_print_unseen(report, &set->fits[0]);
     if (report->used.left_out > 0)
@@ -152,8 +170,9 @@ const struct verb verb_lr_fit = {
         "LOG within its printed precision, simplest first; also strides, skipped updates and "
         "resumes. What a log prints is not what was applied: fits that log the same and apply "
         "different rates are all listed. Numbers that are known may be given; they rank the list.\v"
-        "Exit status: 0 all simple fits of the log's own framework apply the same rates, 1 nothing "
-        "fits, 3 the log cannot say.\n\nExample: twinstep lr fit trainer_state.json",
+        "Exit status: 0 all simple fits of the log's own framework apply the same rates at the "
+        "updates that the log shows, 1 nothing fits, 3 the log cannot say.\n\nExample: twinstep lr "
+        "fit trainer_state.json",
     .options = option_rows,
     .least = 1,
     .most = 1,

@@ -152,6 +152,8 @@ static void print_columns(const struct compare_report *report, FILE *out) {
             continue;
         }
         fprintf(out, " %8zu %8zu", column->pairs, column->different);
+        if (column->not_finite > 0)
+            fprintf(out, "  %zu pairs are NaN or infinite in both", column->not_finite);
         if (column->different > 0)
             fprintf(out, "  update %llu: %s", (unsigned long long)column->first_update,
                     pair_text(column).text);
@@ -328,11 +330,11 @@ static json_t *point_json(const struct series_point *point) {
 }
 
 static json_t *column_json(const struct compare_column *column) {
-    json_t *object =
-        json_pack("{ss ss so* sI sI sI sI}", "column", log_names[column->name].name, "class",
-                  class_name(column), "why", json_string(column->why), "pairs",
-                  (json_int_t)column->pairs, "equal", (json_int_t)column->equal, "within",
-                  (json_int_t)column->within, "different", (json_int_t)column->different);
+    json_t *object = json_pack(
+        "{ss ss so* sI sI sI sI sI}", "column", log_names[column->name].name, "class",
+        class_name(column), "why", json_string(column->why), "pairs", (json_int_t)column->pairs,
+        "equal", (json_int_t)column->equal, "not_finite", (json_int_t)column->not_finite, "within",
+        (json_int_t)column->within, "different", (json_int_t)column->different);
     if (column->different == 0) return object;
     return json_join(
         object, json_pack("{sI so so so sI}", "first_update", (json_int_t)column->first_update, "a",

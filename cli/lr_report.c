@@ -198,7 +198,7 @@ json_t *lr_report_fit_json(const struct fit *fit) {
                                "parameters", fit->parameters, "updates_per_epoch",
                                json_positive(fit->epoch_updates), "bug", fit->bug);
     return json_join(
-        object, json_pack("{sb so so so so so so so so sI sI sb sb sb so*}", "in_samples",
+        object, json_pack("{sb so so so so so so so so sI sI sI sb sb sb so*}", "in_samples",
                           fit->in_samples, "unseen", unseen_json(fit), "reached",
                           fit->reached > 0.0 ? json_real(fit->reached) : json_null(), "skipped",
                           lr_report_skips_json(fit), "first_value",
@@ -206,7 +206,8 @@ json_t *lr_report_fit_json(const struct fit *fit) {
                           "segments", segments, "max_error", json_finite(fit->max_error),
                           "rms_error", json_finite(fit->rms_error), "simplicity",
                           json_finite(fit->simplicity), "same_logged", (json_int_t)fit->same_logged,
-                          "same_applied", (json_int_t)fit->same_applied, "warmup_hidden",
+                          "same_applied", (json_int_t)fit->same_applied, "same_throughout",
+                          (json_int_t)fit->same_throughout, "warmup_hidden",
                           fit->warmup_hidden || fit->unseen_warmup > 0.0 || fit->reached > 0.0,
                           "steps_hidden", fit->total_hidden, "floor_hidden",
                           fit->reached > 0.0 || fit->total_hidden, "text", json_string(fit->text)));
@@ -222,7 +223,7 @@ json_t *lr_report_fits_json(const struct fit_set *set) {
 /* Returns whether two fits are the same training under two names of contracts: all words but the
  * contract's are equal. */
 static int twins(const struct fit *a, const struct fit *b) {
-    return a->same_applied == b->same_applied && a->same_logged == b->same_logged &&
+    return a->same_throughout == b->same_throughout &&
            strcmp(a->text + strlen(a->contract->name), b->text + strlen(b->contract->name)) == 0 &&
            (a->bug == NULL) == (b->bug == NULL);
 }
@@ -243,7 +244,8 @@ static void print_fit(const struct fit_set *set, size_t i) {
         if (twins(&set->fits[j], fit)) return;
     printf("%3zu  %s%s%s%s\n     applies %c, error at most %.2g %s\n", i + 1, fit->text,
            fit->bug != NULL ? " [" : "", fit->bug != NULL ? fit->bug : "",
-           fit->bug != NULL ? "]" : "", (char)('A' + fit->same_applied % 26), fit->max_error, unit);
+           fit->bug != NULL ? "]" : "", (char)('A' + fit->same_throughout % 26), fit->max_error,
+           unit);
     for (size_t j = i + 1; j < set->count; j++) {
         if (!twins(&set->fits[j], fit) || named_before(set, i, j)) continue;
         printf("%s%s", named++ == 0 ? "     the same: " : ", ", set->fits[j].contract->name);
@@ -257,10 +259,9 @@ static enum status print_apart(const struct fit_set *set, struct arena *arena) {
     size_t said = 0;
     for (size_t i = 1; i < set->count && said < 4; i++) {
         const char *text;
-        int seen = set->fits[i].same_applied == set->fits[0].same_applied &&
-                   set->fits[i].same_logged == set->fits[0].same_logged;
+        int seen = set->fits[i].same_throughout == set->fits[0].same_throughout;
         for (size_t j = 1; j < i; j++)
-            seen |= set->fits[j].same_applied == set->fits[i].same_applied;
+            seen |= set->fits[j].same_throughout == set->fits[i].same_throughout;
         if (seen) continue;
         if (said++ == 0) puts("What would tell them apart:");
         TRY(fit_tell_apart(&set->fits[0], &set->fits[i], set, arena, &text));

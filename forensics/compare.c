@@ -236,12 +236,12 @@ static void find_start(const struct compare_input *input, struct compare_report 
     }
 }
 
-/* Tells whether some pair behind the first step shows what training did. */
+/* Tells whether some pair of numbers behind the first step shows what training did. */
 static int shows_training(const struct compare_report *report) {
     for (size_t i = 0; i < report->column_count; i++) {
         const struct compare_column *column = &report->columns[i];
         const int rank = test_rank(column->name);
-        if (column->pairs > 0 && column->to > report->start &&
+        if (column->pairs > 0 && column->last_number > report->start &&
             ((rank >= 1 && rank <= 3) || column->name == LOG_PARAM_NORM ||
              column->name == LOG_EVAL_LOSS))
             return 1;
@@ -250,7 +250,8 @@ static int shows_training(const struct compare_report *report) {
 }
 
 /* Other contracts may stand behind equal columns of LRs in any two logs. That is worth a line only
- * where something else points to the LR. */
+ * where something else points to the LR; else the example is the simplest pair that agrees, as two
+ * schedules for one column of numbers would read like a difference. */
 static void compare_quiet(struct compare_report *report) {
     const struct compare_column *logged = compare_column_of(report, LOG_LR_LOGGED);
     if (report->lr.state != COMPARE_LR_UNTESTABLE || report->lr.groups_differ > 0 ||
@@ -260,6 +261,12 @@ static void compare_quiet(struct compare_report *report) {
     report->lr.words =
         "The printed LRs agree, and nothing else points to the LR. Several contracts "
         "print this column; --contract-a and --contract-b say which ones ran.";
+    if (report->lr.skips_part > 0 || report->lr.alike[0] == NULL) return;
+    report->lr.fit[0] = report->lr.alike[0];
+    report->lr.fit[1] = report->lr.alike[1];
+    report->lr.first_update = 0;
+    report->lr.first[0] = report->lr.first[1] = 0.0;
+    report->lr.shift = 0;
 }
 
 /* Compares what two runs of traces recorded beyond any log: draws and roots. */
@@ -319,6 +326,45 @@ static enum status judge_end(struct compare_report *report, struct arena *arena)
     return STATUS_OK;
 }
 
+/* A loss that both logs name and of which neither has a number is what most people compare logs
+ * for. That it is missing in both is no agreement, whatever the other columns say; only equal roots
+ * say more than it could. */
+static void judge_blank(const struct compare_input *input, struct compare_report *report) {
+    const int blank[2] = {input[0].log->blank_loss, input[1].log->blank_loss};
+    if (report->verdict != COMPARE_VERDICT_EQUAL || report->roots > 0 || !(blank[0] || blank[1]))
+        return;
+    report->verdict = COMPARE_VERDICT_UNTESTABLE;
+    report->why =
+        blank[0] && blank[1] ? "every compared column agrees, but both logs name the loss and have "
+                               "no number of it: it was not compared, and null or an empty cell is "
+                               "also how NaN is written"
+        : blank[0] ? "every compared column agrees, but A names the loss and has no number of it: "
+                     "it was not compared, and null or an empty cell is also how NaN is written"
+                   : "every compared column agrees, but B names the loss and has no number of it: "
+                     "it was not compared, and null or an empty cell is also how NaN is written";
+}
+
+/* Says how many pairs are no numbers in both, where nothing differs. */
+static enum status add_not_finite(struct compare_report *report, struct arena *arena) {
+    char *text = NULL;
+    for (size_t i = 0; i < report->column_count && report->verdict != COMPARE_VERDICT_DIFFERS;
+         i++) {
+        const struct compare_column *column = &report->columns[i];
+        if (column->not_finite == 0) continue;
+        TRY(arena_format(arena, &text, "%s%s%zu of %zu of %s", text != NULL ? text : "",
+                         text != NULL ? ", " : "", column->not_finite, column->pairs,
+                         log_names[column->name].name));
+    }
+    if (text == NULL) return STATUS_OK;
+    TRY(arena_format(
+        arena, &text,
+        "%s; pairs that are NaN or infinite in both (%s) say that both broke, and are no "
+        "agreement of numbers",
+        report->why, text));
+    report->why = text;
+    return STATUS_OK;
+}
+
 static void judge(struct compare_report *report) {
     const int lr = report->lr.state;
     report->verdict = COMPARE_VERDICT_DIFFERS;
@@ -352,7 +398,8 @@ static void judge(struct compare_report *report) {
             report->to <= report->start
                 ? "no row in both lies behind the first update that trains, so none shows "
                   "what an update did, and one printed LR can be two applied ones"
-                : "only LR or bookkeeping columns are in both, and one printed LR can be two "
+                : "only LR or bookkeeping columns have numbers in both, and one printed LR can be "
+                  "two "
                   "applied ones";
     } else {
         report->verdict = COMPARE_VERDICT_EQUAL;
@@ -374,7 +421,9 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     TRY(compare_runs(input, arena, out));
     find_start(input, out);
     judge(out);
+    judge_blank(input, out);
     TRY(judge_end(out, arena));
+    TRY(add_not_finite(out, arena));
     TRY(compare_explain(out, arena));
     compare_quiet(out);
     return add_groups(&out->lr, arena);

@@ -47,6 +47,12 @@ struct compare_column {
     struct compare_side side[2];
     int32_t class_of;
     size_t pairs, equal, within, different;
+    /* Of the equal pairs, those that are NaN in both, or infinite: they agree that both broke, and
+     * no number agrees. `last_number` is the update of the last pair of two finite numbers; 0:
+     * there is none.
+     */
+    size_t not_finite;
+    uint64_t last_number;
     size_t unlike; /* how many updates have windows (means since the last row) that differ */
     uint64_t first_update; /* update of the first different pair; 0: there is none */
     struct series_point first[2];
@@ -105,7 +111,8 @@ struct compare_lr {
     /* The explanations of the example: the best pair, or a pair that differs. */
     const struct fit *fit[2];
     size_t fits[2];
-    size_t agree, differ; /* how many pairs of explanations agree, and how many differ */
+    size_t agree, differ;       /* how many pairs of explanations agree, and how many differ */
+    const struct fit *alike[2]; /* the first pair that agrees; NULL: there is none */
     /* A's applied LR at k is B's at k + shift for all k; 0 when no shift gives that. */
     int64_t shift;
     uint64_t first_update; /* the first update at which the example differs */

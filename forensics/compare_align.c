@@ -109,6 +109,10 @@ static void classify_pair(struct compare_column *column, const struct series_poi
     if (column->pairs++ == 0) column->from = a->update;
     column->to = a->update;
     column->equal += order == LOG_EQUAL;
+    if (real_finite_f64(a->value) && real_finite_f64(b->value))
+        column->last_number = a->update;
+    else
+        column->not_finite += order == LOG_EQUAL;
     column->within += order == LOG_WITHIN;
     if (order != LOG_DIFFERENT) return;
     if (column->different++ == 0) {

@@ -121,7 +121,10 @@ static void try_pairs(const struct compare_input *input, const struct compare_co
             pairing.fit[1] = &input[1].fits->fits[j];
             const uint64_t first = first_apart(&pairing, values);
             if (first == 0) {
-                lr->agree++;
+                if (lr->agree++ == 0) {
+                    lr->alike[0] = pairing.fit[0];
+                    lr->alike[1] = pairing.fit[1];
+                }
                 continue;
             }
             if (lr->differ++ > 0) continue;

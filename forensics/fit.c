@@ -185,8 +185,11 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     const int fell = falls(search->series, search->scale);
     out->total_hidden = copy.needs_total && last->value == top && !fell;
     /* A stair of the warm-up may end the log, so its last two rows may be equal. */
+    const int below = top < out->lr && !fit_near(top, out->lr);
+    /* And where the last row is the peak, no row behind it says that the rise was over. */
+    const int rises = search->series->count > 2 && last[-1].value < top;
     if (!fell && copy.needs_warmup && out->warmup > 1.0 && last->value == top &&
-        points[0].value < top && top < out->lr && !fit_near(top, out->lr))
+        points[0].value < top && (below || rises))
         out->reached = top;
     fit_find_unseen(search, &copy, out);
     return STATUS_OK;
@@ -236,6 +239,7 @@ static void prefer_fewer(const struct fit_search *search) {
  * where they agree on these samples: the ends are where conventions differ by an update. */
 struct sample {
     double logged[SAMPLES], applied[SAMPLES];
+    double between[2 * SAMPLES]; /* what no row shows: `applied` in front of these points */
 };
 
 static size_t sample_point(const struct series *series, size_t n) {
@@ -248,11 +252,25 @@ static size_t samples_of(const struct series *series) {
     return series->count < SAMPLES ? series->count : SAMPLES;
 }
 
+/* The updates between the row before a point and the point: the one behind that row, and the one in
+ * the middle. They are the point itself where there is none, or where a resume falls back. */
+static void between_of(const struct series *series, size_t i, uint64_t out[2]) {
+    const uint64_t now = series->points[i].update;
+    const uint64_t before = i > 0 ? series->points[i - 1].update : 0;
+    const int resumed = i > 0 && series->points[i].part != series->points[i - 1].part;
+    out[0] = before + 1 < now && !resumed ? before + 1 : now;
+    out[1] = out[0] < now ? out[0] + (now - out[0]) / 2 : now;
+}
+
 static void take_sample(const struct fit *fit, const struct series *series, struct sample *out) {
     for (size_t n = 0; n < samples_of(series); n++) {
         const size_t i = sample_point(series, n);
         out->logged[n] = fit_logged(fit, i, series->points[i].update);
         out->applied[n] = fit_applied(fit, i, series->points[i].update);
+        uint64_t between[2];
+        between_of(series, i, between);
+        for (size_t b = 0; b < COUNT_OF(between); b++)
+            out->between[2 * n + b] = fit_applied(fit, i, between[b]);
     }
 }
 
@@ -262,17 +280,26 @@ static int same(const double *a, const double *b, size_t count, double slack) {
     return 1;
 }
 
+/* How many groups of each kind there are. */
+struct groups {
+    uint32_t logged, applied, throughout;
+};
+
 static void group(struct fit *fits, const struct sample *samples, size_t n, size_t points,
-                  double slack, uint32_t *groups, uint32_t *applied) {
-    size_t i = 0;
+                  double slack, struct groups *groups) {
+    size_t i = 0, like = n;
     while (i < n && !same(samples[i].logged, samples[n].logged, points, slack))
         i++;
-    fits[n].same_logged = i < n ? fits[i].same_logged : (*groups)++;
-    for (i = 0; i < n; i++)
-        if (fits[i].same_logged == fits[n].same_logged &&
-            same(samples[i].applied, samples[n].applied, points, slack))
-            break;
-    fits[n].same_applied = i < n ? fits[i].same_applied : (*applied)++;
+    fits[n].same_logged = i < n ? fits[i].same_logged : groups->logged++;
+    for (i = 0; i < n; i++) {
+        if (fits[i].same_logged != fits[n].same_logged ||
+            !same(samples[i].applied, samples[n].applied, points, slack))
+            continue;
+        if (like == n) like = i;
+        if (same(samples[i].between, samples[n].between, 2 * points, slack)) break;
+    }
+    fits[n].same_applied = like < n ? fits[like].same_applied : groups->applied++;
+    fits[n].same_throughout = i < n ? fits[i].same_throughout : groups->throughout++;
 }
 
 /* Tells whether a fit beyond the limit must stay: it does when it logs what the best fit logs and
@@ -289,7 +316,7 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
     struct fit *fits;
     struct fit_found *spare;
     struct sample *samples;
-    uint32_t applied = 0;
+    struct groups groups = {0, 0, 0};
     TRY(arena_take(search->arena, room + 1, sizeof *fits, "fit", &fits));
     TRY(arena_take(search->arena, room + 1, sizeof *samples, "fit", &samples));
     TRY(arena_take(search->arena, search->count, sizeof *spare, "fit", &spare));
@@ -307,7 +334,7 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
         TRY(fill(search, &search->found[i], &fits[out->count]));
         take_sample(&fits[out->count], search->series, &samples[out->count]);
         group(fits, samples, out->count, samples_of(search->series), 0x1p-46 * search->scale,
-              &out->groups, &applied);
+              &groups);
         if (out->count >= limit && !adds(fits, out->count, &fits[0])) {
             out->left_out++;
             continue;
@@ -316,6 +343,7 @@ static enum status list(struct fit_search *search, struct fit_set *out) {
         out->count++;
     }
     out->fits = fits;
+    out->groups = groups.logged;
     return STATUS_OK;
 }
 

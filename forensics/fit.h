@@ -118,6 +118,9 @@ struct fit {
     uint32_t same_logged;  /* fits with an equal number here log the same at every point */
     uint32_t same_applied; /* among those, fits with an equal number here apply the same at every
                               point */
+    /* And among those, fits with an equal number here apply the same between the points and in
+     * front of the first one, which no row shows. */
+    uint32_t same_throughout;
     const char *text; /* the fit as one sentence: "hf linear, peak 5e-07, no warm-up, 5 updates" */
     const char *bug;  /* the name in the catalogue of bugs (docs/LR.md); NULL for plain use, and
                          where another total stands beside it: `unsound` */
@@ -255,9 +258,10 @@ int fit_total_is_said(const struct fit *fit, const struct fit_known *known);
 int fit_contradicts_skipped(const struct fit *fit, const struct fit_known *known);
 /* Tells whether the best fit changes its total and is no answer, contradicts the updates that are
  * said to be skipped, or leans on a break that the log shows no resume for: one that runs ahead of
- * the updates once, more than one event with a free peak, or one beside explanations
- * with no more events that differ in bug, total or warm-up. Such a fit is one of several, and no
- * answer. `known` is NULL where all fits are of one framework and no total was said. */
+ * the updates once, one that stands still under a contract whose schedule goes on at a skip, more
+ * than one event with a free peak, or one beside explanations with no more events that differ in
+ * bug, total or warm-up. Such a fit is one of several, and no answer. `known` is NULL where all
+ * fits are of one framework and no total was said. */
 int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a

@@ -51,6 +51,14 @@ static uint64_t first_apart(const struct fit *a, const struct fit *b, const stru
     return 0;
 }
 
+/* Returns the row of an update, whose segment holds there; without one, as first_apart has it, the
+ * last row. */
+static size_t point_of(const struct fit_set *set, uint64_t k) {
+    for (size_t i = 0; i < set->series->count; i++)
+        if (set->series->points[i].update == k) return i;
+    return last_point(set);
+}
+
 static int is_logged_at(const struct fit_set *set, uint64_t k) {
     for (size_t i = 0; i < set->series->count; i++)
         if (set->series->points[i].update == k) return 1;
@@ -79,10 +87,10 @@ int fit_logs_shifted(const struct fit *a, const struct fit *b, int by,
 
 enum status fit_tell_apart(const struct fit *a, const struct fit *b, const struct fit_set *set,
                            struct arena *arena, const char **out) {
-    const size_t at = last_point(set);
     char *text;
     uint64_t k = first_apart(a, b, set, fit_logged);
     if (k > 0) {
+        const size_t at = point_of(set, k);
         const struct number_text x = number_text_f64(fit_logged(a, at, k));
         const struct number_text y = number_text_f64(fit_logged(b, at, k));
         TRY(arena_format(arena, &text, "%s update %llu: %s logs %s, %s logs %s",
@@ -97,6 +105,7 @@ enum status fit_tell_apart(const struct fit *a, const struct fit *b, const struc
         *out = "nothing to tell apart: both log the same and apply the same at every update";
         return STATUS_OK;
     }
+    const size_t at = point_of(set, k);
     const struct number_text x = number_text_f64(fit_applied(a, at, k));
     const struct number_text y = number_text_f64(fit_applied(b, at, k));
     TRY(arena_format(arena, &text,

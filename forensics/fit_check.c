@@ -287,6 +287,37 @@ static int any_shift(const struct fit_check *out) {
     return 0;
 }
 
+/* Returns the fit of the expected contract that goes on towards the total that the log says, with
+ * no departure but that and updates that the log shows to have been skipped; NULL: there is none,
+ * or a total was given, which does not hold throughout. */
+static const struct fit *goes_on(const struct fit_known *known, const struct fit_check *out) {
+    if (((out->from_log | out->fitted) & FIT_OF_STEPS) == 0) return NULL;
+    for (size_t i = 0; i < out->found.count; i++) {
+        const struct fit *fit = &out->found.fits[i];
+        int sound = fit->contract == known->request.contract && fit->bug == NULL &&
+                    fit->stride == 1.0 && !fit->first_differs && fit_changes_total(fit) &&
+                    fit_total_is_said(fit, known);
+        for (size_t s = 0; s < fit->segment_count; s++)
+            sound &= fit->segments[s].event == FIT_TOTAL || fit->segments[s].event == FIT_PLAIN ||
+                     (fit->segments[s].event == FIT_SKIP && known->skips.shown > 0);
+        if (sound) return fit;
+    }
+    return NULL;
+}
+
+/* No single expectation holds from the first row to the last, and none was departed from. */
+static enum status say_extended(const struct fit *fit, struct arena *arena, struct fit_check *out) {
+    char *text;
+    TRY(arena_format(arena, &text,
+                     "every printed LR agrees with %s: it is the expected contract, and its total "
+                     "changed, which is sound where a resume was meant to change it",
+                     fit->text));
+    out->words = text;
+    out->verdict = FIT_UNDECIDED;
+    out->needs = "--steps, if one total was meant for the whole run, or a log of each part alone";
+    return STATUS_OK;
+}
+
 static enum status say_mismatch(const struct fit_known *known, struct arena *arena,
                                 struct fit_check *out) {
     const struct series_point *first = &out->found.series->points[out->first];
@@ -357,6 +388,8 @@ static enum status mismatch(const struct series *series, const struct fit_known 
                             struct arena *arena, struct fit_check *out) {
     TRY(search_all(series, known, arena, &out->found));
     TRY(expect(series, known, NULL, arena, out));
+    const struct fit *extended = goes_on(known, out);
+    if (extended != NULL) return say_extended(extended, arena, out);
     TRY(say_mismatch(known, arena, out));
     out->why |= out->found.why;
     if (out->bad_points > 0 && !too_few(series, known, out)) {

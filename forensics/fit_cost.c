@@ -159,9 +159,11 @@ int fit_is_usual(const struct fit_model *model) {
 
 /* Contracts that we ran ourselves come before those that were only read (a hundredth per step of
  * evidence), a known bug costs BUG, a parameter that is not the default 0.25, one of torch's
- * schedulers without a framework around it 0.2; 1e-4 per row of the table makes ties impossible. */
+ * schedulers 0.2, and in a log of a framework, which would have to be handed it, 0.55: with its
+ * rarity more than a few skipped updates under a schedule of its own; 1e-4 per row of the table
+ * makes ties impossible. */
 #define BUG 0.6
-static double contract_cost(const struct fit_model *model) {
+static double contract_cost(const struct fit_search *search, const struct fit_model *model) {
     const int32_t evidence = model->contract->evidence;
     const double doubt = evidence == CONTRACT_RUN ? 0.0 : 0.01 * (double)evidence;
     double cost = doubt + (model->contract->bug ? BUG : 0.0);
@@ -171,7 +173,8 @@ static double contract_cost(const struct fit_model *model) {
         rank++;
     cost += rarity(model->plan.schedule);
     cost += 1e-4 * (double)rank + (model->parameters[0] != '\0' ? 0.25 : 0.0);
-    if (strncmp(model->plan.schedule->name, "torch.", 6) == 0) cost += 0.2;
+    if (strncmp(model->plan.schedule->name, "torch.", 6) == 0)
+        cost += search->known->possible != NULL ? 0.55 : 0.2;
     return cost;
 }
 
@@ -191,26 +194,27 @@ static double skip_cost(const struct fit_search *search, const struct fit_found 
 }
 
 /* A break in the log costs 1 in all for the first, 0.5 for each further one, among which are
- * updates that were skipped in front of the first row. A counter that jumps ahead of the updates
- * costs what a contract that is a bug does, as nothing that was skipped or forgotten brings it
- * there. */
-static double break_cost(const struct fit_found *found) {
+ * updates that were skipped in front of the first row; next to nothing for these where the log
+ * shows skipped updates. A counter that jumps ahead of the updates costs what a contract that is a
+ * bug does, as nothing that was skipped or forgotten brings it there. */
+static double break_cost(const struct fit_search *search, const struct fit_found *found) {
     double cost = found->segment_count > 1 ? 0.5 + 0.5 * (double)(found->segment_count - 1) : 0.0;
     int ahead = 0;
     for (size_t s = 0; s < found->segment_count; s++)
         ahead |= found->segments[s].event == FIT_JUMP && found->segments[s].shift > 0;
-    if (found->segment_count > 0 && found->segments[0].event == FIT_SKIP) cost += 0.5;
+    if (found->segment_count > 0 && found->segments[0].event == FIT_SKIP)
+        cost += search->known->skips.shown > 0 ? 0.05 : 0.5;
     return cost + (ahead ? BUG : 0.0);
 }
 
 /* A first update apart costs 1, as much as a contradicted number. */
 double fit_cost(const struct fit_search *search, const struct fit_found *found) {
     const struct fit_solution *solution = &found->solution;
-    double cost = contract_cost(&search->models[solution->model]);
+    double cost = contract_cost(search, &search->models[solution->model]);
     cost += lr_cost(search, solution) + warmup_cost(search, solution);
     cost += total_cost(search, found) + floor_cost(search, solution);
     cost += stride_cost(search, solution) + skip_cost(search, found);
-    cost += break_cost(found);
+    cost += break_cost(search, found);
     if (found->first_differs) cost += 1.0;
     return cost;
 }

@@ -399,14 +399,16 @@ static int alike(const struct plateau *p, const struct fit *a, const struct fit 
 
 static void group(const struct plateau *p, struct fit_set *set, const struct fit *list,
                   struct fit *fit) {
-    uint32_t applied = 0;
+    uint32_t applied = 0, throughout = 0;
     size_t like = set->count;
     for (size_t i = 0; i < set->count; i++) {
         if (list[i].same_applied >= applied) applied = list[i].same_applied + 1;
+        if (list[i].same_throughout >= throughout) throughout = list[i].same_throughout + 1;
         if (like == set->count && alike(p, &list[i], fit, fit_logged)) like = i;
     }
     fit->same_logged = like < set->count ? list[like].same_logged : set->groups++;
     fit->same_applied = applied;
+    fit->same_throughout = throughout; /* it moves when its metric says, and so between the rows */
     for (size_t i = like; i < set->count; i++)
         if (list[i].same_logged == fit->same_logged && alike(p, &list[i], fit, fit_applied))
             fit->same_applied = list[i].same_applied;

@@ -174,6 +174,10 @@ int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *s
         if (first->segments[i].event == FIT_SKIP &&
             -first->segments[i].moved > (int64_t)fit_skips_most(set->last))
             return 1;
+        /* What goes on at a skipped update has no reason to stand still. */
+        if (known != NULL && first->segments[i].event == FIT_SKIP &&
+            first->contract->on_skip == CONTRACT_SKIP_ADVANCE)
+            return 1;
         hidden++;
         const int extends = first->segments[i].event == FIT_TOTAL; /* one that was said */
         free_scales += first->segments[i].event == FIT_RESCALED;
@@ -198,12 +202,41 @@ int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *s
     return 0;
 }
 
+/* Tells whether the schedule is one of torch's own, of which no framework's trainer makes one by
+ * itself. */
+static int is_of_torch(const struct fit *fit) {
+    return strncmp(fit->schedule->name, "torch.", 6) == 0;
+}
+
+/* Tells whether the log is of a framework, and the first fit has a schedule that somebody gave to
+ * it by hand, where one of its own explains the column with a few skipped updates. */
+static int other_hand(const struct fit_known *known, const struct fit *first,
+                      const struct fit *other) {
+    return known->possible != NULL && is_of_torch(first) && !is_of_torch(other) &&
+           fit_is_native(known, other->contract) && other->bug == NULL &&
+           other->same_applied != first->same_applied &&
+           other->simplicity < first->simplicity + DOUBT;
+}
+
+/* Tells whether the other fit has another length of the decay, or another such parameter, and needs
+ * more skipped updates for it. A shorter decay that was held now and then prints what a longer one
+ * prints, so no number of skips is the answer before the log shows them. */
+static int other_decay(const struct fit_known *known, const struct fit *first,
+                       const struct fit *other) {
+    return known->skips.shown == 0 && fit_skipped(first) > 0 && first->parameters[0] != '\0' &&
+           other->contract == first->contract && other->schedule == first->schedule &&
+           strcmp(other->parameters, first->parameters) != 0 && other->bug == NULL &&
+           other->simplicity < first->simplicity + DOUBT_SKIPPED;
+}
+
 int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other) {
     const struct fit *first = set->fits;
     const uint64_t said = first->steps == known->run_steps ? known->run_steps : 0;
     const double margin = fit_skipped(first) > 0 && known->skips.shown == 0 ? DOUBT_SKIPPED : DOUBT;
-    if (other_peak(first, other)) return 1;
+    if (other_peak(first, other) || other_hand(known, first, other) ||
+        other_decay(known, first, other))
+        return 1;
     return other->same_applied != first->same_applied &&
            fit_is_native(known, other->contract) == fit_is_native(known, first->contract) &&
            (fit_skipped(other) <= fit_skipped(first) || other->simplicity < first->simplicity) &&

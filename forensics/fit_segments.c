@@ -510,6 +510,25 @@ static int settles(const struct fit_search *search, const struct fit_found *foun
     return !found->opened && ends_as_said(search, found) && !runs_ahead(found);
 }
 
+/* Tells whether the find leaves out an update in front of the first row that the log shows to have
+ * been skipped there, under a contract whose schedule holds at it. */
+static int forgets_skip(const struct fit_search *search, const struct fit_found *found) {
+    const struct fit_evidence *skips = &search->known->skips;
+    const struct fit_model *model = &search->models[found->solution.model];
+    return skips->shown > 0 && skips->least != NULL &&
+           skips->least[search->series->points[0].row] > 0 &&
+           model->contract->on_skip == CONTRACT_SKIP_HOLD && found->segments[0].shift == 0;
+}
+
+/* Tells whether the find needs no known bug of a contract, forgets no update, and is of the log's
+ * own format, or of the contract that is expected. */
+static int is_sound(const struct fit_search *search, const struct fit_found *found) {
+    const struct contract *contract = search->models[found->solution.model].contract;
+    const struct contract *expected = search->known->expected;
+    return !contract->bug && !forgets_skip(search, found) &&
+           fit_is_native(search->known, contract) && (expected == NULL || contract == expected);
+}
+
 /* Returns the first find that does; NULL: there is none. */
 static const struct fit_found *first_settled(const struct fit_search *search) {
     for (size_t i = 0; i < search->count; i++)
@@ -539,13 +558,28 @@ static enum status from_prefix(struct fit_search *search, size_t end) {
     return is_settled(search) ? STATUS_OK : from_prefix_with(search, end, &any);
 }
 
+/* Returns how many updates in front of the first row, or in it, may have been skipped, by what is
+ * believed and by what the log says of them. */
+static uint64_t early_most(const struct fit_search *search) {
+    const struct series_point *first = &search->series->points[0];
+    const struct fit_evidence *skips = &search->known->skips;
+    uint64_t most = first->update > EARLY ? EARLY : first->update - 1;
+    /* Where every update is logged, the first of those that were skipped prints what the next does.
+     */
+    if (first->update == 1 && search->series->count > 1 && first[1].value == first->value)
+        most = EARLY;
+    if (skips->quiet) return 0;
+    if (skips->most != NULL && skips->most[first->row] < most) most = skips->most[first->row];
+    return most;
+}
+
 /* Tries updates in front of the first row that were skipped, before another total or a counter
  * ahead of the updates is believed. They print what another total with another warm-up prints. */
 static enum status behind_early_skips(struct fit_search *search, size_t cut) {
     const size_t left = search->budget;
-    const uint64_t first = search->series->points[0].update;
+    const uint64_t most = early_most(search);
     search->budget = EARLY_BUDGET;
-    for (uint64_t n = 1; n <= EARLY && n < first && !is_settled(search); n++) {
+    for (uint64_t n = 1; n <= most && !is_settled(search); n++) {
         const struct prefix how = {0, -(int64_t)n};
         TRY(from_prefix_with(search, longest_prefix(search, cut, &how), &how));
     }
@@ -558,14 +592,14 @@ static enum status behind_early_skips(struct fit_search *search, size_t cut) {
  * behind it and raises a doubt (fit_break_is_doubtful). */
 static enum status beside_scanned(struct fit_search *search) {
     const struct fit_found *first = first_settled(search);
-    const uint64_t row = search->series->points[0].update;
+    const uint64_t most = early_most(search);
     const size_t left = search->budget, before = search->count;
     for (size_t i = 0; i < before; i++)
         if (settles(search, &search->found[i]) && !is_scanned(search, &search->found[i]))
             return STATUS_OK;
     const size_t end = first->segments[1].point;
     const int digits = fit_digits(first->solution.numbers.lr);
-    for (uint64_t n = 1; n <= EARLY && n < row; n++) {
+    for (uint64_t n = 1; n <= most; n++) {
         const struct prefix how = {1, -(int64_t)n};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
@@ -577,6 +611,30 @@ static enum status beside_scanned(struct fit_search *search) {
             search->found[kept++] = search->found[i];
     search->count = kept;
     return STATUS_OK;
+}
+
+/* Tries those updates beside finds none of which is sound: a counter that is one behind from the
+ * first row on is that of `lag1`, and that of one update that was skipped in front of that row. */
+static enum status beside_unsound(struct fit_search *search) {
+    const uint64_t most = early_most(search);
+    const size_t left = search->budget, before = search->count;
+    for (size_t i = 0; i < before; i++)
+        if (settles(search, &search->found[i]) && is_sound(search, &search->found[i]))
+            return STATUS_OK;
+    const struct fit_found *first = first_settled(search);
+    const size_t end = first->segment_count > 1 ? first->segments[1].point : search->series->count;
+    for (uint64_t n = 1; n <= most; n++) {
+        const struct prefix how = {1, -(int64_t)n};
+        search->budget = EARLY_BUDGET;
+        TRY(from_prefix_with(search, end, &how));
+    }
+    search->budget = left;
+    return STATUS_OK;
+}
+
+static enum status beside_settled(struct fit_search *search) {
+    TRY(beside_scanned(search));
+    return beside_unsound(search);
 }
 
 /* Tries the prefixes that end at a break first. The bisection behind them pays for each prefix that
@@ -596,11 +654,11 @@ enum status fit_search_segments(struct fit_search *search) {
         TRY(from_prefix(search, at));
         search->budget = left - budget;
     }
-    if (is_settled(search)) return beside_scanned(search);
+    if (is_settled(search)) return beside_settled(search);
     const struct prefix first = {!said, 0}, any = {1, 0};
     size_t longest = longest_prefix(search, cut, &first);
     TRY(from_prefix(search, longest));
-    if (is_settled(search)) return beside_scanned(search);
+    if (is_settled(search)) return beside_settled(search);
     TRY(behind_early_skips(search, cut));
     /* The total that is said may be that of the part behind a resume. */
     if (!is_settled(search) && said) {

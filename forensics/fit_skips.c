@@ -49,6 +49,7 @@ struct skips {
     struct fit_lags lags; /* its model is the one that is tried */
     size_t pivot;
     int plateau; /* 1: it is a row of a plateau */
+    int level;   /* 1: the column stands still at its top, for however few updates */
     int typed;   /* 1: only peaks that somebody may have typed */
     int usual;   /* 1: only schedules that are used much */
 };
@@ -303,6 +304,12 @@ static int refuted(const struct fit_search *search) {
     return 0;
 }
 
+/* Tells whether the schedule has a plateau of its own between its warm-up and its decay. */
+static int has_plateau(const struct fit_model *model) {
+    const char *name = sched_bare_name(model->plan.schedule);
+    return strcmp(name, "wsd") == 0 || strcmp(name, "warmup_stable_decay") == 0;
+}
+
 /* Runs the models that can explain skipped updates. Those that are alike are solved once, or the
  * many contracts of one framework would leave the later ones without budget. */
 static enum status solve_all(struct skips *skips) {
@@ -313,7 +320,9 @@ static enum status solve_all(struct skips *skips) {
     for (size_t m = 0; m < search->model_count; m++) {
         const struct fit_model *model = &search->models[m];
         if (done[m] || !can_hold(search, model)) continue;
-        if (skips->usual && !skips->plateau && !fit_is_usual(model)) continue;
+        if (skips->usual && !skips->plateau && !fit_is_usual(model) &&
+            !(skips->level && has_plateau(model)))
+            continue;
         TRY(solve(skips, m, &best));
         for (size_t n = m + 1; n < search->model_count; n++) {
             const struct fit_model *other = &search->models[n];
@@ -431,6 +440,7 @@ enum status fit_search_skips(struct fit_search *search) {
     skips.pivot = skips.window.descent[0] > 0 ? skips.window.descent[0] : skips.window.top;
     /* On a plateau no lag and no length changes what the peak is. */
     const size_t top = skips.window.top, top_last = skips.window.top_last;
+    skips.level = top_last >= top + 2;
     skips.plateau =
         top_last > top + 2 &&
         skips.window.points[top_last].update - skips.window.points[top].update > 2 * (uint64_t)most;

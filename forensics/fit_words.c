@@ -133,7 +133,7 @@ static void describe(struct line *line, const struct fit *fit) {
     /* A log that ends in the warm-up shows no floor, and no total that lies before its end. */
     const int ends_early = fit->reached > 0.0;
     const int has_total =
-        fit->steps > 0 && !(ends_early && fit->total_hidden && (double)fit->steps < fit->warmup);
+        fit->steps > 0 && !(ends_early && fit->total_hidden && (double)fit->steps <= fit->warmup);
     line->text[0] = '\0';
     put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);

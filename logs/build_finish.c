@@ -156,6 +156,7 @@ static enum status note_blank_loss(struct finish *f) {
         blank |= c->name == LOG_LOSS;
     }
     if (!blank) return STATUS_OK;
+    f->log->blank_loss = 1;
     return log_build_note(build,
                           "it names the loss, and no row has a number there: null, or an empty "
                           "cell, is also how NaN is written");

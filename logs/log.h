@@ -86,7 +86,8 @@ struct log {
     const char *step_name; /* what an export calls the step; NULL: "step" */
     int step_guessed; /* 1: the source prints no steps (Hugging Face's console), so we numbered the
                          rows */
-    int bf16;           /* 1: the source says that it trained in bf16, so without a loss scaler */
+    int bf16;         /* 1: the source says that it trained in bf16, so without a loss scaler */
+    int blank_loss;   /* 1: it names the loss, and no row has a number there */
     uint64_t max_steps; /* the total of updates as the source says it; 0: it does not */
     /* Remarks for whoever reads the log: repeated rows, a sampled history, ... */
     const char *const *notes;

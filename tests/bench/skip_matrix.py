@@ -269,6 +269,26 @@ def candidates(peaks, share, v, rows, shares, most, tolerance, any_peak):
     return kept.tolist()
 
 
+def read_decays(t, kind, rows, top, k, v, most, conventions):
+    """The whole lengths of a decay with which row k prints v after some number of skipped updates, where
+    two of the highest rows show a plateau: the schedule solved for its length."""
+    share = v / rows[top][1]
+    plateau = sum(rate == rows[top][1] for _, rate in rows) > 1
+    if not plateau or not 0.0 < share < 1.0 or t["contract"] == "hf-x-processes":
+        return set()
+    if kind == "wsd":  # 0.5 (1 + cos(pi p)), and transformers counts the decay from total - decay
+        progress = math.acos(2.0 * share - 1.0) / math.pi
+    else:  # 2 * 0.5^p - 1
+        progress = -math.log2((share + 1.0) / 2.0)
+    found = set()
+    for own in conventions:
+        for lag in range(most + 1):
+            length = (t["total"] - (k - own - lag)) / (1.0 - progress)
+            if 1 <= round(length) < t["total"] and abs(length - round(length)) < 1e-6 * length:
+                found.add(round(length))
+    return found
+
+
 def hypotheses(t, rows, conventions, digits, any_peak=False):
     """Every (skips, convention, schedule, peak, warm-up, decay, ranges) that reproduces the rows."""
     scale = max(v for _, v in rows)
@@ -297,6 +317,9 @@ def hypotheses(t, rows, conventions, digits, any_peak=False):
     decays = {k: sorted({int(x * total) for x in (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5)}
                         | {t["decay"]}) if t["kind"] == k else [int(0.1 * total), int(0.2 * total)]
               for k in ("wsd", "megatron_wsd")}
+    for kind in decays:
+        if falling and kind in KINDS.get(t["contract"], SCHEDULES):
+            decays[kind] = sorted(set(decays[kind]) | read_decays(t, kind, rows, top, k, v, most, conventions))
     knee = rows[min(top + 1, len(rows) - 1)][0] * unit + 30 * unit
     for own in conventions:
         for kind in KINDS.get(t["contract"], SCHEDULES):

@@ -115,7 +115,8 @@ static void validate_markdown(void **state) {
     helper_free(&said);
     helper_write("null.jsonl", "{\"step\": 1, \"loss\": null, \"grad_norm\": 2.1}\n"
                                "{\"step\": 2, \"loss\": null, \"grad_norm\": 2.2}\n");
-    said = helper_run(0, "compare a.jsonl null.jsonl --markdown");
+    said = helper_run(3, "compare a.jsonl null.jsonl --markdown");
+    assert_non_null(strstr(said.out, "B names the loss and has no number of it"));
     assert_non_null(strstr(said.out, "  - note: it names the loss, and no row has a number there"));
     helper_free(&said);
 }

@@ -232,6 +232,25 @@ static void verify_a_wrong_list_of_skips_is_told(void **state) {
     said = helper_run(3, "lr fit held.csv --contract hf --steps 100 --skipped 41");
     assert_non_null(strstr(said.out, "the log contradicts the skipped updates that --skipped "));
     helper_free(&said);
+    /* hf comes second here, and holds elsewhere; the first fit is of a scheduler that goes on. */
+    said = helper_run(3, "lr fit held.csv --schedule linear --steps 100 --skipped 60");
+    assert_non_null(strstr(said.out, "remark: fits that contradict the skipped updates that "
+                                     "--skipped names, as their schedule stands still or moves on "
+                                     "elsewhere: 3"));
+    helper_free(&said);
+}
+
+/* The LR that Aim wrote as a table is a line of 2e-7 per update, and ends before it shows more. */
+static void validate_a_table_of_aim(void **state) {
+    (void)state;
+    struct said said = helper_run(
+        0,
+        "lr fit " TWINSTEP_SOURCE_DIR
+        "/tests/logs/fixtures/csv/aim-learning_rate.csv --map lr_logged=value --contract hf-4.50");
+    assert_non_null(strstr(said.out, "8 values"));
+    assert_non_null(strstr(said.out, "still warming up at the last row: peak at least 8e-06 "
+                                     "(8e-06 assumed)"));
+    helper_free(&said);
 }
 
 static void validate_annotations(void **state) {
@@ -584,6 +603,7 @@ int main(void) {
         cmocka_unit_test(validate_errors),
         cmocka_unit_test(validate_skips_of_a_resumed_log),
         cmocka_unit_test(verify_a_wrong_list_of_skips_is_told),
+        cmocka_unit_test(validate_a_table_of_aim),
         cmocka_unit_test(validate_annotations),
         cmocka_unit_test(validate_junit),
         cmocka_unit_test(validate_skipped_by_the_log),

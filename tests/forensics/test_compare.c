@@ -531,6 +531,57 @@ static void validate_spacing(void **state) {
     }
 }
 
+/* Three equal rows of a constant LR: hundreds of explanations, and of a log beside itself none is
+ * another one. */
+static void verify_one_column_has_one_example(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    for (size_t s = 0; s < 2; s++) {
+        for (size_t row = 0; row < 60; row++)
+            pair_put(&p, s, LOG_LR_LOGGED, row, 1e-5);
+        pair_fit(&p, s, NULL);
+    }
+    const struct compare_report *report = pair_compare(&p);
+    assert_int_equal(report->verdict, COMPARE_VERDICT_EQUAL);
+    assert_int_equal(report->lr.state, COMPARE_LR_UNTESTABLE);
+    assert_non_null(strstr(report->lr.words, "nothing else points to the LR"));
+    assert_string_equal(report->lr.fit[0]->text, report->lr.fit[1]->text);
+    assert_int_equal(report->lr.first_update, 0);
+    arena_close(&p.arena);
+}
+
+/* A loss of NaN in both logs is no agreement of numbers, and a loss that is named and never printed
+ * is none at all. */
+static void validate_broken_losses(void **state) {
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        struct pair p;
+        pair_open(&p);
+        for (size_t s = 0; s < 2; s++) {
+            for (size_t row = 0; row < 60 && how == 0; row++)
+                pair_put(&p, s, LOG_LOSS, row,
+                         row < 30   ? 1.0
+                         : row < 45 ? (double)NAN
+                                    : (double)INFINITY);
+            p.log[s]->blank_loss = (how & 1 << s) != 0; /* of A, of B, of both */
+        }
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->order_count, 0);
+        if (how == 0) {
+            assert_int_equal(report->verdict, COMPARE_VERDICT_EQUAL);
+            assert_int_equal(pair_column(report, LOG_LOSS)->not_finite, 30);
+            assert_non_null(strstr(report->why, "NaN or infinite in both (30 of 60 of loss)"));
+        } else {
+            assert_int_equal(report->verdict, COMPARE_VERDICT_UNTESTABLE);
+            assert_non_null(strstr(report->why, how == 3   ? "both logs name the loss"
+                                                : how == 1 ? "A names the loss"
+                                                           : "B names the loss"));
+        }
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
                                        cmocka_unit_test(validate_within),
@@ -545,6 +596,8 @@ int main(void) {
                                        cmocka_unit_test(validate_nothing_trained),
                                        cmocka_unit_test(validate_order),
                                        cmocka_unit_test(validate_spacing),
+                                       cmocka_unit_test(verify_one_column_has_one_example),
+                                       cmocka_unit_test(validate_broken_losses),
                                        cmocka_unit_test(verify_printers_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

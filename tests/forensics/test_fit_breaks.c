@@ -379,6 +379,111 @@ static void verify_early_skips_of_an_extended_run(void **state) {
     }
 }
 
+/* One update in front of the first row was skipped, of a line from 2e-5 with a warm-up of 10 that a
+ * resume extended from 300 to 600, or whose peak it halved. The counter of `lag1` is one behind,
+ * too, but the resume alone broke something. */
+static void verify_an_early_skip_is_no_lag(void **state) {
+    (void)state;
+    static struct series_point points[60];
+    static const char *const eras[] = {"hf", "hf-4.50", NULL};
+    static const char *const texts[] = {
+        "hf linear, peak 2e-05, warm-up 10, total 300; held 1 time at update 10; total 600 from "
+        "update 160",
+        "hf linear, peak 2e-05, warm-up 10, total 300; held 1 time at update 10; peak times 0.5 "
+        "from update 160"};
+    for (int halved = 0; halved < 2; halved++) {
+        struct series series = {points, 0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        fit_known_init(&known);
+        known.possible = eras;
+        known.run_steps = halved ? 300 : 600;
+        for (uint64_t k = 10; k <= known.run_steps; k += 10) {
+            const double total = !halved && k > 150 ? 600 : 300,
+                         scale = halved && k > 150 ? 0.5 : 1;
+            points[series.count] = (struct series_point){.update = k, .row = series.count};
+            points[series.count++].value = scale * 2e-5 * share(0, (double)k - 2.0, 10, total);
+        }
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_string_equal(set.fits[0].text, texts[halved]);
+        const char *apart;
+        /* update 10 lies before the resume: 2e-5 (10 - 2) / 10, whatever holds behind it */
+        assert_string_equal(set.fits[1].contract->name, "hf-4.50");
+        assert_int_equal(fit_tell_apart(&set.fits[0], &set.fits[1], &set, &arena, &apart),
+                         STATUS_OK);
+        if (strstr(apart, "update 10 applies 1.6") == NULL) fail_msg("%s", apart);
+        arena_close(&arena);
+    }
+}
+
+/* The same where every update is logged, and the first one was skipped: updates 1 and 2 print 0. */
+static void verify_a_skip_of_the_first_update_is_no_lag(void **state) {
+    (void)state;
+    static struct series_point points[100];
+    static const char *const eras[] = {"hf", "hf-4.50", NULL};
+    const struct series series = {points, COUNT_OF(points)};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (uint64_t k = 1; k <= COUNT_OF(points); k++)
+        points[k - 1] = (struct series_point){
+            .update = k,
+            .row = (size_t)k - 1,
+            .value = (k > 60 ? 1e-5 : 2e-5) * share(0, k > 2 ? (double)k - 2.0 : 0.0, 10, 100)};
+    fit_known_init(&known);
+    known.possible = eras;
+    known.run_steps = COUNT_OF(points);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].text, "hf linear, peak 2e-05, warm-up 10, total 100; held 1 "
+                                          "time at update 1; peak times 0.5 from update 61");
+    arena_close(&arena);
+}
+
+/* Megatron's log counts the update that was skipped in front of its first row, and says the total
+ * of 800 behind a resume at 200. Contracts that log the LR which was used print the same column
+ * without a skip, which the log contradicts. */
+static void validate_a_counted_skip_of_an_extended_run(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct log *log = helper_log(&arena, 80);
+    struct series series;
+    struct fit_known known;
+    struct fit_set set;
+    struct fit_check check;
+    log->format = "megatron";
+    log->max_steps = 800;
+    for (size_t row = 0; row < 80; row++) {
+        const uint64_t k = 10 * (row + 1);
+        char text[32];
+        log->step[row] = (int64_t)k;
+        snprintf(text, sizeof text, "%.6E",
+                 1e-5 + 9e-5 * share(1, (double)k - 1.0, 20, k > 200 ? 800 : 400));
+        if (k <= 20) snprintf(text, sizeof text, "%.6E", 1e-4 * ((double)k - 1.0) / 20.0);
+        helper_put(&arena, log, LOG_LR_LOGGED, row, atof(text), PRINT_EXACT);
+        log_column_of(log, LOG_LR_LOGGED)->quantum[row] = (float)quantum_of(text);
+        helper_put(&arena, log, LOG_SKIPPED, row, row == 0 ? 1.0 : 0.0, PRINT_EXACT);
+    }
+    fit_known_init(&known);
+    assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].text,
+                        "megatron cosine, peak 0.0001, warm-up 20, total 400, floor 0.1 of the "
+                        "peak; held 1 time at update 10; total 800 from update 210");
+    known.request.contract = contract_find("megatron");
+    assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+    if (check.verdict != FIT_UNDECIDED || strstr(check.words, set.fits[0].text) == NULL)
+        fail_msg("verdict %d: %s", check.verdict, check.words);
+    known.request.steps = 800; /* which the rows before update 210 contradict */
+    assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+    assert_int_equal(check.verdict, FIT_FAIL);
+    arena_close(&arena);
+}
+
 /* A run of 777 updates that was extended to 1,554, with a row every 10: the first row stands at the
  * end of the warm-up of 10, so no row shows it, and what is typed is the peak. */
 static void validate_a_total_behind_an_unseen_warmup(void **state) {
@@ -538,6 +643,9 @@ int main(void) {
         cmocka_unit_test(validate_skips_in_front_of_the_first_row),
         cmocka_unit_test(verify_ahead_once_is_no_answer),
         cmocka_unit_test(verify_early_skips_of_an_extended_run),
+        cmocka_unit_test(verify_an_early_skip_is_no_lag),
+        cmocka_unit_test(verify_a_skip_of_the_first_update_is_no_lag),
+        cmocka_unit_test(validate_a_counted_skip_of_an_extended_run),
         cmocka_unit_test(validate_a_total_behind_an_unseen_warmup),
         cmocka_unit_test(validate_what_a_trainer_extended),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),

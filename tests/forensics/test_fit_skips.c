@@ -796,6 +796,125 @@ static void validate_an_untyped_peak_of_a_wave(void **state) {
     arena_close(&arena);
 }
 
+/* transformers' get_wsd_schedule with its cosine. Nine updates of a plateau were skipped, and the
+ * decay has 50 updates, of which a row at every fifth shows 40: 0.5 (1 + cos(pi i / 10)) at row i.
+ * A decay of 40 has these values at every fourth counter, so seven skips explain the rows as well,
+ * one of five updates each. Fewer skips come first, and none is shown: it is undecided. Number 686
+ * of seed 11 of tests/bench/skip_matrix.py. */
+static void verify_another_decay_raises_a_doubt(void **state) {
+    (void)state;
+    static struct series_point points[100];
+    static const char *const texts[] = {
+        "hf warmup_stable_decay (decay=40), peak 2.5e-07, warm-up 20, total 500; skipped: 1 of the",
+        "hf warmup_stable_decay (decay=50), peak 2.5e-07, warm-up 20, total 500; skipped: 4 of "
+        "the"};
+    struct series series = {points, 0};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    int doubt = 0;
+    size_t listed[2] = {0, 0};
+    for (uint64_t k = 5; k <= 500; k += 5) {
+        const double counter = (double)(k - 1) - (k > 258 ? 9.0 : 0.0);
+        const double decay = 0.5 * (1.0 + cos(3.14159265358979323846 * (counter - 450.0) / 50.0));
+        points[series.count] = (struct series_point){.update = k, .row = series.count};
+        points[series.count++].value = 2.5e-7 * (counter < 20.0    ? counter / 20.0
+                                                 : counter < 450.0 ? 1.0
+                                                                   : decay);
+    }
+    fit_known_init(&known);
+    known.run_steps = 500;
+    known.possible = eras;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    for (size_t i = 0; i < set.count; i++) {
+        for (size_t n = 0; n < 2; n++)
+            listed[n] += strncmp(set.fits[i].text, texts[n], strlen(texts[n])) == 0;
+        doubt |= i > 0 && fit_raises_doubt(&known, &set, &set.fits[i]);
+    }
+    assert_true(listed[0] > 0 && listed[1] > 0 && doubt);
+    assert_int_equal(fit_skipped(&set.fits[0]), 7);
+    arena_close(&arena);
+}
+
+/* A warm-up of 20 to a constant of 5e-6, two updates skipped in front of the first row, a row every
+ * 20: (19 - 2) / 20. No Trainer makes torch's LinearLR, which a warm-up of 24 from a third of the
+ * peak has there, too. */
+static void verify_no_class_is_claimed_that_no_trainer_has(void **state) {
+    (void)state;
+    static struct series_point points[40];
+    const struct series series = {points, COUNT_OF(points)};
+    const struct training t = {.total = 800};
+    const struct fit_known known = known_of(&t);
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    for (size_t i = 0; i < COUNT_OF(points); i++)
+        points[i] = (struct series_point){
+            .update = 20 * (i + 1), .row = i, .value = i == 0 ? 5e-6 * (17.0 / 20.0) : 5e-6};
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].text, "hf constant_with_warmup, peak 5e-06, warm-up 20; "
+                                          "skipped: 2 of the updates 1 to 19");
+    arena_close(&arena);
+}
+
+/* 1.8e-5 with a warm-up of 20 and 2e-5 without one are one line from update 25 on, where the first
+ * row stands: the same rates in the rows, and others in front of them. */
+static void verify_what_no_row_shows_tells_fits_apart(void **state) {
+    (void)state;
+    static struct series_point points[8];
+    const struct series series = {points, COUNT_OF(points)};
+    const struct training t = {.peak = 1.8e-5, .warmup = 20, .total = 200, .every = 25};
+    const struct fit_known known = known_of(&t);
+    const struct fit *one = NULL, *other = NULL;
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    (void)make(&t, points);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    for (size_t i = 0; i < set.count; i++) {
+        const struct fit *fit = &set.fits[i];
+        if (strcmp(fit->contract->name, "hf") != 0 || strcmp(fit->schedule_name, "linear") != 0)
+            continue;
+        if (fit->warmup == 20.0) one = fit;
+        if (fit->warmup == 0.0) other = fit;
+    }
+    assert_true(one != NULL && other != NULL);
+    assert_int_equal(one->same_applied, other->same_applied);
+    assert_int_not_equal(one->same_throughout, other->same_throughout);
+    arena_close(&arena);
+}
+
+/* transformers' get_wsd_schedule with its cosine and a decay of 122, moved eight times per update:
+ * three rows stand on the plateau, and one in the decay. The first update was skipped, and nobody
+ * typed the peak. Number 250 of seed 12 of tests/bench/skip_matrix.py. */
+static void validate_an_untyped_peak_of_three_rows(void **state) {
+    (void)state;
+    static struct series_point points[62];
+    const struct series series = {points, COUNT_OF(points)};
+    const struct training t = {.peak = 0.000653707799458039, .warmup = 307, .total = 614};
+    struct fit_known known = known_of(&t);
+    struct arena arena = ARENA_EMPTY;
+    struct fit_set set;
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        const uint64_t k = i == 0 ? 1 : 10 * i;
+        const double u = 8.0 * (double)(k - 1); /* of the next update, without the first one */
+        const double fall = 0.5 * (1.0 + cos(3.14159265358979323846 * (u - 492.0) / 122.0));
+        points[i] = (struct series_point){.update = k, .row = i};
+        points[i].value = t.peak * (u < 307.0   ? u / 307.0
+                                    : u < 492.0 ? 1.0
+                                    : u < 614.0 ? fall
+                                                : 0.0);
+    }
+    known.possible = NULL;
+    known.request.contract = contract_find("hf-x-processes");
+    known.request.processes = 8;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].text,
+                        "hf-x-processes warmup_stable_decay (decay=122), peak "
+                        "0.000653707799458039, warm-up 307, total 614; skipped: update 1");
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_which_updates_were_skipped),
@@ -819,6 +938,10 @@ int main(void) {
         cmocka_unit_test(verify_a_told_peak_is_tried_with_more_skips),
         cmocka_unit_test(verify_a_strange_floor_is_not_taken_for_skips),
         cmocka_unit_test(verify_fewer_skips_come_first_and_stay_in_doubt),
+        cmocka_unit_test(validate_an_untyped_peak_of_three_rows),
+        cmocka_unit_test(verify_another_decay_raises_a_doubt),
+        cmocka_unit_test(verify_no_class_is_claimed_that_no_trainer_has),
+        cmocka_unit_test(verify_what_no_row_shows_tells_fits_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/macro.h"
 #include "base/real.h"
 #include "logs/csv.h"
 #include "tests/logs/helper_fixture.h"
@@ -170,28 +171,41 @@ static void validate_any_table(void **state) {
     arena_close(&arena);
 }
 
-/* What Aim's Metric.dataframe() gives to_csv (aim/sdk/sequences/metric.py; the numbers are ours): a
- * metric without a name of its own beside its step, which counts as the program did. It has a step
- * and an epoch, and is no table of Lightning, whose steps count from 0. */
+/* What Aim 3.29.1 wrote with Metric.dataframe().to_csv() of a script that tracks 2.5 / s (NaN at
+ * s = 6) and 1e-6 s at step 5 s: a metric without a name of its own, beside a step and an epoch
+ * that nobody gave. It is no table of Lightning, whose steps count from 0. */
 static void validate_aim(void **state) {
-    static const char text[] = ",idx,step,value,epoch,time\n"
-                               "0,0,10,2.5,1,2024-01-19 19:34:20.123456\n"
-                               "1,1,20,2.4499999999999997,1,2024-01-19 19:34:21.123456\n"
-                               "2,2,30,2.4,,2024-01-19 19:34:22.123456\n";
-    struct arena arena = ARENA_EMPTY;
-    struct log_options options;
+    static const struct {
+        const char *file, *ours;
+        enum log_name name;
+        double first;
+    } files[] = {{"logs/fixtures/csv/aim-loss.csv", "loss", LOG_LOSS, 2.5},
+                 {"logs/fixtures/csv/aim-learning_rate.csv", "lr_logged", LOG_LR_LOGGED, 1e-6}};
     (void)state;
-    log_options_init(&options);
-    options.map[0].ours = "loss";
-    options.map[0].theirs = "value";
-    options.map_count = 1;
-    const struct log *log = read_with(&arena, text, &options);
-    assert_string_equal(log->format, "csv");
-    assert_int_equal(log->rows, 3);
-    assert_int_equal(log->step[0], 10);
-    assert_int_equal(log->step[2], 30);
-    assert_true(log_column_of(log, LOG_LOSS)->value[1] == 2.4499999999999997);
-    arena_close(&arena);
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log_options options;
+        const struct fixture f = fixture_read(&arena, files[i].file);
+        log_options_init(&options);
+        options.map[0].ours = files[i].ours;
+        options.map[0].theirs = "value";
+        options.map_count = 1;
+        const struct log *log = read_with(&arena, f.bytes, &options);
+        const struct log_column *column = log_column_of(log, files[i].name);
+        assert_string_equal(log->format, "csv");
+        assert_int_equal(log->rows, 8);
+        assert_non_null(column);
+        for (size_t row = 0; row < 8; row++) {
+            const double s = (double)(row + 1);
+            assert_int_equal(log->step[row], 5 * (row + 1));
+            if (i == 0 && row == 5) /* pandas writes a NaN as an empty cell */
+                assert_false(log_has(column, row));
+            else
+                assert_true(column->value[row] ==
+                            (i == 0 ? files[i].first / s : files[i].first * s));
+        }
+        arena_close(&arena);
+    }
 }
 
 /* The table that a notebook shows of a Trainer (transformers utils/notebook.py), copied out of it:

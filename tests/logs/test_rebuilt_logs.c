@@ -288,10 +288,10 @@ static void count_golden(size_t *counts, const char *path, int depth) {
 
 /* The row of each reader must say how many logs the table above has, strangers' and put together
  * from the tool's own texts, and how many the real libraries wrote; of run files and databases,
- * which stand among the fixtures, there is one each, and two of SwanLab. */
+ * which stand among the fixtures, there is one each, and two of SwanLab; and two tables of Aim. */
 static void validate_the_table_of_the_page(void **state) {
-    static const char *const fixtures[] = {"wandb-run", "swanlab",   "swanlab",
-                                           "mlflow",    "mlflow-db", "trackio"};
+    static const char *const fixtures[] = {"wandb-run", "swanlab", "swanlab", "mlflow",
+                                           "mlflow-db", "trackio", "csv",     "csv"};
     size_t golden[64] = {0};
     char *page = NULL;
     size_t room = 0;

@@ -133,6 +133,7 @@ class Fit:
     simplicity: float | None
     same_logged: int
     same_applied: int
+    same_throughout: int
     text: str
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
