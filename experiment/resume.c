@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "evidence/backend_seen.h"
+#include "scenarios/inert.h"
 #include "trainer/snapshot.h"
 
 static const char threads_key[] = "numerics.threads: ";
@@ -29,17 +30,43 @@ static int may_differ(const struct config *config, const char *a, const char *b)
            strncmp(b, threads_key, length) == 0;
 }
 
+/* Whether a line is of a key that this run does not read. Such a key holds what the other arm has
+ * (scenarios/inert.h), so it changes here where a key of the other arm was changed. */
+static int is_inert(const struct config *config, const char *line) {
+    char key[128];
+    const char *const colon = (const char *)memchr(line, ':', line_length(line));
+    const size_t length = colon == NULL ? sizeof key : (size_t)(colon - line);
+    if (length >= sizeof key) return 0;
+    memcpy(key, line, length);
+    key[length] = '\0';
+    return inert_reason(config, key) != NULL;
+}
+
+/* `inert`: whether keys that the run does not read are held, too. */
 static enum status check_text(const char *path, const struct planned_run *planned,
-                              const char *recorded) {
+                              const char *recorded, int inert) {
     const char *a = recorded, *b = planned->text;
     while (*a != '\0' || *b != '\0') {
         const size_t length = line_length(a);
         const int same = length == line_length(b) && memcmp(a, b, length) == 0;
-        if (!same && !may_differ(&planned->config, a, b))
+        if (!same && !may_differ(&planned->config, a, b) &&
+            (inert || !is_inert(&planned->config, b)))
             FAIL(STATUS_INPUT, "%s: run %s was trained with another scenario: %.*s, and now %.*s",
                  path, planned->id, (int)length, a, (int)line_length(b), b);
         a = next_line(a);
         b = next_line(b);
+    }
+    return STATUS_OK;
+}
+
+/* Names the run whose own key was changed, before a run that only holds the other arm's value. */
+static enum status check_keys_read(const char *path, const struct trace_image *image,
+                                   const struct experiment_plan *plan) {
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        const struct planned_run *const planned = &plan->runs[i];
+        const struct trace_run *const recorded = trace_run_of(image, planned->id);
+        if (recorded != NULL && !config_races(&planned->config))
+            TRY(check_text(path, planned, recorded->plan.configuration, 0));
     }
     return STATUS_OK;
 }
@@ -53,7 +80,7 @@ static enum status check_run(const char *path, const struct planned_run *planned
         FAIL(STATUS_UNTESTABLE,
              "%s: run %s: its threads raced, and no training is like the recorded one", path,
              planned->id);
-    TRY(check_text(path, planned, recorded->plan.configuration));
+    TRY(check_text(path, planned, recorded->plan.configuration, 1));
     if (memcmp(&recorded->plan.shape, &planned->axes.shape, sizeof planned->axes.shape) != 0)
         FAIL(STATUS_INPUT, "%s: run %s: other columns were recorded (record.*)", path, planned->id);
     return STATUS_OK;
@@ -146,6 +173,7 @@ enum status resume_open(const char *path, const struct experiment_plan *plan,
              path);
     TRY(check_environment(path, image, environment, environment_count));
     TRY(check_head(path, image, plan, arena));
+    TRY(check_keys_read(path, image, plan));
     for (uint32_t i = 0; i < plan->run_count; i++)
         TRY(check_run(path, &plan->runs[i], trace_run_of(image, plan->runs[i].id)));
     if (image->run_count != plan->run_count)
