@@ -32,7 +32,7 @@
 struct shared {
     int done; /* the work ended by itself, with: */
     int status;
-    int denied; /* it asked for more memory than it may take */
+    int denied; /* it asked for memory that it did not get */
     char text[TEXT];
     size_t used; /* bytes from the head on */
     unsigned char answer[ANSWER];
@@ -172,8 +172,8 @@ static enum status fail_ended(const struct confined *confined, int ended, int de
              path);
     if (denied)
         FAIL(STATUS_INPUT,
-             "%s: the file broke its reader: it asked for more than %zu MiB of memory; it is not a "
-             "trace to be trusted",
+             "%s: memory ran out while it was read, of which its reader may take %zu MiB, and the "
+             "reader died of it",
              path, memory_of(confined) >> 20);
     return fail_broken(path, by != 0 ? strsignal(by) : "it ended the process that read it");
 }
@@ -196,7 +196,7 @@ static enum status take_over(const struct confined *confined, const struct share
             return fail_broken(confined->path, "it said nothing");
         if (shared->denied)
             FAIL((enum status)status,
-                 "%s: reading it took more than the %zu MiB of memory that it may take: %s",
+                 "%s: memory ran out while it was read, of which its reader may take %zu MiB: %s",
                  confined->path, memory_of(confined) >> 20, text);
         FAIL((enum status)status, "%s", text);
     }

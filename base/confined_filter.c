@@ -195,9 +195,8 @@ int confined_limit_memory(size_t bytes) {
     if (file >= 0) close(file);
     if (got <= 0 || sscanf(text, "%*u %*u %*u %*u %*u %llu", &pages) != 1) return 0;
     const rlim_t wanted = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
-    if (getrlimit(RLIMIT_DATA, &limit) != 0) return 0;
-    if (limit.rlim_cur > wanted) limit.rlim_cur = wanted;
-    if (limit.rlim_max > wanted) limit.rlim_max = wanted;
+    if (getrlimit(RLIMIT_DATA, &limit) != 0 || limit.rlim_cur <= wanted) return 0;
+    limit.rlim_cur = limit.rlim_max = wanted;
     return setrlimit(RLIMIT_DATA, &limit) == 0;
 }
 

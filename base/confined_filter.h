@@ -16,7 +16,7 @@ void confined_limit(unsigned seconds);
 
 /* Bytes of memory for work on `path`, where nobody asked for another number; and what makes them a
  * limit of this process, on top of what it has: memory that is asked for beyond is not there. What
- * it shares with its parent is not counted. 0: there is no such limit here. */
+ * it shares with its parent is not counted. 0: there is no such limit here, or a lower one. */
 size_t confined_memory(const char *path);
 int confined_limit_memory(size_t bytes);
 
