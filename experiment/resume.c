@@ -30,33 +30,56 @@ static int may_differ(const struct config *config, const char *a, const char *b)
            strncmp(b, threads_key, length) == 0;
 }
 
-/* Whether a line is of a key that this run does not read. Such a key holds what the other arm has
+struct line_key {
+    char text[128];
+};
+
+static struct line_key key_of(const char *line) {
+    struct line_key key = {""};
+    const size_t length = strcspn(line, ":\n");
+    if (length < sizeof key.text) memcpy(key.text, line, length);
+    return key;
+}
+
+/* Passes lines of keys that this run does not read. Such a key holds what the other arm has
  * (scenarios/inert.h), so it changes here where a key of the other arm was changed. */
-static int is_inert(const struct config *config, const char *line) {
-    char key[128];
-    const char *const colon = (const char *)memchr(line, ':', line_length(line));
-    const size_t length = colon == NULL ? sizeof key : (size_t)(colon - line);
-    if (length >= sizeof key) return 0;
-    memcpy(key, line, length);
-    key[length] = '\0';
-    return inert_reason(config, key) != NULL;
+static const char *pass_inert(const struct config *config, const char *line) {
+    while (*line != '\0' && inert_reason(config, key_of(line).text) != NULL)
+        line = next_line(line);
+    return line;
+}
+
+/* Keys of later versions have no line where they have their default. */
+static enum status fail_line(const char *path, const struct planned_run *planned, const char *then,
+                             const char *now) {
+    const struct line_key key = key_of(then);
+    size_t length;
+    if (strcmp(key.text, key_of(now).text) == 0)
+        FAIL(STATUS_INPUT, "%s: run %s was trained with another scenario: %.*s, and now %.*s", path,
+             planned->id, (int)line_length(then), then, (int)line_length(now), now);
+    if (*then != '\0' && config_text_value(planned->text, key.text, &length) == NULL)
+        FAIL(STATUS_INPUT,
+             "%s: run %s was trained with another scenario: %.*s, and now its default", path,
+             planned->id, (int)line_length(then), then);
+    FAIL(STATUS_INPUT, "%s: run %s was trained with another scenario: its default, and now %.*s",
+         path, planned->id, (int)line_length(now), now);
 }
 
 /* `inert`: whether keys that the run does not read are held, too. */
 static enum status check_text(const char *path, const struct planned_run *planned,
                               const char *recorded, int inert) {
+    const struct config *const config = &planned->config;
     const char *a = recorded, *b = planned->text;
-    while (*a != '\0' || *b != '\0') {
+    for (;; a = next_line(a), b = next_line(b)) {
+        if (!inert) {
+            a = pass_inert(config, a);
+            b = pass_inert(config, b);
+        }
+        if (*a == '\0' && *b == '\0') return STATUS_OK;
         const size_t length = line_length(a);
         const int same = length == line_length(b) && memcmp(a, b, length) == 0;
-        if (!same && !may_differ(&planned->config, a, b) &&
-            (inert || !is_inert(&planned->config, b)))
-            FAIL(STATUS_INPUT, "%s: run %s was trained with another scenario: %.*s, and now %.*s",
-                 path, planned->id, (int)length, a, (int)line_length(b), b);
-        a = next_line(a);
-        b = next_line(b);
+        if (!same && !may_differ(config, a, b)) return fail_line(path, planned, a, b);
     }
-    return STATUS_OK;
 }
 
 /* Names the run whose own key was changed, before a run that only holds the other arm's value. */

@@ -229,6 +229,11 @@ def check_blame(bench):
     refuse(bench, "run test was trained with another scenario: resume.weight_decay: 0.1, and now "
            "resume.weight_decay: 0.3",
            *words, *changed, "arms.test.resume.weight_decay=0.3")
+    # a key of a later version has no line where it has its default
+    refuse(bench, "run test was trained with another scenario: resume.wrong: [decay-late], and now its default",
+           *words, *changed, "arms.test.resume.wrong=[]")
+    refuse(bench, "run baseline was trained with another scenario: its default, and now numerics.cuts: 2",
+           *words, *changed, "common.numerics.cuts=2")
     # where the key that makes another one inert was changed, that one is named, and in its own arm
     refuse(bench, "run baseline was trained with another scenario: resume.after: 0", *words, *changed,
            "arms.baseline.resume.after=1")
