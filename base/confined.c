@@ -19,6 +19,7 @@
 
 #include "base/arena_private.h"
 #include "base/confined_filter.h"
+#include "base/macro.h"
 
 #define MOST ((size_t)1 << 38)
 #define LEAST ((size_t)1 << 20)
@@ -31,6 +32,7 @@
 struct shared {
     int done; /* the work ended by itself, with: */
     int status;
+    int denied; /* it asked for memory that it did not get */
     char text[TEXT];
     size_t used; /* bytes from the head on */
     unsigned char answer[ANSWER];
@@ -100,8 +102,31 @@ int confined_text(const char *text) {
            NULL;
 }
 
+static size_t memory_of(const struct confined *confined) {
+    return confined->memory > 0 ? confined->memory : confined_memory(confined->path);
+}
+
 static unsigned seconds_of(const struct confined *confined) {
     return confined->seconds > 0 ? confined->seconds : confined_seconds(confined->path);
+}
+
+/* In the child. A failed allocation leaves its mark in errno, and what succeeds later does not take
+ * it away. */
+static void note_denied(int signal) {
+    struct shared *shared;
+    (void)signal;
+    memcpy(&shared, &region.begin, sizeof shared);
+    if (errno == ENOMEM) shared->denied = 1;
+}
+
+/* A library that uses the memory that it did not get dies of it: the handler notes that, and goes
+ * back to where the signal, now with its default action, comes again. */
+static void watch_memory(void) {
+    static const int signals[] = {SIGSEGV, SIGBUS};
+    struct sigaction action = {.sa_handler = note_denied};
+    action.sa_flags = (int)SA_RESETHAND;
+    for (size_t i = 0; i < COUNT_OF(signals); i++)
+        (void)sigaction(signals[i], &action, NULL);
 }
 
 /* In the child. */
@@ -110,9 +135,15 @@ static void work_here(const struct confined *confined, struct shared *shared) {
     struct arena arena = ARENA_EMPTY;
     arena.source = &source;
     confined_limit(seconds_of(confined));
+    const int limited = confined_limit_memory(memory_of(confined));
+    if (limited) watch_memory();
     confined_enter(confined->path);
+    errno = 0;
     const enum status status = confined->work(confined->asked, &arena, shared->answer);
-    if (status != STATUS_OK) strncpy(shared->text, status_text(), TEXT - 1);
+    if (status != STATUS_OK) {
+        if (limited) note_denied(0);
+        strncpy(shared->text, status_text(), TEXT - 1);
+    }
     shared->status = (int)status;
     shared->used = region.used;
     shared->done = 1;
@@ -125,7 +156,7 @@ static enum status fail_broken(const char *path, const char *how) {
 }
 
 /* What became of a child that did not end by itself. */
-static enum status fail_ended(const struct confined *confined, int ended) {
+static enum status fail_ended(const struct confined *confined, int ended, int denied) {
     const char *const path = confined->path;
     const int by = WIFSIGNALED(ended) ? WTERMSIG(ended) : 0;
     if (by == SIGINT || by == SIGTERM || by == SIGHUP)
@@ -139,6 +170,11 @@ static enum status fail_ended(const struct confined *confined, int ended) {
         FAIL(STATUS_INPUT,
              "%s: the process that read it was killed, as the system does where memory runs out",
              path);
+    if (denied)
+        FAIL(STATUS_INPUT,
+             "%s: memory ran out while it was read, of which its reader may take %zu MiB, and the "
+             "reader died of it",
+             path, memory_of(confined) >> 20);
     return fail_broken(path, by != 0 ? strsignal(by) : "it ended the process that read it");
 }
 
@@ -158,6 +194,10 @@ static enum status take_over(const struct confined *confined, const struct share
         text[TEXT - 1] = '\0';
         if (status < 0 || status > STATUS_INTERNAL || text[0] == '\0')
             return fail_broken(confined->path, "it said nothing");
+        if (shared->denied)
+            FAIL((enum status)status,
+                 "%s: memory ran out while it was read, of which its reader may take %zu MiB: %s",
+                 confined->path, memory_of(confined) >> 20, text);
         FAIL((enum status)status, "%s", text);
     }
     if (shared->used < sizeof *shared || shared->used > region.length)
@@ -193,7 +233,7 @@ static enum status run_apart(const struct confined *confined, void *answer, size
                                 confined->path, strerror(errno))
                   : wait_for(confined->path, child, &ended);
     if (status == STATUS_OK && (!WIFEXITED(ended) || !shared->done))
-        status = fail_ended(confined, ended);
+        status = fail_ended(confined, ended, shared->denied);
     if (status == STATUS_OK) status = take_over(confined, shared, answer, size);
     if (status == STATUS_OK) status = keep(arena);
     if (status != STATUS_OK)

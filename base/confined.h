@@ -26,10 +26,14 @@ struct confined {
     int (*look)(const void *asked, const void *answer);
     /* Processor time that the work may take. 0: 60 s, and one for each megabyte of the file. */
     unsigned seconds;
+    /* Memory that the work may take beside its arena, in bytes. 0: 256 MiB, and the length of the
+     * file. */
+    size_t memory;
 };
 
 /* Runs the work and stores its answer (`size` bytes); what that leads to lives as long as `arena`.
- * STATUS_INPUT: the file broke its reader. STATUS_IO or STATUS_MEMORY: no child can be started. */
+ * STATUS_INPUT: the file broke its reader, or is none that the memory above can read. STATUS_IO or
+ * STATUS_MEMORY: no child can be started. */
 TWINSTEP_MUST_USE enum status confined_run(const struct confined *confined, void *answer,
                                            size_t size, struct arena *arena);
 

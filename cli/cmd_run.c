@@ -495,7 +495,10 @@ static const struct argp_option option_rows[] = {
            "more than a twentieth of the time; 0: after every update; never: not at all. Each "
            "takes the bytes of the states of the two runs that are trained, of the baseline's "
            "repeat and of those that hybrids begin with, and 16 bytes per parameter and update "
-           "1, 2, 4, 8 ..."),
+           "1, 2, 4, 8 ... Ctrl-C keeps them at once between two updates; while held-out rows are "
+           "measured or the first difference is looked for it does not, because a file says only "
+           "how many updates each run has behind it, and what came after the last file is then "
+           "trained again"),
     OPTION("verify", KEY_VERIFY, NULL,
            "With --resume: believe no kept state. Both arms are trained again from their start, "
            "other runs from their last stored state, and must come out as recorded"),

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "evidence/backend_seen.h"
+#include "scenarios/inert.h"
 #include "trainer/snapshot.h"
 
 static const char threads_key[] = "numerics.threads: ";
@@ -29,17 +30,66 @@ static int may_differ(const struct config *config, const char *a, const char *b)
            strncmp(b, threads_key, length) == 0;
 }
 
+struct line_key {
+    char text[128];
+};
+
+static struct line_key key_of(const char *line) {
+    struct line_key key = {""};
+    const size_t length = strcspn(line, ":\n");
+    if (length < sizeof key.text) memcpy(key.text, line, length);
+    return key;
+}
+
+/* Passes lines of keys that this run does not read. Such a key holds what the other arm has
+ * (scenarios/inert.h), so it changes here where a key of the other arm was changed. */
+static const char *pass_inert(const struct config *config, const char *line) {
+    while (*line != '\0' && inert_reason(config, key_of(line).text) != NULL)
+        line = next_line(line);
+    return line;
+}
+
+/* Keys of later versions have no line where they have their default. */
+static enum status fail_line(const char *path, const struct planned_run *planned, const char *then,
+                             const char *now) {
+    const struct line_key key = key_of(then);
+    size_t length;
+    if (strcmp(key.text, key_of(now).text) == 0)
+        FAIL(STATUS_INPUT, "%s: run %s was trained with another scenario: %.*s, and now %.*s", path,
+             planned->id, (int)line_length(then), then, (int)line_length(now), now);
+    if (*then != '\0' && config_text_value(planned->text, key.text, &length) == NULL)
+        FAIL(STATUS_INPUT,
+             "%s: run %s was trained with another scenario: %.*s, and now its default", path,
+             planned->id, (int)line_length(then), then);
+    FAIL(STATUS_INPUT, "%s: run %s was trained with another scenario: its default, and now %.*s",
+         path, planned->id, (int)line_length(now), now);
+}
+
+/* `inert`: whether keys that the run does not read are held, too. */
 static enum status check_text(const char *path, const struct planned_run *planned,
-                              const char *recorded) {
+                              const char *recorded, int inert) {
+    const struct config *const config = &planned->config;
     const char *a = recorded, *b = planned->text;
-    while (*a != '\0' || *b != '\0') {
+    for (;; a = next_line(a), b = next_line(b)) {
+        if (!inert) {
+            a = pass_inert(config, a);
+            b = pass_inert(config, b);
+        }
+        if (*a == '\0' && *b == '\0') return STATUS_OK;
         const size_t length = line_length(a);
         const int same = length == line_length(b) && memcmp(a, b, length) == 0;
-        if (!same && !may_differ(&planned->config, a, b))
-            FAIL(STATUS_INPUT, "%s: run %s was trained with another scenario: %.*s, and now %.*s",
-                 path, planned->id, (int)length, a, (int)line_length(b), b);
-        a = next_line(a);
-        b = next_line(b);
+        if (!same && !may_differ(config, a, b)) return fail_line(path, planned, a, b);
+    }
+}
+
+/* Names the run whose own key was changed, before a run that only holds the other arm's value. */
+static enum status check_keys_read(const char *path, const struct trace_image *image,
+                                   const struct experiment_plan *plan) {
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        const struct planned_run *const planned = &plan->runs[i];
+        const struct trace_run *const recorded = trace_run_of(image, planned->id);
+        if (recorded != NULL && !config_races(&planned->config))
+            TRY(check_text(path, planned, recorded->plan.configuration, 0));
     }
     return STATUS_OK;
 }
@@ -53,7 +103,7 @@ static enum status check_run(const char *path, const struct planned_run *planned
         FAIL(STATUS_UNTESTABLE,
              "%s: run %s: its threads raced, and no training is like the recorded one", path,
              planned->id);
-    TRY(check_text(path, planned, recorded->plan.configuration));
+    TRY(check_text(path, planned, recorded->plan.configuration, 1));
     if (memcmp(&recorded->plan.shape, &planned->axes.shape, sizeof planned->axes.shape) != 0)
         FAIL(STATUS_INPUT, "%s: run %s: other columns were recorded (record.*)", path, planned->id);
     return STATUS_OK;
@@ -146,6 +196,7 @@ enum status resume_open(const char *path, const struct experiment_plan *plan,
              path);
     TRY(check_environment(path, image, environment, environment_count));
     TRY(check_head(path, image, plan, arena));
+    TRY(check_keys_read(path, image, plan));
     for (uint32_t i = 0; i < plan->run_count; i++)
         TRY(check_run(path, &plan->runs[i], trace_run_of(image, plan->runs[i].id)));
     if (image->run_count != plan->run_count)

@@ -284,8 +284,10 @@ TWINSTEP_MUST_USE enum status config_read(const struct schema *schema, const cha
 struct factor {
     enum cause cause;
     uint32_t key_count;
-    const char **keys;      /* full paths */
-    const char **values[2]; /* their values as text, in arm 0 and in arm 1 */
+    const char **keys; /* full paths */
+    /* their values as text, in arm 0 and in arm 1; "(none)": the arm has no such key, or it is one
+     * about a restart that the arm does not read */
+    const char **values[2];
 };
 /* The factors in which two arms differ, in the order of enum cause; their memory is the arena's. */
 TWINSTEP_MUST_USE enum status factors_of(const struct schema *schema, const struct config *a,

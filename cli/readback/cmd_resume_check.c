@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep resume-check: what a restart restored, from the checkpoint it began from and the first
  * one after it; or from two logs or traces that overlap. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -180,6 +181,23 @@ static int is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+/* A path that is not there is neither a log nor a checkpoint, and no option is to blame. */
+static enum status check_there(const char *path) {
+    struct stat info;
+    if (stat(path, &info) == 0) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: cannot open: %s", path, strerror(errno));
+}
+
+/* Options that only two files can have. */
+static enum status check_folders_options(const struct options *options) {
+    const char *const option = options_given(options, KEY_RESTART)     ? "--restart"
+                               : options_given(options, KEY_RUN_AFTER) ? "--run-after"
+                                                                       : NULL;
+    if (option == NULL) return STATUS_OK;
+    FAIL(STATUS_INPUT, "resume-check: %s goes with two logs or traces, and %s is no regular file",
+         option, options->arguments[is_file(options->arguments[0])]);
+}
+
 /* The digests of a run tell more than its printed columns; a log has none. */
 static enum status open_side(struct cli *cli, const struct options *options, int after,
                              struct trace_image **out_image, struct trajectory_side *out) {
@@ -313,10 +331,11 @@ static enum status run_logs(struct cli *cli, const struct options *options, int 
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
+    for (size_t i = 0; i < options->argument_count; i++)
+        TRY(check_there(options->arguments[i]));
     if (is_file(options->arguments[0]) && is_file(options->arguments[1]))
         return run_logs(cli, options, out_exit);
-    if (options_given(options, KEY_RESTART) || options_given(options, KEY_RUN_AFTER))
-        FAIL(STATUS_INPUT, "resume-check: --restart and --run-after go with two logs or traces");
+    TRY(check_folders_options(options));
     const double nan = (double)NAN;
     const char *const names = options_value(options, KEY_NAMES);
     struct restarting *in;

@@ -14,7 +14,7 @@
 #include "determinism/trace.h"
 
 #define TRACE_PART ".part"
-#define TRACE_CHUNK_ROWS 64 /* rows in a chunk, at most */
+#define TRACE_CHUNK_ROWS 64 /* rows in a chunk of a trace of usual length, at most */
 
 /* The stored states of a run. */
 struct stored {
@@ -105,9 +105,9 @@ TWINSTEP_MUST_USE enum status trace_create_snapshots(const struct hdf5_file *fil
 TWINSTEP_MUST_USE enum status trace_open_snapshots(const struct trace *trace,
                                                    struct stored *stored);
 
-/* Rows in a chunk of a column whose rows have `row_bytes`, and bytes in a chunk of stored states.
- */
-hsize_t trace_chunk_rows(size_t row_bytes);
+/* Rows in a chunk of a column whose rows have `row_bytes`, where so many updates are planned (0:
+ * not known), and bytes in a chunk of stored states. */
+hsize_t trace_chunk_rows(size_t row_bytes, uint64_t updates);
 hsize_t trace_state_piece(uint64_t bytes);
 
 /* The shape of one row: [1], [1, axis], [1, 32] or [1, axis, 32]. Returns the rank. In memory a row

@@ -162,7 +162,7 @@ static enum status open_series(const struct trace *trace, struct series *series)
         hsize_t shape[HDF5_MAX_RANK];
         series->memory[c] = H5Screate_simple(trace_row_shape(column, shape), shape, NULL);
         if (series->memory[c] < 0) return hdf5_fail(STATUS_IO, trace->file.name, "make a space");
-        const hsize_t piece = trace_chunk_rows(column->length * column->cell);
+        const hsize_t piece = trace_chunk_rows(column->length * column->cell, trace->updates);
         if (piece < series->piece) series->piece = piece;
     }
     TRY(trace_open_dataset(trace, series->group, "steps/check", &series->check));

@@ -11,16 +11,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows in a chunk. HDF5 allocates whole chunks and keeps an index entry for each, so few rows make
- * a short training's file small and many keep a long one's index short. They are halved while a
- * chunk is larger than CHUNK_BYTES. */
+/* Rows in a chunk. HDF5 allocates whole chunks and keeps an index entry for each in memory as long
+ * as it writes (trace_begin.c, keep_metadata), so few rows make a short training's file small and
+ * many keep a long one's index short. They are doubled, up to LONG_ROWS, while a column has more
+ * chunks than LONG_CHUNKS, and halved while a chunk is larger than CHUNK_BYTES. */
 #define CHUNK_BYTES 65536
+#define LONG_ROWS 512
+#define LONG_CHUNKS 64
 #define TEXT_CHUNK 4096
 
 static const char dimensionless[] = "1";
 
-hsize_t trace_chunk_rows(size_t row_bytes) {
+hsize_t trace_chunk_rows(size_t row_bytes, uint64_t updates) {
     hsize_t rows = TRACE_CHUNK_ROWS;
+    while (rows < LONG_ROWS && updates > LONG_CHUNKS * rows)
+        rows *= 2;
     while (rows > 1 && rows * row_bytes > CHUNK_BYTES)
         rows /= 2;
     return rows;
@@ -68,7 +73,8 @@ enum status trace_create_step(const struct hdf5_file *file, hid_t where, const c
 }
 
 static enum status create_column(const struct hdf5_file *file, hid_t steps,
-                                 const struct layout_column *column, const struct scales *scales) {
+                                 const struct layout_column *column, uint64_t updates,
+                                 const struct scales *scales) {
     char name[LAYOUT_NAME];
     layout_name(column, name);
     char long_name[128];
@@ -79,7 +85,7 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
                              .type = hdf5_file_type(column->kind),
                              .rank = 1,
                              .shape = {0, 1, 1},
-                             .chunk_rows = trace_chunk_rows(column->length * column->cell),
+                             .chunk_rows = trace_chunk_rows(column->length * column->cell, updates),
                              .fill = layout_fill(column->kind),
                              .units = column->text->units,
                              .long_name = long_name,
@@ -101,7 +107,8 @@ static enum status create_column(const struct hdf5_file *file, hid_t steps,
 
 /* Creates a steps/ group. `plan` is NULL for a pair. */
 static enum status create_steps(const struct hdf5_file *file, const struct series *series,
-                                const struct trace_run_plan *plan, const char *signal) {
+                                const struct trace_run_plan *plan, uint64_t updates,
+                                const char *signal) {
     char path[512];
     snprintf(path, sizeof path, "%s/steps", series->group);
     hid_t steps;
@@ -117,8 +124,8 @@ static enum status create_steps(const struct hdf5_file *file, const struct serie
                           &scales.ids[LAYOUT_AXES]));
     if (plan != NULL) TRY(trace_create_axes(file, series->group, steps, plan, &scales));
     for (uint32_t c = 0; c < series->layout.count; c++)
-        TRY(create_column(file, steps, &series->layout.columns[c], &scales));
-    TRY(create_column(file, steps, &layout_check, &scales));
+        TRY(create_column(file, steps, &series->layout.columns[c], updates, &scales));
+    TRY(create_column(file, steps, &layout_check, updates, &scales));
     TRY(hdf5_write_references(file));
     for (size_t i = 0; i < COUNT_OF(scales.ids); i++)
         if (scales.ids[i] >= 0) TRY(hdf5_close(file, scales.ids[i]));
@@ -151,7 +158,7 @@ static enum status put_ours(const struct hdf5_file *file, hid_t group,
 }
 
 static enum status create_run(const struct hdf5_file *file, const struct series *series,
-                              const struct trace_run_plan *plan) {
+                              const struct trace_run_plan *plan, uint64_t updates) {
     hid_t group;
     TRY(open_entry(file, series->group, &group));
     if (plan->foreign != NULL)
@@ -161,17 +168,17 @@ static enum status create_run(const struct hdf5_file *file, const struct series 
     TRY(hdf5_put_text(file, group, "configuration",
                       plan->configuration == NULL ? "" : plan->configuration));
     TRY(hdf5_close(file, group));
-    return create_steps(file, series, plan, record_reals[REAL_LOSS].name);
+    return create_steps(file, series, plan, updates, record_reals[REAL_LOSS].name);
 }
 
 static enum status create_pair(const struct hdf5_file *file, const struct series *series,
-                               const struct trace_pair_plan *plan) {
+                               const struct trace_pair_plan *plan, uint64_t updates) {
     hid_t group;
     TRY(open_entry(file, series->group, &group));
     TRY(hdf5_put_text(file, group, "a", plan->a));
     TRY(hdf5_put_text(file, group, "b", plan->b));
     TRY(hdf5_close(file, group));
-    return create_steps(file, series, NULL, record_pairs[PAIR_DISTANCE].name);
+    return create_steps(file, series, NULL, updates, record_pairs[PAIR_DISTANCE].name);
 }
 
 /* Links /arms/<name> to the run that is the arm itself. */
@@ -324,12 +331,12 @@ static enum status create_objects(const struct trace *trace, const struct trace_
     const struct hdf5_file *file = &trace->file;
     TRY(create_root(file, plan));
     for (uint32_t i = 0; i < plan->run_count; i++) {
-        TRY(create_run(file, &trace->runs[i], &plan->runs[i]));
+        TRY(create_run(file, &trace->runs[i], &plan->runs[i], plan->updates));
         TRY(link_arm(file, &plan->runs[i]));
         TRY(trace_create_snapshots(file, &trace->runs[i].stored, &plan->runs[i]));
     }
     for (uint32_t i = 0; i < plan->pair_count; i++)
-        TRY(create_pair(file, &trace->pairs[i], &plan->pairs[i]));
+        TRY(create_pair(file, &trace->pairs[i], &plan->pairs[i], plan->updates));
     for (uint32_t i = 0; i < plan->array_count; i++)
         TRY(create_array(file, &plan->arrays[i]));
     for (uint32_t i = 0; i < plan->text_count; i++)

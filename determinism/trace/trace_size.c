@@ -17,7 +17,8 @@ static uint64_t aligned(uint64_t bytes) {
 }
 
 static uint64_t column_bytes(const struct layout_column *column, uint64_t rows) {
-    const uint64_t row = column->length * (uint64_t)column->cell, chunk = trace_chunk_rows(row);
+    const uint64_t row = column->length * (uint64_t)column->cell,
+                   chunk = trace_chunk_rows(row, rows);
     return COLUMN_BYTES + (rows + chunk - 1) / chunk * (aligned(chunk * row) + INDEX_BYTES);
 }
 

@@ -34,6 +34,7 @@ struct answer {
 static char own[64];     /* a file that may be read */
 static char other[64];   /* one that may not */
 static unsigned seconds; /* of processor time; 0: what a file of this length has */
+static size_t memory;    /* bytes; 0: likewise */
 
 static int look_at_answer(const void *asked, const void *answer) {
     const struct answer *a = (const struct answer *)answer;
@@ -43,8 +44,12 @@ static int look_at_answer(const void *asked, const void *answer) {
 
 static enum status run(enum status (*work)(const void *, struct arena *, void *), const void *asked,
                        struct arena *arena, struct answer *out) {
-    const struct confined confined = {
-        .path = own, .asked = asked, .work = work, .look = look_at_answer, .seconds = seconds};
+    const struct confined confined = {.path = own,
+                                      .asked = asked,
+                                      .work = work,
+                                      .look = look_at_answer,
+                                      .seconds = seconds,
+                                      .memory = memory};
     memset(out, 0, sizeof *out);
     return confined_run(&confined, out, sizeof *out, arena);
 }
@@ -157,6 +162,52 @@ static void verify_endless_work_ends(void **state) {
                     "the file broke its reader: 1 s of processor time were not enough to read it");
     alarm(0);
     seconds = 0;
+    arena_close(&arena);
+}
+
+/* Takes memory as a library does, one MiB after the other. Where there is no more, it fails, or
+ * dies of what it did not look at. */
+static enum status take_for_ever(const void *asked, struct arena *arena, void *answer) {
+    const int looks = *(const int *)asked;
+    (void)arena, (void)answer;
+    for (int i = 0; i < 1000; i++) {
+        volatile char *const piece = (volatile char *)malloc(1 << 20);
+        if (looks && piece == NULL) FAIL(STATUS_IO, "%s: cannot read it: no memory", own);
+        piece[0] = 1;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_some(const void *asked, struct arena *arena, void *answer) {
+    const uint64_t count = 1 << 20; /* of its arena: more than the limit */
+    char *const piece = (char *)malloc(5 << 20);
+    (void)asked;
+    if (piece == NULL) FAIL(STATUS_MEMORY, "5 MiB were not there");
+    memset(piece, 1, 5 << 20);
+    free(piece);
+    return answer_well(&count, arena, answer);
+}
+
+/* Memory has a limit, which is told where it was the end; what the arena has does not count. */
+static void verify_endless_memory_ends(void **state) {
+    static const int looks[] = {1, 0};
+    static const char *const texts[] = {
+        "memory ran out while it was read, of which its reader may take 8 MiB: confined-",
+        "of which its reader may take 8 MiB, and the reader died of it"};
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct answer answer;
+    if (strstr(confined_by(), "seccomp") == NULL) skip(); /* sanitizers have memory of their own */
+    signal(SIGSEGV, SIG_DFL);
+    memory = (size_t)8 << 20;
+    for (int i = 0; i < 2; i++)
+        require_failure(run(take_for_ever, &looks[i], &arena, &answer),
+                        looks[i] ? STATUS_IO : STATUS_INPUT, texts[i]);
+    assert_int_equal(run(take_some, NULL, &arena, &answer), STATUS_OK);
+    memory = 0;
+    /* a file of four bytes has 256 MiB */
+    require_failure(run(take_for_ever, &looks[0], &arena, &answer), STATUS_IO,
+                    "memory ran out while it was read, of which its reader may take 256 MiB");
     arena_close(&arena);
 }
 
@@ -321,6 +372,7 @@ int main(void) {
         cmocka_unit_test(verify_failures_come_over),
         cmocka_unit_test(verify_deaths_are_told),
         cmocka_unit_test(verify_endless_work_ends),
+        cmocka_unit_test(verify_endless_memory_ends),
         cmocka_unit_test(verify_wild_answers_are_refused),
         cmocka_unit_test(verify_a_child_may_only_read),
         cmocka_unit_test(verify_little_memory_does),

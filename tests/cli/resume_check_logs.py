@@ -127,7 +127,12 @@ def check_refusals(binary):
     log = os.path.join(LOGS, "whole-0.0.json")
     for words, needle in (((log, log, "--restart", "x"), "--restart: expected an update"),
                           ((log, log, log), "two logs take no third file"),
-                          ((LOGS, LOGS, "--restart", "6"), "go with two logs or traces")):
+                          ((LOGS, LOGS, "--restart", "6"), f"--restart goes with two logs or traces, and {LOGS} is no"),
+                          ((log, LOGS, "--run-after", "a"), f"--run-after goes with two logs or traces, and {LOGS}"),
+                          # a missing file is to blame itself
+                          (("not-there", log, "--restart", "6"), "not-there: cannot open: No such file"),
+                          ((log, "not-there", "--restart", "6"), "not-there: cannot open: No such file"),
+                          ((log, log, "not-there"), "not-there: cannot open: No such file")):
         done = subprocess.run([binary, "resume-check", *words], capture_output=True, text=True, check=False)
         if done.returncode != 2 or needle not in done.stderr:
             sys.exit(f"{words}: expected status 2 and {needle!r}, got {done.returncode}: {done.stderr}")

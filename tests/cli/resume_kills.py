@@ -73,6 +73,11 @@ DATA = (HEAD % "data" + "common:\n  task: sft\n  model: {layers: 1, hidden: 16, 
         "  data: {shuffle: false}\narms:\n  baseline: {data: {text: a.jsonl}, batch: {size: 2, micro: 2}}\n"
         "  test: {data: {text: b.jsonl}, batch: {size: 4, micro: 2}}\n")
 
+# resume.* is read in the test arm alone
+BLAME = ("twinstep: 1\nname: blame\nsteps: 3\n" + SMALL
+         + "arms:\n  baseline: {}\n"
+         "  test: {resume: {after: 2, wrong: [decay-late], weight_decay: 0.1}}\n")
+
 
 class Bench:
     def __init__(self, options, folder):
@@ -210,6 +215,29 @@ def check_refusals(bench, name):
     refuse(bench, "expected a trace", *run[:6], f"{name}.yaml")
     refuse(bench, "No such file", *run[:6], "nothing.h5")
     refuse(bench, "expected one scenario", "run", "null-pair", *run[1:3], "--resume", "whole.h5")
+
+
+def check_blame(bench):
+    """A key that the baseline does not read holds the test arm's value there, but it is the test arm's."""
+    with open(bench.path("blame.yaml"), "w", encoding="utf-8") as file:
+        file.write(BLAME)
+    words = ("run", "blame.yaml", "--quiet", "-o")
+    status, _, error = bench.say(*words, "b.h5")
+    if status != 1 or error:
+        sys.exit(f"blame: {status}: {error}")
+    changed = ("r.h5", "--resume", "b.h5", "--set")
+    refuse(bench, "run test was trained with another scenario: resume.weight_decay: 0.1, and now "
+           "resume.weight_decay: 0.3",
+           *words, *changed, "arms.test.resume.weight_decay=0.3")
+    # a key of a later version has no line where it has its default
+    refuse(bench, "run test was trained with another scenario: resume.wrong: [decay-late], and now its default",
+           *words, *changed, "arms.test.resume.wrong=[]")
+    refuse(bench, "run baseline was trained with another scenario: its default, and now numerics.cuts: 2",
+           *words, *changed, "common.numerics.cuts=2")
+    # where the key that makes another one inert was changed, that one is named, and in its own arm
+    refuse(bench, "run baseline was trained with another scenario: resume.after: 0", *words, *changed,
+           "arms.baseline.resume.after=1")
+    os.remove(bench.path("b.h5"))
 
 
 def check_build(bench, name):
@@ -497,6 +525,7 @@ def main():
                 check_refusals(bench, name)
                 check_threads(bench, name)
                 check_build(bench, name)
+                check_blame(bench)
         check_data(bench)
         if bench.failing:
             check_unkept(bench, "same")

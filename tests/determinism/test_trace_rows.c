@@ -260,8 +260,54 @@ static void verify_columns_end_with_step(void **state) {
     }
 }
 
+static uint64_t chunk_rows(hid_t file, const char *column) {
+    char path[256];
+    hsize_t chunk[3];
+    snprintf(path, sizeof path, "runs/baseline/steps/%s", column);
+    const hid_t dataset = H5Dopen2(file, path, H5P_DEFAULT);
+    if (dataset < 0) fail_msg("%s: not there", path);
+    const hid_t plan = H5Dget_create_plist(dataset);
+    assert_true(H5Pget_chunk(plan, 3, chunk) > 0);
+    H5Pclose(plan);
+    H5Dclose(dataset);
+    return chunk[0];
+}
+
+/* The more updates are planned, the more rows has a chunk, so that few have to be remembered; a
+ * file of few updates does not become larger by it. Rows that were written are read alike. */
+static void verify_chunks_of_long_plans(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t planned, rows;
+    } cases[] = {{0, 64}, {4096, 64}, {4097, 128}, {8193, 256}, {16385, 512}, {1000000, 512}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct sample sample;
+        struct trace_image *image;
+        struct trace *trace;
+        sample_open(&sample, 3);
+        sample.plan.updates = cases[i].planned;
+        require(sample_write(&sample, sample.path, 70));
+        const hid_t file = H5Fopen(sample.path, H5F_ACC_RDONLY, H5P_DEFAULT);
+        assert_true(file >= 0);
+        assert_int_equal(chunk_rows(file, "loss"), cases[i].rows);
+        assert_int_equal(chunk_rows(file, "check"), cases[i].rows);
+        H5Fclose(file);
+        require_all_rows(&sample, sample.path, 70);
+        require(trace_open(sample.path, &sample.arena, &image));
+        assert_int_equal(sample_differences(&sample, image, 70, 1), 0);
+        assert_int_equal(unlink(sample.path), 0);
+        require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+        require(sample_put(&sample, trace, 1, 70));
+        trace_abandon(trace);
+        require(trace_open(sample.part, &sample.arena, &image));
+        assert_int_equal(sample_differences(&sample, image, 70, 0), 0);
+        sample_close(&sample);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(verify_columns_end_with_step),
+                                       cmocka_unit_test(verify_chunks_of_long_plans),
                                        cmocka_unit_test(corroborate_open_long),
                                        cmocka_unit_test(verify_rows_of_a_live_trace),
                                        cmocka_unit_test(verify_damage_is_told),

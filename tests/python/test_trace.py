@@ -7,6 +7,7 @@ import builtins
 import csv
 import gzip
 import io
+import json
 import pathlib
 import subprocess
 import tempfile
@@ -27,6 +28,33 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def setUpModule():
     unittest.addModuleCleanup(FOLDER.cleanup)
     twinstep.run("lr-set-before-step", output=HERE / "pair.h5")
+
+
+def kill_early(words):
+    """Kills a run in its arms' first updates, where columns are longer than `step`, and returns how many both
+    arms then have; again where the kill came later, or between the rows of both arms."""
+    for _ in range(20):
+        for left in HERE.glob("k.h5*"):
+            left.unlink()
+        process = subprocess.Popen([twinstep.program(), "run", "lr-set-before-step", *words, "-o", HERE / "k.h5"],
+                                   stdout=subprocess.DEVNULL)
+        while process.poll() is None and rows_of_part("step")[1] < 2:
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        counts, ahead = rows_of_part("step"), rows_of_part("loss")
+        if counts[0] == counts[1] and 2 <= counts[1] < ahead[1]:
+            return counts[1]
+    raise AssertionError(f"no kill in the middle: {counts} updates, {ahead} rows")
+
+
+def rows_of_part(column):
+    """The length of a column in both arms of the live file; zeros where it is not there yet."""
+    try:
+        with h5py.File(HERE / "k.h5.part", "r", libver="latest", swmr=True) as file:
+            return [file[f"runs/{arm}/steps/{column}"].shape[0] for arm in ("baseline", "test")]
+    except (OSError, KeyError):
+        return [0, 0]
 
 
 class Columns(unittest.TestCase):
@@ -102,6 +130,46 @@ class Files(unittest.TestCase):
         np.testing.assert_array_equal(run.step, np.arange(1, run.updates + 1))
         self.assertTrue(np.isfinite(run["loss"].values).all())
         self.assertRaisesRegex(ValueError, "no verdict", killed.plot.shares)
+
+    def test_rows_ahead_of_step_are_no_updates(self):
+        """Columns of a killed trace are longer than `step`, and no reader takes what they hold there
+        for an update: what each says is that of as many updates of a run that was never killed."""
+        words = ["--set", "steps=24", "--set", "common.schedule.total=24", "--set", "attribution.twin=false",
+                 "--set", "common.model.hidden=16", "--set", "common.model.mlp=32", "--set",
+                 "common.model.layers=1", "--quiet", "--reproducible"]
+        self.said(0, "run", "lr-set-before-step", *words, "-o", "w.h5")
+        whole, count = twinstep.load(HERE / "w.h5"), kill_early(words)
+        killed = twinstep.load(HERE / "k.h5.part")
+        self.assertEqual([killed.arm(name).updates for name in ("baseline", "test")], [count, count])
+        self.assert_rows(killed, whole, count)
+        self.said(0, "recover", "k.h5.part", "-o", "r.h5")
+        self.assert_rows(twinstep.load(HERE / "r.h5"), whole, count)
+        with h5py.File(HERE / "r.h5") as file:
+            self.assertEqual(file["runs/test/steps/loss"].shape, (count,))
+        rows = [self.said(0, "export", name, "--to", "csv").splitlines() for name in ("k.h5.part", "w.h5")]
+        self.assertEqual(rows[0], rows[1][:count + 1])
+        self.assertEqual(json.loads(self.said(3, "attribute", "k.h5.part", "--json"))["updates"], count)
+        self.assertEqual(json.loads(self.said(0, "certify", "k.h5.part", "--json"))["checked"], count)
+        compared = json.loads(self.said(0, "compare", "k.h5.part", "w.h5", "--json"))
+        self.assertEqual([compared[log]["rows"] for log in "ab"], [count, 24])
+        self.assertIn(f"k.h5.part: twinstep trace, {count} rows", self.said(0, "doctor", "k.h5.part"))
+        self.assertIn(f"test: {count} updates replayed, bit-equal", self.said(0, "replay", "k.h5.part"))
+        self.assertIn(f"of {count} recorded updates", self.said(1, "bisect", "k.h5.part"))
+        self.said(0, "report", "k.h5.part", "-o", "k.html")
+        self.assertIn(f"baseline finished {count}, test finished {count}", (HERE / "k.html").read_text())
+        self.said(0, "run", "lr-set-before-step", *words, "-o", "g.h5", "--resume", "k.h5.part")
+        self.assertEqual((HERE / "g.h5").read_bytes(), (HERE / "w.h5").read_bytes())
+
+    def said(self, status, *words):
+        done = subprocess.run([twinstep.program(), *words], cwd=HERE, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, status, f"{words}: {done.stderr}")
+        return done.stdout
+
+    def assert_rows(self, trace, whole, count):
+        for arm in ("baseline", "test"):
+            for name, column in trace.arm(arm).items():
+                if column.dims[:1] == ("step",):
+                    np.testing.assert_array_equal(column.values, whole.arm(arm)[name].values[:count], name)
 
     def test_what_was_changed_after_it_was_sealed_is_refused(self):
         whole = (HERE / "pair.h5").read_bytes()

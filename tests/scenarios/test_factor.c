@@ -74,6 +74,13 @@ static const struct {
      "10;\n"},
     {"{a: {schedule: {name: steps}}, b: {schedule: {name: steps, every: 3}}}",
      "data-order: schedule.every 10 -> 3;\n"},
+    /* numbers behind a kind of error, and what is restored, which one arm alone reads */
+    {"{a: {resume: {after: 4}}, b: {resume: {after: 4, wrong: [decay-late], weight_decay: 0.1}}}",
+     "resume: resume.wrong [] -> [decay-late]; resume.weight_decay (none) -> 0.1;\n"},
+    {"{a: {resume: {after: 4, wrong: [shards-by-index], ranks: 2}}, b: {resume: {after: 4}}}",
+     "resume: resume.wrong [shards-by-index] -> []; resume.ranks 2 -> (none);\n"},
+    {"{a: {}, b: {resume: {after: 4, restores: [rng]}}}",
+     "resume: resume.after 0 -> 4; resume.restores (none) -> [rng]; resume.wrong (none) -> [];\n"},
 };
 
 static void validate_known_factors(void **state) {
