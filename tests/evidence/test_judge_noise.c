@@ -248,10 +248,12 @@ static void validate_sampled_orders(void **state) {
     helper_image_expect(
         &of, ROW_HEADLINE, 0,
         "made: OUTSIDE THE FLOOR. Several causes, and which of them is the first is open: schedule "
-        "50.39 % (20.6 to 80.2), optimizer 25.39 % (-4.45 to 55.2), dtype 13.28 %, model 6.25 %, 2 "
-        "more of the way from left to right. With one alone repaired, this much of the gap is "
-        "left: schedule 48.44 %, optimizer 73.44 %, dtype 85.94 %, model 93.75 %, 2 more. A share "
-        "without an interval is an estimate from 4 sampled orders that agree; others need not.");
+        "50.39 % (20.6 to 80.2), optimizer 25.39 % (-4.45 to 55.2), dtype 13.28 %, model 6.25 % "
+        "(and "
+        "2 more) of the way from left to right. With one alone repaired, this much of the gap is "
+        "left: schedule 48.44 %, optimizer 73.44 %, dtype 85.94 %, model 93.75 % (and 2 more). A "
+        "share without an interval is an estimate from 4 sampled orders that agree; others need "
+        "not.");
     helper_image_expect(
         &of, ROW_SHARES, 0,
         "of the way from left to right, |a-b| = 64\n"

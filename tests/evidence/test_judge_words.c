@@ -563,8 +563,8 @@ static void validate_many_causes(void **state) {
     assert_true(way[31] == 496.0 / 64);
     helper_image_judge(&of, STATUS_OK);
     const char *const headline = helper_image_row(&of, ROW_HEADLINE, 0);
-    assert_non_null(strstr(headline, ", 1 more of it. Repairing one alone leaves ") == NULL
-                        ? strstr(headline, ", 1 more of the way from left to right")
+    assert_non_null(strstr(headline, " (and 1 more) of it. Repairing one alone leaves ") == NULL
+                        ? strstr(headline, " (and 1 more) of the way from left to right")
                         : headline);
     const char *shares = helper_image_row(&of, ROW_SHARES, 0);
     static const struct {
