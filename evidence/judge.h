@@ -84,7 +84,7 @@ struct judged_measure {
     double alone[JUDGE_FACTORS_MAX];   /* of the baseline with this cause only */
     double without[JUDGE_FACTORS_MAX]; /* of the test arm with this cause repaired */
     double value[JUDGE_FACTORS_MAX];   /* Shapley values, which add up to the whole */
-    int other_first; /* the cause with the largest |value| is not the one with the largest share */
+    int ranks_otherwise; /* two causes stand in another order by |value| than by their shares */
 };
 #define JUDGE_MEASURES 3
 

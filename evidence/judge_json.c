@@ -164,7 +164,7 @@ static json_t *measures_json(const struct judgement *judgement) {
                                               by_cause_json(judgement, measure->value), "alone",
                                               by_cause_json(judgement, measure->alone), "without",
                                               by_cause_json(judgement, measure->without),
-                                              "ranks_otherwise", measure->other_first));
+                                              "ranks_otherwise", measure->ranks_otherwise));
     }
     return list;
 }

@@ -27,6 +27,26 @@ static const double *game_row(const struct trace_array *array, uint64_t row, uin
     return values;
 }
 
+/* What rounding may do to a share, and to a value beside another one: causes that stand nearer have
+ * no order. */
+#define RANK_TIE 1e-9
+
+/* Whether a measure puts two causes in another order than their shares do, which stand in falling
+ * order. Of causes whose places are not certain no order is known that it could contradict. */
+static int ranks_otherwise(const struct judgement *judgement, const double *value) {
+    const struct judged_cause *const causes = judgement->causes;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        for (uint32_t j = i + 1; j < judgement->cause_count; j++) {
+            const double before = fabs(causes[i].share.value), after = fabs(causes[j].share.value);
+            const double least = fabs(value[i]), most = fabs(value[j]);
+            if (causes[i].place[1] < causes[j].place[0] && before - after > RANK_TIE &&
+                most - least > RANK_TIE * most)
+                return 1;
+        }
+    }
+    return 0;
+}
+
 /* Takes one measure after the last update, where the trace holds it and every value is finite. A
  * margin is NaN in tasks without pairs, so these have none. A gap of 0 is taken: that the loss does
  * not show what the weights did is a finding. */
@@ -51,8 +71,8 @@ static enum status read_measure(struct judging *judging, const struct measure *m
         to->value[i] = shapley.value[order[i]];
         to->alone[i] = values[self];
         to->without[i] = values[(hybrids - 1) & ~self];
-        to->other_first |= fabs(to->value[i]) > fabs(to->value[0]);
     }
+    to->ranks_otherwise = ranks_otherwise(out, to->value);
     return STATUS_OK;
 }
 

@@ -16,7 +16,7 @@ static void put_measures(const struct judgement *judgement, struct row_pen *pen)
         for (uint32_t i = 0; i < judgement->cause_count; i++)
             row_put(pen, "%s %s alone %.4g, repaired %.4g", i == 0 ? ":" : ";",
                     judgement->causes[i].name, measure->alone[i], measure->without[i]);
-        if (measure->other_first) row_put(pen, " (this measure ranks the causes otherwise)");
+        if (measure->ranks_otherwise) row_put(pen, " (this measure ranks the causes otherwise)");
     }
 }
 

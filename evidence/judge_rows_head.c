@@ -138,7 +138,7 @@ static uint32_t causes_in_words(const struct judgement *judgement) {
 
 static void put_more(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->cause_count > CAUSES_IN_WORDS)
-        row_put(pen, ", %u more", judgement->cause_count - CAUSES_IN_WORDS);
+        row_put(pen, " (and %u more)", judgement->cause_count - CAUSES_IN_WORDS);
 }
 
 /* "99.9 %", with its interval where that is wide enough to show in three digits. */

@@ -42,7 +42,7 @@ static void put_measures(struct page *page) {
             html_format(html, "<td class=\"r\">%.4g / %.4g</td>", measure->alone[i],
                         measure->without[i]);
         html_raw(html, "</tr>\n");
-        otherwise |= measure->other_first;
+        otherwise |= measure->ranks_otherwise;
     }
     html_raw(html, "</tbody></table></div>\n");
     page_note(page, "After the last update, against the baseline: the test arm (whole), and for "

@@ -57,8 +57,6 @@ enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
     herr_t bad = H5Pset_libver_bounds(list, H5F_LIBVER_V110, H5F_LIBVER_V110);
     if (bad >= 0) bad = H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
     if (bad >= 0) bad = H5Pset_alignment(list, 1, ALIGNMENT);
-    /* No buffer for raw data waits for a flush (trace_write.c). */
-    if (bad >= 0) bad = H5Pset_sieve_buf_size(list, 0);
 #if H5_VERSION_GE(1, 10, 7)
     if (bad >= 0)
         bad = H5Pset_file_locking(list, 1, ALIGNMENT); /* file systems without locks work, too */

@@ -4,11 +4,11 @@
  * An update is written so: a row of every column and of `check`; then `step` is extended by a row,
  * written, and flushed alone. So whenever the process dies, a `step` that can be read has all its
  * columns. Rows go to the file as they are written: chunks bypass HDF5's chunk cache, whose size is
- * 0, and there is no sieve buffer (trace_hdf5.c). What waits for a flush is metadata: where a chunk
- * lies, and how long a column is. So columns get rows to the end of a chunk at once where the plan
- * says that updates will come, and the file is flushed, before `step`, in rows that are the first
- * of a chunk: a flush walks through all that HDF5 has in memory, so of a trace of many runs it took
- * more time than writing did (docs/decisions/trace.md).
+ * 0, and its sieve buffer serves contiguous datasets alone. What waits for a flush is metadata:
+ * where a chunk lies, and how long a column is. So columns get rows to the end of a chunk at once
+ * where the plan says that updates will come, and the file is flushed, before `step`, in rows that
+ * are the first of a chunk: a flush walks through all that HDF5 has in memory, so of a trace of
+ * many runs it took more time than writing did (docs/decisions/trace.md).
  *
  * Invariant: after a failed write nothing more is written, and the live file is never renamed. */
 #include "determinism/trace/hdf5_writer.h"

@@ -105,12 +105,15 @@ static void corroborate_runs(void **state) {
         int code;
         const char *common, *test;
     } cases[] = {
-        /* drawn roundings until a bit of a parameter flips; a step on the host of nudged weights;
+        /* drawn roundings until a bit of a parameter flips; a step on the host of nudged weights,
+         * one of which flips before an update of both arms;
          * masters and moments that a restart rounds and moves, with drawn orders */
         {1, "  optimizer: {lr: 1e-3}\n  numerics: {param: bf16, rounding: stochastic}\n",
          "fault: {update: 2, phase: optimize, op: model.layers.0.mlp.up_proj.weight, tensor: "
          "parameter, element: 3, bit: 10}"},
-        {1, "  optimizer: {name: adafactor, lr: 1e-3}\n",
+        {1,
+         "  optimizer: {name: adafactor, lr: 1e-3}\n  fault: {update: 3, phase: before-the-update, "
+         "op: lm_head.weight, tensor: parameter, element: 3, bit: 29}\n",
          "init: {nudge: model.layers.0.mlp.up_proj.weight}"},
         {1,
          "  optimizer: {lr: 1e-3}\n  resume: {after: 1}\n  clip: {dtype: f64}\n"

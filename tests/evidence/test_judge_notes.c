@@ -939,6 +939,53 @@ static void validate_json(void **state) {
     helper_image_close(&of);
 }
 
+/* Where nobody watched the update, phase and tensor follow from digests: the first phase of the
+ * loop whose digests differ, and in it the first activation, or, since backward runs from the head
+ * on, the last tensor. */
+static void validate_first_place_by_digests(void **state) {
+    (void)state;
+    enum { NAMES = 3 };
+    static const char *const phases[NAMES] = {"fetch", "forward", "backward"},
+                             *const sites[NAMES] = {"embedding", "layer 0", "logp"},
+                             *const tensors[NAMES] = {"embed", "norm", "head"};
+    static const struct {
+        int phase, place; /* the first that differs; all behind it differ, too */
+        const char *tensor;
+    } cases[] = {{0, 0, ""},     {1, 0, "embedding"}, {1, 1, "layer 0"}, {1, 2, "logp"},
+                 {2, 2, "head"}, {2, 1, "norm"},      {2, 0, "embed"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        static uint8_t digests[2][2][NAMES][RECORD_DIGEST_BYTES];
+        static uint8_t of_tensors[2][NAMES][RECORD_TENSOR_DIGESTS][RECORD_DIGEST_BYTES];
+        struct helper_image of;
+        memset(digests, 1, sizeof digests);
+        memset(of_tensors, 1, sizeof of_tensors);
+        helper_image_open(&of, 2);
+        helper_image_part(&of, 2, 1.0);
+        for (int arm = 0; arm < 2; arm++) {
+            struct trace_run_plan *const plan = &of.runs[arm].plan;
+            struct record *const record = &of.runs[arm].records[1];
+            plan->shape.phases = plan->shape.sites = plan->shape.tensors = NAMES;
+            plan->phases = phases;
+            plan->sites = sites;
+            plan->tensors = tensors;
+            record->phases = digests[arm][0];
+            record->sites = digests[arm][1];
+            record->tensor_digests = of_tensors[arm];
+        }
+        for (int n = cases[i].phase; n < NAMES; n++)
+            digests[1][0][n][0] = 2;
+        for (int n = cases[i].place; n < NAMES; n++)
+            digests[1][1][n][0] = 2;
+        for (int n = cases[i].place; n >= 0; n--)
+            of_tensors[1][n][TENSOR_DIGEST_GRADIENT][0] = 2;
+        helper_image_judge(&of, STATUS_OK);
+        assert_int_equal(of.judgement.first_step, 2);
+        assert_string_equal(of.judgement.first_phase, phases[cases[i].phase]);
+        assert_string_equal(of.judgement.first_tensor, cases[i].tensor);
+        helper_image_close(&of);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_first_place),
@@ -961,6 +1008,7 @@ int main(void) {
         cmocka_unit_test(validate_ends_of_tolerances),
         cmocka_unit_test(validate_exit_of_untestable),
         cmocka_unit_test(validate_json),
+        cmocka_unit_test(validate_first_place_by_digests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -563,8 +563,8 @@ static void validate_many_causes(void **state) {
     assert_true(way[31] == 496.0 / 64);
     helper_image_judge(&of, STATUS_OK);
     const char *const headline = helper_image_row(&of, ROW_HEADLINE, 0);
-    assert_non_null(strstr(headline, ", 1 more of it. Repairing one alone leaves ") == NULL
-                        ? strstr(headline, ", 1 more of the way from left to right")
+    assert_non_null(strstr(headline, " (and 1 more) of it. Repairing one alone leaves ") == NULL
+                        ? strstr(headline, " (and 1 more) of the way from left to right")
                         : headline);
     const char *shares = helper_image_row(&of, ROW_SHARES, 0);
     static const struct {
@@ -673,6 +673,47 @@ static void validate_measures_and_marks(void **state) {
     helper_image_judge(&of, STATUS_INPUT);
     assert_string_equal(status_text(), "trace: /attribution/mark: expected 1 to 40 values");
     helper_image_close(&of);
+}
+
+/* A measure has an order of its own where two causes stand the other way round by the size of their
+ * values, be it behind the first place. Ties, to rounding, have no order. */
+static void validate_a_measure_ranks_otherwise(void **state) {
+    (void)state;
+    static const struct {
+        size_t game;     /* its shares fall in the order of the causes, or tie (the fifth) */
+        double value[3]; /* of each cause; they add up */
+        int otherwise;
+        double first; /* what the first cause makes more than in the game */
+    } cases[] = {
+        {2, {4, 2, 1}, 0, 0}, {2, {4, -2, 1}, 0, 0},          {2, {2, 4, 1}, 1, 0},
+        {2, {4, 1, 2}, 1, 0}, {2, {4, 1, -2}, 1, 0},          {2, {1, 2, 4}, 1, 0},
+        {2, {4, 2, 2}, 0, 0}, {2, {4, 2, 2 + 0x1p-40}, 0, 0}, {2, {4, 2, 2 + 0x1p-20}, 1, 0},
+        {4, {1, 2, 0}, 0, 0}, {4, {1, 2, 0}, 0, 0x1p-40},     {4, {1, 2, 0}, 1, 0x1p-20},
+    };
+    static const double mark[] = {3};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct game *const game = &games[cases[i].game];
+        struct helper_image of;
+        double gap[8] = {0}, way[8];
+        memcpy(way, game->way, sizeof way);
+        way[1] += cases[i].first;
+        for (uint32_t mask = 0; mask < 1u << game->causes; mask++)
+            for (uint32_t cause = 0; cause < game->causes; cause++)
+                if (mask >> cause & 1u) gap[mask] += cases[i].value[cause];
+        open_game(&of, game);
+        helper_image_put(&of, "attribution/way", 1u << game->causes, 1, way);
+        helper_image_put(&of, "attribution/mark", 1, 1, mark);
+        helper_image_put(&of, "attribution/way_at", 1, 1u << game->causes, way);
+        helper_image_put(&of, "attribution/loss_at", 1, 1u << game->causes, gap);
+        helper_image_judge(&of, STATUS_OK);
+        assert_int_equal(of.judgement.measure_count, 1);
+        if (of.judgement.measures[0].ranks_otherwise != cases[i].otherwise)
+            fail_msg("measure %zu: expected %d", i, cases[i].otherwise);
+        const char *const shares = helper_image_row(&of, ROW_SHARES, 0);
+        assert_int_equal(strstr(shares, "(this measure ranks the causes otherwise)") != NULL,
+                         cases[i].otherwise);
+        helper_image_close(&of);
+    }
 }
 
 /* Where one ulp goes at least half as far. Causes are ranked at the last mark at which it went a
@@ -802,6 +843,7 @@ int main(void) {
         cmocka_unit_test(validate_many_causes),
         cmocka_unit_test(validate_table_of_shares),
         cmocka_unit_test(validate_measures_and_marks),
+        cmocka_unit_test(validate_a_measure_ranks_otherwise),
         cmocka_unit_test(validate_rounding),
         cmocka_unit_test(validate_exact_cancelling),
         cmocka_unit_test(validate_growth),

@@ -100,6 +100,9 @@ static void skip_one_held(struct patient *p) {
     for (size_t i = 0; i < 60; i++)
         scene_put(p, LOG_LR_LOGGED, i, 5e-7 * (double)(60 - i + (i > 5)) / 60.0);
 }
+static void skip_column_of_one(struct patient *p) { /* one number, which says that none was */
+    scene_put(p, LOG_SKIPPED, 30, 0.0);
+}
 /* A row of every tenth update: the LR moves from row to row although the schedule held. */
 static void skip_many_sparse(struct patient *p) {
     static const size_t rows[] = {0, 20, 40}, counts[] = {8, 4, 3};
@@ -292,6 +295,7 @@ const struct scene scenes_of_values[] = {
     REMARK(skip_many_held, "skipped_updates"),
     REMARK(skip_one_held, "skipped_updates"),
     REMARK(skip_many_sparse, "skipped_updates"),
+    LINE(skip_column_of_one, "skipped_updates", QUIET),
     LINE(healthy, "start_at_ln2", QUIET),
     LINE(start_printed, "start_at_ln2", QUIET),
     LINE(start_bf16, "start_at_ln2", QUIET),

@@ -508,6 +508,13 @@ static void counter_lower_by(struct patient *p, double x) {
         if (p->log->columns[c].name == LOG_TOKENS) p->log->columns[c].cumulative = 1;
 }
 
+/* Updates 6 to 10 stand twice, as behind a resume, before the counter falls. */
+static void counter_lower_behind_a_resume(struct patient *p, double x) {
+    counter_lower_by(p, x);
+    for (size_t i = 10; i < p->log->rows; i++)
+        p->log->step[i] -= 5;
+}
+
 static const struct edge {
     const char *name;
     void (*make)(struct patient *p, double x);
@@ -545,6 +552,7 @@ static const struct edge {
     EDGE(first_above_second, 2.1, 2.0, "step_then_set"),
     EDGE(first_of_peak, 0.011, 0.009, "step_then_set"),
     EDGE(counter_lower_by, 5.5, 4.5, "counter_falls"),
+    EDGE(counter_lower_behind_a_resume, 5.5, 4.5, "counter_falls"),
     EDGE(changes_of_a_bug, 12, 11, "double_counter"),
     EDGE(rows_behind_a_bug, 8, 7, "double_counter"),
     EDGE(jump_from_level, 1.5, 1.0, "lr_jump_at_resume"),
