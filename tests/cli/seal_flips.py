@@ -164,7 +164,7 @@ def make(options, page):
     commands = (("run", "lr-set-before-step", "--quiet", "--set", "steps=2", "--reproducible",
                  "-o", files["run"]),
                 ("recover", files["run"], "-o", files["recover"]),
-                ("noise", "lr-set-before-step", "--steps=2", "--repeat=2", "--quiet",
+                ("noise", "lr-set-before-step", "--steps=2", "--repeat=2", "--pairs=9", "--quiet",
                  "--reproducible", "-o", files["floor"]))
     for words in commands:
         status, _, error = say(options, *words)
