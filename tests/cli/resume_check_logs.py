@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """resume-check on the logs of real resumed trainings, and on traces of the shipped scenarios.
 
-    resume_check_logs.py BINARY
+    resume_check_logs.py BINARY [--whole]
 
 tests/golden/resumed holds trainer_state.json of transformers' Trainer, resumed rightly and with a slip
 (tests/bench/resume_logs.py made them), and truth.json: what was not restored. A part may be called
 lost only where it was and restored only where it was not, and a right restart alone ends with 0. Of
-the traces the part must be named."""
+the traces the part must be named; their scenarios train a narrower model unless --whole is given."""
 
 import json
 import os
@@ -22,8 +22,11 @@ TRACES = {"counter-doubled": (4, {"scheduler"}), "moments-lost": (4, {"optimizer
           "skip-every-epoch": (2, {"data"}), "rng-before-skip": (3, {"generators"}),
           "shards-of-another-world": (4, {"optimizer"}), "stale-decay-on-resume": (4, {"scheduler"}),
           "masters-saved-bf16": (4, {"optimizer"})}
+# That of shards has bf16 weights, of which too few tell another step where the model is narrow.
+NARROW = ("--set", "common.model.hidden=16", "--set", "common.model.mlp=32")
+WIDE = "shards-of-another-world"
 # What is said of a part besides, of these scenarios and of no other.
-SAID = [("optimizer", "as where each rank reads the shard of its own index", {"shards-of-another-world"}),
+SAID = [("optimizer", "as where each rank reads the shard of its own index", {WIDE}),
         ("scheduler", "decayed weights by 0.1, and by 0.01 before", {"stale-decay-on-resume"}),
         ("optimizer", "the step of update 5 differs, which the weight decay may explain", {"stale-decay-on-resume"}),
         ("optimizer", "the step of update 5 differs, which the LR may explain", {"counter-doubled"}),
@@ -59,11 +62,16 @@ def check_logs(binary):
     return len(truth)
 
 
-def check_traces(binary, folder):
+def train(binary, folder, name, trace, *more):
+    subprocess.run([binary, "run", name, "-o", trace, "--quiet", *more], cwd=folder, check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def check_traces(binary, folder, size):
     for name, (restart, lost) in TRACES.items():
-        subprocess.run([binary, "run", name, "-o", "t.h5", "--quiet", "--overwrite"], cwd=folder, check=True,
-                       stdout=subprocess.DEVNULL)
-        words = ("t.h5", "t.h5", "--run", "baseline", "--restart", str(restart))
+        trace = f"{name}.h5"
+        train(binary, folder, name, trace, *(() if name == WIDE else size))
+        words = (trace, trace, "--run", "baseline", "--restart", str(restart))
         code, states, answer = check(binary, *words, "--run-after", "test", cwd=folder)
         if code != 1 or states["lost"] != lost:
             sys.exit(f"{name}: expected {lost}, got {code}: {states}")
@@ -77,8 +85,7 @@ def check_traces(binary, folder):
 
 def check_without_tensors(binary, folder):
     """Traces without digests of tensors do not tell shards from moments, and say what would."""
-    subprocess.run([binary, "run", "shards-of-another-world", "-o", "t.h5", "--quiet", "--overwrite", "--set",
-                    "record.tensors=false"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    train(binary, folder, WIDE, "t.h5", "--set", "record.tensors=false")
     _, states, answer = check(binary, "t.h5", "t.h5", "--run", "baseline", "--run-after", "test", "--restart", "4",
                               cwd=folder)
     if states["lost"] != {"optimizer"} or "record.tensors would tell" not in answer["parts"]["optimizer"]["text"]:
@@ -118,9 +125,8 @@ def check_rounded(binary, folder):
 def check_later(binary, folder):
     """Weights that part later are no continuation, although the first step is that of before: the restart is
     said to be one update earlier than it was, and its decay of 0.1 for 0.01 moves no loss beyond noise."""
-    subprocess.run([binary, "run", "stale-decay-on-resume", "-o", "t.h5", "--quiet", "--overwrite"], cwd=folder,
-                   check=True, stdout=subprocess.DEVNULL)
-    words = ("t.h5", "t.h5", "--run", "baseline", "--run-after", "test")
+    trace = "stale-decay-on-resume.h5"  # of check_traces
+    words = (trace, trace, "--run", "baseline", "--run-after", "test")
     for restart in (("--restart", "3"), (), ("--restart", "4")):
         code, _, answer = check(binary, *words, *restart, cwd=folder)
         if (code, answer["differs"], answer["column"]) != (1, 5, "digest_weights"):
@@ -143,10 +149,10 @@ def check_refusals(binary):
 
 
 def main():
-    binary = os.path.abspath(sys.argv[1])
+    binary, size = os.path.abspath(sys.argv[1]), () if "--whole" in sys.argv[2:] else NARROW
     count = check_logs(binary)
     with tempfile.TemporaryDirectory(prefix="twinstep-resume-") as folder:
-        check_traces(binary, folder)
+        check_traces(binary, folder, size)
         check_without_tensors(binary, folder)
         check_rounded(binary, folder)
         check_later(binary, folder)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <hdf5.h>
 #include <hdf5_hl.h>
 #include <stdio.h>
@@ -410,6 +411,99 @@ static void report_cost_of_an_update(void **state) {
     sample_close(&sample);
 }
 
+/* ---- statuses that a caller must not drop ---- */
+
+/* Linked in the place of these calls: one of them fails, once, so that no later call tells it. */
+enum call { CALL_NONE, CALL_FLUSH, CALL_DATASET_FLUSH, CALL_WRITE, CALL_CLOSE, CALL_FSYNC };
+static int failing;
+static int failing_number, calls, is_met;
+
+static int fails(int call) {
+    if (call != failing || ++calls != failing_number) return 0;
+    is_met = 1;
+    return 1;
+}
+
+herr_t __real_H5Fflush(hid_t object, H5F_scope_t scope);
+herr_t __wrap_H5Fflush(hid_t object, H5F_scope_t scope);
+herr_t __wrap_H5Fflush(hid_t object, H5F_scope_t scope) {
+    return fails(CALL_FLUSH) ? -1 : __real_H5Fflush(object, scope);
+}
+
+herr_t __real_H5Dflush(hid_t dataset);
+herr_t __wrap_H5Dflush(hid_t dataset);
+herr_t __wrap_H5Dflush(hid_t dataset) {
+    return fails(CALL_DATASET_FLUSH) ? -1 : __real_H5Dflush(dataset);
+}
+
+herr_t __real_H5Dwrite(hid_t dataset, hid_t type, hid_t memory, hid_t file, hid_t list,
+                       const void *values);
+herr_t __wrap_H5Dwrite(hid_t dataset, hid_t type, hid_t memory, hid_t file, hid_t list,
+                       const void *values);
+herr_t __wrap_H5Dwrite(hid_t dataset, hid_t type, hid_t memory, hid_t file, hid_t list,
+                       const void *values) {
+    return fails(CALL_WRITE) ? -1 : __real_H5Dwrite(dataset, type, memory, file, list, values);
+}
+
+/* Closes in any case, or HDF5 would keep the file open. */
+herr_t __real_H5Fclose(hid_t file);
+herr_t __wrap_H5Fclose(hid_t file);
+herr_t __wrap_H5Fclose(hid_t file) {
+    const herr_t closed = __real_H5Fclose(file);
+    return fails(CALL_CLOSE) ? -1 : closed;
+}
+
+int __real_fsync(int handle);
+int __wrap_fsync(int handle);
+int __wrap_fsync(int handle) {
+    if (!fails(CALL_FSYNC)) return __real_fsync(handle);
+    errno = EIO;
+    return -1;
+}
+
+/* As sample_write, but a trace that cannot be finished is left as a program leaves it. */
+static enum status write_or_abandon(struct sample *sample) {
+    struct trace *trace;
+    TRY(trace_create(sample->path, &sample->plan, &sample->arena, &trace));
+    enum status status = sample_put(sample, trace, 1, 2);
+    if (status == STATUS_OK) status = sample_put_late(sample, trace);
+    if (status == STATUS_OK) return trace_finish(trace);
+    trace_abandon(trace);
+    return status;
+}
+
+/* Returns the calls that were made, `number` of which failed (0: none). The writer must say so, and
+ * no file may get the trace's name. */
+static int write_with_failure(struct sample *sample, int call, int number) {
+    failing = call;
+    calls = is_met = 0;
+    failing_number = number;
+    const enum status status = write_or_abandon(sample);
+    failing = CALL_NONE;
+    const int is_there = access(sample->path, F_OK) == 0;
+    (void)unlink(sample->path);
+    (void)unlink(sample->part);
+    assert_int_equal(is_met, number > 0);
+    if (is_met && status == STATUS_OK)
+        fail_msg("call %d of kind %d failed, and nobody told", number, call);
+    if (is_met == is_there) fail_msg("call %d of kind %d: %d traces", number, call, is_there);
+    return calls;
+}
+
+/* The last ten calls of a kind are those of the last update and of what ends a trace. */
+static void verify_no_status_is_dropped(void **state) {
+    (void)state;
+    struct sample sample;
+    sample_open(&sample, 1);
+    for (int call = CALL_FLUSH; call <= CALL_FSYNC; call++) {
+        const int count = write_with_failure(&sample, call, 0);
+        assert_true(count >= 1);
+        for (int n = count > 10 ? count - 9 : 1; n <= count; n++)
+            (void)write_with_failure(&sample, call, n);
+    }
+    sample_close(&sample);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_round_trip),
@@ -427,6 +521,7 @@ int main(void) {
         cmocka_unit_test(verify_missing_folder),
         cmocka_unit_test(verify_unwritable_folder),
         cmocka_unit_test(report_cost_of_an_update),
+        cmocka_unit_test(verify_no_status_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
