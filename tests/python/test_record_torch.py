@@ -23,6 +23,7 @@ import torch
 
 import twinstep
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
 PROGRAM = os.environ["TWINSTEP_PROGRAM"]
 KINDS = {"single": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
 
@@ -293,6 +294,53 @@ class Loops(unittest.TestCase):
         states = [bytes(d) for d in rng]        # of the generators that drew since the start
         self.assertEqual(states[0], states[1])
         self.assertEqual(len(set(states)), 3)
+
+    def waits(self, layers, path=None, is_far=True, kind="adamw"):
+        """How often each update waits for a device that is simulated (far.py): `layers` linear layers,
+        the first one frozen."""
+        from far import Far, Waits, far
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(layers)))
+        model[0].requires_grad_(False)
+        x, found = torch.randn(4, 8), []
+        with Waits() as waits:
+            if is_far:
+                x, model = Far(x), far(model)
+            optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9) if kind == "sgd" \
+                else torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
+            recorder = path and twinstep.Recorder(model, optimizer, path=path, every=2, readback=1,
+                                                  quiet=True).start()
+            for k in range(5):
+                before = len(waits.of)
+                model(x).square().mean().backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                if is_far and k == 1:       # as fused and capturable optimizers have their counts
+                    for state in optimizer.state.values():
+                        state.update({k: Far(t) for k, t in state.items() if k == "step"})
+                optimizer.zero_grad()
+                if recorder:
+                    recorder.update()
+                found.append(len(waits.of) - before)
+            if recorder:
+                recorder.close()
+        return found
+
+    def test_verify_waits_for_a_device_do_not_grow_with_tensors(self):
+        """One wait in each update, beside those of the training itself, and one for all frozen weights
+        in the first; and the digests that a device computes are those of the host."""
+        for kind in ("adamw", "sgd"):
+            for layers in (2, 7):
+                path = os.path.join(self.folder.name, f"{kind}{layers}.h5")
+                bare, held = self.waits(layers, kind=kind), self.waits(layers, path, kind=kind)
+                with self.subTest(kind=kind, layers=layers, bare=bare, held=held):
+                    self.assertEqual([h - b for h, b in zip(held, bare)], [2, 1, 1, 1, 1])
+            here = os.path.join(self.folder.name, f"{kind}.h5")
+            self.assertEqual(self.waits(7, here, is_far=False, kind=kind), [0] * 5)
+            self.assertIn("equal through update 5", self.program("certify", path, here).stdout)
+            rates = [read(p, "lr_readback") for p in (path, here)]
+            np.testing.assert_allclose(*rates, rtol=1e-12)      # sums in f64 on both
+            self.assertTrue(np.isfinite(rates[0]).all())
 
     def test_verify_environment(self):
         with unittest.mock.patch.dict(os.environ, {"CUBLAS_WORKSPACE_CONFIG": ":4096:8",
