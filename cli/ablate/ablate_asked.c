@@ -69,7 +69,7 @@ enum status ablate_check_executor(const struct ablate_words *executor, struct ar
     } else if (folders == NULL) {
         folders = "/bin:/usr/bin"; /* what glibc's execvp looks in then */
     }
-    while (folders != NULL && refused != 0) {
+    while (folders != NULL && name[0] != '\0' && refused != 0) {
         const size_t length = strcspn(folders, ":");
         char *path;
         TRY(arena_format(arena, &path, "%.*s%s%s", (int)length, folders, length > 0 ? "/" : "",
