@@ -21,7 +21,7 @@ with the first one, and one table says what it found. The first process of a set
 without the recorder, to see whether that has the same bits, and counts the times that the host
 waits for the device (torch.cuda.set_sync_debug_mode) for two numbers of tensors. --noise asks
 twinstep.noise about f32-rows and leaves FOLDER/floor.h5. --cost is the recorder's share of a
-training of 125 M weights and 512 tokens. stderr says how far it is. Exit status 0, or 2 where a
+training of 117 M weights and 512 tokens. stderr says how far it is. Exit status 0, or 2 where a
 process failed."""
 import argparse
 import dataclasses
@@ -317,11 +317,11 @@ def table(given):
 
 
 def cost(given):
-    """The recorder's share of the wall time of a training of 125 M weights, by turns."""
+    """The recorder's share of the wall time of a training of 117 M weights, by turns."""
     build = Plan("f32", given.device, 12, 768, 16384, 1, 512, 1)
     model, optimizer, step = build()
 
-    def block(recorder):
+    def block(recorder, waits=False):
         if given.device == "cuda":
             torch.cuda.synchronize()
         began = time.perf_counter()
@@ -329,28 +329,33 @@ def cost(given):
             step(0)
             if recorder is not None:
                 recorder.update()
+            if waits:
+                torch.cuda.synchronize()
         if given.device == "cuda":
             torch.cuda.synchronize()
         return (time.perf_counter() - began) / 16
 
     print(device_words(given.device), flush=True)
     block(None)
-    plain, recorded, own = [], [], []
+    plain, waited, recorded, own = [], [], [], []
     for turn in range(5):
         plain.append(block(None))
+        waited.append(block(None, waits=given.device == "cuda"))
         with twinstep.Recorder(model, optimizer, quiet=True,
                                path=pathlib.Path(given.folder) / f"cost-{turn}.h5") as recorder:
-            block(recorder)                 # the first blocks compile, and begin the file
+            block(recorder)                 # the first one begins the file
             recorder.seconds = 0.0
             recorded.append(block(recorder))
             own.append(recorder.seconds / 16)
         tell(f"block {turn + 1} of 5")
     weights = sum(p.numel() for p in model.parameters())
-    tell = [f"{1e3 * statistics.median(x):.2f} ms ({1e3 * min(x):.2f} to {1e3 * max(x):.2f})"
-            for x in (plain, recorded, own)]
+    words = [f"{1e3 * statistics.median(x):.2f} ms ({1e3 * min(x):.2f} to {1e3 * max(x):.2f})"
+            for x in (plain, recorded, own, waited)]
     print(f"{weights} weights in f32, 512 tokens, the recorder's defaults; medians of 5 blocks of "
           "16 updates, least and most")
-    print(f"an update without the recorder {tell[0]}, with it {tell[1]}; in its hooks {tell[2]}")
+    print(f"an update without the recorder {words[0]}, with it {words[1]}; in its hooks {words[2]}")
+    print(f"an update without it, and a wait for the device at its end, as the recorder has one: "
+          f"{words[3]}")
     print(f"share of the wall time: {statistics.median(recorded) / statistics.median(plain) - 1:+.1%}")
     return 0
 
