@@ -261,17 +261,32 @@ static enum status make_schedule(struct making *making) {
     return set ? copy_key(making, "warmup_ratio") : STATUS_OK;
 }
 
+/* Copies weight_decay, unless the optimizer is one whose decay is another law than ours. */
+static enum status make_decay(struct making *making, const char *optim) {
+    const struct yaml_node *node = look(making, "weight_decay");
+    double decay = 0.0;
+    const int known = node != NULL && node->text != NULL &&
+                      number_parse_real(node->text, NUMBER_FINITE, &decay) == STATUS_OK;
+    if (optim != NULL && strstr(optim, "lion_32bit") != NULL && known && decay != 0.0)
+        return note(making, "weight_decay: bitsandbytes adds its product with the weight to the "
+                            "gradient, and lion here takes it off the weight");
+    return copy_key(making, "weight_decay");
+}
+
 static enum status make_optimizer(struct making *making) {
     static const char variant[] = "with optimizer.variant: ";
-    static const char *const same[] = {"weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon",
-                                       "max_grad_norm"};
+    static const char *const same[] = {"adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm"};
     const char *name = text_of(making, "optim");
     if (name != NULL) {
         const struct synonym *synonym = synonym_of_value("optimizer.name", name);
+        const size_t before = making->item_count;
         TRY(set_key(making, "optimizer.name", synonym == NULL ? name : synonym->value, "optim"));
+        if (making->item_count == before)
+            TRY(note(making, "optim: so adamw, the default here, stands in its place"));
         if (synonym != NULL && strncmp(synonym->how, variant, sizeof variant - 1) == 0)
             TRY(set_key(making, "optimizer.variant", synonym->how + sizeof variant - 1, "optim"));
     }
+    TRY(make_decay(making, name));
     for (size_t i = 0; i < COUNT_OF(same); i++)
         TRY(copy_key(making, same[i]));
     return set_key(making, "optimizer.decay", "hf", "Trainer.get_decay_parameter_names");

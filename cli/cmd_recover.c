@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "determinism/trace.h"
 
@@ -31,7 +32,12 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(output_apart(path, part));
     TRY(output_apart(live, part));
     TRY(trace_recover(part, path, options->overwrite));
-    printf("%s: every finished update of %s (twinstep doctor %s; h5py)\n", path, part, path);
+    plain_text_put(path, stdout);
+    fputs(": every finished update of ", stdout);
+    plain_text_put(part, stdout);
+    fputs(" (twinstep doctor ", stdout);
+    plain_text_put(path, stdout);
+    puts("; h5py)");
     *out_exit = EXIT_AS_EXPECTED;
     return STATUS_OK;
 }

@@ -13,6 +13,8 @@
 #define MICRO "samples of one micro-batch; batch.size is the samples of an update"
 #define SAMPLES "samples of one update: per device x accumulation x processes"
 #define AT_HEAD "at the head of the file, for both arms alike"
+#define BITSANDBYTES_LION                                                                          \
+    "of bitsandbytes, whose kernel rounds otherwise and adds weight_decay to the gradient"
 #define CUT "only the whole sequence is cut, at its end"
 #define REDRAWN "recomputing moves no bit but those of dropout masks"
 
@@ -291,6 +293,8 @@ static const struct synonym table[] = {
     {"adamw_torch_fused", "optimizer.name", "adamw", "with optimizer.variant: torch-fused"},
     {"adamw_hf", "optimizer.name", "adamw", "with optimizer.variant: hf-legacy"},
     {"adamw_apex_fused", "optimizer.name", "adamw", "with optimizer.variant: apex"},
+    {"lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
+    {"paged_lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
     {"warmup_linear", "schedule.name", "linear", ""},
     {"bfloat16", "numerics.compute", "bf16", ""},
     {"float16", "numerics.compute", "f16", ""},

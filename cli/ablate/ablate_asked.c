@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads the options that both verbs share. */
+#define _POSIX_C_SOURCE 200809L
 #include "cli/ablate/ablate_asked.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ablate/ablate_two.h"
 #include "base/number.h"
@@ -44,6 +49,37 @@ enum status ablate_asked_executor(const struct options *options, struct arena *a
              "--executor: {command} is a line for a shell, and the first word is the program that "
              "hands it to one, as in 'srun -N1 sh -c {command}', got \"%s\"",
              text);
+    return STATUS_OK;
+}
+
+/* Says why this file cannot be started; 0 if it can. */
+static int is_refused(const char *path) {
+    struct stat found;
+    if (stat(path, &found) != 0) return errno;
+    return S_ISREG(found.st_mode) && access(path, X_OK) == 0 ? 0 : EACCES;
+}
+
+enum status ablate_check_executor(const struct ablate_words *executor, struct arena *arena) {
+    if (executor->count == 0) return STATUS_OK;
+    const char *name = executor->words[0], *folders = getenv("PATH");
+    int refused = ENOENT; /* as execvp says it: of several files, that one may not be started */
+    if (strchr(name, '/') != NULL) {
+        refused = is_refused(name);
+        folders = NULL;
+    } else if (folders == NULL) {
+        folders = "/bin:/usr/bin"; /* what glibc's execvp looks in then */
+    }
+    while (folders != NULL && name[0] != '\0' && refused != 0) {
+        const size_t length = strcspn(folders, ":");
+        char *path;
+        TRY(arena_format(arena, &path, "%.*s%s%s", (int)length, folders, length > 0 ? "/" : "",
+                         name));
+        const int here = is_refused(path);
+        if (here == 0 || here == EACCES) refused = here;
+        folders = folders[length] == ':' ? folders + length + 1 : NULL;
+    }
+    if (refused != 0)
+        FAIL(STATUS_INPUT, "--executor: %s: cannot be started: %s", name, strerror(refused));
     return STATUS_OK;
 }
 

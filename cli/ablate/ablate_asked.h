@@ -32,6 +32,9 @@ TWINSTEP_MUST_USE enum status ablate_asked_json(const struct options *options,
  * no program before it. */
 TWINSTEP_MUST_USE enum status ablate_asked_executor(const struct options *options,
                                                     struct arena *arena, struct ablate_words *out);
+/* Refuses an executor whose program is not there, before a folder is made. STATUS_INPUT. */
+TWINSTEP_MUST_USE enum status ablate_check_executor(const struct ablate_words *executor,
+                                                    struct arena *arena);
 /* Runs in `folder` what `running` wants, of which want, file, plan and executor are set: obeys
  * --take-over, and says how many claims that is, and --quiet. */
 TWINSTEP_MUST_USE enum status ablate_asked_run(struct cli *cli, const struct options *options,

@@ -400,6 +400,12 @@ class Executor(Case):
         self.assertFalse((self.root / "refused").exists())
         said = self.run_program("x.yaml", "--executor", "no-such-ssh {command}", "-o", "unstarted", code=2)
         self.assertIn("error: --executor: no-such-ssh: cannot be started: No such file", said.stderr)
+        (self.root / "unstartable").write_text("#!/bin/sh\n")
+        for word in ("./unstartable", str(self.root)):
+            said = self.run_program("x.yaml", "--executor", f"{word} {{command}}", "-o", "unstarted", code=2)
+            self.assertIn(f"error: --executor: {word}: cannot be started: Permission denied", said.stderr)
+        self.assertFalse((self.root / "unstarted").exists())    # a slip of the pen leaves no folder
+        self.assertEqual(self.verdict("-o", "found", "--executor", "env sh -c {command}", code=1)["distance"], 5.0)
 
 
 class Noise(Case):

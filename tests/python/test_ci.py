@@ -80,15 +80,17 @@ class Assertion(unittest.TestCase):
         self.assertIn("&lt;script&gt;\N{REPLACEMENT CHARACTER}[2J", text)
 
     def test_no_line_begins_with_a_word_of_a_log_or_a_file(self):
-        """A runner of GitHub takes a line that begins with :: for a command."""
-        column = mock.Mock(column="::error::c", different=1, pairs=1, first_update=1)
+        """A runner of GitHub takes a line that begins with :: for a command, and ##[ anywhere."""
+        column = mock.Mock(column="::error::c ##[error]d", different=1, pairs=1, first_update=1)
         found = results.Comparison("::error::v", "w\n::error::x", (column,), 1,
                                    raw={"floor": {"verdict": "v", "words": "w\r\n::error::y", "pairs": 3}})
         place = self.folder / "summary.md"
         with mock.patch.object(ci, "compare", return_value=found), mock.patch.object(ci, "summary", place):
             with self.assertRaises(AssertionError) as raised:
-                ci.assert_same_training("::error::a", "::stop-commands::b\n::warning::c")
+                ci.assert_same_training("::error::a", "::stop-commands::b\n::warning::c##[warning]d")
         for text in (str(raised.exception), ci.told[-1], place.read_text(encoding="utf-8")):
+            self.assertNotIn("##[", text)
+            self.assertIn("c ##\\u005berror]d", text)
             lines = text.replace("<pre>", "").splitlines()
             self.assertEqual([line.split(" ")[0] for line in lines if line and not line.startswith("</pre>")],
                              ["training", "floor:", "column"])

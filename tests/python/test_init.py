@@ -109,6 +109,12 @@ class Init(unittest.TestCase):
         made = self.say({"beta": 0.1, "max_length": None})
         self.assertIsNone(self.key(made, "data", "max_len"))
         self.assertIn("# - max_length: none, so the trainer cuts no row; here data.max_len cuts: set it", made)
+        # kOptimizer32bit1State of bitsandbytes (csrc/kernels.cu): g + weight_decay p, also for Lion
+        for decay, there in ((0.0, "0.0"), (0.1, None)):
+            made = self.say({"optim": "paged_lion_32bit", "weight_decay": decay})
+            self.assertEqual((self.key(made, "optimizer", "name"), self.key(made, "optimizer", "weight_decay")),
+                             ("lion", there))
+            self.assertEqual("# - weight_decay: bitsandbytes adds" in made, there is None)
         made = self.say({"optim": "sgd"})           # which has no betas: nobody asked for them
         self.assertNotIn("# - adam_beta1", made)
         self.assertIn("# - adam_beta1: optimizer.beta1 belongs to", self.say({"optim": "sgd", "adam_beta1": 0.9}))
@@ -180,7 +186,7 @@ class Init(unittest.TestCase):
                          "model_name_or_path": "a/b", "neftune_noise_alpha": 5, "fsdp": "",
                          "deepspeed": None, "hub_token": "hf_secret", "weight_decay": -1})
         self.resolved(made)
-        for words in ('optim: optimizer.name: expected one of', "loss_type: a sum of several losses",
+        for words in ('optim: optimizer.name: expected one of', "optim: so adamw, the default here", "loss_type: a sum of several losses",
                       "learning_rate: optimizer.lr: expected", "lr_scheduler_type: schedule.name",
                       "model_name_or_path: a/b: here it is model.from", "weight_decay: optimizer.w",
                       "no counterpart here: neftune_noise_alpha (no noise is added to embeddings)\n"):

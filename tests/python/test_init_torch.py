@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 from transformers import TrainingArguments
+from transformers.training_args import OptimizerNames
 from trl import DPOConfig, SFTConfig
 
 import twinstep
@@ -50,6 +51,20 @@ class Init(unittest.TestCase):
             path.write_text(json.dumps(config), encoding="utf-8")
             return subprocess.run([PROGRAM, "init", "--from-trl", path], capture_output=True, text=True,
                                   check=True).stdout
+
+    def test_verify_every_optimizer_of_a_trainer_is_ours_or_named(self):
+        """What each name of transformers becomes; the others are comments, and none is passed over."""
+        ours = {"adamw_torch": "adamw", "adamw_torch_fused": "adamw", "sgd": "sgd",
+                "adafactor": "adafactor", "lion_32bit": "lion", "paged_lion_32bit": "lion"}
+        names = [name.value for name in OptimizerNames]
+        self.assertLessEqual(set(ours), set(names))
+        for name in names:
+            made = self.scenario({"optim": name, "packing": False})
+            set_to = re.search(r"^    name: (\S+) +# optim$", made, re.M)
+            with self.subTest(name=name):
+                self.assertEqual(set_to and set_to[1], ours.get(name))
+                self.assertEqual(f'got "{name}"' in " ".join(made.replace("\n#", " ").split()), name not in ours)
+                self.assertEqual("# - optim: so adamw, the default" in made, name not in ours)
 
     def test_verify_defaults_are_those_of_the_dataclass(self):
         for kind, name, value in ((DPOConfig, "beta", 0.1), (SFTConfig, "packing", False)):

@@ -3,6 +3,7 @@
 
 The recorder in real loops: not one bit of a training changes, the order of its calls is the one that
 was written down by hand, and the traps of other libraries' loops do not mislead it."""
+import ctypes
 import hashlib
 import json
 import os
@@ -23,6 +24,7 @@ import torch
 
 import twinstep
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
 PROGRAM = os.environ["TWINSTEP_PROGRAM"]
 KINDS = {"single": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
 
@@ -293,6 +295,91 @@ class Loops(unittest.TestCase):
         states = [bytes(d) for d in rng]        # of the generators that drew since the start
         self.assertEqual(states[0], states[1])
         self.assertEqual(len(set(states)), 3)
+
+    def waits(self, layers, path=None, is_far=True, kind="adamw"):
+        """How often each update waits for a device that is simulated (far.py): `layers` linear layers,
+        the first one frozen."""
+        from far import Far, Waits, far
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(layers)))
+        model[0].requires_grad_(False)
+        x, found = torch.randn(4, 8), []
+        with Waits() as waits:
+            if is_far:
+                x, model = Far(x), far(model)
+            optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9) if kind == "sgd" \
+                else torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
+            recorder = path and twinstep.Recorder(model, optimizer, path=path, every=2, readback=1,
+                                                  quiet=True).start()
+            for k in range(5):
+                before = len(waits.of)
+                model(x).square().mean().backward()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                if is_far and k == 1:       # as fused and capturable optimizers have their counts
+                    for state in optimizer.state.values():
+                        state.update({k: Far(t) for k, t in state.items() if k == "step"})
+                optimizer.zero_grad()
+                if recorder:
+                    recorder.update()
+                found.append(len(waits.of) - before)
+            if recorder:
+                recorder.close()
+        return found
+
+    def test_verify_waits_for_a_device_do_not_grow_with_tensors(self):
+        """One wait in each update, beside those of the training itself, and one for all frozen weights
+        in the first; and the digests that a device computes are those of the host."""
+        for kind in ("adamw", "sgd"):
+            for layers in (2, 7):
+                path = os.path.join(self.folder.name, f"{kind}{layers}.h5")
+                bare, held = self.waits(layers, kind=kind), self.waits(layers, path, kind=kind)
+                with self.subTest(kind=kind, layers=layers, bare=bare, held=held):
+                    self.assertEqual([h - b for h, b in zip(held, bare)], [2, 1, 1, 1, 1])
+            here = os.path.join(self.folder.name, f"{kind}.h5")
+            self.assertEqual(self.waits(7, here, is_far=False, kind=kind), [0] * 5)
+            self.assertIn("equal through update 5", self.program("certify", path, here).stdout)
+            rates = [read(p, "lr_readback") for p in (path, here)]
+            np.testing.assert_allclose(*rates, rtol=1e-12)      # sums in f64 on both
+            self.assertTrue(np.isfinite(rates[0]).all())
+
+    def test_validate_the_kernel_of_cuda_devices_on_the_host(self):
+        """Its source as C++ of one thread against the library of digests, and NVRTC's own verdict on
+        it. What needs a device (its launch, the sum over threads) is held against plain operations
+        there, by a probe, before it is used."""
+        from twinstep.record import keyed_cuda, keyed_torch
+        compiler = shutil.which(os.environ.get("CXX", "c++").split()[0])
+        if compiler is None:
+            self.skipTest("no C++ compiler")
+        source, library = (pathlib.Path(self.folder.name) / f"kernel.{end}" for end in ("cc", "so"))
+        source.write_text(textwrap.dedent("""
+            #define __global__
+            struct extent { unsigned x, y; };
+            static extent blockIdx, threadIdx, blockDim = {1, 1}, gridDim = {1, 1};
+            static unsigned long long __shfl_down_sync(unsigned, unsigned long long, int) { return 0; }
+            static void atomicAdd(unsigned long long *at, unsigned long long x) { *at += x; }
+            """) + keyed_cuda.SOURCE + textwrap.dedent("""
+            extern "C" void run(const long long *table, unsigned long long *totals, unsigned count) {
+                for (blockIdx.y = 0; blockIdx.y < count; blockIdx.y++) keyed(table, totals);
+            }
+            """))
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+        torch.manual_seed(1)
+        words = torch.randint(0, 256, (4096,), dtype=torch.uint8)
+        some = [words.view(d) for d in keyed_torch.DTYPES if d != torch.bool] + [words[:0], words[:1]]
+        rows = [keyed_cuda.row_of(t, first) for t in some for first in (0, 5, (1 << 32) - 9)]
+        table, totals = torch.tensor(rows), torch.zeros(len(rows), dtype=torch.int64)
+        ctypes.CDLL(str(library)).run(ctypes.c_void_p(table.data_ptr()),
+                                      ctypes.c_void_p(totals.data_ptr()), len(rows))
+        expected = [int(keyed_torch.device_sum(t, first)) for t in some
+                    for first in (0, 5, (1 << 32) - 9)]
+        self.assertEqual(totals.tolist(), expected)
+        self.assertEqual([n % 2**64 for n in totals.tolist()[::3]],
+                         [n % 2**64 for n in keyed_torch.keyed_sums(some)])
+        if torch.version.cuda:
+            self.assertEqual(keyed_cuda.compiled("80")[:4], b"\x7fELF")
+        if not torch.cuda.is_available():       # and where it cannot be had, plain operations stay
+            self.assertIsNone(keyed_cuda.sums_of(torch.device("cuda:0"), keyed_torch.device_sum))
 
     def test_verify_environment(self):
         with unittest.mock.patch.dict(os.environ, {"CUBLAS_WORKSPACE_CONFIG": ":4096:8",

@@ -189,6 +189,10 @@ class Files(unittest.TestCase):
         subprocess.run([twinstep.program(), "recover", HERE / "pair.h5", "-o", HERE / "again.h5"], check=True,
                        capture_output=True)
         self.assertEqual(twinstep.load(HERE / "again.h5").seal, "unfinished")
+        said = subprocess.run([twinstep.program(), "recover", HERE / "pair.h5", "-o", HERE / "a\n\tb.h5"],
+                              check=True, capture_output=True, text=True).stdout
+        self.assertRegex(said, r"^\S*/a\\u000a\\u0009b\.h5: every finished update of \S*pair\.h5 \(twinstep "
+                               r"doctor \S*/a\\u000a\\u0009b\.h5; h5py\)\n$")
 
     def test_other_files_are_refused_by_name(self):
         self.assertRaises(FileNotFoundError, twinstep.load, HERE / "none.h5")

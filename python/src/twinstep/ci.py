@@ -17,8 +17,10 @@ told: list[str] = []  # what --twinstep prints at the end
 
 def _printable(line: str) -> str:
     """Returns a line without control characters, which come from a log or a file's name and act on
-    a terminal, line ends among them."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    a terminal, line ends among them; and without "##[", which a GitHub Action takes for a command
+    wherever it stands in a line (ActionCommand of actions/runner), written as the program does."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line).replace(
+        "##[", "##\\u005b")
 
 
 def _tell(text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Sequence, Union
 
 import torch
 
-from . import digest
+from . import digest, keyed_cuda
 
 Total = Union[int, torch.Tensor]
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.float64: "f64",
@@ -20,7 +20,7 @@ DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", to
 WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32}
 MASK = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFF}
 SMALL = 1 << 22     # bytes that are summed before threads would have started
-PIECE = 1 << 24     # words at a time on a device without a fused kernel: 128 MiB of i64
+PIECE = 1 << 24     # words at a time on a device without the kernel: 128 MiB of i64
 HOST = digest.load()[1]
 _host_many = digest.load_many()
 
@@ -46,39 +46,19 @@ def _run(words: torch.Tensor, first: torch.Tensor, mask: int) -> torch.Tensor:
     return _mixed(words, index, mask)
 
 
-_fused: Any = None
-
-
-def _kernel(device: torch.device) -> Any:
-    """One fused kernel where torch.compile makes one, else plain operations."""
-    global _fused
-    if device.type != "cuda":
-        return None
-    if _fused is None:
-        try:
-            _fused = torch.compile(_run, dynamic=True)
-            probe = torch.zeros(4, dtype=torch.int32, device=device)
-            zero = torch.zeros((), dtype=torch.int64, device=device)
-            int(_fused(probe, zero, MASK[4]))
-        except Exception:       # no compiler for this device: slower, and the same sums
-            _fused = False
-    return _fused or None
-
-
 def _flat_words(local: torch.Tensor) -> torch.Tensor:
     return local.contiguous().reshape(-1).view(WORDS[local.element_size()])
 
 
-def device_sum(local: torch.Tensor, first: int = 0, kernel: Any = None) -> torch.Tensor:
+def device_sum(local: torch.Tensor, first: int = 0) -> torch.Tensor:
     """The sum over a contiguous run of elements that begins at element `first`, on their device."""
     width = local.element_size()
     words = _flat_words(local)
     first *= 2 if width == 8 else 1
-    step = words.numel() if kernel is not None else PIECE
     total = torch.zeros((), dtype=torch.int64, device=local.device)
-    for at in range(0, words.numel(), max(step, 1)):
+    for at in range(0, words.numel(), PIECE):
         start = torch.full((), first + at, dtype=torch.int64, device=local.device)
-        total = total + (kernel or _run)(words[at:at + step], start, MASK[width])
+        total = total + _run(words[at:at + PIECE], start, MASK[width])
     return total
 
 
@@ -153,6 +133,7 @@ def keyed_sums(tensors: Sequence[torch.Tensor]) -> list[Total]:
     totals: list[Total] = []
     pieces: dict[int, digest.Piece] = {}
     held = []                           # copies that must live until they are read
+    away: dict[torch.device, list[tuple[int, torch.Tensor, int]]] = {}
     for i, t in enumerate(tensors):
         found = _local(t)
         if not isinstance(found, tuple):
@@ -160,11 +141,18 @@ def keyed_sums(tensors: Sequence[torch.Tensor]) -> list[Total]:
             continue
         local, first = found
         if local.device.type != "cpu":
-            totals.append(device_sum(local, first, _kernel(local.device)))
+            away.setdefault(local.device, []).append((i, local.contiguous(), first))
+            totals.append(0)
             continue
         held.append(local.contiguous())
         pieces[i] = (held[-1].data_ptr(), local.element_size(), first, local.numel())
         totals.append(0)
+    for device, some in away.items():
+        at_once = keyed_cuda.sums_of(device, device_sum)
+        found_there = at_once([(t, first) for _, t, first in some]) if at_once is not None \
+            else [device_sum(t, first) for _, t, first in some]
+        for (i, _, _), total in zip(some, found_there):
+            totals[i] = total
     threads = torch.get_num_threads() if sum(p[1] * p[3] for p in pieces.values()) > SMALL else 1
     for i, total in zip(pieces, _host_many(list(pieces.values()), threads)):
         totals[i] = total

@@ -17,10 +17,18 @@ from .tensors import local
 BITS = {torch.float32: 23, torch.bfloat16: 7, torch.float16: 10, torch.float64: 52}
 
 
+def _count(step: Any) -> Any:
+    """The optimizer's count of steps. That of a device stays there: reading it would wait for each
+    tensor (fused and capturable optimizers keep one beside each)."""
+    if isinstance(step, torch.Tensor) and local(step).device.type != "cpu":
+        return local(step).double()
+    return float(step)
+
+
 def _direction(p: torch.Tensor, state: Any, group: Any) -> torch.Tensor | None:
     """u in f64, or None where the state does not tell it."""
     if "exp_avg" in state and "exp_avg_sq" in state and "betas" in group:
-        t = float(state["step"])
+        t = _count(state["step"])
         b1, b2 = (float(b) for b in group["betas"])
         v = local(state.get("max_exp_avg_sq", state["exp_avg_sq"])).double()
         m = local(state["exp_avg"]).double() / (1 - b1 ** t)

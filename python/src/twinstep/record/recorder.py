@@ -20,10 +20,10 @@ from torch.optim.optimizer import (register_optimizer_step_post_hook,
 
 from . import digest, facts, patches
 from .channel import Channel, warn
-from .keyed_torch import DTYPES, is_sharded, keyed_sum
+from .keyed_torch import DTYPES, is_sharded, keyed_sums
 from .layout import COLUMNS, PHASES, READBACK, Layout
 from .readback import Reader
-from .tensors import Row, local, state_tensors
+from .tensors import Row, home, local, state_tensors
 from .together import Parts, Ranks, Together, members
 from .watched import Changed, Watched
 
@@ -133,12 +133,15 @@ def _others(models: Sequence[Any]) -> Iterator[tuple[str, torch.nn.Parameter]]:
 def _frozen(models: Sequence[Any]) -> dict[str, str]:
     """One digest of all weights that are not trained, so that another base model is seen; and the
     names of those that are trained and not recorded, because their dtype has no digest."""
-    parts, unknown = [], []
+    known, unknown = [], []
     for name, p in _others(models):
         if p.dtype not in DTYPES:
             unknown.append(f"{name} ({str(p.dtype).removeprefix('torch.')})")
         elif not is_sharded(p):
-            parts.append(digest.close(name, DTYPES[p.dtype], tuple(p.shape), int(keyed_sum(p))))
+            known.append((name, p))
+    sums = home(keyed_sums([p for _, p in known]))      # one wait for all of them
+    parts = [digest.close(name, DTYPES[p.dtype], tuple(p.shape), total)
+             for (name, p), total in zip(known, sums)]
     lines = {"frozen": digest.listed("frozen", parts).hex()} if parts else {}
     return {**lines, "not_recorded": ", ".join(unknown)} if unknown else lines
 

@@ -113,10 +113,13 @@ class Row:
         """Everything as numbers of the host. `add_up` adds up what ranks hold parts of; what it
         does not return is not measured."""
         places = list(self.sums)
-        totals = [int(t) % (1 << 64) for t in home([self.sums[p][3] for p in places], torch.int64)]
         roots = [(name, ranks) for name, found in self.roots.items() for ranks in found]
-        parted = home([self.roots[name][ranks] for name, ranks in roots])
-        row = dict(zip(self.values, home(list(self.values.values()))))
+        numbers = iter(home([*(self.sums[p][3] for p in places),
+                             *(self.roots[name][ranks] for name, ranks in roots),
+                             *self.values.values()]))
+        totals = [int(next(numbers)) % (1 << 64) for _ in places]
+        parted = [next(numbers) for _ in roots]
+        row = dict(zip(self.values, numbers))
         parts: dict[Ranks, Parts] = {}
         whole: dict[Any, Any] = {}
         for place, total in zip(places, totals):
@@ -148,16 +151,21 @@ class Row:
         return row
 
 
-def home(values: Sequence[Any], dtype: torch.dtype = torch.float64) -> list[Any]:
-    """The same list with tensors as numbers: one copy, and one wait, per device."""
+def home(values: Sequence[Any]) -> list[Any]:
+    """The same list with tensors as numbers: one copy, and one wait, per device. A tensor of floats
+    comes as the bits of f64 beside those of integers."""
     result = list(values)
     by_device: dict[torch.device, list[int]] = {}
     for i, v in enumerate(values):
         if isinstance(v, torch.Tensor):
             by_device.setdefault(v.device, []).append(i)
     for places in by_device.values():
-        for i, number in zip(places, torch.stack([values[i].to(dtype) for i in places]).tolist()):
-            result[i] = number
+        whole = torch.stack([
+            values[i].to(torch.float64).view(torch.int64) if values[i].is_floating_point()
+            else values[i].to(torch.int64) for i in places]).cpu()
+        reals = whole.view(torch.float64).tolist()
+        for i, real, number in zip(places, reals, whole.tolist()):
+            result[i] = real if values[i].is_floating_point() else number
     return result
 
 

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device that is none, for test_record_torch.py: its tensors keep their elements in plain tensors
+of the host, torch takes them for tensors of another device ("meta"), and each time that a program
+waits for that device, to read a number or to copy to the host, is counted.
+
+A mode (`Waits`) has every op done on the plain tensors, so a training is one with the bits of the
+host, and gradients, optimizers and hooks are torch's own."""
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+from torch.utils._pytree import tree_map
+
+aten = torch.ops.aten
+DEVICE = torch.device("meta")
+
+
+class Far(torch.Tensor):
+    """A tensor of that device; `inner` has its elements."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, inner.stride(), inner.storage_offset(), dtype=inner.dtype,
+            device=DEVICE, requires_grad=False)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, op, types, args=(), kwargs=None):
+        raise AssertionError(f"{op}: done outside of the mode that counts")
+
+    def __repr__(self):
+        return f"Far({self.inner!r})"
+
+
+def _is_far(value):
+    return isinstance(value, Far)
+
+
+def far(module):
+    """Moves the parameters of a module there."""
+    for owner in module.modules():
+        for name, p in list(owner._parameters.items()):
+            owner._parameters[name] = torch.nn.Parameter(Far(p.detach().clone()), p.requires_grad)
+    return module
+
+
+class Waits(TorchDispatchMode):
+    """Does the ops of tensors of that device, and counts in `of` what waits for it, by its op."""
+
+    def __init__(self):
+        super().__init__()
+        self.of = []
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        given = []
+        tree_map(lambda v: given.append(v) if isinstance(v, torch.Tensor) else None,
+                 (args, kwargs))
+        is_made = kwargs.get("device") is not None and torch.device(kwargs["device"]) == DEVICE
+        if not is_made and not any(map(_is_far, given)):
+            return op(*args, **kwargs)
+        inner_args, inner_kwargs = tree_map(lambda v: v.inner if _is_far(v) else v, (args, kwargs))
+        if is_made:
+            inner_kwargs["device"] = torch.device("cpu")
+        is_home = op is aten._to_copy.default and kwargs.get("device") is not None and not is_made
+        if op is aten.copy_.default:
+            is_home = not _is_far(args[0])
+        if is_home or op in (aten._local_scalar_dense.default, aten.nonzero.default,
+                             aten.equal.default):
+            self.of.append(str(op))
+        made = op(*inner_args, **inner_kwargs)
+        if is_home:
+            return args[0] if op is aten.copy_.default else made
+        outside = tree_map(lambda v: Far(v) if isinstance(v, torch.Tensor) else v, made)
+        return return_and_correct_aliasing(op, args, kwargs, outside)
