@@ -70,6 +70,19 @@ static void verify_null_arms(void **state) {
         require(1, lines[i], ": IDENTICAL.");
 }
 
+/* Where nothing is clipped a wrong norm moves no weight, and the log shows it all the same. */
+static void validate_norms_of_identical_arms(void **state) {
+    static const char *const names[] = {"tensor-ranks-count-norms-each", "ranks-clip-own-shards"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char line[128];
+        snprintf(line, sizeof line,
+                 "run %s -o null.h5 --overwrite --quiet --set common.clip.max_norm=0", names[i]);
+        require(1, line,
+                "what the arms report differs all the same, first grad_norm of update 1, ");
+    }
+}
+
 /* Phase `reduce` has the digest of the gradient that the trace holds, and `backward` that of the
  * ranks'. A trace is read, checked and trained again with all keys of parallel.*. */
 static void verify_traces(void **state) {
@@ -86,9 +99,8 @@ static void verify_traces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_expectations),
-        cmocka_unit_test(validate_tensor_ranks),
-        cmocka_unit_test(verify_null_arms),
+        cmocka_unit_test(validate_expectations), cmocka_unit_test(validate_tensor_ranks),
+        cmocka_unit_test(verify_null_arms),      cmocka_unit_test(validate_norms_of_identical_arms),
         cmocka_unit_test(verify_traces),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
