@@ -386,8 +386,12 @@ static void put_reported(const struct judgement *judgement, struct row_pen *pen)
 }
 
 static void put_same_training(const struct judgement *judgement, struct row_pen *pen) {
-    row_put(pen, " It trains identically and reports differently: weights, optimizer state and "
-                 "applied LR are equal after ");
+    row_put(pen, judgement->reported.update == 0
+                     ? " It trains identically and reports the same numbers from other data, draws "
+                       "or intermediate values: weights, optimizer state and applied LR are equal "
+                       "after "
+                     : " It trains identically and reports differently: weights, optimizer state "
+                       "and applied LR are equal after ");
     put_each_update(judgement, pen);
     row_put(pen, ".");
     if (judgement->reported.update == 0) return;

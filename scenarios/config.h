@@ -93,6 +93,9 @@ enum clip_over { OVER_GLOBAL = 0, OVER_LOCAL };
 enum parallel_sync { SYNC_EVERY = 0, SYNC_FIRST };
 enum parallel_logged { RANKS_LOG_MEAN = 0, RANKS_LOG_FIRST, RANKS_LOG_SUM };
 enum parallel_feeds { FEEDS_OWN = 0, FEEDS_SAME };
+enum parallel_deal { DEALS_BLOCKS = 0, DEALS_CYCLIC, DEALS_MICROS };
+enum parallel_uneven { UNEVEN_DROP = 0, UNEVEN_PAD };
+enum epoch_seed { EPOCH_SEED_OWN = 0, EPOCH_SEED_FIRST };
 enum parallel_keeps { KEEPS_ALL = 0, KEEPS_LAST };
 enum parallel_scale { SCALE_NONE = 0, SCALE_WORLD };
 enum parallel_forgets { FORGETS_NONE = 0, FORGETS_FINAL_NORM, FORGETS_NORMS, FORGETS_QK_NORMS };
@@ -199,9 +202,10 @@ struct config {
         char text[CONFIG_PATH_SIZE];
         uint64_t samples; /* KEY_WORD_UINT: all of them */
         uint64_t max_len, seed;
-        int32_t chat;     /* enum chat */
-        int32_t no_label; /* enum no_label */
-        uint8_t shuffle, zero[7];
+        int32_t chat;       /* enum chat */
+        int32_t no_label;   /* enum no_label */
+        int32_t epoch_seed; /* enum epoch_seed */
+        uint8_t shuffle, zero[3];
     } data;
     struct {
         uint64_t size, micro, pad;
@@ -337,6 +341,7 @@ struct config {
         int32_t logged, feeds;  /* enum parallel_logged, enum parallel_feeds */
         int32_t scale, forgets; /* enum parallel_scale, enum parallel_forgets */
         int32_t draws, counts;  /* enum parallel_draws, enum parallel_counts */
+        int32_t deal, uneven;   /* enum parallel_deal, enum parallel_uneven */
     } parallel;
 };
 

@@ -62,6 +62,15 @@ READ_IF_ALSO(alpha, dpo, config->dpo.f_divergence == DIVERGENCE_ALPHA,
 
 /* The embedded pairs draw their rejected answers from the data seed, too, so it matters there even
  * without shuffling. */
+static const char *without_deal(const struct config *config) {
+    if (config->parallel.ranks <= 1) return "parallel.ranks is 1";
+    return config->parallel.deal == DEALS_BLOCKS ? "parallel.deal is blocks" : NULL;
+}
+
+static const char *without_shuffle(const struct config *config) {
+    return config->data.shuffle ? NULL : "data.shuffle is false";
+}
+
 static const char *without_draw(const struct config *config) {
     if (config->data.shuffle) return NULL;
     if (config->task == TASK_DPO && strncmp(config->data.pairs, "builtin:", 8) == 0) return NULL;
@@ -157,6 +166,7 @@ static const struct inert_key {
     {"data.pairs", without_dpo, NULL},
     {"data.text", without_sft, NULL},
     {"data.seed", without_draw, "17"},
+    {"data.epoch_seed", without_shuffle, NULL},
     {"batch.layout", without_dpo, NULL},
     {"model.rope_factor", without_rope_scaling, NULL},
     {"model.rope_original_positions", without_rope_scaling, NULL},
@@ -205,6 +215,8 @@ static const struct inert_key {
     {"parallel.keeps", without_several_ranks, NULL},
     {"parallel.logged", without_several_ranks, NULL},
     {"parallel.feeds", without_several_ranks, NULL},
+    {"parallel.deal", without_several_ranks, NULL},
+    {"parallel.uneven", without_deal, NULL},
     {"parallel.scale", without_tensor_ranks, NULL},
     {"parallel.forgets", without_tensor_ranks, NULL},
     {"parallel.draws", without_drawing_ranks, NULL},

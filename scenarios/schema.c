@@ -68,6 +68,10 @@ static const struct key_row rows[] = {
              "Draws a new order of the samples for each epoch; false keeps the order of the file"),
     UINT(data.seed, "", "auto", CAUSE_DATA_ORDER, UINT_ALL, .word = "auto",
          .help = "Seed of the data stream; auto is seed"),
+    ENUM(data.epoch_seed, "own", CAUSE_DATA_ORDER, NAMES("own", "first"),
+         .help = "What an epoch's order is drawn from: numbers of its own; or those of the first "
+                 "epoch, a bug, as where nobody calls set_epoch of DistributedSampler, and every "
+                 "epoch has one order"),
 
     UINT(batch.size, "samples", "8", CAUSE_BATCH_SHAPE, .low = 1, .high = 4194303,
          .help = "Samples (dpo: pairs) of one update"),
@@ -604,6 +608,15 @@ static const struct key_row rows[] = {
     ENUM(parallel.feeds, "own", CAUSE_DATA_ORDER, NAMES("own", "same"),
          .help = "Samples of a rank: its own, or those of rank 0, a bug, as where a loader is not "
                  "told its rank"),
+    ENUM(parallel.deal, "blocks", CAUSE_DATA_ORDER, NAMES("blocks", "cyclic", "micros"),
+         .help =
+             "Samples of a rank: a block of the update's; or as torch's DistributedSampler "
+             "deals an epoch's order, one sample to each rank in turn, or as Accelerate does, a "
+             "batch of batch.micro to each rank in turn"),
+    ENUM(parallel.uneven, "drop", CAUSE_DATA_ORDER, NAMES("drop", "pad"),
+         .help = "Last samples of an epoch that do not give each rank one more sample (cyclic) or "
+                 "batch (micros): left out; or filled up from the start of the epoch's order, so "
+                 "that some count twice, which is the default of both frameworks"),
     ENUM(parallel.keeps, "all", CAUSE_PARALLELISM, NAMES("all", "last"),
          .help = "Micro-batches of a rank whose gradients are kept until ranks are joined; last is "
                  "a bug: gradients are wiped between micro-batches"),
@@ -647,6 +660,7 @@ int schema_is_later(const struct key_row *row) {
     const int of_resume = strncmp(row->path, "resume.", strlen("resume.")) == 0;
     if (of_resume && strcmp(row->path, "resume.after") != 0)
         return strcmp(row->path, "resume.restores") != 0;
+    if (strcmp(row->path, "data.epoch_seed") == 0) return 1;
     return row->cause == CAUSE_CORRUPTION || strcmp(row->path, "clip.over") == 0 ||
            strcmp(row->path, "numerics.cuts") == 0;
 }

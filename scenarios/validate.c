@@ -547,6 +547,38 @@ static enum status check_shards_of_ranks(const struct config *config, struct fau
     return STATUS_OK;
 }
 
+/* Whole rounds give each rank as many samples as every other one; a block of an update that is not
+ * full may be empty. */
+static enum status check_deal(const struct config *config, struct fault *fault) {
+    const uint64_t ranks = config->parallel.ranks, size = config->batch.size;
+    const uint64_t shards = config_dealt_shards(config);
+    const int32_t tail = config->batch.tail;
+    if (config->parallel.deal == DEALS_BLOCKS) {
+        REFUSE_IF(tail != TAIL_DROP, "batch.tail",
+                  "expected drop with parallel.ranks %ju and parallel.deal blocks: an update that "
+                  "is not full would leave ranks without their share",
+                  (uintmax_t)ranks);
+        return STATUS_OK;
+    }
+    const char *const deal = schema_find("parallel.deal", NULL)->names[config->parallel.deal];
+    REFUSE_IF(shards % ranks != 0, "parallel.ranks",
+              "expected a divisor of numerics.shards (%ju) with parallel.deal %s, which deals "
+              "equal shares, got %ju",
+              (uintmax_t)shards, deal, (uintmax_t)ranks);
+    REFUSE_IF(size % ranks != 0, "parallel.ranks",
+              "expected a divisor of batch.size (%ju) with parallel.deal %s, which deals equal "
+              "shares, got %ju",
+              (uintmax_t)size, deal, (uintmax_t)ranks);
+    REFUSE_IF(config->parallel.deal == DEALS_MICROS && size / ranks % config->batch.micro != 0,
+              "batch.micro",
+              "expected a divisor of the %ju samples that a rank has of an update with "
+              "parallel.deal micros, which deals whole batches, got %ju",
+              (uintmax_t)(size / ranks), (uintmax_t)config->batch.micro);
+    REFUSE_IF(tail != TAIL_DROP && tail != TAIL_KEEP, "batch.tail",
+              "expected drop or keep with parallel.ranks %ju", (uintmax_t)ranks);
+    return STATUS_OK;
+}
+
 static enum status check_parallel(const struct config *config, struct fault *fault) {
     const uint64_t ranks = config->parallel.ranks;
     TRY(check_shards(config, fault));
@@ -561,10 +593,7 @@ static enum status check_parallel(const struct config *config, struct fault *fau
         TRY(check_closed(config, fault));
     else
         TRY(check_shards_of_ranks(config, fault));
-    REFUSE_IF(config->batch.tail != TAIL_DROP, "batch.tail",
-              "expected drop with parallel.ranks %ju: an update that is not full would leave ranks "
-              "without their share",
-              (uintmax_t)ranks);
+    TRY(check_deal(config, fault));
     REFUSE_IF(config_has_dropout(config) && config->rng.kind == RNG_TORCH, "rng.kind",
               "expected addressed with parallel.ranks %ju: torch's generator draws for the "
               "micro-batches of one process, one after the other",

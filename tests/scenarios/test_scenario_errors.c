@@ -355,8 +355,21 @@ static const struct {
      "numerics.shards (8) gives, got 5: none of the 6 samples of batch.size belongs to the shards "
      "of rank 2"},
     {"common: {batch: {tail: keep}, parallel: {ranks: 2}, numerics: {shards: 4}}",
-     "f.yaml:2:24: error: batch.tail: expected drop with parallel.ranks 2: an update that is not "
-     "full would leave ranks without their share"},
+     "f.yaml:2:24: error: batch.tail: expected drop with parallel.ranks 2 and parallel.deal "
+     "blocks: an update that is not full would leave ranks without their share"},
+    {"common: {parallel: {ranks: 3, deal: cyclic}, numerics: {shards: 4}, batch: {size: 6}}",
+     "f.yaml:2:28: error: parallel.ranks: expected a divisor of numerics.shards (4) with "
+     "parallel.deal cyclic, which deals equal shares, got 3"},
+    {"common: {parallel: {ranks: 2, deal: micros}, numerics: {shards: 4}, batch: {size: 5}}",
+     "f.yaml:2:28: error: parallel.ranks: expected a divisor of batch.size (5) with "
+     "parallel.deal micros, which deals equal shares, got 2"},
+    {"common: {parallel: {ranks: 2, deal: micros}, numerics: {shards: 4}, batch: {size: 6, "
+     "micro: 2}}",
+     "f.yaml:2:93: error: batch.micro: expected a divisor of the 3 samples that a rank has of an "
+     "update with parallel.deal micros, which deals whole batches, got 2"},
+    {"common: {parallel: {ranks: 2, deal: cyclic}, numerics: {shards: 4}, "
+     "batch: {tail: keep-underscaled}, loss: {divisor: mean-of-means}}",
+     "f.yaml:2:83: error: batch.tail: expected drop or keep with parallel.ranks 2"},
     {"common: {parallel: {ranks: 3}, numerics: {shards: 4}, batch: {size: 6}, "
      "loss: {divisor: mean-of-ranks}}",
      "f.yaml:2:28: error: parallel.ranks: expected a divisor of numerics.shards (4) with "
@@ -473,8 +486,8 @@ static const struct {
      "update-unshifted, mean-of-means, mean-of-ranks or micros-by-tokens with parallel.ranks 2 in "
      "modes shaped and shuffled, which take the mean over ranks"},
     {"common: {numerics: {mode: shuffled}, parallel: {ranks: 2}, batch: {tail: keep}}",
-     "f.yaml:2:74: error: batch.tail: expected drop with parallel.ranks 2: an update that is not "
-     "full would leave ranks without their share"},
+     "f.yaml:2:74: error: batch.tail: expected drop with parallel.ranks 2 and parallel.deal "
+     "blocks: an update that is not full would leave ranks without their share"},
     {"common: {numerics: {shards: 512}}",
      "f.yaml:2:29: error: numerics.shards: expected an integer from 1 to 256, got \"512\""},
     {"common: {batch: {tail: keep-underscaled}}",
