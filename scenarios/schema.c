@@ -254,11 +254,12 @@ static const struct key_row rows[] = {
                  "Megatron, NeMo-RL, llm.c; a NaN norm then changes nothing), or only a copy of "
                  "them is (NeMo-RL #1158)"),
     ENUM(
-        clip.over, "global", CAUSE_OPTIMIZER, NAMES("global", "local"),
+        clip.over, "global", CAUSE_OPTIMIZER, NAMES("global", "local", "averaged"),
         .help =
             "What the norm is of: all gradients, or, a bug where ranks own shards of them (ZeRO-3, "
             "FSDP), the shard of each rank, which that rank clips alone: of a tensor the "
-            "rows/ranks rows, rounded up, that FSDP2 gives it; the norm of rank 0 is logged"),
+            "rows/ranks rows, rounded up, that FSDP2 gives it; the norm of rank 0 is logged. Or, "
+            "another bug, all ranks clip by the mean of the norms of these shards"),
     UINT(clip.replicas, "1", "1", CAUSE_OPTIMIZER, .low = 1, .high = 1048576,
          .help = "Times that each gradient is counted in the norm; above 1 as when shards are "
                  "summed over the replicas too (VeOmni #862)"),

@@ -465,9 +465,10 @@ static enum status check_sync(const struct config *config, struct fault *fault) 
               "expected all with parallel.sync first: a gradient that is joined and then wiped is "
               "no case that is simulated");
     REFUSE_IF(
-        config->clip.over == OVER_LOCAL, "clip.over",
-        "expected global with parallel.sync first: local is of ranks that own shards, first of "
-        "ranks that hold replicas");
+        config->clip.over != OVER_GLOBAL, "clip.over",
+        "expected global with parallel.sync first: %s is of ranks that own shards, first of ranks "
+        "that hold replicas",
+        schema_find("clip.over", NULL)->names[config->clip.over]);
     return check_copies(config, "parallel.sync first", fault);
 }
 
@@ -585,7 +586,7 @@ static enum status check_parallel(const struct config *config, struct fault *fau
     TRY(check_cuts(config, fault));
     TRY(check_forgets(config, fault));
     REFUSE_IF(config->parallel.counts == COUNTS_EACH && config->parallel.tensor > 1 &&
-                  config->parallel.ranks > 1 && config->clip.over == OVER_LOCAL,
+                  config->parallel.ranks > 1 && config->clip.over != OVER_GLOBAL,
               "clip.over",
               "expected global with parallel.counts each: one bug of the norm at a time");
     if (ranks <= 1) return STATUS_OK;

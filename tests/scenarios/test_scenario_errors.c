@@ -392,6 +392,9 @@ static const struct {
     {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, clip: {over: local}}",
      "f.yaml:2:81: error: clip.over: expected global with parallel.sync first: local is of ranks "
      "that own shards, first of ranks that hold replicas"},
+    {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, clip: {over: averaged}}",
+     "f.yaml:2:81: error: clip.over: expected global with parallel.sync first: averaged is of "
+     "ranks that own shards, first of ranks that hold replicas"},
     {"common: {parallel: {ranks: 2}, numerics: {shards: 2}, clip: {over: local}, "
      "loop: {skip: olmo-outlier}}",
      "f.yaml:2:89: error: loop.skip: expected another rule than olmo-outlier with clip.over local: "
