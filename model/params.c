@@ -189,6 +189,15 @@ static struct block slice_of(const struct param_row *row, uint64_t rank, uint64_
     return block;
 }
 
+/* The rows of a matrix that data-parallel rank `rank` owns where FSDP2 shards it: ceil(rows / P),
+ * the last parts shorter or empty. */
+static struct block rows_of(const struct param_row *row, uint64_t rank, uint64_t ranks) {
+    const uint64_t rows = row->shape[0], share = (rows + ranks - 1) / ranks;
+    const uint64_t first = rank * share < rows ? rank * share : rows;
+    const uint64_t count = rows - first < share ? rows - first : share;
+    return (struct block){(size_t)first, (size_t)count, 0, (size_t)row->shape[1]};
+}
+
 /* Draws a block as a tensor of its own. */
 static void fill_normal(const struct config *config, const struct param_row *row,
                         struct stream_site site, const struct block *block, void *values) {
@@ -220,9 +229,12 @@ enum status params_init(const struct config *config, const struct param_table *t
                                      .op = (uint64_t)r->role,
                                      .last_element = r->count - 1};
     const int32_t draws = config->parallel.draws;
-    const uint64_t ranks = draws == DRAWS_WHOLE ? 1 : config->parallel.tensor;
+    const int by_rows = draws == DRAWS_SAME_ROWS;
+    const uint64_t ranks = draws == DRAWS_WHOLE ? 1
+                           : by_rows            ? config->parallel.ranks
+                                                : config->parallel.tensor;
     for (uint64_t rank = 0; rank < ranks; rank++) {
-        const struct block block = slice_of(r, rank, ranks);
+        const struct block block = (by_rows ? rows_of : slice_of)(r, rank, ranks);
         struct stream_site site;
         address.rank = draws == DRAWS_OWN ? rank : 0;
         TRY(stream_pack(&address, &site));

@@ -113,7 +113,9 @@ READ_IF(tensor_bugs,
         "parallel.scale and parallel.forgets are none, parallel.draws is whole, and "
         "parallel.counts is once");
 READ_IF_ALSO(counting_ranks, clip, config->parallel.tensor > 1, "parallel.tensor is 1");
-READ_IF_ALSO(drawing_ranks, tensor_ranks, strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0,
+READ_IF(any_ranks, config->parallel.tensor > 1 || config->parallel.ranks > 1,
+        "parallel.tensor and parallel.ranks are 1");
+READ_IF_ALSO(drawing_ranks, any_ranks, strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0,
              "model.from has weights");
 READ_IF_ALSO(shared_clip, clip, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");

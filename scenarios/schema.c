@@ -638,11 +638,13 @@ static const struct key_row rows[] = {
                  "steps its copy by its own rows alone, and replicas part. Of the final norm, or "
                  "all norms of the residual stream (a rank has a slice of each sequence's tokens), "
                  "or of each head's q and k (a rank has heads)"),
-    ENUM(parallel.draws, "whole", CAUSE_INIT, NAMES("whole", "own", "same"),
-         .help = "Initial weights of tensor-parallel ranks: slices of what one process draws; or "
-                 "each rank draws its slices from numbers of its own, so that weights depend on "
-                 "parallel.tensor; or, a bug, all ranks draw the same numbers, and slices are "
-                 "equal"),
+    ENUM(parallel.draws, "whole", CAUSE_INIT, NAMES("whole", "own", "same", "same-rows"),
+         .help =
+             "Initial weights of tensor-parallel ranks: slices of what one process draws; or "
+             "each rank draws its slices from numbers of its own, so that weights depend on "
+             "parallel.tensor; or, a bug, all ranks draw the same numbers, and slices are "
+             "equal. same-rows is that bug with data-parallel ranks that own rows/ranks rows of "
+             "each matrix, rounded up, as FSDP2 shards it"),
     ENUM(parallel.counts, "once", CAUSE_OPTIMIZER, NAMES("once", "each"),
          .help = "How often a tensor that tensor-parallel ranks hold whole, such as a norm weight, "
                  "counts in the gradient norm: once; or on each rank, a bug, where squares are "

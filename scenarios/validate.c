@@ -584,6 +584,11 @@ static enum status check_parallel(const struct config *config, struct fault *fau
     const uint64_t ranks = config->parallel.ranks;
     TRY(check_shards(config, fault));
     TRY(check_cuts(config, fault));
+    REFUSE_IF(config->parallel.draws == DRAWS_SAME_ROWS && config->parallel.tensor > 1,
+              "parallel.draws",
+              "expected whole, own or same with parallel.tensor %ju: rows of slices are not "
+              "simulated",
+              (uintmax_t)config->parallel.tensor);
     TRY(check_forgets(config, fault));
     REFUSE_IF(config->parallel.counts == COUNTS_EACH && config->parallel.tensor > 1 &&
                   config->parallel.ranks > 1 && config->clip.over != OVER_GLOBAL,

@@ -460,6 +460,9 @@ static const struct {
      "f.yaml:2:102: error: clip.over: expected global with parallel.counts each: one bug of the "
      "norm "
      "at a time"},
+    {"common: {parallel: {tensor: 2, draws: same-rows}, numerics: {cuts: 2}}",
+     "f.yaml:2:39: error: parallel.draws: expected whole, own or same with parallel.tensor 2: rows "
+     "of slices are not simulated"},
     {"common: {batch: {tail: leak}, numerics: {shards: 2}}",
      "f.yaml:2:24: error: batch.tail: leak puts samples of two epochs into one update, and only "
      "those of one are dealt to shards; expected drop, keep or keep-underscaled with "
