@@ -129,6 +129,7 @@ enum reduce_order {
     REDUCE_GLOO,
     REDUCE_NCCL_RING,
     REDUCE_NCCL_RING_SCATTER,
+    REDUCE_NCCL_TREE,
     REDUCE_ARRIVAL /* an order that is drawn */
 };
 /* The dtype of what ranks send; CONFIG_AS_GRADIENT: numerics.gradient. */
@@ -337,6 +338,7 @@ struct config {
         int32_t reduce, reduce_dtype, average, buckets;
         uint64_t bucket;        /* bytes; KEY_WORD_UINT: 1 MiB, then 25 MiB */
         uint64_t chunk;         /* bytes, of REDUCE_NCCL_RING; 0 elsewhere */
+        uint64_t node;          /* ranks of a node, of REDUCE_NCCL_TREE */
         int32_t sync, keeps;    /* enum parallel_sync, enum parallel_keeps */
         int32_t logged, feeds;  /* enum parallel_logged, enum parallel_feeds */
         int32_t scale, forgets; /* enum parallel_scale, enum parallel_forgets */

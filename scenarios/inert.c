@@ -135,6 +135,8 @@ READ_IF_ALSO(closed, several, config_ranks_close(config),
 READ_IF_ALSO(ddp, closed, config->parallel.buckets != BUCKETS_FSDP2, "parallel.buckets is fsdp2");
 READ_IF_ALSO(chunks, closed, config->parallel.reduce == REDUCE_NCCL_RING,
              "parallel.reduce is not nccl-ring");
+READ_IF_ALSO(nodes, closed, config->parallel.reduce == REDUCE_NCCL_TREE,
+             "parallel.reduce is not nccl-tree");
 READ_IF(backend, config->numerics.backend == BACKEND_CUDA, "numerics.backend is cpu");
 READ_IF(free_mode,
         config->numerics.mode == MODE_FAST || config->numerics.mode == MODE_DETERMINISTIC,
@@ -269,6 +271,7 @@ static const struct inert_key {
     {"parallel.buckets", without_closed, NULL},
     {"parallel.bucket", without_ddp, NULL},
     {"parallel.chunk", without_chunks, NULL},
+    {"parallel.node", without_nodes, NULL},
 };
 
 const char *inert_reason(const struct config *config, const char *path) {

@@ -571,7 +571,7 @@ static const struct key_row rows[] = {
              "gradients, as frameworks do (docs/RANKS.md)"),
     ENUM(parallel.reduce, "tree", CAUSE_PARALLELISM,
          NAMES("tree", "linear", "recursive", "ring", "ring-scatter", "halving", "gloo",
-               "nccl-ring", "nccl-ring-scatter", "arrival"),
+               "nccl-ring", "nccl-ring-scatter", "nccl-tree", "arrival"),
          .help =
              "Order in which an element's terms of the ranks are added in modes shaped and "
              "shuffled: a tree over ranks, that of a collective (docs/RANKS.md), or arrival, which "
@@ -598,6 +598,10 @@ static const struct key_row rows[] = {
     UINT(parallel.chunk, "bytes", "0", CAUSE_PARALLELISM, .high = 0x1p40,
          .help = "Bytes of a chunk in NCCL's ring all-reduce, of one channel: chunkBytes of its "
                  "trace; parallel.reduce nccl-ring needs it"),
+    UINT(parallel.node, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 256,
+         .help =
+             "Ranks of a node, a divisor of parallel.ranks, of parallel.reduce nccl-tree: NCCL's "
+             "tree all-reduce of one channel, with a chain inside a node"),
     ENUM(parallel.sync, "every", CAUSE_PARALLELISM, NAMES("every", "first"),
          .help = "Micro-batches of a rank whose gradients are joined over ranks; first is a bug: "
                  "those of the others stay with their rank, undivided by the number of ranks, and "

@@ -387,6 +387,11 @@ static enum status check_messages(const struct config *config, struct fault *fau
         "expected the bytes of a chunk, a multiple of 16, with parallel.reduce nccl-ring (NCCL "
         "takes them from the machine and prints them with NCCL_DEBUG=TRACE), got %ju",
         (uintmax_t)chunk);
+    REFUSE_IF(reduce == REDUCE_NCCL_TREE && config->parallel.ranks % config->parallel.node != 0,
+              "parallel.node",
+              "expected a divisor of parallel.ranks (%ju) with parallel.reduce nccl-tree, whose "
+              "nodes have equally many, got %ju",
+              (uintmax_t)config->parallel.ranks, (uintmax_t)config->parallel.node);
     const int scatters = reduce == REDUCE_RING_SCATTER || reduce == REDUCE_NCCL_RING_SCATTER;
     REFUSE_IF(
         scatters && config->parallel.buckets != BUCKETS_FSDP2, "parallel.buckets",

@@ -460,6 +460,9 @@ static const struct {
      "f.yaml:2:102: error: clip.over: expected global with parallel.counts each: one bug of the "
      "norm "
      "at a time"},
+    {"common: {parallel: {ranks: 4, node: 3, reduce: nccl-tree}, numerics: {mode: shaped}}",
+     "f.yaml:2:37: error: parallel.node: expected a divisor of parallel.ranks (4) with "
+     "parallel.reduce nccl-tree, whose nodes have equally many, got 3"},
     {"common: {parallel: {tensor: 2, draws: same-rows}, numerics: {cuts: 2}}",
      "f.yaml:2:39: error: parallel.draws: expected whole, own or same with parallel.tensor 2: rows "
      "of slices are not simulated"},
