@@ -117,7 +117,8 @@ enum resume_error {
     RESUME_SKIP_EVERY_EPOCH,
     RESUME_RNG_BEFORE_SKIP,
     RESUME_SHARDS_BY_INDEX,
-    RESUME_DECAY_LATE
+    RESUME_DECAY_LATE,
+    RESUME_PADDED_OFFSETS
 };
 enum reduce_order {
     REDUCE_TREE = 0,
@@ -310,7 +311,8 @@ struct config {
         uint64_t after;           /* the update before the restart; 0: there is none */
         struct key_list restores; /* enum resume_item */
         struct key_list wrong;    /* enum resume_error */
-        uint64_t ranks;           /* that wrote the shards, for RESUME_SHARDS_BY_INDEX */
+        uint64_t ranks;           /* that wrote, for RESUME_SHARDS_BY_INDEX and _PADDED_OFFSETS */
+        uint64_t bucket;          /* elements at which one is full, for RESUME_PADDED_OFFSETS */
         double weight_decay;      /* of the job that restarts, for RESUME_DECAY_LATE */
     } resume;
     struct {

@@ -119,8 +119,12 @@ READ_IF_ALSO(drawing_ranks, any_ranks, strcmp(config->model.from, CONFIG_NO_CHEC
              "model.from has weights");
 READ_IF_ALSO(shared_clip, clip, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");
-READ_IF_ALSO(shards, restart, resume_errs(config, RESUME_SHARDS_BY_INDEX),
-             "resume.wrong has no shards-by-index");
+READ_IF_ALSO(shards, restart,
+             resume_errs(config, RESUME_SHARDS_BY_INDEX) ||
+                 resume_errs(config, RESUME_PADDED_OFFSETS),
+             "resume.wrong has neither shards-by-index nor padded-offsets");
+READ_IF_ALSO(buffer, restart, resume_errs(config, RESUME_PADDED_OFFSETS),
+             "resume.wrong has no padded-offsets");
 READ_IF_ALSO(late_decay, restart, resume_errs(config, RESUME_DECAY_LATE),
              "resume.wrong has no decay-late");
 READ_IF(fault, config->fault.update != 0, "fault.update is 0");
@@ -239,6 +243,7 @@ static const struct inert_key {
     {"resume.restores", without_restart, NULL},
     {"resume.wrong", without_restart, NULL},
     {"resume.ranks", without_shards, "1"},
+    {"resume.bucket", without_buffer, NULL},
     {"resume.weight_decay", without_late_decay, "0"},
     {"fault.phase", without_fault, NULL},
     {"fault.micro", without_fault, NULL},

@@ -486,17 +486,23 @@ static const struct key_row rows[] = {
     LIST(resume.wrong, "[]", CAUSE_RESUME,
          NAMES("peak-overwritten", "counter-doubled", "masters-bf16", "batch-peeked",
                "epoch-shifted", "skip-every-epoch", "rng-before-skip", "shards-by-index",
-               "decay-late"),
+               "decay-late", "padded-offsets"),
          .help = "What the restart gets wrong of what it restores: takes the checkpoint's learning "
                  "rate for the peak; adds the counter to itself; holds masters in bf16; reads one "
                  "batch ahead; counts the epoch on by one; skips the batches that the epoch of the "
                  "checkpoint had behind it in every later epoch, too; restores the streams of "
                  "dropout and rounding before it skips these, each of which draws once; lets each "
                  "rank read the optimizer's shard of its own index, although resume.ranks ranks "
-                 "wrote them; decays by resume.weight_decay in its first update"),
+                 "wrote them; decays by resume.weight_decay in its first update; reads moments and "
+                 "masters at offsets that count what fills up Megatron's buckets, out of numbers "
+                 "without it"),
     UINT(resume.ranks, "1", "auto", CAUSE_RESUME, .low = 1, .high = 256, .word = "auto",
          .help = "Ranks that wrote the checkpoint's shards of moments and masters, for "
-                 "resume.wrong shards-by-index; auto is parallel.ranks, those that read them"),
+                 "resume.wrong shards-by-index and padded-offsets; auto is parallel.ranks, those "
+                 "that read them"),
+    UINT(resume.bucket, "elements", "40000000", CAUSE_RESUME, .low = 1, .high = 0x1p48,
+         .help = "Elements at which a bucket of Megatron's buffer is full, for resume.wrong "
+                 "padded-offsets (--ddp-bucket-size)"),
     REAL(resume.weight_decay, "1", "auto", CAUSE_RESUME, .high = 1e6, .word = "auto",
          .help = "Weight decay that the job is restarted with, for resume.wrong decay-late; the "
                  "checkpoint's, optimizer.weight_decay, holds from the second update on; auto is "
