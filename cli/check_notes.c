@@ -9,6 +9,7 @@
 #include "base/sum.h"
 #include "data/batch.h"
 #include "kernels/op.h"
+#include "ranks/deal.h"
 #include "scenarios/selection.h"
 #include "trainer/loop.h"
 
@@ -148,10 +149,28 @@ static enum status note_divisor(const struct config *config, const struct datase
     return STATUS_OK;
 }
 
+/* The samples of an epoch, with what a deal to ranks leaves out of it or repeats. */
+static uint64_t epoch_samples(const struct config *config, const struct dataset *dataset) {
+    const uint64_t ranks = config->parallel.ranks;
+    if (ranks <= 1 || config->parallel.deal == DEALS_BLOCKS) return dataset->samples;
+    const struct deal_call deal = {
+        .kind = config->parallel.deal == DEALS_MICROS ? DEAL_MICROS : DEAL_CYCLIC,
+        .tail = config->parallel.uneven == UNEVEN_PAD ? DEAL_PAD : DEAL_DROP,
+        .count = dataset->samples,
+        .ranks = (uint32_t)ranks,
+        .batch = config->batch.micro};
+    return deal_length(&deal, 0) * ranks;
+}
+
 static enum status note_tail(const struct config *config, const struct dataset *dataset,
                              struct notes *out) {
+    const uint64_t samples = epoch_samples(config, dataset);
+    const int dealt = config->parallel.ranks > 1 && config->parallel.deal != DEALS_BLOCKS;
+    if (dealt && config->parallel.uneven == UNEVEN_PAD && samples == dataset->samples)
+        TRY(add(out, "parallel.uneven is without effect here: the samples of an epoch give every "
+                     "rank equally many"));
     if (config->batch.tail == TAIL_DROP) return STATUS_OK;
-    const uint64_t rest = dataset->samples % config->batch.size;
+    const uint64_t rest = samples % config->batch.size;
     if (rest == 0) return add(out, "batch.tail is without effect here: updates fill the epoch");
     const uint64_t micros = (rest - 1) / config->batch.micro + 1;
     if (config->batch.tail != TAIL_KEEP && micros == batch_micro_batches(config))

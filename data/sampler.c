@@ -27,9 +27,16 @@ static enum status options_check(const struct sampler_options *options,
              "parallel.ranks: expected 1 to numerics.shards (%" PRIu64
              ", at most %d), got %" PRIu64,
              options->shards, TREE_SHARDS_MAX, options->ranks);
-    if (options->ranks > 1 && (options->keep_last || options->leak))
+    if (options->ranks > 1 && ((options->keep_last && !options->dealt) || options->leak))
         FAIL(STATUS_INPUT, "batch.tail: expected drop with %" PRIu64 " ranks", options->ranks);
-    if (dataset->samples < (options->keep_last ? 1 : options->size))
+    if (options->dealt &&
+        (options->ranks < 2 || options->size % options->ranks + options->shards % options->ranks))
+        FAIL(
+            STATUS_INPUT,
+            "parallel.ranks: expected at least 2 with a deal, and a divisor of batch.size (%" PRIu64
+            ") and of the shards (%" PRIu64 "), got %" PRIu64,
+            options->size, options->shards, options->ranks);
+    if (!options->dealt && dataset->samples < (options->keep_last ? 1 : options->size))
         FAIL(STATUS_INPUT,
              "%s: batch.size is %" PRIu64 " samples, but the data hold %zu: not one full update",
              dataset->source, options->size, dataset->samples);
@@ -51,6 +58,31 @@ static uint32_t rank_end(const struct sampler_options *options, uint32_t rank, u
     return (uint32_t)tree_first_sample(tree_first_shard(rank + 1, shards, ranks), samples, shards);
 }
 
+/* Opens the deal of an epoch: every rank has equally many samples. */
+static enum status deal_open(struct sampler *sampler, struct arena *arena) {
+    const struct sampler_options *const options = &sampler->options;
+    const uint64_t ranks = options->ranks, samples = sampler->dataset->samples;
+    if (!options->dealt) return STATUS_OK;
+    sampler->deal = (struct deal_call){
+        .kind = options->deal,
+        .tail = options->uneven,
+        .count = samples,
+        .ranks = (uint32_t)ranks,
+        .batch = options->deal == DEAL_SLICES ? options->micro * ranks : options->micro};
+    TRY(deal_check(&sampler->deal));
+    const uint64_t share = options->size / ranks, length = deal_length(&sampler->deal, 0);
+    if (length < (options->keep_last ? 1 : share))
+        FAIL(STATUS_INPUT,
+             "%s: each of %" PRIu64 " ranks is dealt %" PRIu64 " of %" PRIu64
+             " samples (parallel.uneven: %s), and its share of an update is %" PRIu64
+             ": not one full update",
+             sampler->dataset->source, ranks, length, samples, deal_tail_name(options->uneven),
+             share);
+    sampler->epoch_updates = options->keep_last ? divide_up(length, share) : length / share;
+    return arena_take(arena, (size_t)options->size, sizeof *sampler->share, "data order",
+                      &sampler->share);
+}
+
 enum status sampler_init(const struct sampler_options *options, const struct dataset *dataset,
                          struct arena *arena, struct sampler *out_sampler) {
     TRY(options_check(options, dataset));
@@ -65,6 +97,7 @@ enum status sampler_init(const struct sampler_options *options, const struct dat
     if (rest != 0 && (options->keep_last || (options->leak && full))) sampler.epoch_updates++;
     if (options->leak && !full) sampler.rest = (uint32_t)rest;
     if (sampler.rest != 0) micros *= 2;
+    TRY(deal_open(&sampler, arena));
     TRY(arena_take(arena, dataset->samples, sizeof *sampler.order, "data order", &sampler.order));
     TRY(arena_take(arena, micros, sizeof *sampler.micro, "micro-batches", &sampler.micro));
     TRY(arena_take(arena, sampler.rest, sizeof *sampler.leaked, "data order", &sampler.leaked));
@@ -103,6 +136,7 @@ struct sampler_state sampler_next(const struct sampler *sampler, struct sampler_
 /* Makes `order` that of the epoch. */
 static enum status order_want(struct sampler *sampler, uint64_t epoch) {
     size_t samples = sampler->dataset->samples;
+    if (sampler->options.one_order) epoch = 0;
     if (sampler->cached && sampler->cached_epoch == epoch) return STATUS_OK;
     if (sampler->options.shuffle) {
         const struct stream_address address = {.stream = STREAM_DATA,
@@ -180,6 +214,20 @@ static void ranks_count(struct sampler *sampler, struct sampler_plan *plan) {
     plan->rank_labels = sampler->rank_labels;
 }
 
+/* What the ranks are dealt of the epoch at this place, rank by rank. The last update of an epoch
+ * may have fewer samples, of all ranks equally many. */
+static void deal_update(struct sampler *sampler, struct sampler_plan *plan) {
+    const struct deal_call *const deal = &sampler->deal;
+    const uint64_t share = sampler->options.size / deal->ranks;
+    const uint64_t first = plan->position * share, left = deal_length(deal, 0) - first;
+    const uint64_t count = left < share ? left : share;
+    for (uint32_t rank = 0; rank < deal->ranks; rank++)
+        for (uint64_t i = 0; i < count; i++)
+            sampler->share[rank * count + i] = sampler->order[deal_sample(deal, rank, first + i)];
+    plan->samples = (uint32_t)(count * deal->ranks);
+    plan->sample = sampler->share;
+}
+
 /* The samples of an update in which every rank has those of rank 0. */
 static const uint32_t *feed_same(struct sampler *sampler, const uint32_t *own, uint32_t samples) {
     const uint32_t first_rank = rank_end(&sampler->options, 0, samples);
@@ -206,6 +254,7 @@ enum status sampler_plan_update(struct sampler *sampler, struct sampler_state st
     const uint64_t first = state.position * size;
     plan.samples = (uint32_t)(samples - first < size ? samples - first : size);
     plan.sample = sampler->order + first;
+    if (sampler->share != NULL) deal_update(sampler, &plan);
     if (sampler->same != NULL) plan.sample = feed_same(sampler, plan.sample, plan.samples);
     plan.words = sampler->options.shuffle && state.position == 0 ? 2 * samples : 0;
     micros_plan(sampler, plan.sample, plan.samples, &plan);

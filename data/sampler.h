@@ -6,8 +6,8 @@
  * A plan is a pure function of (options, dataset, state). The state is two integers in the state of
  * the training, and sampler_seek gives it for any update. Each epoch is one permutation, drawn by
  * address (STREAM_DATA, op DATA_OP_PERMUTE, update = epoch), so that no epoch depends on the one
- * before. No update crosses the end of an epoch. struct sampler itself is workspace: it caches one
- * permutation and carries nothing from step to step. */
+ * before, unless options.one_order says so. No update crosses the end of an epoch. struct sampler
+ * itself is workspace: it caches one permutation and carries nothing from step to step. */
 #ifndef TWINSTEP_DATA_SAMPLER_H
 #define TWINSTEP_DATA_SAMPLER_H
 
@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "ranks/deal.h"
 
 /* an address of a random number has 22 bits for a sample (law 10) */
 #define SAMPLER_MAX_BATCH ((uint64_t)1 << 22)
@@ -38,6 +39,12 @@ struct sampler_options {
      * counted; 0: none */
     uint64_t loss_ranks;
     uint64_t shards; /* of an update (ranks/tree.h), at least as many as ranks; 0 for one rank */
+    /* true: with several ranks, each has what this deal and this tail give it of an epoch's order,
+     * and `ranks` divides size and shards; false: each has a block of the update's samples */
+    int dealt;
+    enum deal_kind deal;
+    enum deal_tail uneven; /* DEAL_PAD or DEAL_DROP */
+    int one_order;         /* true: every epoch has the order of the first */
 };
 
 /* Where the next update stands: plain data, part of the state of the training. */
@@ -90,6 +97,8 @@ struct sampler {
     uint32_t rest;               /* samples of an epoch that leak into the next; 0: none do */
     uint32_t *leaked;            /* [rest] */
     uint32_t *same;              /* [options.size] after sampler_feed_same; else NULL */
+    uint32_t *share;             /* [options.size] with options.dealt, rank by rank; else NULL */
+    struct deal_call deal;       /* of an epoch, with options.dealt */
     uint64_t *rank_labels;       /* [options.loss_ranks] */
     uint32_t *order;             /* [dataset.samples] */
     struct stream_card *scratch; /* [2 * dataset.samples]; NULL without shuffle */

@@ -50,6 +50,7 @@ static enum status open_judging(struct judging *judging) {
     out->reason = "";
     out->missed = "";
     out->rng_words = "";
+    out->reported.column = "";
     out->image = judging->image;
     out->floor_equal[0] = out->floor_equal[1] = -1;
     out->loss_p = out->p = out->power = out->smallest_p = out->floor_distance = out->floor_largest =
@@ -166,6 +167,21 @@ static void note_curves(struct judging *judging) {
     }
 }
 
+/* Notes the first number that the arms report differently. NaN is a number that was not recorded,
+ * in both arms or, where it is one that an arm's loop does not make, in one. */
+static void note_reported(struct judging *judging) {
+    struct judged_report *const out = &judging->out->reported;
+    for (uint64_t i = 0; i < judging->out->updates && out->update == 0; i++) {
+        const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
+        for (int real = 0; real < RECORD_REALS && out->update == 0; real++) {
+            const double x = a->reals[real], y = b->reals[real];
+            if (x == y || (isnan(x) && isnan(y))) continue;
+            *out = (struct judged_report){
+                .update = a->step, .column = record_reals[real].name, .values = {x, y}};
+        }
+    }
+}
+
 /* Whether gradients are stored in fp8. Below its least normal number a rounding may change a
  * gradient by any factor, so what the optimizer took in proves nothing about clipping. */
 static int keeps_gradients_in_fp8(const struct trace_run *run) {
@@ -258,6 +274,7 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     TRY(find_first(&judging));
     TRY(compare_rng(&judging));
     note_curves(&judging);
+    note_reported(&judging);
     for (int arm = 0; arm < 2; arm++)
         note_arm(&judging, arm);
     for (int arm = 0; arm < 2; arm++)

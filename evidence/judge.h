@@ -221,6 +221,13 @@ struct judged_parting {
     uint32_t parted;    /* ranks other than rank 0 that differ from it after the last update */
 };
 
+/* The first number of a record, by update and column, that differs between arms. */
+struct judged_report {
+    uint64_t update;    /* 0: every number of every update is equal */
+    const char *column; /* its name in the trace; "" where there is none */
+    double values[2];
+};
+
 /* Why an update brings nothing to the weights: the first reason that holds. */
 enum stood { STOOD_SKIPPED = 0, STOOD_LR, STOOD_GRADIENT, STOOD_COUNT };
 
@@ -236,6 +243,7 @@ struct judgement {
     const char *first_phase; /* "" when phases were not recorded */
     uint64_t diverged[2];    /* the first update whose loss is not finite; 0: none */
     uint64_t logged_step;    /* the first update whose logged LR differs; 0: none */
+    struct judged_report reported;
     /* share of weights whose bits an update leaves, on average over the updates that ran with an LR
      * and a gradient other than 0; NaN: there is none */
     double still[2];

@@ -245,6 +245,13 @@ static json_t *replicas_json(const struct judgement *judgement) {
     return list;
 }
 
+/* Null where the arms report the same numbers. */
+static json_t *reported_json(const struct judged_report *of) {
+    if (of->update == 0) return json_null();
+    return json_pack("{sI ss s[oo]}", "update", (json_int_t)of->update, "column", of->column,
+                     "values", real_json(of->values[0]), real_json(of->values[1]));
+}
+
 json_t *judgement_json(const struct judgement *judgement) {
     json_t *object = json_pack(
         "{ss ss ss sI so so so ss so so so so sb so so so so so ss ss}", "name", judgement->name,
@@ -265,6 +272,7 @@ json_t *judgement_json(const struct judgement *judgement) {
     json_object_set_new(object, "marks", marks_json(judgement));
     json_object_set_new(object, "growth", growth_json(judgement));
     json_object_set_new(object, "why", lines_json(judgement, ROW_WHY));
+    json_object_set_new(object, "reported", reported_json(&judgement->reported));
     json_object_set_new(object, "inert", lines_json(judgement, ROW_INERT));
     json_object_set_new(object, "dropped", lines_json(judgement, ROW_DROPPED));
     json_object_set_new(object, "hazards", lines_json(judgement, ROW_HAZARD));

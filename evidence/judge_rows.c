@@ -11,7 +11,7 @@
 
 #include "evidence/judge_parts.h"
 
-#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 42 */
+#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 43 */
 #define UPDATES_SHOWN 10 /* of more updates the table shows the first seven and the last three */
 
 /* ---- the pen ---- */
@@ -100,6 +100,7 @@ static void add_notes(const struct judgement *judgement, struct row_pen *pen) {
                     judgement->arms[arm], (unsigned long long)judgement->diverged[arm]);
     for (int arm = 0; arm < 2; arm++)
         judge_row_arm(judgement, arm, pen);
+    judge_row_reported(judgement, pen);
     if (judgement->verdict != VERDICT_IDENTICAL || judgement->logged_step == 0) return;
     row_add(pen, ROW_NOTE, "the logged LRs differ from update %llu on, the applied ones in ",
             (unsigned long long)judgement->logged_step);

@@ -26,9 +26,11 @@ void row_add(struct row_pen *pen, enum judged_row_kind kind, const char *format,
 /* Adds text to the last row. A newline begins the row's next line; the last line has none. */
 void row_put(struct row_pen *pen, const char *format, ...) TWINSTEP_PRINTF(2, 3);
 
-/* judge_rows_head.c: the headline, and which applied LR differs first. */
+/* judge_rows_head.c: the headline, which applied LR differs first, and what identical arms
+ * report otherwise. */
 void judge_row_headline(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_why(const struct judgement *judgement, struct row_pen *pen);
+void judge_row_reported(const struct judgement *judgement, struct row_pen *pen);
 
 /* judge_rows_count.c: what another step count of Adam did to an update. */
 void judge_row_count(const struct judgement *judgement, struct row_pen *pen);

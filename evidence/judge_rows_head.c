@@ -376,27 +376,37 @@ static void put_apart(const struct judgement *judgement, double x, double y, str
         snprintf(one, sizeof one, "%.*g", digits, x);
         snprintf(other, sizeof other, "%.*g", digits, y);
     } while (digits < 17 && strcmp(one, other) == 0);
-    row_put(pen, "%s in %s, %s in %s.", one, judgement->arms[0], other, judgement->arms[1]);
+    row_put(pen, "%s in %s, %s in %s", one, judgement->arms[0], other, judgement->arms[1]);
 }
 
-/* The first number that both arms log and that differs. */
+static void put_reported(const struct judgement *judgement, struct row_pen *pen) {
+    const struct judged_report *const of = &judgement->reported;
+    row_put(pen, "%s of update %llu, ", of->column, (unsigned long long)of->update);
+    put_apart(judgement, of->values[0], of->values[1], pen);
+}
+
 static void put_same_training(const struct judgement *judgement, struct row_pen *pen) {
-    const struct trace_run *a = arm_run(judgement, 0), *b = arm_run(judgement, 1);
-    row_put(pen, " It trains identically and reports differently: weights, optimizer state and "
-                 "applied LR are equal after ");
+    row_put(pen, judgement->reported.update == 0
+                     ? " It trains identically and reports the same numbers from other data, draws "
+                       "or intermediate values: weights, optimizer state and applied LR are equal "
+                       "after "
+                     : " It trains identically and reports differently: weights, optimizer state "
+                       "and applied LR are equal after ");
     put_each_update(judgement, pen);
     row_put(pen, ".");
-    for (uint64_t i = 0; i < judgement->updates; i++) {
-        const struct record *const one = trace_row(a, i), *const other = trace_row(b, i);
-        for (int real = 0; real < RECORD_REALS; real++) {
-            const double x = one->reals[real], y = other->reals[real];
-            if (same_real(x, y)) continue;
-            row_put(pen, " First reported otherwise: %s of update %llu, ", record_reals[real].name,
-                    (unsigned long long)one->step);
-            put_apart(judgement, x, y, pen);
-            return;
-        }
-    }
+    if (judgement->reported.update == 0) return;
+    row_put(pen, " First reported otherwise: ");
+    put_reported(judgement, pen);
+    row_put(pen, ".");
+}
+
+/* Roots have batches, draws, weights, slots, applied LR and the loss. Another number that a log
+ * shows, as the gradient norm, may differ although they are equal, and then is said beside them. */
+void judge_row_reported(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->verdict != VERDICT_IDENTICAL || judgement->reported.update == 0) return;
+    row_add(pen, ROW_NOTE, "what the arms report differs all the same, first ");
+    put_reported(judgement, pen);
+    row_put(pen, ": a comparison of logs would show a difference that no weight has");
 }
 
 void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) {

@@ -187,6 +187,18 @@ static void take_slice(const struct param_row *row, uint64_t rank, uint64_t rank
     *(by_columns ? &draws->columns : &draws->rows) = end - first;
 }
 
+/* Makes it the rows that data-parallel rank `rank` owns where FSDP2 shards the matrix: ceil(rows /
+ * P), the last parts shorter or empty. */
+static void take_rows(const struct param_row *row, uint64_t rank, uint64_t ranks,
+                      struct draws_args *draws) {
+    const uint64_t rows = row->shape[0], share = (rows + ranks - 1) / ranks;
+    const uint64_t first = rank * share < rows ? rank * share : rows;
+    draws->row = (size_t)first;
+    draws->rows = (size_t)(rows - first < share ? rows - first : share);
+    draws->column = 0;
+    draws->columns = draws->width = (size_t)row->shape[1];
+}
+
 enum status params_init(const struct config *config, const struct param_table *table, uint32_t row,
                         void *values) {
     const struct param_row *r = &table->rows[row];
@@ -201,13 +213,16 @@ enum status params_init(const struct config *config, const struct param_table *t
                                      .op = (uint64_t)r->role,
                                      .last_element = r->count - 1};
     const int32_t draws = config->parallel.draws;
-    const uint64_t ranks = draws == DRAWS_WHOLE ? 1 : config->parallel.tensor;
+    const int by_rows = draws == DRAWS_SAME_ROWS;
+    const uint64_t ranks = draws == DRAWS_WHOLE ? 1
+                           : by_rows            ? config->parallel.ranks
+                                                : config->parallel.tensor;
     for (uint64_t rank = 0; rank < ranks; rank++) {
         struct draws_args slice = {.seed = config->init.seed,
                                    .std = config->init.std,
                                    .dtype = r->dtype,
                                    .values = values};
-        take_slice(r, rank, ranks, &slice);
+        (by_rows ? take_rows : take_slice)(r, rank, ranks, &slice);
         address.rank = draws == DRAWS_OWN ? rank : 0;
         TRY(stream_pack(&address, &slice.site));
         draws_normal((int)config->numerics.threads, &slice);

@@ -14,3 +14,32 @@ uint64_t partition_by_index(uint64_t count, uint64_t saved, uint64_t loading, ui
     const uint64_t element = rank * written + within;
     return element < count ? element : PARTITION_ZERO;
 }
+
+static uint64_t pad(uint64_t value, uint64_t unit) {
+    return value / unit * unit + (value % unit != 0 ? unit : 0);
+}
+
+/* The least common multiple of 128 and `ranks`: 128 is a power of two. */
+static uint64_t bucket_unit(uint64_t ranks) {
+    uint64_t unit = PARTITION_BUCKET, odd = ranks;
+    while (odd % 2 == 0 && unit > 1) {
+        odd /= 2;
+        unit /= 2;
+    }
+    return PARTITION_BUCKET * odd;
+}
+
+void partition_buffer(const uint64_t *sizes, size_t count, uint64_t bucket, uint64_t ranks,
+                      uint64_t *out_padded, uint64_t *out_packed) {
+    uint64_t at = 0, first = 0, filled = 0;
+    for (size_t i = count; i-- > 0;) {
+        at = pad(at, PARTITION_PARAMETER);
+        out_padded[i] = at;
+        out_packed[i] = at - filled;
+        at += sizes[i];
+        if (at - first < bucket) continue;
+        first = pad(at, bucket_unit(ranks));
+        filled += first - at;
+        at = first;
+    }
+}

@@ -11,9 +11,12 @@
 #ifndef TWINSTEP_RANKS_PARTITION_H
 #define TWINSTEP_RANKS_PARTITION_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define PARTITION_ALIGNMENT 2
+#define PARTITION_PARAMETER 64
+#define PARTITION_BUCKET 128
 #define PARTITION_ZERO UINT64_MAX /* no element: a zero */
 
 /* Elements of one rank's part of `count` elements, what fills it up included. 1 to 2^20 ranks. */
@@ -23,5 +26,14 @@ uint64_t partition_part(uint64_t count, uint64_t ranks);
  * their part and `loading` ranks each read the part of their own index: its beginning where it is
  * longer than theirs, else it and zeros behind it. Ranks for which there is no part have zeros. */
 uint64_t partition_by_index(uint64_t count, uint64_t saved, uint64_t loading, uint64_t index);
+
+/* Where parameters begin in Megatron's buffer (param_and_grad_buffer.py), which goes from the last
+ * to the first: each at a multiple of 64 elements; a bucket ends behind the one with which it has
+ * `bucket` elements, and is filled up to a multiple of 128 and of `ranks`. out_padded has the
+ * places in the buffer, out_packed those without what fills up the ends of buckets, where
+ * get_parameter_state_dp_zero writes them. Sizes are in the order of parameters; at most 2^48 in
+ * all, bucket at least 1, 1 to 2^20 ranks. */
+void partition_buffer(const uint64_t *sizes, size_t count, uint64_t bucket, uint64_t ranks,
+                      uint64_t *out_padded, uint64_t *out_packed);
 
 #endif

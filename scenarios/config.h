@@ -89,14 +89,17 @@ enum ops_backend { BACKEND_CPU = 0, BACKEND_CUDA };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
 enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
 enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
-enum clip_over { OVER_GLOBAL = 0, OVER_LOCAL };
+enum clip_over { OVER_GLOBAL = 0, OVER_LOCAL, OVER_AVERAGED };
 enum parallel_sync { SYNC_EVERY = 0, SYNC_FIRST };
 enum parallel_logged { RANKS_LOG_MEAN = 0, RANKS_LOG_FIRST, RANKS_LOG_SUM };
 enum parallel_feeds { FEEDS_OWN = 0, FEEDS_SAME };
+enum parallel_deal { DEALS_BLOCKS = 0, DEALS_CYCLIC, DEALS_MICROS };
+enum parallel_uneven { UNEVEN_DROP = 0, UNEVEN_PAD };
+enum epoch_seed { EPOCH_SEED_OWN = 0, EPOCH_SEED_FIRST };
 enum parallel_keeps { KEEPS_ALL = 0, KEEPS_LAST };
 enum parallel_scale { SCALE_NONE = 0, SCALE_WORLD };
 enum parallel_forgets { FORGETS_NONE = 0, FORGETS_FINAL_NORM, FORGETS_NORMS, FORGETS_QK_NORMS };
-enum parallel_draws { DRAWS_WHOLE = 0, DRAWS_OWN, DRAWS_SAME };
+enum parallel_draws { DRAWS_WHOLE = 0, DRAWS_OWN, DRAWS_SAME, DRAWS_SAME_ROWS };
 enum parallel_counts { COUNTS_ONCE = 0, COUNTS_EACH };
 enum rng_kind { RNG_ADDRESSED = 0, RNG_TORCH };
 enum attention_backward { ATTENTION_SOFTMAX = 0, ATTENTION_FLASH };
@@ -114,7 +117,8 @@ enum resume_error {
     RESUME_SKIP_EVERY_EPOCH,
     RESUME_RNG_BEFORE_SKIP,
     RESUME_SHARDS_BY_INDEX,
-    RESUME_DECAY_LATE
+    RESUME_DECAY_LATE,
+    RESUME_PADDED_OFFSETS
 };
 enum reduce_order {
     REDUCE_TREE = 0,
@@ -126,6 +130,7 @@ enum reduce_order {
     REDUCE_GLOO,
     REDUCE_NCCL_RING,
     REDUCE_NCCL_RING_SCATTER,
+    REDUCE_NCCL_TREE,
     REDUCE_ARRIVAL /* an order that is drawn */
 };
 /* The dtype of what ranks send; CONFIG_AS_GRADIENT: numerics.gradient. */
@@ -199,9 +204,10 @@ struct config {
         char text[CONFIG_PATH_SIZE];
         uint64_t samples; /* KEY_WORD_UINT: all of them */
         uint64_t max_len, seed;
-        int32_t chat;     /* enum chat */
-        int32_t no_label; /* enum no_label */
-        uint8_t shuffle, zero[7];
+        int32_t chat;       /* enum chat */
+        int32_t no_label;   /* enum no_label */
+        int32_t epoch_seed; /* enum epoch_seed */
+        uint8_t shuffle, zero[3];
     } data;
     struct {
         uint64_t size, micro, pad;
@@ -305,7 +311,8 @@ struct config {
         uint64_t after;           /* the update before the restart; 0: there is none */
         struct key_list restores; /* enum resume_item */
         struct key_list wrong;    /* enum resume_error */
-        uint64_t ranks;           /* that wrote the shards, for RESUME_SHARDS_BY_INDEX */
+        uint64_t ranks;           /* that wrote, for RESUME_SHARDS_BY_INDEX and _PADDED_OFFSETS */
+        uint64_t bucket;          /* elements at which one is full, for RESUME_PADDED_OFFSETS */
         double weight_decay;      /* of the job that restarts, for RESUME_DECAY_LATE */
     } resume;
     struct {
@@ -333,10 +340,12 @@ struct config {
         int32_t reduce, reduce_dtype, average, buckets;
         uint64_t bucket;        /* bytes; KEY_WORD_UINT: 1 MiB, then 25 MiB */
         uint64_t chunk;         /* bytes, of REDUCE_NCCL_RING; 0 elsewhere */
+        uint64_t node;          /* ranks of a node, of REDUCE_NCCL_TREE */
         int32_t sync, keeps;    /* enum parallel_sync, enum parallel_keeps */
         int32_t logged, feeds;  /* enum parallel_logged, enum parallel_feeds */
         int32_t scale, forgets; /* enum parallel_scale, enum parallel_forgets */
         int32_t draws, counts;  /* enum parallel_draws, enum parallel_counts */
+        int32_t deal, uneven;   /* enum parallel_deal, enum parallel_uneven */
     } parallel;
 };
 

@@ -62,6 +62,15 @@ READ_IF_ALSO(alpha, dpo, config->dpo.f_divergence == DIVERGENCE_ALPHA,
 
 /* The embedded pairs draw their rejected answers from the data seed, too, so it matters there even
  * without shuffling. */
+static const char *without_deal(const struct config *config) {
+    if (config->parallel.ranks <= 1) return "parallel.ranks is 1";
+    return config->parallel.deal == DEALS_BLOCKS ? "parallel.deal is blocks" : NULL;
+}
+
+static const char *without_shuffle(const struct config *config) {
+    return config->data.shuffle ? NULL : "data.shuffle is false";
+}
+
 static const char *without_draw(const struct config *config) {
     if (config->data.shuffle) return NULL;
     if (config->task == TASK_DPO && strncmp(config->data.pairs, "builtin:", 8) == 0) return NULL;
@@ -104,12 +113,18 @@ READ_IF(tensor_bugs,
         "parallel.scale and parallel.forgets are none, parallel.draws is whole, and "
         "parallel.counts is once");
 READ_IF_ALSO(counting_ranks, clip, config->parallel.tensor > 1, "parallel.tensor is 1");
-READ_IF_ALSO(drawing_ranks, tensor_ranks, strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0,
+READ_IF(any_ranks, config->parallel.tensor > 1 || config->parallel.ranks > 1,
+        "parallel.tensor and parallel.ranks are 1");
+READ_IF_ALSO(drawing_ranks, any_ranks, strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0,
              "model.from has weights");
 READ_IF_ALSO(shared_clip, clip, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");
-READ_IF_ALSO(shards, restart, resume_errs(config, RESUME_SHARDS_BY_INDEX),
-             "resume.wrong has no shards-by-index");
+READ_IF_ALSO(shards, restart,
+             resume_errs(config, RESUME_SHARDS_BY_INDEX) ||
+                 resume_errs(config, RESUME_PADDED_OFFSETS),
+             "resume.wrong has neither shards-by-index nor padded-offsets");
+READ_IF_ALSO(buffer, restart, resume_errs(config, RESUME_PADDED_OFFSETS),
+             "resume.wrong has no padded-offsets");
 READ_IF_ALSO(late_decay, restart, resume_errs(config, RESUME_DECAY_LATE),
              "resume.wrong has no decay-late");
 READ_IF(fault, config->fault.update != 0, "fault.update is 0");
@@ -124,6 +139,8 @@ READ_IF_ALSO(closed, several, config_ranks_close(config),
 READ_IF_ALSO(ddp, closed, config->parallel.buckets != BUCKETS_FSDP2, "parallel.buckets is fsdp2");
 READ_IF_ALSO(chunks, closed, config->parallel.reduce == REDUCE_NCCL_RING,
              "parallel.reduce is not nccl-ring");
+READ_IF_ALSO(nodes, closed, config->parallel.reduce == REDUCE_NCCL_TREE,
+             "parallel.reduce is not nccl-tree");
 READ_IF(backend, config->numerics.backend == BACKEND_CUDA, "numerics.backend is cpu");
 READ_IF(free_mode,
         config->numerics.mode == MODE_FAST || config->numerics.mode == MODE_DETERMINISTIC,
@@ -157,6 +174,7 @@ static const struct inert_key {
     {"data.pairs", without_dpo, NULL},
     {"data.text", without_sft, NULL},
     {"data.seed", without_draw, "17"},
+    {"data.epoch_seed", without_shuffle, NULL},
     {"batch.layout", without_dpo, NULL},
     {"model.rope_factor", without_rope_scaling, NULL},
     {"model.rope_original_positions", without_rope_scaling, NULL},
@@ -205,6 +223,8 @@ static const struct inert_key {
     {"parallel.keeps", without_several_ranks, NULL},
     {"parallel.logged", without_several_ranks, NULL},
     {"parallel.feeds", without_several_ranks, NULL},
+    {"parallel.deal", without_several_ranks, NULL},
+    {"parallel.uneven", without_deal, NULL},
     {"parallel.scale", without_tensor_ranks, NULL},
     {"parallel.forgets", without_tensor_ranks, NULL},
     {"parallel.draws", without_drawing_ranks, NULL},
@@ -223,6 +243,7 @@ static const struct inert_key {
     {"resume.restores", without_restart, NULL},
     {"resume.wrong", without_restart, NULL},
     {"resume.ranks", without_shards, "1"},
+    {"resume.bucket", without_buffer, NULL},
     {"resume.weight_decay", without_late_decay, "0"},
     {"fault.phase", without_fault, NULL},
     {"fault.micro", without_fault, NULL},
@@ -255,6 +276,7 @@ static const struct inert_key {
     {"parallel.buckets", without_closed, NULL},
     {"parallel.bucket", without_ddp, NULL},
     {"parallel.chunk", without_chunks, NULL},
+    {"parallel.node", without_nodes, NULL},
 };
 
 const char *inert_reason(const struct config *config, const char *path) {

@@ -68,6 +68,10 @@ static const struct key_row rows[] = {
              "Draws a new order of the samples for each epoch; false keeps the order of the file"),
     UINT(data.seed, "", "auto", CAUSE_DATA_ORDER, UINT_ALL, .word = "auto",
          .help = "Seed of the data stream; auto is seed"),
+    ENUM(data.epoch_seed, "own", CAUSE_DATA_ORDER, NAMES("own", "first"),
+         .help = "What an epoch's order is drawn from: numbers of its own; or those of the first "
+                 "epoch, a bug, as where nobody calls set_epoch of DistributedSampler, and every "
+                 "epoch has one order"),
 
     UINT(batch.size, "samples", "8", CAUSE_BATCH_SHAPE, .low = 1, .high = 4194303,
          .help = "Samples (dpo: pairs) of one update"),
@@ -250,11 +254,12 @@ static const struct key_row rows[] = {
                  "Megatron, NeMo-RL, llm.c; a NaN norm then changes nothing), or only a copy of "
                  "them is (NeMo-RL #1158)"),
     ENUM(
-        clip.over, "global", CAUSE_OPTIMIZER, NAMES("global", "local"),
+        clip.over, "global", CAUSE_OPTIMIZER, NAMES("global", "local", "averaged"),
         .help =
             "What the norm is of: all gradients, or, a bug where ranks own shards of them (ZeRO-3, "
             "FSDP), the shard of each rank, which that rank clips alone: of a tensor the "
-            "rows/ranks rows, rounded up, that FSDP2 gives it; the norm of rank 0 is logged"),
+            "rows/ranks rows, rounded up, that FSDP2 gives it; the norm of rank 0 is logged. Or, "
+            "another bug, all ranks clip by the mean of the norms of these shards"),
     UINT(clip.replicas, "1", "1", CAUSE_OPTIMIZER, .low = 1, .high = 1048576,
          .help = "Times that each gradient is counted in the norm; above 1 as when shards are "
                  "summed over the replicas too (VeOmni #862)"),
@@ -481,17 +486,23 @@ static const struct key_row rows[] = {
     LIST(resume.wrong, "[]", CAUSE_RESUME,
          NAMES("peak-overwritten", "counter-doubled", "masters-bf16", "batch-peeked",
                "epoch-shifted", "skip-every-epoch", "rng-before-skip", "shards-by-index",
-               "decay-late"),
+               "decay-late", "padded-offsets"),
          .help = "What the restart gets wrong of what it restores: takes the checkpoint's learning "
                  "rate for the peak; adds the counter to itself; holds masters in bf16; reads one "
                  "batch ahead; counts the epoch on by one; skips the batches that the epoch of the "
                  "checkpoint had behind it in every later epoch, too; restores the streams of "
                  "dropout and rounding before it skips these, each of which draws once; lets each "
                  "rank read the optimizer's shard of its own index, although resume.ranks ranks "
-                 "wrote them; decays by resume.weight_decay in its first update"),
+                 "wrote them; decays by resume.weight_decay in its first update; reads moments and "
+                 "masters at offsets that count what fills up Megatron's buckets, out of numbers "
+                 "without it"),
     UINT(resume.ranks, "1", "auto", CAUSE_RESUME, .low = 1, .high = 256, .word = "auto",
          .help = "Ranks that wrote the checkpoint's shards of moments and masters, for "
-                 "resume.wrong shards-by-index; auto is parallel.ranks, those that read them"),
+                 "resume.wrong shards-by-index and padded-offsets; auto is parallel.ranks, those "
+                 "that read them"),
+    UINT(resume.bucket, "elements", "40000000", CAUSE_RESUME, .low = 1, .high = 0x1p48,
+         .help = "Elements at which a bucket of Megatron's buffer is full, for resume.wrong "
+                 "padded-offsets (--ddp-bucket-size)"),
     REAL(resume.weight_decay, "1", "auto", CAUSE_RESUME, .high = 1e6, .word = "auto",
          .help = "Weight decay that the job is restarted with, for resume.wrong decay-late; the "
                  "checkpoint's, optimizer.weight_decay, holds from the second update on; auto is "
@@ -566,7 +577,7 @@ static const struct key_row rows[] = {
              "gradients, as frameworks do (docs/RANKS.md)"),
     ENUM(parallel.reduce, "tree", CAUSE_PARALLELISM,
          NAMES("tree", "linear", "recursive", "ring", "ring-scatter", "halving", "gloo",
-               "nccl-ring", "nccl-ring-scatter", "arrival"),
+               "nccl-ring", "nccl-ring-scatter", "nccl-tree", "arrival"),
          .help =
              "Order in which an element's terms of the ranks are added in modes shaped and "
              "shuffled: a tree over ranks, that of a collective (docs/RANKS.md), or arrival, which "
@@ -593,6 +604,10 @@ static const struct key_row rows[] = {
     UINT(parallel.chunk, "bytes", "0", CAUSE_PARALLELISM, .high = 0x1p40,
          .help = "Bytes of a chunk in NCCL's ring all-reduce, of one channel: chunkBytes of its "
                  "trace; parallel.reduce nccl-ring needs it"),
+    UINT(parallel.node, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 256,
+         .help =
+             "Ranks of a node, a divisor of parallel.ranks, of parallel.reduce nccl-tree: NCCL's "
+             "tree all-reduce of one channel, with a chain inside a node"),
     ENUM(parallel.sync, "every", CAUSE_PARALLELISM, NAMES("every", "first"),
          .help = "Micro-batches of a rank whose gradients are joined over ranks; first is a bug: "
                  "those of the others stay with their rank, undivided by the number of ranks, and "
@@ -604,6 +619,15 @@ static const struct key_row rows[] = {
     ENUM(parallel.feeds, "own", CAUSE_DATA_ORDER, NAMES("own", "same"),
          .help = "Samples of a rank: its own, or those of rank 0, a bug, as where a loader is not "
                  "told its rank"),
+    ENUM(parallel.deal, "blocks", CAUSE_DATA_ORDER, NAMES("blocks", "cyclic", "micros"),
+         .help =
+             "Samples of a rank: a block of the update's; or as torch's DistributedSampler "
+             "deals an epoch's order, one sample to each rank in turn, or as Accelerate does, a "
+             "batch of batch.micro to each rank in turn"),
+    ENUM(parallel.uneven, "drop", CAUSE_DATA_ORDER, NAMES("drop", "pad"),
+         .help = "Last samples of an epoch that do not give each rank one more sample (cyclic) or "
+                 "batch (micros): left out; or filled up from the start of the epoch's order, so "
+                 "that some count twice, which is the default of both frameworks"),
     ENUM(parallel.keeps, "all", CAUSE_PARALLELISM, NAMES("all", "last"),
          .help = "Micro-batches of a rank whose gradients are kept until ranks are joined; last is "
                  "a bug: gradients are wiped between micro-batches"),
@@ -624,11 +648,13 @@ static const struct key_row rows[] = {
                  "steps its copy by its own rows alone, and replicas part. Of the final norm, or "
                  "all norms of the residual stream (a rank has a slice of each sequence's tokens), "
                  "or of each head's q and k (a rank has heads)"),
-    ENUM(parallel.draws, "whole", CAUSE_INIT, NAMES("whole", "own", "same"),
-         .help = "Initial weights of tensor-parallel ranks: slices of what one process draws; or "
-                 "each rank draws its slices from numbers of its own, so that weights depend on "
-                 "parallel.tensor; or, a bug, all ranks draw the same numbers, and slices are "
-                 "equal"),
+    ENUM(parallel.draws, "whole", CAUSE_INIT, NAMES("whole", "own", "same", "same-rows"),
+         .help =
+             "Initial weights of tensor-parallel ranks: slices of what one process draws; or "
+             "each rank draws its slices from numbers of its own, so that weights depend on "
+             "parallel.tensor; or, a bug, all ranks draw the same numbers, and slices are "
+             "equal. same-rows is that bug with data-parallel ranks that own rows/ranks rows of "
+             "each matrix, rounded up, as FSDP2 shards it"),
     ENUM(parallel.counts, "once", CAUSE_OPTIMIZER, NAMES("once", "each"),
          .help = "How often a tensor that tensor-parallel ranks hold whole, such as a norm weight, "
                  "counts in the gradient norm: once; or on each rank, a bug, where squares are "
@@ -647,6 +673,7 @@ int schema_is_later(const struct key_row *row) {
     const int of_resume = strncmp(row->path, "resume.", strlen("resume.")) == 0;
     if (of_resume && strcmp(row->path, "resume.after") != 0)
         return strcmp(row->path, "resume.restores") != 0;
+    if (strcmp(row->path, "data.epoch_seed") == 0) return 1;
     return row->cause == CAUSE_CORRUPTION || strcmp(row->path, "clip.over") == 0 ||
            strcmp(row->path, "numerics.cuts") == 0;
 }

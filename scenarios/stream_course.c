@@ -134,7 +134,8 @@ static enum status check_wrong(const struct config *config, struct fault *fault)
                 [RESUME_SKIP_EVERY_EPOCH] = {"skip-every-epoch", "data", RESUME_DATA},
                 [RESUME_RNG_BEFORE_SKIP] = {"rng-before-skip", "rng", RESUME_RNG},
                 [RESUME_SHARDS_BY_INDEX] = {"shards-by-index", "optimizer", RESUME_OPTIMIZER},
-                [RESUME_DECAY_LATE] = {"decay-late", "schedule", RESUME_SCHEDULE}};
+                [RESUME_DECAY_LATE] = {"decay-late", "schedule", RESUME_SCHEDULE},
+                [RESUME_PADDED_OFFSETS] = {"padded-offsets", "optimizer", RESUME_OPTIMIZER}};
     const struct key_list *list = &config->resume.wrong;
     for (uint8_t i = 0; i < list->count; i++) {
         const uint8_t error = list->item[i];
@@ -153,6 +154,10 @@ static enum status check_wrong(const struct config *config, struct fault *fault)
                              " that read the shards (parallel.ranks), with shards-by-index: as "
                              "many ranks read what they wrote",
                              config->parallel.ranks);
+        if (error == RESUME_PADDED_OFFSETS && resume_errs(config, RESUME_SHARDS_BY_INDEX))
+            return fault_set(fault, STATUS_INPUT, "resume.wrong",
+                             "shards-by-index and padded-offsets are of two layouts of the same "
+                             "numbers: give one");
         if (error == RESUME_DECAY_LATE &&
             config->resume.weight_decay == config->optimizer.weight_decay)
             return fault_set(fault, STATUS_INPUT, "resume.weight_decay",

@@ -387,6 +387,11 @@ static enum status check_messages(const struct config *config, struct fault *fau
         "expected the bytes of a chunk, a multiple of 16, with parallel.reduce nccl-ring (NCCL "
         "takes them from the machine and prints them with NCCL_DEBUG=TRACE), got %ju",
         (uintmax_t)chunk);
+    REFUSE_IF(reduce == REDUCE_NCCL_TREE && config->parallel.ranks % config->parallel.node != 0,
+              "parallel.node",
+              "expected a divisor of parallel.ranks (%ju) with parallel.reduce nccl-tree, whose "
+              "nodes have equally many, got %ju",
+              (uintmax_t)config->parallel.ranks, (uintmax_t)config->parallel.node);
     const int scatters = reduce == REDUCE_RING_SCATTER || reduce == REDUCE_NCCL_RING_SCATTER;
     REFUSE_IF(
         scatters && config->parallel.buckets != BUCKETS_FSDP2, "parallel.buckets",
@@ -465,9 +470,10 @@ static enum status check_sync(const struct config *config, struct fault *fault) 
               "expected all with parallel.sync first: a gradient that is joined and then wiped is "
               "no case that is simulated");
     REFUSE_IF(
-        config->clip.over == OVER_LOCAL, "clip.over",
-        "expected global with parallel.sync first: local is of ranks that own shards, first of "
-        "ranks that hold replicas");
+        config->clip.over != OVER_GLOBAL, "clip.over",
+        "expected global with parallel.sync first: %s is of ranks that own shards, first of ranks "
+        "that hold replicas",
+        schema_find("clip.over", NULL)->names[config->clip.over]);
     return check_copies(config, "parallel.sync first", fault);
 }
 
@@ -547,13 +553,50 @@ static enum status check_shards_of_ranks(const struct config *config, struct fau
     return STATUS_OK;
 }
 
+/* Whole rounds give each rank as many samples as every other one; a block of an update that is not
+ * full may be empty. */
+static enum status check_deal(const struct config *config, struct fault *fault) {
+    const uint64_t ranks = config->parallel.ranks, size = config->batch.size;
+    const uint64_t shards = config_dealt_shards(config);
+    const int32_t tail = config->batch.tail;
+    if (config->parallel.deal == DEALS_BLOCKS) {
+        REFUSE_IF(tail != TAIL_DROP, "batch.tail",
+                  "expected drop with parallel.ranks %ju and parallel.deal blocks: an update that "
+                  "is not full would leave ranks without their share",
+                  (uintmax_t)ranks);
+        return STATUS_OK;
+    }
+    const char *const deal = schema_find("parallel.deal", NULL)->names[config->parallel.deal];
+    REFUSE_IF(shards % ranks != 0, "parallel.ranks",
+              "expected a divisor of numerics.shards (%ju) with parallel.deal %s, which deals "
+              "equal shares, got %ju",
+              (uintmax_t)shards, deal, (uintmax_t)ranks);
+    REFUSE_IF(size % ranks != 0, "parallel.ranks",
+              "expected a divisor of batch.size (%ju) with parallel.deal %s, which deals equal "
+              "shares, got %ju",
+              (uintmax_t)size, deal, (uintmax_t)ranks);
+    REFUSE_IF(config->parallel.deal == DEALS_MICROS && size / ranks % config->batch.micro != 0,
+              "batch.micro",
+              "expected a divisor of the %ju samples that a rank has of an update with "
+              "parallel.deal micros, which deals whole batches, got %ju",
+              (uintmax_t)(size / ranks), (uintmax_t)config->batch.micro);
+    REFUSE_IF(tail != TAIL_DROP && tail != TAIL_KEEP, "batch.tail",
+              "expected drop or keep with parallel.ranks %ju", (uintmax_t)ranks);
+    return STATUS_OK;
+}
+
 static enum status check_parallel(const struct config *config, struct fault *fault) {
     const uint64_t ranks = config->parallel.ranks;
     TRY(check_shards(config, fault));
     TRY(check_cuts(config, fault));
+    REFUSE_IF(config->parallel.draws == DRAWS_SAME_ROWS && config->parallel.tensor > 1,
+              "parallel.draws",
+              "expected whole, own or same with parallel.tensor %ju: rows of slices are not "
+              "simulated",
+              (uintmax_t)config->parallel.tensor);
     TRY(check_forgets(config, fault));
     REFUSE_IF(config->parallel.counts == COUNTS_EACH && config->parallel.tensor > 1 &&
-                  config->parallel.ranks > 1 && config->clip.over == OVER_LOCAL,
+                  config->parallel.ranks > 1 && config->clip.over != OVER_GLOBAL,
               "clip.over",
               "expected global with parallel.counts each: one bug of the norm at a time");
     if (ranks <= 1) return STATUS_OK;
@@ -561,10 +604,7 @@ static enum status check_parallel(const struct config *config, struct fault *fau
         TRY(check_closed(config, fault));
     else
         TRY(check_shards_of_ranks(config, fault));
-    REFUSE_IF(config->batch.tail != TAIL_DROP, "batch.tail",
-              "expected drop with parallel.ranks %ju: an update that is not full would leave ranks "
-              "without their share",
-              (uintmax_t)ranks);
+    TRY(check_deal(config, fault));
     REFUSE_IF(config_has_dropout(config) && config->rng.kind == RNG_TORCH, "rng.kind",
               "expected addressed with parallel.ranks %ju: torch's generator draws for the "
               "micro-batches of one process, one after the other",

@@ -23,7 +23,7 @@ struct place {
 struct collective {
     uint32_t ranks;
     int32_t reduce, average, buckets; /* enum reduce_order, rank_average, rank_buckets */
-    uint64_t bucket, chunk;
+    uint64_t bucket, chunk, node;
     enum dtype gradient, wire;
     enum join_mean mean; /* of the running update */
     uint64_t update;
@@ -112,6 +112,7 @@ enum status collective_open(const struct config *config, const struct collective
                                       .buckets = config->parallel.buckets,
                                       .bucket = config->parallel.bucket,
                                       .chunk = config->parallel.chunk,
+                                      .node = config->parallel.node,
                                       .gradient = (enum dtype)config->numerics.gradient,
                                       .count = count};
     collective->wire = wire == CONFIG_AS_GRADIENT ? collective->gradient : wires[wire];
@@ -285,8 +286,10 @@ static enum status add_message(struct collective *collective, size_t message, fl
         .ranks = collective->ranks,
         .count = count,
         .width = (uint32_t)dtype_width(collective->wire),
-        .part_first = count, /* one channel */
-        .chunk = collective->chunk};
+        .part_first = count, /* one channel, the first, which has the first tree */
+        .chunk = collective->chunk,
+        .channels = 2,
+        .node = (uint32_t)collective->node};
     return join_vectors(&call, collective->wire, collective->message, out);
 }
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/sum.h"
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
 #include "scenarios/stream_course.h"
@@ -105,26 +106,56 @@ static struct clip_tensor shard_of(const struct run *run, uint32_t row_index, ui
                                 .storage = storage};
 }
 
-/* Clips by `rule`, but each rank the shards that it owns by their norm alone: the bug of clip.over
- * `local`. The result is that of rank 0, which writes the log. */
+/* Clips by `rule` the shards that a rank owns, by their norm alone. */
+static void clip_shards_of(struct run *run, uint32_t rank, const struct clip_rule *rule,
+                           struct clip_result *out) {
+    struct clip_call call = {.ops = run->model.ops,
+                             .call = &run->model.call,
+                             .tensors = run->clips,
+                             .rule = *rule,
+                             .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const struct clip_tensor shard = shard_of(run, run->owner[i], rank);
+        if (shard.count > 0) run->clips[call.tensor_count++] = shard;
+    }
+    clip_gradients(&call, out);
+}
+
+/* Clips by `rule`, but each rank what it owns: the bug of clip.over `local`. The result is that of
+ * rank 0, which writes the log. */
 static enum status clip_shards(struct run *run, const struct clip_rule *rule,
                                struct clip_result *out) {
     TRY(phase_close_gradient(run));
     TRY(model_wait(&run->model));
     for (uint32_t rank = 0; rank < run->config.parallel.ranks; rank++) {
         struct clip_result result;
-        struct clip_call call = {.ops = run->model.ops,
-                                 .call = &run->model.call,
-                                 .tensors = run->clips,
-                                 .rule = *rule,
-                                 .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
-        for (uint32_t i = 0; i < run->owner_count; i++) {
-            const struct clip_tensor shard = shard_of(run, run->owner[i], rank);
-            if (shard.count > 0) run->clips[call.tensor_count++] = shard;
-        }
-        clip_gradients(&call, &result);
+        clip_shards_of(run, rank, rule, &result);
         if (rank == 0) *out = result;
     }
+    return STATUS_OK;
+}
+
+/* Clips by `rule`, but by the mean over ranks of the norms of what they own: the bug of clip.over
+ * `averaged`. The mean is that of clip_grad_norm_ in deepspeed/runtime/utils.py (DeepSpeed #8475):
+ * each rank divides its norm by P, and the quotients are added; here in f64, in the order of ranks.
+ */
+static enum status clip_averaged(struct run *run, const struct clip_rule *rule,
+                                 struct clip_result *out) {
+    struct clip_rule measured = *rule;
+    const uint32_t ranks = (uint32_t)run->config.parallel.ranks;
+    double mean = 0.0;
+    measured.max_norm = 0.0;
+    TRY(phase_close_gradient(run));
+    TRY(model_wait(&run->model));
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        clip_shards_of(run, rank, &measured, out);
+        const double share = out->norm / (double)ranks;
+        mean = sum_chain_terms_f64_f64(mean, &share, 1);
+    }
+    *out = (struct clip_result){.norm = mean, .coefficient = 1.0};
+    if (!(rule->max_norm > 0.0)) return STATUS_OK;
+    out->coefficient = clip_coefficient(rule, mean, run->layout.gradient_dtype);
+    if (clip_applies(rule, out->coefficient)) scale_gradients(run, out->coefficient);
     return STATUS_OK;
 }
 
@@ -141,8 +172,10 @@ enum status phase_clip(struct run *run) {
     struct state_head *head = run_head(run);
     const struct clip_rule rule = clip_rule_of(&run->config);
     struct clip_result result;
-    const int shards = run->config.parallel.ranks > 1 && run->config.clip.over == OVER_LOCAL;
-    TRY((shards ? clip_shards : clip_by)(run, &rule, &result));
+    const int32_t over = run->config.parallel.ranks > 1 ? run->config.clip.over : OVER_GLOBAL;
+    TRY((over == OVER_LOCAL      ? clip_shards
+         : over == OVER_AVERAGED ? clip_averaged
+                                 : clip_by)(run, &rule, &result));
     head->norm = result.norm;
     head->coefficient = result.coefficient;
     run->record.reals[REAL_GRAD_NORM] = head->norm;

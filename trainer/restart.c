@@ -86,10 +86,12 @@ static enum status round_masters(struct run *run) {
 
 /* One kind of the optimizer's numbers, of all tensors that it steps in one parameter group: the
  * vector that ZeRO cuts. */
+#define ALL_GROUPS UINT32_MAX
+
 struct flat {
     const struct run *run;
-    uint32_t group;
-    int slot; /* -1: masters */
+    uint32_t group; /* or ALL_GROUPS */
+    int slot;       /* -1: masters */
     enum dtype dtype;
 };
 
@@ -102,7 +104,8 @@ struct flat_place {
 
 static uint64_t flat_count(const struct flat *flat, uint32_t row) {
     const struct param_row *const param = &flat->run->table.rows[row];
-    if (!param->trainable || param->group != flat->group) return 0;
+    if (!param->trainable) return 0;
+    if (flat->group != ALL_GROUPS && param->group != flat->group) return 0;
     return flat->slot < 0 ? param->count : flat->run->layout.tensor[row].slot_count[flat->slot];
 }
 
@@ -182,6 +185,66 @@ static enum status read_shards_by_index(struct run *run) {
     return STATUS_OK;
 }
 
+/* Looks through `window` at a tensor's numbers of one kind. */
+static enum status look(const struct flat *flat, enum run_window window, uint32_t row,
+                        unsigned char **out) {
+    return run_read(flat->run, window, flat_numbers(flat, row),
+                    flat_count(flat, row) * dtype_carrier(flat->dtype), out);
+}
+
+/* Owner `index` gets what stands at its padded place in the packed numbers: a later parameter's,
+ * zeros between two, and zeros behind all. Places are read that lie behind those written, since
+ * the buffer goes from the last owner to the first, and so does the caller. */
+static enum status read_behind(const struct flat *flat, uint32_t index, const uint64_t *padded,
+                               const uint64_t *packed) {
+    const uint32_t *const owner = flat->run->owner;
+    const uint64_t count = flat_count(flat, owner[index]);
+    const size_t bytes = dtype_carrier(flat->dtype);
+    unsigned char *to, *from = NULL;
+    uint32_t source = index, seen = UINT32_MAX;
+    if (count == 0 || padded[index] == packed[index]) return STATUS_OK;
+    TRY(look(flat, WINDOW_SLOT, owner[index], &to));
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t place = padded[index] + i;
+        while (source > 0 && packed[source - 1] <= place)
+            source--;
+        const uint64_t within = place - packed[source];
+        if (within >= flat_count(flat, owner[source])) {
+            memset(to + i * bytes, 0, bytes);
+            continue;
+        }
+        if (seen != source) TRY(look(flat, WINDOW_THEN, owner[source], &from));
+        seen = source;
+        memmove(to + i * bytes, from + within * bytes, bytes);
+    }
+    return run_store(flat->run, WINDOW_SLOT, flat_numbers(flat, owner[index]), count * bytes);
+}
+
+/* Megatron-LM pull request 5077: sharded_param_state_fully_reshardable takes each parameter's
+ * numbers at its offset in the buffer, out of numbers that were written without the padding at the
+ * ends of buckets. The buffer holds all groups. */
+static enum status read_padded(struct run *run) {
+    const struct state_layout *const layout = &run->layout;
+    const uint32_t count = run->owner_count;
+    struct arena scratch = ARENA_EMPTY;
+    uint64_t *places = NULL;
+    enum status status = arena_take(&scratch, 3 * (size_t)count, sizeof *places, "buffer", &places);
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++)
+        places[i] =
+            run->table.rows[run->owner[i]].trainable ? run->table.rows[run->owner[i]].count : 0;
+    if (status == STATUS_OK)
+        partition_buffer(places, count, run->config.resume.bucket, run->config.resume.ranks,
+                         places + count, places + 2 * (size_t)count);
+    for (int slot = layout->has_master ? -1 : 0; slot < OPTIM_SLOTS_MAX; slot++) {
+        const struct flat flat = {run, ALL_GROUPS, slot,
+                                  slot < 0 ? layout->master_dtype : layout->slot_dtype};
+        for (uint32_t i = count; status == STATUS_OK && i-- > 0;)
+            status = read_behind(&flat, i, places + count, places + 2 * (size_t)count);
+    }
+    arena_close(&scratch);
+    return status;
+}
+
 /* Whether an update reads any number that the optimizer kept from the one before it. */
 static int keeps_numbers(const struct config *config, const struct optim_class *class_) {
     static const uint64_t shape[2] = {4, 1};
@@ -197,17 +260,18 @@ static int keeps_numbers(const struct config *config, const struct optim_class *
 
 enum status restart_check(const struct config *config, struct fault *fault) {
     const struct optim_class *class_;
-    if (!resume_errs(config, RESUME_SHARDS_BY_INDEX)) return STATUS_OK;
+    const int by_index = resume_errs(config, RESUME_SHARDS_BY_INDEX);
+    const char *const error = by_index ? "shards-by-index" : "padded-offsets";
+    if (!by_index && !resume_errs(config, RESUME_PADDED_OFFSETS)) return STATUS_OK;
     TRY(plugin_optimizer(&config->optimizer.which, &class_));
     if ((class_->flags & OPTIM_ELEMENTWISE) == 0)
         return fault_set(fault, STATUS_INPUT, "resume.wrong",
-                         "shards-by-index needs an optimizer whose elements stand alone, and %s "
-                         "looks at whole tensors, which no shard holds",
-                         class_->name);
+                         "%s needs an optimizer whose elements stand alone, and %s looks at whole "
+                         "tensors, which no shard holds",
+                         error, class_->name);
     if (keeps_numbers(config, class_)) return STATUS_OK;
     return fault_set(fault, STATUS_INPUT, "resume.wrong",
-                     "shards-by-index needs moments or masters, and this %s keeps neither",
-                     class_->name);
+                     "%s needs moments or masters, and this %s keeps neither", error, class_->name);
 }
 
 enum status restart_begin(struct run *run) {
@@ -221,6 +285,7 @@ enum status restart_begin(struct run *run) {
     if (!resume_restores(config, RESUME_OPTIMIZER, update)) lose_optimizer(run);
     if (now && resume_errs(config, RESUME_MASTERS_BF16)) TRY(round_masters(run));
     if (now && resume_errs(config, RESUME_SHARDS_BY_INDEX)) TRY(read_shards_by_index(run));
+    if (now && resume_errs(config, RESUME_PADDED_OFFSETS)) TRY(read_padded(run));
     if (!resume_restores(config, RESUME_SCALER, update))
         scaler_open(config, &run_head(run)->scaler);
     if (!resume_restores(config, RESUME_SCHEDULE, update)) return lose_schedule(run);

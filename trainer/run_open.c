@@ -374,7 +374,11 @@ static enum status open_all(struct run *run) {
         .keep_last = config->batch.tail == TAIL_KEEP || config->batch.tail == TAIL_KEEP_UNDERSCALED,
         .leak = config->batch.tail == TAIL_LEAK,
         .loss_ranks = config->loss.divisor == DIVISOR_MEAN_OF_RANKS ? config->loss.ranks : 0,
-        .shards = config_dealt_shards(config)};
+        .shards = config_dealt_shards(config),
+        .dealt = config->parallel.ranks > 1 && config->parallel.deal != DEALS_BLOCKS,
+        .deal = config->parallel.deal == DEALS_MICROS ? DEAL_MICROS : DEAL_CYCLIC,
+        .uneven = config->parallel.uneven == UNEVEN_PAD ? DEAL_PAD : DEAL_DROP,
+        .one_order = config->data.epoch_seed == EPOCH_SEED_FIRST};
     TRY(sampler_init(&options, run->dataset, &run->arena, &run->sampler));
     if (config->parallel.feeds == FEEDS_SAME) TRY(sampler_feed_same(&run->sampler, &run->arena));
     TRY(check_epochs(run));

@@ -4,9 +4,9 @@
  *
  * Each stratum changes one thing about how the training is carried out, and nothing about the
  * training: it is run again, opened again, in another process, with other threads, micro-batches,
- * padding or layout. The 1-ulp perturbation, which moves one weight, stands beside them. Prints
- * nothing and starts no process (the caller does). Invariant: a stratum that cannot be measured
- * says why; nothing is guessed. */
+ * padding, layout or ranks. The 1-ulp perturbation, which moves one weight, stands beside them.
+ * Prints nothing and starts no process (the caller does). Invariant: a stratum that cannot be
+ * measured says why; nothing is guessed. */
 #ifndef TWINSTEP_EXPERIMENT_NOISE_NOISE_H
 #define TWINSTEP_EXPERIMENT_NOISE_NOISE_H
 
@@ -22,6 +22,7 @@ enum noise_stratum {
     NOISE_MICRO,      /* batch.micro */
     NOISE_PADDING,    /* batch.pad, batch.padding */
     NOISE_LAYOUT,     /* batch.layout */
+    NOISE_RANKS,      /* parallel.ranks, or the order in which a collective adds what ranks have */
     NOISE_ONE_ULP,    /* one weight moved by one unit in the last place of numerics.compute */
     NOISE_F64,        /* the measured run's own rounding: the same training, all of it in f64 */
     NOISE_DEVICE,     /* a second device */
@@ -31,7 +32,7 @@ const char *noise_stratum_name(enum noise_stratum stratum); /* "repeat", ..., "d
 
 #define NOISE_VARIANT_SIZE 160
 #define NOISE_REASON_SIZE 256
-#define NOISE_ROWS_MAX 16
+#define NOISE_ROWS_MAX 24
 
 /* One stratum, measured with one way of changing it: "threads 2". */
 struct noise_row {

@@ -12,13 +12,14 @@
 #include "scenarios/inert.h"
 #include "scenarios/scenario.h"
 #include "scenarios/selection.h"
+#include "scenarios/stream_course.h"
 
 #define PAD_MORE 5 /* odd, so that rows change their alignment, too */
 
 const char *noise_stratum_name(enum noise_stratum stratum) {
     static const char *const names[NOISE_STRATA] = {"repeat",      "instance", "process", "threads",
-                                                    "micro-batch", "padding",  "layout",  "one-ulp",
-                                                    "f64",         "device"};
+                                                    "micro-batch", "padding",  "layout",  "ranks",
+                                                    "one-ulp",     "f64",      "device"};
     return stratum < NOISE_STRATA ? names[stratum] : "";
 }
 
@@ -126,6 +127,81 @@ static void add_layout(struct variants *variants) {
     check(variants, fresh);
 }
 
+/* The key by which the training itself reads the number of ranks, so that another number would be
+ * another training; NULL: none does. */
+static const char *reads_ranks(const struct config *config) {
+    static const char *const keys[] = {"parallel.sync",  "parallel.keeps", "parallel.logged",
+                                       "parallel.feeds", "parallel.deal",  "parallel.draws",
+                                       "clip.over"};
+    const int32_t values[] = {config->parallel.sync,   config->parallel.keeps,
+                              config->parallel.logged, config->parallel.feeds,
+                              config->parallel.deal,   config->parallel.draws == DRAWS_SAME_ROWS,
+                              config->clip.over};
+    const int32_t divisor = config->loss.divisor;
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (values[i] != 0) return keys[i];
+    if (resume_errs(config, RESUME_SHARDS_BY_INDEX)) return "resume.wrong";
+    if (config->loop.micro.count > 3) return "loop.micro";
+    return divisor == DIVISOR_UPDATE || divisor == DIVISOR_UPDATE_UNSHIFTED ? NULL : "loss.divisor";
+}
+
+/* Where ranks join shards, one rank, and as many as there are shards; laws 21 and 5 promise that
+ * neither moves a bit. */
+static void add_rank_counts(struct variants *variants) {
+    const struct config *const config = variants->config;
+    const uint64_t own = config->parallel.ranks, shards = config->numerics.shards;
+    const uint64_t most = shards < config->batch.size ? shards : config->batch.size;
+    const uint64_t counts[] = {1, most};
+    const char *const key = reads_ranks(config);
+    if (key != NULL) {
+        struct noise_variant *fresh = add(variants, NOISE_RANKS);
+        snprintf(fresh->untestable, sizeof fresh->untestable,
+                 "%s reads the number of ranks: another one would be another training", key);
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        if (counts[i] == own) continue;
+        struct noise_variant *fresh = add(variants, NOISE_RANKS);
+        fresh->config.parallel.ranks = counts[i];
+        snprintf(fresh->name, sizeof fresh->name, "%ju instead of %ju, of %ju shards",
+                 (uintmax_t)counts[i], (uintmax_t)own, (uintmax_t)shards);
+        check(variants, fresh);
+    }
+}
+
+/* Where ranks close gradients of their own, the orders that no library's numbers are needed for,
+ * and buckets that are laid out otherwise. */
+static void add_rank_orders(struct variants *variants) {
+    static const int32_t orders[] = {REDUCE_TREE, REDUCE_LINEAR,  REDUCE_RECURSIVE,
+                                     REDUCE_RING, REDUCE_HALVING, REDUCE_GLOO};
+    const struct config *const config = variants->config;
+    const char *const *const names = schema_find("parallel.reduce", NULL)->names;
+    const int32_t own = config->parallel.reduce, buckets = config->parallel.buckets;
+    for (size_t i = 0; i < COUNT_OF(orders); i++) {
+        if (orders[i] == own) continue;
+        struct noise_variant *fresh = add(variants, NOISE_RANKS);
+        fresh->config.parallel.reduce = orders[i];
+        snprintf(fresh->name, sizeof fresh->name, "%s instead of %s", names[orders[i]], names[own]);
+        check(variants, fresh);
+    }
+    if (buckets == BUCKETS_FSDP2) return;
+    struct noise_variant *fresh = add(variants, NOISE_RANKS);
+    const char *const *const words = schema_find("parallel.buckets", NULL)->names;
+    fresh->config.parallel.buckets = buckets == BUCKETS_ONCE ? BUCKETS_REBUILT : BUCKETS_ONCE;
+    snprintf(fresh->name, sizeof fresh->name, "buckets %s instead of %s",
+             words[fresh->config.parallel.buckets], words[buckets]);
+    check(variants, fresh);
+}
+
+/* A training of one rank and one shard has no such stratum, and no line says so. */
+static void add_ranks(struct variants *variants) {
+    const struct config *const config = variants->config;
+    if (config_ranks_close(config))
+        add_rank_orders(variants);
+    else if (config->parallel.ranks > 1 || config->numerics.shards > 1)
+        add_rank_counts(variants);
+}
+
 static void add_f64(struct variants *variants) {
     const struct config *config = variants->config;
     struct noise_variant *fresh = add(variants, NOISE_F64);
@@ -170,6 +246,7 @@ uint32_t noise_variants(const struct config *config, uint64_t steps, uint64_t pr
     add_micro(&variants);
     add_padding(&variants);
     add_layout(&variants);
+    add_ranks(&variants);
     add(&variants, NOISE_ONE_ULP);
     add_f64(&variants);
     add_device(&variants);

@@ -24,7 +24,7 @@ static void require(int code, const char *line, const char *needle) {
 
 static void validate_expectations(void **state) {
     static const char *const names[] = {"bf16-on-wire", "bucket-size", "buckets-rebuilt",
-                                        "bucket-views", "arrival"};
+                                        "bucket-views", "arrival",     "tree-of-nccl"};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char line[128];
@@ -70,6 +70,39 @@ static void verify_null_arms(void **state) {
         require(1, lines[i], ": IDENTICAL.");
 }
 
+/* Where nothing is clipped a wrong norm moves no weight, and the log shows it all the same. */
+static void validate_norms_of_identical_arms(void **state) {
+    static const char *const names[] = {"tensor-ranks-count-norms-each", "ranks-clip-own-shards"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char line[128];
+        snprintf(line, sizeof line,
+                 "run %s -o null.h5 --overwrite --quiet --set common.clip.max_norm=0", names[i]);
+        require(1, line,
+                "what the arms report differs all the same, first grad_norm of update 1, ");
+    }
+}
+
+/* A deal says whose a sample of an update is, and which samples an update has only in the tail of
+ * an epoch: where sums are exact, it moves no weight. */
+static void verify_deals(void **state) {
+#define DEALT                                                                                      \
+    "run ranks-fed-the-same -o dealt.h5 --overwrite --quiet --set common.numerics.mode=order-free" \
+    " --set arms.test.parallel.feeds=own --set common.batch.micro=1 --set "                        \
+    "arms.test.parallel.deal="
+    static const char *const deals[] = {"cyclic", "micros"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(deals); i++) {
+        char line[256];
+        snprintf(line, sizeof line, DEALT "%s", deals[i]);
+        require(1, line, ": SAME TRAINING. It trains identically and reports the same numbers ");
+    }
+    require(0, "run ranks-pad-the-epoch -o padded.h5 --quiet", "  expected met\n");
+    require(0, "run ranks-repeat-one-order -o repeated.h5 --quiet", "  expected met\n");
+    require(0, "check ranks-pad-the-epoch --set common.data.samples=24",
+            "parallel.uneven is without effect here");
+}
+
 /* Phase `reduce` has the digest of the gradient that the trace holds, and `backward` that of the
  * ranks'. A trace is read, checked and trained again with all keys of parallel.*. */
 static void verify_traces(void **state) {
@@ -86,10 +119,9 @@ static void verify_traces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_expectations),
-        cmocka_unit_test(validate_tensor_ranks),
-        cmocka_unit_test(verify_null_arms),
-        cmocka_unit_test(verify_traces),
+        cmocka_unit_test(validate_expectations), cmocka_unit_test(validate_tensor_ranks),
+        cmocka_unit_test(verify_null_arms),      cmocka_unit_test(validate_norms_of_identical_arms),
+        cmocka_unit_test(verify_deals),          cmocka_unit_test(verify_traces),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

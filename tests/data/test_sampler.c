@@ -126,8 +126,12 @@ static void verify_epochs(void **state) {
         struct arena arena = ARENA_EMPTY;
         struct dataset dataset;
         data_open(shape->task, shape->samples, &arena, &dataset);
-        const struct sampler_options options = {
-            3, shape->size, shape->micro, 1, shape->shuffle, shape->keep_last, 0, 0, 0};
+        const struct sampler_options options = {.seed = 3,
+                                                .size = shape->size,
+                                                .micro = shape->micro,
+                                                .ranks = 1,
+                                                .shuffle = shape->shuffle,
+                                                .keep_last = shape->keep_last};
         struct sampler sampler;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
         assert_int_equal(sampler.epoch_updates, shape->epoch_updates);
@@ -164,7 +168,7 @@ static void verify_any_order(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
     data_open(TASK_DPO, 23, &arena, &dataset);
-    struct sampler_options options = {99, 4, 4, 1, 1, 0, 0, 0, 0};
+    struct sampler_options options = {.seed = 99, .size = 4, .micro = 4, .ranks = 1, .shuffle = 1};
     struct sampler walker;
     assert_int_equal(sampler_init(&options, &dataset, &arena, &walker), STATUS_OK);
     options.micro = 3;
@@ -206,7 +210,8 @@ static void verify_order_inputs(void **state) {
         uint64_t seed, size, done;
     } cases[] = {{5, 24, 0}, {6, 24, 0}, {5, 24, 1}, {5, 8, 0}};
     for (size_t i = 0; i < 4; i++) {
-        const struct sampler_options options = {cases[i].seed, cases[i].size, 1, 1, 1, 0, 0, 0, 0};
+        const struct sampler_options options = {
+            .seed = cases[i].seed, .size = cases[i].size, .micro = 1, .ranks = 1, .shuffle = 1};
         struct sampler sampler;
         assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
         for (uint64_t u = 0; u < 24 / cases[i].size; u++) {
@@ -308,6 +313,113 @@ static void verify_rank_labels(void **state) {
     arena_close(&arena);
 }
 
+/* Walks an epoch and adds up what each rank has, as the recording writes it: "0 4|1 5". */
+static void write_dealt(struct sampler *sampler, char *out, size_t room) {
+    static uint32_t share[8][2 * SAMPLES_MAX];
+    const uint32_t ranks = (uint32_t)sampler->options.ranks;
+    uint32_t count = 0;
+    size_t at = 0;
+    for (uint64_t u = 0; u < sampler->epoch_updates; u++) {
+        struct sampler_plan plan;
+        plan_at(sampler, u, &plan);
+        const uint32_t each = plan.samples / ranks;
+        assert_int_equal(plan.samples, each * ranks);
+        assert_true(each >= 1 && plan.samples <= sampler->options.size);
+        for (uint32_t i = 0; i < plan.samples; i++)
+            share[i / each][count + i % each] = plan.sample[i];
+        /* micro-batches are of one rank each */
+        for (uint32_t m = 0; m < plan.micros; m++)
+            assert_int_equal(plan.micro[m].first / each,
+                             (plan.micro[m].first + plan.micro[m].samples - 1) / each);
+        count += each;
+    }
+    out[0] = '\0';
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        for (uint32_t i = 0; i < count; i++)
+            at += (size_t)snprintf(out + at, room - at, "%s%u",
+                                   i > 0      ? " "
+                                   : rank > 0 ? "|"
+                                              : "",
+                                   share[rank][i]);
+}
+
+/* An epoch's updates, put together, are what torch's DistributedSampler and Accelerate's
+ * BatchSamplerShard gave each rank (tests/golden/ranks/deals.txt), with one batch a rank in an
+ * update and with two. */
+static void corroborate_dealt_epochs(void **state) {
+    static char line[4096], shares[4096];
+    FILE *const file = fopen(TWINSTEP_SOURCE_DIR "/tests/golden/ranks/deals.txt", "rb");
+    int compared[DEAL_COUNT] = {0}, padded = 0;
+    (void)state;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        unsigned long long count, ranks, batch;
+        int drop, even, behind = 0;
+        char kind[16], whole = 0;
+        if (sscanf(line, "%15s %llu %llu %llu %d %d%n", kind, &count, &ranks, &batch, &drop, &even,
+                   &behind) != 6)
+            continue; /* a comment */
+        enum deal_kind deal = DEAL_CYCLIC;
+        while (strcmp(deal_name(deal), kind) != 0)
+            deal = (enum deal_kind)(deal + 1);
+        if (ranks < 2 || (!drop && !even)) continue;
+        if (deal == DEAL_SLICES) batch /= ranks;                       /* of a rank */
+        for (char *at = line + behind + 1, *to = line; !whole; at++) { /* batches are not told */
+            whole = *at == '\n' || *at == '\0';
+            *to++ = *at == ',' ? ' ' : whole ? '\0' : *at;
+        }
+        for (uint64_t batches = 1; batches <= 2; batches++) {
+            struct arena arena = ARENA_EMPTY;
+            struct dataset dataset;
+            struct sampler sampler;
+            const struct sampler_options options = {.size = ranks * batch * batches,
+                                                    .micro = batch,
+                                                    .ranks = ranks,
+                                                    .shards = ranks,
+                                                    .keep_last = 1,
+                                                    .dealt = 1,
+                                                    .deal = deal,
+                                                    .uneven = drop ? DEAL_DROP : DEAL_PAD};
+            data_open(TASK_SFT, count, &arena, &dataset);
+            const enum status status = sampler_init(&options, &dataset, &arena, &sampler);
+            assert_int_equal(status, line[0] == '|' ? STATUS_INPUT : STATUS_OK);
+            if (status == STATUS_OK) {
+                write_dealt(&sampler, shares, sizeof shares);
+                assert_string_equal(shares, line);
+                compared[deal]++;
+                padded += !drop && count % (ranks * batch) != 0;
+            }
+            arena_close(&arena);
+        }
+    }
+    fclose(file);
+    assert_true(compared[DEAL_CYCLIC] >= 60 && compared[DEAL_MICROS] >= 100);
+    assert_true(compared[DEAL_SLICES] >= 100 && padded >= 100);
+}
+
+/* torch without set_epoch: every epoch has the first one's order, and draws it anew. */
+static void verify_one_order(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    data_open(TASK_SFT, 24, &arena, &dataset);
+    struct sampler_options options = {.seed = 5, .size = 8, .micro = 8, .ranks = 1, .shuffle = 1};
+    struct sampler own, first;
+    assert_int_equal(sampler_init(&options, &dataset, &arena, &own), STATUS_OK);
+    options.one_order = 1;
+    assert_int_equal(sampler_init(&options, &dataset, &arena, &first), STATUS_OK);
+    for (uint64_t u = 0; u < 9; u++) {
+        struct sampler_plan expected, plan;
+        plan_at(&own, u % 3, &expected);
+        plan_at(&first, u, &plan);
+        assert_int_equal(plan.samples, 8);
+        assert_memory_equal(plan.sample, expected.sample, 8 * sizeof(uint32_t));
+        assert_int_equal(plan.epoch, u / 3);
+        assert_int_equal(plan.words, u % 3 == 0 ? 48 : 0);
+    }
+    arena_close(&arena);
+}
+
 /* Each rank has micro-batches of its own shards' samples, and its last one may be short. Eight
  * shards of 16 samples are two samples each: three ranks have 2, 3 and 3 shards. */
 static void validate_ranks(void **state) {
@@ -360,31 +472,45 @@ static void validate_refused(void **state) {
         enum status status;
         const char *error;
     } cases[] = {
-        {{0, 11, 1, 1, 1, 0, 0, 0, 0},
+        {{.size = 11, .micro = 1, .ranks = 1, .shuffle = 1},
          STATUS_INPUT,
          "d: batch.size is 11 samples, but the data hold 10: not one full update"},
-        {{0, 0, 1, 1, 1, 0, 0, 0, 0},
+        {{.size = 0, .micro = 1, .ranks = 1, .shuffle = 1},
          STATUS_INPUT,
          "batch.size: expected 1 to 4194304 samples, got 0"},
-        {{0, 4194305, 1, 1, 1, 1, 0, 0, 0},
+        {{.size = 4194305, .micro = 1, .ranks = 1, .shuffle = 1, .keep_last = 1},
          STATUS_INPUT,
          "batch.size: expected 1 to 4194304 samples, got 4194305"},
-        {{0, 4, 0, 1, 1, 0, 0, 0, 0},
+        {{.size = 4, .micro = 0, .ranks = 1, .shuffle = 1},
          STATUS_INPUT,
          "batch.micro: expected 1 to batch.size (4), got 0"},
-        {{0, 4, 5, 1, 1, 0, 0, 0, 0},
+        {{.size = 4, .micro = 5, .ranks = 1, .shuffle = 1},
          STATUS_INPUT,
          "batch.micro: expected 1 to batch.size (4), got 5"},
-        {{0, 4, 2, 2, 1, 0, 0, 0, 1},
+        {{.size = 4, .micro = 2, .ranks = 2, .shuffle = 1, .shards = 1},
          STATUS_INPUT,
          "parallel.ranks: expected 1 to numerics.shards (1, at most 256), got 2"},
-        {{0, 4, 2, 0, 1, 0, 0, 0, 1},
+        {{.size = 4, .micro = 2, .ranks = 0, .shuffle = 1, .shards = 1},
          STATUS_INPUT,
          "parallel.ranks: expected 1 to numerics.shards (1, at most 256), got 0"},
-        {{0, 4, 2, 2, 1, 1, 0, 0, 2}, STATUS_INPUT, "batch.tail: expected drop with 2 ranks"},
-        {{0, 4, 2, 1, 1, 0, 0, 3, 0},
+        {{.size = 4, .micro = 2, .ranks = 2, .shuffle = 1, .keep_last = 1, .shards = 2},
+         STATUS_INPUT,
+         "batch.tail: expected drop with 2 ranks"},
+        {{.size = 4, .micro = 2, .ranks = 1, .shuffle = 1, .loss_ranks = 3},
          STATUS_INPUT,
          "loss.ranks: expected a divisor of batch.size (4), got 3"},
+        {{.size = 4, .micro = 2, .ranks = 1, .shards = 2, .dealt = 1},
+         STATUS_INPUT,
+         "parallel.ranks: expected at least 2 with a deal, and a divisor of batch.size (4) and of "
+         "the shards (2), got 1"},
+        {{.size = 5, .micro = 2, .ranks = 2, .shards = 2, .dealt = 1},
+         STATUS_INPUT,
+         "parallel.ranks: expected at least 2 with a deal, and a divisor of batch.size (5) and of "
+         "the shards (2), got 2"},
+        {{.size = 12, .micro = 2, .ranks = 2, .shards = 2, .dealt = 1, .uneven = DEAL_DROP},
+         STATUS_INPUT,
+         "d: each of 2 ranks is dealt 5 of 10 samples (parallel.uneven: drop), and its share of an "
+         "update is 6: not one full update"},
     };
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
@@ -396,7 +522,7 @@ static void validate_refused(void **state) {
                          cases[i].status);
         assert_string_equal(status_text(), cases[i].error);
     }
-    const struct sampler_options options = {0, 4, 2, 1, 1, 0, 0, 0, 0};
+    const struct sampler_options options = {.size = 4, .micro = 2, .ranks = 1, .shuffle = 1};
     struct sampler_plan plan;
     assert_int_equal(sampler_init(&options, &dataset, &arena, &sampler), STATUS_OK);
     assert_int_equal(sampler_plan_update(&sampler, (struct sampler_state){0, 2}, &plan),
@@ -410,10 +536,16 @@ static void validate_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_known_orders), cmocka_unit_test(verify_epochs),
-        cmocka_unit_test(verify_any_order),      cmocka_unit_test(verify_order_inputs),
-        cmocka_unit_test(verify_leaks),          cmocka_unit_test(verify_rank_labels),
-        cmocka_unit_test(validate_ranks),        cmocka_unit_test(validate_refused),
+        cmocka_unit_test(validate_known_orders),
+        cmocka_unit_test(verify_epochs),
+        cmocka_unit_test(verify_any_order),
+        cmocka_unit_test(verify_order_inputs),
+        cmocka_unit_test(verify_leaks),
+        cmocka_unit_test(verify_rank_labels),
+        cmocka_unit_test(corroborate_dealt_epochs),
+        cmocka_unit_test(verify_one_order),
+        cmocka_unit_test(validate_ranks),
+        cmocka_unit_test(validate_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

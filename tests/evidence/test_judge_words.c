@@ -112,6 +112,36 @@ static void validate_equal_arms(void **state) {
     helper_image_close(&of);
 }
 
+/* Roots have no gradient norm, so arms that log another one are identical and say so, in as many
+ * digits as tell the two apart. */
+static void validate_reports_of_equal_arms(void **state) {
+    (void)state;
+    struct helper_image of;
+    helper_image_open(&of, 3);
+    for (int arm = 0; arm < 2; arm++) /* neither arm recorded this one */
+        of.runs[arm].records[0].reals[REAL_UPDATE_NORM] = NONE;
+    helper_image_judge(&of, STATUS_OK);
+    assert_null(strstr(of.words, "note"));
+    assert_int_equal(of.judgement.reported.update, 0);
+    of.runs[1].records[2].reals[REAL_LOGP_CHOSEN] = 1.0; /* later, so it is not the first */
+    of.runs[1].records[1].reals[REAL_GRAD_NORM] = 0.5 + 0x1p-40;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_IDENTICAL);
+    assert_int_equal(judgement_exit(&of.judgement), 0);
+    helper_image_expect(&of, ROW_NOTE, 0,
+                        "what the arms report differs all the same, first grad_norm of update 2, "
+                        "0.5 in left, 0.500000000001 in right: a comparison of logs would show "
+                        "a difference that no weight has");
+    json_t *const json = judgement_json(&of.judgement);
+    char *const reported =
+        json_dumps(json_object_get(json, "reported"), JSON_COMPACT | JSON_PRESERVE_ORDER);
+    assert_string_equal(reported, "{\"update\":2,\"column\":\"grad_norm\",\"values\":[0.5,"
+                                  "0.50000000000090949]}");
+    free(reported);
+    json_decref(json);
+    helper_image_close(&of);
+}
+
 static void validate_unfinished_arms(void **state) {
     (void)state;
     struct helper_image of;
@@ -831,6 +861,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_exact_floors),
         cmocka_unit_test(validate_equal_arms),
+        cmocka_unit_test(validate_reports_of_equal_arms),
         cmocka_unit_test(validate_unfinished_arms),
         cmocka_unit_test(validate_permutation_floors),
         cmocka_unit_test(validate_unequal_designs),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short threads
- * Initial weights of tensor-parallel ranks (parallel.draws): every number of every matrix against
+ * Initial weights of ranks (parallel.draws): every number of every matrix against
  * the counter of law 10 packed by hand, the slice's own element and the rank in it; slices that are
  * equal, and numbers of ranks that leave other weights. And kernels/draws.h against
  * normal_from_word() number by number, for every dtype, instruction set and number of threads. */
@@ -42,6 +42,32 @@ static double due(const struct param_row *row, uint32_t rank, uint32_t element) 
         {element / 4, 0, (uint32_t)row->role | layer << 9 | rank << 18, 0}};
     const uint32_t word = philox_draw(counter, SEED).word[element % 4];
     return dtype_round(0.3 * normal_from_word(word), DTYPE_BF16);
+}
+
+/* Data-parallel ranks: P owners of ceil(rows / P) rows each, all of which draw what rank 0 does. */
+static void validate_rows(void **state) {
+    static const unsigned counts[] = {1, 2, 3, 4};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        struct config config;
+        struct arena arena;
+        struct param_table table;
+        open_table("whole", 1, &config, &arena, &table);
+        config.parallel.draws = DRAWS_SAME_ROWS;
+        config.parallel.ranks = counts[i];
+        for (uint32_t r = 0; r < table.count; r++) {
+            unsigned char values[NUMBERS_MOST * sizeof(uint16_t)];
+            const struct param_row *const row = &table.rows[r];
+            assert_int_equal(params_init(&config, &table, r, values), STATUS_OK);
+            if (row->rank == 1) continue;
+            const uint32_t columns = (uint32_t)row->shape[1];
+            const uint32_t share = ((uint32_t)row->shape[0] + counts[i] - 1) / counts[i];
+            for (uint32_t e = 0; e < row->count; e++)
+                if (element_get(values, DTYPE_BF16, e) != due(row, 0, e % (share * columns)))
+                    fail_msg("%s, %u ranks: number %u", row->name, counts[i], e);
+        }
+        arena_close(&arena);
+    }
 }
 
 /* Where a rank's slice begins along the side of a matrix that ranks share. */
@@ -203,8 +229,11 @@ static void verify_threads(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_draws),
-                                       cmocka_unit_test(corroborate_normals),
-                                       cmocka_unit_test(verify_threads)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_draws),
+        cmocka_unit_test(validate_rows),
+        cmocka_unit_test(corroborate_normals),
+        cmocka_unit_test(verify_threads),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

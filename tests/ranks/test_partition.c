@@ -10,6 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/macro.h"
+
 enum { MOST = 70, RANKS = 9, ROOM = MOST + 2 * RANKS };
 
 /* Cuts 1 .. count into the parts of `saved` ranks as DeepSpeed does, filled up with zeros, and lets
@@ -73,9 +75,33 @@ static void validate_parts(void **state) {
         assert_int_equal(partition_by_index(10, 4, 2, i), expected[i]);
 }
 
+/* Sizes of 100, 70 and 10 elements with buckets of 64: the last one at 0; the middle one at 64,
+ * with which the first bucket has 134 elements and is filled up to 384 for three ranks, to 256 for
+ * four, as for 256; the first one there, and behind what is not written right at 134. */
+static void validate_buffer(void **state) {
+    (void)state;
+    static const uint64_t sizes[] = {100, 70, 10};
+    static const struct {
+        uint64_t bucket, ranks, first;
+    } cases[] = {{64, 3, 384}, {64, 4, 256}, {64, 256, 256}, {64, 6, 384}, {64, 512, 512}};
+    uint64_t padded[3], packed[3];
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        partition_buffer(sizes, 3, cases[i].bucket, cases[i].ranks, padded, packed);
+        assert_int_equal(padded[2], 0);
+        assert_int_equal(packed[2], 0);
+        assert_int_equal(padded[1], 64);
+        assert_int_equal(packed[1], 64);
+        assert_int_equal(padded[0], cases[i].first);
+        assert_int_equal(packed[0], 134);
+    }
+    partition_buffer(sizes, 3, 1000, 3, padded, packed); /* one bucket: nothing is stripped */
+    assert_int_equal(padded[0], 192);
+    assert_int_equal(packed[0], 192);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(corroborate_parts),
-                                       cmocka_unit_test(verify_one_direction),
-                                       cmocka_unit_test(validate_parts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_parts), cmocka_unit_test(verify_one_direction),
+        cmocka_unit_test(validate_parts), cmocka_unit_test(validate_buffer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -355,8 +355,21 @@ static const struct {
      "numerics.shards (8) gives, got 5: none of the 6 samples of batch.size belongs to the shards "
      "of rank 2"},
     {"common: {batch: {tail: keep}, parallel: {ranks: 2}, numerics: {shards: 4}}",
-     "f.yaml:2:24: error: batch.tail: expected drop with parallel.ranks 2: an update that is not "
-     "full would leave ranks without their share"},
+     "f.yaml:2:24: error: batch.tail: expected drop with parallel.ranks 2 and parallel.deal "
+     "blocks: an update that is not full would leave ranks without their share"},
+    {"common: {parallel: {ranks: 3, deal: cyclic}, numerics: {shards: 4}, batch: {size: 6}}",
+     "f.yaml:2:28: error: parallel.ranks: expected a divisor of numerics.shards (4) with "
+     "parallel.deal cyclic, which deals equal shares, got 3"},
+    {"common: {parallel: {ranks: 2, deal: micros}, numerics: {shards: 4}, batch: {size: 5}}",
+     "f.yaml:2:28: error: parallel.ranks: expected a divisor of batch.size (5) with "
+     "parallel.deal micros, which deals equal shares, got 2"},
+    {"common: {parallel: {ranks: 2, deal: micros}, numerics: {shards: 4}, batch: {size: 6, "
+     "micro: 2}}",
+     "f.yaml:2:93: error: batch.micro: expected a divisor of the 3 samples that a rank has of an "
+     "update with parallel.deal micros, which deals whole batches, got 2"},
+    {"common: {parallel: {ranks: 2, deal: cyclic}, numerics: {shards: 4}, "
+     "batch: {tail: keep-underscaled}, loss: {divisor: mean-of-means}}",
+     "f.yaml:2:83: error: batch.tail: expected drop or keep with parallel.ranks 2"},
     {"common: {parallel: {ranks: 3}, numerics: {shards: 4}, batch: {size: 6}, "
      "loss: {divisor: mean-of-ranks}}",
      "f.yaml:2:28: error: parallel.ranks: expected a divisor of numerics.shards (4) with "
@@ -379,6 +392,9 @@ static const struct {
     {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, clip: {over: local}}",
      "f.yaml:2:81: error: clip.over: expected global with parallel.sync first: local is of ranks "
      "that own shards, first of ranks that hold replicas"},
+    {"common: {parallel: {ranks: 2, sync: first}, numerics: {shards: 2}, clip: {over: averaged}}",
+     "f.yaml:2:81: error: clip.over: expected global with parallel.sync first: averaged is of "
+     "ranks that own shards, first of ranks that hold replicas"},
     {"common: {parallel: {ranks: 2}, numerics: {shards: 2}, clip: {over: local}, "
      "loop: {skip: olmo-outlier}}",
      "f.yaml:2:89: error: loop.skip: expected another rule than olmo-outlier with clip.over local: "
@@ -444,6 +460,12 @@ static const struct {
      "f.yaml:2:102: error: clip.over: expected global with parallel.counts each: one bug of the "
      "norm "
      "at a time"},
+    {"common: {parallel: {ranks: 4, node: 3, reduce: nccl-tree}, numerics: {mode: shaped}}",
+     "f.yaml:2:37: error: parallel.node: expected a divisor of parallel.ranks (4) with "
+     "parallel.reduce nccl-tree, whose nodes have equally many, got 3"},
+    {"common: {parallel: {tensor: 2, draws: same-rows}, numerics: {cuts: 2}}",
+     "f.yaml:2:39: error: parallel.draws: expected whole, own or same with parallel.tensor 2: rows "
+     "of slices are not simulated"},
     {"common: {batch: {tail: leak}, numerics: {shards: 2}}",
      "f.yaml:2:24: error: batch.tail: leak puts samples of two epochs into one update, and only "
      "those of one are dealt to shards; expected drop, keep or keep-underscaled with "
@@ -473,8 +495,8 @@ static const struct {
      "update-unshifted, mean-of-means, mean-of-ranks or micros-by-tokens with parallel.ranks 2 in "
      "modes shaped and shuffled, which take the mean over ranks"},
     {"common: {numerics: {mode: shuffled}, parallel: {ranks: 2}, batch: {tail: keep}}",
-     "f.yaml:2:74: error: batch.tail: expected drop with parallel.ranks 2: an update that is not "
-     "full would leave ranks without their share"},
+     "f.yaml:2:74: error: batch.tail: expected drop with parallel.ranks 2 and parallel.deal "
+     "blocks: an update that is not full would leave ranks without their share"},
     {"common: {numerics: {shards: 512}}",
      "f.yaml:2:29: error: numerics.shards: expected an integer from 1 to 256, got \"512\""},
     {"common: {batch: {tail: keep-underscaled}}",

@@ -183,6 +183,10 @@ static const struct {
      "f.yaml: error: arm a: resume.ranks: expected another number of ranks than the 1 "
      "that read the shards (parallel.ranks), with shards-by-index: as many ranks read what they "
      "wrote"},
+    {"resume: {after: 3, ranks: 2, wrong: [shards-by-index, padded-offsets]}", "seed: 17",
+     "seed: 17",
+     "f.yaml:3:46: error: resume.wrong: shards-by-index and padded-offsets are of two layouts of "
+     "the same numbers: give one"},
     {"resume: {after: 3, ranks: 2, wrong: [shards-by-index], restores: [data]}", "seed: 17",
      "seed: 17",
      "f.yaml:3:46: error: resume.wrong: shards-by-index is wrong of what is restored, and "

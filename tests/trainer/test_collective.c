@@ -278,6 +278,28 @@ static void validate_tree(void **state) {
         assert_true(out[i] == (((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + g[4][i]) / 5.0f);
 }
 
+/* NCCL's first tree, written out by hand: over four nodes, over two nodes of two ranks and over two
+ * of three. The head of a node adds to its own number what its chain sends, which begins with the
+ * last rank, and then what the heads of its children send. */
+static void validate_nccl_tree(void **state) {
+    static float out[COUNT], g[6][COUNT];
+    (void)state;
+    recorded_gradients("gradients-f32.bin", DTYPE_F32, recorded);
+    for (size_t r = 0; r < 6; r++)
+        memcpy(g[r], recorded[r], sizeof g[r]);
+#define TREE "numerics: {mode: shaped}, parallel: {reduce: nccl-tree, average: after, ranks: "
+    exchange("batch: {size: 4}, " TREE "4}", 1, 17, 4, g, out);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(out[i] == (g[0][i] + ((g[2][i] + g[1][i]) + g[3][i])) / 4.0f);
+    exchange("batch: {size: 4}, " TREE "4, node: 2}", 1, 17, 4, g, out);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(out[i] == ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) / 4.0f);
+    exchange("batch: {size: 6}, " TREE "6, node: 3}", 1, 17, 6, g, out);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(out[i] ==
+                    ((g[0][i] + (g[1][i] + g[2][i])) + (g[3][i] + (g[4][i] + g[5][i]))) / 6.0f);
+}
+
 /* The order, of three, in which the terms of element i were added: 0, 1 or 2 for who came last;
  * -1: more than one would do. */
 static int last_of(const float *out, size_t i) {
@@ -356,8 +378,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_frameworks), cmocka_unit_test(verify_other_keys_show),
         cmocka_unit_test(validate_wire),          cmocka_unit_test(validate_tree),
-        cmocka_unit_test(verify_arrival),         cmocka_unit_test(verify_powers_of_two),
-        cmocka_unit_test(corroborate_training),
+        cmocka_unit_test(validate_nccl_tree),     cmocka_unit_test(verify_arrival),
+        cmocka_unit_test(verify_powers_of_two),   cmocka_unit_test(corroborate_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

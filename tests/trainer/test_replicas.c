@@ -249,8 +249,8 @@ static int owns(const struct param_row *row, size_t element, uint32_t rank, uint
 }
 
 /* Takes a run to its clipped gradient; max_norm 0: to the gradient as it was before. */
-static void clip_once(uint32_t ranks, double max_norm, struct arena *arena, struct dataset *dataset,
-                      struct run *out) {
+static void clip_once(uint32_t ranks, enum clip_over over, double max_norm, struct arena *arena,
+                      struct dataset *dataset, struct run *out) {
     struct config config;
     helper_config(
         1, &config,
@@ -260,6 +260,7 @@ static void clip_once(uint32_t ranks, double max_norm, struct arena *arena, stru
         "{update: [reduce, clip, optimize, log, count, schedule, zero]}",
         ranks);
     config.clip.max_norm = max_norm;
+    config.clip.over = (int32_t)over;
     helper_ids_open(&config, 5, 9, 16, arena, dataset);
     helper_run_open(&config, dataset, &options, out);
     assert_int_equal(sampler_plan_update(&out->sampler, run_head(out)->sampler, &out->plan),
@@ -281,8 +282,8 @@ static void validate_local_norms(void **state) {
         struct arena arena = ARENA_EMPTY;
         struct dataset datasets[2];
         struct run before, clipped;
-        clip_once(counts[c], 0.0, &arena, &datasets[0], &before);
-        clip_once(counts[c], 0.5, &arena, &datasets[1], &clipped);
+        clip_once(counts[c], OVER_LOCAL, 0.0, &arena, &datasets[0], &before);
+        clip_once(counts[c], OVER_LOCAL, 0.5, &arena, &datasets[1], &clipped);
         for (uint32_t rank = 0; rank < counts[c]; rank++) {
             long double squares = 0;
             for (uint32_t i = 0; i < 2 * before.owner_count; i++) {
@@ -305,6 +306,50 @@ static void validate_local_norms(void **state) {
             if (rank > 0) continue;
             const double norm = clipped.record.reals[REAL_GRAD_NORM];
             assert_true(fabs(norm - sqrt((double)squares)) < 1e-12 * norm);
+        }
+        run_close(&before);
+        run_close(&clipped);
+        arena_close(&arena);
+    }
+}
+
+/* All ranks clip by the mean of the norms of their rows, as DeepSpeed's clip_grad_norm_ does (its
+ * issue 8475 has norms of sqrt(20) and sqrt(100) on two ranks averaged to 7.236 in the place of
+ * sqrt(120)); the sums are those of long double, as above. */
+static void validate_averaged_norms(void **state) {
+    static const uint32_t counts[] = {2, 3, 5};
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(counts); c++) {
+        struct arena arena = ARENA_EMPTY;
+        struct dataset datasets[2];
+        struct run before, clipped;
+        long double mean = 0, all = 0;
+        clip_once(counts[c], OVER_AVERAGED, 0.0, &arena, &datasets[0], &before);
+        clip_once(counts[c], OVER_AVERAGED, 0.5, &arena, &datasets[1], &clipped);
+        for (uint32_t rank = 0; rank < counts[c]; rank++) {
+            long double squares = 0;
+            for (uint32_t i = 0; i < before.owner_count; i++) {
+                const struct param_row *const row = &before.table.rows[before.owner[i]];
+                const float *const g =
+                    (const float *)run_at(&before, before.layout.tensor[before.owner[i]].gradient);
+                for (size_t e = 0; e < row->count; e++)
+                    if (owns(row, e, rank, counts[c])) squares += (long double)g[e] * g[e];
+            }
+            mean += sqrtl(squares) / counts[c];
+            all += squares;
+        }
+        const double norm = clipped.record.reals[REAL_GRAD_NORM];
+        assert_true(before.record.reals[REAL_GRAD_NORM] == norm);
+        assert_true(fabs(norm - (double)mean) < 1e-12 * norm);
+        assert_true(norm > 0.5 && norm < 0.8 * sqrt((double)all));
+        const float factor = (float)(0.5 / (norm + 1e-6));
+        assert_true(clipped.record.reals[REAL_CLIP_COEF] == (double)factor);
+        for (uint32_t i = 0; i < before.owner_count; i++) {
+            const size_t at = before.layout.tensor[before.owner[i]].gradient;
+            const float *const g = (const float *)run_at(&before, at);
+            const float *const got = (const float *)run_at(&clipped, at);
+            for (size_t e = 0; e < before.table.rows[before.owner[i]].count; e++)
+                assert_true(got[e] == (float)((double)g[e] * (double)factor));
         }
         run_close(&before);
         run_close(&clipped);
@@ -399,10 +444,10 @@ static void corroborate_imitations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_first),      cmocka_unit_test(verify_one_micro),
-        cmocka_unit_test(verify_state),           cmocka_unit_test(corroborate_last),
-        cmocka_unit_test(validate_local_norms),   cmocka_unit_test(verify_logged_and_fed),
-        cmocka_unit_test(corroborate_imitations),
+        cmocka_unit_test(corroborate_first),     cmocka_unit_test(verify_one_micro),
+        cmocka_unit_test(verify_state),          cmocka_unit_test(corroborate_last),
+        cmocka_unit_test(validate_local_norms),  cmocka_unit_test(validate_averaged_norms),
+        cmocka_unit_test(verify_logged_and_fed), cmocka_unit_test(corroborate_imitations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -285,6 +285,49 @@ static void read_one_of_three(struct bench *bench, struct bench *fresh) {
     reshard(bench, 3, 1);
 }
 
+/* Megatron's buffer as it lies there: all parameters from the last to the first, each at a multiple
+ * of 64, a bucket of BUCKET elements and more filled up to a multiple of 384, which 128 and 3 ranks
+ * divide. What is written has no filling at the ends, and each parameter is cut out of it at its
+ * place in the buffer, with zeros where that ends. */
+#define BUCKET 500
+
+static void cut_behind(struct bench *bench, struct bench *fresh) {
+    const struct run *const run = &bench->run;
+    const int slots = (int)run->optimizer->slot_count;
+    int moved = 0;
+    (void)fresh;
+    for (int slot = run->layout.has_master ? -1 : 0; slot < slots; slot++) {
+        static float written[1 << 17];
+        size_t place[64], at = 0, first = 0, length = 0;
+        memset(written, 0, sizeof written);
+        assert_true(run->owner_count <= COUNT_OF(place));
+        for (uint32_t i = run->owner_count; i-- > 0;) {
+            const struct param_row *const row = &run->table.rows[run->owner[i]];
+            const struct state_tensor *const tensor = &run->layout.tensor[run->owner[i]];
+            const size_t offset = slot < 0 ? tensor->master : tensor->slot[slot];
+            for (; at % 64 != 0; at++)
+                length++;
+            place[i] = at;
+            moved |= at != length;
+            assert_true(length + row->count < COUNT_OF(written));
+            memcpy(written + length, run->state.host + offset, row->count * sizeof *written);
+            at += row->count;
+            length += row->count;
+            if (at - first < BUCKET) continue;
+            while (at % 384 != 0)
+                at++;
+            first = at;
+        }
+        assert_true(at < COUNT_OF(written)); /* zeros behind `length` */
+        for (uint32_t i = 0; i < run->owner_count; i++) {
+            const struct state_tensor *const tensor = &run->layout.tensor[run->owner[i]];
+            memcpy(run->state.host + (slot < 0 ? tensor->master : tensor->slot[slot]),
+                   written + place[i], run->table.rows[run->owner[i]].count * sizeof *written);
+        }
+    }
+    assert_true(moved);
+}
+
 #define MASTERS                                                                                    \
     "task: dpo, batch: {size: 6, micro: 2}, data: {max_len: 16}, optimizer: {lr: 1e-2}, "          \
     "numerics: {param: bf16, compute: f32, master: f32}"
@@ -322,6 +365,8 @@ static const struct {
     {RANKS(2), "wrong: [shards-by-index], ranks: 4", read_two_of_four, AFTER, 0},
     {RANKS(4), "wrong: [shards-by-index], ranks: 2", read_four_of_two, AFTER, 0},
     {MASTERS, "wrong: [shards-by-index], ranks: 3", read_one_of_three, AFTER, 0},
+    {MASTERS, "wrong: [padded-offsets], ranks: 3, bucket: 500", cut_behind, AFTER, 0},
+    {RANKS(2), "wrong: [padded-offsets], ranks: 3, bucket: 500", cut_behind, AFTER, 0},
 };
 
 /* Compares states up to the streams' own bytes, which a run without a restart does not have. */

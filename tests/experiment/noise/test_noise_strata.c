@@ -312,6 +312,67 @@ static void verify_drawn_orders(void **state) {
     arena_close(&arena);
 }
 
+#define RANKS                                                                                      \
+    "task: sft, data: {samples: 8, max_len: 48}, init: {std: 0.1}, optimizer: {lr: 1e-2}, model: " \
+    "{layers: 1, hidden: 16, heads: 2, mlp: 20}, loop: {update: [reduce, clip, optimize, log, "    \
+    "count, schedule, zero]}, "
+
+/* By paper: two terms have one sum whatever comes first; of three ranks tree, recursive and halving
+ * add (0 + 1) + 2, linear (2 + 1) + 0, ring and gloo other groupings in other blocks; and where
+ * ranks join shards, laws 21 and 5 leave no bit to their number. A bug that reads it has no such
+ * row. */
+static void verify_ranks(void **state) {
+    static const struct {
+        const char *words;
+        uint32_t rows;
+        const char *equal; /* the names that are bit-equal, "*" for all; */
+        const char *untestable;
+    } cases[] = {
+        {"batch: {size: 6, micro: 1}, numerics: {mode: shaped}, parallel: {ranks: 2}", 6, "*", ""},
+        {"batch: {size: 6, micro: 1}, numerics: {mode: shaped}, parallel: {ranks: 3}", 6,
+         "recursive instead of tree, halving instead of tree, buckets once instead of rebuilt", ""},
+        {"batch: {size: 6, micro: 1}, numerics: {shards: 4}, parallel: {ranks: 3}", 2,
+         "1 instead of 3, of 4 shards, 4 instead of 3, of 4 shards", ""},
+        {"batch: {size: 6, micro: 1}, numerics: {shards: 2}", 1, "2 instead of 1, of 2 shards", ""},
+        {"batch: {size: 6, micro: 1}, numerics: {shards: 4}, parallel: {ranks: 2, feeds: same}", 1,
+         "", "parallel.feeds reads the number of ranks"},
+        {"batch: {size: 8, micro: 1}, numerics: {shards: 4}, parallel: {ranks: 2, deal: cyclic}", 1,
+         "", "parallel.deal reads the number of ranks"},
+        {"batch: {size: 6, micro: 1}, numerics: {shards: 4}, parallel: {ranks: 2}, resume: {after: "
+         "1, "
+         "wrong: [shards-by-index], ranks: 1}",
+         1, "", "resume.wrong reads the number of ranks"},
+        {"batch: {size: 6, micro: 1}, numerics: {shards: 2}, loss: {divisor: mean-of-means}", 1, "",
+         "loss.divisor reads the number of ranks"},
+        {"batch: {size: 6, micro: 1}", 0, "", ""},
+    };
+    (void)state;
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct arena arena = ARENA_EMPTY;
+        struct noise_table table;
+        struct other other = {.count = 0};
+        struct config config;
+        uint32_t rows = 0;
+        helper_config(2, &config, RANKS "%s", cases[c].words);
+        assert_int_equal(measure(&config, 0, &other, &arena, &table), STATUS_OK);
+        for (uint32_t i = 0; i < table.count; i++) {
+            const struct noise_row *const row = &table.rows[i];
+            if (row->stratum != NOISE_RANKS) continue;
+            const int equal =
+                strcmp(cases[c].equal, "*") == 0 || strstr(cases[c].equal, row->variant) != NULL;
+            rows++;
+            assert_int_equal(row->untestable[0] != '\0', cases[c].untestable[0] != '\0');
+            if (strstr(row->untestable, cases[c].untestable) == NULL)
+                fail_msg("%s: %s", cases[c].words, row->untestable);
+            if (row->untestable[0] == '\0' && (row->figures.first == 0) != equal)
+                fail_msg("%s, %s: first apart in update %u", cases[c].words, row->variant,
+                         (unsigned)row->figures.first);
+        }
+        assert_int_equal(rows, cases[c].rows);
+        arena_close(&arena);
+    }
+}
+
 /* Where there are no figures the reason must be given; any other error is the caller's. */
 static void validate_process(void **state) {
     (void)state;
@@ -663,6 +724,7 @@ int main(void) {
         cmocka_unit_test(validate_f64_of_ranks),
         cmocka_unit_test(validate_dtypes),
         cmocka_unit_test(verify_drawn_orders),
+        cmocka_unit_test(verify_ranks),
         cmocka_unit_test(validate_process),
         cmocka_unit_test(verify_resolved),
         cmocka_unit_test(verify_twin),
