@@ -84,8 +84,9 @@ struct library_way {
     int rounds;                     /* 1: sums of C are rounded once they are finished */
     struct library_product product; /* the product of a piece: some rows of C, some columns */
     size_t row, column;
-    char *next; /* free scratch */
-    char *most; /* how far into scratch the op has gone */
+    char *next;   /* free scratch */
+    char *most;   /* how far into scratch the op goes, once it has been asked for */
+    char *filled; /* up to where scratch is NaN, under `fill` */
     int asks, lacks;
     int keeps; /* 1: it is one product, in order, so that its operands may be used again */
     const struct library_operand *found[LIBRARY_SIDES]; /* kept by the op before; NULL: packed */
@@ -104,20 +105,30 @@ static size_t library_whole(size_t count, size_t size) {
     return (count * size + 255) / 256 * 256;
 }
 
+/* Makes scratch NaN from `first` to `end`, if it is not yet. An op without padding that is one
+ * product goes on up to the end of its last piece, which is one launch for all of them; it stops
+ * where an operand lies that was found packed. */
+static void library_fill(struct library_way *way, char *first, char *end) {
+    const struct library_operand *const found = way->found[LIBRARY_LEFT];
+    if (!way->call->library->fill || first < way->filled) return;
+    if (way->keeps && !way->placed && (found == NULL || first >= found->end))
+        end = way->filled = way->most;
+    const struct fill_args no_numbers = {(size_t)(end - first), 0xffffffffu, first};
+    fill(way->call, &no_numbers);
+}
+
 /* Takes a piece of scratch, zeroed where only listed rows will be written. With `fill` everything
  * else of it is NaN, and so is what lies between it and the next piece: whoever reads beyond his
  * piece shows. */
 static void *library_take(struct library_way *way, size_t count, size_t size, int zeros) {
-    void *const piece = way->next;
-    const size_t whole = library_whole(count, size);
+    char *const piece = way->next;
     const size_t blank = zeros ? count * size : 0;
     const struct fill_args nothing = {blank, 0, piece};
-    const struct fill_args no_numbers = {whole - blank, 0xffffffffu, (char *)piece + blank};
-    way->next += whole;
+    way->next += library_whole(count, size);
     if (way->next > way->most) way->most = way->next;
     if (way->asks) return piece;
     if (zeros) fill(way->call, &nothing);
-    if (way->call->library->fill) fill(way->call, &no_numbers);
+    library_fill(way, piece + blank, way->next);
     return piece;
 }
 
