@@ -5,9 +5,9 @@
  *
  * No caller promises anything for it. An operand is used again only where the same host thread has
  * started, copied, taken, given back and awaited nothing since the op (GPU_WORK), and where the op
- * itself wrote nothing into what was packed. The host cannot have changed the numbers or their list
- * either, since who writes what ops read waits first (op_call.queued).
- * Invariant: a kept operand has the bytes that packing would make again. */
+ * itself did not write where it read. The host cannot have changed the numbers or their list
+ * either, since who writes what ops read waits first (op_call.queued). Invariant: a kept operand
+ * has the bytes that packing would make again. */
 #ifndef TWINSTEP_KERNELS_CUDA_LIBRARY_KEPT_H
 #define TWINSTEP_KERNELS_CUDA_LIBRARY_KEPT_H
 
@@ -54,22 +54,13 @@ static const struct library_operand *library_kept_of(const struct library_pack *
     return NULL;
 }
 
-/* The row behind the last one that a list of `count` rows names. */
-static size_t library_rows_end(const struct row_list *rows, size_t count) {
-    size_t end = 0;
-    if (rows->index == NULL) return count;
-    for (size_t i = 0; i < count; i++)
-        if (rows->index[i] >= end) end = (size_t)rows->index[i] + 1;
-    return end;
-}
-
-/* Whether bytes `first` to `end`, which an op wrote, may be of what was packed. */
+/* Whether bytes `first` to `end`, which an op wrote, may be of what was packed. No op writes where
+ * it reads, so this looks for one that does, as far as the host can see: lists lie in the device's
+ * memory, so of a list that may name any row it knows the number of rows alone. */
 static int library_spoils(const struct library_pack *pack, const void *first, const void *end) {
-    if ((uintptr_t)end <= (uintptr_t)pack->from) return 0;
-    const size_t rows =
-        pack->placed ? pack->first + pack->places : library_rows_end(&pack->rows, pack->lines);
-    return rows > 0 &&
-           (uintptr_t)first < (uintptr_t)(pack->from + (rows - 1) * pack->stride + pack->width);
+    const size_t rows = pack->placed ? pack->first + pack->places : pack->lines;
+    const carrier *const last = pack->from + (rows - 1) * pack->stride + pack->width;
+    return (uintptr_t)first < (uintptr_t)last && (uintptr_t)pack->from < (uintptr_t)end;
 }
 
 #endif

@@ -392,8 +392,7 @@ static void library_find_kept(struct library_way *way, size_t rows, size_t colum
 static int library_way_spoils(const struct library_way *way, const struct library_pack *pack) {
     const struct gemm *const job = &way->job;
     if (job->held != NULL) return library_spoils(pack, job->held, job->held + job->M * job->N);
-    const size_t rows =
-        way->placed ? way->call->first_row + way->M : library_rows_end(&job->rows, job->M);
+    const size_t rows = way->placed ? way->call->first_row + way->M : job->M;
     return library_spoils(pack, job->out, job->out + rows * job->N);
 }
 

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "tests/shim/library_twin.h"
+#include "tests/shim/shim_memory.h"
 #include "tests/kernels/helper_machines.h"
 #include "tests/kernels/helper_variables.h"
 
@@ -551,6 +552,7 @@ struct kept {
     struct bench *bench;
     const struct op_table *ops;
     struct row_list list;
+    const uint32_t *rows; /* what the list holds, for the host */
     size_t physical;
     void *x, *w[4], *dy[4];
     void *out[KEPT_OPS];
@@ -558,10 +560,45 @@ struct kept {
 };
 static const uint32_t kept_widths[4] = {16, 8, 8, 24};
 
+/* Writes the list into memory that the host may not read. */
+static void kept_store_list(const struct kept *k, const uint32_t *rows) {
+    uint32_t *const to = (uint32_t *)(uintptr_t)k->list.index;
+    const struct backend *const backend = k->bench->backend;
+    if (backend == NULL)
+        shim_move(to, rows, KEPT_ROWS * sizeof *rows);
+    else
+        assert_int_equal(backend->push(to, rows, KEPT_ROWS * sizeof *rows), STATUS_OK);
+}
+
+/* Lets the list lie in such memory, as a training's lists do. */
+static void kept_hide_list(struct kept *k) {
+    const struct backend *const backend = k->bench->backend;
+    const uint32_t *const rows = k->list.index;
+    const size_t bytes = KEPT_ROWS * sizeof *rows;
+    void *hidden = NULL;
+    if (rows == NULL) return;
+    assert_int_equal(backend == NULL ? shim_memory_take(bytes, &hidden)
+                                     : backend->hidden.take(bytes, &hidden),
+                     STATUS_OK);
+    k->list.index = (const uint32_t *)hidden;
+    kept_store_list(k, rows);
+}
+
+static void kept_close(const struct kept *k) {
+    void *const hidden = (void *)(uintptr_t)k->list.index;
+    if (hidden == NULL) return;
+    if (k->bench->backend == NULL)
+        shim_memory_give(hidden);
+    else
+        k->bench->backend->hidden.give(hidden);
+}
+
 static struct kept kept_of(struct bench *b, enum rows rows) {
     const struct problem p =
         problem_of(b, open_machine(b), (struct shape){KEPT_ROWS, 1, KEPT_K}, rows, 0);
-    struct kept k = {.bench = b, .ops = p.ops, .list = p.list, .physical = p.physical};
+    struct kept k = {
+        .bench = b, .ops = p.ops, .list = p.list, .physical = p.physical, .rows = p.list.index};
+    kept_hide_list(&k);
     k.x = bench_store(b, p.x, p.physical * KEPT_K, b->carrier);
     for (size_t i = 0; i < 4; i++) {
         const size_t N = kept_widths[i];
@@ -642,6 +679,7 @@ static void kept_operands(struct bench *b) {
             const uint64_t packed_once = shim_count_launches(NULL);
             for (size_t i = 0; i < KEPT_OPS; i++)
                 assert_memory_equal(own[i], k.out[i], k.bytes[i]);
+            kept_close(&k);
             if (b->backend != NULL) continue;
             assert_in_range(joint, 0, alone);
             if (narrow && (packed != 2 * KEPT_OPS || packed_once != due))
@@ -708,7 +746,7 @@ static void kept_come_between(struct kept *k, enum between what, void *from, uin
     if (what == PUSH_X || what == COPY_X) kept_move(k, what == PUSH_X, from);
     if (what == CHANGED_LIST) {
         machine_wait(k->bench, "before the list is changed");
-        memcpy((uint32_t *)(uintptr_t)k->list.index, list, KEPT_ROWS * sizeof *list);
+        kept_store_list(k, list);
     }
     if (what == OTHER_LIST) k->list.index = list;
 }
@@ -739,15 +777,15 @@ static void kept_twice(struct kept k, enum between what, int waits, void *from, 
  * place where it lies: the second op must have the bits that it has after a wait, which are others
  * than those of the first. */
 static void changed_operands(struct bench *b) {
+    if (WATCHED && (b->law.wide || b->law.compute == DTYPE_F16)) return;
     struct kept k = kept_of(b, ROWS_LISTED);
     const size_t bytes = k.physical * KEPT_K * b->carrier;
     const size_t dy_bytes = k.physical * kept_widths[0] * b->carrier;
     void *const x = bench_copy(b, k.x, bytes), *const dy = bench_copy(b, k.dy[0], dy_bytes);
-    uint32_t *const rows = (uint32_t *)bench_copy(b, k.list.index, KEPT_ROWS * sizeof *rows);
+    uint32_t *const rows = (uint32_t *)bench_copy(b, k.rows, KEPT_ROWS * sizeof *rows);
     uint32_t *const list = (uint32_t *)bench_copy(b, rows, KEPT_ROWS * sizeof *list);
     double *const numbers_of_x = numbers(b, k.physical * KEPT_K, b->law.compute, 0);
     void *const from = bench_store(b, numbers_of_x, k.physical * KEPT_K, b->carrier);
-    if (WATCHED && (b->law.wide || b->law.compute == DTYPE_F16)) return;
     list[0] = list[1]; /* its row twice */
     k.out[0] = machine_take(b, k.bytes[4], 1);
     k.bytes[0] = k.bytes[4];
@@ -758,7 +796,7 @@ static void changed_operands(struct bench *b) {
         for (int waits = 1; waits >= 0; waits--) {
             memcpy(k.x, x, bytes);
             memcpy(k.dy[0], dy, dy_bytes);
-            memcpy((uint32_t *)(uintptr_t)k.list.index, rows, KEPT_ROWS * sizeof *rows);
+            kept_store_list(&k, rows);
             kept_twice(k, (enum between)what, waits, from, list);
             if (waits) due = bench_copy(b, k.out[op], k.bytes[op]);
         }
@@ -769,6 +807,7 @@ static void changed_operands(struct bench *b) {
         const int same_result = memcmp(first, k.out[op], k.bytes[op]) == 0;
         assert_int_equal(same_result, what == FILL_SCRATCH);
     }
+    kept_close(&k);
 }
 
 static void verify_changed_operands(void **state) {
