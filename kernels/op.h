@@ -161,11 +161,16 @@ struct attention_forward_args {
     const void *q, *k, *v;
     void *out;
     const struct dropout *dropout; /* of the probabilities; NULL: none */
+    /* (physical rows, H, 2), accumulation dtype: the largest score of each query and head, and the
+     * sum of its exponentials, kept for the backward; NULL: they are not kept. A device's kernels
+     * on tensor cores keep nothing and read nothing. */
+    void *state;
 };
 
-/* Recomputes the probabilities (the same bits as in the forward) and writes dq, dk and dv. dq may
- * not alias q. With `out`, what the forward wrote, as flash attention does: the probabilities are
- * exp(score - log-sum-exp), and a row's D is dout . out (law 6). */
+/* Recomputes the probabilities (the same bits as in the forward) and writes dq, dk and dv. With
+ * `state`, what the forward kept under the same call, only maximum and sum are not made again,
+ * which moves no bit. dq may not alias q. With `out`, what the forward wrote, as flash attention
+ * does: the probabilities are exp(score - log-sum-exp), and a row's D is dout . out (law 6). */
 struct attention_backward_args {
     const struct sequence *sequences;
     uint32_t count;
@@ -175,6 +180,7 @@ struct attention_backward_args {
     void *dq, *dk, *dv;
     const struct dropout *dropout; /* that of the forward */
     const void *out;               /* NULL: D is the sum of P dP over keys */
+    const void *state;             /* NULL: they are made again */
 };
 
 /* out = round(silu(gate) rounded * up). gate, up, out (.., C). */

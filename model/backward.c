@@ -128,12 +128,13 @@ static void attention_block_backward(const struct pass *pass, uint32_t i) {
     struct op_call call = pass_call(pass, SITE_ATTENTION, i);
     struct dropout dropout;
     const int flash = model->config->numerics.backward.attention == ATTENTION_FLASH;
-    model->ops->attention_backward(
-        &call, &(struct attention_backward_args){
-                   pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
-                   model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v,
-                   gradient->att, gradient->q, gradient->k, gradient->v,
-                   pass_dropout(pass, DROP_ATTENTION, i, 0, &dropout), flash ? layer->att : NULL});
+    model->ops->attention_backward(&call, &(struct attention_backward_args){
+                                              pass->batch->sequences + pass->part->first_sequence,
+                                              pass->part->sequence_count, model->H, model->G,
+                                              model->D, model->scale, layer->q, layer->k, layer->v,
+                                              gradient->att, gradient->q, gradient->k, gradient->v,
+                                              pass_dropout(pass, DROP_ATTENTION, i, 0, &dropout),
+                                              flash ? layer->att : NULL, layer->att_state});
     watch_heads(pass, i, LABEL_ATTENTION, LABEL_DQ, gradient->q, model->Q);
     watch_heads(pass, i, LABEL_ATTENTION, LABEL_DK, gradient->k, model->K);
     watch_heads(pass, i, LABEL_ATTENTION, LABEL_DV, gradient->v, model->K);

@@ -19,10 +19,11 @@ static void attend(const struct pass *pass, uint32_t i) {
     struct op_call call = pass_call(pass, SITE_ATTENTION, i);
     struct dropout dropout;
     model->ops->attention_forward(
-        &call, &(struct attention_forward_args){
-                   pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
-                   model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v,
-                   layer->att, pass_dropout(pass, DROP_ATTENTION, i, 1, &dropout)});
+        &call,
+        &(struct attention_forward_args){
+            pass->batch->sequences + pass->part->first_sequence, pass->part->sequence_count,
+            model->H, model->G, model->D, model->scale, layer->q, layer->k, layer->v, layer->att,
+            pass_dropout(pass, DROP_ATTENTION, i, 1, &dropout), layer->att_state});
 }
 
 static void attention_block(const struct pass *pass, uint32_t i) {

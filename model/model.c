@@ -70,6 +70,7 @@ static void carve_layer(struct model *model, struct carver *carver, size_t R,
     layer->down = carve(carver, R, model->C, element);
     layer->rstd_a = carve(carver, R, 1, acc);
     layer->rstd_b = carve(carver, R, 1, acc);
+    layer->att_state = carve(carver, R, 2 * model->H, acc);
     layer->a = model->post_norm ? layer->x : carve(carver, R, model->C, element);
     layer->b = model->post_norm ? layer->h : carve(carver, R, model->C, element);
     if (!model->qk_norm) return;

@@ -39,6 +39,7 @@ struct layer_buffers {
     void *down;            /* (R, C) */
     void *rstd_a, *rstd_b; /* (R) accumulation dtype */
     void *rstd_q, *rstd_k; /* (R); Qwen3: (R, heads), (R, kv_heads) */
+    void *att_state;       /* (R, heads, 2) attention_forward_args.state, accumulation dtype */
 };
 
 /* Gradients of one layer, which every layer uses again. (R, width) */

@@ -92,6 +92,9 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
     task.q = (const carrier *)problem->q + task.row * task.q_line;
     task.k = (const carrier *)problem->k + at;
     task.v = (const carrier *)problem->v + at;
+    const size_t state = task.row * task.H * 2;
+    if (problem->keeps != NULL) task.keeps = problem->keeps + state;
+    if (problem->kept != NULL) task.kept = problem->kept + state;
     task.space = space_of(call_scratch(call, 0, own), task.length, task.far, task.wide);
     return task;
 }
@@ -210,14 +213,20 @@ ROW_INLINE void probability_row(accumulator *e, size_t n, accumulator sum, enum 
     EACH for (size_t j = 0; j < n; j++) e[j] = (accumulator)rule_prob(e[j], sum, dtype);
 }
 
-ROW_INLINE void softmax_row(const struct attention_task *task, accumulator *p, size_t n,
+/* `at` is where the query's maximum and sum are kept. */
+ROW_INLINE void softmax_row(const struct attention_task *task, accumulator *p, size_t n, size_t at,
                             const struct row_order *by, enum dtype dtype) {
     carrier *const line = task->space.line;
     const size_t whole = attention_padded(n);
+    const accumulator *const kept = task->kept == NULL ? NULL : task->kept + at;
     score_row(p, line, whole, task->scale, dtype);
-    const accumulator maximum = row_maximum(line, n);
-    row_exp(line, whole, maximum, p);
-    const accumulator sum = row_sum(p, n, by);
+    const accumulator maximum = kept == NULL ? row_maximum(line, n) : kept[0];
+    if (kept == NULL || !task->flash) row_exp(line, whole, maximum, p);
+    const accumulator sum = kept == NULL ? row_sum(p, n, by) : kept[1];
+    if (task->keeps != NULL) {
+        task->keeps[at] = maximum;
+        task->keeps[at + 1] = sum;
+    }
     if (task->flash) {
         row_exp(line, whole, rule_log_sum_exp(maximum, sum), p);
         round_row(p, whole, dtype);
@@ -227,13 +236,13 @@ ROW_INLINE void softmax_row(const struct attention_task *task, accumulator *p, s
 }
 
 static void softmax_rows(const struct attention_task *task, const struct attention_block *block) {
-    const int drawn = shuffle_active(task->call, SUM_FORWARD);
+    const int drawn = task->kept == NULL && shuffle_active(task->call, SUM_FORWARD);
     struct tile_order tile = {.row_tile = UINT64_MAX, .by.free = task->call->order_free};
     if (drawn) tile = tile_open(task, SHUFFLE_PASS_ROW, 1);
     for (size_t i = 0; i < block->count; i++) {
-        const size_t query = block->first + i;
+        const size_t query = block->first + i, at = (query * task->H + block->head) * 2;
         if (drawn) tile_move(&tile, task, query, block->head);
-#define SOFTMAX(d) softmax_row(task, task->space.p + i * task->far, query + 1, &tile.by, d)
+#define SOFTMAX(d) softmax_row(task, task->space.p + i * task->far, query + 1, at, &tile.by, d)
         DTYPE_SWITCH(task->score, SOFTMAX);
     }
 }

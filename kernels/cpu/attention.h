@@ -76,9 +76,11 @@ struct attention_task {
     size_t
         counted; /* rows of the call before this sequence, from which law 9's tiles are counted */
     size_t wide, far;
-    size_t q_line, k_line; /* distances of rows in q and in k */
-    const carrier *q;      /* first row of the sequence, column 0 */
-    const carrier *k, *v;  /* first row of the sequence, this head's column */
+    size_t q_line, k_line;   /* distances of rows in q and in k */
+    const carrier *q;        /* first row of the sequence, column 0 */
+    const carrier *k, *v;    /* first row of the sequence, this head's column */
+    accumulator *keeps;      /* (rows of the sequence, H, 2) maximum and sum, to be written, */
+    const accumulator *kept; /* or read; each NULL where it is not asked for */
     struct attention_space space;
 };
 
@@ -95,7 +97,9 @@ struct attention_problem {
     double scale;
     const void *q, *k, *v;
     const struct dropout *dropout;
-    int flash; /* of a backward alone */
+    int flash;               /* of a backward alone */
+    accumulator *keeps;      /* attention_forward_args.state */
+    const accumulator *kept; /* attention_backward_args.state */
 };
 
 /* Unit `index` of count * G: sequence index / G, key/value head index % G. `own` is this thread's

@@ -158,9 +158,18 @@ static void close_unit(const struct attention_task *task, const void *data) {
 
 void VARIANT(attention_backward)(const struct op_call *call,
                                  const struct attention_backward_args *args) {
-    const struct attention_problem problem = {
-        args->sequences, args->count, args->H, args->G,       args->D,          args->scale,
-        args->q,         args->k,     args->v, args->dropout, args->out != NULL};
+    const struct attention_problem problem = {.sequences = args->sequences,
+                                              .count = args->count,
+                                              .H = args->H,
+                                              .G = args->G,
+                                              .D = args->D,
+                                              .scale = args->scale,
+                                              .q = args->q,
+                                              .k = args->k,
+                                              .v = args->v,
+                                              .dropout = args->dropout,
+                                              .flash = args->out != NULL,
+                                              .kept = (const accumulator *)args->state};
     const struct gradients gradients = {(const carrier *)args->dout, (const carrier *)args->out,
                                         (carrier *)args->dq, (carrier *)args->dk,
                                         (carrier *)args->dv};

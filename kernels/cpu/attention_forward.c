@@ -39,9 +39,17 @@ static void open_unit(const struct attention_task *task) {
 
 void VARIANT(attention_forward)(const struct op_call *call,
                                 const struct attention_forward_args *args) {
-    const struct attention_problem problem = {args->sequences, args->count,   args->H, args->G,
-                                              args->D,         args->scale,   args->q, args->k,
-                                              args->v,         args->dropout, 0};
+    const struct attention_problem problem = {.sequences = args->sequences,
+                                              .count = args->count,
+                                              .H = args->H,
+                                              .G = args->G,
+                                              .D = args->D,
+                                              .scale = args->scale,
+                                              .q = args->q,
+                                              .k = args->k,
+                                              .v = args->v,
+                                              .dropout = args->dropout,
+                                              .keeps = (accumulator *)args->state};
     carrier *const out = (carrier *)args->out;
     VARIANT(attention_run)
     ((struct attention_pass){.call = call,

@@ -46,7 +46,9 @@ struct attention_job {
     const carrier *q, *k, *v, *dout;
     const carrier *stored; /* what the forward wrote: a backward of flash attention; else NULL */
     carrier *out, *dq, *dk, *dv;
-    accumulator *state; /* (tokens of the group, H, ATTENTION_STATE) */
+    accumulator *state;      /* (tokens of the group, H, ATTENTION_STATE) */
+    accumulator *keeps;      /* a forward's: where maximum and sum are kept, or NULL */
+    const accumulator *kept; /* a backward's: where it finds them, or NULL */
     struct dropout dropout;
     struct attention_order order;
     uint32_t chunk[GROUP_SEQUENCES]; /* mode shaped: keys of a chunk; 0: the sum is not cut */
@@ -148,6 +150,7 @@ static inline struct attention_job attention_job_forward(
     job.k = (const carrier *)args->k;
     job.v = (const carrier *)args->v;
     job.out = (carrier *)args->out;
+    job.keeps = (accumulator *)args->state;
     return job;
 }
 
@@ -163,6 +166,7 @@ static inline struct attention_job attention_job_backward(
     job.v = (const carrier *)args->v;
     job.dout = (const carrier *)args->dout;
     job.stored = (const carrier *)args->out;
+    job.kept = (const accumulator *)args->state;
     job.dq = (carrier *)args->dq;
     job.dk = (carrier *)args->dk;
     job.dv = (carrier *)args->dv;

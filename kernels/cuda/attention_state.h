@@ -208,6 +208,25 @@ GPU_INLINE void attention_sums_shuffled(GPU_PARAM const struct attention_job *jo
     BARRIER();
 }
 
+/* Where maximum and sum of the thread's query are kept: by physical rows. */
+GPU_INLINE size_t attention_kept_at(GPU_PARAM const struct attention_job *job,
+                                    const struct attention_part *part, uint32_t head) {
+    const size_t row = (size_t)part->sequence->row + part->first + THREAD;
+    return (row * job->H + head) * 2;
+}
+
+/* Brings what the forward kept of the part's queries into shared memory. */
+GPU_INLINE void attention_kept_take(GPU_PARAM const struct attention_job *job,
+                                    const struct attention_part *part, uint32_t head,
+                                    const struct attention_shared *shared) {
+    if (THREAD < part->count) {
+        const accumulator *const kept = job->kept + attention_kept_at(GPU_ARG job, part, head);
+        shared->maximum[THREAD] = kept[0];
+        shared->sum[THREAD] = kept[1];
+    }
+    BARRIER();
+}
+
 KERNEL(attention_state_kernel, struct attention_job) {
     SHARED(accumulator, memory);
     const struct attention_shared shared = attention_share(memory, 3);
@@ -216,16 +235,25 @@ KERNEL(attention_state_kernel, struct attention_job) {
     const int drawn = args->order.by.order != NULL;
     struct attention_side ordered;
     if (drawn && !attention_order_of(args, &part, own.head, &ordered)) return;
-    attention_maxima(GPU_ARG args, own, &shared);
-    if (drawn)
-        attention_sums_shuffled(GPU_ARG args, own, &shared);
-    else
-        attention_sums(GPU_ARG args, own, &shared, 0);
+    if (args->kept != NULL) {
+        attention_kept_take(GPU_ARG args, &part, own.head, &shared);
+    } else {
+        attention_maxima(GPU_ARG args, own, &shared);
+        if (drawn)
+            attention_sums_shuffled(GPU_ARG args, own, &shared);
+        else
+            attention_sums(GPU_ARG args, own, &shared, 0);
+    }
     if (args->stored != NULL)
         attention_deltas(GPU_ARG args, &own, &shared);
     else if (args->backward)
         attention_sums(GPU_ARG args, own, &shared, 1);
     if (THREAD >= part.count) return;
+    if (args->keeps != NULL) {
+        accumulator *const keeps = args->keeps + attention_kept_at(GPU_ARG args, &part, own.head);
+        keeps[0] = shared.maximum[THREAD];
+        keeps[1] = shared.sum[THREAD];
+    }
     accumulator *const state =
         args->state + ((size_t)(part.token + THREAD) * args->H + own.head) * ATTENTION_STATE;
     state[0] = args->stored == NULL ? shared.maximum[THREAD]
@@ -269,7 +297,7 @@ static void attention_state_launch(struct attention_job *job) {
 }
 
 static void attention_find_state(const struct op_call *call, struct attention_job *job) {
-    if (!shuffle_active(call, SUM_FORWARD)) {
+    if (job->kept != NULL || !shuffle_active(call, SUM_FORWARD)) {
         attention_state_launch(job);
         return;
     }

@@ -4,14 +4,15 @@
  * that the library multiplies, padded rows as zeros where the op's rows are a call's (a library
  * sees the padded batch); sums are rounded once and scattered. No promise about bits.
  *
- * Operands and results that lie as the library wants them are not copied. What does not fit in
- * LIBRARY_SCRATCH_MOST is made in pieces of C, each over all of its terms. An op that the library
+ * Operands and results that lie as the library wants them are not copied, and an operand that the
+ * op before has packed is used again (library_kept.h). What does not fit in LIBRARY_SCRATCH_MOST is
+ * made in pieces of C, each over all of its terms. An op that the library
  * has no allowed way for is left to the kernel of mode invariant, whole. Invariant: rows not listed
  * are neither read nor written, whatever the library does. */
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/library.h"
+#include "kernels/cuda/library_kept.h"
 #include "kernels/cuda/linear_tile.h"
-#include "kernels/cuda/short.h"
 
 /* Whether numbers of the carrier can be summed as they are, without a conversion. */
 #if defined(TWINSTEP_CARRIER_f64) || defined(TWINSTEP_ACCUMULATOR_f32)
@@ -20,23 +21,8 @@
 #define LIBRARY_SAME 0
 #endif
 #define LIBRARY_WIDE (sizeof(accumulator) == sizeof(double))
-#define LIBRARY_LINE 8u  /* numbers of a line that a thread packs */
 #define LIBRARY_FOUR 4u  /* columns of C that a thread rounds */
 #define LIBRARY_ROWS 64u /* rows of C that a stream of their own is worth */
-
-/* Copies lines of `width` numbers, `stride` apart, into a matrix whose lines are `pitch` apart. */
-struct library_pack {
-    const carrier *from;
-    size_t lines, width, stride, pitch;
-    struct row_list rows; /* physical rows of the lines */
-    size_t first, places; /* the physical row that is line 0 of the matrix, and how many lines that
-                             has, where `placed` */
-    int placed;           /* 1: listed rows stand where they are; 0: one behind another */
-    enum dtype product, type;
-    unsigned each; /* numbers of a thread: LIBRARY_LINE where all lines can be read and written in
-                      pieces of 16 bytes; else 2 short ones, which share a store, or 1 */
-    void *to;
-};
 
 /* Brings the sums of a piece of C to where the op wants them, rounded: to its rows from row `first`
  * of the op (or physical row `first`) on, and its columns from `column` on. They may stand there
@@ -48,79 +34,6 @@ struct library_scatter {
     int placed;
     unsigned each; /* columns of a thread: LIBRARY_FOUR, or 1 where lines begin anywhere */
 };
-
-GPU_INLINE int library_is_short(enum dtype type) {
-    return type == DTYPE_BF16 || type == DTYPE_F16;
-}
-
-struct library_place {
-    size_t line, column;
-};
-
-/* Where number i of lines of `width` stands. It divides in 32 bits where it can, which is much
- * faster on a device. */
-GPU_INLINE struct library_place library_place_of(size_t i, size_t width) {
-    struct library_place place;
-    if ((i | width) >> 31 == 0) {
-        place.line = (uint32_t)i / (uint32_t)width;
-        place.column = (uint32_t)i % (uint32_t)width;
-    } else {
-        place.line = i / width;
-        place.column = i % width;
-    }
-    return place;
-}
-
-/* Packs LIBRARY_LINE neighbours: 16 bytes go with a load and with a store. */
-GPU_INLINE void library_pack_line(const struct library_pack *args, const carrier *from, size_t at,
-                                  enum dtype product) {
-    carrier given[LIBRARY_LINE];
-    float number[LIBRARY_LINE];
-    load4(given, from);
-    load4(given + 4, from + 4);
-    UNROLL
-    for (unsigned k = 0; k < LIBRARY_LINE; k++)
-        number[k] = (float)operand(given[k], product);
-    if (library_is_short(args->type)) {
-        short_put8((uint16_t *)args->to + at, number, args->type);
-        return;
-    }
-    gpu_store4_f32((float *)args->to + at, number);
-    gpu_store4_f32((float *)args->to + at + 4, number + 4);
-}
-
-/* Packs one number, or two short neighbours; what follows a line is +0. */
-GPU_INLINE void library_pack_few(const struct library_pack *args, const carrier *from, size_t at,
-                                 size_t column) {
-    accumulator number[2] = {0, 0};
-    for (unsigned k = 0; k < args->each; k++)
-        if (column + k < args->width) number[k] = operand(from[k], args->product);
-    if (library_is_short(args->type))
-        short_put((uint16_t *)args->to + at, (float)number[0], (float)number[1], args->type);
-    else if (args->type == DTYPE_F64)
-        ((double *)args->to)[at] = (double)number[0];
-    else
-        ((float *)args->to)[at] = (float)number[0];
-}
-
-KERNEL(library_pack_kernel, struct library_pack) {
-    const size_t i = (size_t)BLOCK * THREADS + THREAD, each = args->each;
-    if (i >= args->lines * (args->pitch / each)) return;
-    const struct library_place own = library_place_of(i, args->pitch / each);
-    const size_t line = own.line, column = own.column * each;
-    const size_t row = list_row(&args->rows, line);
-    const size_t place = args->placed ? row - args->first : line;
-    if (args->placed && place >= args->places)
-        return; /* it belongs to another piece; a row below `first` wraps to a large number */
-    const size_t at = place * args->pitch + column;
-    const carrier *const from = args->from + row * args->stride + column;
-    if (each != LIBRARY_LINE)
-        library_pack_few(args, from, at, column);
-    else if (args->product == DTYPE_BF16)
-        library_pack_line(args, from, at, DTYPE_BF16); /* the dtype is a constant there */
-    else
-        library_pack_line(args, from, at, args->product);
-}
 
 /* Rounds LIBRARY_FOUR finished sums to C, as linear_round does each. */
 GPU_INLINE void library_round_four(const struct gemm *job, carrier *out, const accumulator *sums,
@@ -171,8 +84,13 @@ struct library_way {
     int rounds;                     /* 1: sums of C are rounded once they are finished */
     struct library_product product; /* the product of a piece: some rows of C, some columns */
     size_t row, column;
-    char *next; /* free scratch */
+    char *next;   /* free scratch */
+    char *most;   /* how far into scratch the op goes, once it has been asked for */
+    char *filled; /* up to where scratch is NaN, under `fill` */
     int asks, lacks;
+    int keeps; /* 1: it is one product, in order, so that its operands may be used again */
+    const struct library_operand *found[LIBRARY_SIDES]; /* kept by the op before; NULL: packed */
+    struct library_operand used[LIBRARY_SIDES];         /* what the next op may use */
 };
 
 /* The dtype that the library is told; exact for operands of it. */
@@ -182,103 +100,118 @@ static enum dtype library_type(const struct op_call *call, const struct gemm *jo
     return type == DTYPE_BF16 || type == DTYPE_F16 || type == DTYPE_TF32 ? type : DTYPE_F32;
 }
 
-static size_t library_size(enum dtype type) {
-    if (type == DTYPE_F64) return sizeof(double);
-    return type == DTYPE_BF16 || type == DTYPE_F16 ? sizeof(uint16_t) : sizeof(float);
+/* The bytes that a piece of scratch takes: the next one begins at a multiple of 256. */
+static size_t library_whole(size_t count, size_t size) {
+    return (count * size + 255) / 256 * 256;
+}
+
+/* Makes scratch NaN from `first` to `end`, if it is not yet. An op without padding that is one
+ * product goes on up to the end of its last piece, which is one launch for all of them; it stops
+ * where an operand lies that was found packed. */
+static void library_fill(struct library_way *way, char *first, char *end) {
+    const struct library_operand *const found = way->found[LIBRARY_LEFT];
+    if (!way->call->library->fill || first < way->filled) return;
+    if (way->keeps && !way->placed && (found == NULL || first >= found->end))
+        end = way->filled = way->most;
+    const struct fill_args no_numbers = {(size_t)(end - first), 0xffffffffu, first};
+    fill(way->call, &no_numbers);
 }
 
 /* Takes a piece of scratch, zeroed where only listed rows will be written. With `fill` everything
  * else of it is NaN, and so is what lies between it and the next piece: whoever reads beyond his
  * piece shows. */
 static void *library_take(struct library_way *way, size_t count, size_t size, int zeros) {
-    void *const piece = way->next;
-    const size_t whole = (count * size + 255) / 256 * 256;
+    char *const piece = way->next;
     const size_t blank = zeros ? count * size : 0;
     const struct fill_args nothing = {blank, 0, piece};
-    const struct fill_args no_numbers = {whole - blank, 0xffffffffu, (char *)piece + blank};
-    way->next += whole;
+    way->next += library_whole(count, size);
+    if (way->next > way->most) way->most = way->next;
     if (way->asks) return piece;
     if (zeros) fill(way->call, &nothing);
-    if (way->call->library->fill) fill(way->call, &no_numbers);
+    library_fill(way, piece + blank, way->next);
     return piece;
 }
 
-/* The distance between lines: tensor cores want what they read at multiples of 16 bytes. */
-static size_t library_pitch(enum dtype type, size_t width) {
-    if (library_size(type) == sizeof(uint16_t)) return (width + 7) / 8 * 8;
-    return type == DTYPE_TF32 ? (width + 3) / 4 * 4 : width;
-}
-
-/* How many numbers a thread packs. */
-static unsigned library_each(const struct library_pack *pack) {
-    const size_t size = library_size(pack->type);
-    if (pack->width % LIBRARY_LINE == 0 && pack->type != DTYPE_F64 &&
-        lines_aligned(pack->from, pack->stride * sizeof(carrier)) &&
-        lines_aligned(pack->to, pack->pitch * size))
-        return LIBRARY_LINE;
-    return size == sizeof(uint16_t) ? 2 : 1;
-}
-
-/* Packs `lines` lines of `width` numbers; *out_pitch says how far apart they lie. */
+/* Packs the operand, unless it was found in scratch; returns where it is. An operand found behind
+ * this one stays where it is: this one is packed in front of it, or behind it. */
 static const void *library_dense(struct library_way *way, struct library_pack pack,
-                                 size_t *out_pitch) {
-    pack.type = way->type;
-    pack.product = way->job.product;
-    pack.pitch = *out_pitch = library_pitch(pack.type, pack.width);
-    pack.to = library_take(way, (pack.placed ? pack.places : pack.lines) * pack.pitch,
-                           library_size(pack.type), pack.placed);
+                                 enum library_side side) {
+    const struct library_operand *const found = way->found[side];
+    const struct library_operand *const other =
+        side == LIBRARY_RIGHT ? way->found[LIBRARY_LEFT] : NULL;
+    const size_t size = library_size(pack.type);
+    const size_t count = (pack.placed ? pack.places : pack.lines) * pack.pitch;
+    if (found != NULL) {
+        if (found->end > way->next) way->next = found->end;
+        if (!way->asks) way->used[side] = *found;
+        return found->pack.to;
+    }
+    if (other != NULL && way->next + library_whole(count, size) > (char *)other->pack.to)
+        way->next = other->end;
+    pack.to = library_take(way, count, size, pack.placed);
     if (way->asks) return pack.to;
     pack.each = library_each(&pack);
     LAUNCH_ELEMENTS(library_pack_kernel, pack.lines * pack.pitch / pack.each, &pack);
+    way->used[side].pack = pack;
+    way->used[side].end = way->next;
     return pack.to;
 }
 
-/* Prepares A for the rows of C from way->row on; by terms these are columns of what lies in memory.
- */
-static void library_left(struct library_way *way) {
+/* How A is packed for the rows of C from way->row on; by terms these are columns of what lies in
+ * memory. */
+static struct library_pack library_left_pack(const struct library_way *way, size_t rows) {
     const struct gemm *const job = &way->job;
-    struct library_product *const p = &way->product;
     struct library_pack pack = {
         .from = job->a,
-        .lines = p->M,
+        .lines = rows,
         .width = job->K,
         .stride = job->a_stride,
         .rows = job->rows,
+        .product = job->product,
+        .type = way->type,
     };
     if (job->by_terms) {
         pack.from += way->row;
         pack.lines = job->K;
-        pack.width = p->M;
+        pack.width = rows;
     } else if (way->placed) {
         pack.lines = job->M;
         pack.placed = 1;
         pack.first = way->call->first_row + way->row;
-        pack.places = p->M;
+        pack.places = rows;
     } else if (job->rows.index == NULL) {
         pack.from += way->row * job->a_stride;
+        pack.rows.count = (uint32_t)rows;
     } else {
         pack.rows.index += way->row;
     }
-    p->a = pack.from;
-    p->a_stride = pack.stride;
-    if (way->packs_a) p->a = library_dense(way, pack, &p->a_stride);
+    pack.pitch = library_pitch(pack.type, pack.width);
+    return pack;
 }
 
-/* Prepares B for the columns of C from way->column on. */
-static void library_right(struct library_way *way) {
+/* How B is packed for the columns of C from way->column on. */
+static struct library_pack library_right_pack(const struct library_way *way, size_t columns) {
     const struct gemm *const job = &way->job;
-    struct library_product *const p = &way->product;
     const struct row_list all = {NULL, 0};
-    const struct library_pack pack = {
+    struct library_pack pack = {
         .from = job->b + way->column * (job->b_transposed ? job->b_stride : 1),
-        .lines = job->b_transposed ? p->N : job->K,
-        .width = job->b_transposed ? job->K : p->N,
+        .lines = job->b_transposed ? columns : job->K,
+        .width = job->b_transposed ? job->K : columns,
         .stride = job->b_stride,
         .rows = job->by_terms ? job->rows : all,
+        .product = job->product,
+        .type = way->type,
     };
-    p->b = pack.from;
-    p->b_stride = pack.stride;
-    if (way->packs_b) p->b = library_dense(way, pack, &p->b_stride);
+    pack.pitch = library_pitch(pack.type, pack.width);
+    return pack;
+}
+
+/* Prepares an operand: where it lies in memory, or packed. */
+static void library_operand_of(struct library_way *way, struct library_pack pack,
+                               enum library_side side, int packs, const void **out,
+                               size_t *out_stride) {
+    *out = packs ? library_dense(way, pack, side) : pack.from;
+    *out_stride = packs ? pack.pitch : pack.stride;
 }
 
 /* Decides where sums go: to the accumulators, to the op's rows as they lie, or to scratch. */
@@ -315,10 +248,12 @@ static void library_run(struct library_way *way) {
         own.M = end - first;
         own.a = (const char *)whole->a + first * step * library_size(whole->type);
         own.c = (char *)whole->c + first * whole->c_stride * sizeof(accumulator);
-        if (!way->asks)
-            library_multiply(mode, &own, (unsigned)part);
-        else if (!library_has(mode, &own, (unsigned)part))
-            way->lacks = 1;
+        if (way->asks) {
+            if (!library_has(mode, &own, (unsigned)part)) way->lacks = 1;
+            continue;
+        }
+        library_multiply(mode, &own, (unsigned)part);
+        GPU_WORK(1);
     }
     if (joins) library_join();
 }
@@ -329,7 +264,8 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
     struct library_product *const p = &way->product;
     p->M = rows;
     p->N = columns;
-    library_left(way);
+    library_operand_of(way, library_left_pack(way, rows), LIBRARY_LEFT, way->packs_a, &p->a,
+                       &p->a_stride);
     library_results(way);
     library_run(way);
     if (!way->rounds || way->asks) return;
@@ -418,8 +354,8 @@ static void library_go(struct library_way *way, size_t rows, size_t columns) {
     for (way->column = 0; way->column < way->job.N; way->column += columns) {
         const size_t wide = least(columns, way->job.N - way->column);
         way->next = (char *)way->call->scratch;
-        way->product.N = wide;
-        library_right(way);
+        library_operand_of(way, library_right_pack(way, wide), LIBRARY_RIGHT, way->packs_b,
+                           &way->product.b, &way->product.b_stride);
         char *const behind = way->next;
         for (way->row = 0; way->row < way->M; way->row += rows) {
             way->next = behind;
@@ -439,6 +375,56 @@ static void library_tell(struct library_count *count, const struct library_way *
     count->ours++;
 }
 
+/* ---- operands of the op before ---- */
+
+/* Looks for the op's operands among those that the op before has left packed. Pieces and products
+ * on several streams keep nothing and find nothing. */
+static void library_find_kept(struct library_way *way, size_t rows, size_t columns) {
+    way->keeps = rows == way->M && columns == way->job.N && way->call->library->ordered;
+    if (!way->keeps) return;
+    const struct library_pack left = library_left_pack(way, rows);
+    const struct library_pack right = library_right_pack(way, columns);
+    if (way->packs_a) way->found[LIBRARY_LEFT] = library_kept_of(&left);
+    if (way->packs_b) way->found[LIBRARY_RIGHT] = library_kept_of(&right);
+}
+
+/* Whether what the op writes may be of what was packed. */
+static int library_way_spoils(const struct library_way *way, const struct library_pack *pack) {
+    const struct gemm *const job = &way->job;
+    if (job->held != NULL) return library_spoils(pack, job->held, job->held + job->M * job->N);
+    const size_t rows = way->placed ? way->call->first_row + way->M : job->M;
+    return library_spoils(pack, job->out, job->out + rows * job->N);
+}
+
+/* Keeps the operands of an op that has started all of its work. */
+static void library_keep(const struct library_way *way) {
+    for (int side = 0; side < LIBRARY_SIDES; side++) {
+        const struct library_operand *const used = &way->used[side];
+        struct library_operand *const kept = &library_kept.operand[side];
+        *kept = *used;
+        if (!way->keeps || (used->pack.to != NULL && library_way_spoils(way, &used->pack)))
+            kept->pack.to = NULL;
+    }
+    if (way->most > library_kept.most) library_kept.most = way->most;
+    library_kept.work = GPU_WORK(0);
+}
+
+/* Asks the library for each product, with the addresses that it will have. An op whose operands
+ * were found goes no further into scratch than those before it, since nobody says how much there
+ * is; otherwise it packs them itself. */
+static void library_ask(struct library_way *way, size_t rows, size_t columns) {
+    way->asks = 1;
+    library_go(way, rows, columns);
+    if ((way->found[LIBRARY_LEFT] != NULL || way->found[LIBRARY_RIGHT] != NULL) &&
+        way->most > library_kept.most) {
+        way->found[LIBRARY_LEFT] = way->found[LIBRARY_RIGHT] = NULL;
+        way->lacks = 0;
+        way->most = NULL;
+        library_go(way, rows, columns);
+    }
+    way->asks = 0;
+}
+
 /* Makes the op by the library. Returns 0 where the library has no algorithm that the mode allows;
  * then nothing was done. */
 static int library_linear(const struct op_call *call, const struct gemm *job) {
@@ -446,10 +432,13 @@ static int library_linear(const struct op_call *call, const struct gemm *job) {
     size_t rows, columns;
     if (job->M == 0 || job->N == 0 || job->K == 0) return 1;
     library_pieces(&way, &rows, &columns);
-    way.asks = 1;
-    library_go(&way, rows, columns);
-    way.asks = 0;
-    if (!way.lacks) library_go(&way, rows, columns);
+    library_kept_check(call);
+    library_find_kept(&way, rows, columns);
+    library_ask(&way, rows, columns);
+    if (!way.lacks) {
+        library_go(&way, rows, columns);
+        library_keep(&way);
+    }
     if (call->library->count != NULL) library_tell(call->library->count, &way);
     return !way.lacks;
 }

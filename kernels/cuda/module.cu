@@ -200,6 +200,11 @@ static enum status module_describe(struct backend_fact *list, uint32_t *out_coun
  * GiB was chosen, not measured. */
 #define MODULE_SPARE ((size_t)1 << 30)
 
+uint64_t module_work(unsigned more) {
+    static thread_local uint64_t count;
+    return count += more;
+}
+
 /* What was taken of the device and not given back, by address: whoever gives a piece back does not
  * say how large it is. One host thread takes memory. A run takes some dozens of pieces; the number
  * only bounds them. */
@@ -232,6 +237,7 @@ static enum status module_has_room(size_t bytes) {
 /* Takes memory of the device, zeroed. */
 static enum status module_take_hidden(size_t bytes, void **out) {
     void *memory = nullptr;
+    module_work(1);
     if (module_taken.count == MODULE_PIECES)
         FAIL(STATUS_MEMORY, "cuda: expected at most %u pieces of memory", MODULE_PIECES);
     TRY(module_has_room(bytes));
@@ -254,6 +260,7 @@ static enum status module_take_hidden(size_t bytes, void **out) {
 }
 
 static void module_give_hidden(void *memory) {
+    module_work(1);
     if (memory == nullptr) return;
     (void)cudaDeviceSynchronize(); /* what is queued may still use it; wait() tells what fails */
     for (unsigned i = module_taken.count; i-- > 0;) {
@@ -268,6 +275,7 @@ static void module_give_hidden(void *memory) {
 /* Takes pinned memory of the host, zeroed, which the device sees at the same addresses. */
 static enum status module_take(size_t bytes, void **out) {
     void *memory = nullptr;
+    module_work(1);
     const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocMapped);
     if (error == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
@@ -281,6 +289,7 @@ static enum status module_take(size_t bytes, void **out) {
 }
 
 static void module_give(void *memory) {
+    module_work(1);
     if (memory == nullptr) return;
     (void)cudaDeviceSynchronize(); /* as above */
     cudaFreeHost(memory);
@@ -291,6 +300,7 @@ static enum status module_wait(void);
 /* Copies behind all that was started. What went wrong before is told here, as by wait(): what was
  * pulled is then worth nothing. */
 static enum status module_move(void *to, const void *from, size_t bytes, const char *what) {
+    module_work(1);
     if (bytes == 0) return STATUS_OK;
     const cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
     if (error != cudaSuccess)
@@ -308,6 +318,7 @@ static enum status module_push(void *to, const void *from, size_t bytes) {
 }
 
 static enum status module_copy(void *to, const void *from, size_t bytes) {
+    module_work(1);
     if (bytes == 0) return STATUS_OK;
     const cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, 0);
     return error == cudaSuccess ? STATUS_OK : module_fail("a copy on the device", error);
@@ -325,6 +336,7 @@ void module_tell_launch(const char *kernel, const char *why) {
 /* Takes all kinds of errors, so that none of them is told again of work that went well. A kernel
  * that fails is seen at the start of a later one, under CUDA_LAUNCH_BLOCKING at its own. */
 static enum status module_wait(void) {
+    module_work(1);
     const cudaError_t error = cudaDeviceSynchronize();
     const cudaError_t earlier = cudaGetLastError();
     const enum status library = library_error();

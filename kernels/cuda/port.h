@@ -40,15 +40,22 @@
  * tells it. */
 void module_tell_launch(const char *kernel, const char *why);
 
+/* Adds to the count of what this host thread has asked of the device (module.cu), and returns it.
+ */
+uint64_t module_work(unsigned more);
+
 /* Whether a launch is within the limits of every device. One that is not is not started: its
  * numbers cut to 32 bits would be a few blocks, and the rest would silently not run. */
 static inline int gpu_may_start(const char *kernel, size_t grid, size_t block,
                                 size_t shared_bytes) {
     char text[LIMITS_TEXT];
     if (grid == 0) return 0;
-    if (!limits_refuse(grid, block, shared_bytes, text)) return 1;
-    module_tell_launch(kernel, text);
-    return 0;
+    if (limits_refuse(grid, block, shared_bytes, text)) {
+        module_tell_launch(kernel, text);
+        return 0;
+    }
+    module_work(1);
+    return 1;
 }
 
 /* Looks for what the device itself refused. It is known at once; later it would have no name. */
@@ -79,14 +86,21 @@ static inline int gpu_may_share(const char *kernel, const void *function, size_t
     } while (0)
 
 /* The host waits until all that was started has ended. */
-#define GPU_WAIT() ((void)cudaDeviceSynchronize())
+#define GPU_WAIT() ((void)module_work(1), (void)cudaDeviceSynchronize())
 
 /* The same, and copies then between the host's memory and the device's, either way round. */
 #define GPU_MOVE(to, from, bytes)                                                                  \
     do {                                                                                           \
+        module_work(1);                                                                            \
         const cudaError_t moved = cudaMemcpy((to), (from), (bytes), cudaMemcpyDefault);            \
         if (moved != cudaSuccess) module_tell_launch("(a copy)", cudaGetErrorString(moved));       \
     } while (0)
+
+/* Counts what this host thread has asked for: launches, copies, waits, and memory that it took or
+ * gave back. A library's products are added by who starts them, with more = 1; 0 only reads. Where
+ * the number stands still, nobody has written what the device reads. */
+#define GPU_WORK(more) module_work(more)
+#define GPU_THREAD_OWN thread_local
 
 /* How many blocks can be at work without sharing a multiprocessor; 1 where that is not known. */
 static inline unsigned gpu_multiprocessors(void) {

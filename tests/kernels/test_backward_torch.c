@@ -180,10 +180,10 @@ static void check_flash(const char *line) {
             float *gradients[3];
             for (int i = 0; i < 3; i++)
                 gradients[i] = (float *)bench_numbers(&b, count);
-            ops->attention_backward(
-                &b.call, &(struct attention_backward_args){sequence, 1, 1, 1, D, 0.25, q, k, v,
-                                                           dout, gradients[0], gradients[1],
-                                                           gradients[2], NULL, flash ? out : NULL});
+            ops->attention_backward(&b.call, &(struct attention_backward_args){
+                                                 sequence, 1, 1, 1, D, 0.25, q, k, v, dout,
+                                                 gradients[0], gradients[1], gradients[2], NULL,
+                                                 flash ? out : NULL, NULL});
             for (int i = 0; i < 3; i++)
                 equal[flash] += equal_numbers(line, names[i], gradients[i]);
         }

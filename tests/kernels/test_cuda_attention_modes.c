@@ -95,23 +95,52 @@ static struct problem draw(struct machines *m, struct shape is, int whole_values
     return p;
 }
 
-/* Runs both directions on machine i. Rows outside of the sequences must keep what they hold. */
+static int all_keep;     /* 1: the CPU keeps them, too */
+static int spoiled = -1; /* the number of a state that is changed before the backward; -1: none */
+
+static void spoil_state(const struct machines *m, void *state) {
+    if (spoiled < 0) return;
+    machine_wait(&m->bench, "attention_forward");
+    if (m->bench.accumulate == DTYPE_F64)
+        ((double *)state)[spoiled] += 0.5;
+    else
+        ((float *)state)[spoiled] += 0.5f;
+}
+
+/* Runs both directions on machine i. Rows outside of the sequences must keep what they hold. The
+ * machine under test keeps maximum and sum in the forward, and the CPU makes them again, so that
+ * every comparison of the two is one of both ways. */
 static void run(struct machines *m, size_t i, const struct problem *p, void *out[RESULTS]) {
     const struct shape *const is = &p->is;
     for (int r = 0; r < RESULTS; r++) {
         out[r] = machine_take(&m->bench, p->numbers[r], m->bench.carrier);
         memset(out[r], 0x5a, p->numbers[r] * m->bench.carrier);
     }
+    void *const state = machine_take(&m->bench, 2 * p->numbers[OUT] / is->D, sizeof(double));
+    const int keeps = i == 1 || all_keep;
     if (i == 1) shim_seed(SEED + 31u * m->rounds++ + m->bench.next);
-    const struct attention_forward_args forward = {p->sequences, is->count, is->H,      is->G,
-                                                   is->D,        0.37,      p->q,       p->k,
-                                                   p->v,         out[OUT],  is->dropout};
-    const struct attention_backward_args backward = {
-        p->sequences, is->count, is->H,   is->G,       is->D,
-        0.37,         p->q,      p->k,    p->v,        p->dout,
-        out[DQ],      out[DK],   out[DV], is->dropout, flash_now ? out[OUT] : NULL};
+    const struct attention_forward_args forward = {
+        p->sequences, is->count, is->H, is->G,    is->D,       0.37,
+        p->q,         p->k,      p->v,  out[OUT], is->dropout, keeps ? state : NULL};
+    const struct attention_backward_args backward = {p->sequences,
+                                                     is->count,
+                                                     is->H,
+                                                     is->G,
+                                                     is->D,
+                                                     0.37,
+                                                     p->q,
+                                                     p->k,
+                                                     p->v,
+                                                     p->dout,
+                                                     out[DQ],
+                                                     out[DK],
+                                                     out[DV],
+                                                     is->dropout,
+                                                     flash_now ? out[OUT] : NULL,
+                                                     keeps ? state : NULL};
     m->call[i].site = SITE_ATTENTION;
     m->ops[i]->attention_forward(&m->call[i], &forward);
+    if (keeps) spoil_state(m, state);
     m->ops[i]->attention_backward(&m->call[i], &backward);
     machine_wait(&m->bench, m->ops[i]->name);
 }
@@ -158,6 +187,31 @@ static const struct shape padded = {2, 2, 24, 24, 3, few, NULL};
 static const struct shape one_long = {1, 1, 9, 0, 1, one, NULL};
 static const struct shape panels = {1, 1, 66, 0, 1, one, NULL};
 static const struct shape wide = {1, 1, 130, 0, 1, one, NULL};
+
+/* A maximum or a sum that is changed between forward and backward must show in every gradient: the
+ * backward reads it. Changed are the second query's, since the first has one key, whose P is 1. */
+static void kept(struct machines *m) {
+    const struct problem p = draw(m, (struct shape){1, 1, 5, 0, 1, one, NULL}, 0);
+    void *due[RESULTS], *got[RESULTS];
+    all_keep = 1;
+    for (int i = 0; i < 4; i++) { /* both machines, both formulas */
+        flash_now = i / 2;
+        run(m, (size_t)i % 2, &p, due);
+        for (spoiled = 2; spoiled < 4; spoiled++) {
+            run(m, (size_t)i % 2, &p, got);
+            assert_same(m, &p, "kept", OUT, got, due);
+            for (int r = DQ; r < RESULTS; r++)
+                assert_memory_not_equal(due[r], got[r], p.numbers[r] * m->bench.carrier);
+        }
+        spoiled = -1;
+    }
+    all_keep = flash_now = 0;
+}
+
+static void verify_kept_states(void **state) {
+    (void)state;
+    on_pairs(kept);
+}
 
 /* ---- shaped ---- */
 
@@ -338,6 +392,7 @@ int main(void) {
         cmocka_unit_test(corroborate_shaped), cmocka_unit_test(corroborate_shuffled),
         cmocka_unit_test(corroborate_many),   cmocka_unit_test(verify_exact),
         cmocka_unit_test(verify_kinds),       cmocka_unit_test(verify_races),
+        cmocka_unit_test(verify_kept_states),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

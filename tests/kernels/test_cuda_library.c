@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "tests/shim/library_twin.h"
+#include "tests/shim/shim_memory.h"
 #include "tests/kernels/helper_machines.h"
 #include "tests/kernels/helper_variables.h"
 
@@ -494,8 +495,8 @@ static void verify_lying_operands_are_not_copied(void **state) {
 }
 
 /* Under `fill: nan` every piece of scratch is filled with NaN to its last byte before it is used,
- * so that what an op leaves unwritten there reads as no number. A run without the fill shows which
- * bytes those are. */
+ * so that what an op leaves unwritten there reads as no number: by one launch for all pieces of an
+ * op without padding. A run without the fill shows which bytes those are. */
 static void filled_pieces(struct bench *b) {
     enum { BYTES = 1 << 16, PIECE = 256 };
     static const struct shape shape = {9, 7, 33}; /* one piece */
@@ -514,8 +515,12 @@ static void filled_pieces(struct bench *b) {
             run(&p, op, &deterministic);
             memcpy(seen, scratch, BYTES);
             memset(scratch, 0x5a, BYTES);
+            shim_count_launches("fill_kernel");
             run(&p, op, &filled);
+            const uint64_t fills = shim_count_launches(NULL);
             b->call.scratch = before;
+            if (b->backend == NULL && (rows == ROWS_LISTED || op == WEIGHT))
+                assert_int_equal(fills, 1);
             while (end > 0 && seen[end - 1] == 0x5a)
                 end--;
             end = (end + PIECE - 1) / PIECE * PIECE;
@@ -535,6 +540,279 @@ static void filled_pieces(struct bench *b) {
 static void verify_filled_pieces(void **state) {
     (void)state;
     bench_pairs(filled_pieces);
+}
+
+/* ---- operands that the op before has packed ---- */
+
+enum { KEPT_OPS = 7, KEPT_ROWS = 13, KEPT_K = 24, KEPT_ROOM = 1 << 16 };
+
+/* Three linear layers of one input and the gradients of their weights, as a model calls them, and a
+ * fourth layer, which is wider; `kept` has the buffers that they read and those that they write. */
+struct kept {
+    struct bench *bench;
+    const struct op_table *ops;
+    struct row_list list;
+    const uint32_t *rows; /* what the list holds, for the host */
+    size_t physical;
+    void *x, *w[4], *dy[4];
+    void *out[KEPT_OPS];
+    size_t bytes[KEPT_OPS];
+};
+static const uint32_t kept_widths[4] = {16, 8, 8, 24};
+
+/* Writes the list into memory that the host may not read. */
+static void kept_store_list(const struct kept *k, const uint32_t *rows) {
+    uint32_t *const to = (uint32_t *)(uintptr_t)k->list.index;
+    const struct backend *const backend = k->bench->backend;
+    if (backend == NULL)
+        shim_move(to, rows, KEPT_ROWS * sizeof *rows);
+    else
+        assert_int_equal(backend->push(to, rows, KEPT_ROWS * sizeof *rows), STATUS_OK);
+}
+
+/* Lets the list lie in such memory, as a training's lists do. */
+static void kept_hide_list(struct kept *k) {
+    const struct backend *const backend = k->bench->backend;
+    const uint32_t *const rows = k->list.index;
+    const size_t bytes = KEPT_ROWS * sizeof *rows;
+    void *hidden = NULL;
+    if (rows == NULL) return;
+    assert_int_equal(backend == NULL ? shim_memory_take(bytes, &hidden)
+                                     : backend->hidden.take(bytes, &hidden),
+                     STATUS_OK);
+    k->list.index = (const uint32_t *)hidden;
+    kept_store_list(k, rows);
+}
+
+static void kept_close(const struct kept *k) {
+    void *const hidden = (void *)(uintptr_t)k->list.index;
+    if (hidden == NULL) return;
+    if (k->bench->backend == NULL)
+        shim_memory_give(hidden);
+    else
+        k->bench->backend->hidden.give(hidden);
+}
+
+static struct kept kept_of(struct bench *b, enum rows rows) {
+    const struct problem p =
+        problem_of(b, open_machine(b), (struct shape){KEPT_ROWS, 1, KEPT_K}, rows, 0);
+    struct kept k = {
+        .bench = b, .ops = p.ops, .list = p.list, .physical = p.physical, .rows = p.list.index};
+    kept_hide_list(&k);
+    k.x = bench_store(b, p.x, p.physical * KEPT_K, b->carrier);
+    for (size_t i = 0; i < 4; i++) {
+        const size_t N = kept_widths[i];
+        double *const dy = numbers(b, p.physical * N, b->law.compute, 0);
+        if (rows != ROWS_ALL) bench_poison(dy, N, &p.list);
+        k.w[i] = bench_store(b, numbers(b, N * KEPT_K, b->law.compute, 0), N * KEPT_K, b->carrier);
+        k.dy[i] = bench_store(b, dy, p.physical * N, b->carrier);
+    }
+    for (size_t i = 0; i < KEPT_OPS; i++) {
+        const size_t N = kept_widths[i < 4 ? i : i - 4];
+        k.bytes[i] = i < 4 ? p.physical * N * b->carrier : N * KEPT_K * b->accumulator;
+        k.out[i] = machine_take(b, k.bytes[i], 1);
+    }
+    return k;
+}
+
+/* Starts op i of the seven. */
+static void kept_start(const struct kept *k, size_t i) {
+    if (i < 4) {
+        const struct linear_forward_args args = {k->list, kept_widths[i], KEPT_K,
+                                                 k->x,    k->w[i],        k->out[i]};
+        k->ops->linear_forward(&k->bench->call, &args);
+        return;
+    }
+    const struct linear_weight_args args = {k->list, kept_widths[i - 4], KEPT_K, k->dy[i - 4],
+                                            k->x,    k->out[i]};
+    k->ops->linear_weight(&k->bench->call, &args);
+}
+
+/* Runs the ops and returns how far they went into scratch; with `waits` the host waits behind each,
+ * so that nothing is kept. */
+static size_t kept_run(const struct kept *k, const struct library_mode *mode, int waits,
+                       unsigned char *scratch) {
+    struct bench *const b = k->bench;
+    void *const before = b->call.scratch;
+    size_t end = KEPT_ROOM;
+    memset(scratch, 0x5a, KEPT_ROOM);
+    for (size_t i = 0; i < KEPT_OPS; i++)
+        memset(k->out[i], 0, k->bytes[i]);
+    b->call.library = mode;
+    b->call.scratch = scratch;
+    b->call.queued = !waits;
+    for (size_t i = 0; i < KEPT_OPS; i++)
+        kept_start(k, i);
+    machine_wait(b, "ops of one input");
+    b->call.queued = 0;
+    b->call.scratch = before;
+    b->call.library = NULL;
+    while (end > 0 && scratch[end - 1] == 0x5a)
+        end--;
+    return end;
+}
+
+/* Ops must have the same bits whether they find operands packed or not, and go no further into
+ * scratch than each of them alone. The first three pack x once, and a weight each. The weight of
+ * the fourth has no room in front of x, so it packs both. The gradients of weights pack x once more
+ * and dy each: 10 operands, where ops that find nothing pack 14. Where x is packed in the order of
+ * the list and sums go through scratch, which gives room for dy, the first gradient finds the
+ * fourth layer's x. */
+static void kept_operands(struct bench *b) {
+    const int narrow = b->law.compute == DTYPE_BF16 || b->law.compute == DTYPE_F16;
+    unsigned char *const scratch = (unsigned char *)machine_take(b, KEPT_ROOM, 1);
+    if (WATCHED && (b->law.wide || b->law.compute == DTYPE_F16)) return;
+    for (int rows = 0; rows < ROWS_KINDS; rows++)
+        for (unsigned bits = 3; bits < 32;
+             bits += 16) { /* deterministic, without the fill and with */
+            const struct library_mode mode = mode_of(bits);
+            const struct kept k = kept_of(b, (enum rows)rows);
+            const int found = rows == ROWS_LISTED || (rows == ROWS_ALL && b->law.wide);
+            const uint64_t due = found ? 9 : 10;
+            void *own[KEPT_OPS];
+            shim_count_launches("library_pack_kernel");
+            const size_t alone = kept_run(&k, &mode, 1, scratch);
+            const uint64_t packed = shim_count_launches("library_pack_kernel");
+            for (size_t i = 0; i < KEPT_OPS; i++)
+                own[i] = bench_copy(b, k.out[i], k.bytes[i]);
+            const size_t joint = kept_run(&k, &mode, 0, scratch);
+            const uint64_t packed_once = shim_count_launches(NULL);
+            for (size_t i = 0; i < KEPT_OPS; i++)
+                assert_memory_equal(own[i], k.out[i], k.bytes[i]);
+            kept_close(&k);
+            if (b->backend != NULL) continue;
+            assert_in_range(joint, 0, alone);
+            if (narrow && (packed != 2 * KEPT_OPS || packed_once != due))
+                fail_msg("%s, rows %d: %d operands packed, %d of them with a wait behind each op",
+                         dtype_name(b->law.compute), rows, (int)packed_once, (int)packed);
+        }
+}
+
+static void verify_kept_operands(void **state) {
+    (void)state;
+    bench_pairs(kept_operands);
+}
+
+/* What comes between two ops that read the same operands. */
+enum between {
+    FILL_X,
+    FILL_DY,
+    FILL_SCRATCH,
+    ADD_X,
+    PUSH_X,
+    COPY_X,
+    OTHER_LIST,   /* at another place */
+    CHANGED_LIST, /* at the same place, changed by the host, which waits first */
+    OWN_RESULT,   /* the first op itself writes where it read */
+    BETWEENS
+};
+
+struct copied {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+static void copy_now(const void *args) {
+    const struct copied *const is = (const struct copied *)args;
+    memcpy(is->to, is->from, is->bytes);
+}
+
+/* Puts other numbers in the place of x, as a device's module pushes or copies. */
+static void kept_move(const struct kept *k, int pushes, const void *from) {
+    const struct backend *const backend = k->bench->backend;
+    const struct copied is = {k->x, from, k->physical * KEPT_K * k->bench->carrier};
+    enum status status = STATUS_OK;
+    if (backend != NULL)
+        status = pushes ? backend->push(k->x, from, is.bytes) : backend->copy(k->x, from, is.bytes);
+    else if (pushes)
+        shim_move(is.to, is.from, is.bytes);
+    else
+        shim_host(copy_now, &is, sizeof is);
+    assert_int_equal(status, STATUS_OK);
+}
+
+static void kept_come_between(struct kept *k, enum between what, void *from, uint32_t *list) {
+    const struct op_call *const call = &k->bench->call;
+    const struct fill_args x = {k->physical * KEPT_K * k->bench->carrier, 0x3fa00000u, k->x};
+    const struct fill_args dy = {k->physical * kept_widths[0] * k->bench->carrier, 0x3fa00000u,
+                                 k->dy[0]};
+    const struct fill_args scratch = {KEPT_ROOM, 0xffffffffu, call->scratch};
+    const struct add_args twice = {k->list, KEPT_K, k->x, k->x, k->x};
+    if (what == FILL_X) k->ops->fill(call, &x);
+    if (what == FILL_DY) k->ops->fill(call, &dy);
+    if (what == FILL_SCRATCH) k->ops->fill(call, &scratch);
+    if (what == ADD_X) k->ops->add(call, &twice);
+    if (what == PUSH_X || what == COPY_X) kept_move(k, what == PUSH_X, from);
+    if (what == CHANGED_LIST) {
+        machine_wait(k->bench, "before the list is changed");
+        kept_store_list(k, list);
+    }
+    if (what == OTHER_LIST) k->list.index = list;
+}
+
+/* Runs an op, what comes between, and the op again with another place for its results. */
+static void kept_twice(struct kept k, enum between what, int waits, void *from, uint32_t *list) {
+    struct bench *const b = k.bench;
+    const struct library_mode mode = mode_of(19);
+    const size_t op = what == OWN_RESULT ? 3 : 4;
+    void *const own = what == OWN_RESULT ? k.x : k.out[0];
+    struct kept first = k;
+    first.out[op] = own;
+    memset(k.out[op], 0, k.bytes[op]);
+    if (what != OWN_RESULT) memset(own, 0, k.bytes[0]);
+    b->call.library = &mode;
+    b->call.queued = 1;
+    kept_start(&first, op);
+    if (waits) machine_wait(b, "the first op");
+    kept_come_between(&k, what, from, list);
+    if (waits) machine_wait(b, "what comes between");
+    kept_start(&k, op);
+    machine_wait(b, "the second op");
+    b->call.queued = 0;
+    b->call.library = NULL;
+}
+
+/* What was packed is not used again once something may have changed what it was made of, or the
+ * place where it lies: the second op must have the bits that it has after a wait, which are others
+ * than those of the first. */
+static void changed_operands(struct bench *b) {
+    if (WATCHED && (b->law.wide || b->law.compute == DTYPE_F16)) return;
+    struct kept k = kept_of(b, ROWS_LISTED);
+    const size_t bytes = k.physical * KEPT_K * b->carrier;
+    const size_t dy_bytes = k.physical * kept_widths[0] * b->carrier;
+    void *const x = bench_copy(b, k.x, bytes), *const dy = bench_copy(b, k.dy[0], dy_bytes);
+    uint32_t *const rows = (uint32_t *)bench_copy(b, k.rows, KEPT_ROWS * sizeof *rows);
+    uint32_t *const list = (uint32_t *)bench_copy(b, rows, KEPT_ROWS * sizeof *list);
+    double *const numbers_of_x = numbers(b, k.physical * KEPT_K, b->law.compute, 0);
+    void *const from = bench_store(b, numbers_of_x, k.physical * KEPT_K, b->carrier);
+    list[0] = list[1]; /* its row twice */
+    k.out[0] = machine_take(b, k.bytes[4], 1);
+    k.bytes[0] = k.bytes[4];
+    b->call.scratch = machine_take(b, KEPT_ROOM, 1);
+    for (int what = 0; what < BETWEENS; what++) {
+        const size_t op = what == OWN_RESULT ? 3 : 4;
+        void *due = NULL;
+        for (int waits = 1; waits >= 0; waits--) {
+            memcpy(k.x, x, bytes);
+            memcpy(k.dy[0], dy, dy_bytes);
+            kept_store_list(&k, rows);
+            kept_twice(k, (enum between)what, waits, from, list);
+            if (waits) due = bench_copy(b, k.out[op], k.bytes[op]);
+        }
+        if (memcmp(due, k.out[op], k.bytes[op]) != 0)
+            fail_msg("%s, %s: what came between, %d, was not seen", k.ops->name,
+                     dtype_name(b->law.compute), what);
+        const void *const first = what == OWN_RESULT ? k.x : k.out[0];
+        const int same_result = memcmp(first, k.out[op], k.bytes[op]) == 0;
+        assert_int_equal(same_result, what == FILL_SCRATCH);
+    }
+    kept_close(&k);
+}
+
+static void verify_changed_operands(void **state) {
+    (void)state;
+    bench_pairs(changed_operands);
 }
 
 /* Where the library has no algorithm without a split of k, the whole product must have the bits of
@@ -578,6 +856,8 @@ int main(void) {
         cmocka_unit_test(verify_lying_operands_are_not_copied),
         cmocka_unit_test(verify_lacking_products),
         cmocka_unit_test(verify_filled_pieces),
+        cmocka_unit_test(verify_kept_operands),
+        cmocka_unit_test(verify_changed_operands),
     };
     if (!machines_ready()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

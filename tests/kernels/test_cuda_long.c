@@ -48,10 +48,11 @@ static void attention(uint32_t chunk) {
         for (size_t o = 0; o < 4; o++)
             assert_int_equal(arena_take(&b.arena, LENGTH, sizeof(float), "test", &out[i][o]),
                              STATUS_OK);
-        const struct attention_forward_args forward = {sequence, 1, 1, 1,         1,   1.0,
-                                                       q,        k, v, out[i][0], NULL};
+        const struct attention_forward_args forward = {sequence, 1, 1, 1,         1,    1.0,
+                                                       q,        k, v, out[i][0], NULL, NULL};
         const struct attention_backward_args backward = {
-            sequence, 1, 1, 1, 1, 1.0, q, k, v, dout, out[i][1], out[i][2], out[i][3], NULL, NULL};
+            sequence, 1,    1,         1,         1,         1.0,  q,    k,
+            v,        dout, out[i][1], out[i][2], out[i][3], NULL, NULL, NULL};
         ops[i]->attention_forward(&b.call, &forward);
         ops[i]->attention_backward(&b.call, &backward);
     }

@@ -357,12 +357,13 @@ static void attention_by(struct machines *m, struct heads h, const uint32_t *len
     copies(m, k, keys * carrier, dv);
     new_order(m);
     for (size_t i = 0; i < 2; i++) {
-        const struct attention_forward_args forward = {sequences, count, h.H, h.G,    h.D,    0.37,
-                                                       q,         k,     v,   out[i], dropout};
+        const struct attention_forward_args forward = {
+            sequences, count, h.H, h.G, h.D, 0.37, q, k, v, out[i], dropout, NULL};
         const struct attention_backward_args backward = {
             sequences, count, h.H,   h.G,     h.D,
             0.37,      q,     k,     v,       dout,
-            dq[i],     dk[i], dv[i], dropout, flash ? out[i] : NULL};
+            dq[i],     dk[i], dv[i], dropout, flash ? out[i] : NULL,
+            NULL};
         m->ops[i]->attention_forward(&m->call[i], &forward);
         m->ops[i]->attention_backward(&m->call[i], &backward);
     }

@@ -258,6 +258,8 @@ static void check(struct bench *b, struct heads h, const uint32_t *lengths, uint
     struct op_limits limits = {
         (uint32_t)a.physical, 0, h.H * h.D, 0, h.H, h.G, h.D, 0, 0, 0, 0, 0, 0};
     size_t counted = 0;
+    const size_t states = a.physical * h.H * 2;
+    int keeps = 0; /* every other machine keeps maximum and sum in the forward */
     void *const q = bench_store(b, a.q, a.query_numbers, b->carrier);
     void *const k = bench_store(b, a.k, a.key_numbers, b->carrier);
     void *const v = bench_store(b, a.v, a.key_numbers, b->carrier);
@@ -276,12 +278,16 @@ static void check(struct bench *b, struct heads h, const uint32_t *lengths, uint
         void *const dq = bench_output(b, a.before, a.query_numbers, b->carrier);
         void *const dk = bench_output(b, a.before, a.key_numbers, b->carrier);
         void *const dv = bench_output(b, a.before, a.key_numbers, b->carrier);
-        ops->attention_forward(&b->call,
-                               &(struct attention_forward_args){a.sequences, count, h.H, h.G, h.D,
-                                                                a.scale, q, k, v, out, a.dropout});
-        ops->attention_backward(&b->call, &(struct attention_backward_args){
-                                              a.sequences, count, h.H, h.G, h.D, a.scale, q, k, v,
-                                              dout, dq, dk, dv, a.dropout, a.flash ? out : NULL});
+        void *const kept = (keeps = !keeps)
+                               ? bench_store(b, bench_numbers(b, states), states, b->accumulator)
+                               : NULL;
+        ops->attention_forward(&b->call, &(struct attention_forward_args){a.sequences, count, h.H,
+                                                                          h.G, h.D, a.scale, q, k,
+                                                                          v, out, a.dropout, kept});
+        ops->attention_backward(
+            &b->call, &(struct attention_backward_args){a.sequences, count, h.H, h.G, h.D, a.scale,
+                                                        q, k, v, dout, dq, dk, dv, a.dropout,
+                                                        a.flash ? out : NULL, kept});
         bench_check(b, ops, "attention", out, a.out, a.query_numbers, b->carrier);
         bench_check(b, ops, "dq", dq, a.dq, a.query_numbers, b->carrier);
         bench_check(b, ops, "dk", dk, a.dk, a.key_numbers, b->carrier);
@@ -389,8 +395,8 @@ static void validate_means(void **state) {
         const struct sequence *const one =
             (struct sequence *)bench_copy(&b, &sequence, sizeof sequence);
         float *const out = (float *)bench_numbers(&b, 4);
-        ops->attention_forward(
-            &b.call, &(struct attention_forward_args){one, 1, 1, 1, 2, 0.5, q, k, v, out, NULL});
+        ops->attention_forward(&b.call, &(struct attention_forward_args){one, 1, 1, 1, 2, 0.5, q, k,
+                                                                         v, out, NULL, NULL});
         assert_true(out[0] == 4.0f && out[1] == -1.0f);
         assert_true(out[2] == 5.0f && out[3] == 1.0f);
         assert_true(out[6] == 4.0f && out[7] == 1.0f);

@@ -181,7 +181,7 @@ static void attention_forward(const struct op_table *ops, const struct op_call *
                               struct tensors *t) {
     ops->attention_forward(call, &(struct attention_forward_args){t->sequences, 2, 4, 2, 8, 0.35,
                                                                   t->in[0], t->in[1], t->in[2],
-                                                                  t->out, NULL});
+                                                                  t->out, NULL, NULL});
 }
 
 static void attention_backward_of(const struct op_table *ops, const struct op_call *call,
@@ -189,7 +189,7 @@ static void attention_backward_of(const struct op_table *ops, const struct op_ca
     ops->attention_backward(
         call, &(struct attention_backward_args){t->sequences, 2, 4, 2, 8, 0.35, t->in[0], t->in[1],
                                                 t->in[2], t->dout, t->gradient[0], t->gradient[1],
-                                                t->gradient[2], NULL, out});
+                                                t->gradient[2], NULL, out, NULL});
 }
 
 static void attention_backward(const struct op_table *ops, const struct op_call *call,

@@ -422,11 +422,11 @@ static void run_attention(struct bench *b, const struct op_table *ops, double *c
         x[i] = bench_store(b, in[i], LENGTH * widths[i], b->carrier);
     for (int i = 0; i < OUTPUTS; i++)
         out[i] = bench_store(b, in[Q], LENGTH * out_widths[i], b->carrier);
-    const struct attention_forward_args forward = {&sequence, 1,      2,        1,        D,   0.25,
-                                                   x[Q],      x[KEY], x[VALUE], out[OUT], NULL};
-    const struct attention_backward_args backward = {&sequence, 1,       2,       1,        D,
-                                                     0.25,      x[Q],    x[KEY],  x[VALUE], x[DOUT],
-                                                     out[DQ],   out[DK], out[DV], NULL,     NULL};
+    const struct attention_forward_args forward = {
+        &sequence, 1, 2, 1, D, 0.25, x[Q], x[KEY], x[VALUE], out[OUT], NULL, NULL};
+    const struct attention_backward_args backward = {
+        &sequence, 1,       2,       1,       D,       0.25, x[Q], x[KEY],
+        x[VALUE],  x[DOUT], out[DQ], out[DK], out[DV], NULL, NULL, NULL};
     ops->attention_forward(&b->call, &forward);
     ops->attention_backward(&b->call, &backward);
 }

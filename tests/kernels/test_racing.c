@@ -92,12 +92,12 @@ static void run_attention(struct bench *b, const struct op_table *ops, const str
         in[i] = bench_store(b, v->attention[i], count, b->carrier);
     ops->attention_forward(&b->call,
                            &(struct attention_forward_args){sequences, 2, 2, 2, D, 0.125, in[0],
-                                                            in[1], in[2], pv, NULL});
+                                                            in[1], in[2], pv, NULL, NULL});
     void *const dk = bench_store(b, v->attention[0], count, b->carrier);
     void *const dv = bench_store(b, v->attention[0], count, b->carrier);
     ops->attention_backward(
         &b->call, &(struct attention_backward_args){sequences, 2, 2, 2, D, 0.125, in[0], in[1],
-                                                    in[2], in[3], dq, dk, dv, NULL, NULL});
+                                                    in[2], in[3], dq, dk, dv, NULL, NULL, NULL});
 }
 
 /* Runs the op on a fresh copy of the values that it accumulates onto. */

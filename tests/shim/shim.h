@@ -59,6 +59,14 @@ void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned blo
 /* Queues a function of the host in the kernels' order: what a device's library would do. */
 void shim_host(void (*run)(const void *args), const void *args, size_t args_bytes);
 
+/* Adds to the count of launches, functions, waits and copies that this host thread has asked for,
+ * and returns it. */
+uint64_t shim_work(unsigned more);
+
+/* Begins to count the launches of the kernel of this name anew, and returns how many there were of
+ * the one that was counted before; NULL: none is counted. */
+uint64_t shim_count_launches(const char *name);
+
 /* Runs all that was launched. */
 void shim_wait(void);
 

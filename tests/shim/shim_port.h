@@ -30,6 +30,8 @@
 
 #define GPU_WAIT() shim_wait()
 #define GPU_MOVE(to, from, bytes) shim_move((to), (from), (bytes))
+#define GPU_WORK(more) shim_work(more)
+#define GPU_THREAD_OWN _Thread_local
 
 #define THREAD (gpu->thread)
 #define THREADS (gpu->threads)

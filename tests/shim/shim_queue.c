@@ -25,6 +25,9 @@ struct queue {
     struct place *place; /* (SHIM_QUEUE) */
     unsigned first, count;
     uint64_t seed, launches;
+    uint64_t work;       /* what was asked for */
+    const char *counted; /* the kernel whose launches are counted */
+    uint64_t counts;
 };
 
 static _Thread_local struct queue queue;
@@ -43,7 +46,19 @@ static void run_oldest(void) {
     queue.count--;
 }
 
+uint64_t shim_work(unsigned more) {
+    return queue.work += more;
+}
+
+uint64_t shim_count_launches(const char *name) {
+    const uint64_t counts = queue.counts;
+    queue.counted = name;
+    queue.counts = 0;
+    return counts;
+}
+
 void shim_wait(void) {
+    queue.work++;
     if (queue.count == 0) return;
     shim_memory_open();
     while (queue.count > 0)
@@ -62,6 +77,7 @@ void shim_move(void *to, const void *from, size_t bytes) {
 /* Puts a launch at the end of the ring. Arguments that are too large for a place are not kept:
  * shim_run() reports them when their turn comes. */
 static void append(const struct shim_work *work, const void *args) {
+    queue.work++;
     if (queue.place == NULL && arena_take(&queue.arena, SHIM_QUEUE, sizeof *queue.place,
                                           "launches that wait", &queue.place) != STATUS_OK) {
         queue.place = NULL;
@@ -77,6 +93,7 @@ static void append(const struct shim_work *work, const void *args) {
 void shim_launch(const char *name, shim_kernel kernel, size_t grid, unsigned block,
                  size_t shared_bytes, const void *args, size_t args_bytes) {
     if (grid == 0) return;
+    if (queue.counted != NULL && strcmp(queue.counted, name) == 0) queue.counts++;
     append(&(struct shim_work){.name = name,
                                .kernel = kernel,
                                .grid = grid,

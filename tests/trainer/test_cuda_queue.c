@@ -189,6 +189,59 @@ static void verify_forgotten_waits_show(void **state) {
     assert_string_equal(shown, expected);
 }
 
+/* ---- operands that a library's ops share ---- */
+
+/* Small enough that each product is one piece. Their lists lie in memory that the host may not
+ * read. */
+static const char *const shared[] = {
+    SMALL "task: sft, batch: {size: 2, micro: 1, pad: 2}, model: {family: llama, " MODEL "}, "
+          "numerics: {backend: cuda, backend_module: " SHIM ", mode: deterministic}",
+    SMALL
+    "task: dpo, batch: {size: 2, micro: 2, layout: concatenated}, model: {family: llama, " MODEL
+    "}, numerics: {backend: cuda, backend_module: " SHIM ", compute: bf16, mode: "
+    "deterministic}",
+    SMALL "task: dpo, batch: {size: 2, micro: 1, layout: separate}, model: {family: qwen2, " MODEL
+          "}, numerics: {backend: cuda, backend_module: " SHIM ", compute: bf16, mode: fast}",
+};
+
+static const struct op_table *linears;
+
+#define ALONE(op)                                                                                  \
+    static void op##_alone(const struct op_call *call, const struct op##_args *args) {             \
+        struct op_call own = *call;                                                                \
+        own.queued = 0;                                                                            \
+        linears->op(&own, args);                                                                   \
+    }
+ALONE(linear_forward)
+ALONE(linear_input)
+ALONE(linear_weight)
+
+static struct digest train_shared(const char *body, int alone) {
+    const struct run_options options = {.steps = UPDATES};
+    struct bench bench;
+    helper_config(UPDATES, &bench.config, "%s", body);
+    bench_open_run(&bench, &options);
+    struct op_table planted = *bench.run.model.ops;
+    linears = bench.run.model.ops;
+    planted.linear_forward = linear_forward_alone;
+    planted.linear_input = linear_input_alone;
+    planted.linear_weight = linear_weight_alone;
+    if (alone) bench.run.model.ops = &planted;
+    const struct digest all = bench_train(&bench, UPDATES);
+    bench_close(&bench);
+    return all;
+}
+
+/* Linear ops that find what the op before has packed must train to the bits of ops that wait and
+ * find nothing. */
+static void verify_shared_operands(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(shared); i++) {
+        const struct digest once = train_shared(shared[i], 0), each = train_shared(shared[i], 1);
+        if (memcmp(&once, &each, sizeof once) != 0) fail_msg("training %zu", i);
+    }
+}
+
 /* ---- sums that are asked for at once ---- */
 
 static struct {
@@ -413,6 +466,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_queued_trainings),
         cmocka_unit_test(verify_forgotten_waits_show),
+        cmocka_unit_test(verify_shared_operands),
         cmocka_unit_test(verify_no_gradient_is_waited_for_alone),
         cmocka_unit_test(verify_tensors_are_one_call),
         cmocka_unit_test(corroborate_pairs),
