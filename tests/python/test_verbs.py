@@ -58,6 +58,8 @@ class Answers(unittest.TestCase):
             self.check_whole(answer)
             self.assertEqual((answer.cause, answer.verdict, answer.updates, answer.status),
                              ("dtype", "outside-floor", 2, 1))
+            self.assertEqual((answer.reported.update, len(answer.reported.values)), (1, 2))
+            self.assertNotEqual(*answer.reported.values)
             self.assertEqual(answer.closure, "exact")
             self.assertTrue(answer.floor.rerun_second_process)
             self.assertEqual(twinstep.load(answer.trace).arm("test").updates, 2)

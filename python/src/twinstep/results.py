@@ -79,6 +79,14 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """The first number that the arms report differently: `values` of the baseline and the test."""
+    update: int
+    column: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What a pair of trainings shows (docs/ATTRIBUTION.md)."""
     name: str
@@ -105,6 +113,7 @@ class Judgement:
     inert: tuple[str, ...]
     dropped: tuple[str, ...]
     hazards: tuple[str, ...]
+    reported: Reported | None = None
     seal: str = "none"
     status: int = 0
     trace: pathlib.Path | None = None
