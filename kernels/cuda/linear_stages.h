@@ -106,7 +106,8 @@ GPU_INLINE void stage_look(GPU_PARAM struct stage_side side, uint32_t term, uint
     }
 }
 
-/* An output that C does not have is a copy of one that it has, and used for nothing. */
+/* An output that C does not have is used for nothing: it is a copy of one that it has, or +0 where
+ * numbers are copied one by one, since C may have fewer columns than a quad has. */
 GPU_INLINE void stage_open(GPU_PARAM struct stage_side side, uint32_t end,
                            struct stage_share *share) {
     UNROLL
@@ -120,7 +121,7 @@ GPU_INLINE void stage_open(GPU_PARAM struct stage_side side, uint32_t end,
         } else {
             share->at[s] =
                 side.from + (left > 0 ? output : 0) + (side.listed ? 0 : spot.term * side.stride);
-            share->some[s] = left > 0 && left < LINEAR_QUAD ? left : LINEAR_QUAD;
+            share->some[s] = left < LINEAR_QUAD ? left : LINEAR_QUAD;
         }
     }
     stage_look(GPU_ARG side, 0, end, share);

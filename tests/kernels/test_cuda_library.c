@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit memory
  * Linear layers of kernels/cuda/ computed by a library: its scalar twin on the host
  * (tests/shim/library_twin.c), or cuBLAS where TWINSTEP_BACKEND names a device's module. Results
  * must be near those of mode invariant, and equal where every sum is exact. Padding and unwritten
