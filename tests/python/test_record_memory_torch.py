@@ -7,9 +7,11 @@ same elements, or are left out with one warning; no training ends because of the
 import os
 import pathlib
 import tempfile
+import types
 import unittest
 import unittest.mock
 import warnings
+import weakref
 
 import h5py
 import torch
@@ -188,6 +190,28 @@ class Memory(unittest.TestCase):
                 self.assertEqual(self.numbers(*some), expected)
             self.assertEqual(sizes, held)
         self.assertLessEqual(keyed_torch.COPIES, 64 << 20)
+
+    def test_verify_copies_die_before_the_next_are_made(self):
+        some = [torch.randn(20, 30).t() for _ in range(9)]
+        real, made, most = keyed_torch._run_of, [], []
+
+        def _copied(t):
+            alive = sum(ref() is not None for ref in made)
+            copy = real(t)
+            made.append(weakref.ref(copy))
+            most.append(alive + 1)
+            return copy
+
+        with unittest.mock.patch.object(keyed_torch, "COPIES", 3 * 4 * some[0].numel()), \
+                unittest.mock.patch.object(keyed_torch, "_run_of", _copied):
+            self.numbers(*some)
+        self.assertEqual(most, [1, 2, 3] * 3)
+
+    def test_verify_devices_without_addresses_are_not_asked_for_them(self):
+        """Tensors of XLA, say, have no storage that can be read, and torch's operations do."""
+        of_xla = types.SimpleNamespace(device=torch.device("xla"), layout=torch.strided,
+                                       numel=lambda: 5)
+        self.assertTrue(keyed_torch.is_there(of_xla))
 
     def test_verify_the_table_is_in_memory_of_the_host(self):
         with torch.device("meta"):

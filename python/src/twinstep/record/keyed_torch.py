@@ -22,6 +22,7 @@ MASK = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFF}
 SMALL = 1 << 22     # bytes that are summed before threads would have started
 PIECE = 1 << 24     # words at a time on a device without the kernel: 128 MiB of i64
 COPIES = 1 << 26    # bytes of copies of tensors that are not contiguous, held at a time
+ADDRESSED = ("cpu", "cuda", "meta")     # devices whose tensors tell what memory they have
 HOST = digest.load()[1]
 _host_many = digest.load_many()
 
@@ -57,7 +58,7 @@ def is_plain(t: torch.Tensor) -> bool:
 def is_there(t: torch.Tensor) -> bool:
     """Whether a plain strided tensor has the memory of all its elements. FSDP frees that of weights
     between two uses; a kernel, of torch or of ours, would read address 0 all the same."""
-    if t.numel() == 0 or t.layout is not torch.strided:
+    if t.numel() == 0 or t.layout is not torch.strided or t.device.type not in ADDRESSED:
         return True
     last = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
     storage = t.untyped_storage()
@@ -181,6 +182,7 @@ def keyed_sums(tensors: Sequence[torch.Tensor]) -> list[Total | None]:
         for part in _parts(some):
             for (i, _, _), total in zip(part, _sums_there(device, [(t, f) for _, t, f in part])):
                 totals[i] = total
+            part.clear()        # its copies go before the next ones are made
     return totals
 
 
