@@ -6,6 +6,7 @@ memory that was freed, views with a sign, copies. Their digests are those of pla
 same elements, or are left out with one warning; no training ends because of them."""
 import os
 import pathlib
+import subprocess
 import tempfile
 import types
 import unittest
@@ -160,6 +161,30 @@ class Memory(unittest.TestCase):
         self.assertTrue(each.all())
         self.assertEqual(len(said), 1, said)
         self.assertIn("layer.weight/more: without memory", said[0])
+
+    def test_verify_a_recording_that_lacks_a_weight_is_not_called_equal(self):
+        """Two trainings that differ in a weight that cannot be read: one warning each, and certify
+        does not compare them; of a wrapper that can be read it sees the difference."""
+        for kind, status, count in ((Quantized, 3, 1), (Wrapper, 1, 0)):
+            paths = [str(self.folder / f"{kind.__name__}{value}.h5") for value in (1, 2)]
+            for value, path in enumerate(paths, 1):
+                model = Model(kind(torch.full((4, 4), float(value))))
+                model.base.requires_grad_(True)
+                optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+                with warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    with twinstep.Recorder(model, optimizer, path=path, every=1, quiet=True) as recorder:
+                        for _ in range(3):
+                            optimizer.zero_grad()
+                            model(torch.ones(2, 8)).sum().backward()
+                            model.base.grad = kind(torch.ones(4, 4))
+                            optimizer.step()
+                            recorder.update()
+                self.assertEqual([str(w.message).split(": without")[0] for w in said],
+                                 ["twinstep: base"] * count)
+            done = subprocess.run([os.environ["TWINSTEP_PROGRAM"], "certify", *paths], check=False,
+                                  capture_output=True)
+            self.assertEqual(done.returncode, status, done.stdout)
 
     def test_verify_signs_of_views(self):
         z = torch.complex(torch.randn(33), torch.randn(33)).conj()

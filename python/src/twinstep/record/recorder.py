@@ -684,7 +684,7 @@ class Recorder:
     def _tell_left_out(self) -> None:
         if self._row.left_out and not self._told_left_out:
             self._told_left_out = True
-            warn(UNREAD.format(_some([n for names in self._row.left_out.values() for n in names])))
+            warn(UNREAD.format(_some(list(dict.fromkeys(sum(self._row.left_out.values(), []))))))
 
     def _put_digests(self, row: dict[str, Any], columns: dict[str, dict[Any, bytes]]) -> None:
         for name in ("tensors/digest_gradient", "tensors/digest_parameter"):
