@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "cli/json.h"
+#include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "determinism/statistics.h"
 #include "forensics/repeats.h"
@@ -64,8 +65,9 @@ static enum status open_arm(struct cli *cli, const struct options *options, size
 /* ---- words ---- */
 
 static void print_arm(const struct repeats *arm, const struct repeats_found *found) {
-    printf("%" PRIu32 " runs of %s, %" PRIu64 " updates\n", arm->count, arm->writer,
-           found->updates);
+    printf("%" PRIu32 " runs of ", arm->count);
+    plain_text_put(arm->writer, stdout);
+    printf(", %" PRIu64 " updates\n", found->updates);
     if (found->exact) {
         puts("exact: their roots are equal in all updates; any difference of another run is one");
         return;
@@ -76,9 +78,15 @@ static void print_arm(const struct repeats *arm, const struct repeats_found *fou
             "weights");
         return;
     }
-    printf("noisy: %s parts from %s at update %" PRIu64 "%s%s%s%s\n", arm->paths[found->other],
-           arm->paths[0], found->update, found->where.phase[0] != '\0' ? ", phase " : "",
-           found->where.phase, found->where.tensor[0] != '\0' ? ", " : "", found->where.tensor);
+    fputs("noisy: ", stdout);
+    plain_text_put(arm->paths[found->other], stdout);
+    fputs(" parts from ", stdout);
+    plain_text_put(arm->paths[0], stdout);
+    printf(" at update %" PRIu64 "%s%s%s", found->update,
+           found->where.phase[0] != '\0' ? ", phase " : "", found->where.phase,
+           found->where.tensor[0] != '\0' ? ", " : "");
+    plain_text_put(found->where.tensor, stdout);
+    putchar('\n');
     for (int c = 0; c < FLOOR_COLUMNS; c++)
         if (!isnan(found->largest[c]))
             printf("  %-10s largest gap of the %" PRIu32 " pairs %.3g, at update %" PRIu64 "\n",
@@ -175,9 +183,12 @@ static enum status show(const struct options *options, const struct asked *asked
         print_arm(&asked->arms[arm], &asked->found[arm]);
     if (against) print_verdict(asked, code);
     if (!against && !asked->found[0].exact) TRY(print_need(asked));
-    if (options->output != NULL)
-        printf("written to %s: %" PRIu64 " pair%s\n", options->output, asked->file[0].pairs,
+    if (options->output != NULL) {
+        fputs("written to ", stdout);
+        plain_text_put(options->output, stdout);
+        printf(": %" PRIu64 " pair%s\n", asked->file[0].pairs,
                asked->file[0].pairs == 1 ? "" : "s");
+    }
     return STATUS_OK;
 }
 

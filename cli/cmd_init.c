@@ -273,9 +273,25 @@ static enum status make_decay(struct making *making, const char *optim) {
     return copy_key(making, "weight_decay");
 }
 
+/* Copies the factors of the moments and eps. A trainer gives them to Adafactor in no case: that one
+ * has a first moment only where its beta1 is set, and nobody sets it. */
+static enum status make_moments(struct making *making, const char *optimizer) {
+    static const char *const names[] = {"adam_beta1", "adam_beta2", "adam_epsilon"};
+    char *words;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (optimizer == NULL || strcmp(optimizer, "adafactor") != 0) {
+            TRY(copy_key(making, names[i]));
+        } else if (default_of(making, names[i]) == NULL && look(making, names[i]) != NULL) {
+            TRY(arena_format(&making->cli->arena, &words,
+                             "%s: a trainer does not give it to Adafactor", names[i]));
+            TRY(note(making, words));
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status make_optimizer(struct making *making) {
     static const char variant[] = "with optimizer.variant: ";
-    static const char *const same[] = {"adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm"};
     const char *name = text_of(making, "optim");
     if (name != NULL) {
         const struct synonym *synonym = synonym_of_value("optimizer.name", name);
@@ -287,8 +303,8 @@ static enum status make_optimizer(struct making *making) {
             TRY(set_key(making, "optimizer.variant", synonym->how + sizeof variant - 1, "optim"));
     }
     TRY(make_decay(making, name));
-    for (size_t i = 0; i < COUNT_OF(same); i++)
-        TRY(copy_key(making, same[i]));
+    TRY(make_moments(making, name));
+    TRY(copy_key(making, "max_grad_norm"));
     return set_key(making, "optimizer.decay", "hf", "Trainer.get_decay_parameter_names");
 }
 

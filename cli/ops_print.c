@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/plain_text.h"
 
 /* Births that are listed; --json has all. */
 #define SHOWN 8
@@ -144,12 +145,20 @@ static void print_event(const struct dump_judgement *j, const struct dump_event 
            event->site ? ", where both have births" : "");
 }
 
+/* Prints what stands before and behind the path of a dump, and the path on one line. */
+static void print_path(const char *before, const struct dump *dump, const char *behind) {
+    fputs(before, stdout);
+    plain_text_put(dump->path, stdout);
+    fputs(behind, stdout);
+}
+
 static void print_first(const struct dump_judgement *j) {
     const struct dump_event *event = j->first;
     if (event == NULL) return;
     const struct dump *here = j->dump[event->side], *there = j->dump[!event->side];
     const struct dump_op *op = op_of(j, event);
-    printf("  where      entry %" PRIu32 " of %s\n", op->place, here->path);
+    printf("  where      entry %" PRIu32, op->place);
+    print_path(" of ", here, "\n");
     if (op->location != 0) printf("  called at  %s\n", ops_word(j, op->location));
     if (op->args != 0) {
         printf("  arguments  ");
@@ -157,15 +166,16 @@ static void print_first(const struct dump_judgement *j) {
         printf("\n");
     }
     if (event->kind == DUMP_OUTSIDE) return;
-    printf("  birth      each of its inputs is a value of %s; what it made of them is not\n",
-           there->path);
+    print_path("  birth      each of its inputs is a value of ", there,
+               "; what it made of them is not\n");
     if (event->counterpart == UINT32_MAX) {
-        printf("  like it    no op of %s stands at its place\n", there->path);
+        print_path("  like it    no op of ", there, " stands at its place\n");
         return;
     }
     const struct dump_op *like = &there->ops[event->counterpart];
     const double relative = ops_relative(j, event);
-    printf("  like it    entry %" PRIu32 " of %s\n", like->place, there->path);
+    printf("  like it    entry %" PRIu32, like->place);
+    print_path(" of ", there, "\n");
     if (like->literals != op->literals) {
         struct dump_change change;
         dump_changed(ops_word(j, op->literals), ops_word(j, like->literals), &change);
@@ -190,10 +200,12 @@ static void print_list(const struct dump_judgement *j, const char *title, int ki
 
 static void print_counts(const struct dump_judgement *j) {
     const struct dump *a = j->dump[0], *b = j->dump[1];
-    printf("  A          %s: %s, %zu ops with hashes, %" PRIu64 " birth%s\n", a->path, a->format,
-           a->count, j->births[0], ending(j->births[0]));
-    printf("  B          %s: %s, %zu ops with hashes, %" PRIu64 " birth%s\n", b->path, b->format,
-           b->count, j->births[1], ending(j->births[1]));
+    print_path("  A          ", a, ": ");
+    printf("%s, %zu ops with hashes, %" PRIu64 " birth%s\n", a->format, a->count, j->births[0],
+           ending(j->births[0]));
+    print_path("  B          ", b, ": ");
+    printf("%s, %zu ops with hashes, %" PRIu64 " birth%s\n", b->format, b->count, j->births[1],
+           ending(j->births[1]));
     if (!j->is_aligned)
         printf("  aligned    none: more than 4096 ops stand on one side only\n");
     else
@@ -210,7 +222,8 @@ static void print_counts(const struct dump_judgement *j) {
 void ops_print(const struct dump_judgement *j, const char *first_line) {
     const char *blind = ops_blind(j);
     const uint64_t nan = j->dump[0]->nan + j->dump[1]->nan;
-    printf("%s\n", first_line);
+    plain_text_put(first_line, stdout);
+    putchar('\n');
     print_first(j);
     print_counts(j);
     print_list(j, "births (dump, entry, op)", DUMP_BIRTH, 0);

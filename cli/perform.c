@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/environment.h"
+#include "cli/plain_text.h"
 #include "cli/progress.h"
 #include "cli/room.h"
 #include "cli/second.h"
@@ -161,6 +162,10 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
 enum status print_judgement(const struct judgement *judgement, const char *path, int json) {
     if (json) return judgement_print_json(judgement, stdout);
     judgement_print(judgement, stdout);
-    printf("  trace    %s (twinstep attribute %s; h5py)\n", path, path);
+    fputs("  trace    ", stdout);
+    plain_text_put(path, stdout);
+    fputs(" (twinstep attribute ", stdout);
+    plain_text_put(path, stdout);
+    puts("; h5py)");
     return STATUS_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "cli/plain_text.h"
 #include "rollout/metrics.h"
 
 static const char *const words[] = {"EQUAL", "WITHIN THE FLOOR", "OUTSIDE", "UNDECIDED"};
@@ -15,7 +16,8 @@ static void print_head(const struct rollout_judgement *j, FILE *out) {
     const struct rollout_measure *m = j->measure;
     const char *const *names = m->facts.names;
     int first = 1;
-    fprintf(out, "%s: %s: %s.\n", m->path, words[j->verdict], j->why);
+    plain_text_put(m->path, out);
+    fprintf(out, ": %s: %s.\n", words[j->verdict], j->why);
     for (int i = 0; i < ROLLOUT_CAUSES; i++) {
         if (j->claim[i].state != ROLLOUT_NAMED) continue;
         fprintf(out, "  %-8s %s: %s", first ? "cause" : "", rollout_cause_names[i],
@@ -86,9 +88,11 @@ static void print_figures(const struct rollout_measure *m, FILE *out) {
 static void print_floor(const struct rollout_judgement *j, FILE *out) {
     if (j->floor_count == 0) return;
     fprintf(out, "  floor    mean |d| %.3g for tokens as likely as these", j->floor);
-    for (size_t i = 0; i < j->floor_count; i++)
-        fprintf(out, "%s%s (%" PRIu64 " tokens)", i == 0 ? "; " : ", ", j->floors[i]->path,
-                j->floors[i]->count[COUNT_TOKENS]);
+    for (size_t i = 0; i < j->floor_count; i++) {
+        fputs(i == 0 ? "; " : ", ", out);
+        plain_text_put(j->floors[i]->path, out);
+        fprintf(out, " (%" PRIu64 " tokens)", j->floors[i]->count[COUNT_TOKENS]);
+    }
     fprintf(out,
             "\n           rank of sequences by %d tokens of each %+.1f standard deviations, median "
             "%.3g "

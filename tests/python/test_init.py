@@ -115,6 +115,14 @@ class Init(unittest.TestCase):
             self.assertEqual((self.key(made, "optimizer", "name"), self.key(made, "optimizer", "weight_decay")),
                              ("lion", there))
             self.assertEqual("# - weight_decay: bitsandbytes adds" in made, there is None)
+        for set_here in ({}, {"adam_beta1": 0.8, "adam_epsilon": 1e-6}):
+            made = self.say({"optim": "adafactor", **set_here})     # to which no trainer gives them
+            self.assertEqual(self.key(made, "optimizer", "name"), "adafactor")
+            for key in ("beta1", "beta2", "eps"):
+                self.assertIsNone(self.key(made, "optimizer", key), key)
+            self.assertEqual(made.count(": a trainer does not give it to Adafactor"), len(set_here))
+        self.assertEqual(self.key(self.say({"optim": "adamw_torch", "adam_beta1": 0.8}), "optimizer",
+                                  "beta1"), "0.8")
         made = self.say({"optim": "sgd"})           # which has no betas: nobody asked for them
         self.assertNotIn("# - adam_beta1", made)
         self.assertIn("# - adam_beta1: optimizer.beta1 belongs to", self.say({"optim": "sgd", "adam_beta1": 0.9}))

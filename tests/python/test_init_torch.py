@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import unittest
 
-from transformers import TrainingArguments
+from transformers import Trainer, TrainingArguments
 from transformers.training_args import OptimizerNames
 from trl import DPOConfig, SFTConfig
 
@@ -65,6 +65,18 @@ class Init(unittest.TestCase):
                 self.assertEqual(set_to and set_to[1], ours.get(name))
                 self.assertEqual(f'got "{name}"' in " ".join(made.replace("\n#", " ").split()), name not in ours)
                 self.assertEqual("# - optim: so adamw, the default" in made, name not in ours)
+
+    def test_validate_moments_are_those_that_a_trainer_gives(self):
+        """Of each optimizer that is ours: beta1 is written where the trainer's own class gets it."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("adamw_torch", "adamw_torch_fused", "sgd", "adafactor"):
+                config = TrainingArguments(output_dir=folder, use_cpu=True, optim=name, adam_beta1=0.8)
+                _, given = Trainer.get_optimizer_cls_and_kwargs(config)
+                expected = given.get("beta1", given.get("betas", (None,))[0])
+                for of in ({"optim": name, "adam_beta1": 0.8}, json.loads(config.to_json_string())):
+                    found = re.search(r"^    beta1: (\S+)", self.scenario(of), re.M)
+                    with self.subTest(name=name):
+                        self.assertEqual(found and float(found[1]), expected)
 
     def test_verify_defaults_are_those_of_the_dataclass(self):
         for kind, name, value in ((DPOConfig, "beta", 0.1), (SFTConfig, "packing", False)):

@@ -56,6 +56,11 @@ def row_of(t: torch.Tensor, first: int) -> tuple[int, int, int, int]:
     return t.data_ptr(), first, t.numel(), t.element_size()
 
 
+def table_of(rows: Sequence[tuple[int, int, int, int]], is_pinned: bool) -> torch.Tensor:
+    """The table in the host's memory, whatever torch.set_default_device says."""
+    return torch.tensor(rows, dtype=torch.int64, device="cpu", pin_memory=is_pinned)
+
+
 def _nvrtc() -> ctypes.CDLL:
     """The NVRTC of torch's own CUDA."""
     near = pathlib.Path(torch.__file__).parent
@@ -109,8 +114,7 @@ class _Kernel:
         return totals
 
     def _launch(self, rows: list[tuple[int, int, int, int]]) -> torch.Tensor:
-        table = torch.tensor(rows, dtype=torch.int64).pin_memory().to(self.device,
-                                                                      non_blocking=True)
+        table = table_of(rows, is_pinned=True).to(self.device, non_blocking=True)
         made = torch.zeros(len(rows), dtype=torch.int64, device=self.device)
         pointers = [ctypes.c_void_p(table.data_ptr()), ctypes.c_void_p(made.data_ptr())]
         words = (ctypes.c_void_p * 2)(*(ctypes.addressof(p) for p in pointers))

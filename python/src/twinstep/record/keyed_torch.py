@@ -6,7 +6,7 @@ so nothing waits for a device here. Shards of a DTensor give the sum of what is 
 ranks add up to the tensor's. No random numbers, no gradients, no change of the tensor."""
 from __future__ import annotations
 
-from typing import Any, Sequence, Union
+from typing import Any, Callable, Iterator, Sequence, Union
 
 import torch
 
@@ -21,6 +21,8 @@ WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int32}
 MASK = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFF}
 SMALL = 1 << 22     # bytes that are summed before threads would have started
 PIECE = 1 << 24     # words at a time on a device without the kernel: 128 MiB of i64
+COPIES = 1 << 26    # bytes of copies of tensors that are not contiguous, held at a time
+ADDRESSED = ("cpu", "cuda", "meta")     # devices whose tensors tell what memory they have
 HOST = digest.load()[1]
 _host_many = digest.load_many()
 
@@ -46,8 +48,30 @@ def _run(words: torch.Tensor, first: torch.Tensor, mask: int) -> torch.Tensor:
     return _mixed(words, index, mask)
 
 
+def is_plain(t: torch.Tensor) -> bool:
+    """Whether the elements of `t` are in memory of its own. A subclass with __torch_dispatch__
+    (quantized weights, results of asynchronous collectives) may keep them in other tensors, and
+    then its own address is 0."""
+    return type(t).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+
+
+def is_there(t: torch.Tensor) -> bool:
+    """Whether a plain strided tensor has the memory of all its elements. FSDP frees that of weights
+    between two uses; a kernel, of torch or of ours, would read address 0 all the same."""
+    if t.numel() == 0 or t.layout is not torch.strided or t.device.type not in ADDRESSED:
+        return True
+    last = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
+    storage = t.untyped_storage()
+    return (last + 1) * t.element_size() <= storage.nbytes() and storage.data_ptr() != 0
+
+
+def _run_of(local: torch.Tensor) -> torch.Tensor:
+    """The elements in their order in memory, with the signs that they are read with."""
+    return local.resolve_neg().contiguous()
+
+
 def _flat_words(local: torch.Tensor) -> torch.Tensor:
-    return local.contiguous().reshape(-1).view(WORDS[local.element_size()])
+    return _run_of(local).reshape(-1).view(WORDS[local.element_size()])
 
 
 def device_sum(local: torch.Tensor, first: int = 0) -> torch.Tensor:
@@ -104,9 +128,9 @@ def _shard(t: Any) -> tuple[torch.Tensor, tuple[int, ...], bool]:
     return t.to_local(), tuple(offset), counts(t)
 
 
-def _local(t: torch.Tensor) -> tuple[torch.Tensor, int] | Total:
+def _local(t: torch.Tensor) -> tuple[torch.Tensor, int] | Total | None:
     """What this rank holds of `t` and the number of its first element, where it is a contiguous run
-    of the tensor; else the sum of it. Raises as `keyed_sum`."""
+    of the tensor; else the sum of it, or None as `keyed_sums` has it. Raises as `keyed_sum`."""
     if t.dtype not in DTYPES or t.layout is not torch.strided:
         raise ValueError(f"{t.dtype} in {t.layout}: keyed 1 does not know it")
     first, shape = 0, tuple(t.shape)
@@ -115,45 +139,72 @@ def _local(t: torch.Tensor) -> tuple[torch.Tensor, int] | Total:
         if not taken or t.numel() == 0:
             return 0
         if tuple(t.shape[1:]) != shape[1:]:
-            return _scattered(t, shape, offset)
+            if not is_plain(t):
+                return _by_operations(lambda: _scattered(t, shape, offset))
+            return _scattered(t, shape, offset) if is_there(t) else None
         first = offset[0] * (t.numel() // t.shape[0]) if shape else 0
-    return t.detach(), first
+    if not is_plain(t):
+        return _by_operations(lambda: device_sum(t, first))
+    return (t.detach(), first) if is_there(t) else None
+
+
+def _by_operations(taken: Callable[[], torch.Tensor]) -> torch.Tensor | None:
+    """The sum of a subclass by its own operations; None where it has not all that are needed, as
+    quantized weights have not."""
+    try:
+        return taken()
+    except Exception:       # noqa: B902 what a foreign class raises is its own
+        return None
 
 
 @torch.no_grad()
 def keyed_sum(t: torch.Tensor) -> Total:
     """The sum of `t`, or of what this rank holds of it. Raises ValueError for a dtype or a layout
-    that "keyed 1" does not know."""
-    return keyed_sums([t])[0]
+    that "keyed 1" does not know, and where the elements cannot be read."""
+    total = keyed_sums([t])[0]
+    if total is None:
+        raise ValueError(f"{type(t).__name__}: its elements cannot be read")
+    return total
 
 
 @torch.no_grad()
-def keyed_sums(tensors: Sequence[torch.Tensor]) -> list[Total]:
-    """The sums of many tensors. Those of the host are taken by as many threads as torch uses."""
-    totals: list[Total] = []
-    pieces: dict[int, digest.Piece] = {}
-    held = []                           # copies that must live until they are read
-    away: dict[torch.device, list[tuple[int, torch.Tensor, int]]] = {}
+def keyed_sums(tensors: Sequence[torch.Tensor]) -> list[Total | None]:
+    """The sums of many tensors; None of one whose memory was freed, or whose class does not do what
+    a sum needs. Those of the host are taken by as many threads as torch uses."""
+    totals: list[Total | None] = []
+    runs: dict[torch.device, list[tuple[int, torch.Tensor, int]]] = {}
     for i, t in enumerate(tensors):
         found = _local(t)
-        if not isinstance(found, tuple):
-            totals.append(found)
-            continue
-        local, first = found
-        if local.device.type != "cpu":
-            away.setdefault(local.device, []).append((i, local.contiguous(), first))
-            totals.append(0)
-            continue
-        held.append(local.contiguous())
-        pieces[i] = (held[-1].data_ptr(), local.element_size(), first, local.numel())
-        totals.append(0)
-    for device, some in away.items():
-        at_once = keyed_cuda.sums_of(device, device_sum)
-        found_there = at_once([(t, first) for _, t, first in some]) if at_once is not None \
-            else [device_sum(t, first) for _, t, first in some]
-        for (i, _, _), total in zip(some, found_there):
-            totals[i] = total
-    threads = torch.get_num_threads() if sum(p[1] * p[3] for p in pieces.values()) > SMALL else 1
-    for i, total in zip(pieces, _host_many(list(pieces.values()), threads)):
-        totals[i] = total
+        if isinstance(found, tuple):
+            runs.setdefault(found[0].device, []).append((i, *found))
+        totals.append(None if isinstance(found, tuple) else found)
+    for device, some in runs.items():
+        for part in _parts(some):
+            for (i, _, _), total in zip(part, _sums_there(device, [(t, f) for _, t, f in part])):
+                totals[i] = total
+            part.clear()        # its copies go before the next ones are made
     return totals
+
+
+def _parts(some: Sequence[tuple[int, torch.Tensor, int]]
+           ) -> Iterator[list[tuple[int, torch.Tensor, int]]]:
+    """The same as contiguous tensors, in lists that hold at most COPIES bytes of copies, or one."""
+    part: list[tuple[int, torch.Tensor, int]] = []
+    held = 0
+    for i, t, first in some:
+        size = t.numel() * t.element_size() if t.is_neg() or not t.is_contiguous() else 0
+        if size and held and held + size > COPIES:
+            yield part
+            part, held = [], 0
+        held += size
+        part.append((i, _run_of(t), first))
+    yield part
+
+
+def _sums_there(device: torch.device, items: Sequence[keyed_cuda.Item]) -> Sequence[Total]:
+    if device.type != "cpu":
+        at_once = keyed_cuda.sums_of(device, device_sum)
+        return at_once(items) if at_once is not None else [device_sum(t, f) for t, f in items]
+    pieces = [(t.data_ptr(), t.element_size(), first, t.numel()) for t, first in items]
+    threads = torch.get_num_threads() if sum(p[1] * p[3] for p in pieces) > SMALL else 1
+    return _host_many(pieces, threads)

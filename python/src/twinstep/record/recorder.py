@@ -29,6 +29,14 @@ from .watched import Changed, Watched
 
 WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.")
 
+UNREAD = ("twinstep: {}: without memory of its own at this time, or of a class without the "
+          "operations that a digest needs, so its digest is left out, here and wherever this is so")
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
 
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     """A recorder's own error ends the recording; its time is counted as its cost."""
@@ -132,7 +140,7 @@ def _others(models: Sequence[Any]) -> Iterator[tuple[str, torch.nn.Parameter]]:
 
 def _frozen(models: Sequence[Any]) -> dict[str, str]:
     """One digest of all weights that are not trained, so that another base model is seen; and the
-    names of those that are trained and not recorded, because their dtype has no digest."""
+    names of those without a digest, because their dtype has none or they cannot be read."""
     known, unknown = [], []
     for name, p in _others(models):
         if p.dtype not in DTYPES:
@@ -141,7 +149,11 @@ def _frozen(models: Sequence[Any]) -> dict[str, str]:
             known.append((name, p))
     sums = home(keyed_sums([p for _, p in known]))      # one wait for all of them
     parts = [digest.close(name, DTYPES[p.dtype], tuple(p.shape), total)
-             for (name, p), total in zip(known, sums)]
+             for (name, p), total in zip(known, sums) if total is not None]
+    unread = [name for (name, _), total in zip(known, sums) if total is None]
+    if unread:
+        warn(UNREAD.format(_some(unread)))
+        unknown += [f"{name} (cannot be read)" for name in unread]
     lines = {"frozen": digest.listed("frozen", parts).hex()} if parts else {}
     return {**lines, "not_recorded": ", ".join(unknown)} if unknown else lines
 
@@ -212,6 +224,7 @@ class Recorder:
         self._layout: Layout | None = None
         self._handles: list[Any] = []
         self._inside = self._ended = self._started = self._due = self._met = False
+        self._told_left_out = False
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
         self._called = not forward      # since the last backward pass of ours; unknown: always
@@ -640,6 +653,7 @@ class Recorder:
             self._row.put(f"losses/{i}", loss)
         seen = self._row.close(self._add_up)
         columns = seen.pop("digests")
+        self._tell_left_out()
         scale = seen.get("loss_scale") or 1.0
         row: dict[str, Any] = {k: v for k, v in seen.items() if "/" not in k}
         if "loss" not in self._said and self._losses:
@@ -667,13 +681,19 @@ class Recorder:
         self._put_digests(row, columns)
         return row
 
+    def _tell_left_out(self) -> None:
+        if self._row.left_out and not self._told_left_out:
+            self._told_left_out = True
+            warn(UNREAD.format(_some(list(dict.fromkeys(sum(self._row.left_out.values(), []))))))
+
     def _put_digests(self, row: dict[str, Any], columns: dict[str, dict[Any, bytes]]) -> None:
         for name in ("tensors/digest_gradient", "tensors/digest_parameter"):
             found = columns.get(name, {})
             row[name] = [found.get(i) for i in range(len(self.tensors))]
-        if "batch" in columns:
+        left_out = self._row.left_out       # a digest of the others would say more than it saw
+        if "batch" in columns and "batch" not in left_out:
             row["digest_batch"] = digest.listed("batch", columns["batch"].values())
-        if "state" in columns:
+        if "state" in columns and not {"state", "tensors/digest_parameter"} & set(left_out):
             # By the places of tensors: with several optimizers the order in which they step, and
             # which of them do not, is no part of what they hold.
             known = columns.get("tensors/digest_parameter", {})

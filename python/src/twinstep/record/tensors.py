@@ -10,7 +10,8 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 import torch
 
 from . import digest
-from .keyed_torch import DTYPES, Total, counts, is_partial, is_sharded, keyed_sums
+from .keyed_torch import (DTYPES, Total, counts, is_partial, is_plain, is_sharded, is_there,
+                          keyed_sums)
 from .together import Parts, Ranks, members
 
 AddUp = Callable[[Mapping[Ranks, Parts]], Mapping[Ranks, Parts]]
@@ -33,6 +34,8 @@ def squares(tensors: Sequence[torch.Tensor]) -> dict[Ranks, torch.Tensor] | None
     it cannot be told from what the ranks hold. One pass over the memory, no copy to the host."""
     if any(members(t) is None or is_partial(t) for t in tensors):
         return None
+    if not all(is_there(local(t)) for t in tensors if is_plain(local(t))):
+        return None         # torch would read memory that was freed
     by_ranks: dict[Ranks, list[int]] = {}
     for i, t in enumerate(tensors):
         by_ranks.setdefault(members(t) or (), [])
@@ -40,7 +43,12 @@ def squares(tensors: Sequence[torch.Tensor]) -> dict[Ranks, torch.Tensor] | None
             by_ranks[members(t) or ()].append(i)
     if not tensors:
         return {}
-    norms = torch._foreach_norm([local(t.detach()) for t in tensors])
+    try:
+        norms = torch._foreach_norm([local(t.detach()) for t in tensors])
+    except Exception:       # noqa: B902 what a foreign class raises is its own
+        if all(is_plain(local(t)) for t in tensors):
+            raise
+        return None
     first = norms[0].device
     total = torch.stack([n.to(first, torch.float64, non_blocking=True) for n in norms]).square()
     if list(by_ranks) == [()]:
@@ -60,6 +68,7 @@ class Row:
         self.sums: dict[tuple[str, Any], tuple[str, str, tuple[int, ...], Total, Ranks]] = {}
         self.roots: dict[str, dict[Ranks, torch.Tensor]] = {}   # squares whose roots are wanted
         self.unknown: set[str] = set()      # norms of which a part cannot be told
+        self.left_out: dict[str, list[str]] = {}    # column: names of what cannot be read
 
     def has(self, name: str) -> bool:
         """Whether there is such a value."""
@@ -106,6 +115,9 @@ class Row:
                  if t.dtype in DTYPES and t.layout is torch.strided
                  and members(t) is not None and not is_partial(t)]
         for (at, name, t), total in zip(known, keyed_sums([t for _, _, t in known])):
+            if total is None:
+                self.left_out.setdefault(column, []).append(name)
+                continue
             self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total,
                                      members(t) or ())
 
@@ -117,12 +129,16 @@ class Row:
         numbers = iter(home([*(self.sums[p][3] for p in places),
                              *(self.roots[name][ranks] for name, ranks in roots),
                              *self.values.values()]))
-        totals = [int(next(numbers)) % (1 << 64) for _ in places]
+        totals = [next(numbers) for _ in places]
         parted = [next(numbers) for _ in roots]
         row = dict(zip(self.values, numbers))
         parts: dict[Ranks, Parts] = {}
         whole: dict[Any, Any] = {}
         for place, total in zip(places, totals):
+            if total is None:
+                self.left_out.setdefault(place[0], []).append(self.sums[place][0])
+                continue
+            total = int(total) % (1 << 64)
             ranks = self.sums[place][4]
             if ranks:
                 parts.setdefault(ranks, Parts()).names.append(place)
@@ -130,6 +146,8 @@ class Row:
             else:
                 whole[place] = total
         for (name, ranks), square in zip(roots, parted):
+            if square is None:
+                continue
             if ranks:
                 parts.setdefault(ranks, Parts()).roots.append(name)
                 parts[ranks].squares.append(square)
@@ -153,20 +171,45 @@ class Row:
 
 def home(values: Sequence[Any]) -> list[Any]:
     """The same list with tensors as numbers: one copy, and one wait, per device. A tensor of floats
-    comes as the bits of f64 beside those of integers."""
+    comes as the bits of f64 beside those of integers. Tensors of a subclass with operations of its
+    own are brought in the same way where their copy is a plain tensor, else one by one; None of one
+    that cannot be read."""
     result = list(values)
-    by_device: dict[torch.device, list[int]] = {}
+    by_kind: dict[tuple[torch.device, Any], list[int]] = {}
     for i, v in enumerate(values):
         if isinstance(v, torch.Tensor):
-            by_device.setdefault(v.device, []).append(i)
-    for places in by_device.values():
-        whole = torch.stack([
-            values[i].to(torch.float64).view(torch.int64) if values[i].is_floating_point()
-            else values[i].to(torch.int64) for i in places]).cpu()
-        reals = whole.view(torch.float64).tolist()
-        for i, real, number in zip(places, reals, whole.tolist()):
-            result[i] = real if values[i].is_floating_point() else number
+            by_kind.setdefault((v.device, None if is_plain(v) else type(v)), []).append(i)
+    for (_, kind), places in by_kind.items():
+        some = [values[i] for i in places]
+        found = _numbers(some) if kind is None else _numbers_of_subclass(some)
+        for i, number in zip(places, found):
+            result[i] = number
     return result
+
+
+def _numbers(some: Sequence[torch.Tensor]) -> list[Any] | None:
+    whole = torch.stack([t.to(torch.float64).view(torch.int64) if t.is_floating_point()
+                         else t.to(torch.int64) for t in some]).cpu()
+    if not is_plain(whole):
+        return None
+    reals = whole.view(torch.float64).tolist()
+    return [real if t.is_floating_point() else number
+            for t, real, number in zip(some, reals, whole.tolist())]
+
+
+def _numbers_of_subclass(some: Sequence[torch.Tensor]) -> list[Any]:
+    try:
+        found = _numbers(some)
+    except Exception:       # noqa: B902 what a foreign class raises is its own
+        found = None
+    return found if found is not None else [_item(t) for t in some]
+
+
+def _item(t: torch.Tensor) -> Any:
+    try:
+        return t.item()
+    except Exception:       # noqa: B902 as above
+        return None
 
 
 def state_tensors(state: Any) -> Iterable[tuple[str, torch.Tensor]]:

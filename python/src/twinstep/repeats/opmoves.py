@@ -42,7 +42,10 @@ class Call:
 def _digest(t: torch.Tensor) -> Any:
     if t.dtype not in DTYPES or t.layout is not torch.strided or t.is_meta:
         return f"{t.dtype} {t.layout} {tuple(t.shape)}"
-    return int(keyed_sum(t)), str(t.dtype), tuple(t.shape)
+    try:
+        return int(keyed_sum(t)), str(t.dtype), tuple(t.shape)
+    except ValueError:      # its memory was freed, or its class does not do what a sum needs
+        return f"{t.dtype} {type(t).__name__} {tuple(t.shape)}"
 
 
 def _memory(t: torch.Tensor) -> int:
