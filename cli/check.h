@@ -20,9 +20,10 @@ struct notes {
     uint32_t count;
 };
 
-/* `dataset` is asked for its longest sequence, which bounds the lengths of sums. */
+/* `dataset` is asked for its longest sequence, which bounds the lengths of sums; `steps` are the
+ * updates of the training. */
 TWINSTEP_MUST_USE enum status notes_of(const struct config *config, const struct dataset *dataset,
-                                       struct arena *arena, struct notes *out);
+                                       uint64_t steps, struct arena *arena, struct notes *out);
 
 struct check_arm {
     const struct scenario_arm *arm;

@@ -180,6 +180,26 @@ static enum status note_tail(const struct config *config, const struct dataset *
     return STATUS_OK;
 }
 
+/* The updates of an epoch (data/sampler.h). */
+static uint64_t epoch_updates(const struct config *config, const struct dataset *dataset) {
+    const uint64_t samples = epoch_samples(config, dataset);
+    const uint64_t full = samples / config->batch.size, rest = samples % config->batch.size;
+    if (rest == 0 || config->batch.tail == TAIL_DROP) return full;
+    const uint64_t micros = (rest - 1) / config->batch.micro + 1;
+    return full + (config->batch.tail != TAIL_LEAK || micros == batch_micro_batches(config));
+}
+
+/* A restart and events of rng.data may lead into later epochs sooner. */
+static enum status note_order(const struct config *config, const struct dataset *dataset,
+                              uint64_t steps, struct notes *out) {
+    const int jumps = config->resume.after != 0 || strcmp(config->rng.data, "none") != 0;
+    if (config->data.epoch_seed != EPOCH_SEED_FIRST || !config->data.shuffle || jumps ||
+        steps > epoch_updates(config, dataset))
+        return STATUS_OK;
+    return add(out, "data.epoch_seed is without effect here: the training ends within the first "
+                    "epoch");
+}
+
 static enum status note_fp8(const struct config *config, struct notes *out) {
     const int unmastered = config->numerics.master == CONFIG_MASTER_NONE;
     if (dtype_width((enum dtype)config->numerics.param) == 1 && unmastered)
@@ -245,13 +265,14 @@ static enum status note_ranks(const struct config *config, struct notes *out) {
                     "in one order");
 }
 
-enum status notes_of(const struct config *config, const struct dataset *dataset,
+enum status notes_of(const struct config *config, const struct dataset *dataset, uint64_t steps,
                      struct arena *arena, struct notes *out) {
     memset(out, 0, sizeof *out);
     TRY(note_shuffle(config, dataset, arena, out));
     TRY(note_atomic(config, dataset, arena, out));
     TRY(note_divisor(config, dataset, arena, out));
     TRY(note_tail(config, dataset, out));
+    TRY(note_order(config, dataset, steps, out));
     TRY(note_dtypes(config, out));
     TRY(note_shards(config, out));
     TRY(note_ranks(config, out));

@@ -72,7 +72,7 @@ static enum status open_arm(struct check *check, int index, struct arena *arena)
     TRY(status);
     loop_words_of(&arm->arm->config, &arm->words);
     arm->hazard_count = loop_hazards(&arm->arm->config, arm->hazards);
-    return notes_of(&arm->arm->config, arm->dataset, arena, &arm->notes);
+    return notes_of(&arm->arm->config, arm->dataset, check->scenario->steps, arena, &arm->notes);
 }
 
 static enum status check_open(struct cli *cli, const struct options *options, struct arena *arena,

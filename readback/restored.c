@@ -71,8 +71,15 @@ static enum status judge_weights(const struct restarting *in, struct restart_ite
                "how they moved");
 }
 
+/* The checkpoint that holds no optimizer, or NULL. */
+static const struct training_folder *without_optimizer(const struct restarting *in) {
+    if (in->before->optimizer_path == NULL) return in->before;
+    return in->after->optimizer_path == NULL ? in->after : NULL;
+}
+
 static enum status judge_moments(const struct restarting *in, struct restart_item *out) {
     const struct update_finding *const anew = find(in, UPDATE_RESTART);
+    const struct training_folder *const bare = without_optimizer(in);
     uint32_t agree = 0;
     if (anew != NULL) return say(in, out, RESTART_LOST, "%s", anew->text);
     for (uint32_t g = 0; g < in->step->group_count; g++)
@@ -81,6 +88,7 @@ static enum status judge_moments(const struct restarting *in, struct restart_ite
         return say(in, out, RESTART_RESTORED,
                    "first and second moments after the update follow from those of the checkpoint "
                    "with one gradient");
+    if (bare != NULL) return say(in, out, RESTART_UNTOLD, "%s: %s", bare->path, bare->rule_reason);
     return say(in, out, RESTART_UNTOLD,
                "the moments are of a rule, or too narrow, for their step to be checked");
 }
@@ -98,7 +106,9 @@ static enum status judge_count(const struct restarting *in, struct restart_item 
         before = fmax(before, in->step->tensors[i].updates_before);
     }
     if (!(most >= 0.0) || !(before >= 0.0))
-        return say(in, out, RESTART_ABSENT, "the optimizer stores no count");
+        return say(in, out, RESTART_ABSENT,
+                   without_optimizer(in) != NULL ? "no optimizer is stored in both checkpoints"
+                                                 : "the optimizer stores no count");
     if (most == before && is_left_out(in->step))
         return say(in, out, RESTART_UNTOLD,
                    "the optimizer's count stayed at %.0f, and its moments as they were: it made no "

@@ -132,8 +132,9 @@ static int same_class(const struct config *a, const struct config *b, enum selec
 
 /* The arm that alone reads a key about a restart, or -1. The other arm then holds the same value
  * (scenarios/inert.h), so nothing differs, but resume.wrong and resume.after say only what went
- * wrong and when: the ranks, the weight decay and what is restored stand in keys of their own. Only
- * keys of this cause make each other inert, so such a key stands in no factor of its own. */
+ * wrong and when: the ranks, the weight decay and what is restored stand in keys of their own,
+ * which are told where they are not at their defaults. Only keys of this cause make each other
+ * inert, so such a key stands in no factor of its own. */
 static int read_alone(const struct listing *listing, const struct key_row *row) {
     int read[2];
     if (row->cause != CAUSE_RESUME) return -1;
@@ -155,6 +156,7 @@ static enum status note_row(struct listing *listing, const struct place *place) 
         else
             TRY(row_text(place->row, place->base[i], listing->arena, &values[i]));
     }
+    if (alone >= 0 && strcmp(values[alone], place->row->standard) == 0) return STATUS_OK;
     return note(listing, place->row->cause, key, values[0], values[1]);
 }
 

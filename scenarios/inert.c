@@ -115,8 +115,18 @@ READ_IF(tensor_bugs,
 READ_IF_ALSO(counting_ranks, clip, config->parallel.tensor > 1, "parallel.tensor is 1");
 READ_IF(any_ranks, config->parallel.tensor > 1 || config->parallel.ranks > 1,
         "parallel.tensor and parallel.ranks are 1");
-READ_IF_ALSO(drawing_ranks, any_ranks, strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0,
-             "model.from has weights");
+
+static const char *without_drawing_ranks(const struct config *config) {
+    const int32_t draws = config->parallel.draws;
+    const int of_tensor = draws == DRAWS_OWN || draws == DRAWS_SAME;
+    const char *const reason = without_any_ranks(config);
+    if (reason != NULL) return reason;
+    if (of_tensor && config->parallel.tensor == 1)
+        return "parallel.tensor is 1, and own and same are of tensor-parallel ranks: same-rows is "
+               "the bug of data-parallel ones";
+    return strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0 ? NULL : "model.from has weights";
+}
+
 READ_IF_ALSO(shared_clip, clip, config->parallel.ranks > 1, "parallel.ranks is 1");
 READ_IF(restart, config->resume.after != 0, "resume.after is 0");
 READ_IF_ALSO(shards, restart,
@@ -165,7 +175,7 @@ READ_IF(llama3, config->model.rope_scaling == ROPE_LLAMA3, "model.rope_scaling i
 READ_IF(yarn, config->model.rope_scaling == ROPE_YARN, "model.rope_scaling is not yarn");
 
 /* A reason looks only at keys that are no rows of this table, or at the key that makes those inert;
- * so the order of the rows does not matter. */
+ * so the order of the rows does not matter. That of parallel.draws looks at its own value, too. */
 static const struct inert_key {
     const char *path;
     const char *(*reason)(const struct config *config);
@@ -292,6 +302,14 @@ static enum status reset_alone(const struct key_row *row, struct config *a, stru
     return b == NULL ? STATUS_OK : row_read_standard(row, row->path, b);
 }
 
+/* Arm `from` reads the key, and `to` does not read the value that it has. Were the other value read
+ * there, `to` would train with what nobody wrote for it: it keeps the default instead. */
+static enum status follow(const struct inert_key *key, const struct key_row *row, struct config *to,
+                          const struct config *from) {
+    row_copy(row, to, from);
+    return key->reason(to) != NULL ? STATUS_OK : row_read_standard(row, row->path, to);
+}
+
 static enum status settle_one(const struct inert_key *key, struct config *a, struct config *b) {
     const struct key_row *found = schema_find(key->path, NULL);
     int inert_a = key->reason(a) != NULL;
@@ -301,14 +319,10 @@ static enum status settle_one(const struct inert_key *key, struct config *a, str
     if (!inert_a && !inert_b) return STATUS_OK;
     if (row.cause == CAUSE_CORRUPTION)
         return reset_alone(&row, inert_a ? a : NULL, inert_b ? b : NULL);
-    if (!inert_a) {
-        row_copy(&row, b, a);
-        return STATUS_OK;
-    }
-    if (inert_b) {
-        if (key->standard != NULL) row.standard = key->standard;
-        TRY(row_read_standard(&row, row.path, b));
-    }
+    if (key->standard != NULL) row.standard = key->standard;
+    if (!inert_a) return follow(key, &row, b, a);
+    if (!inert_b) return follow(key, &row, a, b);
+    TRY(row_read_standard(&row, row.path, b));
     row_copy(&row, a, b);
     return STATUS_OK;
 }

@@ -94,8 +94,8 @@ static enum status note_inert(const struct parsing *parsing, const char *key, co
     return STATUS_OK;
 }
 
-/* Lists the keys without effect. It makes no difference whether inert keys are settled before or
- * after: which keys are inert does not change. */
+/* Lists the keys without effect, before they are settled: which keys are inert does not change, but
+ * parallel.draws is inert by its word, and holds another one afterwards. */
 static enum status keep_inert(const struct parsing *parsing, const struct arm_keys keys[2]) {
     struct scenario *scenario = parsing->scenario;
     size_t count = 0;

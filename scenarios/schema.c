@@ -606,8 +606,9 @@ static const struct key_row rows[] = {
                  "trace; parallel.reduce nccl-ring needs it"),
     UINT(parallel.node, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 256,
          .help =
-             "Ranks of a node, a divisor of parallel.ranks, of parallel.reduce nccl-tree: NCCL's "
-             "tree all-reduce of one channel, with a chain inside a node"),
+             "Ranks of a node, a divisor of parallel.ranks; parallel.reduce nccl-tree alone reads "
+             "it: NCCL's tree all-reduce of one channel, with a chain inside a node. 1 is a node "
+             "for each rank; write 8 for machines of 8 GPUs"),
     ENUM(parallel.sync, "every", CAUSE_PARALLELISM, NAMES("every", "first"),
          .help = "Micro-batches of a rank whose gradients are joined over ranks; first is a bug: "
                  "those of the others stay with their rank, undivided by the number of ranks, and "

@@ -2,6 +2,7 @@
  * Puts pieces of the state back to what run_open made of them. */
 #include "trainer/restart.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/element.h"
@@ -258,6 +259,31 @@ static int keeps_numbers(const struct config *config, const struct optim_class *
     return kept > 0;
 }
 
+/* Whether any parameter's numbers stand elsewhere in the buffer than they were written. */
+static enum status check_padding(const struct config *config, struct arena *arena,
+                                 struct fault *fault) {
+    struct param_table table;
+    uint64_t *sizes, trained = 0;
+    uint32_t count = 0, moved = 0;
+    TRY(params_open(config, arena, &table));
+    TRY(arena_take(arena, 3 * (size_t)table.count, sizeof *sizes, "buffer", &sizes));
+    for (uint32_t i = 0; i < table.count; i++)
+        if (table.rows[i].tied_to < 0) {
+            sizes[count] = table.rows[i].trainable ? table.rows[i].count : 0;
+            trained += sizes[count++];
+        }
+    uint64_t *const padded = sizes + count, *const packed = padded + count;
+    partition_buffer(sizes, count, config->resume.bucket, config->resume.ranks, padded, packed);
+    for (uint32_t i = 0; i < count; i++)
+        moved += sizes[i] > 0 && padded[i] != packed[i];
+    if (moved > 0) return STATUS_OK;
+    return fault_set(fault, STATUS_INPUT, "resume.bucket",
+                     "expected a bucket whose end is filled up before another begins, with "
+                     "padded-offsets: each of %" PRIu64 " parameters in buckets of %" PRIu64
+                     " is read where it was written",
+                     trained, config->resume.bucket);
+}
+
 enum status restart_check(const struct config *config, struct fault *fault) {
     const struct optim_class *class_;
     const int by_index = resume_errs(config, RESUME_SHARDS_BY_INDEX);
@@ -269,9 +295,15 @@ enum status restart_check(const struct config *config, struct fault *fault) {
                          "%s needs an optimizer whose elements stand alone, and %s looks at whole "
                          "tensors, which no shard holds",
                          error, class_->name);
-    if (keeps_numbers(config, class_)) return STATUS_OK;
-    return fault_set(fault, STATUS_INPUT, "resume.wrong",
-                     "%s needs moments or masters, and this %s keeps neither", error, class_->name);
+    if (!keeps_numbers(config, class_))
+        return fault_set(fault, STATUS_INPUT, "resume.wrong",
+                         "%s needs moments or masters, and this %s keeps neither", error,
+                         class_->name);
+    if (by_index) return STATUS_OK;
+    struct arena arena = ARENA_EMPTY;
+    const enum status status = check_padding(config, &arena, fault);
+    arena_close(&arena);
+    return status;
 }
 
 enum status restart_begin(struct run *run) {

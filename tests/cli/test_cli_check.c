@@ -182,6 +182,48 @@ static void validate_notes(void **state) {
     }
 }
 
+/* Whether an order that no epoch draws anew is ever drawn a second time. There are 22 samples. */
+static void validate_order_notes(void **state) {
+    (void)state;
+#define ONE_ORDER_IN(file)                                                                         \
+    "check " file " --json --set common.data.samples=22 --set common.data.epoch_seed=first "       \
+    "--set common.batch.size=8 --set common.batch.micro=2 --set steps="
+#define ONE_ORDER ONE_ORDER_IN("order.yaml")
+    static const struct {
+        const char *line;
+        int times;
+    } cases[] = {
+        {ONE_ORDER "2", 1},
+        {ONE_ORDER "3", 0},
+        {ONE_ORDER "3 --set common.batch.tail=keep", 1},
+        {ONE_ORDER "4 --set common.batch.tail=keep", 0},
+        {ONE_ORDER "2 --set common.batch.tail=leak", 1},
+        {ONE_ORDER "3 --set common.batch.tail=leak", 0},
+        {ONE_ORDER "3 --set common.batch.tail=leak --set common.data.samples=23", 1},
+        {ONE_ORDER "2 --set common.data.epoch_seed=own", 0},
+        {ONE_ORDER "2 --set common.data.shuffle=false", 0},
+        {ONE_ORDER "2 --set common.resume.after=1", 0},
+        {ONE_ORDER_IN("moved.yaml") "2", 0},
+        {ONE_ORDER_IN("dealt.yaml") "3 --set common.parallel.uneven=pad", 1},
+        {ONE_ORDER_IN("dealt.yaml") "3", 0},
+    };
+    helper_scenario("order.yaml", "steps: 1", "seed: 3", "");
+    helper_scenario("moved.yaml", "steps: 1", "rng: {data: advance 2 at 2}", "");
+    helper_scenario("dealt.yaml", "steps: 1",
+                    "parallel: {ranks: 4, deal: cyclic}\n  numerics: {shards: 4}\n"
+                    "  loop: {update: [reduce, clip, optimize, log, count, schedule, zero]}",
+                    "");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct said said = helper_run(0, cases[i].line);
+        json_t *object = json_loads(said.out, 0, NULL);
+        assert_non_null(object);
+        if (notes(object, 0, "data.epoch_seed is without effect") != cases[i].times)
+            fail_msg("%s: expected %d notes in %s", cases[i].line, cases[i].times, said.out);
+        json_decref(object);
+        helper_free(&said);
+    }
+}
+
 /* There are 4 samples; `sets` are overrides of what both arms share. */
 static void validate_divisor_notes(void **state) {
     (void)state;
@@ -447,12 +489,13 @@ static void validate_weight_warnings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_facts),         cmocka_unit_test(validate_numbers_of_trainings),
-        cmocka_unit_test(validate_notes),         cmocka_unit_test(validate_divisor_notes),
-        cmocka_unit_test(validate_text),          cmocka_unit_test(validate_shipped_model),
-        cmocka_unit_test(validate_inert_keys),    cmocka_unit_test(validate_dtypes),
-        cmocka_unit_test(verify_catalogue),       cmocka_unit_test(validate_contract),
-        cmocka_unit_test(validate_data_warnings), cmocka_unit_test(validate_weight_warnings),
+        cmocka_unit_test(validate_facts),           cmocka_unit_test(validate_numbers_of_trainings),
+        cmocka_unit_test(validate_notes),           cmocka_unit_test(validate_divisor_notes),
+        cmocka_unit_test(validate_order_notes),     cmocka_unit_test(validate_text),
+        cmocka_unit_test(validate_shipped_model),   cmocka_unit_test(validate_inert_keys),
+        cmocka_unit_test(validate_dtypes),          cmocka_unit_test(verify_catalogue),
+        cmocka_unit_test(validate_contract),        cmocka_unit_test(validate_data_warnings),
+        cmocka_unit_test(validate_weight_warnings),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -40,6 +40,9 @@ static int begin(void **unused) {
     (void)unused;
     memset(&before, 0, sizeof before);
     memset(&after, 0, sizeof after);
+    before.path = "checkpoint-2";
+    after.path = "checkpoint-3";
+    before.optimizer_path = after.optimizer_path = "optimizer.pt";
     more = (struct restart_more){.loss_before = (double)NAN, .loss_after = (double)NAN};
     return 0;
 }
@@ -117,6 +120,16 @@ static void verify_weights_moments_count(void **unused) {
     judge();
     assert_part(RESTART_MOMENTS, RESTART_UNTOLD, "of a rule");
     assert_part(RESTART_COUNT, RESTART_ABSENT, "stores no count");
+    struct training_folder *const bare[] = {&after, &before};
+    for (int i = 0; i < 2; i++) {
+        bare[i]->optimizer_path = NULL;
+        bare[i]->rule_reason = "the folder holds none";
+        judge();
+        assert_part(RESTART_MOMENTS, RESTART_UNTOLD,
+                    i == 0 ? "checkpoint-3: the folder holds none" : "checkpoint-2: the folder");
+        assert_part(RESTART_COUNT, RESTART_ABSENT, "no optimizer is stored in both");
+    }
+    before.optimizer_path = after.optimizer_path = "optimizer.pt";
     for (int t = 0; t < SCENE_TENSORS; t++) {
         scene->tensor[t].is_left_out = 1;
         scene->tensor[t].updates_before = scene->tensor[t].updates;

@@ -80,7 +80,10 @@ static const struct {
     {"{a: {resume: {after: 4, wrong: [shards-by-index], ranks: 2}}, b: {resume: {after: 4}}}",
      "resume: resume.wrong [shards-by-index] -> []; resume.ranks 2 -> (none);\n"},
     {"{a: {}, b: {resume: {after: 4, restores: [rng]}}}",
-     "resume: resume.after 0 -> 4; resume.restores (none) -> [rng]; resume.wrong (none) -> [];\n"},
+     "resume: resume.after 0 -> 4; resume.restores (none) -> [rng];\n"},
+    {"{a: {resume: {after: 4, wrong: [epoch-shifted]}}, b: {}}",
+     "resume: resume.after 4 -> 0; resume.wrong [epoch-shifted] -> (none);\n"},
+    {"{a: {}, b: {resume: {after: 4}}}", "resume: resume.after 0 -> 4;\n"},
 };
 
 static void validate_known_factors(void **state) {

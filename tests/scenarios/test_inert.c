@@ -146,6 +146,48 @@ static void validate_one_reader(void **state) {
     arena_close(&arena);
 }
 
+/* parallel.draws has words of tensor-parallel ranks and one of data-parallel ranks: a word is inert
+ * where there are no ranks of its kind, and no arm gets the other's word that it would read. */
+static void validate_words_of_ranks(void **state) {
+#define OF_FOUR "numerics: {shards: 4, cuts: 2}, parallel: {ranks: 4}"
+    (void)state;
+    static const struct {
+        const char *arms, *differ;
+        int inert; /* arms that are told so */
+        int32_t draws[2];
+    } cases[] = {
+        {"{a: {}, b: {parallel: {draws: same}}}", "", 1, {DRAWS_WHOLE, DRAWS_WHOLE}},
+        {"{a: {parallel: {draws: own}}, b: {}}", "", 1, {DRAWS_WHOLE, DRAWS_WHOLE}},
+        {"{a: {}, b: {parallel: {draws: same-rows}}}",
+         "parallel.draws ",
+         0,
+         {DRAWS_WHOLE, DRAWS_SAME_ROWS}},
+        {"{a: {parallel: {draws: own}}, b: {parallel: {draws: same-rows}}}",
+         "parallel.draws ",
+         1,
+         {DRAWS_WHOLE, DRAWS_SAME_ROWS}},
+        {"{a: {parallel: {draws: same-rows}}, b: {parallel: {draws: same}}}",
+         "parallel.draws ",
+         1,
+         {DRAWS_SAME_ROWS, DRAWS_WHOLE}},
+        {"{a: {parallel: {draws: own}}, b: {parallel: {draws: own, tensor: 2}}}",
+         "parallel.tensor ",
+         1,
+         {DRAWS_OWN, DRAWS_OWN}},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct scenario *const s =
+            helper_parse(&arena, arms_text(&arena, OF_FOUR, cases[i].arms), NULL);
+        assert_string_equal(keys_that_differ(&arena, s), cases[i].differ);
+        assert_int_equal(s->inert_count, cases[i].inert);
+        if (s->inert_count > 0) assert_string_equal(s->inert[0].key, "parallel.draws");
+        for (int arm = 0; arm < 2; arm++)
+            assert_int_equal(s->arms[arm].config.parallel.draws, cases[i].draws[arm]);
+        arena_close(&arena);
+    }
+}
+
 /* A bit that flips in one arm: all of its keys differ, and the other arm is as if it had none. */
 static void validate_reset_alone(void **state) {
     (void)state;
@@ -258,9 +300,10 @@ static void verify_random_pairs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_inert_keys),  cmocka_unit_test(validate_one_reader),
-        cmocka_unit_test(validate_reset_alone), cmocka_unit_test(validate_canonical_values),
-        cmocka_unit_test(validate_report),      cmocka_unit_test(verify_random_pairs),
+        cmocka_unit_test(validate_inert_keys),       cmocka_unit_test(validate_one_reader),
+        cmocka_unit_test(validate_words_of_ranks),   cmocka_unit_test(validate_reset_alone),
+        cmocka_unit_test(validate_canonical_values), cmocka_unit_test(validate_report),
+        cmocka_unit_test(verify_random_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

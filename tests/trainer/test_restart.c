@@ -534,17 +534,30 @@ static const struct {
      2},
 };
 
+#define BY_INDEX "[shards-by-index], ranks: 3"
+
 static const struct {
-    const char *resume, *said;
+    const char *wrong, *common, *said;
 } refused[] = {
-    {"optimizer: {name: adafactor}",
+    {BY_INDEX, "optimizer: {name: adafactor}",
      "case.yaml:4:45: error: resume.wrong: shards-by-index needs an optimizer whose elements stand "
      "alone, and adafactor looks at whole tensors, which no shard holds"},
-    {"optimizer: {name: sgd}", "case.yaml:4:45: error: resume.wrong: shards-by-index needs moments "
-                               "or masters, and this sgd keeps neither"},
-    {"optimizer: {name: sgd, momentum: 0.9}", NULL},
-    {"optimizer: {name: sgd}, numerics: {param: bf16, master: f32}", NULL},
-    {"optimizer: {name: lion}", NULL},
+    {BY_INDEX, "optimizer: {name: sgd}",
+     "case.yaml:4:45: error: resume.wrong: shards-by-index needs moments "
+     "or masters, and this sgd keeps neither"},
+    {BY_INDEX, "optimizer: {name: sgd, momentum: 0.9}", NULL},
+    {BY_INDEX, "optimizer: {name: sgd}, numerics: {param: bf16, master: f32}", NULL},
+    {BY_INDEX, "optimizer: {name: lion}", NULL},
+    {"[padded-offsets]", "seed: 3",
+     "case.yaml: error: arm b: resume.bucket: expected a bucket whose end is filled up before "
+     "another begins, with padded-offsets: each of 132544 parameters in buckets of 40000000 is "
+     "read where it was written"},
+    {"[padded-offsets], bucket: 500", "seed: 3", NULL},
+    /* the first bucket ends behind the embedding, the buffer's last tensor */
+    {"[padded-offsets], bucket: 132500", "seed: 3",
+     "case.yaml:4:71: error: resume.bucket: expected a bucket whose end is filled up before "
+     "another begins, with padded-offsets: each of 132544 parameters in buckets of 132500 is "
+     "read where it was written"},
 };
 
 static void validate_refusals(void **state) {
@@ -554,12 +567,11 @@ static void validate_refusals(void **state) {
         struct arena arena = ARENA_EMPTY;
         const struct schema *schema;
         struct scenario *scenario;
-        const int length =
-            snprintf(text, sizeof text,
-                     "twinstep: 1\nsteps: 4\narms: {a: {}, b: {resume: {after: 2,\n"
-                     "                                     wrong: [shards-by-index], ranks: 3}}}\n"
-                     "common: {%s}\n",
-                     refused[i].resume);
+        const int length = snprintf(text, sizeof text,
+                                    "twinstep: 1\nsteps: 4\narms: {a: {}, b: {resume: {after: 2,\n"
+                                    "                                     wrong: %s}}}\n"
+                                    "common: {%s}\n",
+                                    refused[i].wrong, refused[i].common);
         assert_int_equal(schema_with_classes(&arena, &schema), STATUS_OK);
         const enum status status =
             scenario_parse(&arena, schema, "case.yaml", text, (size_t)length, NULL, 0, &scenario);
