@@ -123,7 +123,13 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
                "applies %s\n",
                (uintmax_t)report->used.update, number_text_f64(report->used.applied).text,
                number_text_f64(report->used.expected).text);
-    lr_report_print_why(set->why);
+    /* A decay that the log shows in part shows no total, and the search tries few of them. */
+    const int no_total = (set->why & FIT_WHY_NOTHING) != 0 && report->known.request.steps == 0 &&
+                         report->known.request.epochs == 0.0 && report->known.run_steps == 0;
+    if (no_total)
+        puts("because: without a total, no shipped contract and schedule was found that gives "
+             "these values; --steps T says the total");
+    lr_report_print_why(no_total ? set->why & ~(uint32_t)FIT_WHY_NOTHING : set->why);
     return STATUS_OK;
 }
 

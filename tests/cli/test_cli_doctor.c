@@ -282,6 +282,28 @@ static void verify_no_bug_of_a_skip_at_printed_precision(void **state) {
     helper_free(&said);
 }
 
+/* Where nothing fits a log that says no total, a total may be what is missing; where one is given,
+ * it is not. */
+static void verify_that_a_total_is_asked_for(void **state) {
+    (void)state;
+    char text[2048];
+    size_t used = (size_t)snprintf(text, sizeof text, "step,learning_rate\n");
+    for (int k = 1; k <= 60; k++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%d,%.17g\n", k,
+                                 1e-5 * (1.0 + k * k % 23));
+    helper_write("odd.csv", text);
+    for (int given = 0; given < 2; given++) {
+        struct said said = helper_run(1, given ? "lr fit odd.csv --steps 80" : "lr fit odd.csv");
+        assert_non_null(strstr(said.out, "Nothing fits"));
+        assert_int_equal(strstr(said.out, "--steps T says the total") == NULL, given);
+        assert_int_equal(
+            strstr(said.out, "because: no shipped contract and schedule gives these values") !=
+                NULL,
+            given);
+        helper_free(&said);
+    }
+}
+
 /* The log shows every row of an extension: an answer where it says the total, and possible where it
  * says another or none. */
 static void verify_that_an_extension_is_said(void **state) {
@@ -329,6 +351,7 @@ int main(void) {
         cmocka_unit_test(validate_refusals),
         cmocka_unit_test(verify_no_bug_of_two_free_totals),
         cmocka_unit_test(verify_no_bug_of_a_skip_at_printed_precision),
+        cmocka_unit_test(verify_that_a_total_is_asked_for),
         cmocka_unit_test(verify_that_an_extension_is_said)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
