@@ -35,7 +35,6 @@ int rounding_explains(double response, double gap) {
 #define CAUSE_LEFT 0.35   /* at most so much when it is repaired, */
 #define CAUSE_OTHER 0.1   /* while every other share is below this */
 #define PLACE_MARGIN 0.05 /* no slack: only made-up figures differ by exactly so much */
-#define PLACE_TIE 1e-9    /* far above the rounding of exact shares, far below any that matters */
 
 static int nearly_cancel(const struct attribution *of) {
     return of->largest_low > NEARLY_FACTOR * of->distance;
@@ -81,7 +80,7 @@ static int share_is_missing(const struct attribution *of) {
  * another repair leaves less. The negation is true of NaN, so shares have to be known here. */
 static int first_is_open(const struct attribution *of) {
     for (uint32_t i = 1; i < of->causes; i++)
-        if (!(of->share[i].high < of->share[0].low - PLACE_TIE) ||
+        if (!(of->share[i].high < of->share[0].low - SHARE_TIE) ||
             of->left[i].value < of->left[0].value - PLACE_MARGIN)
             return 1;
     return 0;

@@ -61,6 +61,11 @@ extern const char *const attribution_words[WORD_COUNT]; /* "none", "equal", "can
 #define ROUNDING_EXPLAINS 0.5
 #define ROUNDING_SPARES 0.1
 
+/* Shares that are this near to each other have no order: they agree in the digits that are printed,
+ * thousandths of a percent, and rounding in runs of f32 leaves 1e-8 to 1e-6 between shares that a
+ * formula has equal. */
+#define SHARE_TIE 1e-5
+
 /* Whether the perturbed run's response is large enough to explain a gap. */
 int rounding_explains(double response, double gap);
 

@@ -27,9 +27,10 @@ static const double *game_row(const struct trace_array *array, uint64_t row, uin
     return values;
 }
 
-/* What rounding may do to a share, and to a value beside another one: causes that stand nearer have
- * no order. */
-#define RANK_TIE 1e-9
+/* Values of two causes that are this near, as a share of the larger one, have no order: they agree
+ * in the four digits that are printed, and rounding in runs of f32 leaves about 1e-7 between values
+ * that a formula has equal. */
+#define RANK_TIE 1e-4
 
 /* Whether a measure puts two causes in another order than their shares do, which stand in falling
  * order. Of causes whose places are not certain no order is known that it could contradict. */
@@ -37,11 +38,8 @@ static int ranks_otherwise(const struct judgement *judgement, const double *valu
     const struct judged_cause *const causes = judgement->causes;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         for (uint32_t j = i + 1; j < judgement->cause_count; j++) {
-            const double before = fabs(causes[i].share.value), after = fabs(causes[j].share.value);
             const double least = fabs(value[i]), most = fabs(value[j]);
-            if (causes[i].place[1] < causes[j].place[0] && before - after > RANK_TIE &&
-                most - least > RANK_TIE * most)
-                return 1;
+            if (causes[i].place[1] < causes[j].place[0] && most - least > RANK_TIE * most) return 1;
         }
     }
     return 0;

@@ -148,6 +148,30 @@ static void put_percent(const struct attributed *of, struct row_pen *pen) {
         row_put(pen, " (%.3g to %.3g)", 100.0 * of->low, 100.0 * of->high);
 }
 
+/* Tells whether cause i stands in front of the next one for certain. */
+static int is_ordered(const struct judgement *judgement, uint32_t i) {
+    return judgement->causes[i].place[1] < judgement->causes[i + 1].place[0];
+}
+
+static int all_ordered(const struct judgement *judgement) {
+    for (uint32_t i = 0; i + 1 < causes_in_words(judgement); i++)
+        if (!is_ordered(judgement, i)) return 0;
+    return 1;
+}
+
+/* The shares, of which "and" joins those that have no order. */
+static void put_ordered(const struct judgement *judgement, struct row_pen *pen) {
+    for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
+        row_put(pen, "%s%s ",
+                i == 0                         ? ""
+                : is_ordered(judgement, i - 1) ? ", "
+                                               : " and ",
+                judgement->causes[i].name);
+        put_percent(&judgement->causes[i].share, pen);
+    }
+    put_more(judgement, pen);
+}
+
 /* The causes from `first` on, with one figure each. */
 static void put_figures(const struct judgement *judgement, uint32_t first, int left,
                         struct row_pen *pen) {
@@ -184,8 +208,13 @@ static void put_one(const struct judgement *judgement, struct row_pen *pen) {
 static void put_several(const struct judgement *judgement, struct row_pen *pen) {
     row_put(pen, judgement->word == WORD_OPEN
                      ? " Several causes, and which of them is the first is open: "
-                     : " Several causes, in this order: ");
-    put_figures(judgement, 0, 0, pen);
+                 : all_ordered(judgement)
+                     ? " Several causes, in this order: "
+                     : " Several causes, in this order but for those joined by \"and\": ");
+    if (judgement->word == WORD_OPEN)
+        put_figures(judgement, 0, 0, pen);
+    else
+        put_ordered(judgement, pen);
     row_put(pen, " of %s from %s to %s. With one alone repaired, this much of the gap is left: ",
             whole_of(judgement), judgement->arms[0], judgement->arms[1]);
     put_figures(judgement, 0, 1, pen);

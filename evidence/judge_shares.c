@@ -176,7 +176,8 @@ static enum status share_projection(struct judging *judging, struct figures *fig
 }
 
 /* The first and last place that a factor may have: in front of it stand for certain those whose
- * interval of |share| lies above its own, and behind it those whose interval lies below. */
+ * interval of |share| lies above its own, and behind it those whose interval lies below, by more
+ * than a tie. */
 static void place(const struct figures *figures, uint32_t count, uint32_t factor, uint32_t out[2]) {
     double low[CAUSE_COUNT], high[CAUSE_COUNT];
     for (uint32_t i = 0; i < count; i++) {
@@ -188,8 +189,8 @@ static void place(const struct figures *figures, uint32_t count, uint32_t factor
     out[0] = 1;
     out[1] = count;
     for (uint32_t i = 0; i < count; i++) {
-        out[0] += low[i] > high[factor];
-        out[1] -= high[i] < low[factor];
+        out[0] += low[i] > high[factor] + SHARE_TIE;
+        out[1] -= high[i] < low[factor] - SHARE_TIE;
     }
 }
 

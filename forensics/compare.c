@@ -365,6 +365,25 @@ static enum status add_not_finite(struct compare_report *report, struct arena *a
     return STATUS_OK;
 }
 
+/* Says of how many rows the losses were compared, where that is less than half of those that
+ * another column of what both logs hold was compared at: the verdict is that of few rows. */
+static enum status add_few_losses(struct compare_report *report, struct arena *arena) {
+    const struct compare_column *loss = NULL, *most = NULL;
+    char *text;
+    for (size_t i = 0; i < report->column_count; i++) {
+        const struct compare_column *column = &report->columns[i];
+        if (column->name == LOG_LOSS) loss = column;
+        if (most == NULL || column->pairs > most->pairs) most = column;
+    }
+    if (report->verdict != COMPARE_VERDICT_EQUAL || report->roots > 0 || loss == NULL ||
+        loss->pairs == 0 || loss->pairs >= most->pairs - loss->pairs)
+        return STATUS_OK;
+    TRY(arena_format(arena, &text, "%s; the loss was compared at %zu of %zu rows only", report->why,
+                     loss->pairs, most->pairs));
+    report->why = text;
+    return STATUS_OK;
+}
+
 static void judge(struct compare_report *report) {
     const int lr = report->lr.state;
     report->verdict = COMPARE_VERDICT_DIFFERS;
@@ -424,6 +443,7 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     judge_blank(input, out);
     TRY(judge_end(out, arena));
     TRY(add_not_finite(out, arena));
+    TRY(add_few_losses(out, arena));
     TRY(compare_explain(out, arena));
     compare_quiet(out);
     return add_groups(&out->lr, arena);

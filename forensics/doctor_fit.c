@@ -209,6 +209,18 @@ static enum status known_bug(struct doctor *doctor) {
                                  "no sound contract explains the LR column, but what reads "
                                  "as a bug (%s) shows too little of itself",
                                  bug);
+    if (best->contract->bug) {
+        struct fit_known known;
+        const char *early;
+        fit_known_init(&known);
+        TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
+        TRY(fit_early_skip(doctor->fits, &known, doctor->arena, &early));
+        if (early != NULL)
+            return doctor_untestable(doctor,
+                                     "the LR column reads as %s, and just as well as %s with "
+                                     "update 1 skipped, as a loss scaler does",
+                                     bug, early);
+    }
     return report_bug(doctor, best, bug, segment, other);
 }
 

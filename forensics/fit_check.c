@@ -287,22 +287,78 @@ static int any_shift(const struct fit_check *out) {
     return 0;
 }
 
+/* Tells whether a warm-up that was asked for as a share is the fit's, of one of its totals.
+ * Contracts round it to whole updates in different ways. */
+static int has_share(const struct fit *fit, double share) {
+    int has = real_abs_f64(fit->warmup - share * (double)fit->steps) <= 1.0;
+    for (size_t i = 0; i < fit->segment_count; i++)
+        has |= real_abs_f64(fit->warmup - share * (double)fit->segments[i].steps) <= 1.0;
+    return has;
+}
+
+/* Tells whether a fit of several totals is what was asked for in all but its total: the peak, the
+ * warm-up, the floor, and the column that the schedule prints with the values that were given. */
+static int has_asked(const struct fit *fit, const struct contract_request *asked,
+                     const struct fit_check *out) {
+    const struct series *const series = out->found.series;
+    const double scale = scale_of(series);
+    const double floor = fit->floor_ratio == fit->floor_ratio ? fit->floor_ratio : 0.0;
+    if (asked->lr == asked->lr && !fit_near(fit->lr, asked->lr)) return 0;
+    if (fit->takes_warmup && !fit->warmup_hidden) {
+        if (asked->warmup == asked->warmup && !fit_near(fit->warmup, asked->warmup)) return 0;
+        if (asked->warmup_ratio == asked->warmup_ratio && !has_share(fit, asked->warmup_ratio))
+            return 0;
+    }
+    if (asked->schedule == NULL && asked->value_count == 0)
+        return asked->min_lr_ratio != asked->min_lr_ratio ||
+               real_abs_f64(floor - asked->min_lr_ratio) < 1e-6;
+    struct fit as_asked = *fit;
+    as_asked.schedule = as_asked.plan.schedule = out->expected->plan.schedule;
+    as_asked.plan.call.values = out->expected->plan.call.values;
+    for (size_t i = 0; i < series->count; i++) {
+        const double value = fit_logged(&as_asked, i, series->points[i].update);
+        if (!fit_matches(&series->points[i], value, scale, NULL)) return 0;
+    }
+    return 1;
+}
+
 /* Returns the fit of the expected contract that goes on towards the total that the log says, with
- * no departure but that and updates that the log shows to have been skipped; NULL: there is none,
- * or a total was given, which does not hold throughout. */
-static const struct fit *goes_on(const struct fit_known *known, const struct fit_check *out) {
+ * no departure but that and updates that the log shows to have been skipped, and first the one that
+ * is what was asked for; NULL: there is none, or a total was given, which does not hold throughout.
+ * *has is whether it is what was asked for. */
+static const struct fit *goes_on(const struct fit_known *known,
+                                 const struct contract_request *asked, const struct fit_check *out,
+                                 int *has) {
+    const struct fit *other = NULL;
+    *has = 0;
     if (((out->from_log | out->fitted) & FIT_OF_STEPS) == 0) return NULL;
     for (size_t i = 0; i < out->found.count; i++) {
         const struct fit *fit = &out->found.fits[i];
-        int sound = fit->contract == known->request.contract && fit->bug == NULL &&
-                    fit->stride == 1.0 && !fit->first_differs && fit_changes_total(fit) &&
-                    fit_total_is_said(fit, known);
-        for (size_t s = 0; s < fit->segment_count; s++)
-            sound &= fit->segments[s].event == FIT_TOTAL || fit->segments[s].event == FIT_PLAIN ||
-                     (fit->segments[s].event == FIT_SKIP && known->skips.shown > 0);
-        if (sound) return fit;
+        int goes = fit->contract == known->request.contract && fit->bug == NULL &&
+                   fit->stride == 1.0 && !fit->first_differs && fit_changes_total(fit);
+        for (size_t s = 0; s < fit->segment_count; s++) {
+            const struct fit_segment *segment = &fit->segments[s];
+            goes &= segment->event == FIT_PLAIN ||
+                    (segment->event == FIT_TOTAL && (segment->steps == known->run_steps ||
+                                                     segment->steps == known->request.steps)) ||
+                    (segment->event == FIT_SKIP && known->skips.shown > 0);
+        }
+        if (!goes) continue;
+        const int asked_for = has_asked(fit, asked, out);
+        *has = asked_for && fit_total_is_said(fit, known);
+        if (*has) return fit;
+        if (!asked_for && other == NULL) other = fit;
     }
-    return NULL;
+    return other;
+}
+
+static enum status say_other(const struct fit *fit, struct arena *arena, struct fit_check *out) {
+    char *text;
+    TRY(arena_format(arena, &text, "fits %s: its total is not all that differs from what was asked",
+                     fit->text));
+    out->words = text;
+    out->verdict = FIT_FAIL;
+    return STATUS_OK;
 }
 
 /* No single expectation holds from the first row to the last, and none was departed from. */
@@ -384,12 +440,17 @@ static enum status search_all(const struct series *series, const struct fit_know
     return fit_series(series, &every, arena, out);
 }
 
+/* `asked` is the request as it came, before the log and the contract completed it. */
 static enum status mismatch(const struct series *series, const struct fit_known *known,
-                            struct arena *arena, struct fit_check *out) {
+                            const struct contract_request *asked, struct arena *arena,
+                            struct fit_check *out) {
     TRY(search_all(series, known, arena, &out->found));
     TRY(expect(series, known, NULL, arena, out));
-    const struct fit *extended = goes_on(known, out);
-    if (extended != NULL) return say_extended(extended, arena, out);
+    int has = 0;
+    const struct fit *extended = goes_on(known, asked, out, &has);
+    if (has) return say_extended(extended, arena, out);
+    /* A total that changed excuses no other number. */
+    if (extended != NULL && out->bad_points > 0) return say_other(extended, arena, out);
     TRY(say_mismatch(known, arena, out));
     out->why |= out->found.why;
     if (out->bad_points > 0 && !too_few(series, known, out)) {
@@ -555,7 +616,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         /* A rival stands, and the log shows that nothing was skipped. */
         if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {
             *out = before;
-            return mismatch(series, &mine, arena, out);
+            return mismatch(series, &mine, &known->request, arena, out);
         }
         doubt_few(series, out);
         return say_match(&mine, arena, out);

@@ -151,6 +151,11 @@ static int agrees(const struct series_point *a, const struct series_point *b) {
     return log_compare(a->value, a->quantum, b->value, b->quantum) != LOG_DIFFERENT;
 }
 
+/* NaN and infinity are what every broken run prints, so that they prove nothing of a restart. */
+static int are_numbers(const struct pairing *pair) {
+    return real_finite_f64(pair->before->value) && real_finite_f64(pair->after->value);
+}
+
 /* Whether an update has one LR in both logs, in every parameter group; what is not in both does not
  * speak against it. */
 static int same_lrs(const struct judging *judging, uint64_t update) {
@@ -313,21 +318,26 @@ static enum status name_jump(struct judging *judging) {
 
 static enum status judge_scheduler(struct judging *judging) {
     const struct column *const lr = &judging->lr;
-    size_t equal = 0;
+    size_t equal = 0, numbers = 0;
     if (lr->count == 0)
         return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
                    "no update after the restart has an LR in both");
-    for (size_t i = 0; i < lr->count; i++)
+    for (size_t i = 0; i < lr->count; i++) {
         equal += agrees(lr->pairs[i].before, lr->pairs[i].after) ? 1 : 0;
+        numbers += are_numbers(&lr->pairs[i]) ? 1 : 0;
+    }
     if (equal < lr->count) return name_jump(judging);
+    if (numbers == 0)
+        return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
+                   "no LR after the restart is a finite number");
     if (is_constant(&lr->before))
         return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
                    "the LR is constant: one that begins anew would be the same");
-    if (equal == 1)
+    if (numbers == 1)
         return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_RESTORED, NULL,
                    "the LR of one update after the restart is that of before");
     return say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_RESTORED, NULL,
-               "the LRs of %zu updates after the restart are those of before", equal);
+               "the LRs of %zu updates after the restart are those of before", numbers);
 }
 
 /* A trace records every group at every update, so that a number that is missing there was NaN.
@@ -476,6 +486,12 @@ static enum status judge_optimizer(struct judging *judging, const struct pairing
                    "its first step would show in update %" PRIu64 ", but for %s", next->update,
                    same_lr ? "the batch there, which is another one"
                            : "the LR that it was made at");
+    if (!are_numbers(next))
+        return say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
+                   "the loss of update %" PRIu64 ", which would show what the first step did, is "
+                   "%s, and was %s",
+                   next->update, word_number(next->after->value).text,
+                   word_number(next->before->value).text);
     if (is_alike(judging, next) && !agrees(next->before, next->after))
         return say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
                    "the losses of update %" PRIu64
@@ -488,7 +504,7 @@ static enum status judge_optimizer(struct judging *judging, const struct pairing
                    "before%s",
                    next->update, word_number(next->after->value).text,
                    word_number(next->before->value).text,
-                   norm != NULL && agrees(norm->before, norm->after)
+                   norm != NULL && are_numbers(norm) && agrees(norm->before, norm->after)
                        ? ", and so is its gradient norm"
                        : "");
     if (!agrees(begun->before, begun->after))
@@ -504,6 +520,19 @@ static enum status judge_optimizer(struct judging *judging, const struct pairing
                next->update, word_number(next->after->value).text,
                word_number(next->before->value).text,
                word_about(gap_of(next) / judging->variation).text, first);
+}
+
+/* A first loss that is no finite number says nothing of its update; the tokens of a batch do. */
+static enum status judge_no_number(struct judging *judging, const struct pairing *first) {
+    const struct pairing *const other = other_tokens(judging);
+    char *text;
+    TRY(arena_format(judging->arena, &text,
+                     "the loss of update %" PRIu64 " is %s, and was %s: one that is not finite "
+                     "tells nothing of what was restored",
+                     first->update, word_number(first->after->value).text,
+                     word_number(first->before->value).text));
+    TRY(say_all(judging, text));
+    return other != NULL ? say_tokens(judging, other) : STATUS_OK;
 }
 
 static enum status judge_forward(struct judging *judging) {
@@ -525,6 +554,7 @@ static enum status judge_forward(struct judging *judging) {
     if (judging->windowed)
         return say_all(judging, "a row of the loss is a mean over several updates: log every "
                                 "update (logging_steps 1)");
+    if (!are_numbers(first)) return judge_no_number(judging, first);
     if (!is_alike(judging, first)) return judge_apart(judging, first);
     TRY(other != NULL
             ? say_tokens(judging, other)

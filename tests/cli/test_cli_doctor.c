@@ -259,6 +259,51 @@ static void verify_no_bug_of_two_free_totals(void **state) {
     }
 }
 
+/* Linear to 0 over 100 updates behind a warm-up of 17, with update 1 skipped by a loss scaler; five
+ * digits are printed, the log stops at update 51 and says no total. `lag1` prints that as well. */
+static void verify_no_bug_of_a_skip_at_printed_precision(void **state) {
+    (void)state;
+    char text[4096];
+    size_t used = (size_t)snprintf(text, sizeof text, "step,learning_rate,loss\n");
+    for (int k = 1; k <= 51; k++) {
+        const int done = k < 3 ? 0 : k - 2; /* the counter that update k applies */
+        used += (size_t)snprintf(text + used, sizeof text - used, "%d,%.4e,%.4f\n", k,
+                                 5e-5 * (done < 17 ? done / 17.0 : (100 - done) / 83.0),
+                                 2.5 - 0.01 * k);
+    }
+    helper_write("skipped.csv", text);
+    struct said said = helper_run(0, "doctor skipped.csv");
+    assert_non_null(strstr(said.out, "just as well as hf with update 1 skipped"));
+    assert_null(strstr(said.out, "lag1: likely"));
+    helper_free(&said);
+    said = helper_run(3, "lr fit skipped.csv");
+    assert_non_null(strstr(said.out, "likeliest, but undecided: lag1 linear"));
+    assert_non_null(strstr(said.out, "this is also printed by hf"));
+    helper_free(&said);
+}
+
+/* Where nothing fits a log that says no total, a total may be what is missing; where one is given,
+ * it is not. */
+static void verify_that_a_total_is_asked_for(void **state) {
+    (void)state;
+    char text[2048];
+    size_t used = (size_t)snprintf(text, sizeof text, "step,learning_rate\n");
+    for (int k = 1; k <= 60; k++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%d,%.17g\n", k,
+                                 1e-5 * (1.0 + k * k % 23));
+    helper_write("odd.csv", text);
+    for (int given = 0; given < 2; given++) {
+        struct said said = helper_run(1, given ? "lr fit odd.csv --steps 80" : "lr fit odd.csv");
+        assert_non_null(strstr(said.out, "Nothing fits"));
+        assert_int_equal(strstr(said.out, "--steps T says the total") == NULL, given);
+        assert_int_equal(
+            strstr(said.out, "because: no shipped contract and schedule gives these values") !=
+                NULL,
+            given);
+        helper_free(&said);
+    }
+}
+
 /* The log shows every row of an extension: an answer where it says the total, and possible where it
  * says another or none. */
 static void verify_that_an_extension_is_said(void **state) {
@@ -294,16 +339,19 @@ static void verify_that_an_extension_is_said(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_one_row),
-                                       cmocka_unit_test(validate_healthy),
-                                       cmocka_unit_test(validate_rates_without_digits),
-                                       cmocka_unit_test(validate_finding),
-                                       cmocka_unit_test(validate_no_preference),
-                                       cmocka_unit_test(validate_json),
-                                       cmocka_unit_test(validate_options),
-                                       cmocka_unit_test(validate_nothing_checkable),
-                                       cmocka_unit_test(validate_refusals),
-                                       cmocka_unit_test(verify_no_bug_of_two_free_totals),
-                                       cmocka_unit_test(verify_that_an_extension_is_said)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_one_row),
+        cmocka_unit_test(validate_healthy),
+        cmocka_unit_test(validate_rates_without_digits),
+        cmocka_unit_test(validate_finding),
+        cmocka_unit_test(validate_no_preference),
+        cmocka_unit_test(validate_json),
+        cmocka_unit_test(validate_options),
+        cmocka_unit_test(validate_nothing_checkable),
+        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(verify_no_bug_of_two_free_totals),
+        cmocka_unit_test(verify_no_bug_of_a_skip_at_printed_precision),
+        cmocka_unit_test(verify_that_a_total_is_asked_for),
+        cmocka_unit_test(verify_that_an_extension_is_said)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -450,6 +450,14 @@ static const struct game {
      WORD_NEARLY,
      "The causes nearly cancel: alone they move the weights by this many times the arms' distance: "
      "schedule 20, optimizer 21; percentages of so small a rest would mean nothing."},
+    /* Nothing is made together, and the last two are equal but for what rounding leaves. */
+    {3,
+     {0, 2, 1, 3, 1 - 0x1p-22, 3, 2, 4},
+     {0, 2, 1, 3, 1, 3, 2, 4},
+     WORD_SEVERAL,
+     "Several causes, in this order but for those joined by \"and\": schedule 50 %, optimizer 25 % "
+     "and dtype 25 % of the way from left to right. With one alone repaired, this much of the gap "
+     "is left: schedule 50 %, optimizer 75 %, dtype 75 %."},
     {1,
      {0, 1},
      {0, 1},
@@ -717,8 +725,8 @@ static void validate_a_measure_ranks_otherwise(void **state) {
     } cases[] = {
         {2, {4, 2, 1}, 0, 0}, {2, {4, -2, 1}, 0, 0},          {2, {2, 4, 1}, 1, 0},
         {2, {4, 1, 2}, 1, 0}, {2, {4, 1, -2}, 1, 0},          {2, {1, 2, 4}, 1, 0},
-        {2, {4, 2, 2}, 0, 0}, {2, {4, 2, 2 + 0x1p-40}, 0, 0}, {2, {4, 2, 2 + 0x1p-20}, 1, 0},
-        {4, {1, 2, 0}, 0, 0}, {4, {1, 2, 0}, 0, 0x1p-40},     {4, {1, 2, 0}, 1, 0x1p-20},
+        {2, {4, 2, 2}, 0, 0}, {2, {4, 2, 2 + 0x1p-20}, 0, 0}, {2, {4, 2, 2 + 0x1p-10}, 1, 0},
+        {4, {1, 2, 0}, 0, 0}, {4, {1, 2, 0}, 0, 0x1p-20},     {4, {1, 2, 0}, 1, 0x1p-10},
     };
     static const double mark[] = {3};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -582,6 +582,25 @@ static void validate_broken_losses(void **state) {
     }
 }
 
+/* Losses of one row in 60 that agree say so; those of half of the rows are a log's way to print. */
+static void validate_few_losses(void **state) {
+    (void)state;
+    for (size_t every = 1; every <= 60; every = every == 1 ? 2 : every + 29) {
+        struct pair p;
+        pair_open(&p);
+        for (size_t s = 0; s < 2; s++) {
+            helper_drop(p.log[s], LOG_LOSS);
+            for (size_t row = 0; row < 60; row += every)
+                pair_put(&p, s, LOG_LOSS, row, 2.0 - 0.01 * (double)row);
+        }
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->verdict, COMPARE_VERDICT_EQUAL);
+        const char *const few = strstr(report->why, "the loss was compared at 2 of 60 rows only");
+        if ((few != NULL) != (every == 31)) fail_msg("%zu: %s", every, report->why);
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
                                        cmocka_unit_test(validate_within),
@@ -598,6 +617,7 @@ int main(void) {
                                        cmocka_unit_test(validate_spacing),
                                        cmocka_unit_test(verify_one_column_has_one_example),
                                        cmocka_unit_test(validate_broken_losses),
+                                       cmocka_unit_test(validate_few_losses),
                                        cmocka_unit_test(verify_printers_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -554,6 +554,52 @@ static void validate_what_a_trainer_extended(void **state) {
     }
 }
 
+/* A run of 200 updates that was extended to 300, of which the log tells: linear, with a peak of
+ * 5e-5 and a warm-up of 20. The total excuses no other number that was asked for. */
+static void verify_another_total_excuses_nothing_else(void **state) {
+    (void)state;
+    static const struct {
+        const char *schedule;
+        double lr, warmup, ratio;
+        size_t values;
+        int verdict;
+    } cases[] = {{NULL, 0, -1, -1, 0, FIT_UNDECIDED},
+                 {"linear", 0, -1, -1, 0, FIT_UNDECIDED},
+                 {"linear", 5e-5, 20, -1, 0, FIT_UNDECIDED},
+                 {NULL, 0, -1, 0.1, 0, FIT_UNDECIDED},
+                 {"cosine", 0, -1, -1, 0, FIT_FAIL},
+                 {NULL, 1e-4, -1, -1, 0, FIT_FAIL},
+                 {NULL, 0, 30, -1, 0, FIT_FAIL},
+                 {NULL, 0, -1, 0.2, 0, FIT_FAIL},
+                 {"polynomial", 0, -1, -1, 1, FIT_FAIL}};
+    struct series_point points[30];
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        const uint64_t k = 10 * (i + 1);
+        points[i] = (struct series_point){.update = k, .row = i};
+        points[i].value = 5e-5 * share(0, (double)k - 1.0, 20, k < 110 ? 200 : 300);
+    }
+    const struct series series = {points, COUNT_OF(points)};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        fit_known_init(&known);
+        known.run_steps = 300;
+        known.request.contract = contract_find("hf");
+        known.request.schedule = cases[i].schedule;
+        if (cases[i].lr > 0) known.request.lr = cases[i].lr;
+        if (cases[i].warmup >= 0) known.request.warmup = cases[i].warmup;
+        if (cases[i].ratio >= 0) known.request.warmup_ratio = cases[i].ratio;
+        known.request.values[0].key = "power";
+        known.request.values[0].text = "2";
+        known.request.value_count = cases[i].values;
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (check.verdict != cases[i].verdict)
+            fail_msg("case %zu: verdict %d: %s", i, check.verdict, check.words);
+        arena_close(&arena);
+    }
+}
+
 /* Five levels that come again are a schedule of somebody's own. Two of them in front of a step are
  * no schedule that a resume broke, whatever peaks would explain the rest. */
 static void verify_levels_are_no_broken_schedule(void **state) {
@@ -648,6 +694,7 @@ int main(void) {
         cmocka_unit_test(validate_a_counted_skip_of_an_extended_run),
         cmocka_unit_test(validate_a_total_behind_an_unseen_warmup),
         cmocka_unit_test(validate_what_a_trainer_extended),
+        cmocka_unit_test(verify_another_total_excuses_nothing_else),
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
         cmocka_unit_test(verify_no_schedule_is_negative_throughout),
         cmocka_unit_test(validate_stairs_of_evaluations),

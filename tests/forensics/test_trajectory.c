@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -136,6 +137,22 @@ static void later_batch(struct arena *arena, struct log *log) {
 static void noise(struct arena *arena, struct log *log) {
     loss_from(arena, log, 0, 0.02);
 }
+static void not_finite(struct arena *arena, struct log *log) { /* in both: validate_parts */
+    for (size_t i = 0; i < log->rows; i++) {
+        if (log->step[i] <= RESTART) continue;
+        helper_put(arena, log, LOG_LOSS, i, (double)NAN, PRINT_EXACT);
+        helper_put(arena, log, LOG_LR_LOGGED, i, (double)INFINITY, PRINT_EXACT);
+    }
+}
+static void second_not_finite(struct arena *arena, struct log *log) {
+    for (size_t i = 0; i < log->rows; i++)
+        if (log->step[i] > RESTART + 1)
+            helper_put(arena, log, LOG_LOSS, i, (double)INFINITY, PRINT_EXACT);
+}
+static void became_nan(struct arena *arena, struct log *log) {
+    for (size_t i = 0; i < log->rows; i++)
+        helper_put(arena, log, LOG_LOSS, i, (double)NAN, PRINT_EXACT);
+}
 static void no_loss(struct arena *arena, struct log *log) {
     (void)arena;
     helper_drop(log, LOG_LOSS);
@@ -175,6 +192,9 @@ static const struct {
     {"noise", noise, "rruuu", NULL, 0},
     {"a small step", small_step, "rrrru", NULL, 0},
     {"lr lower from the second on", lr_lower_later, "lrrrr", "initial_lr_overwritten", 12},
+    {"no loss is finite", not_finite, "uuuuu", NULL, 0},
+    {"the second loss is not finite", second_not_finite, "rrrru", NULL, 0},
+    {"the loss became nan", became_nan, "ruuuu", NULL, 11},
     {"no loss", no_loss, "ruuuu", NULL, 0},
     {"means over updates", means, "uuuuu", NULL, 13},
 };
@@ -214,6 +234,8 @@ static void validate_parts(void **state) {
         struct log *const before = make(&arena, 1, LAST), *const after = make(&arena, 11, END);
         cases[i].change(&arena, after);
         if (after->max_steps > 0) before->max_steps = LAST;
+        if (cases[i].change == not_finite || cases[i].change == second_not_finite)
+            cases[i].change(&arena, before);
         if (cases[i].change == means) {
             judge_logs(&arena, before, after, TRAJECTORY_UNKNOWN, &of);
             for (int part = TRAJECTORY_DATA; part < TRAJECTORY_PARTS; part++)
