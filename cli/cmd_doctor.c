@@ -11,7 +11,7 @@
 #include "cli/log_options.h"
 #include "cli/plain_text.h"
 #include "cli/verb.h"
-#include "forensics/doctor.h"
+#include "forensics/doctor/doctor.h"
 
 enum {
     KEY_PROCESSES = KEY_OWN,

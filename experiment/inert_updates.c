@@ -11,7 +11,7 @@
 #include "optim/outlier.h"
 #include "scenarios/stream_course.h"
 #include "trainer/loop.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 #include "trainer/run.h"
 
 struct inertness {

@@ -17,7 +17,7 @@
 #include "scenarios/selection.h"
 #include "scenarios/suggest.h"
 #include "trainer/corruption_places.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 #include "trainer/run_private.h"
 #include "trainer/run_tensors.h"
 #include "trainer/watch_run.h"

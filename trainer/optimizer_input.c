@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/element.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 #include "trainer/run_private.h"
 #include "trainer/run_tensors.h"
 

@@ -14,7 +14,7 @@
 #include "kernels/op.h"
 #include "model/backends.h"
 #include "scenarios/scenario.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 #include "trainer/rank_gradients.h"
 #include "trainer/real_ranks.h"
 #include "trainer/scaler.h"

@@ -12,7 +12,7 @@
 #include "model/backends.h"
 #include "scenarios/stream_course.h"
 #include "trainer/measure_step.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 #include "trainer/readback.h"
 #include "trainer/rounding.h"
 #include "trainer/scaler.h"

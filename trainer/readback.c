@@ -20,7 +20,7 @@
 #include "kernels/products.h"
 #include "optim/direction.h"
 #include "optim/read_rate.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 
 /* Whether the optimizer's direction is a rule of one element. Elsewhere the class puts the
  * directions of one tensor after another into run->direction. */

@@ -9,7 +9,7 @@
 #include "kernels/op.h"
 #include "ranks/partition.h"
 #include "scenarios/stream_course.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 #include "trainer/run_private.h"
 #include "trainer/run_tensors.h"
 #include "trainer/scaler.h"

@@ -15,7 +15,7 @@
 #include "scenarios/scenario.h"
 #include "trainer/corruption.h"
 #include "trainer/perturbation.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 #include "trainer/rank_gradients.h"
 #include "trainer/readback.h"
 #include "trainer/real_ranks.h"

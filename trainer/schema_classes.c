@@ -12,7 +12,7 @@
 #include "scenarios/selection.h"
 #include "sched/sched.h"
 #include "trainer/corruption.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 #include "trainer/restart.h"
 #include "trainer/run_private.h"
 #include "trainer/schema_contracts.h"

@@ -10,7 +10,7 @@
 #include "kernels/backend_module.h"
 #include "model/backends.h"
 #include "model/model.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 #include "trainer/schema_classes.h"
 
 double bench_seconds(void) {

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "forensics/compare.h"
-#include "forensics/doctor.h"
+#include "forensics/doctor/doctor.h"
 #include "forensics/fit.h"
 
 /* Begins the block of a case; its name is made as by printf. */

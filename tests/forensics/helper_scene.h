@@ -3,7 +3,7 @@
 #ifndef TWINSTEP_TESTS_FORENSICS_HELPER_SCENE_H
 #define TWINSTEP_TESTS_FORENSICS_HELPER_SCENE_H
 
-#include "forensics/doctor.h"
+#include "forensics/doctor/doctor.h"
 #include "tests/forensics/helper_log.h"
 
 struct patient {

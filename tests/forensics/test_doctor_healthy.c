@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "forensics/compare.h"
-#include "forensics/doctor.h"
+#include "forensics/doctor/doctor.h"
 #include "sched/contract.h"
 #include "tests/base/helper_size.h"
 #include "tests/forensics/helper_log.h"

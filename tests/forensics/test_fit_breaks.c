@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/macro.h"
-#include "forensics/doctor.h"
+#include "forensics/doctor/doctor.h"
 #include "forensics/fit.h"
 #include "logs/import.h"
 #include "tests/base/helper_size.h"

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "forensics/doctor.h"
+#include "forensics/doctor/doctor.h"
 #include "forensics/fit.h"
 #include "tests/forensics/helper_log.h"
 

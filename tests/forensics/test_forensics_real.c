@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "forensics/compare.h"
-#include "forensics/doctor.h"
+#include "forensics/doctor/doctor.h"
 #include "logs/import.h"
 #include "tests/base/helper_size.h"
 #include "tests/forensics/helper_golden.h"

@@ -51,8 +51,9 @@ LAYERS = {
 # rooms; and no room knows another one. Of a room in the cellar the opposite holds: all others may
 # know it, and it knows no file of the folder.
 ROOMS = {"experiment": ["locate", "noise", "parity"], "determinism": ["trace"], "logs": ["readers"],
+         "forensics": ["doctor"], "trainer": ["plugins"],
          "cli": ["ablate", "noise", "pages", "parity", "ranks", "readback", "rollout"]}
-CELLARS = ["experiment/locate"]
+CELLARS = ["experiment/locate", "trainer/plugins"]
 # Rooms that their folder keeps to itself, with those headers that others may include.
 INNER = {"determinism/trace": ["determinism/trace/hdf5_columns.h"], "logs/readers": []}
 NUMERIC = ["base", "determinism", "ranks", "kernels", "optim", "sched", "logs", "forensics", "rollout", "dumps", "data", "model",

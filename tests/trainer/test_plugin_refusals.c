@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/fpenv.h"
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 
 #if defined(__x86_64__)
 #define SETS_CONTROL 1

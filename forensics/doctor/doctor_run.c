@@ -5,7 +5,7 @@
  *
  * Invariant: a resume, which goes back once and then goes on, is not two writers. */
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 /* ---- two runs in one file ---- */
 

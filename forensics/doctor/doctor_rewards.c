@@ -4,7 +4,7 @@
  *
  * Invariant: a check that compares columns uses rows alone that have all of them. */
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 /* Means of bf16 numbers carry errors of half a spacing, 2^-8 relative each; twice that covers a
  * mean that was itself rounded. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 /* A trainer may hold its LR in binary32, and a decay subtracts from the largest LR: what fit_used.c
  * allows. */

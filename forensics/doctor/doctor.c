@@ -2,12 +2,12 @@
  * Runs the checks over a log and sorts what they say. Knows no check by itself.
  *
  * Invariant: every check gets a line in the report, also when it could not look. */
-#include "forensics/doctor.h"
+#include "forensics/doctor/doctor.h"
 
 #include <string.h>
 
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 static const struct doctor_check *const tables[] = {
     doctor_run_checks,   doctor_value_checks,   doctor_dpo_checks, doctor_reward_checks,

@@ -5,7 +5,7 @@
  * costs two copies of what the step touches, which is little beside a step that is not vectorised.
  *
  * What is further off than a guard is wide is not found: a module is code with all rights. */
-#include "trainer/plugin_guard.h"
+#include "trainer/plugins/plugin_guard.h"
 
 #include <string.h>
 

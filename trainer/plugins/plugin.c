@@ -4,7 +4,7 @@
  * after it, so that what runs is what was hashed. The
  * floating-point environment is looked at after each call, which costs two reads of a control word
  * and is nothing beside a step. */
-#include "trainer/plugin.h"
+#include "trainer/plugins/plugin.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "base/real.h"
 #include "optim/optim_module.h"
 #include "sched/sched_module.h"
-#include "trainer/plugin_guard.h"
+#include "trainer/plugins/plugin_guard.h"
 
 static int is_foreign(const struct config_class *which) {
     return strcmp(which->module, CONFIG_NO_MODULE) != 0;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 static enum status text_of(struct doctor *doctor, const char *format, va_list arguments,
                            const char **out) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A step of a user's optimizer on copies with guards around them, so that a write past an end or
  * into a gradient is told instead of trained on. */
-#ifndef TWINSTEP_TRAINER_PLUGIN_GUARD_H
-#define TWINSTEP_TRAINER_PLUGIN_GUARD_H
+#ifndef TWINSTEP_TRAINER_PLUGINS_PLUGIN_GUARD_H
+#define TWINSTEP_TRAINER_PLUGINS_PLUGIN_GUARD_H
 
 #include "optim/optim.h"
 

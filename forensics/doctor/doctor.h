@@ -9,8 +9,8 @@
  *
  * Invariant: no finding without evidence, and what is normal in a shipped contract is no finding.
  */
-#ifndef TWINSTEP_FORENSICS_DOCTOR_H
-#define TWINSTEP_FORENSICS_DOCTOR_H
+#ifndef TWINSTEP_FORENSICS_DOCTOR_DOCTOR_H
+#define TWINSTEP_FORENSICS_DOCTOR_DOCTOR_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  *
  * Invariant: an update that falls back without a new part is a resume as well. */
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 /* how many resumes are looked at: a log that is out of order would have one at every row */
 #define RESUMES 64

@@ -5,7 +5,7 @@
  *
  * Invariant: an overflow that a loss scaler answers is no finding. */
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 #include <stdio.h>
 

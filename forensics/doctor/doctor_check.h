@@ -4,10 +4,10 @@
  * A check reports with doctor_found or doctor_remark, then adds lines of evidence to the finding
  * just made. Returning without a report means that it looked and found nothing; doctor_untestable
  * and doctor_not_asked say that it could not look. */
-#ifndef TWINSTEP_FORENSICS_DOCTOR_CHECK_H
-#define TWINSTEP_FORENSICS_DOCTOR_CHECK_H
+#ifndef TWINSTEP_FORENSICS_DOCTOR_DOCTOR_CHECK_H
+#define TWINSTEP_FORENSICS_DOCTOR_DOCTOR_CHECK_H
 
-#include "forensics/doctor.h"
+#include "forensics/doctor/doctor.h"
 #include "forensics/words.h"
 
 #define DOCTOR_NEEDS 4

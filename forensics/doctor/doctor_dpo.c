@@ -5,7 +5,7 @@
  *
  * Invariant: an objective without a reference, which starts anywhere, is no finding. */
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 #define LN2 0x1.62e42fefa39efp-1
 /* Rewards are beta times differences of log-probabilities. Near -500 their spacing in binary32 is

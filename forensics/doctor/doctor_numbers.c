@@ -6,7 +6,7 @@
  *
  * Invariant: nothing is said of a format that was not given. */
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 static double half_spacing(double value, enum dtype dtype) {
     return dtype_spacing(value, dtype) / 2;

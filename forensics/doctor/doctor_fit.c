@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 /* Rows that must stand behind a change in mid-run where no resume shows. Chosen: what the tests
  * draw gives no finding at 2 either, but a longer event leaves less to chance. */

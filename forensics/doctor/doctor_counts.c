@@ -3,7 +3,7 @@
  *
  * Invariant: a counter is compared only within one part of the log. */
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 static enum status past_max_steps(struct doctor *doctor) {
     const uint64_t last = doctor_last_update(doctor), most = doctor->log->max_steps;

@@ -5,8 +5,8 @@
  * a class again by what the configuration says: path, digest and name.
  *
  * Invariant: the code that runs is that of the file whose digest stands in the configuration. */
-#ifndef TWINSTEP_TRAINER_PLUGIN_H
-#define TWINSTEP_TRAINER_PLUGIN_H
+#ifndef TWINSTEP_TRAINER_PLUGINS_PLUGIN_H
+#define TWINSTEP_TRAINER_PLUGINS_PLUGIN_H
 
 #include "determinism/digest.h"
 #include "optim/optim.h"

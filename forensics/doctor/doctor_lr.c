@@ -4,7 +4,7 @@
  *
  * Invariant: nothing is compared across a resume. */
 #include "base/real.h"
-#include "forensics/doctor_check.h"
+#include "forensics/doctor/doctor_check.h"
 
 /* Returns the end of the stretch from `start` without a resume: updates ascend in one part. */
 static size_t stretch_end(const struct series *series, size_t start) {
