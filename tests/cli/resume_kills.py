@@ -330,7 +330,7 @@ def interrupt(bench, name, output, bytes_, *more, joined=False):
 def check_interrupt(bench, name):
     """The file that is advised is the one that holds more: of a run that went on and was stopped at once,
     that which it went on from; and its own once it is further."""
-    begun = interrupt(bench, name, "i.h5", os.path.getsize(bench.path("whole.h5")) + (1 << 18))
+    begun = interrupt(bench, name, "i.h5", 1 << 21)
     told(begun, "what there is is in i.h5.part", "--resume i.h5.part -o i-2.h5")
     early = interrupt(bench, name, "j.h5", 0, "--resume", "i.h5.part")
     if os.path.getsize(bench.path("j.h5.part")) >= os.path.getsize(bench.path("i.h5.part")):
