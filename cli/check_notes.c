@@ -239,9 +239,10 @@ static enum status note_shards(const struct config *config, struct notes *out) {
     return STATUS_OK;
 }
 
-/* Whether an element's place in its message decides in which order its terms are added. */
+/* Whether an element's place in its message decides which terms are added, or in which order. */
 static int reads_places(const struct config *config) {
     const int32_t reduce = config->parallel.reduce;
+    if (config->parallel.race != RACE_NONE) return 1;
     if (config->parallel.ranks < CHUNKS_FOR_NOISE) return 0;
     return reduce == REDUCE_RING || reduce == REDUCE_RING_SCATTER || reduce == REDUCE_GLOO ||
            reduce == REDUCE_NCCL_RING || reduce == REDUCE_NCCL_RING_SCATTER ||

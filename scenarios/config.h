@@ -97,6 +97,7 @@ enum parallel_deal { DEALS_BLOCKS = 0, DEALS_CYCLIC, DEALS_MICROS };
 enum parallel_uneven { UNEVEN_DROP = 0, UNEVEN_PAD };
 enum epoch_seed { EPOCH_SEED_OWN = 0, EPOCH_SEED_FIRST };
 enum parallel_keeps { KEEPS_ALL = 0, KEEPS_LAST };
+enum parallel_race { RACE_NONE = 0, RACE_NEXT_BUCKET };
 enum parallel_scale { SCALE_NONE = 0, SCALE_WORLD };
 enum parallel_forgets { FORGETS_NONE = 0, FORGETS_FINAL_NORM, FORGETS_NORMS, FORGETS_QK_NORMS };
 enum parallel_draws { DRAWS_WHOLE = 0, DRAWS_OWN, DRAWS_SAME, DRAWS_SAME_ROWS };
@@ -346,6 +347,7 @@ struct config {
         int32_t scale, forgets; /* enum parallel_scale, enum parallel_forgets */
         int32_t draws, counts;  /* enum parallel_draws, enum parallel_counts */
         int32_t deal, uneven;   /* enum parallel_deal, enum parallel_uneven */
+        int32_t race;           /* enum parallel_race */
     } parallel;
 };
 

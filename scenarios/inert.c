@@ -285,6 +285,7 @@ static const struct inert_key {
     {"parallel.average", without_closed, NULL},
     {"parallel.buckets", without_closed, NULL},
     {"parallel.bucket", without_ddp, NULL},
+    {"parallel.race", without_ddp, NULL},
     {"parallel.chunk", without_chunks, NULL},
     {"parallel.node", without_nodes, NULL},
 };

@@ -632,6 +632,11 @@ static const struct key_row rows[] = {
     ENUM(parallel.keeps, "all", CAUSE_PARALLELISM, NAMES("all", "last"),
          .help = "Micro-batches of a rank whose gradients are kept until ranks are joined; last is "
                  "a bug: gradients are wiped between micro-batches"),
+    ENUM(parallel.race, "none", CAUSE_PARALLELISM, NAMES("none", "next-bucket"),
+         .help = "What a bucket of DDP holds when it is reduced in modes shaped and shuffled: its "
+                 "gradients; or, a bug, those of the bucket behind it as far as that one goes, as "
+                 "where a buffer is filled anew before its reduction has read it. The last bucket "
+                 "is right, so one bucket moves nothing"),
     UINT(
         parallel.tensor, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 8,
         .help =

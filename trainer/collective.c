@@ -23,6 +23,7 @@ struct place {
 struct collective {
     uint32_t ranks;
     int32_t reduce, average, buckets; /* enum reduce_order, rank_average, rank_buckets */
+    int32_t race;                     /* enum parallel_race */
     uint64_t bucket, chunk, node;
     enum dtype gradient, wire;
     enum join_mean mean; /* of the running update */
@@ -110,6 +111,7 @@ enum status collective_open(const struct config *config, const struct collective
                                       .reduce = config->parallel.reduce,
                                       .average = config->parallel.average,
                                       .buckets = config->parallel.buckets,
+                                      .race = config->parallel.race,
                                       .bucket = config->parallel.bucket,
                                       .chunk = config->parallel.chunk,
                                       .node = config->parallel.node,
@@ -293,9 +295,22 @@ static enum status add_message(struct collective *collective, size_t message, fl
     return join_vectors(&call, collective->wire, collective->message, out);
 }
 
+/* A bug: the next message was laid into the buffer of this one before this one was read. Messages
+ * are added first to last, so the next one is still what its rank has put. */
+static void overwrite(struct collective *collective, size_t message, uint64_t first) {
+    if (collective->race != RACE_NEXT_BUCKET || message + 1 == collective->messages) return;
+    const uint64_t own = collective->lengths[message], next = collective->lengths[message + 1];
+    const size_t count = (size_t)(own < next ? own : next);
+    for (uint32_t r = 0; r < collective->ranks; r++) {
+        float *const at = collective->vectors[r] + first;
+        memcpy(at, at + own, count * sizeof *at);
+    }
+}
+
 enum status collective_add(struct collective *collective) {
     uint64_t first = 0;
     for (size_t m = 0; m < collective->messages; first += collective->lengths[m++]) {
+        overwrite(collective, m, first);
         for (uint32_t r = 0; r < collective->ranks; r++)
             collective->message[r] = collective->vectors[r] + first;
         TRY(add_message(collective, m, collective->sum + first));

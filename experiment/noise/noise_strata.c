@@ -177,6 +177,12 @@ static void add_rank_orders(struct variants *variants) {
     const struct config *const config = variants->config;
     const char *const *const names = schema_find("parallel.reduce", NULL)->names;
     const int32_t own = config->parallel.reduce, buckets = config->parallel.buckets;
+    if (config->parallel.race != RACE_NONE) {
+        add_untestable(variants, NOISE_RANKS,
+                       "parallel.race puts wrong numbers into buckets: without it, what another "
+                       "order changes can be measured");
+        return;
+    }
     for (size_t i = 0; i < COUNT_OF(orders); i++) {
         if (orders[i] == own) continue;
         struct noise_variant *fresh = add(variants, NOISE_RANKS);

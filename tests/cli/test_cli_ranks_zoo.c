@@ -23,10 +23,12 @@ static void require(int code, const char *line, const char *needle) {
     helper_free(&said);
 }
 
-/* The last two, whose buckets verify_null_arms() has, too, are left to the nightly run. */
+/* The last ones are left to the nightly run: verify_null_arms() has their buckets, too, and
+ * trainer/test_collective the numbers of a bucket that is overwritten. */
 static void validate_expectations(void **state) {
-    static const char *const names[] = {"bf16-on-wire", "tree-of-nccl", "buckets-rebuilt",
-                                        "arrival",      "bucket-size",  "bucket-views"};
+    static const char *const names[] = {"bf16-on-wire",      "tree-of-nccl", "buckets-rebuilt",
+                                        "arrival",           "bucket-size",  "bucket-views",
+                                        "bucket-overwritten"};
     const size_t count = helper_size(4, 4, COUNT_OF(names));
     (void)state;
     for (size_t i = 0; i < count; i++) {
@@ -69,6 +71,8 @@ static void verify_null_arms(void **state) {
         "run ranks-buckets-rebuilt -o null.h5 --overwrite --quiet "
         "--set common.parallel.reduce=linear",
         "run ranks-arrival -o null.h5 --overwrite --quiet --set common.parallel.ranks=2",
+        "run ranks-bucket-overwritten -o null.h5 --overwrite --quiet --set common.parallel.bucket="
+        "1000000",
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(lines); i++)

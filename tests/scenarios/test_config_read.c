@@ -51,6 +51,7 @@ static void verify_later_keys(void **state) {
                  {"parallel.draws", "\nparallel.draws: own\n"},
                  {"parallel.counts", "\nparallel.counts: each\n"},
                  {"parallel.forgets", "\nparallel.forgets: final-norm\n"},
+                 {"parallel.race", "\nparallel.race: next-bucket\n"},
                  {"clip.over", "\nclip.over: local\n"}};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(later); i++) {

@@ -300,6 +300,37 @@ static void validate_nccl_tree(void **state) {
                     ((g[0][i] + (g[1][i] + g[2][i])) + (g[3][i] + (g[4][i] + g[5][i]))) / 6.0f);
 }
 
+#define RACING                                                                                     \
+    "batch: {size: 6}, numerics: {mode: shaped}, parallel: {ranks: 3, average: after, bucket: 4, " \
+    "race: next-bucket"
+
+/* The mean of three ranks of element i, by law 21's tree. */
+static float mean_of_three(size_t i) {
+    return ((recorded[0][i] + recorded[1][i]) + recorded[2][i]) / 3.0f;
+}
+
+/* A bucket for each tensor, reduced from the last one to the first: each has the numbers of the
+ * tensor in front of it as far as that one goes, and its own behind them; the one that is reduced
+ * last is right. In update 1 of buckets that are laid out anew there is one bucket, so nothing is
+ * overwritten. */
+static void validate_race(void **state) {
+    static const size_t first[] = {0, 3481, 3540, 5959}, count[] = {3481, 59, 2419, 41};
+    static float out[COUNT], sound[COUNT];
+    (void)state;
+    recorded_gradients("gradients-f32.bin", DTYPE_F32, recorded);
+    exchange(RACING ", buckets: once}", 1, 17, RANKS, &recorded[0], out);
+    for (size_t t = 0; t < COUNT_OF(first); t++)
+        for (size_t i = 0; i < count[t]; i++) {
+            const size_t from = t > 0 && i < count[t - 1] ? first[t - 1] + i : first[t] + i;
+            assert_true(out[first[t] + i] == mean_of_three(from));
+        }
+    exchange(RACING ", buckets: rebuilt}", 2, 17, RANKS, &recorded[0], sound);
+    assert_memory_equal(out, sound, sizeof out);
+    exchange(RACING ", buckets: rebuilt}", 1, 17, RANKS, &recorded[0], out);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(out[i] == mean_of_three(i));
+}
+
 /* The order, of three, in which the terms of element i were added: 0, 1 or 2 for who came last;
  * -1: more than one would do. */
 static int last_of(const float *out, size_t i) {
@@ -380,6 +411,7 @@ int main(void) {
         cmocka_unit_test(validate_wire),          cmocka_unit_test(validate_tree),
         cmocka_unit_test(validate_nccl_tree),     cmocka_unit_test(verify_arrival),
         cmocka_unit_test(verify_powers_of_two),   cmocka_unit_test(corroborate_training),
+        cmocka_unit_test(validate_race),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
