@@ -26,6 +26,16 @@ static const char elsewhere[] = "it says what is written, printed or uploaded, w
 #define DURING "nothing is evaluated during a training; eval measures the last weights once"
 #define PRECISE "eval measures in f64, whatever the arms train in (docs/EVAL.md)"
 #define RANKS "ranks are parallel.ranks, simulated in one process"
+#define CONTEXT "no ranks share a sequence's attention (context parallelism)"
+#define PIPELINE "no ranks have layers of their own (pipeline parallelism)"
+#define EXPERTS "no model here has experts, so none are dealt to ranks"
+#define REGIONS "norms of slices of the tokens move no bit; parallel.forgets is the bug of them"
+#define ZERO                                                                                       \
+    "ZeRO and FSDP shard memory, and in mode invariant every stage has the bits of none; their "   \
+    "bugs are keys of clip, resume and parallel"
+#define PARTS "a divisor of numerics.cuts, which cut the sums"
+#define DATA_RANKS "at most numerics.shards in mode invariant"
+#define CHANNELS "parallel.reduce nccl-ring and nccl-tree have one channel (twinstep ranks order)"
 #define COMPILED "no compiler rewrites the operations; docs/DETERMINISM.md says how each one rounds"
 #define COLUMNS "the columns of a row have the names of docs/DATA.md"
 #define MEMORY "it saves memory and moves no bit"
@@ -114,13 +124,15 @@ static const struct synonym table[] = {
     NO_KEY("local_rank", RANKS),
     NO_KEY("ddp_backend", RANKS),
     NO_KEY("ddp_broadcast_buffers", RANKS),
-    NO_KEY("ddp_bucket_cap_mb", RANKS),
-    NO_KEY("ddp_find_unused_parameters", RANKS),
+    {"ddp_bucket_cap_mb", "parallel.bucket", NULL, "in bytes, not MiB; of modes shaped, shuffled"},
+    {"ddp_find_unused_parameters", "parallel.buckets", NULL,
+     "true is once, false is rebuilt; of modes shaped, shuffled"},
     NO_KEY("ddp_static_graph", RANKS),
     NO_KEY("ddp_timeout", RANKS),
-    NO_KEY("fsdp", RANKS),
-    NO_KEY("fsdp_config", RANKS),
-    NO_KEY("parallelism_config", RANKS),
+    {"fsdp", "parallel.buckets", NULL, "fsdp2 lays gradients out so; of modes shaped, shuffled"},
+    NO_KEY("fsdp_config", ZERO),
+    {"parallelism_config", "parallel.ranks", NULL,
+     "and parallel.tensor; context, sequence and pipeline ranks have no counterpart"},
     NO_KEY("batch_eval_metrics", DURING),
     NO_KEY("eval_accumulation_steps", DURING),
     NO_KEY("eval_delay", DURING),
@@ -169,9 +181,54 @@ static const struct synonym table[] = {
     {"num_processes", "schedule.processes", NULL, "auto is parallel.ranks, the ranks that train"},
     {"world_size", "parallel.ranks", NULL,
      "at most numerics.shards; loss.ranks and schedule.processes follow it"},
-    {"tp_size", "parallel.tensor", NULL, "a divisor of numerics.cuts, which cut the sums"},
-    {"tensor_model_parallel_size", "parallel.tensor", NULL,
-     "a divisor of numerics.cuts, which cut the sums"},
+    /* ranks: Accelerate, Megatron-LM, torchtitan, verl, VeOmni, DeepSpeed, and short */
+    {"tp_size", "parallel.tensor", NULL, PARTS},
+    {"tensor_model_parallel_size", "parallel.tensor", NULL, PARTS},
+    {"tensor_parallel_size", "parallel.tensor", NULL, PARTS},
+    {"tensor_parallel_degree", "parallel.tensor", NULL, PARTS},
+    {"tp", "parallel.tensor", NULL, PARTS},
+    {"dp", "parallel.ranks", NULL, DATA_RANKS},
+    {"dp_size", "parallel.ranks", NULL, DATA_RANKS},
+    {"dp_replicate_size", "parallel.ranks", NULL, DATA_RANKS},
+    {"dp_shard_size", "parallel.ranks", NULL, DATA_RANKS},
+    {"data_parallel_size", "parallel.ranks", NULL, DATA_RANKS},
+    {"data_parallel_replicate_degree", "parallel.ranks", NULL, DATA_RANKS},
+    {"data_parallel_shard_degree", "parallel.ranks", NULL, DATA_RANKS},
+    NO_KEY("cp", CONTEXT),
+    NO_KEY("cp_size", CONTEXT),
+    NO_KEY("context", CONTEXT),
+    NO_KEY("context_parallel_size", CONTEXT),
+    NO_KEY("context_parallel_degree", CONTEXT),
+    NO_KEY("sp_size", CONTEXT),
+    NO_KEY("sp_ulysses_degree", CONTEXT),
+    NO_KEY("sequence_parallel_size", CONTEXT),
+    NO_KEY("ulysses_size", CONTEXT),
+    NO_KEY("ulysses_sequence_parallel_size", CONTEXT),
+    NO_KEY("pp", PIPELINE),
+    NO_KEY("pp_size", PIPELINE),
+    NO_KEY("pipeline", PIPELINE),
+    NO_KEY("pipeline_parallel_size", PIPELINE),
+    NO_KEY("pipeline_parallel_degree", PIPELINE),
+    NO_KEY("pipeline_model_parallel_size", PIPELINE),
+    NO_KEY("virtual_pipeline_model_parallel_size", PIPELINE),
+    NO_KEY("ep", EXPERTS),
+    NO_KEY("ep_size", EXPERTS),
+    NO_KEY("expert", EXPERTS),
+    NO_KEY("expert_parallel_size", EXPERTS),
+    NO_KEY("expert_parallel_degree", EXPERTS),
+    NO_KEY("expert_model_parallel_size", EXPERTS),
+    NO_KEY("expert_tensor_parallel_size", EXPERTS),
+    NO_KEY("sequence_parallel", REGIONS),
+    NO_KEY("sequence_regions", REGIONS),
+    NO_KEY("zero", ZERO),
+    NO_KEY("zero_stage", ZERO),
+    NO_KEY("zero_optimization", ZERO),
+    {"fsdp_mode", "parallel.buckets", NULL,
+     "fsdp2 lays gradients out so, rebuilt is ddp; of modes shaped, shuffled"},
+    NO_KEY("use_distributed_optimizer", ZERO),
+    NO_KEY("channels", CHANNELS),
+    NO_KEY("nccl_max_nchannels", CHANNELS),
+    NO_KEY("nccl_min_nchannels", CHANNELS),
     /* TRL: DPOConfig, SFTConfig, CPOConfig */
     {"beta", "dpo.beta", NULL, ""},
     {"loss_type", "dpo.loss", NULL, "with - for _: exo-pair"},
