@@ -141,13 +141,17 @@ enum law_break {
     PARTIALS_STORED,  /* what ranks send is rounded to the gradient's dtype */
     USES_FIRST,       /* uses of a tied tensor are joined in each shard */
     RANKS_REVERSED,   /* the last rank's shards come first in the tree */
+    CLOSED_THEN_MEAN, /* losses are P times as large, and the closed sum is divided by P */
+    EMPTY_CLOSED_UP,  /* shards without samples have no place in the tree */
+    EMPTY_COUNTED,    /* the sum is a mean over shards, those without samples among them */
     BREAKS
 };
 
 static const char *const break_names[BREAKS] = {
-    "not joined",       "as many shards as ranks", "joined from left to right",
-    "border by tokens", "partials as stored",      "uses joined first",
-    "ranks reversed",
+    "not joined",           "as many shards as ranks", "joined from left to right",
+    "border by tokens",     "partials as stored",      "uses joined first",
+    "ranks reversed",       "mean behind closing",     "empty shards closed up",
+    "empty shards counted",
 };
 
 struct law {
@@ -188,7 +192,8 @@ static void add_chains(const struct law *law, const struct terms *terms, const u
     for (uint32_t r = 0; r < terms->rows; r++) {
         const uint32_t shard = shard_of_row(law, ends, terms->rows, r);
         float *const acc = &out->value[shard];
-        const float dy = terms->dy[(size_t)r * terms->N + n];
+        const float scale = law->broken == CLOSED_THEN_MEAN ? (float)law->ranks : 1.0f;
+        const float dy = terms->dy[(size_t)r * terms->N + n] * scale;
         if (terms->ids == NULL)
             *acc = real_fma_f32(dy, terms->x[(size_t)r * width + k], *acc);
         else if (terms->ids[r] == element / width)
@@ -268,8 +273,21 @@ static void reverse_ranks(const struct law *law, struct partials *of) {
         }
 }
 
+/* Returns how many shards have samples. */
+static uint32_t close_up(const struct law *law, struct partials *of) {
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < law->shards; s++) {
+        if (!of->present[s]) continue;
+        of->present[s] = 0;
+        of->present[count] = 1;
+        of->value[count++] = of->value[s];
+    }
+    return count;
+}
+
 static float sum_of(const struct law *law, struct partials *of) {
     float sum = 0.0f;
+    if (law->broken == EMPTY_CLOSED_UP) close_up(law, of);
     if (law->broken == LEFT_TO_RIGHT) return left_to_right(law, of);
     if (law->broken == RANKS_REVERSED) reverse_ranks(law, of);
     if (law->broken == PARTIALS_STORED)
@@ -297,7 +315,13 @@ static float gradient_by_law(const struct law *law, const struct run *run, uint3
             of[0].value[s] = of[0].value[s] + of[1].value[s];
     float sum = sum_of(law, &of[0]);
     if (row->uses == 2 && law->broken != USES_FIRST) sum = sum + sum_of(law, &of[1]);
-    return (float)dtype_round((double)sum, law->gradient);
+    if (law->broken == EMPTY_COUNTED) {
+        struct partials empty = of[0];
+        sum = sum * (float)close_up(law, &empty) / (float)law->shards;
+    }
+    const float closed = (float)dtype_round((double)sum, law->gradient);
+    if (law->broken != CLOSED_THEN_MEAN) return closed;
+    return (float)dtype_round((double)(closed * (1.0f / (float)law->ranks)), law->gradient);
 }
 
 /* How many elements of a run's closed gradient are not those of the law. */
@@ -367,6 +391,9 @@ static const struct key_list with_reduce = {7,
                                              PHASE_COUNT_UPDATE, PHASE_SCHEDULE, PHASE_ZERO},
                                             0};
 
+/* What makes the gradients of matrices in the place of the op; NULL: the op does. */
+static void (*ops_instead)(const struct op_call *call, const struct linear_weight_args *args);
+
 /* Opens a run and takes it to the closed gradient of its first update; `reduced` 0: as if the loop
  * had no phase reduce. */
 static void train(const struct bench *bench, struct deal deal, int reduced, struct run *run) {
@@ -379,6 +406,11 @@ static void train(const struct bench *bench, struct deal deal, int reduced, stru
     config.batch.micro = deal.micro;
     config.loop.update = with_reduce;
     helper_run_open(&config, &bench->dataset, &options, run);
+    if (ops_instead != NULL) {
+        taken.ops = *taken.real;
+        taken.ops.linear_weight = ops_instead;
+        run->model.ops = &taken.ops;
+    }
     assert_int_equal(sampler_plan_update(&run->sampler, run_head(run)->sampler, &run->plan),
                      STATUS_OK);
     measure_begin(run);
@@ -454,6 +486,111 @@ static void verify_breaks(void **state) {
             assert_true(differing[broken] > 0);
         }
     }
+}
+
+/* Ops whose every chain leaves -0 in its first element. */
+static void leave_negative_zero(const struct op_call *call, const struct linear_weight_args *args) {
+    taken.real->linear_weight(call, args);
+    ((float *)args->acc)[0] = -0.0f;
+}
+
+/* A shard without samples is left out: joined as +0 it would turn a sum of -0 into +0, which is the
+ * only thing that tells the two apart. A plain chain from +0 is hardly ever -0, so ops make it so.
+ * Five samples leave three of eight shards, and 11 of 16, without any. */
+static void verify_absent(void **state) {
+    (void)state;
+    for (uint32_t ranks = 3; ranks <= 5; ranks += 2)
+        for (uint64_t shards = 8; shards <= 16; shards *= 2) {
+            struct bench bench;
+            struct run run;
+            uint32_t seen = 0;
+            bench_open(&trainings[1], &bench);
+            ops_instead = leave_negative_zero;
+            train(&bench, (struct deal){shards, ranks, 2, 1}, 1, &run);
+            ops_instead = NULL;
+            for (uint32_t i = 0; i < run.owner_count; i++) {
+                const uint32_t row = run.owner[i];
+                if (taken.use[i][0].K == 0 || run.table.rows[row].uses != 1) continue;
+                const float *const got =
+                    (const float *)run_at(&run, run.layout.tensor[row].gradient);
+                const float sound = -0.0f, with_zero = -0.0f + 0.0f;
+                assert_memory_equal(got, &sound, sizeof sound);
+                assert_memory_not_equal(got, &with_zero, sizeof with_zero);
+                seen++;
+            }
+            assert_true(seen > 0);
+            run_close(&run);
+            bench_close(&bench);
+        }
+}
+
+/* Law 2 written out, for squares in f64. */
+static double squares_by_law(const float *values, size_t count) {
+    static double blocks[64];
+    size_t width = 0;
+    for (size_t first = 0; first < count; first += 4096) {
+        double lane[32] = {0.0};
+        for (size_t i = first; i < count && i < first + 4096; i++)
+            lane[i % 32] = real_fma_f64((double)values[i], (double)values[i], lane[i % 32]);
+        for (size_t half = 16; half > 0; half /= 2)
+            for (size_t l = 0; l < half; l++)
+                lane[l] = lane[l] + lane[l + half];
+        assert_true(width < COUNT_OF(blocks));
+        blocks[width++] = lane[0];
+    }
+    for (; width > 1; width = (width + 1) / 2)
+        for (size_t i = 0; i < (width + 1) / 2; i++)
+            blocks[i] = 2 * i + 1 < width ? blocks[2 * i] + blocks[2 * i + 1] : blocks[2 * i];
+    return count == 0 ? 0.0 : blocks[0];
+}
+
+/* The norm of a run's gradient: of whole tensors, as law 7 has it, or of `parts` equal pieces of
+ * all tensors one behind the other, as ranks own them where an optimizer is sharded flat. */
+static double norm_of(const struct run *run, uint32_t parts) {
+    static float flat[80000];
+    double sum = 0.0;
+    size_t count = 0;
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        const uint32_t row = run->owner[i];
+        const size_t own = run->table.rows[row].count;
+        const float *const at = (const float *)run_at(run, run->layout.tensor[row].gradient);
+        if (parts == 0) sum = sum + squares_by_law(at, own);
+        assert_true(count + own <= COUNT_OF(flat));
+        memcpy(flat + count, at, own * sizeof *at);
+        count += own;
+    }
+    for (uint32_t p = 0; p < parts; p++) {
+        const size_t first = count * p / parts, end = count * (p + 1) / parts;
+        sum = sum + squares_by_law(flat + first, end - first);
+    }
+    return real_sqrt_f64(sum);
+}
+
+/* The norm is that of the joined gradient, whatever the number of ranks, and not of flat shards,
+ * whose borders move its last bits: squares of f32 numbers hardly round in f64, so not in each. */
+static void verify_norm(void **state) {
+    static const char words[] =
+        "task: sft, model: {family: llama, layers: 2, hidden: 64, heads: 4, mlp: 96, vocab: %d}";
+    uint32_t moved[2] = {0, 0};
+    (void)state;
+    for (int vocab = 19; vocab < 21; vocab++) {
+        char text[128];
+        struct bench bench;
+        snprintf(text, sizeof text, words, vocab);
+        bench_open(&(struct training){text, 8}, &bench);
+        for (uint32_t ranks = 3; ranks <= 5; ranks += 2) {
+            struct run run;
+            double norm;
+            train(&bench, (struct deal){8, ranks, 2, 1}, 1, &run);
+            assert_int_equal(phase_measure_norm(&run, &norm), STATUS_OK);
+            assert_true(norm == norm_of(&run, 0));
+            moved[ranks == 5] += norm != norm_of(&run, ranks);
+            run_close(&run);
+        }
+        bench_close(&bench);
+    }
+    print_message("norm by flat shards, 3 ranks: %u of 2, 5 ranks: %u of 2\n", moved[0], moved[1]);
+    assert_true(moved[0] > 0 && moved[1] > 0);
 }
 
 /* Whole updates: what must not move a bit, and the number of shards, which must. */
@@ -633,6 +770,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_law),
         cmocka_unit_test(verify_breaks),
+        cmocka_unit_test(verify_absent),
+        cmocka_unit_test(verify_norm),
         cmocka_unit_test(verify_shapes),
         cmocka_unit_test(verify_order_free),
         cmocka_unit_test(verify_wide),
