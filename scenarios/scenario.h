@@ -103,8 +103,8 @@ int config_has_dropout(const struct config *config);
  * several ranks in modes shaped and shuffled. Elsewhere ranks have open sums of shards (law 21). */
 int config_ranks_close(const struct config *config);
 
-/* The shards by which an update is dealt to ranks: numerics.shards, or one for each rank that
- * closes its own gradient. */
+/* The shards by which an update is dealt to ranks: numerics.shards; or one for each rank, where
+ * ranks close gradients of their own or go on with each other's chains (one shard). */
 uint64_t config_dealt_shards(const struct config *config);
 
 /* Whether a key can make data-parallel ranks hold other weights than rank 0. */

@@ -573,8 +573,9 @@ static const struct key_row rows[] = {
              "Data-parallel ranks, simulated in one process or, with run --ranks mpi, a process "
              "each; each has micro-batches of its own; phase reduce, the first of loop.update, "
              "joins what they have: sums of "
-             "shards (at most numerics.shards ranks), or in modes shaped and shuffled rounded "
-             "gradients, as frameworks do (docs/RANKS.md)"),
+             "shards (at most numerics.shards ranks, or any number of one shard, whose chain each "
+             "goes on with), or in modes shaped and shuffled rounded gradients, as frameworks do "
+             "(docs/RANKS.md)"),
     ENUM(parallel.reduce, "tree", CAUSE_PARALLELISM,
          NAMES("tree", "linear", "recursive", "ring", "ring-scatter", "halving", "gloo",
                "nccl-ring", "nccl-ring-scatter", "nccl-tree", "arrival"),

@@ -78,7 +78,8 @@ int config_ranks_close(const struct config *config) {
 }
 
 uint64_t config_dealt_shards(const struct config *config) {
-    return config_ranks_close(config) ? config->parallel.ranks : config->numerics.shards;
+    const uint64_t shards = config->numerics.shards;
+    return config_ranks_close(config) || shards == 1 ? config->parallel.ranks : shards;
 }
 
 int config_parts_ranks(const struct config *config) {

@@ -34,7 +34,7 @@ static const char elsewhere[] = "it says what is written, printed or uploaded, w
     "ZeRO and FSDP shard memory, and in mode invariant every stage has the bits of none; their "   \
     "bugs are keys of clip, resume and parallel"
 #define PARTS "a divisor of numerics.cuts, which cut the sums"
-#define DATA_RANKS "at most numerics.shards in mode invariant"
+#define DATA_RANKS "in mode invariant at most numerics.shards, or any number of one shard"
 #define CHANNELS "parallel.reduce nccl-ring and nccl-tree have one channel (twinstep ranks order)"
 #define COMPILED "no compiler rewrites the operations; docs/DETERMINISM.md says how each one rounds"
 #define COLUMNS "the columns of a row have the names of docs/DATA.md"
@@ -180,7 +180,7 @@ static const struct synonym table[] = {
     NO_KEY("trackio_static_space_id", elsewhere),
     {"num_processes", "schedule.processes", NULL, "auto is parallel.ranks, the ranks that train"},
     {"world_size", "parallel.ranks", NULL,
-     "at most numerics.shards; loss.ranks and schedule.processes follow it"},
+     "at most numerics.shards where they are several; loss.ranks and schedule.processes follow it"},
     /* ranks: Accelerate, Megatron-LM, torchtitan, verl, VeOmni, DeepSpeed, and short */
     {"tp_size", "parallel.tensor", NULL, PARTS},
     {"tensor_model_parallel_size", "parallel.tensor", NULL, PARTS},

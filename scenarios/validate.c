@@ -345,7 +345,7 @@ static uint64_t power_above(uint64_t count) {
  * docs/DETERMINISM.md deals them. ranks/tree.h has it too, but this folder may not know that one;
  * tests/trainer/test_shards.c holds the two together. */
 static uint64_t rank_first_sample(const struct config *config, uint64_t rank) {
-    const uint64_t shards = config->numerics.shards;
+    const uint64_t shards = config_dealt_shards(config);
     const uint64_t shard = rank * shards / config->parallel.ranks;
     return (shard * config->batch.size + shards - 1) / shards;
 }
@@ -402,20 +402,20 @@ static enum status check_messages(const struct config *config, struct fault *fau
 }
 
 /* Bugs of ranks are simulated where ranks join sums of shards, and nowhere else. */
-static enum status check_no_bug(const struct config *config, struct fault *fault) {
-    static const char where[] =
-        "with several ranks in modes shaped and shuffled; the bug is simulated in mode invariant";
+static enum status check_no_bug(const struct config *config, const char *where,
+                                struct fault *fault) {
     REFUSE_IF(config->parallel.sync != SYNC_EVERY, "parallel.sync", "expected every %s", where);
     REFUSE_IF(config->parallel.keeps != KEEPS_ALL, "parallel.keeps", "expected all %s", where);
     REFUSE_IF(config->parallel.logged != RANKS_LOG_MEAN, "parallel.logged", "expected mean %s",
               where);
     REFUSE_IF(config->parallel.feeds != FEEDS_OWN, "parallel.feeds", "expected own %s", where);
-    REFUSE_IF(config->clip.over != OVER_GLOBAL, "clip.over", "expected global %s", where);
     return STATUS_OK;
 }
 
 /* Ranks that close their own gradients, as frameworks' do. */
 static enum status check_closed(const struct config *config, struct fault *fault) {
+    static const char where[] =
+        "with several ranks in modes shaped and shuffled; the bug is simulated in mode invariant";
     const uint64_t ranks = config->parallel.ranks;
     REFUSE_IF(
         config->batch.size % ranks != 0, "parallel.ranks",
@@ -437,7 +437,8 @@ static enum status check_closed(const struct config *config, struct fault *fault
               "mean-of-ranks or micros-by-tokens with parallel.ranks %ju in modes shaped and "
               "shuffled, which take the mean over ranks",
               schema_find("loss.divisor", NULL)->names[config->loss.divisor], (uintmax_t)ranks);
-    TRY(check_no_bug(config, fault));
+    TRY(check_no_bug(config, where, fault));
+    REFUSE_IF(config->clip.over != OVER_GLOBAL, "clip.over", "expected global %s", where);
     return check_messages(config, fault);
 }
 
@@ -523,6 +524,25 @@ static enum status check_forgets(const struct config *config, struct fault *faul
     return check_copies(config, bug, fault);
 }
 
+/* Ranks of one shard, each of which goes on with the chains of the rank before it. */
+static enum status check_relay(const struct config *config, struct fault *fault) {
+    const uint64_t ranks = config->parallel.ranks;
+    if (config->numerics.shards > 1) return STATUS_OK;
+    if (config->numerics.backend == BACKEND_CUDA)
+        return fault_set(fault, STATUS_UNSUPPORTED, "parallel.ranks",
+                         "%ju is not available on numerics.backend cuda; available there: 1",
+                         (uintmax_t)ranks);
+    REFUSE_IF(config->numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE,
+              "numerics.grad_accumulate",
+              "storage rounds the gradient after each micro-batch, so bits would depend on the "
+              "number of ranks; expected wide with parallel.ranks %ju",
+              (uintmax_t)ranks);
+    return check_no_bug(config,
+                        "with several ranks of one shard, which have no sums of their own; the "
+                        "bug is simulated with at least as many numerics.shards as ranks",
+                        fault);
+}
+
 /* Ranks that join sums of shards. */
 static enum status check_shards_of_ranks(const struct config *config, struct fault *fault) {
     const uint64_t ranks = config->parallel.ranks, shards = config->numerics.shards;
@@ -532,16 +552,17 @@ static enum status check_shards_of_ranks(const struct config *config, struct fau
               "deterministic and order-free, where they join shards, and in shaped and shuffled, "
               "where each closes a gradient of its own",
               schema_find("numerics.mode", NULL)->names[config->numerics.mode], (uintmax_t)ranks);
-    REFUSE_IF(ranks > shards, "parallel.ranks",
+    REFUSE_IF(ranks > shards && shards > 1, "parallel.ranks",
               "expected at most numerics.shards (%ju), got %ju: a rank has the samples of whole "
               "shards, and bits depend on shards alone; set numerics.shards to %ju or a larger "
               "power of two, in both arms if they are to agree",
               (uintmax_t)shards, (uintmax_t)ranks, (uintmax_t)power_above(ranks));
+    TRY(check_relay(config, fault));
     REFUSE_IF(ranks > config->batch.size, "parallel.ranks",
               "expected at most batch.size (%ju), got %ju: a rank without samples",
               (uintmax_t)config->batch.size, (uintmax_t)ranks);
     TRY(check_shares(config, fault));
-    REFUSE_IF(divides && shards % ranks != 0, "parallel.ranks",
+    REFUSE_IF(divides && config_dealt_shards(config) % ranks != 0, "parallel.ranks",
               "expected a divisor of numerics.shards (%ju) with loss.divisor mean-of-ranks, whose "
               "ranks have equal shares, got %ju",
               (uintmax_t)shards, (uintmax_t)ranks);

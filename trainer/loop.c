@@ -182,17 +182,18 @@ static enum status check_unscale(const struct config *config, struct loop_fault 
  * between two micro-batches. */
 static enum status check_shards(const struct config *config, struct loop_fault *out) {
     const struct key_list *const items = &config->loop.micro;
-    const int closes = config_ranks_close(config);
-    if (config->numerics.shards <= 1 && !closes) return STATUS_OK;
+    const int of_ranks = config->parallel.ranks > 1 && config->numerics.shards <= 1;
+    if (config->numerics.shards <= 1 && !of_ranks) return STATUS_OK;
     for (uint32_t i = 0; i < items->count; i++) {
         const enum phase phase = (enum phase)items->item[i];
         const uint32_t touched = phases[phase].reads | phases[phase].writes;
         if (phase != PHASE_BACKWARD && touched & LOOP_GRADIENT)
             return fault(out, LOOP_MICRO, i, phase,
-                         closes ? "meets the gradient of one rank before those of all are joined "
-                                  "(parallel.ranks above 1), so it can only stand in loop.update"
-                                : "meets the gradient before the shards of the update are joined "
-                                  "(numerics.shards above 1), so it can only stand in loop.update");
+                         of_ranks
+                             ? "meets the gradient of one rank before those of all are joined "
+                               "(parallel.ranks above 1), so it can only stand in loop.update"
+                             : "meets the gradient before the shards of the update are joined "
+                               "(numerics.shards above 1), so it can only stand in loop.update");
     }
     return STATUS_OK;
 }

@@ -284,6 +284,11 @@ enum status real_ranks_check(const struct real_ranks *group, const struct config
         config->numerics.mode != MODE_INVARIANT,
         "numerics.mode: expected invariant with --ranks: in no other mode the processes' sums "
         "are those of simulated ranks");
+    REFUSE_IF(
+        config->numerics.shards < ranks,
+        "numerics.shards: expected at least as many as parallel.ranks (%ju) with --ranks, got "
+        "%ju: processes send sums of shards, and no chain that the next one would go on with",
+        (uintmax_t)ranks, (uintmax_t)config->numerics.shards);
     REFUSE_IF(config->numerics.backend != BACKEND_CPU,
               "numerics.backend: expected cpu with --ranks, which moves what the host has");
     REFUSE_IF(config->fault.update != 0,

@@ -160,7 +160,7 @@ static void add_rank_counts(struct variants *variants) {
         return;
     }
     for (size_t i = 0; i < COUNT_OF(counts); i++) {
-        if (counts[i] == own) continue;
+        if (counts[i] == own || (i > 0 && counts[i] == counts[0])) continue;
         struct noise_variant *fresh = add(variants, NOISE_RANKS);
         fresh->config.parallel.ranks = counts[i];
         snprintf(fresh->name, sizeof fresh->name, "%ju instead of %ju, of %ju shards",

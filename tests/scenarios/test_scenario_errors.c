@@ -337,6 +337,20 @@ static const struct {
      "f.yaml:2:28: error: parallel.ranks: expected at most numerics.shards (2), got 3: a rank has "
      "the samples of whole shards, and bits depend on shards alone; set numerics.shards to 4 or a "
      "larger power of two, in both arms if they are to agree"},
+    {"common: {parallel: {ranks: 9}}",
+     "f.yaml:2:28: error: parallel.ranks: expected at most batch.size (8), got 9: a rank without "
+     "samples"},
+    {"common: {parallel: {ranks: 3}, numerics: {grad_accumulate: storage}}",
+     "f.yaml:2:60: error: numerics.grad_accumulate: storage rounds the gradient after each "
+     "micro-batch, so bits would depend on the number of ranks; expected wide with parallel.ranks "
+     "3"},
+    {"common: {parallel: {ranks: 3, feeds: same}}",
+     "f.yaml:2:38: error: parallel.feeds: expected own with several ranks of one shard, which have "
+     "no sums of their own; the bug is simulated with at least as many numerics.shards as ranks"},
+    {"common: {parallel: {ranks: 3, sync: first}}",
+     "f.yaml:2:37: error: parallel.sync: expected every with several ranks of one shard, which "
+     "have no sums of their own; the bug is simulated with at least as many numerics.shards as "
+     "ranks"},
     {"common: {parallel: {ranks: 3}, numerics: {mode: fast}}",
      "f.yaml:2:28: error: parallel.ranks: expected 1 in numerics.mode fast, got 3: several ranks "
      "are "

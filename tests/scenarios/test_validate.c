@@ -46,7 +46,8 @@ static void change(struct config *c, int which) {
         c->numerics.gradient = DTYPE_TF32;
         break;
     case 7:
-        c->parallel.ranks = 2;
+        c->numerics.shards = 2;
+        c->parallel.ranks = 3;
         break;
     case 8:
         set_list(&c->loop.micro, "ab");
@@ -146,8 +147,8 @@ static const char *const faults[] = {
     "numerics.master: expected none or a dtype wider than numerics.param (f64), got f64",
     "numerics.gradient: expected f32, f64, bf16 or f16, got tf32: it is a format of operands, not "
     "of stored numbers (torch's allow_tf32 is numerics.compute: f32 with numerics.product: tf32)",
-    "parallel.ranks: expected at most numerics.shards (1), got 2: a rank has the samples of whole "
-    "shards, and bits depend on shards alone; set numerics.shards to 2 or a larger power of two, "
+    "parallel.ranks: expected at most numerics.shards (2), got 3: a rank has the samples of whole "
+    "shards, and bits depend on shards alone; set numerics.shards to 4 or a larger power of two, "
     "in both arms if they are to agree",
     "loop.micro: expected backward once, got it 0 times",
     "loop.micro: expected forward once, got it 2 times",

@@ -370,6 +370,9 @@ static void verify_refusals(void **state) {
         {"numerics: {shards: 8}, batch: {size: 8, micro: 2}, loop: {update: [reduce, clip, "
          "optimize, log, count, schedule, zero]}",
          3, "parallel.ranks: expected 2"},
+        {"batch: {size: 8, micro: 2}, loop: {update: [reduce, clip, optimize, log, count, "
+         "schedule, zero]}",
+         2, "numerics.shards: expected at least as many as parallel.ranks (2) with --ranks, got 1"},
         {"numerics: {shards: 8, mode: order-free}, batch: {size: 8, micro: 2}", 2,
          "numerics.mode: expected invariant"},
         {"numerics: {shards: 8}, batch: {size: 8, micro: 2}, fault: {update: 2, op: loss, tensor: "

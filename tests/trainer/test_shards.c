@@ -671,6 +671,42 @@ static void verify_shapes(void **state) {
     }
 }
 
+/* With one shard every rank goes on with the chains of the rank before it, so any number of ranks,
+ * a divisor of nothing, too, has the bits of one, which are those of one process ever since. */
+static const struct shape relayed[] = {
+    {1, 1, 8, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {1, 2, 4, 2, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {1, 3, 2, 1, LAYOUT_CONCATENATED, MODE_INVARIANT, 1},
+    {1, 4, 1, 2, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {1, 5, 8, 1, LAYOUT_CONCATENATED, MODE_DETERMINISTIC, 1},
+    {1, 8, 2, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 1},
+    {2, 2, 4, 1, LAYOUT_SEPARATE, MODE_INVARIANT, 0}, /* sums of their own, joined */
+};
+
+static void verify_relay(void **state) {
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(trainings); t++) {
+        const int hidden = trainings[t].samples == 11; /* see verify_shapes() */
+        compare_shapes(trainings[t].words, ", zero]", relayed, COUNT_OF(relayed) - (size_t)hidden);
+    }
+    compare_shapes(trainings[0].words, "]", relayed, COUNT_OF(relayed));
+}
+
+/* Micro-batches of a relay are those of its ranks: of 8 samples three ranks have 3, 3 and 2. */
+static void verify_relayed_micros(void **state) {
+    static const uint32_t first[] = {0, 2, 3, 5, 6};
+    struct bench bench;
+    struct run run;
+    (void)state;
+    bench_open(&trainings[0], &bench);
+    train(&bench, (struct deal){1, 3, 2, 1}, 1, &run);
+    assert_int_equal(run.plan.micros, COUNT_OF(first));
+    for (uint32_t m = 0; m < COUNT_OF(first); m++)
+        assert_int_equal(run.plan.micro[m].first, first[m]);
+    run_close(&run);
+    bench_close(&bench);
+}
+
 /* An exact sum has every term once, whatever its tree. */
 static void verify_order_free(void **state) {
     (void)state;
@@ -773,6 +809,8 @@ int main(void) {
         cmocka_unit_test(verify_absent),
         cmocka_unit_test(verify_norm),
         cmocka_unit_test(verify_shapes),
+        cmocka_unit_test(verify_relay),
+        cmocka_unit_test(verify_relayed_micros),
         cmocka_unit_test(verify_order_free),
         cmocka_unit_test(verify_wide),
         cmocka_unit_test(verify_carried),
