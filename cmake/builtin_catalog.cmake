@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The catalogue becomes part of the binary, so that `twinstep demo` and `twinstep suite` need no
 # file. Included by CMakeLists.txt it adds one generated source; run with -P (FOLDER, OUTPUT) it
-# writes that source: every scenarios/catalog/*.yaml in the order of its name.
+# writes that source: every *.yaml of scenarios/catalog and of its folders, in the order of its name.
 if(CMAKE_SCRIPT_MODE_FILE)
   include(${CMAKE_CURRENT_LIST_DIR}/bytes.cmake)
-  file(GLOB inputs ${FOLDER}/*.yaml)
-  list(SORT inputs)
+  file(GLOB inputs ${FOLDER}/*.yaml ${FOLDER}/*/*.yaml)
+  list(SORT inputs COMPARE FILE_BASENAME)
   set(arrays "")
   set(rows "")
   set(number 0)
@@ -22,7 +22,8 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
-file(GLOB catalog CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scenarios/catalog/*.yaml)
+file(GLOB catalog CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/scenarios/catalog/*.yaml
+     ${CMAKE_SOURCE_DIR}/scenarios/catalog/*/*.yaml)
 set(output ${CMAKE_BINARY_DIR}/generated/builtin_catalog.c)
 add_custom_command(
   OUTPUT ${output}

@@ -502,9 +502,10 @@ def rule_catalogue(tree):
     """docs/CATALOG.md must name a scenario for each case, name every scenario, and repeat verdicts."""
     page, folder_name = "docs/CATALOG.md", "scenarios/catalog/"
     named, cases = set(), set()
+    paths = {path.split("/")[-1]: path for path in tree.text if path.startswith(folder_name)}
     for number, line in enumerate(tree.text.get(page, "").split("\n"), 1):
         for name in re.findall(r"^\|.*\[`([\w-]+)`\]", line):
-            path = f"{folder_name}{name}.yaml"
+            path = paths.get(f"{name}.yaml", f"{folder_name}{name}.yaml")
             named.add(path)
             if path not in tree.text:
                 yield page, number, f"{path} is no file"

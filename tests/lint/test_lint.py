@@ -128,6 +128,7 @@ BREAKS = [
     ("catalogue", "docs/CATALOG.md", PAGE.replace("| identical |", "| outside-floor |", 1),
      "pair expects: identical"),
     ("catalogue", "scenarios/catalog/other.yaml", "name: other\n", "not in docs/CATALOG.md"),
+    ("catalogue", "scenarios/catalog/folder/other.yaml", "name: other\n", "not in docs/CATALOG.md"),
 ]
 # Each kind of word: rule, file, the line.
 WORDS = [
