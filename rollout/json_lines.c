@@ -260,7 +260,14 @@ static enum status read_member(struct reading *r, int *depth) {
     }
     const int known = field != ROLLOUT_FIELDS && scan->token != SCAN_OBJECT;
     if (!known || (r->rank[field] != 0 && r->rank[field] < rank)) return scan_skip(scan);
-    r->rank[field] = rank == 0 ? -1 : rank;
+    const int taken = rank == 0 ? -1 : rank;
+    if ((field == ROLLOUT_ENGINE || field == ROLLOUT_TRAINER) && r->rank[field] == taken &&
+        r->out->list[field].given != 0)
+        FAIL(STATUS_INPUT,
+             "%s:%u: %s: expected one list for one sequence, got a second one, as of several "
+             "choices: write each sequence as a line of its own",
+             r->line->file, r->line->number, r->name);
+    r->rank[field] = taken;
     TRY(read_field(r, field, pairs));
     if (field != ROLLOUT_ID && r->out->list[field].given == 0) return STATUS_OK;
     return remember_name(r, field);

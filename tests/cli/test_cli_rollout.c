@@ -41,6 +41,9 @@ static const struct {
      "rows.jsonl:1: rollout_logprobs[0]: expected a list with a number for each token"},
     {"{\"rollout_logprobs\": [[-1], [-2]], \"trainer_logprobs\": [-1]}\n", "",
      "rows.jsonl:1: rollout_logprobs: expected one list of numbers for one sequence"},
+    {"{\"choices\": [{\"logprobs\": {\"token_logprobs\": [-1]}}, {\"logprobs\": "
+     "{\"token_logprobs\": [-2]}}], \"trainer_logprobs\": [-2]}\n",
+     "", "rows.jsonl:1: token_logprobs: expected one list for one sequence, got a second one"},
     {"{\"rollout_logprobs\": [{\"token\": 1}], \"trainer_logprobs\": [-1]}\n", "",
      "expected a number, got an object without \"logprob\""},
     {"{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], \"mask\": [1]}\n", "",
