@@ -152,7 +152,7 @@ static enum status hold(struct weights *w, uint32_t index) {
     return STATUS_OK;
 }
 
-static enum status hold_all(struct weights *w, int *out_exit) {
+static enum status hold_all(struct weights *w, char **out_words, int *out_exit) {
     const struct trace_run *run = w->side->run;
     for (uint32_t i = 0; i < run->plan.shape.tensors; i++)
         TRY(hold(w, i));
@@ -160,27 +160,28 @@ static enum status hold_all(struct weights *w, int *out_exit) {
         FAIL(STATUS_UNTESTABLE, "%s: run %s: no digest of a tensor was recorded in update %" PRIu64,
              w->side->path, run->plan.id, w->record->step);
     *out_exit = w->differ > 0 ? EXIT_DIFFERS : w->missing > 0 ? EXIT_UNTESTABLE : EXIT_AS_EXPECTED;
+    TRY(arena_format(w->arena, out_words,
+                     "update %" PRIu64 " against %s: %" PRIu32 " tensors equal, %" PRIu32
+                     " differ, %" PRIu32 " not there",
+                     w->record->step, w->folder, w->equal, w->differ, w->missing));
     if (w->list != NULL)
         return json_print(json_pack("{ss ss sI ss sI sI sI sO}", "trace", w->side->path, "run",
                                     run->plan.id, "update", (json_int_t)w->record->step, "weights",
                                     w->folder, "equal", (json_int_t)w->equal, "differ",
                                     (json_int_t)w->differ, "missing", (json_int_t)w->missing,
                                     "tensors", w->list));
-    printf("%s, run %s, update %" PRIu64 " against %s: %" PRIu32 " tensors equal, %" PRIu32
-           " differ, %" PRIu32 " not there\n",
-           w->side->path, run->plan.id, w->record->step, w->folder, w->equal, w->differ,
-           w->missing);
+    printf("%s, run %s, %s\n", w->side->path, run->plan.id, *out_words);
     return STATUS_OK;
 }
 
 /* Safetensors as they are, and any other folder of a trainer through the reader of those. */
-static enum status open_and_hold(struct weights *w, int *out_exit) {
+static enum status open_and_hold(struct weights *w, char **out_words, int *out_exit) {
     struct checkpoint checkpoint;
     struct training_folder *folder;
     if (checkpoint_open(w->folder, w->arena, &checkpoint) == STATUS_OK) {
         w->count = checkpoint.count;
         w->tensors = checkpoint.tensors;
-        const enum status status = hold_all(w, out_exit);
+        const enum status status = hold_all(w, out_words, out_exit);
         checkpoint_close(&checkpoint);
         return status;
     }
@@ -188,13 +189,13 @@ static enum status open_and_hold(struct weights *w, int *out_exit) {
     TRY(training_weights_open(w->folder, w->arena, folder));
     w->count = folder->weight_count;
     w->tensors = folder->weights;
-    const enum status status = hold_all(w, out_exit);
+    const enum status status = hold_all(w, out_words, out_exit);
     training_folder_close(folder);
     return status;
 }
 
 enum status certify_weights(const struct certify_side *side, const char *at, const char *folder,
-                            int as_json, struct arena *arena, int *out_exit) {
+                            int as_json, struct arena *arena, char **out_words, int *out_exit) {
     const struct trace_run *run = side->run;
     const struct trace_foreign *foreign = run->plan.foreign;
     struct weights w = {.side = side, .folder = folder, .arena = arena};
@@ -211,7 +212,7 @@ enum status certify_weights(const struct certify_side *side, const char *at, con
              run->updates > 0 ? trace_row(run, run->updates - 1)->step : 0, update);
     w.keyed = foreign != NULL && strcmp(foreign->digest, "keyed 1") == 0;
     w.list = as_json ? json_array() : NULL;
-    const enum status status = open_and_hold(&w, out_exit);
+    const enum status status = open_and_hold(&w, out_words, out_exit);
     json_decref(w.list);
     return status;
 }

@@ -96,18 +96,45 @@ static enum status open_side(struct cli *cli, const char *path, const char *id,
     return STATUS_OK;
 }
 
-static void complain(const struct certify_side *side) {
+/* Says what does not hold; nothing where all does. */
+static enum status state_words(const struct certify_side *side, struct arena *arena, char **out) {
     const struct certificate *certificate = &side->certificate;
-    fprintf(stderr, "twinstep: %s: run %s: ", side->path, side->run->plan.id);
     if (certificate->state == CERTIFY_BROKEN)
-        fprintf(stderr, "the chain is broken at update %" PRIu64 ": %s was changed: %s\n",
-                certificate->broken,
-                certificate->column[0] == '\0' ? "a column" : certificate->column,
-                certificate->why);
-    else if (side->altered)
-        fprintf(stderr, "the arms' texts do not give configuration_digest\n");
-    else
-        fprintf(stderr, "%s\n", certificate->why);
+        return arena_format(
+            arena, out, "the chain is broken at update %" PRIu64 ": %s was changed: %s",
+            certificate->broken, certificate->column[0] == '\0' ? "a column" : certificate->column,
+            certificate->why);
+    if (side->altered)
+        return arena_format(arena, out, "the arms' texts do not give configuration_digest");
+    return arena_format(arena, out, "%s",
+                        certificate->state == CERTIFY_UNTESTABLE ? certificate->why : "");
+}
+
+static enum status complain(struct cli *cli, const struct certify_side *side) {
+    char *words;
+    TRY(state_words(side, &cli->arena, &words));
+    fprintf(stderr, "twinstep: %s: run %s: %s\n", side->path, side->run->plan.id, words);
+    return STATUS_OK;
+}
+
+/* ---- CI ---- */
+
+static enum status add_case(struct cli *cli, const struct certify_side *side, int outcome,
+                            const char *title, const char *message) {
+    char *name;
+    TRY(arena_format(&cli->arena, &name, "%s, run %s", side->path, side->run->plan.id));
+    return ci_add(cli, &(struct ci_case){.name = name,
+                                         .outcome = outcome,
+                                         .title = title,
+                                         .message = message,
+                                         .file = side->path,
+                                         .seconds = -1.0});
+}
+
+static enum status add_side(struct cli *cli, const struct certify_side *side) {
+    char *words;
+    TRY(state_words(side, &cli->arena, &words));
+    return add_case(cli, side, certify_exit(side), "the record does not hold", words);
 }
 
 /* ---- numbers of options ---- */
@@ -229,29 +256,32 @@ static int same_hex(const char *a, const char *b) {
 
 /* A root that equals the pinned one proves nothing if the chain below it is broken, so the chain is
  * judged first. */
-static enum status print_pin(const struct certify_side *side, const char *expected, int as_json,
-                             int *out_exit) {
-    char hex[DIGEST_HEX];
+static enum status print_pin(struct cli *cli, const struct certify_side *side, const char *expected,
+                             int as_json, int *out_exit) {
+    char hex[DIGEST_HEX], *words;
     digest_hex(&side->certificate.root, hex);
     const int met = side->certificate.updates > 0 && same_hex(hex, expected);
+    const uint64_t last =
+        side->certificate.updates > 0 ? side->certificate.first + side->certificate.updates - 1 : 0;
     *out_exit = exit_worst(certify_exit(side), met ? EXIT_AS_EXPECTED : EXIT_DIFFERS);
+    TRY(arena_format(&cli->arena, &words, "expected root %s, got %s after update %" PRIu64,
+                     expected, side->certificate.updates > 0 ? hex : "none", last));
+    if (certify_exit(side) == EXIT_AS_EXPECTED)
+        TRY(add_case(cli, side, *out_exit, "another root", words));
+    else
+        TRY(add_side(cli, side));
     if (as_json) {
         json_t *object = certify_json(side);
         json_object_set_new(object, "expected", json_string(expected));
         json_object_set_new(object, "met", json_boolean(met));
         return json_print(object);
     }
-    if (certify_exit(side) != EXIT_AS_EXPECTED) complain(side);
+    if (certify_exit(side) != EXIT_AS_EXPECTED) TRY(complain(cli, side));
     plain_text_put(side->path, stdout);
     if (met)
-        printf(": run %s: root as expected after update %" PRIu64 "\n", side->run->plan.id,
-               side->certificate.first + side->certificate.updates - 1);
+        printf(": run %s: root as expected after update %" PRIu64 "\n", side->run->plan.id, last);
     else
-        printf(": run %s: expected root %s, got %s after update %" PRIu64 "\n", side->run->plan.id,
-               expected, side->certificate.updates > 0 ? hex : "none",
-               side->certificate.updates > 0
-                   ? side->certificate.first + side->certificate.updates - 1
-                   : 0);
+        printf(": run %s: %s\n", side->run->plan.id, words);
     return STATUS_OK;
 }
 
@@ -292,6 +322,25 @@ static enum status compare(struct certify_side sides[2], struct arena *arena,
     return STATUS_OK;
 }
 
+static enum status add_pair(struct cli *cli, const struct certify_side sides[2],
+                            const struct certify_pair *pair) {
+    char *name, *words = NULL;
+    const int equal = pair->first == 0;
+    TRY(arena_format(&cli->arena, &name, "%s, run %s, against %s, run %s", sides[0].path,
+                     sides[0].run->plan.id, sides[1].path, sides[1].run->plan.id));
+    if (!equal)
+        TRY(arena_format(&cli->arena, &words, "differs from update %" PRIu64 " on%s%s%s%s",
+                         pair->first, pair->where.phase[0] == '\0' ? "" : ", first in ",
+                         pair->where.phase, pair->where.tensor[0] == '\0' ? "" : ", ",
+                         pair->where.tensor));
+    return ci_add(cli, &(struct ci_case){.name = name,
+                                         .outcome = equal ? EXIT_AS_EXPECTED : EXIT_DIFFERS,
+                                         .title = "the runs part",
+                                         .message = words,
+                                         .file = sides[1].path,
+                                         .seconds = -1.0});
+}
+
 static enum status run_pair(struct cli *cli, const struct options *options,
                             struct certify_side sides[2], int *out_exit) {
     struct certify_pair pair;
@@ -305,8 +354,10 @@ static enum status run_pair(struct cli *cli, const struct options *options,
     }
     *out_exit = exit_worst(certify_exit(&sides[0]), certify_exit(&sides[1]));
     if (*out_exit != EXIT_AS_EXPECTED) {
-        for (int s = 0; s < 2; s++)
-            if (certify_exit(&sides[s]) != EXIT_AS_EXPECTED) complain(&sides[s]);
+        for (int s = 0; s < 2; s++) {
+            TRY(add_side(cli, &sides[s]));
+            if (certify_exit(&sides[s]) != EXIT_AS_EXPECTED) TRY(complain(cli, &sides[s]));
+        }
         if (options->json)
             return json_print(
                 json_pack("{so so}", "a", certify_json(&sides[0]), "b", certify_json(&sides[1])));
@@ -315,9 +366,20 @@ static enum status run_pair(struct cli *cli, const struct options *options,
     }
     TRY(compare(sides, &cli->arena, &pair));
     *out_exit = pair.first == 0 ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
+    TRY(add_pair(cli, sides, &pair));
     if (options->json) return json_print(certify_pair_json(sides, &pair));
     certify_print_pair(sides, &pair);
     return STATUS_OK;
+}
+
+/* ---- weights of a folder ---- */
+
+static enum status run_weights(struct cli *cli, const struct certify_side *side,
+                               const struct options *options, int *out_exit) {
+    char *words;
+    TRY(certify_weights(side, options_value(options, KEY_AT), options_value(options, KEY_WEIGHTS),
+                        options->json, &cli->arena, &words, out_exit));
+    return add_case(cli, side, *out_exit, "other weights", words);
 }
 
 /* ---- the verb ---- */
@@ -340,13 +402,14 @@ static enum status certify(struct cli *cli, const struct options *options,
     if (expected != NULL) TRY(check_pin(expected));
     TRY(open_side(cli, options->arguments[0], options_value(options, KEY_RUN), side));
     *out_exit = certify_exit(side);
-    if (expected != NULL) return print_pin(side, expected, options->json, out_exit);
+    if (expected != NULL) return print_pin(cli, side, expected, options->json, out_exit);
     if (at != NULL || asks) {
-        if (*out_exit != EXIT_AS_EXPECTED) complain(side);
-        if (weights != NULL)
-            return certify_weights(side, at, weights, options->json, &cli->arena, out_exit);
+        if (*out_exit != EXIT_AS_EXPECTED) TRY(complain(cli, side));
+        if (weights != NULL) return run_weights(cli, side, options, out_exit);
+        TRY(add_side(cli, side));
         return at != NULL ? print_at(side, at, options->json) : print_next(side, options);
     }
+    TRY(add_side(cli, side));
     if (options->json) return json_print(certify_json(side));
     certify_print(side);
     return STATUS_OK;

@@ -3,7 +3,8 @@
  *
  * A loss scaler skips the update whose gradient overflows. Where the scheduler holds on a skip, the
  * LR columns part there although nobody changed the schedule. Invariant: this is said only under
- * explanations that are equal in every other number. */
+ * explanations that are equal in every other number, and never against a gradient norm that is not
+ * finite. */
 #include <string.h>
 
 #include "base/real.h"
@@ -54,6 +55,26 @@ static uint64_t skips_part(const struct fit *a, const struct fit *b) {
     return first;
 }
 
+/* Counts the rows up to `update` whose gradient norm is not finite. A scaler skips such an update,
+ * so a run has skipped as many at the least. */
+static uint64_t overflows_by(const struct log *log, uint64_t update) {
+    const struct log_column *norm = log_column_of(log, LOG_GRAD_NORM);
+    uint64_t count = 0;
+    for (size_t row = 0; norm != NULL && row < log->rows; row++)
+        count += log->step[row] > 0 && (uint64_t)log->step[row] <= update && log_has(norm, row) &&
+                 !real_finite_f64(norm->value[row]);
+    return count;
+}
+
+/* Tells whether one of the two skipped more updates up to there than its explanation says: then
+ * both may have skipped the same ones, and one schedule went on where the other held. */
+static int is_contradicted(const struct compare_input *input, const struct fit *const fits[2],
+                           uint64_t update) {
+    for (size_t s = 0; s < 2; s++)
+        if (overflows_by(input[s].log, update) > skipped_by(fits[s], update).most) return 1;
+    return 0;
+}
+
 /* The skipped updates of a fit as its text has them. */
 static const char *skips_text(const struct fit *fit) {
     static const char mark[] = "; skipped: ";
@@ -76,7 +97,8 @@ enum status compare_skips(const struct compare_input *input, struct arena *arena
             const struct fit *a = &input[0].fits->fits[i], *b = &input[1].fits->fits[j];
             if (!same_course(a, b)) continue;
             const uint64_t update = skips_part(a, b);
-            if (update == 0) continue;
+            const struct fit *const pair[2] = {a, b};
+            if (update == 0 || is_contradicted(input, pair, update)) continue;
             TRY(arena_format(arena, &text,
                              "Under %.*s for both the schedules agree, and only the skipped "
                              "updates differ: %s in A, %s in B.",

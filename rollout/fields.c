@@ -54,6 +54,9 @@ const struct rollout_name rollout_names[] = {
     NAMES(ROLLOUT_BATCH, "batch", "twinstep"),
     NAMES(ROLLOUT_BATCH, "step", "verl, TRL"),
     NAMES(ROLLOUT_BATCH, "rollout_id", "slime"),
+    NAMES(ROLLOUT_KEPT, "sample_loss_mask", "NeMo-RL"),
+    NAMES(ROLLOUT_KEPT, "sample_mask", "NeMo-RL"),
+    NAMES(ROLLOUT_REMOVED, "remove_sample", "slime"),
     NAMES(ROLLOUT_ID, "id", "twinstep, OpenAI"),
     NAMES(ROLLOUT_ID, "sequence_id", "twinstep"),
     NAMES(ROLLOUT_ID, "uid", "verl"),
@@ -68,7 +71,8 @@ const char *const rollout_field_words[ROLLOUT_FIELDS] = {
     [ROLLOUT_MASK] = "mask",       [ROLLOUT_POSITION] = "position",
     [ROLLOUT_VERSION] = "version", [ROLLOUT_NOW] = "trainer-version",
     [ROLLOUT_EXPERTS] = "experts", [ROLLOUT_EXPERTS_HERE] = "trainer-experts",
-    [ROLLOUT_BATCH] = "batch",     [ROLLOUT_ID] = "id",
+    [ROLLOUT_BATCH] = "batch",     [ROLLOUT_KEPT] = "kept",
+    [ROLLOUT_REMOVED] = "removed", [ROLLOUT_ID] = "id",
 };
 
 enum status rollout_naming_add(struct rollout_naming *naming, const char *text) {
@@ -84,7 +88,8 @@ enum status rollout_naming_add(struct rollout_naming *naming, const char *text) 
         }
     FAIL(STATUS_INPUT,
          "--field: expected one of rollout, trainer, tokens, trainer-tokens, mask, position, "
-         "version, trainer-version, experts, trainer-experts, batch, id, got \"%.*s\"",
+         "version, trainer-version, experts, trainer-experts, batch, kept, removed, id, got "
+         "\"%.*s\"",
          (int)length, text);
 }
 

@@ -21,6 +21,7 @@ struct reading {
     enum rollout_field field; /* at hand */
     char name[64];            /* its name */
     uint64_t hash;            /* of a list of experts */
+    int texts;                /* the list at hand has tokens that are texts */
 };
 
 static enum status fail_value(struct reading *r, size_t element, const char *expected) {
@@ -138,6 +139,28 @@ static enum status read_inner(struct reading *r, enum rollout_field field, int p
     return STATUS_OK;
 }
 
+/* The tokens of OpenAI's API are texts, or "token_id:5" where vLLM is asked for ids: no list of ids
+ * is there in the first case. */
+static enum status read_token_text(struct reading *r, size_t element) {
+    static const char mark[] = "token_id:";
+    const size_t ahead = sizeof mark - 1;
+    struct scan *scan = &r->scan;
+    double value;
+    if (scan->length <= ahead || memcmp(scan->text, mark, ahead) != 0) {
+        r->texts = 1;
+        return STATUS_OK;
+    }
+    scan->text += ahead;
+    scan->length -= ahead;
+    TRY(scalar(r, element, &value));
+    return add(r, ROLLOUT_TOKENS, value);
+}
+
+static int is_token_text(const struct reading *r, enum rollout_field field) {
+    return field == ROLLOUT_TOKENS && r->scan.token == SCAN_STRING &&
+           strcmp(r->name, "tokens") == 0;
+}
+
 static enum status read_list(struct reading *r, enum rollout_field field, int pairs) {
     int wrapped = 0;
     r->out->list[field].given = 1;
@@ -157,6 +180,10 @@ static enum status read_list(struct reading *r, enum rollout_field field, int pa
             TRY(read_token_object(r, field, element));
             continue;
         default:
+            if (is_token_text(r, field)) {
+                TRY(read_token_text(r, element));
+                continue;
+            }
             TRY(scalar(r, element, &value));
             TRY(add(r, field, value));
         }
@@ -177,12 +204,20 @@ static enum status read_field(struct reading *r, enum rollout_field field, int p
     list->count = 0;
     list->given = 0;
     r->field = field;
+    r->texts = 0;
     if (r->scan.token == SCAN_NULL) return STATUS_OK;
     if (field == ROLLOUT_ID) {
         if (r->scan.token == SCAN_STRING || r->scan.token == SCAN_NUMBER) take_id(r);
         return scan_skip(&r->scan);
     }
-    if (r->scan.token == SCAN_ARRAY) return read_list(r, field, pairs);
+    if (r->scan.token == SCAN_ARRAY) {
+        TRY(read_list(r, field, pairs));
+        if (!r->texts) return STATUS_OK;
+        list->count = 0;
+        list->given = 0;
+        r->rank[field] = 0;
+        return STATUS_OK;
+    }
     double value;
     TRY(scalar(r, 0, &value));
     TRY(add(r, field, value));
@@ -225,9 +260,17 @@ static enum status read_member(struct reading *r, int *depth) {
     }
     const int known = field != ROLLOUT_FIELDS && scan->token != SCAN_OBJECT;
     if (!known || (r->rank[field] != 0 && r->rank[field] < rank)) return scan_skip(scan);
-    r->rank[field] = rank == 0 ? -1 : rank;
-    TRY(remember_name(r, field));
-    return read_field(r, field, pairs);
+    const int taken = rank == 0 ? -1 : rank;
+    if ((field == ROLLOUT_ENGINE || field == ROLLOUT_TRAINER) && r->rank[field] == taken &&
+        r->out->list[field].given != 0)
+        FAIL(STATUS_INPUT,
+             "%s:%u: %s: expected one list for one sequence, got a second one, as of several "
+             "choices: write each sequence as a line of its own",
+             r->line->file, r->line->number, r->name);
+    r->rank[field] = taken;
+    TRY(read_field(r, field, pairs));
+    if (field != ROLLOUT_ID && r->out->list[field].given == 0) return STATUS_OK;
+    return remember_name(r, field);
 }
 
 static enum status read_object(struct reading *r) {

@@ -245,8 +245,20 @@ static struct rollout_token token_of(const struct rollout_sequence *s, size_t i)
     return token;
 }
 
+/* A sequence that the trainer leaves out whole: overlong, filtered, or without a label. */
+static int is_left_out(const struct rollout_sequence *s) {
+    const struct rollout_list *kept = &s->list[ROLLOUT_KEPT], *removed = &s->list[ROLLOUT_REMOVED];
+    return (kept->count > 0 && !(kept->value[0] > 0.0)) ||
+           (removed->count > 0 && removed->value[0] > 0.0);
+}
+
 static enum status take_sequence(struct rollout_work *work) {
     work->count = 0;
+    if (is_left_out(&work->sequence)) {
+        work->out->count[COUNT_MASKED] += work->sequence.count;
+        work->out->count[COUNT_EMPTY]++;
+        return STATUS_OK;
+    }
     TRY(arena_grow(work->arena, work->sequence.count, &work->room, sizeof *work->token, "tokens",
                    &work->token));
     TRY(arena_grow(work->arena, work->sequence.count, &work->size_room, sizeof *work->size, "sizes",

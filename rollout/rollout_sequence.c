@@ -23,6 +23,8 @@ static const char *const words[ROLLOUT_FIELDS] = {"rollout log-probs",
                                                   "experts",
                                                   "the trainer's experts",
                                                   "",
+                                                  "",
+                                                  "",
                                                   ""};
 
 void rollout_sequence_clear(struct rollout_sequence *sequence) {

@@ -23,6 +23,8 @@ enum rollout_field {
     ROLLOUT_EXPERTS,      /* which experts the engine chose; one number for each list of them */
     ROLLOUT_EXPERTS_HERE, /* which the trainer chose */
     ROLLOUT_BATCH,
+    ROLLOUT_KEPT,    /* one number: 0 where the trainer leaves the sequence out */
+    ROLLOUT_REMOVED, /* one number: above 0 where it does */
     ROLLOUT_ID,
     ROLLOUT_FIELDS
 };

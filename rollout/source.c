@@ -306,6 +306,17 @@ static enum status check_values(const struct rollout_sequence *s) {
     return STATUS_OK;
 }
 
+/* What is said of the whole sequence is one number, in a list of one at most (NeMo-RL). */
+static enum status check_whole(const struct rollout_sequence *s) {
+    static const enum rollout_field whole[] = {ROLLOUT_KEPT, ROLLOUT_REMOVED};
+    for (size_t i = 0; i < COUNT_OF(whole); i++)
+        if (s->list[whole[i]].count > 1)
+            FAIL(STATUS_INPUT,
+                 "%s:%u: %s: expected one number for the whole sequence, got a list of %zu",
+                 s->file, s->line, rollout_field_words[whole[i]], s->list[whole[i]].count);
+    return STATUS_OK;
+}
+
 static enum status next_of_lines(struct rollout_source *source, struct rollout_sequence *out,
                                  int *out_more) {
     struct text *text = &source->text[0];
@@ -334,6 +345,7 @@ enum status rollout_next(struct rollout_source *source, struct rollout_sequence 
     if (!*out_more) return STATUS_OK;
     TRY(need_sides(source, out));
     TRY(check_values(out));
+    TRY(check_whole(out));
     return rollout_align(out);
 }
 

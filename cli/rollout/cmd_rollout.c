@@ -143,8 +143,8 @@ static const struct argp_option option_rows[] = {
            "(repeatable; the largest floor counts)"),
     OPTION("field", KEY_FIELD, "ROLE=NAME",
            "What a field is called: ROLE is rollout, trainer, tokens, trainer-tokens, mask, "
-           "position, version, trainer-version, experts, trainer-experts, batch or id "
-           "(repeatable)"),
+           "position, version, trainer-version, experts, trainer-experts, batch, kept, removed or "
+           "id (repeatable)"),
     OPTION("slices", KEY_SLICES, NULL, "By probability, position, length and batch, too"),
     OPTION("metrics", KEY_METRICS, NULL,
            "The figures of NeMo-RL, verl, slime, TRL and AReaL, by their names, too"),

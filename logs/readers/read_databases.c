@@ -132,15 +132,19 @@ static enum status read_trackio(struct visit *v) {
 
 /* ---- MLflow ---- */
 
+/* SQLite stores any value in any column: what is no number would be read as 0. */
+#define MLFLOW_NUMBERS                                                                             \
+    "typeof(key) = 'text' AND typeof(value) IN ('real', 'integer') AND typeof(step) = 'integer'"
+
 /* Values of one metric at one step are one cell. Where they all lie at step 0, there is no row to
  * put them into. */
 static enum status check_mlflow_steps(struct visit *v, const char *run) {
     int more;
-    TRY(database_ask(
-        v->database,
-        "SELECT key, count(*), count(DISTINCT step), max(step) FROM metrics WHERE "
-        "run_uuid = ? GROUP BY key HAVING count(*) > count(DISTINCT step) ORDER BY key",
-        run));
+    TRY(database_ask(v->database,
+                     "SELECT key, count(*), count(DISTINCT step), max(step) FROM metrics WHERE "
+                     "run_uuid = ? AND " MLFLOW_NUMBERS
+                     " GROUP BY key HAVING count(*) > count(DISTINCT step) ORDER BY key",
+                     run));
     for (;;) {
         char name[96];
         TRY(database_next(v->database, &more));
@@ -160,14 +164,27 @@ static enum status check_mlflow_steps(struct visit *v, const char *run) {
     }
 }
 
+static enum status note_no_numbers(struct visit *v, const char *run) {
+    int more;
+    TRY(database_ask(v->database,
+                     "SELECT count(*) FROM metrics WHERE run_uuid = ? AND NOT (" MLFLOW_NUMBERS ")",
+                     run));
+    TRY(database_next(v->database, &more));
+    const int64_t count = more ? database_integer(v->database, 0) : 0;
+    if (count == 0) return STATUS_OK;
+    return log_build_note(
+        v->build, "rows without a name, a number or a step that were left out: %" PRId64, count);
+}
+
 static enum status read_mlflow(struct visit *v) {
     char *run;
     int more;
     TRY(choose_run(v, "SELECT run_uuid, name FROM runs ORDER BY start_time, run_uuid", &run));
     TRY(check_mlflow_steps(v, run));
+    TRY(note_no_numbers(v, run));
     TRY(database_ask(v->database,
                      "SELECT key, value, is_nan, step FROM metrics WHERE run_uuid = ? "
-                     "ORDER BY step, timestamp",
+                     "AND " MLFLOW_NUMBERS " ORDER BY step, timestamp",
                      run));
     for (;;) {
         size_t column;

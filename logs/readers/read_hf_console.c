@@ -238,18 +238,19 @@ static int claim(const struct log_source *source) {
     return others ? 2 : 0;
 }
 
+/* Looks for the first row that tells how the numbers were printed, to the end of the file: the rows
+ * may stand behind a preamble of any length. */
 static const struct log_rule *choose_rules(struct log_lines *lines,
                                            const struct log_source *source) {
     struct log_line line;
     struct dict dict;
-    int raw = 0;
-    log_lines_open_head(lines, source);
+    log_lines_open(lines, source, NULL);
     while (log_lines_next(lines, &line))
         while (next_dict(&line.span, &dict) > 0) {
             if (is_row(&dict) && dict.quoted_loss) return rules_v5;
-            raw |= is_row(&dict) && dict.raw;
+            if (is_row(&dict) && dict.raw) return rules_v4_raw;
         }
-    return raw ? rules_v4_raw : rules_v4;
+    return rules_v4;
 }
 
 static enum status put_dict(struct log_build *build, const struct log_rule *rules,

@@ -195,6 +195,39 @@ static void validate_parity_weights(void **state) {
     free(junit_of("w.xml", "tests=\"1\" failures=\"0\""));
 }
 
+/* A root that is not the pinned one, two runs that part, and other weights: the one line says
+ * which, and where. */
+static void validate_certify(void **state) {
+    (void)state;
+    helper_write("two.yaml", SCENARIO);
+    struct said said = helper_run(1, "run two.yaml --quiet -o pin.h5 --overwrite");
+    helper_free(&said);
+    said = helper_run(1, "certify pin.h5 --github --junit pin.xml --expect "
+                         "0000000000000000000000000000000000000000000000000000000000000000");
+    require_annotation(&said, "\n::error file=pin.h5,title=another root::",
+                       "expected root 0000000000000000000000000000000000000000000000000000000000000"
+                       "000, got ");
+    helper_free(&said);
+    char *text = junit_of("pin.xml", "<testsuite name=\"twinstep certify\" tests=\"1\" "
+                                     "failures=\"1\"");
+    assert_non_null(strstr(text, "name=\"pin.h5, run baseline\""));
+    assert_non_null(strstr(text, "after update 2"));
+    free(text);
+    said = helper_run(1, "certify pin.h5 pin.h5 --run-a baseline --run-b test --github "
+                         "--junit pair.xml");
+    require_annotation(&said, "\n::error file=pin.h5,title=the runs part::",
+                       "differs from update 1 on, first in ");
+    helper_free(&said);
+    text = junit_of("pair.xml", "tests=\"1\" failures=\"1\"");
+    assert_non_null(strstr(text, "name=\"pin.h5, run baseline, against pin.h5, run test\""));
+    free(text);
+    helper_accept(0, "certify pin.h5 pin.h5 --junit pair.xml --github");
+    free(junit_of("pair.xml", "tests=\"1\" failures=\"0\""));
+    said = helper_run(1, "certify pin.h5 --at 2 --weights " RUNS "ok-lr-dpo/step-1 --github");
+    require_annotation(&said, "\n::error file=pin.h5,title=other weights::", " differ, ");
+    helper_free(&said);
+}
+
 /* Each stratum is a case; one that is apart says from which update on, and where first. */
 static void validate_noise(void **state) {
     (void)state;
@@ -209,20 +242,6 @@ static void validate_noise(void **state) {
     assert_true(number_behind(text, " failures=\"") > 0);
     assert_non_null(strstr(text, "name=\"shuffled, f32: instance"));
     free(text);
-}
-
-/* A verb that names no case of its own still has one. */
-static void validate_plain_outcome(void **state) {
-    (void)state;
-    helper_write("two.yaml", SCENARIO);
-    struct said said = helper_run(0, "run two.yaml --quiet -o pin.h5 --overwrite --set "
-                                     "arms.test.optimizer.lr=1e-3");
-    helper_free(&said);
-    said = helper_run(1, "certify pin.h5 --github --junit pin.xml --expect "
-                         "0000000000000000000000000000000000000000000000000000000000000000");
-    assert_non_null(strstr(said.out, "::error title=twinstep certify::"));
-    helper_free(&said);
-    free(junit_of("pin.xml", "<testsuite name=\"twinstep certify\" tests=\"1\" failures=\"1\""));
 }
 
 static void verify_inputs_are_kept(void **state) {
@@ -429,7 +448,7 @@ int main(void) {
         cmocka_unit_test(validate_doctor),
         cmocka_unit_test(validate_compare),
         cmocka_unit_test(validate_run_and_replay),
-        cmocka_unit_test(validate_plain_outcome),
+        cmocka_unit_test(validate_certify),
         cmocka_unit_test(verify_inputs_are_kept),
         cmocka_unit_test(validate_rollout),
         cmocka_unit_test(validate_parity),

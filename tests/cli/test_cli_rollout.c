@@ -41,6 +41,9 @@ static const struct {
      "rows.jsonl:1: rollout_logprobs[0]: expected a list with a number for each token"},
     {"{\"rollout_logprobs\": [[-1], [-2]], \"trainer_logprobs\": [-1]}\n", "",
      "rows.jsonl:1: rollout_logprobs: expected one list of numbers for one sequence"},
+    {"{\"choices\": [{\"logprobs\": {\"token_logprobs\": [-1]}}, {\"logprobs\": "
+     "{\"token_logprobs\": [-2]}}], \"trainer_logprobs\": [-2]}\n",
+     "", "rows.jsonl:1: token_logprobs: expected one list for one sequence, got a second one"},
     {"{\"rollout_logprobs\": [{\"token\": 1}], \"trainer_logprobs\": [-1]}\n", "",
      "expected a number, got an object without \"logprob\""},
     {"{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], \"mask\": [1]}\n", "",
@@ -49,6 +52,8 @@ static const struct {
      "rows.jsonl:1: expected token ids for each of 2 log-probs, got 1"},
     {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1], \"mask\": [0]}\n", "",
      "expected tokens with two log-probs, got none (1 masked out"},
+    {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1], \"sample_mask\": [1, 0]}\n", "",
+     "rows.jsonl:1: kept: expected one number for the whole sequence, got a list of 2"},
     {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1]} 5\n", "",
      "rows.jsonl:1:54: expected the end, got \"5\""},
     {"{\"rollout_logprobs\": [-1,], \"trainer_logprobs\": [-1]}\n", "",
@@ -256,10 +261,20 @@ static const struct {
     {"{\"meta_info\": {\"id\": \"x\", \"output_token_logprobs\": [[null, 4, null], [-1, 5, \"a\"], "
      "[-2, 6, null]], \"weight_version\": \"default\"}, \"trainer_logprobs\": [-3, -1, -2]}\n",
      "2 tokens; engine output_token_logprobs, trainer trainer_logprobs"},
-    /* OpenAI's chat API, as vLLM serves it */
+    /* OpenAI's completions, as vLLM serves them: the tokens are texts */
     {"{\"choices\": [{\"index\": 0, \"logprobs\": {\"token_logprobs\": [-1, -2], \"tokens\": "
-     "[5, 6]}}], \"trainer_logprobs\": [-1, -2]}\n",
-     "2 tokens; engine token_logprobs, trainer trainer_logprobs"},
+     "[\" a\", \"5\"], \"text_offset\": [0, 2]}}], \"trainer_logprobs\": [-1, -2]}\n",
+     "2 tokens; engine token_logprobs, trainer trainer_logprobs\n"},
+    /* NeMo-RL counts no token of a sample whose mask is 0, and slime none of a removed one */
+    {"{\"generation_logprobs\": [[-1, -2]], \"prev_logprobs\": [[-1, -2]], \"token_loss_mask\": "
+     "[[1, 1]], \"sample_loss_mask\": [1.0]}\n"
+     "{\"generation_logprobs\": [[-1, -2, -3]], \"prev_logprobs\": [[-4, -5, -6]], "
+     "\"token_loss_mask\": [[1, 1, 1]], \"sample_loss_mask\": [0.0]}\n",
+     "1 sequences, 2 tokens; "},
+    {"{\"rollout_log_probs\": [-1, -2], \"log_probs\": [-1, -2], \"loss_mask\": null, "
+     "\"remove_sample\": false}\n"
+     "{\"rollout_log_probs\": [-1, -2, -3], \"log_probs\": [-4], \"remove_sample\": true}\n",
+     "1 sequences, 2 tokens; "},
     /* NaN and Infinity as Python writes them */
     {"{\"rollout_logprobs\": [-1, NaN, -2], \"trainer_logprobs\": [-1, -2, -2]}\n",
      "1 tokens without a number on a side"},
@@ -277,6 +292,30 @@ static void verify_forms_of_others(void **state) {
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         helper_write("rows.jsonl", forms[i].text);
         require_said(0, "rollout rows.jsonl", forms[i].needle);
+    }
+}
+
+/* vLLM writes the ids of OpenAI's tokens where it is asked to (return_tokens_as_token_ids); as
+ * texts they are no ids. */
+static void verify_tokens_of_openai(void **state) {
+    (void)state;
+    static const char *const tokens[] = {"\" a\", \"5\"", "\"token_id:6\", \"token_id:5\""};
+    for (size_t i = 0; i < 2; i++) {
+        char text[256];
+        snprintf(
+            text, sizeof text,
+            "{\"choices\": [{\"logprobs\": {\"token_logprobs\": [-1, -2], \"tokens\": [%s]}}], "
+            "\"trainer_logprobs\": [-1, -2], \"trainer_token_ids\": [6, 7]}\n",
+            tokens[i]);
+        helper_write("rows.jsonl", text);
+        json_t *judged = load("rollout rows.jsonl --json", i == 0 ? 0 : 1);
+        const json_t *fields = json_object_get(judged, "fields");
+        assert_int_equal(json_object_get(fields, "tokens") != NULL, i == 1);
+        const json_t *cause = json_array_get(json_object_get(judged, "causes"), 0);
+        assert_string_equal(json_string_value(json_object_get(cause, "cause")), "tokenisation");
+        assert_string_equal(json_string_value(json_object_get(cause, "state")),
+                            i == 0 ? "no" : "named");
+        json_decref(judged);
     }
 }
 
@@ -379,6 +418,7 @@ int main(void) {
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_surer_weights_are_no_temperature),
         cmocka_unit_test(verify_forms_of_others),
+        cmocka_unit_test(verify_tokens_of_openai),
         cmocka_unit_test(verify_two_files_are_joined),
         cmocka_unit_test(verify_trace_and_page),
         cmocka_unit_test(corroborate_parity),

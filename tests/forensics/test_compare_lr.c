@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/real.h"
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_pair.h"
 
@@ -310,6 +311,25 @@ static void validate_skips(void **state) {
     }
 }
 
+/* Gradient norms that are not finite in both logs say that both skipped these updates, so that one
+ * schedule went on where the other held; in one log alone they agree with its explanation. */
+static void validate_skips_against_norms(void **state) {
+    (void)state;
+    for (int both = 0; both < 2; both++) {
+        struct pair p;
+        make_skips(&p, 20, 2, 5e-7);
+        for (size_t row = 19; row < 21; row++)
+            for (size_t s = both ? 0 : 1; s < 2; s++)
+                pair_put(&p, s, LOG_GRAD_NORM, row, real_nan_f64());
+        for (size_t s = 0; s < 2; s++)
+            pair_fit(&p, s, "hf");
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->lr.skips_part > 0, !both);
+        assert_int_equal(report->cause, both ? CAUSE_SCHEDULE : -1);
+        arena_close(&p.arena);
+    }
+}
+
 static size_t lag_at(size_t k, size_t first) {
     return k <= first ? 0 : k - first < 2 ? k - first : 2;
 }
@@ -567,6 +587,7 @@ int main(void) {
                                        cmocka_unit_test(validate_skips_at_equal_lr),
                                        cmocka_unit_test(validate_skips_too_late),
                                        cmocka_unit_test(validate_skips_of_both),
+                                       cmocka_unit_test(validate_skips_against_norms),
                                        cmocka_unit_test(validate_skip_or_contract),
                                        cmocka_unit_test(validate_skips_and_schedule),
                                        cmocka_unit_test(validate_close_numbers),

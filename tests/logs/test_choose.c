@@ -46,6 +46,30 @@ static void validate_rows_behind_a_long_preamble(void **state) {
     }
 }
 
+/* How finely the Trainer printed its numbers is read from its rows, wherever the first of them
+ * stands: with 15 digits in one of them a short learning rate is the whole number, and strings of
+ * version 5 have four digits. */
+static void validate_digits_behind_a_long_preamble(void **state) {
+    static const char *const dicts[] = {
+        "{'loss': 0.7, 'grad_norm': 18.41716194152832, 'learning_rate': 5e-07, 'epoch': 0.5}\n",
+        "{'loss': 0.7, 'grad_norm': 18.4, 'learning_rate': 5e-07, 'epoch': 0.5}\n",
+        "{'loss': '0.7', 'grad_norm': '18.42', 'learning_rate': '5e-07', 'epoch': '0.5'}\n"};
+    static const float quanta[] = {0.0f, 1e-7f, 1e-10f};
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT_OF(dicts); i++) {
+        struct arena arena = ARENA_EMPTY;
+        preamble(i % 2 == 0 ? 0 : 131971);
+        add("%s", dicts[i / 2]);
+        const struct log *log = logs_read(&arena, text, NULL);
+        assert_string_equal(log->format, "hf-console");
+        const struct log_column *rate = log_column_of(log, LOG_LR_LOGGED);
+        assert_non_null(rate);
+        if (rate->quantum[0] != quanta[i / 2])
+            fail_msg("case %zu: quantum %g", i, (double)rate->quantum[0]);
+        arena_close(&arena);
+    }
+}
+
 /* What is likely at the beginning gives way to what is certain a little later. */
 static void validate_a_surer_claim_later(void **state) {
     struct arena arena = ARENA_EMPTY;
@@ -234,6 +258,7 @@ static void validate_two_runs_without_steps(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_rows_behind_a_long_preamble),
+        cmocka_unit_test(validate_digits_behind_a_long_preamble),
         cmocka_unit_test(validate_a_surer_claim_later),
         cmocka_unit_test(validate_bars_without_line_ends),
         cmocka_unit_test(validate_refusals_name_what_is_close),

@@ -151,6 +151,27 @@ static void validate_mlflow(void **state) {
 }
 
 /* A view may run anything for any time, so it is no table; other tables are of other tools. */
+/* SQLite keeps any value in any column; what is no number is no 0. */
+static void verify_what_is_no_number(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    make(MLFLOW
+         "INSERT INTO runs VALUES ('u', 'one', 1);"
+         "INSERT INTO metrics(key, value, timestamp, run_uuid, step, is_nan) VALUES"
+         "('loss', 0.5, 1, 'u', 1, 0), ('loss', 0.25, 2, 'u', 2, 0), ('lr', NULL, 1, 'u', 1, 0),"
+         "('lr', 'high', 2, 'u', 2, 0), ('lr', x'0001', 3, 'u', 3, 0),"
+         "('loss', 7.0, 4, 'u', 'x', 0), (NULL, 7.0, 4, 'u', 1, 0), ('lr', 1, 5, 'u', 2, 0);");
+    const struct log *log = read_good(&arena, NULL);
+    assert_int_equal(log->rows, 2);
+    logs_expect(log, "loss", 0, 0.5, 0.0);
+    logs_expect(log, "loss", 1, 0.25, 0.0);
+    assert_false(log_has(log_column_by_source(log, "lr"), 0));
+    logs_expect(log, "lr", 1, 1.0, 0.0);
+    assert_null(log_column_by_source(log, ""));
+    assert_true(logs_has_note(log, "without a name, a number or a step that were left out: 5"));
+    arena_close(&arena);
+}
+
 static void verify_refusals(void **state) {
     (void)state;
     make("CREATE TABLE t (id INTEGER, run_name TEXT, step INTEGER, metrics TEXT);"
@@ -241,6 +262,7 @@ int main(void) {
         cmocka_unit_test(validate_files_of_the_tools),
         cmocka_unit_test(validate_trackio),
         cmocka_unit_test(validate_mlflow),
+        cmocka_unit_test(verify_what_is_no_number),
         cmocka_unit_test(verify_refusals),
         cmocka_unit_test(verify_damage),
         cmocka_unit_test(verify_a_write_ahead_log),
