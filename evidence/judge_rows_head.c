@@ -429,10 +429,12 @@ static void put_same_training(const struct judgement *judgement, struct row_pen 
     row_put(pen, ".");
 }
 
-/* Roots have batches, draws, weights, slots, applied LR and the loss. Another number that a log
- * shows, as the gradient norm, may differ although they are equal, and then is said beside them. */
+/* Arms are identical although one of them reports a number that the other one's loop does not make,
+ * or though their repeats, being noisy, are no floor for what is reported. */
 void judge_row_reported(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->verdict != VERDICT_IDENTICAL || judgement->reported.update == 0) return;
+    if (strcmp(judgement->reported.column, record_groups[GROUP_LR_LOGGED].name) == 0)
+        return; /* logged LRs have a note of their own */
     row_add(pen, ROW_NOTE, "what the arms report differs all the same, first ");
     put_reported(judgement, pen);
     row_put(pen, ": a comparison of logs would show a difference that no weight has");
