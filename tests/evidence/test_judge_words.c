@@ -453,6 +453,30 @@ static const struct game {
      WORD_EACH,
      "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer 100 % "
      "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all."},
+    /* A cause that does nothing is not among those that a sentence is about. */
+    {3,
+     {0, 0, 0, 1, 0, 0, 0, 1},
+     {0, 0, 0, 1, 0, 0, 0, 1},
+     WORD_TOGETHER,
+     "Only together do these causes open the gap; alone each opens: schedule 0 %, optimizer 0 % of "
+     "it. Repairing one alone leaves schedule 0 %, optimizer 0 %. Others differ, too; alone they "
+     "open: dtype 0 %; repairing one alone leaves dtype 100 %."},
+    {3,
+     {0, 1, 1, 1, 0, 1, 1, 1},
+     {0, 1, 1, 1, 0, 1, 1, 1},
+     WORD_EACH,
+     "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer 100 % "
+     "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all. Others "
+     "differ, "
+     "too; alone they open: dtype 0 %; repairing one alone leaves dtype 100 %."},
+    /* Schedule with either of two others: the repair of neither closes anything, and all take part.
+     */
+    {3,
+     {0, 0, 0, 1, 0, 1, 0, 1},
+     {0, 0, 0, 1, 0, 1, 0, 1},
+     WORD_TOGETHER,
+     "Only together do these causes open the gap; alone each opens: schedule 0 %, optimizer 0 %, "
+     "dtype 0 % of it. Repairing one alone leaves schedule 0 %, optimizer 100 %, dtype 100 %."},
     {2,
      {0, 0.96875, 0.03125, 1},
      {0, 0.96875, 0.03125, 1},
