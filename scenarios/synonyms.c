@@ -25,7 +25,8 @@ static const char elsewhere[] = "it says what is written, printed or uploaded, w
 #define BATCHES "batches are made in the process that trains, so nothing is loaded beside it"
 #define DURING "nothing is evaluated during a training; eval measures the last weights once"
 #define PRECISE "eval measures in f64, whatever the arms train in (docs/EVAL.md)"
-#define RANKS "ranks are parallel.ranks, simulated in one process"
+#define RANKS "ranks are parallel.ranks, which this program starts itself"
+#define FSDP "buckets: fsdp2 adds gradients as it does; weights and slots are whole on every rank"
 #define COMPILED "no compiler rewrites the operations; docs/DETERMINISM.md says how each one rounds"
 #define COLUMNS "the columns of a row have the names of docs/DATA.md"
 #define MEMORY "it saves memory and moves no bit"
@@ -111,16 +112,19 @@ static const struct synonym table[] = {
     NO_KEY("dataloader_pin_memory", BATCHES),
     NO_KEY("dataloader_prefetch_factor", BATCHES),
     NO_KEY("dataset_num_proc", BATCHES),
+    {"ddp_backend", "parallel.reduce", NULL,
+     "the order in which its collective adds, such as gloo or nccl-ring"},
+    {"ddp_bucket_cap_mb", "parallel.bucket", NULL, "in bytes: MiB x 1048576"},
+    {"ddp_find_unused_parameters", "parallel.buckets", NULL,
+     "true is buckets: once, false is rebuilt"},
+    {"fsdp", "parallel.buckets", NULL, FSDP},
+    {"fsdp_config", "parallel.buckets", NULL, FSDP},
+    {"parallelism_config", "parallel.ranks", NULL,
+     "of its sizes dp is parallel.ranks and tp is parallel.tensor"},
     NO_KEY("local_rank", RANKS),
-    NO_KEY("ddp_backend", RANKS),
-    NO_KEY("ddp_broadcast_buffers", RANKS),
-    NO_KEY("ddp_bucket_cap_mb", RANKS),
-    NO_KEY("ddp_find_unused_parameters", RANKS),
+    NO_KEY("ddp_broadcast_buffers", "no model here has buffers that a training changes"),
     NO_KEY("ddp_static_graph", RANKS),
     NO_KEY("ddp_timeout", RANKS),
-    NO_KEY("fsdp", RANKS),
-    NO_KEY("fsdp_config", RANKS),
-    NO_KEY("parallelism_config", RANKS),
     NO_KEY("batch_eval_metrics", DURING),
     NO_KEY("eval_accumulation_steps", DURING),
     NO_KEY("eval_delay", DURING),
@@ -286,6 +290,9 @@ static const struct synonym table[] = {
     {"deepspeed", "schedule.contract", "deepspeed-torch",
      "with a scheduler of torch; its own are deepspeed-warmup and deepspeed-cosine"},
     {"megatron-lm", "schedule.contract", "megatron", ""},
+    {"axolotl", "schedule.contract", "hf", "it trains by transformers' Trainer"},
+    {"llama-factory", "schedule.contract", "hf", "it trains by transformers' Trainer"},
+    {"unsloth", "schedule.contract", "hf", "it trains by transformers' Trainer"},
     {"olmo", "schedule.contract", "olmo-core", ""},
     {"open-instruct", "schedule.contract", "open-instruct-dpo", ""},
     {"nemo-rl", "schedule.contract", "nemo-rl-dtensor", "or nemo-rl-megatron"},
@@ -295,6 +302,8 @@ static const struct synonym table[] = {
     {"adamw_apex_fused", "optimizer.name", "adamw", "with optimizer.variant: apex"},
     {"lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
     {"paged_lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
+    {"js_divergence", "dpo.f_divergence", "js", ""},
+    {"alpha_divergence", "dpo.f_divergence", "alpha", ""},
     {"warmup_linear", "schedule.name", "linear", ""},
     {"bfloat16", "numerics.compute", "bf16", ""},
     {"float16", "numerics.compute", "f16", ""},
