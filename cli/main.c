@@ -145,7 +145,9 @@ static void print_usage(FILE *out) {
             "\n"
             "  twinstep VERB --help   options of a verb, with an example\n"
             "  twinstep --version     version of this program\n"
-            "\n%s\nExample: twinstep demo\n",
+            "\n%s\n"
+            "docs/GLOSSARY.md explains arm, floor, hybrid, closure and other words.\n"
+            "Example: twinstep demo\n",
             usage_exit);
 }
 

@@ -36,6 +36,14 @@ int rounding_explains(double response, double gap) {
 #define CAUSE_OTHER 0.1   /* while every other share is below this */
 #define PLACE_MARGIN 0.05 /* no slack: only made-up figures differ by exactly so much */
 
+int attribution_is_enough(const struct attributed *alone, const struct attributed *left) {
+    return alone->low >= ALONE_ENOUGH && left->low >= LEFT_MOST;
+}
+
+int attribution_takes_part(const struct attributed *share, const struct attributed *left) {
+    return left->high < LEFT_MOST || !(fabs(share->value) < CAUSE_OTHER);
+}
+
 static int nearly_cancel(const struct attribution *of) {
     return of->largest_low > NEARLY_FACTOR * of->distance;
 }
@@ -58,7 +66,7 @@ static int only_together(const struct attribution *of) {
 static int each_enough(const struct attribution *of) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < of->causes; i++)
-        count += of->alone[i].low >= ALONE_ENOUGH && of->left[i].low >= LEFT_MOST;
+        count += (uint32_t)attribution_is_enough(&of->alone[i], &of->left[i]);
     return count >= 2;
 }
 

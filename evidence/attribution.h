@@ -69,6 +69,14 @@ extern const char *const attribution_words[WORD_COUNT]; /* "none", "equal", "can
 /* Whether the perturbed run's response is large enough to explain a gap. */
 int rounding_explains(double response, double gap);
 
+/* Whether a cause is enough by itself: it opens the gap alone, and its repair closes next to
+ * nothing. */
+int attribution_is_enough(const struct attributed *alone, const struct attributed *left);
+
+/* Whether a cause is one of those that open the gap together: its repair closes some of the gap, or
+ * it makes some of the way. */
+int attribution_takes_part(const struct attributed *share, const struct attributed *left);
+
 /* The sentence that these figures bear. */
 enum attribution_word attribution_word(const struct attribution *attribution);
 

@@ -167,19 +167,30 @@ static void note_curves(struct judging *judging) {
     }
 }
 
-/* Notes the first number that the arms report differently. NaN is a number that was not recorded,
- * in both arms or, where it is one that an arm's loop does not make, in one. */
+/* Keeps a number that the arms report differently, unless an earlier one is kept: the first of
+ * which both report a value, and the first of which one arm does not. NaN stands for none, in both
+ * arms where it was not recorded, in one where its loop does not make the number. */
+static void keep_reported(struct judged_report by_both[2], uint64_t update, const char *column,
+                          double x, double y) {
+    const int both = !isnan(x) && !isnan(y);
+    if (by_both[both].update != 0 || x == y || (isnan(x) && isnan(y))) return;
+    by_both[both] = (struct judged_report){.update = update, .column = column, .values = {x, y}};
+}
+
+/* Notes the first number that the arms report differently. */
 static void note_reported(struct judging *judging) {
-    struct judged_report *const out = &judging->out->reported;
-    for (uint64_t i = 0; i < judging->out->updates && out->update == 0; i++) {
+    struct judged_report by_both[2] = {{.update = 0, .column = ""}, {.update = 0, .column = ""}};
+    const uint32_t groups = judge_groups(judging->run[0], judging->run[1]);
+    for (uint64_t i = 0; i < judging->out->updates && by_both[1].update == 0; i++) {
         const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
-        for (int real = 0; real < RECORD_REALS && out->update == 0; real++) {
-            const double x = a->reals[real], y = b->reals[real];
-            if (x == y || (isnan(x) && isnan(y))) continue;
-            *out = (struct judged_report){
-                .update = a->step, .column = record_reals[real].name, .values = {x, y}};
-        }
+        for (int real = 0; real < RECORD_REALS; real++)
+            keep_reported(by_both, a->step, record_reals[real].name, a->reals[real],
+                          b->reals[real]);
+        for (uint32_t g = 0; g < groups; g++)
+            keep_reported(by_both, a->step, record_groups[GROUP_LR_LOGGED].name,
+                          a->groups[g][GROUP_LR_LOGGED], b->groups[g][GROUP_LR_LOGGED]);
     }
+    judging->out->reported = by_both[by_both[1].update != 0];
 }
 
 /* Whether gradients are stored in fp8. Below its least normal number a rounding may change a

@@ -221,7 +221,8 @@ struct judged_parting {
     uint32_t parted;    /* ranks other than rank 0 that differ from it after the last update */
 };
 
-/* The first number of a record, by update and column, that differs between arms. */
+/* The first number of a record, by update and column, that differs between arms; one of which only
+ * one arm has a value (the other is NaN) where there is no other. */
 struct judged_report {
     uint64_t update;    /* 0: every number of every update is equal */
     const char *column; /* its name in the trace; "" where there is none */

@@ -101,7 +101,9 @@ static void add_notes(const struct judgement *judgement, struct row_pen *pen) {
     for (int arm = 0; arm < 2; arm++)
         judge_row_arm(judgement, arm, pen);
     judge_row_reported(judgement, pen);
-    if (judgement->verdict != VERDICT_IDENTICAL || judgement->logged_step == 0) return;
+    if ((judgement->verdict != VERDICT_IDENTICAL && judgement->verdict != VERDICT_SAME_TRAINING) ||
+        judgement->logged_step == 0)
+        return;
     row_add(pen, ROW_NOTE, "the logged LRs differ from update %llu on, the applied ones in ",
             (unsigned long long)judgement->logged_step);
     if (judgement->updates == 1)

@@ -241,20 +241,48 @@ static void put_oppose(const struct judgement *judgement, struct row_pen *pen) {
     row_put(pen, " of the gap.");
 }
 
-/* Both sentences name every cause and what it does alone. */
+/* Whether the sentence is about this cause. One that does nothing is not among those that open the
+ * gap together, and is not enough by itself. */
+static int is_meant(const struct judgement *judgement, uint32_t i) {
+    const struct judged_cause *const cause = &judgement->causes[i];
+    return judgement->word == WORD_EACH ? attribution_is_enough(&cause->alone, &cause->left)
+                                        : attribution_takes_part(&cause->share, &cause->left);
+}
+
+/* One figure of each cause that the sentence is about, or of each other one. */
+static void put_meant(const struct judgement *judgement, const int *meant, int which, int left,
+                      struct row_pen *pen) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *const cause = &judgement->causes[i];
+        if (meant[i] != which || count++ >= CAUSES_IN_WORDS) continue;
+        row_put(pen, "%s%s ", count == 1 ? "" : ", ", cause->name);
+        put_percent(left ? &cause->left : &cause->alone, pen);
+    }
+    if (count > CAUSES_IN_WORDS) row_put(pen, " (and %u more)", count - CAUSES_IN_WORDS);
+}
+
+/* Both sentences say what each of their causes does alone, and then the same of the others. */
 static void put_jointly(const struct judgement *judgement, struct row_pen *pen) {
+    int meant[CAUSE_COUNT] = {0};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        count += (uint32_t)(meant[i] = is_meant(judgement, i));
+    for (uint32_t i = 0; count < 2 && i < judgement->cause_count; i++)
+        meant[i] = 1; /* nothing is together with itself: any of the others is needed */
     row_put(pen, judgement->word == WORD_TOGETHER
                      ? " Only together do these causes open the gap; alone each opens: "
                      : " Each of several causes is enough by itself; alone they open: ");
-    for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
-        const struct judged_cause *cause = &judgement->causes[i];
-        row_put(pen, "%s%s ", i == 0 ? "" : ", ", cause->name);
-        put_percent(&cause->alone, pen);
-    }
-    put_more(judgement, pen);
+    put_meant(judgement, meant, 1, 0, pen);
     row_put(pen, " of it. Repairing one alone leaves ");
-    put_figures(judgement, 0, 1, pen);
+    put_meant(judgement, meant, 1, 1, pen);
     row_put(pen, judgement->word == WORD_EACH ? ": repair all." : ".");
+    if (count < 2 || count == judgement->cause_count) return;
+    row_put(pen, " Others differ, too; alone they open: ");
+    put_meant(judgement, meant, 0, 0, pen);
+    row_put(pen, "; repairing one alone leaves ");
+    put_meant(judgement, meant, 0, 1, pen);
+    row_put(pen, ".");
 }
 
 /* Where the arms lie close together although causes went far, sizes are in units of D, or of the
@@ -429,10 +457,12 @@ static void put_same_training(const struct judgement *judgement, struct row_pen 
     row_put(pen, ".");
 }
 
-/* Roots have batches, draws, weights, slots, applied LR and the loss. Another number that a log
- * shows, as the gradient norm, may differ although they are equal, and then is said beside them. */
+/* Arms are identical although one of them reports a number that the other one's loop does not make,
+ * or though their repeats, being noisy, are no floor for what is reported. */
 void judge_row_reported(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->verdict != VERDICT_IDENTICAL || judgement->reported.update == 0) return;
+    if (strcmp(judgement->reported.column, record_groups[GROUP_LR_LOGGED].name) == 0)
+        return; /* logged LRs have a note of their own */
     row_add(pen, ROW_NOTE, "what the arms report differs all the same, first ");
     put_reported(judgement, pen);
     row_put(pen, ": a comparison of logs would show a difference that no weight has");

@@ -2,13 +2,16 @@
  * Arms that differ exactly may still train alike: the two verdicts between identical and outside.
  *
  * `same-training`: weights, optimizer state and applied LR have the same bits after every update,
- * and nothing that differs could have reached them. `same-weights`: the weights have, but the
- * optimizer's state, its masters or, where an update can drop a gradient without a trace, the
- * gradient differ, so that a later update may tell the arms apart.
- * It goes by digests alone. A trace without them, and arms whose runs repeat with noise, keep the
- * verdict that they have. */
+ * and nothing that differs could have reached them. So are arms whose roots are equal and whose
+ * logs are not: roots have the loss and the applied LR, but neither the logged LR nor the gradient
+ * norm. A number that only one arm's loop makes is no such difference. `same-weights`: the weights
+ * have, but the optimizer's state, its masters or, where an update can drop a gradient without a
+ * trace, the gradient differ, so that a later update may tell the arms apart. It goes by digests
+ * alone. A trace without them, and arms whose runs repeat with noise, keep the verdict that they
+ * have. */
 #include "evidence/judge_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 static int equal_digests(const struct record *a, const struct record *b, enum record_digest which) {
@@ -64,9 +67,19 @@ static int may_forget(const struct judging *judging, const struct record *record
     return 0;
 }
 
+/* Whether both arms report a number that is not the same one. */
+static int reports_differ(const struct judged_report *reported) {
+    return reported->update != 0 && !isnan(reported->values[0]) && !isnan(reported->values[1]);
+}
+
 void judge_same(struct judging *judging) {
     struct judgement *const out = judging->out;
     int training = 1;
+    if (out->verdict == VERDICT_IDENTICAL && out->floor == FLOOR_EXACT &&
+        reports_differ(&out->reported)) {
+        out->verdict = VERDICT_SAME_TRAINING;
+        return;
+    }
     if (out->verdict != VERDICT_OUTSIDE_FLOOR || out->floor != FLOOR_EXACT || out->updates == 0)
         return;
     for (uint64_t i = 0; i < out->updates; i++) {

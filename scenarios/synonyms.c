@@ -25,7 +25,7 @@ static const char elsewhere[] = "it says what is written, printed or uploaded, w
 #define BATCHES "batches are made in the process that trains, so nothing is loaded beside it"
 #define DURING "nothing is evaluated during a training; eval measures the last weights once"
 #define PRECISE "eval measures in f64, whatever the arms train in (docs/EVAL.md)"
-#define RANKS "ranks are parallel.ranks, simulated in one process"
+#define RANKS "ranks are parallel.ranks, which this program starts itself"
 #define CONTEXT "no ranks share a sequence's attention (context parallelism)"
 #define PIPELINE "no ranks have layers of their own (pipeline parallelism)"
 #define EXPERTS "no model here has experts, so none are dealt to ranks"
@@ -36,6 +36,7 @@ static const char elsewhere[] = "it says what is written, printed or uploaded, w
 #define PARTS "a divisor of numerics.cuts, which cut the sums"
 #define DATA_RANKS "in mode invariant at most numerics.shards, or any number of one shard"
 #define CHANNELS "parallel.reduce nccl-ring and nccl-tree have one channel (twinstep ranks order)"
+#define FSDP "buckets: fsdp2 adds gradients as it does; weights and slots are whole on every rank"
 #define COMPILED "no compiler rewrites the operations; docs/DETERMINISM.md says how each one rounds"
 #define COLUMNS "the columns of a row have the names of docs/DATA.md"
 #define MEMORY "it saves memory and moves no bit"
@@ -121,18 +122,19 @@ static const struct synonym table[] = {
     NO_KEY("dataloader_pin_memory", BATCHES),
     NO_KEY("dataloader_prefetch_factor", BATCHES),
     NO_KEY("dataset_num_proc", BATCHES),
-    NO_KEY("local_rank", RANKS),
-    NO_KEY("ddp_backend", RANKS),
-    NO_KEY("ddp_broadcast_buffers", RANKS),
-    {"ddp_bucket_cap_mb", "parallel.bucket", NULL, "in bytes, not MiB; of modes shaped, shuffled"},
+    {"ddp_backend", "parallel.reduce", NULL,
+     "the order in which its collective adds, such as gloo or nccl-ring"},
+    {"ddp_bucket_cap_mb", "parallel.bucket", NULL, "in bytes: MiB x 1048576"},
     {"ddp_find_unused_parameters", "parallel.buckets", NULL,
-     "true is once, false is rebuilt; of modes shaped, shuffled"},
+     "true is buckets: once, false is rebuilt"},
+    {"fsdp", "parallel.buckets", NULL, FSDP},
+    {"fsdp_config", "parallel.buckets", NULL, FSDP},
+    {"parallelism_config", "parallel.ranks", NULL,
+     "dp is parallel.ranks, tp parallel.tensor; cp, sp and pp have no counterpart"},
+    NO_KEY("local_rank", RANKS),
+    NO_KEY("ddp_broadcast_buffers", "no model here has buffers that a training changes"),
     NO_KEY("ddp_static_graph", RANKS),
     NO_KEY("ddp_timeout", RANKS),
-    {"fsdp", "parallel.buckets", NULL, "fsdp2 lays gradients out so; of modes shaped, shuffled"},
-    NO_KEY("fsdp_config", ZERO),
-    {"parallelism_config", "parallel.ranks", NULL,
-     "and parallel.tensor; context, sequence and pipeline ranks have no counterpart"},
     NO_KEY("batch_eval_metrics", DURING),
     NO_KEY("eval_accumulation_steps", DURING),
     NO_KEY("eval_delay", DURING),
@@ -343,6 +345,9 @@ static const struct synonym table[] = {
     {"deepspeed", "schedule.contract", "deepspeed-torch",
      "with a scheduler of torch; its own are deepspeed-warmup and deepspeed-cosine"},
     {"megatron-lm", "schedule.contract", "megatron", ""},
+    {"axolotl", "schedule.contract", "hf", "it trains by transformers' Trainer"},
+    {"llama-factory", "schedule.contract", "hf", "it trains by transformers' Trainer"},
+    {"unsloth", "schedule.contract", "hf", "it trains by transformers' Trainer"},
     {"olmo", "schedule.contract", "olmo-core", ""},
     {"open-instruct", "schedule.contract", "open-instruct-dpo", ""},
     {"nemo-rl", "schedule.contract", "nemo-rl-dtensor", "or nemo-rl-megatron"},
@@ -352,6 +357,8 @@ static const struct synonym table[] = {
     {"adamw_apex_fused", "optimizer.name", "adamw", "with optimizer.variant: apex"},
     {"lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
     {"paged_lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
+    {"js_divergence", "dpo.f_divergence", "js", ""},
+    {"alpha_divergence", "dpo.f_divergence", "alpha", ""},
     {"warmup_linear", "schedule.name", "linear", ""},
     {"bfloat16", "numerics.compute", "bf16", ""},
     {"float16", "numerics.compute", "f16", ""},

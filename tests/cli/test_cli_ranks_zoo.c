@@ -87,8 +87,11 @@ static void validate_norms_of_identical_arms(void **state) {
         char line[128];
         snprintf(line, sizeof line,
                  "run %s -o null.h5 --overwrite --quiet --set common.clip.max_norm=0", names[i]);
-        require(1, line,
-                "what the arms report differs all the same, first grad_norm of update 1, ");
+        require(
+            1, line,
+            ": SAME TRAINING. It trains identically and reports differently: weights, optimizer "
+            "state and applied LR are equal after each of 5 updates. First reported otherwise: "
+            "grad_norm of update 1, ");
     }
 }
 

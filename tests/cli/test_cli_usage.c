@@ -63,6 +63,7 @@ static void verify_overview_names_every_verb(void **state) {
         rows += islower((unsigned char)at[3]) && strncmp(at + 3, "twinstep", 8) != 0;
     assert_int_equal(rows, VERBS);
     require_in(said.out, "Exit status:");
+    require_in(said.out, "docs/GLOSSARY.md explains arm, floor, ");
     assert_null(strstr(said.out, "rerun-config"));
     helper_free(&said);
 }

@@ -96,15 +96,26 @@ static void validate_equal_arms(void **state) {
     (void)state;
     struct helper_image of;
     helper_image_open(&of, 3);
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_IDENTICAL);
+    assert_int_equal(judgement_exit(&of.judgement), 0);
+    assert_string_equal(helper_image_row(&of, ROW_HEADLINE, 0),
+                        "made: IDENTICAL. Parameters, slots, losses and applied LR of all 3 "
+                        "updates are equal.");
     of.runs[1].records[1].groups[0][GROUP_LR_LOGGED] = 0.002;
     helper_image_judge(&of, STATUS_OK);
-    assert_int_equal(judgement_exit(&of.judgement), 0);
+    assert_int_equal(of.judgement.verdict, VERDICT_SAME_TRAINING);
+    assert_int_equal(judgement_exit(&of.judgement), 1);
     assert_string_equal(
         of.words,
-        "made: IDENTICAL. Parameters, slots, losses and applied LR of all 3 updates are equal.\n"
+        "made: SAME TRAINING. It trains identically and reports differently: weights, optimizer "
+        "state and applied LR are equal after each of 3 updates. First reported otherwise: "
+        "lr_logged of update 2, 0.001 in left, 0.002 in right. What differs: nothing in the "
+        "configurations.\n"
         "  note     the logged LRs differ from update 2 on, the applied ones in none of the 3 "
         "updates of this run: a comparison of logs would raise a false alarm\n"
         "  floor    exact: left repeated in this process and in a second one, bit-equal\n"
+        "  untested other seeds and data (--set common.seed=N), another machine (replay there)\n"
         "  update   LR applied            loss                grad norm           |a-b|/|a-a0|\n"
         "       1   0.001      0.001      2.000000  2.000000  0.5       0.5       0\n"
         "       2   0.001      0.001      2.000000  2.000000  0.5       0.5       0\n"
@@ -112,8 +123,8 @@ static void validate_equal_arms(void **state) {
     helper_image_close(&of);
 }
 
-/* Roots have no gradient norm, so arms that log another one are identical and say so, in as many
- * digits as tell the two apart. */
+/* Roots have no gradient norm, so arms that log another one train alike and report differently, in
+ * as many digits as tell the two apart. A number that only one arm has is a note. */
 static void validate_reports_of_equal_arms(void **state) {
     (void)state;
     struct helper_image of;
@@ -123,15 +134,26 @@ static void validate_reports_of_equal_arms(void **state) {
     helper_image_judge(&of, STATUS_OK);
     assert_null(strstr(of.words, "note"));
     assert_int_equal(of.judgement.reported.update, 0);
-    of.runs[1].records[2].reals[REAL_LOGP_CHOSEN] = 1.0; /* later, so it is not the first */
-    of.runs[1].records[1].reals[REAL_GRAD_NORM] = 0.5 + 0x1p-40;
+    of.runs[1].records[0].reals[REAL_CLIP_COEF] = NONE; /* the loop of this arm makes none */
+    of.runs[0].records[0].reals[REAL_CLIP_COEF] = 1.0;
     helper_image_judge(&of, STATUS_OK);
     assert_int_equal(of.judgement.verdict, VERDICT_IDENTICAL);
     assert_int_equal(judgement_exit(&of.judgement), 0);
     helper_image_expect(&of, ROW_NOTE, 0,
-                        "what the arms report differs all the same, first grad_norm of update 2, "
-                        "0.5 in left, 0.500000000001 in right: a comparison of logs would show "
-                        "a difference that no weight has");
+                        "what the arms report differs all the same, first clip_coef of update 1, "
+                        "1 in left, nan in right: a comparison of logs would show a difference "
+                        "that no weight has");
+    of.runs[1].records[2].reals[REAL_LOGP_CHOSEN] = 1.0; /* later, so it is not the first */
+    of.runs[1].records[1].reals[REAL_GRAD_NORM] = 0.5 + 0x1p-40;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_SAME_TRAINING);
+    assert_int_equal(judgement_exit(&of.judgement), 1);
+    helper_image_expect(&of, ROW_NOTE, 0, "");
+    helper_image_expect(&of, ROW_HEADLINE, 0,
+                        "made: SAME TRAINING. It trains identically and reports differently: "
+                        "weights, optimizer state and applied LR are equal after each of 3 "
+                        "updates. First reported otherwise: grad_norm of update 2, 0.5 in left, "
+                        "0.500000000001 in right. What differs: nothing in the configurations.");
     json_t *const json = judgement_json(&of.judgement);
     char *const reported =
         json_dumps(json_object_get(json, "reported"), JSON_COMPACT | JSON_PRESERVE_ORDER);
@@ -431,6 +453,30 @@ static const struct game {
      WORD_EACH,
      "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer 100 % "
      "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all."},
+    /* A cause that does nothing is not among those that a sentence is about. */
+    {3,
+     {0, 0, 0, 1, 0, 0, 0, 1},
+     {0, 0, 0, 1, 0, 0, 0, 1},
+     WORD_TOGETHER,
+     "Only together do these causes open the gap; alone each opens: schedule 0 %, optimizer 0 % of "
+     "it. Repairing one alone leaves schedule 0 %, optimizer 0 %. Others differ, too; alone they "
+     "open: dtype 0 %; repairing one alone leaves dtype 100 %."},
+    {3,
+     {0, 1, 1, 1, 0, 1, 1, 1},
+     {0, 1, 1, 1, 0, 1, 1, 1},
+     WORD_EACH,
+     "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer 100 % "
+     "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all. Others "
+     "differ, "
+     "too; alone they open: dtype 0 %; repairing one alone leaves dtype 100 %."},
+    /* Schedule with either of two others: the repair of neither closes anything, and all take part.
+     */
+    {3,
+     {0, 0, 0, 1, 0, 1, 0, 1},
+     {0, 0, 0, 1, 0, 1, 0, 1},
+     WORD_TOGETHER,
+     "Only together do these causes open the gap; alone each opens: schedule 0 %, optimizer 0 %, "
+     "dtype 0 % of it. Repairing one alone leaves schedule 0 %, optimizer 100 %, dtype 100 %."},
     {2,
      {0, 0.96875, 0.03125, 1},
      {0, 0.96875, 0.03125, 1},
