@@ -38,10 +38,53 @@ static int decided(const struct fit_known *known, const struct fit_set *set, con
     if (set->fits[0].contract->bug && early != NULL) return 0;
     if (!fit_is_native(known, set->fits[0].contract)) return 0;
     if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
+    /* Without a total that somebody said, another time scale prints what a counter that moves
+     * several times per update prints. */
+    if (set->fits[0].stride != 1.0 && set->fits[0].steps > 0 && known->run_steps == 0 &&
+        known->request.steps == 0)
+        return 0;
     if (fit_break_is_doubtful(known, set)) return 0;
     for (size_t i = 1; i < set->count; i++)
         if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
     return 1;
+}
+
+#define NAMED 4 /* contracts that are named; the rest is counted */
+
+static int is_named(const struct contract *const *named, size_t count,
+                    const struct contract *contract) {
+    for (size_t i = 0; i < count; i++)
+        if (named[i] == contract) return 1;
+    return 0;
+}
+
+/* Says which other contracts print the column, where nothing but the column speaks for the one that
+ * is named: its name is that of a habit, and no proof of who wrote the log. */
+static void print_alike(const struct fit_known *known, const struct fit_set *set) {
+    const struct contract *named[NAMED + 1] = {set->fits[0].contract};
+    size_t count = 1, more = 0;
+    if (known->possible != NULL && fit_is_native(known, set->fits[0].contract)) return;
+    for (size_t i = 1; i < set->count; i++) {
+        const struct fit *fit = &set->fits[i];
+        int before = fit->same_logged != set->fits[0].same_logged;
+        for (size_t j = 0; j < i && !before; j++)
+            before = set->fits[j].contract == fit->contract &&
+                     set->fits[j].same_logged == fit->same_logged;
+        if (before || is_named(named, count, fit->contract)) continue;
+        if (count <= NAMED)
+            named[count++] = fit->contract;
+        else
+            more++;
+    }
+    if (count == 1) return;
+    printf("  %s: ", known->possible == NULL
+                         ? "the column does not say which framework wrote it, and is also that of"
+                         : "no contract of the log's own framework prints it; the column is also "
+                           "that of");
+    for (size_t i = 1; i < count; i++)
+        printf("%s%s", i > 1 ? ", " : "", named[i]->name);
+    if (more > 0) printf(" and %zu more", more);
+    putchar('\n');
 }
 
 /* The answer in one line, with how many others there are. */
@@ -55,6 +98,7 @@ static void print_answer(const struct lr_report *report, const struct fit_set *s
            "others)\n",
            decided(&report->known, set, early) ? "likeliest" : "likeliest, but undecided",
            set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
+    print_alike(&report->known, set);
 }
 
 /* Says which fits contradict the updates that are said to be skipped. */

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/real.h"
 #include "determinism/comparable.h"
 #include "determinism/trace.h"
 #include "forensics/compare_foreign.h"
@@ -236,14 +237,53 @@ static void find_start(const struct compare_input *input, struct compare_report 
     }
 }
 
+/* Tells whether the column is of what training did. */
+static int is_of_training(const struct compare_column *column) {
+    const int rank = test_rank(column->name);
+    return (rank >= 1 && rank <= 3) || column->name == LOG_PARAM_NORM ||
+           column->name == LOG_EVAL_LOSS;
+}
+
 /* Tells whether some pair of numbers behind the first step shows what training did. */
 static int shows_training(const struct compare_report *report) {
     for (size_t i = 0; i < report->column_count; i++) {
         const struct compare_column *column = &report->columns[i];
-        const int rank = test_rank(column->name);
-        if (column->pairs > 0 && column->last_number > report->start &&
-            ((rank >= 1 && rank <= 3) || column->name == LOG_PARAM_NORM ||
-             column->name == LOG_EVAL_LOSS))
+        if (column->pairs > 0 && column->last_number > report->start && is_of_training(column))
+            return 1;
+    }
+    return 0;
+}
+
+/* Tells whether both logs have a column of what training did. */
+static int names_training(const struct compare_report *report) {
+    for (size_t i = 0; i < report->column_count; i++) {
+        const struct compare_column *column = &report->columns[i];
+        if (is_of_training(column) && column->side[0].count > 0 && column->side[1].count > 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Tells whether a side of a column has two numbers that differ beyond their precision. */
+static int moves(const struct compare_side *side) {
+    struct series_point first = {.update = 0};
+    for (size_t i = 0; i < side->count; i++) {
+        const struct series_point point = compare_point(side, i);
+        if (!real_finite_f64(point.value)) continue;
+        if (first.update == 0) first = point;
+        if (real_abs_f64(point.value - first.value) > 0.5 * (point.quantum + first.quantum))
+            return 1;
+    }
+    return 0;
+}
+
+/* Tells whether a column that both logs have of what training did shows in its digits that
+ * something happened. */
+static int any_moves(const struct compare_report *report) {
+    for (size_t i = 0; i < report->column_count; i++) {
+        const struct compare_column *column = &report->columns[i];
+        if (column->pairs > 0 && is_of_training(column) &&
+            (moves(&column->side[0]) || moves(&column->side[1])))
             return 1;
     }
     return 0;
@@ -420,6 +460,19 @@ static void judge(struct compare_report *report) {
                 : "only LR or bookkeeping columns have numbers in both, and one printed LR can be "
                   "two "
                   "applied ones";
+    } else if (!shows_training(report) && (lr == COMPARE_LR_NONE || names_training(report))) {
+        report->verdict = COMPARE_VERDICT_UNTESTABLE;
+        report->why = names_training(report)
+                          ? "every compared column agrees, and that proves nothing: losses, "
+                            "rewards and gradient norms were compared at no update behind the "
+                            "first that trains"
+                          : "every compared column agrees, and that proves nothing: none is of "
+                            "what training did, and one log at least has no LR";
+    } else if (shows_training(report) && !any_moves(report)) {
+        report->verdict = COMPARE_VERDICT_UNTESTABLE;
+        report->why = "every compared column agrees, and that proves nothing: no loss, reward or "
+                      "gradient norm changes by more than its printed precision, so another "
+                      "training could have printed the same";
     } else {
         report->verdict = COMPARE_VERDICT_EQUAL;
         report->why = lr == COMPARE_LR_UNTESTABLE

@@ -131,16 +131,23 @@ static int logs_after(const struct contract *contract) {
     return contract->offset + (contract->logged == CONTRACT_LOGGED_NEXT);
 }
 
-/* What a contract does on a skip matters only where updates were skipped. */
-int fit_models_alike(const struct fit_model *a, const struct fit_model *b) {
+int fit_contract_is_late(const struct contract *contract) {
+    return contract->offset < 0 && contract->logged == CONTRACT_LOGGED_USED;
+}
+
+int fit_models_one_function(const struct fit_model *a, const struct fit_model *b) {
     return a->plan.schedule == b->plan.schedule && strcmp(a->parameters, b->parameters) == 0 &&
-           logs_after(a->contract) == logs_after(b->contract) &&
            (a->contract->unit == CONTRACT_UNIT_EPOCH) ==
                (b->contract->unit == CONTRACT_UNIT_EPOCH) &&
-           a->contract->float32 == b->contract->float32 &&
+           a->contract->float32 == b->contract->float32 && a->given_floor == b->given_floor &&
+           a->unit == b->unit && a->scale == b->scale && a->warmup_scale == b->warmup_scale;
+}
+
+/* What a contract does on a skip matters only where updates were skipped. */
+int fit_models_alike(const struct fit_model *a, const struct fit_model *b) {
+    return logs_after(a->contract) == logs_after(b->contract) &&
            (a->plan.skipped_count == 0 || a->contract->on_skip == b->contract->on_skip) &&
-           a->given_floor == b->given_floor && a->unit == b->unit && a->scale == b->scale &&
-           a->warmup_scale == b->warmup_scale;
+           fit_models_one_function(a, b);
 }
 
 /* Tells whether two models that are alike, set to the same numbers, log the same double at every
@@ -200,22 +207,67 @@ static void keep(struct fit_search *search, size_t model, struct fit_solutions *
     }
 }
 
+/* What became of a model: its evaluations may have been spent before it was tried to its end. */
+enum turn { TURN_AHEAD = 0, TURN_SOLVED, TURN_CUT };
+
 /* Solves one model, and adopts what solves it for those that are alike. */
 static void solve_model(struct fit_search *search, const struct fit_window *window, size_t m,
-                        uint8_t first_differs, uint8_t *done) {
+                        uint8_t first_differs, uint8_t *turns) {
     struct fit_model *model = &search->models[m];
     struct fit_solutions solutions, copies;
-    done[m] = 1;
     fit_solve(model, window, &solutions);
+    const uint8_t turn = search->budget > 0 || window->turn > 0 ? TURN_SOLVED : TURN_CUT;
+    turns[m] = turn;
     keep(search, m, &solutions, first_differs, 4);
     for (size_t n = m + 1; n < search->model_count; n++) {
-        if (done[n] || !fit_models_alike(model, &search->models[n])) continue;
+        if (turns[n] == TURN_SOLVED || !fit_models_alike(model, &search->models[n])) continue;
         if (search->models[n].contract->start != model->contract->start && solutions.count == 0)
             continue; /* the first update may be what did not fit */
-        done[n] = 1;
+        turns[n] = turn;
         if (adopt(model, &search->models[n], window, &solutions, &copies) > 0)
             keep(search, n, &copies, first_differs, 4);
     }
+}
+
+/* Takes the warm-ups and totals of the simplest that was found. */
+static void take_seeds(const struct fit_search *search, struct fit_window *window) {
+    double least = -real_inf_f64();
+    window->seed_count = 0;
+    while (window->seed_count < FIT_SEEDS) {
+        const struct fit_found *next = NULL;
+        for (size_t i = 0; i < search->count; i++)
+            if (search->found[i].cost > least &&
+                (next == NULL || search->found[i].cost < next->cost))
+                next = &search->found[i];
+        if (next == NULL) return;
+        least = next->cost;
+        if (next->solution.numbers.stride == 1.0 && next->solution.numbers.epoch == 0)
+            window->seeds[window->seed_count++] = next->solution.numbers;
+    }
+}
+
+/* Evaluations for models whose turn came when those of the pass were spent. The last contracts of
+ * the table would else be missing among the fits of a log from the middle of a run, and what they
+ * apply would raise no doubt. A model takes about a thousand where nothing is sought, so this is
+ * enough for most of them. */
+#define BRIEF 300000
+
+/* Gives those models a turn with what is listed. Where nobody said a total, the others get one with
+ * what was found: two totals that are one update apart print one column under contracts that print
+ * the LR of this update and of the next one, and the scan stops at the first that it finds. */
+static void end_turns(struct fit_search *search, const struct fit_window *like, uint8_t *turns) {
+    const size_t left = search->budget;
+    struct fit_window window = *like;
+    window.no_scan = 1;
+    take_seeds(search, &window);
+    search->budget = BRIEF;
+    for (size_t m = 0; m < search->model_count; m++) {
+        const int cut = turns[m] == TURN_CUT;
+        if (!cut && (like->no_scan || window.seed_count == 0)) continue;
+        window.turn = cut ? FIT_TURN_LISTED : FIT_TURN_SEEDS;
+        solve_model(search, &window, m, 0, turns);
+    }
+    search->budget = left;
 }
 
 void fit_search_window(struct fit_search *search, const struct fit_window *like, size_t first,
@@ -223,11 +275,13 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
     struct fit_window window = *like;
     const struct series_point *points = search->series->points;
     fit_window_open(&window, points + first, end - first);
-    uint8_t done[8192] = {0};
+    uint8_t turns[8192] = {0};
     for (int usual = 1; usual >= 0; usual--)
         for (size_t m = 0; m < search->model_count; m++)
-            if (!done[m] && (!search->usual_first || fit_is_usual(&search->models[m]) == usual))
-                solve_model(search, &window, m, first_differs, done);
+            if (turns[m] == TURN_AHEAD &&
+                (!search->usual_first || fit_is_usual(&search->models[m]) == usual))
+                solve_model(search, &window, m, first_differs, turns);
+    if (window.every_model) end_turns(search, &window, turns);
 }
 
 /* Costs (forensics/fit_cost.c) below which an explanation that agrees with all that is known ends
@@ -323,7 +377,7 @@ static enum status unusual(struct fit_search *search, struct fit_window *window)
     pass_strides(search, 1);
     if (search->count > 0) return STATUS_OK;
     search->budget = DEEP;
-    window->deep = 1;
+    window->deep = window->every_model = 1;
     fit_search_window(search, window, 0, search->series->count, 0);
     return STATUS_OK;
 }
@@ -333,15 +387,18 @@ enum status fit_search_run(struct fit_search *search) {
     const size_t count = search->series->count;
     search->budget = PLAIN;
     search->walk = WALK;
+    search->usual_first = 1;
     fit_search_template(search, &window);
     window.no_scan = window.said_totals > 0;
-    window.whole = 1;
+    window.whole = window.every_model = 1;
     fit_search_window(search, &window, 0, count, 0);
+    window.every_model = 0;
     if (window.no_scan && !search->known->plain && !any_agrees(search, USABLE)) {
         window.no_scan = 0;
         search->budget = PLAIN;
         fit_search_window(search, &window, 0, count, 0);
     }
+    search->usual_first = 0;
     fit_search_hold(search);
     if (search->count > 0) search->longest = count;
     /* Over counters of samples no skipped update is left, and no stride or segment is looked for.

@@ -62,6 +62,10 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
                        size_t end, uint8_t first_differs);
 void fit_search_template(struct fit_search *search, struct fit_window *out);
 void fit_search_add(struct fit_search *search, const struct fit_found *found);
+/* Tells whether the contract is one update behind by itself, as with one skipped update. */
+int fit_contract_is_late(const struct contract *contract);
+/* Tells whether two models are one function of the counter and the numbers. */
+int fit_models_one_function(const struct fit_model *a, const struct fit_model *b);
 /* Tells whether what solves one is to be tried on the other, where it is verified: they are one
  * function of the numbers at most updates, and equal_columns (fit_search.c) says where not. */
 int fit_models_alike(const struct fit_model *a, const struct fit_model *b);

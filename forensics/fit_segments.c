@@ -587,6 +587,20 @@ static enum status behind_early_skips(struct fit_search *search, size_t cut) {
     return STATUS_OK;
 }
 
+/* Tries them with any total in front of the first break: the total that is said may be that of the
+ * part behind a resume, and nobody says the one before. */
+static enum status before_break(struct fit_search *search, size_t end) {
+    const size_t left = search->budget;
+    const uint64_t most = early_most(search);
+    for (uint64_t n = 1; n <= most && !is_settled(search); n++) {
+        const struct prefix how = {1, -(int64_t)n};
+        search->budget = EARLY_BUDGET;
+        TRY(from_prefix_with(search, end, &how));
+    }
+    search->budget = left;
+    return STATUS_OK;
+}
+
 /* Tries those updates beside finds whose numbers a scan found, in front of the same break, with any
  * total. What needs a rounder peak than the first of them is kept: it may come first, or stays
  * behind it and raises a doubt (fit_break_is_doubtful). */
@@ -637,18 +651,72 @@ static enum status beside_settled(struct fit_search *search) {
     return beside_unsound(search);
 }
 
+/* Writes the segments of a find as a contract has them that is one update behind by itself, and so
+ * needs one skipped update less in front of the first row. */
+static void shift_by_one(const struct fit_found *found, struct path *path) {
+    path->count = found->segment_count;
+    path->numbers = found->solution.numbers;
+    for (size_t s = 0; s < path->count; s++) {
+        path->segments[s] = found->segments[s];
+        path->segments[s].shift++;
+    }
+    path->segments[0].moved = path->segments[0].shift;
+    path->segments[0].event = path->segments[0].shift < 0 ? FIT_SKIP : FIT_PLAIN;
+}
+
+static int explains_all(const struct path *path) {
+    size_t s = 0;
+    for (size_t i = 0; i < path->series->count; i++) {
+        while (s + 1 < path->count && path->segments[s + 1].point <= i)
+            s++;
+        if (!matches(path, &path->segments[s], i, NULL)) return 0;
+    }
+    return 1;
+}
+
+/* Adds to every find with a skipped update in front of the first row the contracts that are late by
+ * themselves, as fit_skips.c does where no resume broke the column. */
+static enum status add_late(struct fit_search *search) {
+    const size_t count = search->count;
+    for (size_t n = 0; n < count; n++) {
+        const struct fit_found found = search->found[n];
+        const struct fit_model *model = &search->models[found.solution.model];
+        if (found.segments == NULL || found.segments[0].event != FIT_SKIP ||
+            model->contract->offset != 0 || model->contract->logged != CONTRACT_LOGGED_USED)
+            continue;
+        for (size_t m = 0; m < search->model_count; m++) {
+            struct path path = {.search = search,
+                                .series = search->series,
+                                .model = &search->models[m],
+                                .scale = search->scale,
+                                .opened = found.opened};
+            struct fit_solution solution = found.solution;
+            if (!fit_contract_is_late(path.model->contract) ||
+                path.model->contract->on_skip != CONTRACT_SKIP_HOLD ||
+                !fit_models_one_function(path.model, model))
+                continue;
+            shift_by_one(&found, &path);
+            fit_model_set(path.model, &path.numbers);
+            solution.model = m;
+            solution.shift = path.segments[0].shift;
+            if (explains_all(&path)) TRY(add_path(search, &path, &solution));
+        }
+    }
+    return STATUS_OK;
+}
+
 /* Tries the prefixes that end at a break first. The bisection behind them pays for each prefix that
  * nothing explains, and runs out of evaluations where rows lie far apart. */
-enum status fit_search_segments(struct fit_search *search) {
-    if (search->count > 0 || search->series->count < 4) return STATUS_OK;
+static enum status from_prefixes(struct fit_search *search) {
     const size_t cut = natural_cut(search->series);
     const size_t budget = search->budget / (BREAKS + 1);
     const int said = search->known->request.steps > 0 || search->known->run_steps > 0;
     search->totals = TOTALS;
-    size_t at = 2;
+    size_t at = 2, broken = 0;
     for (size_t n = 0; n < BREAKS && !is_settled(search); n++) {
         at = next_break(search, at, cut);
         if (at == 0) break;
+        if (broken == 0) broken = at;
         const size_t left = search->budget;
         search->budget = budget;
         TRY(from_prefix(search, at));
@@ -664,8 +732,15 @@ enum status fit_search_segments(struct fit_search *search) {
     if (!is_settled(search) && said) {
         longest = longest_prefix(search, cut, &any);
         TRY(from_prefix(search, longest));
+        if (!is_settled(search) && broken > 0) TRY(before_break(search, broken));
     }
     if (!is_explained(search) && longest > 4) TRY(from_prefix(search, longest - 1));
     if (!is_explained(search) && longest > 8) TRY(from_prefix(search, longest - longest / 4));
     return STATUS_OK;
+}
+
+enum status fit_search_segments(struct fit_search *search) {
+    if (search->count > 0 || search->series->count < 4) return STATUS_OK;
+    TRY(from_prefixes(search));
+    return add_late(search);
 }

@@ -287,13 +287,37 @@ static void adopt(struct skips *skips, size_t m, const struct best *best) {
 static int can_hold(const struct fit_search *search, const struct fit_model *model) {
     const struct contract *contract = model->contract;
     if (contract->on_skip != CONTRACT_SKIP_HOLD || contract->unit == CONTRACT_UNIT_EPOCH) return 0;
-    /* One that lags by itself is tried where it is asked for only: with a schedule that holds, the
-     * same column has one more skipped update. */
-    if (contract->offset < 0 && contract->logged == CONTRACT_LOGGED_USED &&
-        search->known->request.contract == NULL)
-        return 0;
+    /* One that is late by itself is solved where it is asked for only: with a schedule that holds,
+     * the same column has one more skipped update (add_late). */
+    if (fit_contract_is_late(contract) && search->known->request.contract == NULL) return 0;
     if (model->plan.schedule->state_size > 0 || model->plan.schedule->feedback) return 0;
     return contract == search->known->expected || fit_is_native(search->known, contract);
+}
+
+/* Adds to what explains the column with skipped updates the contracts that are late by themselves,
+ * with the same numbers and one skipped update less: a counter that is one behind from the first
+ * row on is that of either, so whoever reads the one must see the other. */
+static enum status add_late(struct skips *skips, const struct fit_model *model,
+                            const struct best *best) {
+    struct fit_search *search = skips->search;
+    if (model->contract->offset != 0 || model->contract->logged != CONTRACT_LOGGED_USED)
+        return STATUS_OK;
+    for (size_t m = 0; m < search->model_count; m++) {
+        struct fit_model *late = &search->models[m];
+        if (!fit_contract_is_late(late->contract) ||
+            late->contract->on_skip != CONTRACT_SKIP_HOLD || !fit_models_one_function(late, model))
+            continue;
+        for (size_t i = 0; i < best->count; i++) {
+            struct best twin = {.count = 0};
+            if (best->at[i].part_count > 0) continue;
+            skips->lags.model = late;
+            skips->lags.blur = 0.0;
+            fit_model_set(late, &best->at[i].solution.numbers);
+            TRY(try_numbers(skips, &twin));
+            if (twin.count > 0) fit_search_add(search, &twin.at[0]);
+        }
+    }
+    return STATUS_OK;
 }
 
 /* Tells whether the log shows that nothing was skipped, while something plain explains it: a
@@ -324,6 +348,7 @@ static enum status solve_all(struct skips *skips) {
             !(skips->level && has_plateau(model)))
             continue;
         TRY(solve(skips, m, &best));
+        TRY(add_late(skips, model, &best));
         for (size_t n = m + 1; n < search->model_count; n++) {
             const struct fit_model *other = &search->models[n];
             if (!can_hold(search, other) || !fit_models_alike(model, other) ||

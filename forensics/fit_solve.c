@@ -549,6 +549,29 @@ static void solve_hidden(struct fit_model *model, const struct fit_window *windo
     }
 }
 
+/* Tries the warm-up and the total with which another model explains the column, and the same one
+ * update before and behind: contracts differ by that much in the update whose LR they print. */
+static void solve_seeds(struct fit_model *model, const struct fit_window *window,
+                        const struct fit_numbers *numbers, struct fit_solutions *out) {
+    static const double away[] = {0.0, 1.0, -1.0};
+    struct fit_floor_trial floors[FIT_FLOORS];
+    const size_t floor_count = fit_list_floors(model, window, floors);
+    for (size_t n = 0; n < window->seed_count * COUNT_OF(away); n++) {
+        const struct fit_numbers *seed = &window->seeds[n / COUNT_OF(away)];
+        const double by = away[n % COUNT_OF(away)];
+        struct fit_numbers trial = *numbers;
+        trial.warmup = seed->warmup + by;
+        trial.total = seed->total + by;
+        if (trial.warmup < 0.0 || (model->needs_total && !(trial.total >= 1.0))) continue;
+        for (size_t f = 0; f<floor_count && * window->budget> 0; f++) {
+            trial.floor = floors[f].value;
+            trial.absolute = floors[f].absolute;
+            fit_model_set(model, &trial);
+            (void)solve_lr(model, window, out);
+        }
+    }
+}
+
 static void solve_stride(struct fit_model *model, const struct fit_window *window, double stride,
                          int known_only, struct fit_solutions *out) {
     struct fit_warmups warmups;
@@ -557,8 +580,12 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
         .stride = stride,
         .epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? window->epoch : 0};
     model->now.epoch = numbers.epoch;
-    if (!known_only) solve_knee(model, window, &numbers, out);
-    if (!known_only) solve_hidden(model, window, &numbers, out);
+    if (!known_only && window->turn != FIT_TURN_FULL) solve_seeds(model, window, &numbers, out);
+    if (window->turn == FIT_TURN_SEEDS) return;
+    if (!known_only && window->turn == FIT_TURN_FULL) {
+        solve_knee(model, window, &numbers, out);
+        solve_hidden(model, window, &numbers, out);
+    }
     fit_list_warmups(model, window, stride, &warmups);
     /* Behind the warm-up every W fits with a peak of its own: a dozen stand for all of them. */
     const size_t most = window->top == 0 && window->points[0].update > 2 ? 12 : FIT_SOLUTIONS;

@@ -12,6 +12,14 @@
 #include "forensics/fit_model.h"
 
 #define FIT_PROBES 32
+/* Pairs of warm-up and total that are taken from other models. */
+#define FIT_SEEDS 6
+
+enum fit_turn {
+    FIT_TURN_FULL = 0,
+    FIT_TURN_SEEDS, /* the warm-ups and totals that explain the column under other models, alone */
+    FIT_TURN_LISTED /* these, and the warm-ups that are listed: none is solved for */
+};
 
 struct fit_window {
     const struct series_point *points;
@@ -35,8 +43,12 @@ struct fit_window {
     size_t *budget;   /* evaluations of models that are left */
     uint64_t *walk;   /* steps of recursive schedules that are left */
     int deep;         /* 1: try more warm-ups and floors */
-    int whole;        /* 1: it is the whole series, whose first row may lie behind the warm-up */
-    uint32_t lag;     /* how far the counter may be behind: skipped updates */
+    int every_model;  /* 1: every model gets a turn, a brief one where evaluations are spent */
+    int turn;         /* enum fit_turn */
+    struct fit_numbers seeds[FIT_SEEDS]; /* what explains the column under other models */
+    size_t seed_count;
+    int whole;    /* 1: it is the whole series, whose first row may lie behind the warm-up */
+    uint32_t lag; /* how far the counter may be behind: skipped updates */
     int only_total, only_warmup; /* 1: the first known total, the known warm-up, and no other */
     /* The members below are filled by fit_window_open. */
     size_t probes[FIT_PROBES], probe_count;

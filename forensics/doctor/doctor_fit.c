@@ -119,6 +119,28 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
         "twinstep lr fit LOG lists all explanations with their numbers.");
 }
 
+/* Says what was tried to explain the column, and what would let more be tried. Without a total, a
+ * schedule whose end the log does not show has too many for the search. */
+static enum status say_tried(struct doctor *doctor) {
+    const uint64_t total = doctor->log->max_steps;
+    char *next;
+    TRY(doctor_evidence(
+        doctor,
+        "tried: every contract and schedule (twinstep list contracts, twinstep list schedules) "
+        "with any peak, warm-up and floor, %s, skipped updates, a counter that moves several times "
+        "per update, and resumes",
+        total > 0 ? "the total that the log says and others"
+                  : "totals that follow from the rows, as the log says none"));
+    TRY(arena_format(
+        doctor->arena, &next,
+        "A schedule of your own prints such a column, and is no fault. If it should be a known "
+        "one, say what you know: twinstep lr fit LOG %s--warmup W --schedule S lists what fits, "
+        "and twinstep lr check LOG --expect CONTRACT --schedule S --lr L --warmup W --steps T "
+        "names the first update at which the column departs from it.",
+        total > 0 ? "" : "--steps T (the total, which this log lacks) "));
+    return doctor_explain(doctor, "", next);
+}
+
 static enum status why_unknown(struct doctor *doctor) {
     const struct fit_set *fits = doctor->fits;
     if (doctor_lr_is_lost(doctor) > 0.0) return doctor_lr_lost(doctor);
@@ -126,13 +148,14 @@ static enum status why_unknown(struct doctor *doctor) {
         return doctor_untestable(
             doctor, "the LR column singles out no explanation (too few rows, or constant)");
     TRY(doctor_remark(doctor, "lr_unexplained", SIZE_MAX,
-                      "No shipped contract and schedule explains the LR column."));
+                      "The LR column is that of no training loop and schedule that twinstep "
+                      "knows."));
     if (fits->first_bad < fits->series->count)
         TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, &fits->series->points[fits->first_bad]));
-    if (fits->partial != NULL) TRY(doctor_evidence(doctor, "up to there: %s", fits->partial));
-    TRY(doctor_explain(doctor, "",
-                       "A schedule of your own is fine. If it should be a known one, "
-                       "twinstep lr check LOG --expect CONTRACT says where it departs."));
+    if (fits->partial != NULL)
+        TRY(doctor_evidence(doctor, "the %zu values in front of it fit %s", fits->first_bad,
+                            fits->partial));
+    TRY(say_tried(doctor));
     return doctor_untestable(doctor, "no shipped contract explains the LR column");
 }
 
@@ -174,13 +197,11 @@ static enum status total_is_open(struct doctor *doctor) {
     while (fit->segments[i].event != FIT_TOTAL)
         i++;
     TRY(doctor_remark(doctor, "lr_unexplained", SIZE_MAX,
-                      "No shipped contract and schedule explains the whole LR column with one "
-                      "total."));
+                      "The whole LR column is that of no training loop and schedule that twinstep "
+                      "knows, with one total."));
     TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED,
                                &doctor->fits->series->points[fit->segments[i].point]));
-    TRY(doctor_explain(doctor, "",
-                       "A schedule of your own is fine. If it should be a known one, "
-                       "twinstep lr check LOG --expect CONTRACT says where it departs."));
+    TRY(say_tried(doctor));
     if (!is_unsound(fit)) TRY(other_total(doctor, 0));
     return doctor_untestable(doctor, "another total would explain the LR column from some row on, "
                                      "and nothing says that total");

@@ -322,6 +322,13 @@ static void verify_that_an_extension_is_said(void **state) {
         assert_int_equal(strstr(said.out, "  LR column reads as a sound contract\n") != NULL,
                          cases[i].sound);
         assert_int_equal(strstr(said.out, "remark lr_unexplained") == NULL, cases[i].sound);
+        /* What was tried, and what to say that would let more be tried. */
+        assert_int_equal(strstr(said.out, "tried: every contract and schedule") == NULL,
+                         cases[i].sound);
+        assert_int_equal(strstr(said.out, "twinstep lr fit LOG --steps T") != NULL,
+                         cases[i].told == 0);
+        assert_int_equal(strstr(said.out, "the total that the log says and others") != NULL,
+                         !cases[i].sound && cases[i].told > 0);
         helper_free(&said);
         said = helper_run(0, "doctor said.json --json");
         json_t *root = json_loads(said.out, 0, NULL);

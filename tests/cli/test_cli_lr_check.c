@@ -346,6 +346,15 @@ static void validate_guessed_updates(void **state) {
     assert_non_null(strstr(said.out, " apply others)\n"));
     assert_null(strstr(said.out, "update numbers"));
     assert_non_null(strstr(said.out, "\n  1  hf linear, peak 5e-05, no warm-up, total 4"));
+    assert_null(strstr(said.out, "also that of"));
+    helper_free(&said);
+    /* In a file of no framework, the name is that of a habit: others print the column, too. */
+    helper_write("rates.csv",
+                 "step,lr\n1,5e-05\n2,3.7500000000000003e-05\n3,2.5e-05\n4,1.25e-05\n");
+    said = helper_run(3, "lr fit rates.csv");
+    assert_non_null(strstr(said.out,
+                           "the column does not say which framework wrote it, and is also "
+                           "that of: "));
     helper_free(&said);
 }
 

@@ -442,6 +442,46 @@ static void verify_a_skip_of_the_first_update_is_no_lag(void **state) {
     arena_close(&arena);
 }
 
+/* Two updates in front of the first row were skipped, and a resume extended the run from 300 to
+ * 600, of which the log says the second, or halved the peak. A scheduler that is one update late
+ * beside one skip prints the same, and stands beside it. */
+static void verify_two_early_skips_stand_beside_a_late_schedule(void **state) {
+    (void)state;
+    static struct series_point points[60];
+    static const char *const eras[] = {"hf", "hf-4.50", NULL};
+    for (int halved = 0; halved < 2; halved++) {
+        struct series series = {points, 0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        size_t sound = 0, late = 0;
+        fit_known_init(&known);
+        known.possible = eras;
+        known.run_steps = 600;
+        known.limit = 1000;
+        for (uint64_t k = 10; k <= 600; k += 10) {
+            const double total = !halved && k <= 150 ? 300 : 600,
+                         scale = halved && k > 300 ? 0.5 : 1;
+            points[series.count] = (struct series_point){.update = k, .row = series.count};
+            points[series.count++].value = scale * 2e-5 * share(0, (double)k - 3.0, 10, total);
+        }
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        for (size_t i = 0; i < set.count; i++) {
+            const struct fit *fit = &set.fits[i];
+            if (strcmp(fit->schedule_name, "linear") != 0 || fit->lr != 2e-5 ||
+                fit->warmup != 10.0 || fit->segment_count != 2)
+                continue;
+            sound += strcmp(fit->contract->name, "hf") == 0 && fit->segments[0].shift == -2;
+            late += strcmp(fit->contract->name, "lag1") == 0 && fit->segments[0].shift == -1;
+        }
+        if (sound == 0 || late == 0)
+            fail_msg("halved %d: %zu %zu, %s", halved, sound, late,
+                     set.count > 0 ? set.fits[0].text : "nothing");
+        assert_string_equal(set.fits[0].contract->name, "hf");
+        arena_close(&arena);
+    }
+}
+
 /* Megatron's log counts the update that was skipped in front of its first row, and says the total
  * of 800 behind a resume at 200. Contracts that log the LR which was used print the same column
  * without a skip, which the log contradicts. */
@@ -689,6 +729,7 @@ int main(void) {
         cmocka_unit_test(verify_early_skips_of_an_extended_run),
         cmocka_unit_test(verify_an_early_skip_is_no_lag),
         cmocka_unit_test(verify_a_skip_of_the_first_update_is_no_lag),
+        cmocka_unit_test(verify_two_early_skips_stand_beside_a_late_schedule),
         cmocka_unit_test(validate_a_counted_skip_of_an_extended_run),
         cmocka_unit_test(validate_a_total_behind_an_unseen_warmup),
         cmocka_unit_test(validate_what_a_trainer_extended),

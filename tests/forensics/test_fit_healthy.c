@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/macro.h"
 #include "base/real.h"
 #include "forensics/fit.h"
 #include "tests/forensics/helper_healthy.h"
@@ -93,6 +94,42 @@ static void validate_a_plateau_with_an_ulp(void **state) {
     arena_close(&arena);
 }
 
+/* A scheduler that moves at the end of an epoch, as Lightning's does by default, in logs whose rows
+ * do not show every stair: sparse ones, ones from the middle of the run, and a last epoch that is
+ * cut. The stairs are a formula here, and no contract. */
+static void verify_sparse_logs_of_epochs_never_fail(void **state) {
+    (void)state;
+    static struct series_point points[200];
+    static const struct {
+        uint64_t of_epoch, epochs, warmup, first, every, cut;
+    } cases[] = {
+        {7, 9, 2, 5, 5, 0}, {25, 6, 0, 10, 10, 12}, {4, 20, 3, 33, 3, 1}, {13, 8, 1, 1, 7, 5}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++)
+        for (int told = 0; told < 2; told++) {
+            const uint64_t total = cases[c].of_epoch * cases[c].epochs, last = total - cases[c].cut;
+            const double w = (double)cases[c].warmup, t = (double)cases[c].epochs;
+            struct series series = {points, 0};
+            struct arena arena = ARENA_EMPTY;
+            struct fit_known known;
+            struct fit_check check;
+            for (uint64_t k = cases[c].first; k <= last; k += cases[c].every) {
+                const double epoch = (double)((k - 1) / cases[c].of_epoch);
+                struct series_point *point = &points[series.count];
+                *point = (struct series_point){.update = k, .row = series.count++};
+                lr_print_point(point, 3e-4 * (epoch < w ? epoch / w : (t - epoch) / (t - w)),
+                               told ? LR_E2 : LR_EXACT);
+            }
+            fit_known_init(&known);
+            known.request.contract = contract_find("lightning-epoch");
+            known.request.updates_per_epoch = cases[c].of_epoch;
+            if (told) known.request.steps = last;
+            assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+            if (check.verdict == FIT_FAIL) fail_msg("%zu, told %d: %s", c, told, check.words);
+            if (cases[c].first < 33) assert_int_equal(check.verdict, FIT_PASS);
+            arena_close(&arena);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_check_never_fails),
@@ -101,6 +138,7 @@ int main(void) {
         cmocka_unit_test(verify_check_of_resumed_logs_never_fails),
         cmocka_unit_test(verify_fit_lists_the_truth),
         cmocka_unit_test(validate_a_plateau_with_an_ulp),
+        cmocka_unit_test(verify_sparse_logs_of_epochs_never_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -559,6 +559,68 @@ static void verify_a_late_schedule_keeps_its_name(void **state) {
     arena_close(&arena);
 }
 
+/* Tells whether one of the fits is that contract and schedule, with so many skipped updates. */
+static int is_listed(const struct fit_set *set, const char *contract, const char *schedule,
+                     uint64_t skipped) {
+    for (size_t i = 0; i < set->count; i++) {
+        const struct fit *fit = &set->fits[i];
+        if (strcmp(fit->contract->name, contract) == 0 &&
+            strcmp(fit->schedule_name, schedule) == 0 && fit_skipped(fit) == skipped &&
+            fit->segment_count == 1 && fit->stride == 1.0)
+            return 1;
+    }
+    return 0;
+}
+
+/* A scheduler that is one update late, in a training whose first updates were skipped, prints what
+ * a sound one prints after one skip more. Whoever reads the one must see the other. */
+static void verify_a_late_schedule_stands_beside_its_skips(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    for (size_t late = 2; late <= 3; late++) { /* update 1 is lost to the scheduler */
+        const struct training t = {2e-5, 10, 600, late == 2 ? 1 : 10, 0, 0, {1, 2, 3}, late};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known = known_of(&t);
+        struct fit_set set;
+        const struct series series = make(&t, points);
+        known.limit = 1000;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (!is_listed(&set, "hf", "linear", late) || !is_listed(&set, "lag1", "linear", late - 1))
+            fail_msg("%zu late: %s", late, set.count > 0 ? set.fits[0].text : "nothing");
+        assert_string_equal(set.fits[0].contract->name, "hf");
+        arena_close(&arena);
+    }
+}
+
+/* The middle of a run of 400 updates with a warm-up of 80, whose scheduler is one update late: a
+ * cosine with restarts (num_cycles 1) is a cosine. All evaluations are spent before the last
+ * contract of the table comes to its turn, and it is listed all the same. */
+static void verify_the_last_contract_has_its_turn(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    struct training t = {6.5e-6, 80, 400, 1, 1, 0, {0}, 0};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known = known_of(&t);
+    struct fit_set set;
+    size_t count = 0;
+    for (uint64_t k = 193; k <= t.total; k += 10) {
+        points[count] = (struct series_point){.update = k, .row = count};
+        points[count++].value = rate(&t, k - 2);
+    }
+    const struct series series = {points, count};
+    known.possible = NULL;
+    known.request.warmup_ratio = 0.2;
+    known.request.processes = 7;
+    known.request.accumulate = 8;
+    known.request.tokens = 4096;
+    known.limit = 4096;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(is_listed(&set, "lag1", "cosine", 0));
+    assert_true(is_listed(&set, "lag1", "cosine_with_restarts", 0));
+    assert_true(is_listed(&set, "hf", "cosine_with_restarts", 1));
+    arena_close(&arena);
+}
+
 /* A cosine that came back to its peak is no warm-up that goes on, and has shown its total. */
 static void verify_what_came_back_was_shown(void **state) {
     (void)state;
@@ -929,6 +991,8 @@ int main(void) {
         cmocka_unit_test(verify_counts_place_the_skips),
         cmocka_unit_test(verify_gradient_norms_decide),
         cmocka_unit_test(verify_a_falling_scale_is_obeyed),
+        cmocka_unit_test(verify_a_late_schedule_stands_beside_its_skips),
+        cmocka_unit_test(verify_the_last_contract_has_its_turn),
         cmocka_unit_test(verify_what_came_back_was_shown),
         cmocka_unit_test(verify_half_speed_is_seen),
         cmocka_unit_test(verify_a_late_schedule_keeps_its_name),

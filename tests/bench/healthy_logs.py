@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Asks `lr fit` about healthy logs in which nothing was skipped, and counts answers that claim skips.
+
+    healthy_logs.py --binary TWINSTEP [--count N] [--seed S] [--jobs J] [--keep FOLDER] [--show]
+
+Draws trainings of transformers' Trainer, Accelerate, DeepSpeed and Megatron whose schedules move at
+every update, prints the LRs with 3, 4, 6 or 16 digits every 1 to 100 updates, from the start or from
+the middle of the run, and asks without a hint. The formulas are those of the frameworks' sources (named
+below) and nothing here is shared with the program.
+
+    clean       no skipped update in the first answer, and the training that was drawn is it or is
+                listed among the fits
+    other       no skipped update in the first answer, and the training is not listed
+    nothing     no answer
+    claimed     the first answer needs skipped updates, exit status 3
+    wrong       it does, and the exit status is 0"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import math
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+PEAKS = ["1", "2", "3", "5", "1.5", "2.5", "4", "6", "8", "1.2"]
+KINDS = {
+    "hf": ["linear", "cosine", "cosine_with_restarts", "constant_with_warmup", "polynomial",
+           "inverse_sqrt", "cosine_with_min_lr", "warmup_stable_decay"],
+    "accelerate": ["linear", "cosine", "cosine_with_restarts", "constant_with_warmup"],
+    "deepspeed": ["warmup", "warmup_decay", "warmup_cosine"],
+    "megatron": ["linear", "cosine", "constant", "inverse-square-root", "wsd"],
+}
+
+
+def hf(t, u):
+    """transformers/optimization.py, the lambdas of get_*_schedule*; u is the scheduler's counter, in
+    which warm-up and total are counted, too."""
+    w, total, kind = t["w"], t["t"], t["kind"]
+    if u < w and kind != "warmup_stable_decay":
+        return u / max(1, w)
+    p = (u - w) / max(1, total - w)
+    if kind == "linear":
+        return max(0.0, (total - u) / max(1, total - w))
+    if kind == "cosine":
+        return max(0.0, 0.5 * (1.0 + math.cos(math.pi * 0.5 * 2.0 * p)))
+    if kind == "cosine_with_min_lr":
+        return max(0, 0.5 * (1.0 + math.cos(math.pi * 0.5 * 2.0 * p)) * (1 - t["floor"]) + t["floor"])
+    if kind == "cosine_with_restarts":
+        return 0.0 if p >= 1.0 else max(0.0, 0.5 * (1.0 + math.cos(math.pi * ((t["cycles"] * p) % 1.0))))
+    if kind == "constant_with_warmup":
+        return 1.0
+    if kind == "polynomial":
+        end = 1e-7
+        if u > total:
+            return end / t["peak"]
+        return ((t["peak"] - end) * (1 - (u - w) / (total - w)) + end) / t["peak"]
+    if kind == "inverse_sqrt":
+        scale = w or 10000
+        return 1.0 / math.sqrt((u + scale - w) / scale)
+    decay, stable = t["decay"], total - w - t["decay"]
+    if u < w:
+        return u / max(1, w) * (1 - t["floor"]) + t["floor"]
+    if u < w + stable:
+        return 1.0
+    if u < w + stable + decay:
+        q = (u - w - stable) / max(1, decay)
+        return max(0.0, 0.5 * (1.0 + math.cos(math.pi * 0.5 * 2.0 * q)) * (1 - t["floor"]) + t["floor"])
+    return t["floor"]
+
+
+def deepspeed(t, u):
+    """deepspeed/runtime/lr_schedules.py: WarmupLR, WarmupDecayLR, WarmupCosineLR with their default
+    logarithmic warm-up; u is last_batch_iteration, -1 before the first step of the scheduler."""
+    w, total = max(2, t["w"]), t["t"]
+    if u < 0:
+        return 0.0
+    rise = math.log(u + 1) / math.log(w)
+    if t["kind"] == "warmup":
+        return rise if u < w else 1.0
+    if t["kind"] == "warmup_decay":
+        return rise if u < w else max(0.0, (total - u) / max(1.0, total - w))
+    if u < w:
+        return rise
+    share = (u - w + 1) / (total - w)
+    return max(0.0, 0.0001 + (1 - 0.0001) * (1 + math.cos(math.pi * share)) / 2)
+
+
+def megatron(t, u):
+    """megatron/core/optimizer_param_scheduler.py, get_lr; u counts samples in units of an update."""
+    w, total, floor, kind = t["w"], t["t"], t["floor"], t["kind"]
+    if w > 0 and u <= w:
+        return u / w
+    if kind == "constant":
+        return 1.0
+    if u > total:
+        return floor
+    if kind == "inverse-square-root":
+        # in samples: warm-up and counter are multiples of the batch
+        return max(floor, math.sqrt(max(1, w * t["batch"])) / math.sqrt(max(1, u * t["batch"])))
+    p = (u - w) / (total - w)
+    if kind == "linear":
+        return floor + (1 - p) * (1 - floor)
+    if kind == "cosine":
+        return floor + 0.5 * (math.cos(math.pi * p) + 1) * (1 - floor)
+    start = total - t["decay"]
+    if u <= start:
+        return 1.0
+    return floor + (2.0 * 0.5 ** ((u - start) / t["decay"]) - 1.0) * (1 - floor)
+
+
+def draw(rng):
+    family = rng.choice(list(KINDS))
+    total = rng.randint(150, 6000)
+    if rng.random() < 0.6:
+        total -= total % rng.choice([50, 100])
+        total = max(total, 100)
+    share = rng.choice([0, 0, 0.01, 0.03, 0.05, 0.06, 0.1, 0.2])
+    warmup = math.ceil(share * total) if rng.random() < 0.6 else rng.choice([0, 10, 20, 50, 100, 200, 500])
+    warmup = min(warmup, total // 2)
+    if family == "deepspeed":
+        warmup = max(warmup, 2)
+    t = dict(family=family, kind=rng.choice(KINDS[family]), t=total, w=warmup, batch=rng.choice([8, 64, 512]),
+             floor=rng.choice([0.0, 0.1, 0.1, 0.01, 0.05]), cycles=rng.choice([2, 3, 4]),
+             decay=max(1, int(rng.choice([0.1, 0.2]) * total)), processes=rng.choice([1, 2, 4, 8]),
+             peak=float(f"{rng.choice(PEAKS)}e-{rng.randint(3, 6)}"))
+    if t["kind"] == "inverse-square-root" and t["w"] == 0:
+        t["w"] = 10
+    if t["kind"] in ("cosine_with_min_lr",) and t["floor"] == 0.0:
+        t["floor"] = 0.1
+    if t["kind"] == "warmup_stable_decay":
+        t["floor"] = 0.0
+    # Which release wrote it: since 4.52 transformers logs the LR that was used, before the next one.
+    t["next"] = rng.random() < 0.4 if family == "hf" else True
+    every = rng.choice([1, 2, 5, 10, 20, 25, 50, 100])
+    while total // every < 8:
+        every = rng.choice([1, 2, 5, 10])
+    t["every"] = every
+    first = rng.choice([1, every, every])
+    if rng.random() < 0.35:
+        first = every * rng.randint(max(1, total // every // 4), max(1, total // every // 2))
+    t["first"] = first
+    least = max(first + 6 * every, total // 2)
+    t["last"] = min(total, total if rng.random() < 0.7 else rng.randint(least, max(total, least)))
+    t["digits"] = rng.choice([3, 4, 6, 16])
+    t["told"] = rng.random() < 0.5
+    return t
+
+
+def rows_of(t):
+    rows = []
+    for k in range(t["first"], t["last"] + 1, t["every"]):
+        n = k if t["next"] else k - 1
+        if t["family"] == "megatron":
+            share = megatron(t, n)
+        elif t["family"] == "deepspeed":
+            share = deepspeed(t, n - 1)
+        elif t["family"] == "accelerate":  # the counter, the warm-up and the total are all P times as large
+            share = hf(dict(t, w=t["w"] * t["processes"], t=t["t"] * t["processes"]), n * t["processes"])
+        else:
+            share = hf(t, n)
+        rows.append((k, t["peak"] * share))
+    return rows
+
+
+def write(t, rows, folder, number):
+    """16 digits of transformers are a trainer_state.json, which says the total; the rest is CSV."""
+    path = pathlib.Path(folder) / f"log-{number}"
+    if t["digits"] == 16 and t["family"] == "hf":
+        state = {"best_metric": None, "epoch": 1.0, "global_step": rows[-1][0], "max_steps": t["t"],
+                 "log_history": [{"epoch": round(k / t["t"], 4), "learning_rate": lr, "loss": 2.0 + 1.0 / k, "step": k}
+                                 for k, lr in rows]}
+        path = path.with_suffix(".json")
+        path.write_text(json.dumps(state, indent=2))
+        return path, True
+    path = path.with_suffix(".csv")
+    lines = ["step,loss,lr"]
+    for k, lr in rows:
+        text = repr(lr) if t["digits"] == 16 else f"{lr:.{t['digits'] - 1}e}"
+        lines.append(f"{k},{2.0 + 1.0 / k:.4f},{text}")
+    path.write_text("\n".join(lines) + "\n")
+    return path, False
+
+
+NAMES = {
+    "hf": {"hf", "hf-4.50", "hf-4.51", "trl", "trl-4.50"},
+    "accelerate": {"accelerate", "accelerate-split-batches", "hf-4.50", "deepspeed-torch"},
+    "deepspeed": {"deepspeed-warmup", "deepspeed-cosine"},
+    "megatron": {"megatron", "megatron-bridge"},
+}
+SAME = {"constant_with_warmup": "constant", "cosine_with_min_lr": "cosine"}
+
+
+def bare(name):
+    name = name.split(".")[-1]
+    return SAME.get(name, name)
+
+
+def is_truth(fit, t):
+    """The training's contract, schedule and peak, and its warm-up and total as far as they are shown."""
+    if fit["contract"] not in NAMES[t["family"]] or bare(fit["schedule"]) != bare(t["kind"]):
+        return False
+    if fit["skipped"] is not None or len(fit["segments"]) != 1 or fit["segments"][0]["shift"] != 0:
+        return False
+    if not fit["steps_hidden"] and fit["steps"] is not None and fit["steps"] != t["t"]:
+        return False
+    low, high = (fit["unseen"]["lr_least"], fit["unseen"]["lr_most"]) if fit["unseen"] else (fit["lr"], fit["lr"])
+    return fit["warmup_hidden"] or low * (1 - 1e-3) <= t["peak"] <= high * (1 + 1e-3)
+
+
+def claims(fit):
+    return bool(fit["skipped"]) or any(s["event"] == "skip" for s in fit["segments"])
+
+
+def one(work):
+    binary, seed, number, folder = work
+    rng = random.Random(f"{seed}/{number}")
+    t = draw(rng)
+    path, says_total = write(t, rows_of(t), folder, number)
+    command = [binary, "lr", "fit", str(path), "--json", "--all"]
+    if t["told"] and not says_total:
+        command += ["--steps", str(t["t"])]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        return number, t, "timeout", "", "", 0
+    if done.returncode not in (0, 1, 3):
+        return number, t, "error", done.stderr, " ".join(command), done.returncode
+    answer = json.loads(done.stdout)
+    fits = answer["fits"]
+    first = fits[0]["text"] if fits else "nothing fits"
+    if not fits:
+        verdict = "nothing"
+    elif claims(fits[0]):
+        verdict = "wrong" if done.returncode == 0 else "claimed"
+    else:
+        verdict = "clean" if any(is_truth(fit, t) for fit in fits) else "other"
+    return number, t, verdict, first, " ".join(command), done.returncode
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--keep")
+    parser.add_argument("--show", action="store_true", help="print every log that is not clean")
+    given = parser.parse_args()
+    counts = collections.Counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.keep or scratch
+        pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+        works = [(given.binary, given.seed, n, folder) for n in range(given.count)]
+        with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+            for number, t, verdict, first, command, status in pool.map(one, works):
+                counts[verdict] += 1
+                counts[f"{verdict}, status {status}"] += 1
+                if given.show and verdict != "clean":
+                    print(f"{number}: {verdict}, status {status}: {t}\n    {first}\n    {command}")
+                    sys.stdout.flush()
+    print(", ".join(f"{counts[k]} {k}" for k in sorted(counts)))
+    return 1 if counts["claimed"] + counts["wrong"] + counts["error"] > 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
