@@ -296,7 +296,7 @@ class Loops(unittest.TestCase):
         self.assertEqual(states[0], states[1])
         self.assertEqual(len(set(states)), 3)
 
-    def waits(self, layers, path=None, is_far=True, kind="adamw"):
+    def waits(self, layers, path=None, is_far=True, kind="adamw", copies=None):
         """How often each update waits for a device that is simulated (far.py): `layers` linear layers,
         the first one frozen."""
         from far import Far, Waits, far
@@ -313,6 +313,8 @@ class Loops(unittest.TestCase):
                                                   quiet=True).start()
             for k in range(5):
                 before = len(waits.of)
+                if copies:
+                    copies.now = k
                 model(x).square().mean().backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
@@ -324,6 +326,8 @@ class Loops(unittest.TestCase):
                     recorder.update()
                 found.append(len(waits.of) - before)
             if recorder:
+                if copies:
+                    copies.now = "close"
                 recorder.close()
         return found
 
@@ -342,6 +346,136 @@ class Loops(unittest.TestCase):
             rates = [read(p, "lr_readback") for p in (path, here)]
             np.testing.assert_allclose(*rates, rtol=1e-12)      # sums in f64 on both
             self.assertTrue(np.isfinite(rates[0]).all())
+
+    def test_verify_rows_come_home_while_the_next_update_runs(self):
+        """With copies that go on meanwhile, as CUDA has them: no wait inside of an update but one for
+        frozen weights in the first; the row of update k is read when update k + 1 has ended, the last
+        one at the end, and all rows are those of the host."""
+        from far import Copies
+        for kind in ("adamw", "sgd"):
+            for layers in (2, 7):
+                path = os.path.join(self.folder.name, f"{kind}{layers}.h5")
+                here = os.path.join(self.folder.name, f"{kind}{layers}here.h5")
+                bare = self.waits(layers, kind=kind)
+                with Copies() as copies:
+                    self.assertEqual(self.waits(layers, path, kind=kind, copies=copies), bare)
+                self.assertEqual(copies.waited, [(0, 0), (0, 1), (1, 2), (2, 3), (3, 4), (4, "close")])
+                with Copies() as copies:
+                    self.assertEqual(self.waits(layers, here, is_far=False, kind=kind, copies=copies),
+                                     [0] * 5)
+                self.assertEqual(copies.waited, [])
+                said = self.program("certify", path, here).stdout
+                self.assertIn("equal through update 5", said)
+                rates = [read(p, "lr_readback") for p in (path, here)]
+                np.testing.assert_allclose(*rates, rtol=1e-12)      # sums in f64 on both
+                for name in ("loss", "grad_norm", "param_norm", "lr_applied", "clip_coef"):
+                    np.testing.assert_array_equal(*[read(p, name) for p in (path, here)], name)
+                self.assertEqual(*[read(p, "phases/place") for p in (path, here)])
+
+    def test_verify_a_copy_begins_without_a_wait(self):
+        """What `depart` asks of torch for a CUDA tensor, on a stand-in for one: pinned memory, a copy
+        that does not block, then an event, all on the tensor's own device."""
+        from twinstep.record import tensors
+        calls, there = unittest.mock.Mock(), unittest.mock.Mock()
+        whole = unittest.mock.Mock(spec=torch.Tensor, shape=(3,), dtype=torch.int64,
+                                   device=torch.device("cuda:1"))
+        calls.empty.return_value = there
+        calls.attach_mock(there.copy_, "copy_")
+        with unittest.mock.patch.object(torch, "empty", calls.empty), \
+                unittest.mock.patch.object(torch.cuda, "device", calls.device), \
+                unittest.mock.patch.object(torch.cuda, "Event", calls.Event), \
+                unittest.mock.patch.object(tensors, "is_plain", lambda t: True):
+            calls.device.return_value.__enter__ = calls.enter
+            calls.device.return_value.__exit__ = calls.leave
+            calls.leave.return_value = None
+            self.assertEqual(tensors.depart(whole), (there, calls.Event.return_value))
+        self.assertEqual([name for name, _, _ in calls.mock_calls],
+                         ["empty", "device", "enter", "copy_", "Event", "Event().record", "leave"])
+        self.assertEqual(calls.empty.call_args, unittest.mock.call(
+            (3,), dtype=torch.int64, device="cpu", pin_memory=True))
+        self.assertEqual(calls.device.call_args, unittest.mock.call(torch.device("cuda:1")))
+        self.assertEqual(there.copy_.call_args, unittest.mock.call(whole, non_blocking=True))
+        self.assertEqual(whole.mock_calls, [])
+
+    def late(self, path, updates, at, do, recorder_ends=True):
+        """A training on the simulated device, whose rows come home late; `do(recorder, copies)` is
+        called at the begin of update `at`. Its warnings."""
+        from far import Copies, Far, Waits, far
+        torch.manual_seed(3)
+        model = torch.nn.Linear(8, 1)
+        with warnings.catch_warnings(record=True) as said, Copies() as copies, Waits():
+            warnings.simplefilter("always")
+            x, model = Far(torch.randn(4, 8)), far(model)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
+            recorder = twinstep.Recorder(model, optimizer, path=path, quiet=True).start()
+            for k in range(updates):
+                if k == at:
+                    do(recorder, copies)
+                model(x).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                recorder.update(lr_logged=optimizer.param_groups[0]["lr"])
+            if recorder_ends:
+                recorder.close()
+        return [str(w.message) for w in said if "twinstep" in str(w.message)]
+
+    def test_verify_the_end_of_a_recording_whose_last_row_is_late(self):
+        """An error of the recorder's own leaves the update before; a device that fails leaves what was
+        home; the weights of a copy of the process are not sent; and an exception in `with` leaves all."""
+        paths = [os.path.join(self.folder.name, f"{i}.h5") for i in range(4)]
+
+        def fails(recorder, _):
+            recorder._read_groups = None
+        said = self.late(paths[0], 6, 3, fails)
+        self.assertEqual((len(said), "stopped after 3 updates" in said[0]), (1, True), said)
+        self.assertEqual(read(paths[0], "step"), [1, 2, 3])
+
+        def breaks(_, copies):
+            copies.is_broken = True
+        said = self.late(paths[1], 6, 3, breaks)
+        self.assertEqual((len(said), "stopped after 2 updates" in said[0]), (1, True), said)
+        self.assertIn("CUDA error", said[0])
+        self.assertEqual(read(paths[1], "step"), [1, 2])
+
+        def forks(recorder, _):
+            if (child := os.fork()) == 0:
+                recorder.close()
+                os._exit(0)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(self.late(paths[2], 6, 3, forks), [])
+        self.assertEqual(read(paths[2], "step"), [1, 2, 3, 4, 5, 6])
+
+        def raises(recorder, _):
+            recorder.__exit__(KeyboardInterrupt, None, None)
+        self.assertEqual(self.late(paths[3], 6, 3, raises), [])
+        self.assertEqual(read(paths[3], "step"), [1, 2, 3])
+
+    def test_verify_a_kill_loses_the_row_that_is_late(self):
+        """After `at` updates: kill -9 leaves all but the last one, and the exit of the program all."""
+        script = pathlib.Path(self.folder.name) / "train.py"
+        script.write_text(textwrap.dedent("""
+            import os, signal, sys, test_record_torch
+            def end(recorder, copies):
+                if what == "kill":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                sys.exit(0)
+            what, at, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+            test_record_torch.Loops().late(path, 30, at, end)
+            """), encoding="utf-8")
+        environment = dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join(
+            [str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        for what, at, status, left in (("kill", 17, -signal.SIGKILL, 16), ("exit", 17, 0, 17)):
+            path = os.path.join(self.folder.name, f"{what}{at}.h5")
+            done = subprocess.run([sys.executable, str(script), what, str(at), path], check=False,
+                                  capture_output=True, text=True, env=environment)
+            self.assertEqual(done.returncode, status, done.stderr)
+            for _ in range(100):    # the writer, which lives on for a moment, names what it has
+                if os.path.exists(path):
+                    break
+                signal.sigtimedwait([], 0.1)
+            self.assertEqual(read(path, "step"), list(range(1, left + 1)))
+            self.assertEqual(self.program("import", "--check", path).returncode, 0)
 
     def test_validate_the_kernel_of_cuda_devices_on_the_host(self):
         """Its source as C++ of one thread against the library of digests, and NVRTC's own verdict on
