@@ -113,15 +113,14 @@ class Row:
 
     def put_digests(self, column: str, some: Iterable[tuple[Any, str, torch.Tensor]]) -> None:
         """The same of many tensors, which is faster: (at, name, tensor) each."""
-        known = [(at, name, t) for at, name, t in some
-                 if t.dtype in DTYPES and t.layout is torch.strided
-                 and members(t) is not None and not is_partial(t)]
-        for (at, name, t), total in zip(known, keyed_sums([t for _, _, t in known])):
+        known = [(at, name, t, ranks) for at, name, t in some for ranks in (members(t),)
+                 if ranks is not None and t.dtype in DTYPES and t.layout is torch.strided
+                 and not is_partial(t)]
+        for (at, name, t, ranks), total in zip(known, keyed_sums([t for _, _, t, _ in known])):
             if total is None:
                 self.left_out.setdefault(column, []).append(name)
                 continue
-            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total,
-                                     members(t) or ())
+            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total, ranks)
 
     def _roots(self) -> list[tuple[str, Ranks]]:
         return [(name, ranks) for name, found in self.roots.items() for ranks in found]
