@@ -3,6 +3,7 @@
 
 The recorder in real loops: not one bit of a training changes, the order of its calls is the one that
 was written down by hand, and the traps of other libraries' loops do not mislead it."""
+import contextlib
 import ctypes
 import hashlib
 import json
@@ -477,39 +478,73 @@ class Loops(unittest.TestCase):
             self.assertEqual(read(path, "step"), list(range(1, left + 1)))
             self.assertEqual(self.program("import", "--check", path).returncode, 0)
 
-    def test_validate_the_kernel_of_cuda_devices_on_the_host(self):
-        """Its source as C++ of one thread against the library of digests, and NVRTC's own verdict on
-        it. What needs a device (its launch, the sum over threads) is held against plain operations
-        there, by a probe, before it is used."""
-        from twinstep.record import keyed_cuda, keyed_torch
+    def kernel_on_the_host(self):
+        """The kernel's source as C++, as a driver with cuLaunchKernel: every thread of every block is
+        run, one after the other, the lanes of a warp from the last one, so that what a lane is shuffled
+        from another one is there. None without a compiler."""
+        from twinstep.record import keyed_cuda
         compiler = shutil.which(os.environ.get("CXX", "c++").split()[0])
         if compiler is None:
-            self.skipTest("no C++ compiler")
+            return None
         source, library = (pathlib.Path(self.folder.name) / f"kernel.{end}" for end in ("cc", "so"))
         source.write_text(textwrap.dedent("""
             #define __global__
             struct extent { unsigned x, y; };
-            static extent blockIdx, threadIdx, blockDim = {1, 1}, gridDim = {1, 1};
-            static unsigned long long __shfl_down_sync(unsigned, unsigned long long, int) { return 0; }
+            static extent blockIdx, threadIdx, blockDim, gridDim;
+            static unsigned long long said[64][32];     // by how far it is shuffled, and by lane
+            static unsigned long long __shfl_down_sync(unsigned mask, unsigned long long x, int by) {
+                const unsigned lane = threadIdx.x % 32;
+                if (mask != 0xFFFFFFFFu) __builtin_abort();
+                said[by][lane] = x;
+                return lane + by < 32 ? said[by][lane + by] : x;
+            }
             static void atomicAdd(unsigned long long *at, unsigned long long x) { *at += x; }
             """) + keyed_cuda.SOURCE + textwrap.dedent("""
-            extern "C" void run(const long long *table, unsigned long long *totals, unsigned count) {
-                for (blockIdx.y = 0; blockIdx.y < count; blockIdx.y++) keyed(table, totals);
+            extern "C" int cuLaunchKernel(void *, unsigned x, unsigned y, unsigned z, unsigned threads,
+                                          unsigned more, unsigned still_more, unsigned shared, void *,
+                                          void **words, void **extra) {
+                if (z != 1 || more != 1 || still_more != 1 || shared || extra || threads % 32 || !x || !y)
+                    return 1;
+                gridDim = {x, y};
+                blockDim = {threads, 1};
+                for (blockIdx.y = 0; blockIdx.y < y; blockIdx.y++)
+                    for (blockIdx.x = 0; blockIdx.x < x; blockIdx.x++)
+                        for (threadIdx.x = threads; threadIdx.x-- > 0;)
+                            keyed(*(const long long **)words[0], *(unsigned long long **)words[1]);
+                return 0;
             }
             """))
         subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+        return ctypes.CDLL(str(library))
+
+    def test_validate_the_kernel_of_cuda_devices_on_the_host(self):
+        """Its source, its table and its launch, with memory of the host and a driver that runs all of
+        its threads, against the library of digests; and NVRTC's own verdict on it. What needs a device
+        (NVRTC's machine code, the driver) is held against plain operations there, by a probe, before it
+        is used."""
+        from twinstep.record import keyed_cuda, keyed_torch
+        driver = self.kernel_on_the_host()
+        if driver is None:
+            self.skipTest("no C++ compiler")
+        kernel = keyed_cuda._Kernel.__new__(keyed_cuda._Kernel)
+        kernel.device, kernel.driver, kernel.function = torch.device("cpu"), driver, ctypes.c_void_p()
+        table_of, stream = keyed_cuda.table_of, unittest.mock.Mock(cuda_stream=0)
         torch.manual_seed(1)
         words = torch.randint(0, 256, (4096,), dtype=torch.uint8)
-        some = [words.view(d) for d in keyed_torch.DTYPES if d != torch.bool] + [words[:0], words[:1]]
-        rows = [keyed_cuda.row_of(t, first) for t in some for first in (0, 5, (1 << 32) - 9)]
-        table, totals = torch.tensor(rows), torch.zeros(len(rows), dtype=torch.int64)
-        ctypes.CDLL(str(library)).run(ctypes.c_void_p(table.data_ptr()),
-                                      ctypes.c_void_p(totals.data_ptr()), len(rows))
-        expected = [int(keyed_torch.device_sum(t, first)) for t in some
-                    for first in (0, 5, (1 << 32) - 9)]
-        self.assertEqual(totals.tolist(), expected)
-        self.assertEqual([n % 2**64 for n in totals.tolist()[::3]],
+        large = torch.randint(0, 256, (4 * 40963,), dtype=torch.uint8).view(torch.float32)
+        some = [words.view(d) for d in keyed_torch.DTYPES if d != torch.bool] \
+            + [words[:0], words[:1], words[:31], large]
+        items = [(t, first) for t in some for first in (0, 5, (1 << 32) - 9)]
+        expected = [int(keyed_torch.device_sum(t, first)) for t, first in items]
+        self.assertEqual([n % 2**64 for n in expected[::3]],
                          [n % 2**64 for n in keyed_torch.keyed_sums(some)])
+        with unittest.mock.patch.object(torch.cuda, "device", lambda _: contextlib.nullcontext()), \
+                unittest.mock.patch.object(torch.cuda, "current_stream", lambda _: stream), \
+                unittest.mock.patch.object(keyed_cuda, "table_of",
+                                           lambda rows, is_pinned: table_of(rows, is_pinned=False)):
+            for most in (keyed_cuda.MOST, 4):       # tensors in a launch
+                with unittest.mock.patch.object(keyed_cuda, "MOST", most):
+                    self.assertEqual([int(n) for n in kernel.sums(items)], expected)
         if torch.version.cuda:
             self.assertEqual(keyed_cuda.compiled("80")[:4], b"\x7fELF")
         if not torch.cuda.is_available():       # and where it cannot be had, plain operations stay
