@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Keeps the state of an ablation in small text files. Each is made whole under another name and
  * then linked, so that a reader, here or on another machine, sees all of it or none. */
+#define _XOPEN_SOURCE 700 /* nftw */
 #include "ablate/ablate_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -133,7 +135,22 @@ enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
     if (!is_made && errno != EEXIST) return refuse(path, "create");
     const enum status status = open_made(path, plan, arena, out);
     if (status != STATUS_OK && is_made) (void)rmdir(path);
+    out->is_made = is_made;
     return status;
+}
+
+/* The plan goes last but one: a worker that came meanwhile has a claim or a run here, or ends with
+ * an error when it makes one. */
+void ablate_folder_unmake(const struct ablate_folder *folder, struct arena *arena) {
+    char *runs, *claims, *plan;
+    if (!folder->is_made || arena_format(arena, &runs, "%s/runs", folder->path) != STATUS_OK ||
+        arena_format(arena, &claims, "%s/claims", folder->path) != STATUS_OK ||
+        arena_format(arena, &plan, "%s/plan", folder->path) != STATUS_OK || rmdir(runs) != 0)
+        return;
+    if (rmdir(claims) == 0 && unlink(plan) == 0)
+        (void)rmdir(folder->path);
+    else
+        (void)mkdir(runs, 0755); /* another worker's, who comes to make it */
 }
 
 /* ---- runs ---- */
@@ -234,6 +251,21 @@ enum status ablate_folder_begin(const struct ablate_folder *folder, const struct
     if (mkdir(path, 0755) != 0) return refuse(path, "create");
     TRY(ablate_folder_path(folder, run, "out", arena, &out));
     return mkdir(out, 0755) == 0 ? STATUS_OK : refuse(out, "create");
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where) {
+    (void)info;
+    (void)kind;
+    (void)where;
+    (void)remove(path);
+    return 0;
+}
+
+void ablate_folder_unbegin(const struct ablate_folder *folder, const struct ablate_run *run,
+                           struct arena *arena) {
+    char *path;
+    if (ablate_folder_path(folder, run, "", arena, &path) == STATUS_OK)
+        (void)nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static enum status write_state(const struct ablate_folder *folder, const struct ablate_run *run,

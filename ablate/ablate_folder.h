@@ -8,14 +8,16 @@
  *   claims/         NAME: who works on it
  *
  * Invariant: `done` is written last, under its name at once, and with the digests of what the run
- * left; a run without it was not made. Nothing is deleted but claims. */
+ * left; a run without it was not made. Nothing is deleted but claims, and what was made for a
+ * command that then could not be started. */
 #ifndef TWINSTEP_ABLATE_ABLATE_FOLDER_H
 #define TWINSTEP_ABLATE_ABLATE_FOLDER_H
 
 #include "ablate/ablate_plan.h"
 
 struct ablate_folder {
-    char *path; /* absolute */
+    char *path;  /* absolute */
+    int is_made; /* by this process */
     const struct ablate_plan *plan;
     struct digest digest; /* of the plan that is kept, which knows the inputs of its beginning */
     char *worker;         /* who this process is: host, boot, name space, process, its start */
@@ -51,6 +53,14 @@ TWINSTEP_MUST_USE enum status ablate_folder_is_used(const struct ablate_folder *
 TWINSTEP_MUST_USE enum status ablate_folder_begin(const struct ablate_folder *folder,
                                                   const struct ablate_run *run,
                                                   struct arena *arena);
+
+/* Removes the folder of a run whose command could not be started: nothing is in it but what was
+ * written for that command. What cannot be removed stays. */
+void ablate_folder_unbegin(const struct ablate_folder *folder, const struct ablate_run *run,
+                           struct arena *arena);
+/* Removes the whole folder where this process made it, and neither a run nor a claim is in it: its
+ * plan would refuse the mended command. */
+void ablate_folder_unmake(const struct ablate_folder *folder, struct arena *arena);
 
 /* Writes `done` with the digests (hexadecimal, or NULL) of what was left, and where it was run: the
  * machine, "" for this one, and the device or "". Or writes `failed`. */

@@ -108,5 +108,6 @@ enum status ablate_asked_run(struct cli *cli, const struct options *options,
     running->quiet = options->quiet;
     TRY(take_over(options, folder, &cli->arena));
     const enum status status = ablate_run_all(running, &cli->arena);
+    if (status != STATUS_OK) ablate_folder_unmake(folder, &cli->arena);
     return status == STATUS_INTERRUPTED ? ablate_fail_interrupted(cli, &cli->arena) : status;
 }

@@ -133,6 +133,7 @@ enum status ablate_run_settle(struct ablate_loop *loop, uint32_t at,
         TRY(arena_format(arena, &how, "exit status 0, but: %s", status_text()));
     }
     if (answer->end == GUARD_STOPPED) return STATUS_OK; /* it is neither done nor failed */
+    if (answer->end == GUARD_NOT_STARTED) ablate_folder_unbegin(of->folder, run, arena);
     if (answer->end == GUARD_NOT_STARTED && of->executor.count > 0)
         FAIL(STATUS_INPUT, "--executor: %s: %s", of->executor.words[0], how);
     if (answer->end == GUARD_NOT_STARTED)

@@ -354,8 +354,7 @@ def cost(given):
     print(f"{weights} weights in f32, 512 tokens, the recorder's defaults; medians of 5 blocks of "
           "16 updates, least and most")
     print(f"an update without the recorder {words[0]}, with it {words[1]}; in its hooks {words[2]}")
-    print(f"an update without it, and a wait for the device at its end, as the recorder has one: "
-          f"{words[3]}")
+    print(f"an update without it, and a wait for the device at its end: {words[3]}")
     print(f"share of the wall time: {statistics.median(recorded) / statistics.median(plain) - 1:+.1%}")
     return 0
 

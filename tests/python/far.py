@@ -4,13 +4,17 @@ of the host, torch takes them for tensors of another device ("meta"), and each t
 waits for that device, to read a number or to copy to the host, is counted.
 
 A mode (`Waits`) has every op done on the plain tensors, so a training is one with the bits of the
-host, and gradients, optimizers and hooks are torch's own."""
+host, and gradients, optimizers and hooks are torch's own. `Copies` stands for what a CUDA device has
+besides: copies to the host that go on while the program does, and events behind them."""
+import unittest.mock
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from torch.utils._pytree import tree_map
 
 aten = torch.ops.aten
 DEVICE = torch.device("meta")
+NOT_THERE = 0x7FF8DEADBEEF0000      # what memory of the host holds before a copy has come to it
 
 
 class Far(torch.Tensor):
@@ -74,3 +78,41 @@ class Waits(TorchDispatchMode):
             return args[0] if op is aten.copy_.default else made
         outside = tree_map(lambda v: Far(v) if isinstance(v, torch.Tensor) else v, made)
         return return_and_correct_aliasing(op, args, kwargs, outside)
+
+
+class Copies:
+    """In place of `tensors.depart` while this is entered: copies of that device's tensors that hold
+    nothing of them until their event is waited for, and then what the tensors held at the start.
+    `waited` has, for each wait, `now` when the copy began and `now` when it was waited for."""
+
+    def __init__(self):
+        from twinstep.record import tensors
+        self.now, self.waited, self.is_broken = 0, [], False
+        self.real = tensors.depart
+        self.patch = unittest.mock.patch.object(tensors, "depart", self.depart)
+
+    def __enter__(self):
+        self.patch.start()
+        return self
+
+    def __exit__(self, *_):
+        self.patch.stop()
+
+    def depart(self, whole):
+        """A copy and its event."""
+        if not _is_far(whole):
+            return self.real(whole)
+        there = torch.full(whole.shape, NOT_THERE, dtype=whole.dtype)
+        return there, _Event(self, there, whole.inner.clone())
+
+
+class _Event:
+    def __init__(self, copies, there, values):
+        self.copies, self.there, self.values, self.begun = copies, there, values, copies.now
+
+    def synchronize(self):
+        """Waits for the copy."""
+        if self.copies.is_broken:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        self.copies.waited.append((self.begun, self.copies.now))
+        self.there.copy_(self.values)

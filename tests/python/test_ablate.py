@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -404,8 +405,31 @@ class Executor(Case):
         for word in ("./unstartable", str(self.root)):
             said = self.run_program("x.yaml", "--executor", f"{word} {{command}}", "-o", "unstarted", code=2)
             self.assertIn(f"error: --executor: {word}: cannot be started: Permission denied", said.stderr)
+        (self.root / "unstartable").write_text("#!/no/such/shell\n")      # which only its start tells
+        (self.root / "unstartable").chmod(0o755)
+        for slots in ("1", "2"):
+            said = self.run_program("x.yaml", "--executor", "./unstartable {command}", "-o", "unstarted",
+                                    "--slots", slots, code=2)
+            self.assertIn("error: --executor: ./unstartable: cannot be started: No such file", said.stderr)
         self.assertFalse((self.root / "unstarted").exists())    # a slip of the pen leaves no folder
+        (self.root / "own").mkdir()
+        self.run_program("x.yaml", "--executor", "./unstartable {command}", "-o", "own", code=2)
+        self.assertTrue((self.root / "own").exists())   # which was there before
+        self.run_program("x.yaml", "--executor", "./unstartable {command}", "-o", "there", code=1)  # all is done
+        (self.root / "nowhere/runs/mine").mkdir()
+        shutil.rmtree(self.root / "nowhere/runs/test-1")
+        self.run_program("x.yaml", "--executor", "./unstartable {command}", "-o", "nowhere", code=2)
+        self.assertTrue((self.root / "nowhere/runs/mine").exists())     # which others have begun stays
+        self.assertFalse((self.root / "nowhere/runs/test-1").exists())
         self.assertEqual(self.verdict("-o", "found", "--executor", "env sh -c {command}", code=1)["distance"], 5.0)
+
+    def test_a_command_that_cannot_be_started_leaves_no_folder_that_refuses_the_mended_one(self):
+        words = ("--bytes", "{dir}/w", "-o", "pair")
+        said = self.run_program("--good", "no-such-touch {dir}/w", "--bad", "no-such-touch {dir}/w {dir}/v", *words,
+                                code=2)
+        self.assertIn("command: cannot be started: No such file", said.stderr)
+        self.assertFalse((self.root / "pair").exists())
+        self.run_program("--good", "touch {dir}/w", "--bad", "touch {dir}/w {dir}/v", *words, code=0)
 
 
 class Noise(Case):

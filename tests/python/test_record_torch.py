@@ -3,6 +3,7 @@
 
 The recorder in real loops: not one bit of a training changes, the order of its calls is the one that
 was written down by hand, and the traps of other libraries' loops do not mislead it."""
+import contextlib
 import ctypes
 import hashlib
 import json
@@ -296,7 +297,7 @@ class Loops(unittest.TestCase):
         self.assertEqual(states[0], states[1])
         self.assertEqual(len(set(states)), 3)
 
-    def waits(self, layers, path=None, is_far=True, kind="adamw"):
+    def waits(self, layers, path=None, is_far=True, kind="adamw", copies=None):
         """How often each update waits for a device that is simulated (far.py): `layers` linear layers,
         the first one frozen."""
         from far import Far, Waits, far
@@ -313,6 +314,8 @@ class Loops(unittest.TestCase):
                                                   quiet=True).start()
             for k in range(5):
                 before = len(waits.of)
+                if copies:
+                    copies.now = k
                 model(x).square().mean().backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
@@ -324,6 +327,8 @@ class Loops(unittest.TestCase):
                     recorder.update()
                 found.append(len(waits.of) - before)
             if recorder:
+                if copies:
+                    copies.now = "close"
                 recorder.close()
         return found
 
@@ -343,39 +348,203 @@ class Loops(unittest.TestCase):
             np.testing.assert_allclose(*rates, rtol=1e-12)      # sums in f64 on both
             self.assertTrue(np.isfinite(rates[0]).all())
 
-    def test_validate_the_kernel_of_cuda_devices_on_the_host(self):
-        """Its source as C++ of one thread against the library of digests, and NVRTC's own verdict on
-        it. What needs a device (its launch, the sum over threads) is held against plain operations
-        there, by a probe, before it is used."""
-        from twinstep.record import keyed_cuda, keyed_torch
+    def test_verify_rows_come_home_while_the_next_update_runs(self):
+        """With copies that go on meanwhile, as CUDA has them: no wait inside of an update but one for
+        frozen weights in the first; the row of update k is read when update k + 1 has ended, the last
+        one at the end, and all rows are those of the host."""
+        from far import Copies
+        for kind in ("adamw", "sgd"):
+            for layers in (2, 7):
+                path = os.path.join(self.folder.name, f"{kind}{layers}.h5")
+                here = os.path.join(self.folder.name, f"{kind}{layers}here.h5")
+                bare = self.waits(layers, kind=kind)
+                with Copies() as copies:
+                    self.assertEqual(self.waits(layers, path, kind=kind, copies=copies), bare)
+                self.assertEqual(copies.waited, [(0, 0), (0, 1), (1, 2), (2, 3), (3, 4), (4, "close")])
+                with Copies() as copies:
+                    self.assertEqual(self.waits(layers, here, is_far=False, kind=kind, copies=copies),
+                                     [0] * 5)
+                self.assertEqual(copies.waited, [])
+                said = self.program("certify", path, here).stdout
+                self.assertIn("equal through update 5", said)
+                rates = [read(p, "lr_readback") for p in (path, here)]
+                np.testing.assert_allclose(*rates, rtol=1e-12)      # sums in f64 on both
+                for name in ("loss", "grad_norm", "param_norm", "lr_applied", "clip_coef"):
+                    np.testing.assert_array_equal(*[read(p, name) for p in (path, here)], name)
+                self.assertEqual(*[read(p, "phases/place") for p in (path, here)])
+
+    def test_verify_a_copy_begins_without_a_wait(self):
+        """What `depart` asks of torch for a CUDA tensor, on a stand-in for one: pinned memory, a copy
+        that does not block, then an event, all on the tensor's own device."""
+        from twinstep.record import tensors
+        calls, there = unittest.mock.Mock(), unittest.mock.Mock()
+        whole = unittest.mock.Mock(spec=torch.Tensor, shape=(3,), dtype=torch.int64,
+                                   device=torch.device("cuda:1"))
+        calls.empty.return_value = there
+        calls.attach_mock(there.copy_, "copy_")
+        with unittest.mock.patch.object(torch, "empty", calls.empty), \
+                unittest.mock.patch.object(torch.cuda, "device", calls.device), \
+                unittest.mock.patch.object(torch.cuda, "Event", calls.Event), \
+                unittest.mock.patch.object(tensors, "is_plain", lambda t: True):
+            calls.device.return_value.__enter__ = calls.enter
+            calls.device.return_value.__exit__ = calls.leave
+            calls.leave.return_value = None
+            self.assertEqual(tensors.depart(whole), (there, calls.Event.return_value))
+        self.assertEqual([name for name, _, _ in calls.mock_calls],
+                         ["empty", "device", "enter", "copy_", "Event", "Event().record", "leave"])
+        self.assertEqual(calls.empty.call_args, unittest.mock.call(
+            (3,), dtype=torch.int64, device="cpu", pin_memory=True))
+        self.assertEqual(calls.device.call_args, unittest.mock.call(torch.device("cuda:1")))
+        self.assertEqual(there.copy_.call_args, unittest.mock.call(whole, non_blocking=True))
+        self.assertEqual(whole.mock_calls, [])
+
+    def late(self, path, updates, at, do, recorder_ends=True):
+        """A training on the simulated device, whose rows come home late; `do(recorder, copies)` is
+        called at the begin of update `at`. Its warnings."""
+        from far import Copies, Far, Waits, far
+        torch.manual_seed(3)
+        model = torch.nn.Linear(8, 1)
+        with warnings.catch_warnings(record=True) as said, Copies() as copies, Waits():
+            warnings.simplefilter("always")
+            x, model = Far(torch.randn(4, 8)), far(model)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
+            recorder = twinstep.Recorder(model, optimizer, path=path, quiet=True).start()
+            for k in range(updates):
+                if k == at:
+                    do(recorder, copies)
+                model(x).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                recorder.update(lr_logged=optimizer.param_groups[0]["lr"])
+            if recorder_ends:
+                recorder.close()
+        return [str(w.message) for w in said if "twinstep" in str(w.message)]
+
+    def test_verify_the_end_of_a_recording_whose_last_row_is_late(self):
+        """An error of the recorder's own leaves the update before; a device that fails leaves what was
+        home; the weights of a copy of the process are not sent; and an exception in `with` leaves all."""
+        paths = [os.path.join(self.folder.name, f"{i}.h5") for i in range(4)]
+
+        def fails(recorder, _):
+            recorder._read_groups = None
+        said = self.late(paths[0], 6, 3, fails)
+        self.assertEqual((len(said), "stopped after 3 updates" in said[0]), (1, True), said)
+        self.assertEqual(read(paths[0], "step"), [1, 2, 3])
+
+        def breaks(_, copies):
+            copies.is_broken = True
+        said = self.late(paths[1], 6, 3, breaks)
+        self.assertEqual((len(said), "stopped after 2 updates" in said[0]), (1, True), said)
+        self.assertIn("CUDA error", said[0])
+        self.assertEqual(read(paths[1], "step"), [1, 2])
+
+        def forks(recorder, _):
+            if (child := os.fork()) == 0:
+                recorder.close()
+                os._exit(0)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(self.late(paths[2], 6, 3, forks), [])
+        self.assertEqual(read(paths[2], "step"), [1, 2, 3, 4, 5, 6])
+
+        def raises(recorder, _):
+            recorder.__exit__(KeyboardInterrupt, None, None)
+        self.assertEqual(self.late(paths[3], 6, 3, raises), [])
+        self.assertEqual(read(paths[3], "step"), [1, 2, 3])
+
+    def test_verify_a_kill_loses_the_row_that_is_late(self):
+        """After `at` updates: kill -9 leaves all but the last one, and the exit of the program all."""
+        script = pathlib.Path(self.folder.name) / "train.py"
+        script.write_text(textwrap.dedent("""
+            import os, signal, sys, test_record_torch
+            def end(recorder, copies):
+                if what == "kill":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                sys.exit(0)
+            what, at, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+            test_record_torch.Loops().late(path, 30, at, end)
+            """), encoding="utf-8")
+        environment = dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join(
+            [str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        for what, at, status, left in (("kill", 17, -signal.SIGKILL, 16), ("exit", 17, 0, 17)):
+            path = os.path.join(self.folder.name, f"{what}{at}.h5")
+            done = subprocess.run([sys.executable, str(script), what, str(at), path], check=False,
+                                  capture_output=True, text=True, env=environment)
+            self.assertEqual(done.returncode, status, done.stderr)
+            for _ in range(100):    # the writer, which lives on for a moment, names what it has
+                if os.path.exists(path):
+                    break
+                signal.sigtimedwait([], 0.1)
+            self.assertEqual(read(path, "step"), list(range(1, left + 1)))
+            self.assertEqual(self.program("import", "--check", path).returncode, 0)
+
+    def kernel_on_the_host(self):
+        """The kernel's source as C++, as a driver with cuLaunchKernel: every thread of every block is
+        run, one after the other, the lanes of a warp from the last one, so that what a lane is shuffled
+        from another one is there. None without a compiler."""
+        from twinstep.record import keyed_cuda
         compiler = shutil.which(os.environ.get("CXX", "c++").split()[0])
         if compiler is None:
-            self.skipTest("no C++ compiler")
+            return None
         source, library = (pathlib.Path(self.folder.name) / f"kernel.{end}" for end in ("cc", "so"))
         source.write_text(textwrap.dedent("""
             #define __global__
             struct extent { unsigned x, y; };
-            static extent blockIdx, threadIdx, blockDim = {1, 1}, gridDim = {1, 1};
-            static unsigned long long __shfl_down_sync(unsigned, unsigned long long, int) { return 0; }
+            static extent blockIdx, threadIdx, blockDim, gridDim;
+            static unsigned long long said[64][32];     // by how far it is shuffled, and by lane
+            static unsigned long long __shfl_down_sync(unsigned mask, unsigned long long x, int by) {
+                const unsigned lane = threadIdx.x % 32;
+                if (mask != 0xFFFFFFFFu) __builtin_abort();
+                said[by][lane] = x;
+                return lane + by < 32 ? said[by][lane + by] : x;
+            }
             static void atomicAdd(unsigned long long *at, unsigned long long x) { *at += x; }
             """) + keyed_cuda.SOURCE + textwrap.dedent("""
-            extern "C" void run(const long long *table, unsigned long long *totals, unsigned count) {
-                for (blockIdx.y = 0; blockIdx.y < count; blockIdx.y++) keyed(table, totals);
+            extern "C" int cuLaunchKernel(void *, unsigned x, unsigned y, unsigned z, unsigned threads,
+                                          unsigned more, unsigned still_more, unsigned shared, void *,
+                                          void **words, void **extra) {
+                if (z != 1 || more != 1 || still_more != 1 || shared || extra || threads % 32 || !x || !y)
+                    return 1;
+                gridDim = {x, y};
+                blockDim = {threads, 1};
+                for (blockIdx.y = 0; blockIdx.y < y; blockIdx.y++)
+                    for (blockIdx.x = 0; blockIdx.x < x; blockIdx.x++)
+                        for (threadIdx.x = threads; threadIdx.x-- > 0;)
+                            keyed(*(const long long **)words[0], *(unsigned long long **)words[1]);
+                return 0;
             }
             """))
         subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+        return ctypes.CDLL(str(library))
+
+    def test_validate_the_kernel_of_cuda_devices_on_the_host(self):
+        """Its source, its table and its launch, with memory of the host and a driver that runs all of
+        its threads, against the library of digests; and NVRTC's own verdict on it. What needs a device
+        (NVRTC's machine code, the driver) is held against plain operations there, by a probe, before it
+        is used."""
+        from twinstep.record import keyed_cuda, keyed_torch
+        driver = self.kernel_on_the_host()
+        if driver is None:
+            self.skipTest("no C++ compiler")
+        kernel = keyed_cuda._Kernel.__new__(keyed_cuda._Kernel)
+        kernel.device, kernel.driver, kernel.function = torch.device("cpu"), driver, ctypes.c_void_p()
+        table_of, stream = keyed_cuda.table_of, unittest.mock.Mock(cuda_stream=0)
         torch.manual_seed(1)
         words = torch.randint(0, 256, (4096,), dtype=torch.uint8)
-        some = [words.view(d) for d in keyed_torch.DTYPES if d != torch.bool] + [words[:0], words[:1]]
-        rows = [keyed_cuda.row_of(t, first) for t in some for first in (0, 5, (1 << 32) - 9)]
-        table, totals = torch.tensor(rows), torch.zeros(len(rows), dtype=torch.int64)
-        ctypes.CDLL(str(library)).run(ctypes.c_void_p(table.data_ptr()),
-                                      ctypes.c_void_p(totals.data_ptr()), len(rows))
-        expected = [int(keyed_torch.device_sum(t, first)) for t in some
-                    for first in (0, 5, (1 << 32) - 9)]
-        self.assertEqual(totals.tolist(), expected)
-        self.assertEqual([n % 2**64 for n in totals.tolist()[::3]],
+        large = torch.randint(0, 256, (4 * 40963,), dtype=torch.uint8).view(torch.float32)
+        some = [words.view(d) for d in keyed_torch.DTYPES if d != torch.bool] \
+            + [words[:0], words[:1], words[:31], large]
+        items = [(t, first) for t in some for first in (0, 5, (1 << 32) - 9)]
+        expected = [int(keyed_torch.device_sum(t, first)) for t, first in items]
+        self.assertEqual([n % 2**64 for n in expected[::3]],
                          [n % 2**64 for n in keyed_torch.keyed_sums(some)])
+        with unittest.mock.patch.object(torch.cuda, "device", lambda _: contextlib.nullcontext()), \
+                unittest.mock.patch.object(torch.cuda, "current_stream", lambda _: stream), \
+                unittest.mock.patch.object(keyed_cuda, "table_of",
+                                           lambda rows, is_pinned: table_of(rows, is_pinned=False)):
+            for most in (keyed_cuda.MOST, 4):       # tensors in a launch
+                with unittest.mock.patch.object(keyed_cuda, "MOST", most):
+                    self.assertEqual([int(n) for n in kernel.sums(items)], expected)
         if torch.version.cuda:
             self.assertEqual(keyed_cuda.compiled("80")[:4], b"\x7fELF")
         if not torch.cuda.is_available():       # and where it cannot be had, plain operations stay

@@ -132,6 +132,9 @@ class Writer(unittest.TestCase):
             self.assertTrue((steps["optimizer_t"][:] == -1).all())
             self.assertFalse(steps["digest_batch"][:].any())
             self.assertEqual(steps["lr_applied"].dims[1][0].name, "/runs/main/steps/group")
+            for name in ("dtype", "shape", "group", "digest_parameter"):    # axes that xarray can name
+                axis = steps[f"tensors/{name}"].dims[name == "digest_parameter"]
+                self.assertEqual([scale.name for scale in axis.values()], ["/runs/main/steps/tensors/tensor"])
         self.assertTrue(record(self.folder / "b.h5", 150))
         self.assertIn("equal through update 150",
                       program("certify", self.path, self.folder / "b.h5").stdout)

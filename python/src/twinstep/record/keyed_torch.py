@@ -60,7 +60,8 @@ def is_there(t: torch.Tensor) -> bool:
     between two uses; a kernel, of torch or of ours, would read address 0 all the same."""
     if t.numel() == 0 or t.layout is not torch.strided or t.device.type not in ADDRESSED:
         return True
-    last = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
+    last = t.storage_offset() + (t.numel() - 1 if t.is_contiguous() else
+                                 sum((n - 1) * s for n, s in zip(t.shape, t.stride())))
     storage = t.untyped_storage()
     return (last + 1) * t.element_size() <= storage.nbytes() and storage.data_ptr() != 0
 
@@ -145,7 +146,7 @@ def _local(t: torch.Tensor) -> tuple[torch.Tensor, int] | Total | None:
         first = offset[0] * (t.numel() // t.shape[0]) if shape else 0
     if not is_plain(t):
         return _by_operations(lambda: device_sum(t, first))
-    return (t.detach(), first) if is_there(t) else None
+    return (t.detach() if t.requires_grad else t, first) if is_there(t) else None
 
 
 def _by_operations(taken: Callable[[], torch.Tensor]) -> torch.Tensor | None:
@@ -192,12 +193,13 @@ def _parts(some: Sequence[tuple[int, torch.Tensor, int]]
     part: list[tuple[int, torch.Tensor, int]] = []
     held = 0
     for i, t, first in some:
-        size = t.numel() * t.element_size() if t.is_neg() or not t.is_contiguous() else 0
+        is_run = t.is_contiguous() and not t.is_neg()
+        size = 0 if is_run else t.numel() * t.element_size()
         if size and held and held + size > COPIES:
             yield part
             part, held = [], 0
         held += size
-        part.append((i, _run_of(t), first))
+        part.append((i, t if is_run else _run_of(t), first))
     yield part
 
 

@@ -2,8 +2,9 @@
 """`Recorder`: what a PyTorch training does, update by update, in a trace that twinstep judges.
 
 It listens (`patches`, the optimizers' global hooks, one forward hook) and reads; it changes no
-tensor, draws no random number and waits for a device once per update. Whatever fails in it ends the
-recording with one warning and never the training."""
+tensor, draws no random number and waits for no device inside of an update: the row of one comes
+home while the next one runs. Whatever fails in it ends the recording with one warning and never
+the training."""
 from __future__ import annotations
 
 import atexit
@@ -20,8 +21,9 @@ from torch.optim.optimizer import (register_optimizer_step_post_hook,
 
 from . import digest, facts, patches
 from .channel import Channel, warn
+from .ended import Ended
 from .keyed_torch import DTYPES, is_sharded, keyed_sums
-from .layout import COLUMNS, PHASES, READBACK, Layout
+from .layout import COLUMNS, READBACK, Layout
 from .readback import Reader
 from .tensors import Row, home, local, state_tensors
 from .together import Parts, Ranks, Together, members
@@ -222,6 +224,7 @@ class Recorder:
         self.step, self.seconds, self.readback_bytes = 0, 0.0, 0
         self._channel: Channel | None = None
         self._layout: Layout | None = None
+        self._coming: Ended | None = None       # the last update, while its numbers come home
         self._handles: list[Any] = []
         self._inside = self._ended = self._started = self._due = self._met = False
         self._told_left_out = False
@@ -293,6 +296,7 @@ class Recorder:
         # A row with shards needs the other ranks, who come only where the training ran to its end.
         if complete or self._together is None:
             self.send()
+        self._send_coming()
         if self._together is not None:
             self._together.leave()
         if self._ended:
@@ -518,16 +522,49 @@ class Recorder:
     @_guarded
     def _send(self) -> None:
         self.step += 1
-        row = self._close_row()
-        assert self._channel is not None
+        ended = self._end()
+        # Shards are added up at once: a rank that met the others later than they do would have them
+        # wait inside of an update of the training, where that needs this rank.
+        is_here = ended.row.leave() or self._together is not None
         if self._layout is None:
             self._watched.begin(self.optimizers)
             self._layout = self._make_layout()
+        self._clear()
+        self._deliver()
+        self._coming = ended
+        if is_here:
+            self._deliver()
+
+    def _end(self) -> Ended:
+        """The update as it is now; its row does not change any more."""
+        for i, loss in enumerate(self._losses):
+            self._row.put(f"losses/{i}", loss)
+        logged, width = self._logged, self._width()
+        if logged is not None:
+            logged = [float(r) for r in logged] if isinstance(logged, (list, tuple)) \
+                else [float(logged)] * max(width, 1)
+        return Ended(self.step, self._row, len(self._losses), self._places, frozenset(self._said),
+                     self._scaled, self._clip, logged, self._skipped, self._stepped, self._rng,
+                     width, len(self.tensors))
+
+    def _deliver(self) -> None:
+        """Sends the last row that was not sent yet, and waits where that is not home. At the end of
+        an update this is the row of the one before, so the device has work meanwhile."""
+        if self._coming is None or self._ended:
+            return
+        row = self._coming.close(self._add_up)      # where this raises, no later row is sent
+        self._tell_left_out(self._coming.row)
+        self._coming = None
+        assert self._channel is not None and self._layout is not None
+        if not self._channel.begun:
             self._channel.begin(self._layout.header())
         if not self._channel.send(self._layout.pack(row)):
             self._ended = True
             self._stop_listening()
-        self._clear()
+
+    @_guarded
+    def _send_coming(self) -> None:
+        self._deliver()
 
     # ---- readings ----
 
@@ -648,60 +685,10 @@ class Recorder:
 
     # ---- the row and the file ----
 
-    def _close_row(self) -> dict[str, Any]:
-        for i, loss in enumerate(self._losses):
-            self._row.put(f"losses/{i}", loss)
-        seen = self._row.close(self._add_up)
-        columns = seen.pop("digests")
-        self._tell_left_out()
-        scale = seen.get("loss_scale") or 1.0
-        row: dict[str, Any] = {k: v for k, v in seen.items() if "/" not in k}
-        if "loss" not in self._said and self._losses:
-            row["loss"] = sum(seen[f"losses/{i}"] for i in range(len(self._losses))) / scale
-        if self._scaled and "grad_norm" not in self._said:
-            for name in ("grad_norm", "grad_norm_taken"):
-                if row.get(name) is not None:
-                    row[name] /= scale
-        if self._clip is not None and row.get("grad_norm") is not None:
-            row["clip_coef"] = min(1.0, self._clip / (row["grad_norm"] + 1e-6))
-        skipped = self._skipped
-        if skipped is None:
-            skipped = not self._stepped or bool(row.pop("found_inf", 0.0))
-        row.update(step=self.step, skipped=int(skipped), digest_rng=self._rng)
-        for name in ("tokens", "epoch", "optimizer_t"):
-            if row.get(name) is not None:
-                row[name] = int(row[name])
-        width = self._width()
-        for name in ("lr_applied", "wd_applied", *READBACK):
-            row[name] = [seen.get(f"{name}/{g}") for g in range(width)]
-        if self._logged is not None:
-            many = isinstance(self._logged, (list, tuple))
-            row["lr_logged"] = [float(r) for r in self._logged] if many \
-                else [float(self._logged)] * max(width, 1)
-        self._put_digests(row, columns)
-        return row
-
-    def _tell_left_out(self) -> None:
-        if self._row.left_out and not self._told_left_out:
+    def _tell_left_out(self, row: Row) -> None:
+        if row.left_out and not self._told_left_out:
             self._told_left_out = True
-            warn(UNREAD.format(_some(list(dict.fromkeys(sum(self._row.left_out.values(), []))))))
-
-    def _put_digests(self, row: dict[str, Any], columns: dict[str, dict[Any, bytes]]) -> None:
-        for name in ("tensors/digest_gradient", "tensors/digest_parameter"):
-            found = columns.get(name, {})
-            row[name] = [found.get(i) for i in range(len(self.tensors))]
-        left_out = self._row.left_out       # a digest of the others would say more than it saw
-        if "batch" in columns and "batch" not in left_out:
-            row["digest_batch"] = digest.listed("batch", columns["batch"].values())
-        if "state" in columns and not {"state", "tensors/digest_parameter"} & set(left_out):
-            # By the places of tensors: with several optimizers the order in which they step, and
-            # which of them do not, is no part of what they hold.
-            known = columns.get("tensors/digest_parameter", {})
-            parts = [known[i] for i in sorted(known)]
-            parts += [d for _, d in sorted(columns["state"].items(), key=lambda of: of[0][0])]
-            row["digest_state"] = digest.listed("state", parts)
-        order = sorted(self._places, key=self._places.__getitem__)
-        row["phases/place"] = [order.index(p) if p in order else -1 for p in PHASES]
+            warn(UNREAD.format(_some(list(dict.fromkeys(sum(row.left_out.values(), []))))))
 
     def _width(self) -> int:
         """How many groups there are columns for: those of all optimizers that are known."""
@@ -736,6 +723,11 @@ class Recorder:
         atexit.unregister(self._at_exit)
 
     def _give_up(self, problem: str) -> None:
+        try:
+            if self._together is None:
+                self._deliver()     # the update before the one that something is wrong in
+        except Exception:       # noqa: B902 then it is what is wrong
+            pass
         self._ended = True
         self._stop_listening()
         sent = 0

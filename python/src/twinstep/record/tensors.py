@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums and norms of many tensors without waiting for a device, and one copy that brings them home.
 
-A `Row` collects values that may still be tensors of a device: it stacks them there, copies once per
-device when the row is closed, and has those added up that ranks hold parts of."""
+A `Row` collects values that may still be tensors of a device: it stacks them there, begins one copy
+per device when the row leaves, and has those added up that ranks hold parts of."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Mapping, Sequence
@@ -61,7 +61,8 @@ class Row:
     """The values of one update, by the names of `layout.COLUMNS`.
 
     `put` takes numbers and tensors of no dimension; `put_digest` a tensor whose digest is wanted.
-    `close` returns what `Layout.pack` takes. Nothing but `close` needs another rank."""
+    `leave` begins to bring them home, after which nothing is put; `close` returns what
+    `Layout.pack` takes. Nothing but `close` waits for a device, or needs another rank."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -69,6 +70,7 @@ class Row:
         self.roots: dict[str, dict[Ranks, torch.Tensor]] = {}   # squares whose roots are wanted
         self.unknown: set[str] = set()      # norms of which a part cannot be told
         self.left_out: dict[str, list[str]] = {}    # column: names of what cannot be read
+        self._coming: Coming | None = None
 
     def has(self, name: str) -> bool:
         """Whether there is such a value."""
@@ -111,24 +113,33 @@ class Row:
 
     def put_digests(self, column: str, some: Iterable[tuple[Any, str, torch.Tensor]]) -> None:
         """The same of many tensors, which is faster: (at, name, tensor) each."""
-        known = [(at, name, t) for at, name, t in some
-                 if t.dtype in DTYPES and t.layout is torch.strided
-                 and members(t) is not None and not is_partial(t)]
-        for (at, name, t), total in zip(known, keyed_sums([t for _, _, t in known])):
+        known = [(at, name, t, ranks) for at, name, t in some for ranks in (members(t),)
+                 if ranks is not None and t.dtype in DTYPES and t.layout is torch.strided
+                 and not is_partial(t)]
+        for (at, name, t, ranks), total in zip(known, keyed_sums([t for _, _, t, _ in known])):
             if total is None:
                 self.left_out.setdefault(column, []).append(name)
                 continue
-            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total,
-                                     members(t) or ())
+            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total, ranks)
+
+    def _roots(self) -> list[tuple[str, Ranks]]:
+        return [(name, ranks) for name, found in self.roots.items() for ranks in found]
+
+    def leave(self) -> bool:
+        """Begins to bring everything home; whether it is there, so that `close` will not wait."""
+        self._coming = Coming([*(total for _, _, _, total, _ in self.sums.values()),
+                               *(self.roots[name][ranks] for name, ranks in self._roots()),
+                               *self.values.values()])
+        return self._coming.is_here
 
     def close(self, add_up: AddUp | None = None) -> dict[str, Any]:
         """Everything as numbers of the host. `add_up` adds up what ranks hold parts of; what it
         does not return is not measured."""
-        places = list(self.sums)
-        roots = [(name, ranks) for name, found in self.roots.items() for ranks in found]
-        numbers = iter(home([*(self.sums[p][3] for p in places),
-                             *(self.roots[name][ranks] for name, ranks in roots),
-                             *self.values.values()]))
+        if self._coming is None:
+            self.leave()
+        assert self._coming is not None
+        numbers = iter(self._coming.numbers())
+        places, roots = list(self.sums), self._roots()
         totals = [next(numbers) for _ in places]
         parted = [next(numbers) for _ in roots]
         row = dict(zip(self.values, numbers))
@@ -169,40 +180,78 @@ class Row:
         return row
 
 
+def depart(whole: torch.Tensor) -> tuple[torch.Tensor, Any]:
+    """Begins to bring whole numbers of a device to the host: where they will be, and the event
+    after which they are there; None where they are, because nothing had to be waited for or it
+    was."""
+    if whole.device.type != "cuda" or not is_plain(whole):
+        return whole.cpu(), None
+    there = torch.empty(whole.shape, dtype=whole.dtype, device="cpu", pin_memory=True)
+    with torch.cuda.device(whole.device):
+        there.copy_(whole, non_blocking=True)
+        event = torch.cuda.Event()
+        event.record()
+    return there, event
+
+
+class Coming:
+    """Numbers that are on their way home: one copy per device, begun when this is made. It brings
+    what the tensors hold now, whatever becomes of them; `numbers` waits for what is not there.
+
+    A tensor of floats comes as the bits of f64 beside those of integers. Tensors of a subclass with
+    operations of its own are brought in the same way where their copy is a plain tensor, else one
+    by one, at once; None of one that cannot be read."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values = list(values)
+        # where each copy's numbers belong, which of them are reals, the copy, its event
+        self._copies: list[tuple[list[int], list[bool], torch.Tensor, Any]] = []
+        by_kind: dict[tuple[torch.device, Any], list[int]] = {}
+        for i, v in enumerate(values):
+            if isinstance(v, torch.Tensor):
+                by_kind.setdefault((v.device, None if is_plain(v) else type(v)), []).append(i)
+        for (_, kind), places in by_kind.items():
+            some = [values[i] for i in places]
+            begun = _begun(some) if kind is None else _begun_of_subclass(some)
+            if begun is not None:
+                self._copies.append((places, [t.is_floating_point() for t in some], *begun))
+            for i, t in zip(places, some):
+                self._values[i] = _item(t) if begun is None else None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether `numbers` waits for nothing."""
+        return all(event is None for *_, event in self._copies)
+
+    def numbers(self) -> list[Any]:
+        """The list with tensors as numbers."""
+        for places, are_real, there, event in self._copies:
+            if event is not None:
+                event.synchronize()
+            both = zip(there.view(torch.float64).tolist(), there.tolist())
+            for i, is_real, (real, whole) in zip(places, are_real, both):
+                self._values[i] = real if is_real else whole
+        self._copies.clear()
+        return self._values
+
+
 def home(values: Sequence[Any]) -> list[Any]:
-    """The same list with tensors as numbers: one copy, and one wait, per device. A tensor of floats
-    comes as the bits of f64 beside those of integers. Tensors of a subclass with operations of its
-    own are brought in the same way where their copy is a plain tensor, else one by one; None of one
-    that cannot be read."""
-    result = list(values)
-    by_kind: dict[tuple[torch.device, Any], list[int]] = {}
-    for i, v in enumerate(values):
-        if isinstance(v, torch.Tensor):
-            by_kind.setdefault((v.device, None if is_plain(v) else type(v)), []).append(i)
-    for (_, kind), places in by_kind.items():
-        some = [values[i] for i in places]
-        found = _numbers(some) if kind is None else _numbers_of_subclass(some)
-        for i, number in zip(places, found):
-            result[i] = number
-    return result
+    """The same list with tensors as numbers: one copy, and one wait, per device."""
+    return Coming(values).numbers()
 
 
-def _numbers(some: Sequence[torch.Tensor]) -> list[Any] | None:
-    whole = torch.stack([t.to(torch.float64).view(torch.int64) if t.is_floating_point()
-                         else t.to(torch.int64) for t in some]).cpu()
-    if not is_plain(whole):
-        return None
-    reals = whole.view(torch.float64).tolist()
-    return [real if t.is_floating_point() else number
-            for t, real, number in zip(some, reals, whole.tolist())]
+def _begun(some: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Any] | None:
+    there, event = depart(torch.stack([
+        t.to(torch.float64).view(torch.int64) if t.is_floating_point() else t.to(torch.int64)
+        for t in some]))
+    return (there, event) if is_plain(there) else None
 
 
-def _numbers_of_subclass(some: Sequence[torch.Tensor]) -> list[Any]:
+def _begun_of_subclass(some: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Any] | None:
     try:
-        found = _numbers(some)
+        return _begun(some)
     except Exception:       # noqa: B902 what a foreign class raises is its own
-        found = None
-    return found if found is not None else [_item(t) for t in some]
+        return None
 
 
 def _item(t: torch.Tensor) -> Any:

@@ -140,6 +140,12 @@ class Trace:
         """Dimension scales, without which xarray sees no axes."""
         for name in ("step", *header["axes"].values()):
             self.steps[name].make_scale(name.rsplit("/", 1)[-1])
+        in_folder = {name.rpartition("/")[0]: name for name in header["axes"].values()
+                     if "/" in name}
+        for name in (*header["texts"], *header["numbers"]):
+            scale = in_folder.get(name.rpartition("/")[0])
+            if scale not in (None, name):       # what is fixed of each tensor: dtype, shape, group
+                self.steps[name].dims[0].attach_scale(self.steps[scale])
         for column, c in zip(self.columns, header["columns"]):
             for i, axis in enumerate(["step", *c["axes"]]):
                 name = header["axes"].get(axis, axis)
