@@ -327,6 +327,20 @@ def other_files(whole):
     ]
 
 
+def unknown(f):
+    """What a later version may add and a reader passes over (docs/TRACE.md)."""
+    for place in ("env", "runs/test", "pairs/baseline-test", "attribution"):
+        f[place].attrs["number"] = np.int64(4)
+        f[place].attrs["numbers"] = np.arange(3.0)
+        f[place].attrs["text"] = "of variable length"
+        f[place].attrs["texts"] = ["a", "b"]
+        f[place].attrs["empty"] = h5py.Empty("f8")
+    f["more/steps/words"] = ["a", "b"]
+    f["more/cube"], f["more/small"] = np.ones((2, 2, 2)), np.ones(2, "<f4")
+    f["runs/test/steps/more"], f["runs/test/steps/more_digests"] = np.ones(5, "<i4"), np.ones((5, 32), "u1")
+    f["type"] = np.dtype("<f8")
+
+
 def look_at_ours(binary, folder):
     def judged(name, said):
         differ(name, ["status 2", f"twinstep: error: x.h5: {said}"], said_by(binary, folder, "attribute", "x.h5"))
@@ -341,6 +355,10 @@ def look_at_ours(binary, folder):
     if answers[0][0] != "status 0" or "OUTSIDE THE FLOOR. Cause: schedule" not in answers[0][1]:
         raise Failed(f"the trace itself: {answers[0]}")
     differ("without seals", answers[0], answers[1])
+    shutil.copy(folder / "early.h5", folder / "x.h5")
+    with h5py.File(folder / "x.h5", "r+", libver=V110) as f:
+        unknown(f)
+    differ("what readers do not know", answers[0], said_by(binary, folder, "attribute", "x.h5"))
     shutil.copy(folder / "sealed.h5", folder / "x.h5")
     with h5py.File(folder / "x.h5", "r+", libver=V110) as f:
         f["complete"][()] = 0 # the closing seal says that the experiment ran to its end
