@@ -224,7 +224,8 @@ static int look_storage(struct checker *checker, const char *name, hid_t dataset
 int look_dataset(struct checker *checker, hid_t where, const char *name,
                  const struct look_form *form, hsize_t out_shape[HDF5_MAX_RANK]) {
     char what[64];
-    snprintf(what, sizeof what, "a dataset %s", look_words[form->type]);
+    snprintf(what, sizeof what, "a dataset %s",
+             form->type == LOOK_TEXT ? "of texts" : look_words[form->type]);
     if (!look_link(checker, where, name, what, form->required)) return 0;
     const hid_t dataset = look_object(checker, where, name, H5I_DATASET, what);
     if (dataset < 0) return 0;

@@ -3,7 +3,8 @@
 """Changes one token of the program at a time and asks whether a test of the default run notices.
 
     mutation.py [--seed N] [--count N] [--from N] [--minutes M] [--near | --held]
-                [--longest SECONDS] [--costs FILE] [--jobs N] [--work FOLDER] [--out FILE]
+                [--also TEST...] [--longest SECONDS] [--costs FILE] [--jobs N] [--work FOLDER]
+                [--out FILE]
                 [--covered FILE [--upto SECONDS]] [PATH...]
     mutation.py --list [--seed N] [--count N] [PATH...]     only shows which tokens would change
     mutation.py --at FILE:LINE:COLUMN=TEXT [--at ...]       tries these
@@ -25,7 +26,8 @@ A mutant is told as
 Survivors are read by a person: some change nothing that anyone can see, the others need a test.
 The tests of the same name run first, then those of the same folder, then those of other folders
 that hold the changed object or start the program, each from the shortest to the longest, then all
-others; with --near the last two are left out, with --held the last. Programs are linked again with
+others; with --near the last two are left out, with --held the last; --also names tests that a mutant
+meets after those, whatever they take. Programs are linked again with
 the changed object before the libraries, which so lend no other of its name, and stand in the build
 folder while the mutant is asked: that takes tenths of a second where ninja takes many. What else is
 built of the sources (modules, sanitized copies) stays as it is. A mutant takes from some seconds
@@ -58,8 +60,10 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PLACES = ["optim", "sched", "determinism", "evidence", "forensics", "trainer/loop.c", "trainer/run.c",
-          "trainer/phases.c", "trainer/readback.c", "trainer/measure.c"]
+PLACES = ["optim", "sched", "determinism", "evidence", "forensics",
+          *(f"trainer/{name}.c" for name in ("loop", "loop_walk", "loop_hazard", "run", "run_pass",
+                                             "phases", "phases_update", "readback", "measure",
+                                             "measure_step"))]
 
 # Everything that must not change comes first, so that no rule below sees the inside of it.
 TOKEN = re.compile(r"""
@@ -208,6 +212,8 @@ class Work:
         for test in (folder / "tests").glob("*/test_*.c"):
             folders.setdefault(test.parent.name, set()).add(test.stem)
         self.folders = folders
+        self.test_sources = {test.stem: test.relative_to(folder)
+                             for test in (folder / "tests").rglob("test_*.c")}
         # those of the dependency rule (border_*) hold whole libraries, and nothing is to replace there
         self.test_programs = [name for name in self.tests if name.startswith("test_") and
                               (self.build / "bin" / name).exists()]
@@ -262,6 +268,13 @@ class Work:
         return [name for name in self.test_programs
                 if built & self.symbols(self.build / "bin" / name)]
 
+    @functools.lru_cache(maxsize=None)
+    def including(self, path):
+        """The test programs that include a source, and so hold a copy that no link replaces."""
+        return [name for name in self.test_programs if name in self.test_sources and
+                f'#include "{path}"' in
+                (self.folder / self.test_sources[name]).read_text(encoding="utf-8")]
+
     def near(self, path):
         """Those of the same name, and the others of the same folder."""
         able = self.able(path)
@@ -300,12 +313,22 @@ class Work:
                 command[command.index(kept)] = self.object_of(path)
             else:
                 command.insert(command.index("-o"), self.object_of(path))
-        command += ["-Wl,-z,muldefs", *more] # a test that includes its source keeps that copy of it
+            if program in self.including(path):
+                self.put_changed_test(program, command)
+        command += ["-Wl,-z,muldefs", *more]
         target.rename(aside)
         done = subprocess.run(command, cwd=self.build, capture_output=True, text=True, check=False)
         if done.returncode != 0: # what compiles can be linked, or this script is wrong
             self.put_back()
             sys.exit(f"mutation: {shlex.join(command)}: {done.stderr[-2000:]}")
+
+    def put_changed_test(self, program, command):
+        """Compiles a test anew that includes the changed source, and has it linked."""
+        source = self.test_sources[program]
+        if not self.compile(source, self.object_of(source), "-w"):
+            sys.exit(f"mutation: {source} cannot be built with what it includes")
+        words = shlex.split(self.command[self.folder / source]["command"])
+        command[command.index(words[words.index("-o") + 1])] = self.object_of(source)
 
     def put_back(self):
         for aside in (self.build / "bin").glob("*.kept"):
@@ -527,6 +550,8 @@ def main():
                        help="leave out tests of other folders")
     which.add_argument("--held", action="store_const", dest="which", const=1,
                        help="only tests that hold the changed object, or start the program")
+    parser.add_argument("--also", nargs="+", default=[], metavar="TEST",
+                        help="ask these after the others")
     parser.add_argument("--longest", type=float, help="leave out tests of more seconds",
                         default=float("inf"), metavar="SECONDS")
     parser.add_argument("--costs", type=pathlib.Path, metavar="FILE",
@@ -557,7 +582,10 @@ def main():
     print(f"mutation: {len(chosen)} of {everything}, seed {arguments.seed}", flush=True)
     work = Work(arguments.work.resolve(), arguments.jobs)
     stages = {path: work.stages(path, arguments.which) for path in {mutant[0] for mutant in chosen}}
-    names = sorted(set(itertools.chain(*itertools.chain(*stages.values()))))
+    unknown = [name for name in arguments.also if name not in work.tests]
+    if unknown:
+        refuse(f"--also: the default run has no test {' '.join(unknown)}")
+    names = sorted(set(itertools.chain(arguments.also, *itertools.chain(*stages.values()))))
     work.must_pass(names, costs_of(arguments.costs) if arguments.costs else {})
     if arguments.together:
         names = [name for name in names if work.seconds[name] <= arguments.longest]
@@ -566,6 +594,8 @@ def main():
         stages = dict.fromkeys(stages, [failed])
     stages = {path: [[name for name in names if work.seconds[name] <= arguments.longest]
                      for names in lists] for path, lists in stages.items()}
+    for lists in stages.values():
+        lists.append([name for name in arguments.also if not any(name in names for names in lists)])
     coverage = None
     if arguments.covered:
         holding = set(itertools.chain(*map(work.able, stages)))
@@ -583,7 +613,8 @@ def main():
         start = time.monotonic()
         lists = stages[path]
         if coverage:
-            names = [name for name in coverage.executing(path, line)
+            names = [name for name in dict.fromkeys(coverage.executing(path, line) +
+                                                    work.including(path)) # its copy is not counted
                      if work.seconds[name] <= arguments.longest]
             lists = [up_to(names, work.seconds, arguments.upto)]
         outcome, test = work.tried(mutant, lists)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <math.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -105,10 +106,29 @@ static void validate_distance(void **state) {
     assert_int_equal(power_distance(99, 1.0, 3.0, &power), STATUS_INPUT);
 }
 
+/* Without a shift the gap of the arms and those of the pairs are alike, so that it is among the k
+ * largest of n + 1 in k of n + 1 trials. Five standard deviations allow for the number of trials.
+ */
+static void validate_distance_without_effect(void **state) {
+    (void)state;
+    for (size_t pairs = 1; pairs <= 6; pairs++)
+        for (size_t k = 1; k <= pairs; k++) {
+            const double p = (double)k / (double)(pairs + 1);
+            struct power power;
+            assert_int_equal(power_distance(pairs, p, 0.0, &power), STATUS_OK);
+            const double spread = sqrt(p * (1.0 - p) / (double)power.trials);
+            if (!(fabs(power.power - p) <= 5.0 * spread))
+                fail_msg("%d pairs, %d as large: expected %g, got %g", (int)pairs, (int)k, p,
+                         power.power);
+            assert_true(power.interval.low < power.power && power.power < power.interval.high);
+        }
+}
+
 int main(void) {
     gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_distance),
+        cmocka_unit_test(validate_distance_without_effect),
         cmocka_unit_test(validate_no_effect),
         cmocka_unit_test(validate_infinite_effect),
         cmocka_unit_test(validate_too_few_runs),

@@ -335,6 +335,29 @@ static void verify_plan_is_checked(void **state) {
     sample_close(&sample);
 }
 
+/* An array of a rank or shape that no dataset of a trace has is refused before a file is there. */
+static void verify_arrays_of_a_plan_are_checked(void **state) {
+    (void)state;
+    static const struct trace_array_plan wrong[] = {
+        {"floor/x", 0, {2, 3}, "1", "x"}, {"floor/x", 3, {2, 3}, "1", "x"},
+        {"floor/x", 1, {0, 3}, "1", "x"}, {"floor/x", 2, {0, 3}, "1", "x"},
+        {"floor/x", 2, {2, 0}, "1", "x"},
+    };
+    struct sample sample;
+    struct trace *trace;
+    sample_open(&sample, 1);
+    sample.plan.array_count = 1;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        sample.plan.arrays = &wrong[i];
+        assert_int_equal(trace_create(sample.path, &sample.plan, &sample.arena, &trace),
+                         STATUS_INTERNAL);
+        assert_string_equal(status_text(),
+                            "trace: array \"floor/x\" needs rank 1 or 2 and no empty axis");
+        assert_int_not_equal(access(sample.part, F_OK), 0);
+    }
+    sample_close(&sample);
+}
+
 static void verify_missing_folder(void **state) {
     (void)state;
     struct sample sample;
@@ -518,6 +541,7 @@ int main(void) {
         cmocka_unit_test(verify_recover_keeps_arrays_and_texts),
         cmocka_unit_test(verify_wrong_use_is_named),
         cmocka_unit_test(verify_plan_is_checked),
+        cmocka_unit_test(verify_arrays_of_a_plan_are_checked),
         cmocka_unit_test(verify_missing_folder),
         cmocka_unit_test(verify_unwritable_folder),
         cmocka_unit_test(report_cost_of_an_update),

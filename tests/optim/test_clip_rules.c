@@ -268,8 +268,28 @@ static void validate_when_it_is_applied(void **state) {
         }
 }
 
+/* Clipping never makes a gradient larger: below the limit the coefficient is 1, by how much ever.
+ */
+static void validate_coefficient_below_the_limit(void **state) {
+    (void)state;
+    static const double below[] = {0.0, 0.25, 0.5, 0.5625, 0.75, 0.96875};
+    static const enum clip_dtype dtypes[] = {CLIP_F32, CLIP_GRADIENT};
+    static const enum clip_form forms[] = {CLIP_QUOTIENT, CLIP_RECIPROCAL};
+    for (size_t i = 0; i < COUNT_OF(dtypes) * COUNT_OF(forms) * COUNT_OF(storages); i++) {
+        const struct clip_rule rule = {
+            .max_norm = 2.0, .eps = 1e-6, .dtype = dtypes[i % 2], .form = forms[i / 2 % 2]};
+        const enum dtype storage = storages[i / 4];
+        for (size_t b = 0; b < COUNT_OF(below); b++)
+            assert_true(clip_coefficient(&rule, 2.0 * below[b], storage) == 1.0);
+        /* 2^-7 is more than bf16 rounds, three times over */
+        const double half = clip_coefficient(&rule, 4.0, storage);
+        assert_true(fabs(half - 0.5) <= 0.5 * 0x1p-7);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_coefficient_below_the_limit),
         cmocka_unit_test(corroborate_norms),
         cmocka_unit_test(verify_norms_differ),
         cmocka_unit_test(validate_coefficients),

@@ -385,6 +385,60 @@ static void validate_refusals(void **state) {
     }
 }
 
+/* Where a class says that its first slot is a linear moment, that slot is keep * slot + take * g,
+ * of the slot before the step and of a gradient which holds the decay unless that acts on the
+ * weights. 1e-6 allows for what a framework keeps in f32 (2^-24 is 6e-8). */
+static int follows_moment(const struct variant_case *c) {
+    unsigned char values[HELPER_VALUES];
+    const struct optim_class *const class_ = fill_values(c, values);
+    const struct optim_group group = {usual_lr, decay};
+    double slot[100], keep, take;
+    uint64_t t = 0;
+    helper_open(&one, 100, helper_cases[1].dtypes, 23);
+    const struct optim_call call = helper_call(&one.tensor, 1, &group, 1, &t, values);
+    for (uint64_t step = 0; step < 3; step++) {
+        helper_gradient(&one, 43, step);
+        helper_keep(&one);
+        memcpy(slot, one.slot[0], sizeof slot);
+        assert_int_equal(class_->step(&call), STATUS_OK);
+        if (class_->moment == NULL || !class_->moment(values, t, &keep, &take)) return 0;
+        for (size_t i = 0; i < 100; i++) {
+            const double inside = (class_->flags & OPTIM_DECOUPLED) != 0 ? 0.0 : decay;
+            const double kept = keep * slot[i];
+            const double taken = take * (one.gradient[i] + inside * one.before[i]);
+            if (!(fabs(one.slot[0][i] - kept - taken) <= 1e-6 * (fabs(kept) + fabs(taken))))
+                fail_msg("%s, step %d, element %zu: expected %.17g, got %.17g", text_of(c),
+                         (int)step + 1, i, kept + taken, one.slot[0][i]);
+        }
+    }
+    return 1;
+}
+
+static void validate_moments(void **state) {
+    (void)state;
+    static const struct variant_case momentum[] = {
+        {"sgd", {"momentum", "0.9", "dampening", "0.25"}, 0, 0},
+        {"sgd", {"momentum", "0.9", "dampening", "-0.5", "variant", "torch-cpu"}, 0, 0},
+        {"sgd", {"momentum", "0.9", "nesterov", "true"}, 0, 0},
+    };
+    static const struct variant_case none[] = {
+        {"sgd", {"momentum", "0"}, 0, 0},
+        {"adafactor", {NULL}, 0, 0},
+        {"adafactor", {"beta1", "0.9"}, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(momentum); i++)
+        assert_true(follows_moment(&momentum[i]));
+    for (size_t i = 0; i < COUNT_OF(none); i++)
+        assert_false(follows_moment(&none[i]));
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const int has = strncmp(cases[i].class_name, "ada", 3) != 0
+                            ? -1
+                            : strcmp(cases[i].class_name, "adafactor") != 0;
+        const int told = follows_moment(&cases[i]);
+        if (has >= 0 && told != has) fail_msg("%s: a moment or none", text_of(&cases[i]));
+    }
+}
+
 static void validate_slots(void **state) {
     (void)state;
     static const struct {
@@ -420,6 +474,7 @@ int main(void) {
         cmocka_unit_test(validate_overflow),
         cmocka_unit_test(validate_capturable_at_rate_zero),
         cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_moments),
         cmocka_unit_test(validate_slots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

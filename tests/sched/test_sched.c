@@ -706,6 +706,37 @@ static void validate_a_polynomial_of_power_0(void **state) {
         assert_true(sequential->value(&call, c) == 0.0);
 }
 
+/* The defaults of torch's signatures: ConstantLR(factor=1/3, total_iters=5), LinearLR(1/3, 1.0, 5),
+ * PolynomialLR(total_iters=5, power=1.0), StepLR(gamma=0.1), CosineAnnealingLR(eta_min=0); T_max is
+ * here the total. Their closed forms, at an LR of 1; 1e-12 allows for the recursive ones. */
+static void validate_stages_without_parts(void **state) {
+    (void)state;
+    static const struct {
+        const char *stages;
+        double rates[11];
+    } rows[] = {
+        {"constant", {1 / 3., 1 / 3., 1 / 3., 1 / 3., 1 / 3., 1, 1, 1, 1, 1, 1}},
+        {"linear", {5 / 15., 7 / 15., 9 / 15., 11 / 15., 13 / 15., 1, 1, 1, 1, 1, 1}},
+        {"polynomial", {1, 0.8, 0.6, 0.4, 0.2, 0, 0, 0, 0, 0, 0}},
+        {"step:step_size=3", {1, 1, 1, 0.1, 0.1, 0.1, 0.01, 0.01, 0.01, 0.001, 0.001}},
+        {"cosine",
+         {1, 0.975528258147577, 0.904508497187474, 0.793892626146237, 0.654508497187474, 0.5,
+          0.345491502812526, 0.206107373853763, 0.095491502812526, 0.024471741852423, 0}},
+    };
+    const struct sched_class *sequential = sched_find("torch.sequential");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sched_call call = call_of(sequential, 1.0, 0, 10, NULL, 0);
+        assert_int_equal(sched_values_set(sequential, values, "length_unit", "1"), STATUS_OK);
+        assert_int_equal(sched_values_set(sequential, values, "stages", rows[i].stages), STATUS_OK);
+        for (int c = 0; c <= 10; c++) {
+            const double rate = sequential->value(&call, c);
+            if (!(real_abs_f64(rate - rows[i].rates[c]) <= 1e-12))
+                fail_msg("%s at %d: expected %.15g, got %.15g", rows[i].stages, c, rows[i].rates[c],
+                         rate);
+        }
+    }
+}
+
 /* get_wsd_schedule fills in num_stable_steps where it is None; 0 is a plateau of no length, so the
  * decay of 4 begins at once and has ended at 4. */
 static void validate_a_plateau_of_no_length(void **state) {
@@ -790,6 +821,7 @@ int main(void) {
         cmocka_unit_test(validate_a_plateau_of_no_length),
         cmocka_unit_test(validate_powers),
         cmocka_unit_test(validate_a_polynomial_of_power_0),
+        cmocka_unit_test(validate_stages_without_parts),
         cmocka_unit_test(validate_past_the_end),
         cmocka_unit_test(corroborate_recursion),
         cmocka_unit_test(verify_state_only_saves_time),
