@@ -172,9 +172,9 @@ TWINSTEP_MUST_USE enum status reader_block_rows(struct reader *reader, hid_t ste
 /* Reads form and steps of a run's stored states, if it has any, but not the states. */
 TWINSTEP_MUST_USE enum status reader_run_snapshots(struct reader *reader, struct trace_run *run);
 
-/* What trace_open, trace_open_long, trace_snapshot_read and foreign_check do, in this process
- * (trace_confined.c calls them in another one). `later` is not NULL where rows are read later, of
- * that file. */
+/* What trace_open, trace_open_long, trace_snapshot_read, trace_check_states and foreign_check do,
+ * in this process (trace_confined.c calls them in another one). `later` is not NULL where rows are
+ * read later, of that file. */
 struct foreign_report;
 TWINSTEP_MUST_USE enum status reader_image(const char *path, int lenient,
                                            const struct reader_identity *later, struct arena *arena,
@@ -184,6 +184,10 @@ TWINSTEP_MUST_USE enum status reader_rows_of(const struct reader_block *block, s
 TWINSTEP_MUST_USE enum status reader_state(const char *path, const struct trace_run *run,
                                            uint64_t index, struct arena *arena,
                                            unsigned char **out_bytes);
+TWINSTEP_MUST_USE enum status reader_check_states(const char *path,
+                                                  const struct reader_identity *same,
+                                                  const struct trace_run *run, struct arena *arena,
+                                                  uint64_t *out_first);
 TWINSTEP_MUST_USE enum status reader_report(const char *path, struct arena *arena,
                                             struct foreign_report *out);
 
