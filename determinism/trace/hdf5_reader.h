@@ -103,6 +103,12 @@ TWINSTEP_MUST_USE enum status reader_variable_texts(struct reader *reader, hid_t
                                                     const char *what, uint64_t count,
                                                     const char **out);
 
+/* Refuses a name of a trace of ours that holds a control character, so a line end, or bytes that
+ * are no UTF-8: verbs print names inside of lines. No writer makes one. Those of a foreign trace
+ * are looked at before anything of it is read. */
+TWINSTEP_MUST_USE enum status reader_check_name(const struct reader *reader, const char *what,
+                                                const char *name);
+
 /* Reads a text dataset of any length as names. */
 TWINSTEP_MUST_USE enum status reader_names(struct reader *reader, hid_t where, const char *name,
                                            uint32_t *out_count, const char *const **out_names);
