@@ -43,8 +43,18 @@ enum status certify_refuse(const struct trace_image *image, const char *path,
         certificate.column[0] == '\0' ? "a column" : certificate.column);
 }
 
+int certify_state_damaged(const struct certify_side *side, uint64_t *out_step) {
+    *out_step = 0;
+    if (!side->states_read || side->states_match == side->run->snapshots) return 0;
+    *out_step = side->run->snapshot_steps[side->states_match];
+    return 1;
+}
+
 int certify_exit(const struct certify_side *side) {
-    if (side->certificate.state == CERTIFY_BROKEN || side->altered) return EXIT_DIFFERS;
+    uint64_t step;
+    if (side->certificate.state == CERTIFY_BROKEN || side->altered ||
+        certify_state_damaged(side, &step))
+        return EXIT_DIFFERS;
     return side->certificate.state == CERTIFY_UNTESTABLE ? EXIT_UNTESTABLE : EXIT_AS_EXPECTED;
 }
 
@@ -78,6 +88,22 @@ static void print_seal(enum trace_seal seal) {
     printf("  seal           %s\n", words[seal]);
 }
 
+/* A run that stores no states has no line. */
+static void print_states(const struct certify_side *side) {
+    const uint64_t states = side->run->snapshots;
+    const char *const ending = states == 1 ? "" : "s";
+    uint64_t step;
+    if (states == 0) return;
+    printf("  states         ");
+    if (!side->states_read)
+        printf("not read: %" PRIu64 " stored state%s\n", states, ending);
+    else if (certify_state_damaged(side, &step))
+        printf("DAMAGED: the stored state of update %" PRIu64 " does not match its digest\n", step);
+    else
+        printf("as written: %" PRIu64 " stored state%s match%s %s\n", states, ending,
+               states == 1 ? "es" : "", states == 1 ? "its digest" : "their digests");
+}
+
 void certify_print(const struct certify_side *side) {
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
@@ -100,6 +126,7 @@ void certify_print(const struct certify_side *side) {
                side->overrides[0] == '\0' ? "" : ", with --set");
     printf("  chain          ");
     print_chain(certificate, side->run->derived);
+    print_states(side);
     if (certify_exit(side) == EXIT_AS_EXPECTED) {
         fputs("  pin            twinstep certify ", stdout);
         plain_text_put(side->path, stdout);
@@ -145,16 +172,20 @@ json_t *certify_json(const struct certify_side *side) {
     static const char *const states[] = {"sound", "broken", "untestable"};
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
+    uint64_t step;
+    const int damaged = certify_state_damaged(side, &step);
     digest_hex(&certificate->root, hex);
-    return json_pack("{ss ss sI ss ss ss sb so ss ss sb sI sb so ss ss ss}", "trace", side->path,
-                     "run", side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
-                     certificate->updates == 0 ? "" : hex, "configuration", side->configuration,
-                     "ran_on", side->device, "configuration_altered", side->altered, "scenario",
-                     json_text(side->scenario), "set", side->overrides, "chain",
-                     states[certificate->state], "derived", side->run->derived, "checked",
-                     (json_int_t)certificate->checked, "start_known", certificate->start_known,
-                     "broken", json_positive(certificate->broken), "column", certificate->column,
-                     "why", certificate->why, "seal", trace_seal_word(side->image->seal));
+    return json_pack(
+        "{ss ss sI ss ss ss sb so ss ss sb sI sb so ss ss ss sI sb so}", "trace", side->path, "run",
+        side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
+        certificate->updates == 0 ? "" : hex, "configuration", side->configuration, "ran_on",
+        side->device, "configuration_altered", side->altered, "scenario", json_text(side->scenario),
+        "set", side->overrides, "chain", states[certificate->state], "derived", side->run->derived,
+        "checked", (json_int_t)certificate->checked, "start_known", certificate->start_known,
+        "broken", json_positive(certificate->broken), "column", certificate->column, "why",
+        certificate->why, "seal", trace_seal_word(side->image->seal), "states",
+        (json_int_t)side->run->snapshots, "states_read", side->states_read, "state_damaged",
+        damaged ? json_integer((json_int_t)step) : json_null());
 }
 
 static json_t *where_json(const struct certify_side sides[2], const struct certify_pair *pair) {

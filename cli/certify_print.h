@@ -19,7 +19,9 @@ struct certify_side {
     char scenario[DIGEST_HEX];      /* SHA-256 of the scenario's text; "" if the trace has none */
     const char *overrides;          /* every --set, one per line */
     const char *device;             /* what the run's ops ran on */
-    int altered; /* the texts of both arms no longer give the trace's configuration_digest */
+    int altered;     /* the texts of both arms no longer give the trace's configuration_digest */
+    int states_read; /* the run's stored states were held against their digests */
+    uint64_t states_match; /* how many do, from the first on; all but where one is damaged */
 };
 
 /* A comparison of two runs whose chains are sound, from update 1 on. */
@@ -40,6 +42,9 @@ void certify_hex(const uint8_t *root, char out_text[DIGEST_HEX]);
 /* Fails where the chain of a run is broken, for verbs that would train what was changed. */
 TWINSTEP_MUST_USE enum status certify_refuse(const struct trace_image *image, const char *path,
                                              const struct trace_run *run);
+
+/* Whether a stored state does not match its digest, and after which update it was taken. */
+int certify_state_damaged(const struct certify_side *side, uint64_t *out_step);
 
 /* Returns the exit status for one run: 0, 1 or 3. */
 int certify_exit(const struct certify_side *side);

@@ -23,7 +23,8 @@ enum {
     KEY_AT,
     KEY_EQUAL,
     KEY_DIFFERS,
-    KEY_WEIGHTS
+    KEY_WEIGHTS,
+    KEY_SKIP_STATES
 };
 
 /* ---- one side ---- */
@@ -96,6 +97,13 @@ static enum status open_side(struct cli *cli, const char *path, const char *id,
     return STATUS_OK;
 }
 
+/* Stored states are the larger part of a trace that has any, so where roots alone are asked for
+ * they are not read. */
+static enum status check_states(struct certify_side *side) {
+    side->states_read = 1;
+    return trace_check_states(side->image, side->run, &side->states_match);
+}
+
 /* Says what does not hold; nothing where all does. */
 static enum status state_words(const struct certify_side *side, struct arena *arena, char **out) {
     const struct certificate *certificate = &side->certificate;
@@ -106,6 +114,10 @@ static enum status state_words(const struct certify_side *side, struct arena *ar
             certificate->why);
     if (side->altered)
         return arena_format(arena, out, "the arms' texts do not give configuration_digest");
+    uint64_t step;
+    if (certify_state_damaged(side, &step))
+        return arena_format(
+            arena, out, "the stored state of update %" PRIu64 " does not match its digest", step);
     return arena_format(arena, out, "%s",
                         certificate->state == CERTIFY_UNTESTABLE ? certificate->why : "");
 }
@@ -401,6 +413,7 @@ static enum status certify(struct cli *cli, const struct options *options,
     if (options->argument_count == 2) return run_pair(cli, options, sides, out_exit);
     if (expected != NULL) TRY(check_pin(expected));
     TRY(open_side(cli, options->arguments[0], options_value(options, KEY_RUN), side));
+    if (at == NULL && !asks && !options_given(options, KEY_SKIP_STATES)) TRY(check_states(side));
     *out_exit = certify_exit(side);
     if (expected != NULL) return print_pin(cli, side, expected, options->json, out_exit);
     if (at != NULL || asks) {
@@ -440,6 +453,9 @@ static const struct argp_option option_rows[] = {
            "Say which update to compare next when the roots after update K are equal (0: the "
            "common start)"),
     OPTION("differs", KEY_DIFFERS, "K", "... and those after update K are not"),
+    OPTION("skip-states", KEY_SKIP_STATES, NULL,
+           "Do not read the run's stored states, most of a large trace, which are else held "
+           "against their digests"),
     OPTIONS_CI,
     OPTION_JSON,
     OPTIONS_END};
@@ -453,7 +469,9 @@ const struct verb verb_certify = {
         "the random draws, weights with optimizer state, the learning rate and the loss. "
         "Recomputes "
         "the chain from the recorded columns and prints the last root; of a chain that does not "
-        "hold, the update and the column that was changed. A test can keep this root instead of a "
+        "hold, the update and the column that was changed. Stored states of the run are held "
+        "against their digests, of one trace, without --at and --equal. A test can keep this root "
+        "instead of a "
         "curve (--expect). Two traces, or two people with one trace each (--equal, --differs), "
         "find their first differing update in log2 of the updates comparisons.\v"
         "Exit status: 0 sound, equal or as expected; 1 changed, different or another root; 2 "

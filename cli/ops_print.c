@@ -126,23 +126,30 @@ enum status ops_first_line(const struct dump_judgement *j, struct arena *arena, 
 
 /* ---- the rest ---- */
 
+/* Words of a dump stand in a line of ours, so their tabs are words, too. */
 static void print_cut(const char *text) {
-    const size_t length = strlen(text);
-    if (length <= ARGS_SHOWN)
-        printf("%s", text);
-    else
-        printf("%.*s...", ARGS_SHOWN, text);
+    char shown[ARGS_SHOWN + 1];
+    if (strlen(text) <= ARGS_SHOWN) {
+        plain_text_put(text, stdout);
+        return;
+    }
+    memcpy(shown, text, ARGS_SHOWN);
+    shown[ARGS_SHOWN] = '\0';
+    plain_text_put(shown, stdout);
+    fputs("...", stdout);
 }
 
 static void print_event(const struct dump_judgement *j, const struct dump_event *event) {
     const struct dump_op *op = op_of(j, event);
-    printf("    %c %6" PRIu32 "  %s  ", event->side == 0 ? 'A' : 'B', op->place,
-           ops_word(j, op->op));
+    printf("    %c %6" PRIu32 "  ", event->side == 0 ? 'A' : 'B', op->place);
+    plain_text_put(ops_word(j, op->op), stdout);
+    fputs("  ", stdout);
     if (event->kind == DUMP_OUTSIDE) printf("input %" PRIu32 " of ", event->input + 1);
     printf("(");
     print_cut(ops_word(j, op->args));
-    printf(")\n             in %s%s\n", ops_module(j, op),
-           event->site ? ", where both have births" : "");
+    fputs(")\n             in ", stdout);
+    plain_text_put(ops_module(j, op), stdout);
+    puts(event->site ? ", where both have births" : "");
 }
 
 /* Prints what stands before and behind the path of a dump, and the path on one line. */
@@ -159,7 +166,11 @@ static void print_first(const struct dump_judgement *j) {
     const struct dump_op *op = op_of(j, event);
     printf("  where      entry %" PRIu32, op->place);
     print_path(" of ", here, "\n");
-    if (op->location != 0) printf("  called at  %s\n", ops_word(j, op->location));
+    if (op->location != 0) {
+        fputs("  called at  ", stdout);
+        plain_text_put(ops_word(j, op->location), stdout);
+        putchar('\n');
+    }
     if (op->args != 0) {
         printf("  arguments  ");
         print_cut(ops_word(j, op->args));

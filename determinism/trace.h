@@ -262,6 +262,12 @@ TWINSTEP_MUST_USE enum status trace_snapshot_read(const char *path, const struct
                                                   uint64_t index, struct arena *arena,
                                                   unsigned char **out_bytes);
 
+/* Holds all stored states of a run of `image`, which trace_open_long or its like has opened,
+ * against their digests, one in memory at a time. *out_first is the index of the first that does
+ * not match, run->snapshots where all do. STATUS_INPUT if one cannot be read. */
+TWINSTEP_MUST_USE enum status trace_check_states(const struct trace_image *image,
+                                                 const struct trace_run *run, uint64_t *out_first);
+
 /* Copies every committed update and stored state of PART into a normal file OUT, whose image has
  * complete = 0 (the dataset /complete). PART is never touched; OUT may be PART without its suffix.
  * While it is written, OUT is called OUT.rebuild. The caller sees to it that neither is PART. */

@@ -103,6 +103,12 @@ TWINSTEP_MUST_USE enum status reader_variable_texts(struct reader *reader, hid_t
                                                     const char *what, uint64_t count,
                                                     const char **out);
 
+/* Refuses a name of a trace of ours that holds a control character, so a line end, or bytes that
+ * are no UTF-8: verbs print names inside of lines. No writer makes one. Those of a foreign trace
+ * are looked at before anything of it is read. */
+TWINSTEP_MUST_USE enum status reader_check_name(const struct reader *reader, const char *what,
+                                                const char *name);
+
 /* Reads a text dataset of any length as names. */
 TWINSTEP_MUST_USE enum status reader_names(struct reader *reader, hid_t where, const char *name,
                                            uint32_t *out_count, const char *const **out_names);
@@ -172,9 +178,9 @@ TWINSTEP_MUST_USE enum status reader_block_rows(struct reader *reader, hid_t ste
 /* Reads form and steps of a run's stored states, if it has any, but not the states. */
 TWINSTEP_MUST_USE enum status reader_run_snapshots(struct reader *reader, struct trace_run *run);
 
-/* What trace_open, trace_open_long, trace_snapshot_read and foreign_check do, in this process
- * (trace_confined.c calls them in another one). `later` is not NULL where rows are read later, of
- * that file. */
+/* What trace_open, trace_open_long, trace_snapshot_read, trace_check_states and foreign_check do,
+ * in this process (trace_confined.c calls them in another one). `later` is not NULL where rows are
+ * read later, of that file. */
 struct foreign_report;
 TWINSTEP_MUST_USE enum status reader_image(const char *path, int lenient,
                                            const struct reader_identity *later, struct arena *arena,
@@ -184,6 +190,10 @@ TWINSTEP_MUST_USE enum status reader_rows_of(const struct reader_block *block, s
 TWINSTEP_MUST_USE enum status reader_state(const char *path, const struct trace_run *run,
                                            uint64_t index, struct arena *arena,
                                            unsigned char **out_bytes);
+TWINSTEP_MUST_USE enum status reader_check_states(const char *path,
+                                                  const struct reader_identity *same,
+                                                  const struct trace_run *run, struct arena *arena,
+                                                  uint64_t *out_first);
 TWINSTEP_MUST_USE enum status reader_report(const char *path, struct arena *arena,
                                             struct foreign_report *out);
 

@@ -319,6 +319,32 @@ enum status trace_snapshot_read(const char *path, const struct trace_run *run, u
     return confined_run(&confined, out_bytes, sizeof *out_bytes, arena);
 }
 
+static enum status check_states_there(const void *asked, struct arena *arena, void *answer) {
+    const struct apart_states *states = (const struct apart_states *)asked;
+    struct arena room = ARENA_EMPTY; /* what is read stays in this process */
+    uint64_t first;
+    (void)arena;
+    TRY(reader_check_states(states->path, states->same, states->run, &room, &first));
+    memcpy(answer, &first, sizeof first);
+    return STATUS_OK;
+}
+
+static int look_at_first(const void *asked, const void *answer) {
+    const struct apart_states *states = (const struct apart_states *)asked;
+    uint64_t first;
+    memcpy(&first, answer, sizeof first);
+    return first <= states->run->snapshots;
+}
+
+enum status apart_check_states(const struct apart_states *asked, uint64_t *out_first) {
+    struct arena arena = ARENA_EMPTY;
+    const struct confined confined = {
+        .path = asked->path, .asked = asked, .work = check_states_there, .look = look_at_first};
+    const enum status status = confined_run(&confined, out_first, sizeof *out_first, &arena);
+    arena_close(&arena);
+    return status;
+}
+
 /* ---- the form of a foreign trace ---- */
 
 static enum status check_there(const void *asked, struct arena *arena, void *answer) {

@@ -21,4 +21,13 @@ TWINSTEP_MUST_USE enum status apart_open(const struct apart_image *asked, struct
 TWINSTEP_MUST_USE enum status apart_rows(const struct reader_block *asked, struct arena *arena,
                                          void **out_records);
 
+/* The stored states of one run, in the file that `same` says. */
+struct apart_states {
+    const char *path;
+    const struct reader_identity *same;
+    const struct trace_run *run;
+};
+TWINSTEP_MUST_USE enum status apart_check_states(const struct apart_states *asked,
+                                                 uint64_t *out_first);
+
 #endif

@@ -173,6 +173,15 @@ enum status trace_open_long_damaged(const char *path, struct arena *arena,
     return open_long(path, 1, arena, out);
 }
 
+enum status trace_check_states(const struct trace_image *image, const struct trace_run *run,
+                               uint64_t *out_first) {
+    struct apart_states asked = {.same = &image->source->identity, .run = run};
+    *out_first = 0;
+    if (run->snapshots == 0) return STATUS_OK;
+    TRY(find(image->source, &asked.path));
+    return apart_check_states(&asked, out_first);
+}
+
 void trace_close(struct trace_image *image) {
     if (image == NULL || image->source == NULL || image->source->descriptor < 0) return;
     for (uint32_t i = 0; i < image->run_count; i++)

@@ -35,6 +35,20 @@ size_t look_character(const char *text) {
     return value < least[length] || value < 0xa0 || value > 0x10ffff || surrogate ? 0 : length;
 }
 
+enum status reader_check_name(const struct reader *reader, const char *what, const char *name) {
+    size_t length;
+    if (reader->file.foreign) return STATUS_OK;
+    for (; *name != '\0'; name += length) {
+        length = look_character(name);
+        if (length == 0)
+            FAIL(STATUS_INPUT,
+                 "%s: damaged, or not a trace: %s: expected a name of printable characters, got "
+                 "byte 0x%02x in it",
+                 reader->file.name, what, (unsigned)(unsigned char)*name);
+    }
+    return STATUS_OK;
+}
+
 /* Names come from a stranger's file, so nothing that a terminal obeys goes through. */
 static void make_plain(char *line) {
     while (*line != '\0') {

@@ -77,6 +77,7 @@ static enum status read_shape(struct reader *reader, hid_t steps, struct trace_r
 
 static enum status read_ours(struct reader *reader, hid_t group, struct trace_run *run) {
     TRY(reader_text(reader, group, "arm", &run->plan.arm));
+    TRY(reader_check_name(reader, "arm", run->plan.arm));
     TRY(reader_text(reader, group, "configuration", &run->plan.configuration));
     run->plan.groups = ""; /* a trace of an earlier twinstep has no such attribute */
     if (hdf5_may_have_attribute(group, "groups"))
@@ -115,6 +116,8 @@ static enum status add_pair(struct reader *reader, hid_t group, const char *name
     hid_t steps;
     TRY(reader_text(reader, group, "a", &pair.plan.a));
     TRY(reader_text(reader, group, "b", &pair.plan.b));
+    TRY(reader_check_name(reader, "a", pair.plan.a));
+    TRY(reader_check_name(reader, "b", pair.plan.b));
     TRY(reader_group(reader, group, "steps", &steps));
     TRY(reader_pair_rows(reader, steps, &pair));
     H5Gclose(steps);

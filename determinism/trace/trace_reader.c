@@ -405,6 +405,8 @@ enum status reader_names(struct reader *reader, hid_t where, const char *name, u
                                      : read_fixed_names(reader, dataset, type, name, count, names));
     H5Tclose(type);
     H5Dclose(dataset);
+    for (hsize_t i = 0; i < count; i++)
+        TRY(reader_check_name(reader, name, names[i]));
     *out_count = (uint32_t)count;
     *out_names = names;
     return STATUS_OK;
@@ -463,6 +465,7 @@ static enum status keep_link(struct reader *reader, hid_t group, H5_index_t orde
         return hdf5_fail(STATUS_INPUT, reader->file.name, "read link \"%s\"", name);
     if (info.type != H5L_TYPE_HARD)
         return reader->file.foreign ? STATUS_OK : fail_link(reader, name, info.type);
+    TRY(reader_check_name(reader, "a link", name));
     TRY(reader_spend(reader, LINK_BYTES, 1, "a list of links"));
     TRY(reader_grow(reader, links->count, sizeof *links->names, &links->names));
     TRY(arena_text(reader->arena, name, (size_t)length, &links->names[links->count]));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Reads stored training states out of a trace: which there are, together with the trace; and a
- * single one, on demand.
+ * Reads stored training states out of a trace: which there are, together with the trace; a single
+ * one, on demand; and all of a run, one after the other, to hold them against their digests.
  *
  * `step` says how many are committed. A state is compared with its digest, so damage and data lost
  * behind the end of a file are found. */
@@ -139,36 +139,68 @@ static enum status read_bytes(const struct reader *reader, hid_t group, const ch
     return STATUS_OK;
 }
 
-static enum status read_state(struct reader *reader, hid_t group, const struct trace_run *run,
-                              uint64_t index, unsigned char **out_bytes) {
-    const uint64_t bytes = run->plan.snapshots.bytes;
+/* Reads a state into `bytes`, and says whether it matches its digest. */
+static enum status read_state(const struct reader *reader, hid_t group, const struct trace_run *run,
+                              uint64_t index, unsigned char *bytes, int *out_matches) {
+    const uint64_t length = run->plan.snapshots.bytes;
     struct digest stored, computed;
-    TRY(reader_spend(reader, 1, bytes, "a stored state"));
-    TRY(arena_take(reader->arena, bytes, 1, "stored state", out_bytes));
-    TRY(read_bytes(reader, group, "state", index, bytes, *out_bytes));
+    TRY(read_bytes(reader, group, "state", index, length, bytes));
     TRY(read_bytes(reader, group, "digest", index, DIGEST_BYTES, stored.byte));
-    layout_state_digest(run->snapshot_steps[index], *out_bytes, bytes, &computed);
-    if (digest_compare(&stored, &computed) == 0) return STATUS_OK;
-    FAIL(STATUS_INPUT, "%s: damaged: the stored state of update %llu does not match its digest",
-         reader->file.name, (unsigned long long)run->snapshot_steps[index]);
+    layout_state_digest(run->snapshot_steps[index], bytes, length, &computed);
+    *out_matches = digest_compare(&stored, &computed) == 0;
+    return STATUS_OK;
+}
+
+/* Takes the memory of one state. */
+static enum status take_state(struct reader *reader, const struct trace_run *run,
+                              unsigned char **out_bytes) {
+    TRY(reader_spend(reader, 1, run->plan.snapshots.bytes, "a stored state"));
+    return arena_take(reader->arena, run->plan.snapshots.bytes, 1, "stored state", out_bytes);
+}
+
+/* Opens the file and the group of a run that stores states. */
+static enum status open_states(struct reader *reader, const char *path, const struct trace_run *run,
+                               hid_t *out_group) {
+    char *label;
+    TRY(reader_open(reader, path));
+    TRY(open_stored(reader, run, &label, out_group));
+    if (*out_group < 0)
+        FAIL(STATUS_INPUT, "%s: run %s: its stored states are gone", path, run->plan.id);
+    reader->file.name = label;
+    return STATUS_OK;
 }
 
 enum status reader_state(const char *path, const struct trace_run *run, uint64_t index,
                          struct arena *arena, unsigned char **out_bytes) {
     struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena};
-    char *label;
-    hid_t group;
+    hid_t group = H5I_INVALID_HID;
+    int matches = 1;
     if (index >= run->snapshots)
         FAIL(STATUS_INTERNAL, "%s: run %s: stored state %llu of %llu", path, run->plan.id,
              (unsigned long long)index, (unsigned long long)run->snapshots);
-    TRY(reader_open(&reader, path));
-    enum status status = open_stored(&reader, run, &label, &group);
-    if (status == STATUS_OK && group < 0)
-        status =
-            status_fail(STATUS_INPUT, "%s: run %s: its stored states are gone", path, run->plan.id);
-    if (status == STATUS_OK) {
-        reader.file.name = label;
-        status = read_state(&reader, group, run, index, out_bytes);
+    enum status status = open_states(&reader, path, run, &group);
+    if (status == STATUS_OK) status = take_state(&reader, run, out_bytes);
+    if (status == STATUS_OK) status = read_state(&reader, group, run, index, *out_bytes, &matches);
+    if (status == STATUS_OK && !matches)
+        status = status_fail(
+            STATUS_INPUT, "%s: damaged: the stored state of update %llu does not match its digest",
+            reader.file.name, (unsigned long long)run->snapshot_steps[index]);
+    reader_close(&reader);
+    return status;
+}
+
+enum status reader_check_states(const char *path, const struct reader_identity *same,
+                                const struct trace_run *run, struct arena *arena,
+                                uint64_t *out_first) {
+    struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena, .same = same};
+    hid_t group = H5I_INVALID_HID;
+    unsigned char *bytes = NULL;
+    int matches = 1;
+    enum status status = open_states(&reader, path, run, &group);
+    if (status == STATUS_OK) status = take_state(&reader, run, &bytes);
+    for (*out_first = 0; status == STATUS_OK && *out_first < run->snapshots; ++*out_first) {
+        status = read_state(&reader, group, run, *out_first, bytes, &matches);
+        if (!matches) break;
     }
     reader_close(&reader);
     return status;

@@ -96,11 +96,32 @@ static void verify_wrong_files_are_told(void **state) {
     helper_refuse(2, "ops a.log", "ops");
 }
 
+/* A dump is a stranger's: what it calls modules and paths begins no column of ours and no line, and
+ * a terminal obeys none of it. */
+static void verify_words_of_a_dump_are_plain(void **state) {
+    (void)state;
+#define STRANGE "\033[31m\xc2\x9b\xe2\x80\xae\tx\ry"
+#define PLAIN "\\u001b[31m\\u009b\\u202e\\u0009x\\u000dy"
+#define STRANGE_DUMP(out)                                                                          \
+    "Total captured activations: 1\n[layers.0" STRANGE "/op_0_mm" STRANGE "]\n  Output hash: " out \
+    "\n  Input hashes: 2.25\n  Phase: p" STRANGE "\n  Location: " STRANGE ".py:7\n"
+    helper_write("strange_a.log", STRANGE_DUMP("1.5"));
+    helper_write("strange_b.log", STRANGE_DUMP("2.5"));
+    struct said said = helper_run(1, "ops strange_a.log strange_b.log");
+    require_in(said.out, "  called at  " PLAIN ".py:7\n");
+    require_in(said.out, "  mm" PLAIN "  (");
+    require_in(said.out, "             in layers.0" PLAIN ", where both have births\n");
+    assert_null(strpbrk(said.out, "\033\t\r"));
+    assert_null(strstr(said.out, "\xc2\x9b"));
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_statuses),
         cmocka_unit_test(verify_json_and_ci),
         cmocka_unit_test(verify_wrong_files_are_told),
+        cmocka_unit_test(verify_words_of_a_dump_are_plain),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

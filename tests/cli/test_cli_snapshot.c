@@ -151,10 +151,48 @@ static void record_plain(void) {
     record("s.yaml", "p.h5", "2");
 }
 
+/* certify of the trace whose baseline has a damaged state, and of its sound run. */
+static void check_certificate(const char *damaged) {
+    static const char wrong[] =
+        "  states         DAMAGED: the stored state of update 2 does not match its digest\n";
+    char line[160], root[65];
+    int number;
+    struct said said = helper_run(0, "certify p.h5 --at 6");
+    assert_int_equal(sscanf(said.out, "%d %64s", &number, root), 2);
+    helper_free(&said);
+    snprintf(line, sizeof line, "certify %s", damaged);
+    said = helper_run(1, line);
+    assert_non_null(strstr(said.out, wrong));
+    assert_non_null(strstr(said.out, "  chain          sound"));
+    assert_null(strstr(said.out, "  pin"));
+    helper_free(&said);
+    snprintf(line, sizeof line, "certify %s --json", damaged);
+    said = helper_run(1, line);
+    assert_non_null(strstr(said.out, "\"states\": 4"));
+    assert_non_null(strstr(said.out, "\"states_read\": true"));
+    assert_non_null(strstr(said.out, "\"state_damaged\": 2"));
+    helper_free(&said);
+    snprintf(line, sizeof line, "certify %s --expect %s", damaged, root);
+    helper_refuse(1, line, "the stored state of update 2 does not match its digest");
+    snprintf(line, sizeof line, "certify %s --expect %s --skip-states", damaged, root);
+    helper_accept(0, line);
+    snprintf(line, sizeof line, "certify %s --skip-states", damaged);
+    said = helper_run(0, line);
+    assert_non_null(strstr(said.out, "  states         not read: 4 stored states\n"));
+    helper_free(&said);
+    snprintf(line, sizeof line, "certify %s --run test", damaged);
+    said = helper_run(0, line);
+    assert_non_null(
+        strstr(said.out, "  states         as written: 4 stored states match their digests\n"));
+    helper_free(&said);
+}
+
 static void validate_damage(void **state) {
     (void)state;
     static const size_t places[] = {0, 8, 300, 1000, 5000};
     record_plain();
+    damage_state("p.h5", "d.h5", 2, 700);
+    check_certificate("d.h5");
     for (size_t i = 0; i < COUNT_OF(places); i += helper_size(2, 2, 1)) {
         damage_state("p.h5", "d.h5", 2, places[i]);
         helper_refuse(2, "replay d.h5 --run baseline --from 2",

@@ -315,6 +315,65 @@ static void verify_links_of_users_are_refused(void **state) {
     assert_true(H5Lunregister(kind.id) >= 0);
 }
 
+/* Gives an attribute of text another value. */
+static void put_text(hid_t file, const char *path, const char *name, const char *text) {
+    const hid_t group = H5Oopen(file, path, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
+    const hid_t type = H5Tcopy(H5T_C_S1);
+    assert_true(group >= 0 && H5Tset_size(type, strlen(text)) >= 0);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    assert_true(H5Adelete(group, name) >= 0);
+    const hid_t made = H5Acreate2(group, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(made >= 0 && H5Awrite(made, type, text) >= 0);
+    H5Aclose(made);
+    H5Tclose(type);
+    H5Sclose(space);
+    H5Oclose(group);
+}
+
+static void put_tensor_name(hid_t file, const char *name) {
+    char cells[64][256] = {{0}};
+    const hid_t names = H5Dopen2(file, "runs/test/steps/tensors/tensor", H5P_DEFAULT);
+    const hid_t type = H5Dget_type(names);
+    const size_t size = H5Tget_size(type);
+    assert_true(size >= strlen(name) && size <= sizeof cells[0]);
+    char *const cell = &cells[0][0];
+    assert_true(H5Dread(names, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cell) >= 0);
+    memset(cell, 0, size);
+    memcpy(cell, name, strlen(name));
+    assert_true(H5Dwrite(names, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cell) >= 0);
+    H5Tclose(type);
+    H5Dclose(names);
+}
+
+/* Verbs print names of runs, arms and tensors inside of lines, so that one with a line end could
+ * say "chain sound" in a line of its own. */
+static void verify_names_make_no_lines(void **state) {
+    (void)state;
+    static const char *const names[] = {"a\nb", "\033[1m", "\xc2\x9b", "\xff", "a\tb"};
+    for (size_t i = 0; i < 3 * COUNT_OF(names); i++) {
+        const char *const name = names[i / 3];
+        char path[64];
+        struct sample sample;
+        struct trace_image *image;
+        sample_open(&sample, 2);
+        require(sample_write(&sample, sample.path, UPDATES));
+        const hid_t list = latest();
+        const hid_t file = H5Fopen(sample.path, H5F_ACC_RDWR, list);
+        assert_true(file >= 0);
+        snprintf(path, sizeof path, "runs/%s", name);
+        if (i % 3 == 0) assert_true(H5Lmove(file, "runs/test", file, path, H5P_DEFAULT, 0) >= 0);
+        if (i % 3 == 1) put_text(file, "runs/test", "arm", name);
+        if (i % 3 == 2) put_tensor_name(file, name);
+        make_earlier(file);
+        H5Fclose(file);
+        H5Pclose(list);
+        require_failure(trace_open(sample.path, &sample.arena, &image), STATUS_INPUT,
+                        "expected a name of printable characters");
+        sample_close(&sample);
+    }
+}
+
 /* What later versions added may be missing, since it was not recorded; a column that was lost is
  * damage. */
 static void verify_earlier_trace_is_read(void **state) {
@@ -627,6 +686,7 @@ int main(void) {
         cmocka_unit_test(verify_the_first_run_is_the_default),
         cmocka_unit_test(verify_wrong_shapes_are_named),
         cmocka_unit_test(verify_links_of_users_are_refused),
+        cmocka_unit_test(verify_names_make_no_lines),
         cmocka_unit_test(verify_earlier_trace_is_read),
         cmocka_unit_test(verify_absurd_size_is_refused),
         cmocka_unit_test(verify_truncation),

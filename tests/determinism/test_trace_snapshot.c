@@ -265,6 +265,55 @@ static void verify_raw_bytes(void **state) {
     sample_close(&sample);
 }
 
+/* Returns what trace_check_states finds of a run of the copy. */
+static uint64_t first_damaged(const char *copy, uint32_t run) {
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    uint64_t first = 99;
+    require(trace_open_long(copy, &arena, &image));
+    require(trace_check_states(image, &image->runs[run], &first));
+    trace_close(image);
+    arena_close(&arena);
+    return first;
+}
+
+/* Flips a bit in every stored state, at its ends and between, and in every digest: the first state
+ * that does not match is named, of its run and of no other. */
+static void verify_states_are_checked(void **state) {
+    (void)state;
+    static const size_t places[] = {0, 1 << 20, LARGE / 2, LARGE - 1};
+    struct sample sample;
+    size_t length;
+    char copy[512], *bytes;
+    open_sample(&sample, LARGE);
+    write_sample(&sample, sample.path);
+    const char *whole = sample_bytes(&sample.arena, sample.path, &length);
+    snprintf(copy, sizeof copy, "%s/damaged.h5", sample.folder);
+    require(arena_take(&sample.arena, length, 1, "copy", &bytes));
+    for (uint32_t r = 0; r < RUNS; r++)
+        assert_int_equal(first_damaged(sample.path, r), 3);
+    assert_int_equal(first_damaged(sample.path, 2), 0); /* stores none */
+    for (uint64_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < COUNT_OF(places); k += helper_size(2, 2, 1)) {
+            const uint32_t r = (uint32_t)(i + k) % RUNS;
+            const unsigned char *wanted = state_of(&sample.arena, r, 2 * i, LARGE);
+            size_t found = 0;
+            memcpy(bytes, whole, length);
+            /* pieces of a state lie apart: that which holds the place is looked for */
+            const size_t window = 64, at = places[k] > LARGE - window ? LARGE - window : places[k];
+            for (size_t b = 0; b + window <= length; b++)
+                if (bytes[b] == (char)wanted[at] && memcmp(bytes + b, wanted + at, window) == 0) {
+                    bytes[b + places[k] - at] = (char)(bytes[b + places[k] - at] ^ 4);
+                    found++;
+                }
+            assert_int_equal(found, 1);
+            sample_store(copy, bytes, length);
+            assert_int_equal(first_damaged(copy, r), i);
+            assert_int_equal(first_damaged(copy, 1 - r), 3);
+        }
+    sample_close(&sample);
+}
+
 #define KILLS ((int)helper_size(2, 2, 10)) /* the first one and every third of a large state */
 
 static void write_until_killed(struct sample *sample, int told) {
@@ -364,9 +413,13 @@ static void verify_full_disk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_read_back), cmocka_unit_test(verify_find),
-        cmocka_unit_test(validate_misuse),  cmocka_unit_test(verify_damage),
-        cmocka_unit_test(verify_raw_bytes), cmocka_unit_test(verify_kill),
+        cmocka_unit_test(verify_read_back),
+        cmocka_unit_test(verify_find),
+        cmocka_unit_test(validate_misuse),
+        cmocka_unit_test(verify_damage),
+        cmocka_unit_test(verify_states_are_checked),
+        cmocka_unit_test(verify_raw_bytes),
+        cmocka_unit_test(verify_kill),
         cmocka_unit_test(verify_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,6 +68,7 @@ CASES = {
                 ("compare", "a.h5", "b.h5"), 1),
     "certify": (((*RUN, "-o", "a.h5"), ("recover", "a.h5", "-o", "b.h5")),
                 ("certify", "a.h5", "b.h5"), 0),
+    "certify-states": (((*RUN, "-o", "a.h5", "--checkpoint-every=1"),), ("certify", "a.h5"), 0),
     "lr-check": ((), ("lr", "check", "log.jsonl", "--expect=hf", "--schedule=linear",
                       "--lr=1e-3", "--steps=20", f"--junit={JUNIT}", "--json"), 0),
     # 3 pairs instead of 99: each more is the same calls anew
@@ -156,8 +157,8 @@ def files_of(folder):
 
 BRIEF = ("run", "recover", "report", "import")
 # A stack that several commands have fails in the first of them.
-SHORT_FIRST = ("lr-check", "import", "export", "report", "certify", "compare", "run", "recover", "save-model",
-               "overwrite", "noise", "run-whole")
+SHORT_FIRST = ("lr-check", "import", "export", "report", "certify", "certify-states", "compare", "run",
+               "recover", "save-model", "overwrite", "noise", "run-whole")
 UNFINISHED = (".part", ".rebuild", ".part.kept-1", ".part.kept-2")
 FEW = 3  # of the stacks of a kind that --brief takes, but for what recover writes
 
