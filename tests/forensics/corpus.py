@@ -473,6 +473,11 @@ def skipped():
          ask={"contract": "hf", "steps": 100}, truth={"skips": 2})
     case("skips-digits", linear, peak=3e-4, warmup=10, total=100, skipped=[15, 60], every=2, print="e3", writer="csv",
          ask={"contract": "hf", "steps": 100}, truth={"skips": 2})
+    for name, schedule, peak, digits, contract in (
+            ("line", linear, 2.371642e-4, "e6", "hf"), ("wave", cosine, 8.83883476e-5, "e3", "hf"),
+            ("exact", linear, 1e-3 / 7, "repr", "hf"), ("next", cosine, 3.1623e-4, "e6", "hf-4.50")):
+        case("untyped-" + name, schedule, contract, peak=peak, warmup=8, total=64, skipped=[3, 30], every=2, print=digits,
+             writer="csv", ask={"contract": contract, "steps": 64}, truth={"skips": 2}, uncheck=1, unpeak=1)
     case("skips-resumed", linear, peak=3e-4, warmup=10, total=100, skipped=[15], resume=(60, 41),
          ask={"contract": "hf", "steps": 100}, truth={"skips": 1})
     case("skips-said", linear, peak=3e-4, warmup=10, total=100, skipped=[12, 13],
@@ -537,7 +542,12 @@ def poor():
     case("flat", lambda c, u: 1e-4, warmup=0, total=30, ask={"contract": "hf"}, truth={"text": "1e-04"}, untotal=1,
          unpeak=1)
     CASES[-1]["truth"] = {"nothing": 0}
-    case("nan", linear, edit=[(4, math.nan)], print="repr", writer="csv", ask={"contract": "hf"}, truth={"nothing": 1})
+    for name, at in (("nan", 4), ("nan-first", 0)):
+        case(name, linear, edit=[(at, math.nan)], print="repr", writer="csv", ask={"contract": "hf"},
+             truth={"nothing": 1, "contract": "hf"})
+    case("flat-end", linear, peak=3e-4, warmup=4, total=44, end=60, every=3, ask={"contract": "hf"}, truth={}, uncheck=1)
+    case("flat-end-megatron", megatron, contract="megatron", style="linear", peak=3e-4, warmup=4, total=44, end=60,
+         every=3, min=3e-5, ask={"contract": "megatron", "batch": 8}, truth={}, uncheck=1)
     case("lost", lambda c, u: linear(c, u), peak=1e-4, writer="csv", print="f3", ask={}, truth={"nothing": 1})
     case("negative", lambda c, u: -linear(c, u), ask={"contract": "hf"}, truth={"nothing": 1})
     for digits in (1, 2):
@@ -549,6 +559,12 @@ def poor():
          ask={"contract": "hf", "every": 10}, truth={}, unnumbered=1, epoch=100)
     case("console-open", nightly=1, schedule=cosine, peak=5e-5, warmup=0, total=60, every=5, writer="console", rows=list(range(5, 61, 5)),
          ask={"contract": "hf"}, truth={"nothing": 0}, unnumbered=1, untotal=1, epoch=30, unpeak=1)
+    case("ramp-skips", megatron, contract="megatron", style="linear", peak=1e-3, warmup=64, total=1600, end=100,
+         writer="ramp", skipped=[10, 31, 70], ask={"contract": "megatron"}, truth={}, untotal=1, uncheck=1)
+    case("console-first", linear, peak=5e-5, warmup=6, total=60, every=5, writer="console", rows=[1, *range(5, 61, 5)],
+         ask={"contract": "hf", "steps": 60}, truth={}, uncheck=1, epoch=60)
+    case("console-epochs", linear, contract="hf-4.50", peak=5e-5, warmup=4, total=40, every=4, writer="console",
+         rows=list(range(4, 41, 4)), ask={"contract": "hf-4.50", "epoch": 20}, truth={}, uncheck=1, epoch=20)
     case("ramp", megatron, contract="megatron", style="linear", peak=1e-3, warmup=64, total=1600, end=100,
          writer="ramp", ask={"contract": "megatron"}, truth={}, unpeak=0, untotal=1)
 
@@ -564,17 +580,20 @@ def evals_lines(c, rows, rng):
 
 
 def ramp_lines(c, rows, rng):
-    """--rampup-batch-size: 8 samples an update, then 16 and 24; the schedule counts samples."""
-    samples = 0
+    """--rampup-batch-size: 8 samples an update, then 16 and 24; the schedule counts samples, and holds
+    where an update was skipped, whose samples are consumed all the same."""
+    samples = counted = lost = 0
     for k, _ in rows:
         batch = 8 if k <= 30 else 16 if k <= 60 else 24
         samples += batch
-        lr = megatron(c, samples)
+        lost += k in c.get("skipped", ())
+        counted += 0 if k in c.get("skipped", ()) else batch
         if k % 4 == 0:
             yield (f" [2026-01-01 00:00:00] iteration {k:8d}/{c['end']:8d} | consumed samples: {samples:12d} | "
-                   f"learning rate: {lr:.6E} | global batch size: {batch:5d} | lm loss: {loss_of(k, rng):.6E} | "
-                   f"loss scale: 1.0 | grad norm: 1.0 | number of skipped iterations:   0 | "
-                   f"number of nan iterations:   0 |")
+                   f"learning rate: {megatron(c, counted):.6E} | global batch size: {batch:5d} | "
+                   f"lm loss: {loss_of(k, rng):.6E} | loss scale: 1024.0 | grad norm: 1.0 | "
+                   f"number of skipped iterations: {lost:3d} | number of nan iterations:   0 |")
+            lost = 0
 
 
 def unrated_lines(c, rows, rng):
@@ -604,6 +623,8 @@ def text():
                 truth.setdefault("total", c["total"])
         if "nothing" in c["truth"]:
             truth["nothing"] = c["truth"]["nothing"]
+        if "contract" in c["truth"]:
+            truth["contract"] = c["truth"]["contract"]
         out += [f"= truth.{key} {value}" for key, value in truth.items()]
         if not c.get("uncheck") and not c.get("breaks"):
             out += [f"= check.peak {c['peak']!r}", f"= check.warmup {c['warmup']!r}", f"= check.total {c['total']}"]
