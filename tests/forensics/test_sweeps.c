@@ -26,7 +26,7 @@
 #include "tests/forensics/helper_scene.h"
 
 #define GOLDEN "sweeps.txt"
-#define IDS 320
+#define IDS 1024
 
 enum kind { OF_DOCTOR = 0, OF_COMPARISON, OF_REVERSED, OF_RESTART };
 static const char *const kinds[] = {"doctor", "compare", "compare, reversed", "restart"};
@@ -428,6 +428,21 @@ static void verify_every_numbering(void **state) {
             step_all(&sweep, healthy.log, &p, at);
             arena_close(&p.arena);
         }
+    for (size_t writers = 2; writers < 5; writers++)
+        for (int64_t apart = -40; apart < 41; apart += 10)
+            for (size_t run = 1; run < 4; run++) {
+                struct patient p;
+                open_patient(&p);
+                for (size_t row = 0; row < p.log->rows; row++)
+                    p.log->step[row] = 1 + (int64_t)(row / (writers * run) * run + row % run) +
+                                       (apart < 0 ? -apart : apart) *
+                                           (int64_t)(apart < 0 ? writers - 1 - row / run % writers
+                                                               : row / run % writers);
+                snprintf(at, sizeof at, "%zu writers, %zu rows at a time, %lld apart", writers, run,
+                         (long long)apart);
+                step_all(&sweep, healthy.log, &p, at);
+                arena_close(&p.arena);
+            }
     for (size_t row = 1; row < 60; row += 7)
         for (int64_t back = -3; back < 12; back += 2) {
             struct patient p;
