@@ -419,7 +419,7 @@ def early():
     late = list(range(6, 121, 3))
     case("early-skips", linear, peak=3e-4, rows=late, end=120, skipped=[2, 3], total=160, ask=ask, truth={"skips": 2},
          uncheck=1)
-    case("early-total", linear, peak=3e-4, rows=list(range(6, 121, 4)), end=120, skipped=[2, 3], total=133,
+    case("early-total", linear, peak=3e-4, rows=late, end=120, skipped=[2, 3], total=133,
          breaks=[(60, "total", 160)], ask=ask, truth={"nothing": 0}, nightly=1)
     case("early-first", linear, peak=3e-4, warmup=6, total=44, end=60, skipped=[1, 2], breaks=[(30, "total", 60)],
          ask={"contract": "hf", "steps": 60}, truth={"text": "held 2 times at update 1; total 60 from update 30"})
