@@ -85,8 +85,10 @@ static int follows(struct plateau *p, double factor) {
 
 /* Returns the shortest decimal that all falls before level `end` have in common. With several
  * processes a fall may be several at once; then only falls near the smallest one count (`top` is
- * its ratio, and top * (0.7 + 0.3 top) is the same 30 % margin as in count_falls). */
-static double common_factor(const struct plateau *p, size_t end) {
+ * its ratio, and top * (0.7 + 0.3 top) is the same 30 % margin as in count_falls). Where the levels
+ * have one digit each (0.001, 0.0001, 1e-05), many decimals are as short, and the levels taken
+ * together leave fewer than the falls one by one: it is the least tenth that gives all of them. */
+static double common_factor(struct plateau *p, size_t end) {
     double top = 0.0, low = 0.0, high = 1.0;
     for (size_t i = 1; i < end; i++) {
         const double ratio = p->levels[i].value / p->levels[i - 1].value;
@@ -100,7 +102,13 @@ static double common_factor(const struct plateau *p, size_t end) {
         low = from > low ? from : low;
         high = to < high ? to : high;
     }
-    return fit_shortest(low, high);
+    const double shortest = fit_shortest(low, high);
+    if (follows(p, shortest)) return shortest;
+    for (int tenths = 1; tenths < 10; tenths++) {
+        const double x = (double)tenths / 10.0;
+        if (x >= low && x <= high && follows(p, x)) return x;
+    }
+    return shortest;
 }
 
 static const struct contract_request *request_of(const struct plateau *p) {

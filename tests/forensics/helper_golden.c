@@ -132,6 +132,47 @@ void golden_fits(FILE *out, const struct fit_set *set, size_t most) {
         print_fit(out, &set->fits[i]);
 }
 
+/* What a fit applies between its rows and what no row shows. */
+static void print_hidden(FILE *out, const struct fit *fit, const struct fit_set *set) {
+    const struct series *series = set->series;
+    fprintf(out, "    %u throughout, rms %.3g, takes warm-up %d, unsound %d, applies",
+            fit->same_throughout, fit->rms_error, fit->takes_warmup, fit->unsound);
+    for (size_t i = 0; i < series->count; i += 1 + series->count / 4)
+        fprintf(out, " %.9g", fit_applied(fit, i, series->points[i].update));
+    if (fit->unseen_warmup > 0.0)
+        fprintf(out, "; unseen %.6g to %.6g with %.9g to %.9g", fit->unseen_from,
+                fit->unseen_warmup, fit->unseen_least, fit->unseen_most);
+    fputc('\n', out);
+    for (size_t i = 0; i < fit->part_count; i++) {
+        fprintf(out, "    part from point %zu: begins %d, lag %u, skipped", fit->parts[i].point,
+                fit->parts[i].begins, fit->parts[i].lag);
+        for (size_t n = 0; n < fit->parts[i].skipped_count; n++)
+            fprintf(out, " %llu", (unsigned long long)fit->parts[i].skipped[n]);
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i < fit->segment_count; i++)
+        if (fit->segments[i].steps > 0)
+            fprintf(out, "    segment %zu: total %llu, warm-up %.6g, next stage %d\n", i,
+                    (unsigned long long)fit->segments[i].steps, fit->segments[i].warmup,
+                    fit_is_next_stage(fit, i));
+}
+
+void golden_fits_whole(FILE *out, const struct fit_set *set, const struct fit_known *known) {
+    golden_fits(out, set, 0);
+    for (size_t i = 0; i < set->count; i++) {
+        print_fit(out, &set->fits[i]);
+        print_hidden(out, &set->fits[i], set);
+        if (i > 0)
+            fprintf(out, "    doubt %d, contradicts %d\n",
+                    fit_raises_doubt(known, set, &set->fits[i]),
+                    fit_contradicts_skipped(&set->fits[i], known));
+    }
+    if (set->count > 0)
+        fprintf(out, "  first: contradicts %d, doubtful break %d, half speed %d, total said %d\n",
+                fit_contradicts_skipped(&set->fits[0], known), fit_break_is_doubtful(known, set),
+                fit_is_half_speed(&set->fits[0]), fit_total_is_said(&set->fits[0], known));
+}
+
 void golden_check(FILE *out, const struct fit_check *check, size_t most) {
     static const char *const verdicts[] = {"pass", "fail", "undecided"};
     fprintf(out, "%s, why %u, fitted %u, from the log %u: %s\n", verdicts[check->verdict],

@@ -23,6 +23,8 @@ void golden_end(void);
 
 /* Writes the first `most` fits and what is said of all of them. */
 void golden_fits(FILE *out, const struct fit_set *set, size_t most);
+/* Writes every fit with all of its members, and what is concluded from each. */
+void golden_fits_whole(FILE *out, const struct fit_set *set, const struct fit_known *known);
 /* Writes a verdict with the first `most` fits beside it. */
 void golden_check(FILE *out, const struct fit_check *check, size_t most);
 void golden_findings(FILE *out, const struct doctor_report *report);
