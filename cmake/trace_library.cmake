@@ -26,6 +26,7 @@ set(TWINSTEP_TRACE_SOURCES
     determinism/trace/trace_hdf5.c
     determinism/trace/trace_heap.c
     determinism/trace/trace_layout.c
+    determinism/trace/trace_names.c
     determinism/trace/trace_path.c
     determinism/trace/trace_reader.c
     determinism/trace/trace_scales.c
