@@ -210,12 +210,13 @@ static off_t size_below(const char *folder) {
 }
 
 /* A checkout shall stay small: a training beyond this goes to the set `large` of
- * tests/bench/foreign_cases.py, which is made where it is needed. */
+ * tests/bench/foreign_cases.py, which is made where it is needed. Logs alone take few bytes, and
+ * each kind of bug has one. */
 static void verify_size(void **state) {
     (void)state;
     const off_t size = size_below(FOREIGN);
     print_message("%.2f MB\n", (double)size / 1e6);
-    assert_true(size <= 4000000);
+    assert_true(size <= 4200000);
 }
 
 /* Names beside each file that torch wrote (tests/bench/torch_folders.py). What could be named in
