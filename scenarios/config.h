@@ -347,7 +347,7 @@ struct config {
         int32_t scale, forgets; /* enum parallel_scale, enum parallel_forgets */
         int32_t draws, counts;  /* enum parallel_draws, enum parallel_counts */
         int32_t deal, uneven;   /* enum parallel_deal, enum parallel_uneven */
-        int32_t race;           /* enum parallel_race */
+        int32_t race, zero;     /* enum parallel_race */
     } parallel;
 };
 
