@@ -50,7 +50,10 @@ class FloorFile(unittest.TestCase):
         return self.folder / name
 
     def against(self, *losses):
-        a, b = self.log("a.csv", 0.5, 0.5, 0.5, 0.5), self.log("b.csv", *losses)
+        """Compares with a loss of 0.5; the first is 0.25 higher, as equal losses that never move
+        would prove nothing."""
+        a = self.log("a.csv", 0.75, 0.5, 0.5, 0.5)
+        b = self.log("b.csv", losses[0] + 0.25, *losses[1:])
         return twinstep.compare(a, b, floor=self.file)
 
     def refused(self):
