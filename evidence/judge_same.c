@@ -104,6 +104,14 @@ static uint64_t first_forgotten(const struct judging *judging) {
     return 0;
 }
 
+/* Whether repeats of the arms differ in nothing: they were compared, or all pairs of a floor file
+ * are 0 apart. */
+static int is_exact(const struct judgement *judgement) {
+    return judgement->floor == FLOOR_EXACT ||
+           (judgement->floor == FLOOR_FILE && judgement->floor_pairs > 0 &&
+            judgement->floor_largest == 0.0);
+}
+
 /* Whether both arms report a number that is not the same one. */
 static int reports_differ(const struct judged_report *reported) {
     return reported->update != 0 && !isnan(reported->values[0]) && !isnan(reported->values[1]);
@@ -112,7 +120,7 @@ static int reports_differ(const struct judged_report *reported) {
 void judge_same(struct judging *judging) {
     struct judgement *const out = judging->out;
     int training = 1;
-    if (out->verdict == VERDICT_IDENTICAL && out->floor == FLOOR_EXACT) {
+    if (out->verdict == VERDICT_IDENTICAL && is_exact(out)) {
         out->state_step = first_forgotten(judging);
         if (out->state_step != 0)
             out->verdict = VERDICT_SAME_WEIGHTS;
@@ -120,7 +128,9 @@ void judge_same(struct judging *judging) {
             out->verdict = VERDICT_SAME_TRAINING;
         return;
     }
-    if (out->verdict != VERDICT_OUTSIDE_FLOOR || out->floor != FLOOR_EXACT || out->updates == 0)
+    /* A distance of 0 is inside the floor of any file, or untestable for its want of power. */
+    const int ranked = out->floor == FLOOR_FILE && !isnan(out->p);
+    if ((out->verdict != VERDICT_OUTSIDE_FLOOR && !ranked) || !is_exact(out) || out->updates == 0)
         return;
     for (uint64_t i = 0; i < out->updates; i++) {
         const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
@@ -131,4 +141,5 @@ void judge_same(struct judging *judging) {
         if (!training && out->state_step == 0) out->state_step = a->step;
     }
     out->verdict = training ? VERDICT_SAME_TRAINING : VERDICT_SAME_WEIGHTS;
+    out->reason = "";
 }

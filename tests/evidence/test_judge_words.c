@@ -358,6 +358,39 @@ static void validate_rank_floors(void **state) {
     helper_image_close(&of);
 }
 
+/* A file whose pairs are all 0 apart is as exact a floor as repeats of the baseline: arms that only
+ * report otherwise have the same verdict over both. One pair that is apart is noise. */
+static void validate_exact_floor_files(void **state) {
+    (void)state;
+    static double matrix[4] = {0, 0, 0, 0}, pairs[99];
+    struct helper_image of;
+    helper_image_open(&of, 3);
+    helper_image_set(&of, "floor", "kind", "file");
+    helper_image_set(&of, "floor", "elsewhere", "");
+    helper_image_put(&of, "floor/distance", 2, 2, matrix);
+    helper_image_put(&of, "floor/pairs", 99, 1, pairs);
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_IDENTICAL);
+    of.runs[1].records[1].reals[REAL_GRAD_NORM] = 0.75;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_SAME_TRAINING);
+    assert_int_equal(judgement_exit(&of.judgement), 1);
+    of.runs[1].records[1].reals[REAL_LOSS] = 2.25; /* a loss is in the roots */
+    of.runs[1].records[1].digests[DIGEST_ROOT][0] = 1;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_SAME_TRAINING);
+    assert_string_equal(of.judgement.reason, "");
+    pairs[98] = 0.5;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_UNTESTABLE);
+    of.runs[1].records[1].digests[DIGEST_ROOT][0] = 0;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_IDENTICAL);
+    assert_int_equal(judgement_exit(&of.judgement), 0);
+    pairs[98] = 0.0;
+    helper_image_close(&of);
+}
+
 /* A rank among n A/A pairs that were measured before: p = (1 + those as large) / (n + 1). */
 static void validate_floor_files(void **state) {
     (void)state;
@@ -921,6 +954,7 @@ int main(void) {
         cmocka_unit_test(validate_unequal_designs),
         cmocka_unit_test(validate_small_designs),
         cmocka_unit_test(validate_rank_floors),
+        cmocka_unit_test(validate_exact_floor_files),
         cmocka_unit_test(validate_floor_files),
         cmocka_unit_test(validate_words_of_causes),
         cmocka_unit_test(validate_loop_is_no_learning_rate),
