@@ -502,14 +502,51 @@ static const struct game {
      "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all. Others "
      "differ, "
      "too; alone they open: dtype 0 %; repairing one alone leaves dtype 100 %."},
-    /* Schedule with either of two others: the repair of neither closes anything, and all take part.
-     */
+    /* Schedule with either of two others: the repair of neither of these closes anything. */
     {3,
      {0, 0, 0, 1, 0, 1, 0, 1},
      {0, 0, 0, 1, 0, 1, 0, 1},
      WORD_TOGETHER,
-     "Only together do these causes open the gap; alone each opens: schedule 0 %, optimizer 0 %, "
-     "dtype 0 % of it. Repairing one alone leaves schedule 0 %, optimizer 100 %, dtype 100 %."},
+     "Only together with any of optimizer, dtype does schedule open the gap; alone each opens: "
+     "schedule 0 %, optimizer 0 %, dtype 0 % of it. Repairing one alone leaves schedule 0 %, "
+     "optimizer 100 %, dtype 100 %."},
+    /* The third opens nothing with schedule alone, so it is not one of any. */
+    {3,
+     {0, 0, 0, 1, 0, 0.75, 0, 1},
+     {0, 0, 0, 1, 0, 0.75, 0, 1},
+     WORD_TOGETHER,
+     "Only together do causes open the gap; alone each opens: schedule 0 %, optimizer 0 %, dtype "
+     "0 % of it. Repairing one alone leaves schedule 0 %, optimizer 75 %, dtype 100 %."},
+    /* Two are needed and open three quarters; the third makes the rest with them. */
+    {3,
+     {0, 0, 0, 0.75, 0, 0, 0, 1},
+     {0, 0, 0, 0.75, 0, 0, 0, 1},
+     WORD_TOGETHER,
+     "Only together do these causes open most of the gap; alone each opens: schedule 0 %, "
+     "optimizer 0 % of it. Repairing one alone leaves schedule 0 %, optimizer 0 %. Others differ, "
+     "too; alone they open: dtype 0 %; repairing one alone leaves dtype 75 %."},
+    /* Of three that open half or more, two open it all: the third is no equal of theirs. */
+    {3,
+     {0, 1, 1, 1, 0.5, 1, 1, 1},
+     {0, 1, 1, 1, 0.5, 1, 1, 1},
+     WORD_EACH,
+     "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer 100 % "
+     "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all. Others "
+     "differ, too; alone they open: dtype 50 %; repairing one alone leaves dtype 100 %."},
+    {2,
+     {0, 1, 0.9375 - 0.25, 1},
+     {0, 1, 0.9375, 1},
+     WORD_EACH,
+     "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer "
+     "93.75 % of it. Repairing one alone leaves schedule 93.75 %, optimizer 100 %: repair all."},
+    /* Only the first opens all of it: no two are enough for that. */
+    {3,
+     {0, 1, 0.75, 1, 0.5, 1, 1, 1},
+     {0, 1, 0.75, 1, 0.5, 1, 1, 1},
+     WORD_EACH,
+     "Each of several causes opens at least half of the gap by itself; alone they open: schedule "
+     "100 %, optimizer 75 %, dtype 50 % of it. Repairing one alone leaves schedule 100 %, "
+     "optimizer 100 %, dtype 100 %: repair all."},
     {2,
      {0, 0.96875, 0.03125, 1},
      {0, 0.96875, 0.03125, 1},
