@@ -163,8 +163,11 @@ static void add_rank_counts(struct variants *variants) {
         if (counts[i] == own || (i > 0 && counts[i] == counts[0])) continue;
         struct noise_variant *fresh = add(variants, NOISE_RANKS);
         fresh->config.parallel.ranks = counts[i];
-        snprintf(fresh->name, sizeof fresh->name, "%ju instead of %ju, of %ju shards",
-                 (uintmax_t)counts[i], (uintmax_t)own, (uintmax_t)shards);
+        const int length = snprintf(fresh->name, sizeof fresh->name, "%ju instead of %ju",
+                                    (uintmax_t)counts[i], (uintmax_t)own);
+        if (shards > 1)
+            snprintf(fresh->name + length, sizeof fresh->name - (size_t)length, ", of %ju shards",
+                     (uintmax_t)shards);
         check(variants, fresh);
     }
 }
