@@ -182,8 +182,9 @@ static void add_rank_orders(struct variants *variants) {
     const int32_t own = config->parallel.reduce, buckets = config->parallel.buckets;
     if (config->parallel.race != RACE_NONE) {
         add_untestable(variants, NOISE_RANKS,
-                       "parallel.race puts wrong numbers into buckets: without it, what another "
-                       "order changes can be measured");
+                       "parallel.race puts wrong numbers into buckets where an update has several, "
+                       "and moves nothing where it has one: without it, what another order changes "
+                       "can be measured");
         return;
     }
     for (size_t i = 0; i < COUNT_OF(orders); i++) {
