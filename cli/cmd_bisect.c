@@ -179,7 +179,8 @@ static void print_result(const struct bisecting *b, const struct locate_result *
     if (result->undecided != NULL) {
         printf("undecidable: %s\n", result->undecided);
     } else if (result->update == 0) {
-        printf("equal: the roots of %ju updates, each of which covers all before it\n",
+        printf("equal: the roots of %ju updates, each of which covers all before it, but neither "
+               "gradients nor logs\n",
                (uintmax_t)result->steps);
     } else {
         if (structural)

@@ -30,6 +30,8 @@ int rounding_explains(double response, double gap) {
 #define OPPOSE_SHARE (-0.1) /* a share below this leads away from the test arm */
 #define ALONE_LITTLE 0.1
 #define ALONE_ENOUGH 0.5
+#define ALONE_MOST 0.9
+#define LEFT_HALF 0.5     /* a repair that leaves less closed most of the gap */
 #define LEFT_MOST 0.9     /* a repair that leaves at least this closed next to nothing */
 #define CAUSE_SHARE 0.9   /* of one cause, which then leaves */
 #define CAUSE_LEFT 0.35   /* at most so much when it is repaired, */
@@ -38,6 +40,14 @@ int rounding_explains(double response, double gap) {
 
 int attribution_is_enough(const struct attributed *alone, const struct attributed *left) {
     return alone->low >= ALONE_ENOUGH && left->low >= LEFT_MOST;
+}
+
+int attribution_opens_all(const struct attributed *alone) {
+    return alone->low >= ALONE_MOST;
+}
+
+int attribution_is_needed(const struct attributed *left) {
+    return left->high < LEFT_HALF;
 }
 
 int attribution_takes_part(const struct attributed *share, const struct attributed *left) {

@@ -69,9 +69,16 @@ extern const char *const attribution_words[WORD_COUNT]; /* "none", "equal", "can
 /* Whether the perturbed run's response is large enough to explain a gap. */
 int rounding_explains(double response, double gap);
 
-/* Whether a cause is enough by itself: it opens the gap alone, and its repair closes next to
- * nothing. */
+/* Whether a cause is enough by itself: it opens half of the gap alone or more, and its repair
+ * closes next to nothing. */
 int attribution_is_enough(const struct attributed *alone, const struct attributed *left);
+
+/* Whether a cause opens next to all of the gap by itself, so that it is more than `enough` for half
+ * of it. */
+int attribution_opens_all(const struct attributed *alone);
+
+/* Whether a cause is needed for the gap: its repair closes most of it. */
+int attribution_is_needed(const struct attributed *left);
 
 /* Whether a cause is one of those that open the gap together: its repair closes some of the gap, or
  * it makes some of the way. */

@@ -241,14 +241,6 @@ static void put_oppose(const struct judgement *judgement, struct row_pen *pen) {
     row_put(pen, " of the gap.");
 }
 
-/* Whether the sentence is about this cause. One that does nothing is not among those that open the
- * gap together, and is not enough by itself. */
-static int is_meant(const struct judgement *judgement, uint32_t i) {
-    const struct judged_cause *const cause = &judgement->causes[i];
-    return judgement->word == WORD_EACH ? attribution_is_enough(&cause->alone, &cause->left)
-                                        : attribution_takes_part(&cause->share, &cause->left);
-}
-
 /* One figure of each cause that the sentence is about, or of each other one. */
 static void put_meant(const struct judgement *judgement, const int *meant, int which, int left,
                       struct row_pen *pen) {
@@ -262,17 +254,83 @@ static void put_meant(const struct judgement *judgement, const int *meant, int w
     if (count > CAUSES_IN_WORDS) row_put(pen, " (and %u more)", count - CAUSES_IN_WORDS);
 }
 
+/* Marks the causes that are enough by themselves, and says how much each of them opens: next to all
+ * of the gap, where two or more do, else half of it at least. */
+static const char *choose_enough(const struct judgement *judgement, int *meant) {
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *const cause = &judgement->causes[i];
+        meant[i] = attribution_is_enough(&cause->alone, &cause->left);
+        all += (uint32_t)(meant[i] && attribution_opens_all(&cause->alone));
+    }
+    if (all < 2) return "Each of several causes opens at least half of the gap by itself";
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        meant[i] = meant[i] && attribution_opens_all(&judgement->causes[i].alone);
+    return "Each of several causes is enough by itself";
+}
+
+/* The names of the causes of which role[i] is `which`. */
+static void put_names(const struct judgement *judgement, const int *role, int which,
+                      struct row_pen *pen) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (role[i] == which)
+            row_put(pen, "%s%s", count++ == 0 ? "" : ", ", judgement->causes[i].name);
+}
+
+#define HALF_OF_GAP 0.5 /* "most of the gap" is more */
+
+/* Marks the causes that open the gap together, and says how. Two or more that are needed do, where
+ * they open it without the others. Where they do not, it may take any one of several others, each
+ * of which makes some of the way and whose repair closes next to nothing. Where neither was seen,
+ * nothing is said of single causes, and all that take part are marked. */
+static void put_together(const struct judgement *judgement, int *meant, struct row_pen *pen) {
+    int role[CAUSE_COUNT] = {0};
+    const struct attributed *core = NULL;
+    uint32_t needed = 0, others = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *const cause = &judgement->causes[i];
+        meant[i] = attribution_takes_part(&cause->share, &cause->left);
+        if (attribution_is_needed(&cause->left)) {
+            role[i] = 1;
+            core = &cause->joined;
+            needed++;
+        } else if (meant[i] && attribution_opens_all(&cause->joined)) {
+            role[i] = 2;
+            others++;
+        }
+    }
+    if (needed >= 2 && core->low >= HALF_OF_GAP) {
+        for (uint32_t i = 0; i < judgement->cause_count; i++)
+            meant[i] = role[i] == 1;
+        row_put(pen, " Only together do these causes open %sthe gap",
+                attribution_opens_all(core) ? "" : "most of ");
+    } else if (needed >= 1 && others >= 2 && core->high < HALF_OF_GAP) {
+        for (uint32_t i = 0; i < judgement->cause_count; i++)
+            meant[i] = role[i] != 0;
+        row_put(pen, " Only together with any of ");
+        put_names(judgement, role, 2, pen);
+        row_put(pen, needed == 1 ? " does " : " do ");
+        put_names(judgement, role, 1, pen);
+        row_put(pen, " open the gap");
+    } else {
+        row_put(pen, " Only together do causes open the gap");
+    }
+    row_put(pen, "; alone each opens: ");
+}
+
 /* Both sentences say what each of their causes does alone, and then the same of the others. */
 static void put_jointly(const struct judgement *judgement, struct row_pen *pen) {
     int meant[CAUSE_COUNT] = {0};
     uint32_t count = 0;
+    if (judgement->word == WORD_EACH)
+        row_put(pen, " %s; alone they open: ", choose_enough(judgement, meant));
+    else
+        put_together(judgement, meant, pen);
     for (uint32_t i = 0; i < judgement->cause_count; i++)
-        count += (uint32_t)(meant[i] = is_meant(judgement, i));
+        count += (uint32_t)meant[i];
     for (uint32_t i = 0; count < 2 && i < judgement->cause_count; i++)
         meant[i] = 1; /* nothing is together with itself: any of the others is needed */
-    row_put(pen, judgement->word == WORD_TOGETHER
-                     ? " Only together do these causes open the gap; alone each opens: "
-                     : " Each of several causes is enough by itself; alone they open: ");
     put_meant(judgement, meant, 1, 0, pen);
     row_put(pen, " of it. Repairing one alone leaves ");
     put_meant(judgement, meant, 1, 1, pen);

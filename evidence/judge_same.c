@@ -6,9 +6,10 @@
  * logs are not: roots have the loss and the applied LR, but neither the logged LR nor the gradient
  * norm. A number that only one arm's loop makes is no such difference. `same-weights`: the weights
  * have, but the optimizer's state, its masters or, where an update can drop a gradient without a
- * trace, the gradient differ, so that a later update may tell the arms apart. It goes by digests
- * alone. A trace without them, and arms whose runs repeat with noise, keep the verdict that they
- * have. */
+ * trace, the gradient or what clipping multiplied it by differ, so that a later update may tell the
+ * arms apart; roots have no gradient, so these may be equal there, too. It goes by digests and that
+ * factor. A trace without digests, and arms whose runs repeat with noise, keep the verdict that
+ * they have. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
@@ -67,6 +68,50 @@ static int may_forget(const struct judging *judging, const struct record *record
     return 0;
 }
 
+/* What clipping multiplied the gradient by that the optimizer took in: 1 where the loop has no
+ * clipping before the optimizer, or only computes the factor, as clip.apply `copy` does. */
+static double taken_factor(const struct trace_run *run, const struct record *record) {
+    const char *const text = run->plan.configuration;
+    size_t length = 0, clip = 0, optimize = 0;
+    const char *const update = config_text_value(text, "loop.update", &length);
+    if (isnan(record->reals[REAL_CLIP_COEF]) || record->integers[INTEGER_SKIPPED] != 0 ||
+        config_text_says(text, "clip.apply", "copy"))
+        return 1.0;
+    if (update == NULL) return record->reals[REAL_CLIP_COEF];
+    while (clip < length && strncmp(update + clip, "clip", 4) != 0)
+        clip++;
+    while (optimize < length && strncmp(update + optimize, "optimize", 8) != 0)
+        optimize++;
+    return clip < optimize ? record->reals[REAL_CLIP_COEF] : 1.0;
+}
+
+/* Whether this update lost a gradient that was not the same one in both arms. */
+static int forgot_another(const struct judging *judging, const struct record *a,
+                          const struct record *b) {
+    return may_forget(judging, a) &&
+           (!equal_gradients(judging, a, b) ||
+            taken_factor(judging->run[0], a) != taken_factor(judging->run[1], b));
+}
+
+/* The first step at which arms with equal roots lost gradients that differ; 0: none is known. */
+static uint64_t first_forgotten(const struct judging *judging) {
+    const uint32_t tensors = judging->run[0]->plan.shape.tensors;
+    if (tensors == 0 || tensors != judging->run[1]->plan.shape.tensors) return 0;
+    for (uint64_t i = 0; i < judging->out->updates; i++) {
+        const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
+        if (forgot_another(judging, a, b)) return a->step;
+    }
+    return 0;
+}
+
+/* Whether repeats of the arms differ in nothing: they were compared, or all pairs of a floor file
+ * are 0 apart. */
+static int is_exact(const struct judgement *judgement) {
+    return judgement->floor == FLOOR_EXACT ||
+           (judgement->floor == FLOOR_FILE && judgement->floor_pairs > 0 &&
+            judgement->floor_largest == 0.0);
+}
+
 /* Whether both arms report a number that is not the same one. */
 static int reports_differ(const struct judged_report *reported) {
     return reported->update != 0 && !isnan(reported->values[0]) && !isnan(reported->values[1]);
@@ -75,21 +120,26 @@ static int reports_differ(const struct judged_report *reported) {
 void judge_same(struct judging *judging) {
     struct judgement *const out = judging->out;
     int training = 1;
-    if (out->verdict == VERDICT_IDENTICAL && out->floor == FLOOR_EXACT &&
-        reports_differ(&out->reported)) {
-        out->verdict = VERDICT_SAME_TRAINING;
+    if (out->verdict == VERDICT_IDENTICAL && is_exact(out)) {
+        out->state_step = first_forgotten(judging);
+        if (out->state_step != 0)
+            out->verdict = VERDICT_SAME_WEIGHTS;
+        else if (reports_differ(&out->reported))
+            out->verdict = VERDICT_SAME_TRAINING;
         return;
     }
-    if (out->verdict != VERDICT_OUTSIDE_FLOOR || out->floor != FLOOR_EXACT || out->updates == 0)
+    /* A distance of 0 is inside the floor of any file, or untestable for its want of power. */
+    const int ranked = out->floor == FLOOR_FILE && !isnan(out->p);
+    if ((out->verdict != VERDICT_OUTSIDE_FLOOR && !ranked) || !is_exact(out) || out->updates == 0)
         return;
     for (uint64_t i = 0; i < out->updates; i++) {
         const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
         const int state = equal_digests(a, b, DIGEST_WEIGHTS);
         if (!state && !equal_parameters(judging, a, b)) return;
-        if (!state || !equal_digests(a, b, DIGEST_LR) ||
-            (may_forget(judging, a) && !equal_gradients(judging, a, b)))
+        if (!state || !equal_digests(a, b, DIGEST_LR) || forgot_another(judging, a, b))
             training = 0;
         if (!training && out->state_step == 0) out->state_step = a->step;
     }
     out->verdict = training ? VERDICT_SAME_TRAINING : VERDICT_SAME_WEIGHTS;
+    out->reason = "";
 }

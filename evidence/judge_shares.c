@@ -24,6 +24,7 @@
 /* The figures of factors, as the trace numbers them. */
 struct figures {
     struct attributed share[CAUSE_COUNT], left[CAUSE_COUNT], alone[CAUSE_COUNT];
+    struct attributed joined[CAUSE_COUNT];
     double distance, largest_low;
 };
 
@@ -39,7 +40,7 @@ static enum status read_factors(struct judging *judging, struct judged_cause *fa
         snprintf(name, sizeof name, "factor_%u_keys", i);
         factors[i].keys = judging_text(judging, "attribution", name);
         factors[i].acted = -1;
-        factors[i].share = factors[i].left = factors[i].alone = unknown;
+        factors[i].share = factors[i].left = factors[i].alone = factors[i].joined = unknown;
         factors[i].moves = (double)NAN;
     }
     return STATUS_OK;
@@ -63,6 +64,14 @@ static double noise_of(const struct judgement *out, double distance) {
     return out->floor_largest / distance;
 }
 
+/* The factors without which most of the gap is not there. */
+static uint32_t needed_of(const struct figures *figures, uint32_t factors) {
+    uint32_t needed = 0;
+    for (uint32_t i = 0; i < factors; i++)
+        if (attribution_is_needed(&figures->left[i])) needed |= 1u << i;
+    return needed;
+}
+
 /* Fills in what was trained: repairs, causes alone, and the largest displacement. */
 static void take_distances(const struct judging *judging, const struct hybrid_table *table,
                            struct figures *out) {
@@ -76,6 +85,11 @@ static void take_distances(const struct judging *judging, const struct hybrid_ta
         const double alone = hybrid_value(table, table->distance, self);
         out->left[i] = within_distance(left / out->distance, noise);
         out->alone[i] = within_distance(alone / out->distance, noise);
+    }
+    const uint32_t needed = needed_of(out, table->factors);
+    for (uint32_t i = 0; i < table->factors; i++) {
+        const double joined = hybrid_value(table, table->distance, needed | 1u << i);
+        out->joined[i] = within_distance(joined / out->distance, noise);
     }
     for (uint32_t i = 0; i < table->count; i++)
         if (table->distance[i] > largest) largest = table->distance[i];
@@ -142,6 +156,12 @@ static void take_projection(struct judging *judging, const struct projection *pr
         out->alone[i] = (struct attributed){projection->size[self], projection->size_low[self],
                                             projection->size_high[self]};
         sum = sum_chain_terms_f64_f64(sum, &projection->share[i], 1);
+    }
+    const uint32_t needed = needed_of(out, projection->factors);
+    for (uint32_t i = 0; i < projection->factors; i++) {
+        const uint32_t mask = needed | 1u << i;
+        out->joined[i] = (struct attributed){projection->size[mask], projection->size_low[mask],
+                                             projection->size_high[mask]};
     }
     for (uint32_t mask = 1; mask < full; mask++)
         if (projection->size_low[mask] * out->distance > out->largest_low)
@@ -211,6 +231,7 @@ static void take_figures(struct judging *judging, const struct hybrid_table *tab
         cause->share = figures->share[from];
         cause->left = figures->left[from];
         cause->alone = figures->alone[from];
+        cause->joined = figures->joined[from];
         cause->moves = hybrid_value(table, table->distance, 1u << from);
         place(figures, table->factors, from, cause->place);
     }

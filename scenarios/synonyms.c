@@ -39,6 +39,7 @@ static const char elsewhere[] = "it says what is written, printed or uploaded, w
 #define FSDP "buckets: fsdp2 adds gradients as it does; weights and slots are whole on every rank"
 #define COMPILED "no compiler rewrites the operations; docs/DETERMINISM.md says how each one rounds"
 #define COLUMNS "the columns of a row have the names of docs/DATA.md"
+#define OVERLAP "overlap itself moves no bit; next-bucket is its bug"
 #define MEMORY "it saves memory and moves no bit"
 #define FIXED "the reference stays the initial model"
 #define RECORDED "every update is recorded"
@@ -127,6 +128,13 @@ static const struct synonym table[] = {
     {"ddp_bucket_cap_mb", "parallel.bucket", NULL, "in bytes: MiB x 1048576"},
     {"ddp_find_unused_parameters", "parallel.buckets", NULL,
      "true is buckets: once, false is rebuilt"},
+    {"bucket_cap_mb", "parallel.bucket", NULL, "in bytes: MiB x 1048576"},
+    {"find_unused_parameters", "parallel.buckets", NULL, "true is buckets: once, false is rebuilt"},
+    NO_KEY("gradient_as_bucket_view", MEMORY),
+    NO_KEY("contiguous_gradients", MEMORY),
+    {"reduce_bucket_size", "parallel.bucket", NULL, "in bytes; DeepSpeed counts elements"},
+    {"overlap_comm", "parallel.race", NULL, OVERLAP},
+    {"overlap_grad_reduce", "parallel.race", NULL, OVERLAP},
     {"fsdp", "parallel.buckets", NULL, FSDP},
     {"fsdp_config", "parallel.buckets", NULL, FSDP},
     {"parallelism_config", "parallel.ranks", NULL,
@@ -347,6 +355,7 @@ static const struct synonym table[] = {
     {"megatron-lm", "schedule.contract", "megatron", ""},
     {"axolotl", "schedule.contract", "hf", "it trains by transformers' Trainer"},
     {"llama-factory", "schedule.contract", "hf", "it trains by transformers' Trainer"},
+    {"llamafactory", "schedule.contract", "hf", "it trains by transformers' Trainer"},
     {"unsloth", "schedule.contract", "hf", "it trains by transformers' Trainer"},
     {"olmo", "schedule.contract", "olmo-core", ""},
     {"open-instruct", "schedule.contract", "open-instruct-dpo", ""},

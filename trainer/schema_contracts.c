@@ -133,12 +133,14 @@ static enum status micros_of_rank(const struct contract *contract, const struct 
         of_other = of_rank;
     }
     if (of_other == micros) return STATUS_OK;
+    char of_shards[64] = ""; /* of one shard, every sample may go to another rank */
+    if (config->numerics.shards > 1)
+        snprintf(of_shards, sizeof of_shards, "numerics.shards (%" PRIu32 ") and of ", shards);
     FAIL(STATUS_INPUT,
          "parallel.ranks: contract %s counts the micro-batches of one rank, so expected ranks that "
-         "have equally many, as a divisor of numerics.shards (%" PRIu32 ") and of batch.size "
-         "(%" PRIu64 ") gives, got %" PRIu32 ", whose rank 0 has %" PRIu64
-         " micro-batches and rank %" PRIu32 " has %" PRIu64,
-         contract->name, shards, size, ranks, micros, other, of_other);
+         "have equally many, as a divisor of %sbatch.size (%" PRIu64 ") gives, got %" PRIu32
+         ", whose rank 0 has %" PRIu64 " micro-batches and rank %" PRIu32 " has %" PRIu64,
+         contract->name, of_shards, size, ranks, micros, other, of_other);
 }
 
 /* Resolves the numbers of a contract for one arm, from warmup, warmup_ratio and total of `config`,

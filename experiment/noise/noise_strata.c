@@ -163,8 +163,11 @@ static void add_rank_counts(struct variants *variants) {
         if (counts[i] == own || (i > 0 && counts[i] == counts[0])) continue;
         struct noise_variant *fresh = add(variants, NOISE_RANKS);
         fresh->config.parallel.ranks = counts[i];
-        snprintf(fresh->name, sizeof fresh->name, "%ju instead of %ju, of %ju shards",
-                 (uintmax_t)counts[i], (uintmax_t)own, (uintmax_t)shards);
+        const int length = snprintf(fresh->name, sizeof fresh->name, "%ju instead of %ju",
+                                    (uintmax_t)counts[i], (uintmax_t)own);
+        if (shards > 1)
+            snprintf(fresh->name + length, sizeof fresh->name - (size_t)length, ", of %ju shards",
+                     (uintmax_t)shards);
         check(variants, fresh);
     }
 }
@@ -179,8 +182,9 @@ static void add_rank_orders(struct variants *variants) {
     const int32_t own = config->parallel.reduce, buckets = config->parallel.buckets;
     if (config->parallel.race != RACE_NONE) {
         add_untestable(variants, NOISE_RANKS,
-                       "parallel.race puts wrong numbers into buckets: without it, what another "
-                       "order changes can be measured");
+                       "parallel.race puts wrong numbers into buckets where an update has several, "
+                       "and moves nothing where it has one: without it, what another order changes "
+                       "can be measured");
         return;
     }
     for (size_t i = 0; i < COUNT_OF(orders); i++) {

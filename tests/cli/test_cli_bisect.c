@@ -49,7 +49,9 @@ static void validate_scenario(void **state) {
     expect_line(1, "bisect lr.yaml --json", "\"update\": 1");
     expect_line(1, "bisect lr.yaml --steps 1 --quiet", "1 comparison of roots");
     scenario("same.yaml", "same", "steps: 3\n", "", "");
-    expect_line(0, "bisect same.yaml", "equal: the roots of 3 updates");
+    expect_line(0, "bisect same.yaml",
+                "equal: the roots of 3 updates, each of which covers all before it, but neither "
+                "gradients nor logs");
     expect_line(0, "bisect same.yaml --json", "\"equal\": true");
     scenario("more.yaml", "more", "steps: 2\n", "", "dropout: {attention: 0.1}");
     expect_line(1, "bisect more.yaml",

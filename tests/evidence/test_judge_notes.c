@@ -395,6 +395,78 @@ static void validate_forgotten_gradients(void **state) {
         record_of(&of, 1, 2)->tensor_digests[0][TENSOR_DIGEST_GRADIENT][0] = 1;
         helper_image_judge(&of, STATUS_OK);
         if (of.judgement.verdict != cases[i].verdict) fail_msg("%zu: %s", i, of.words);
+        /* A root has no gradient, so that it may be equal, and norms of two gradients may, too. */
+        const int forgets = cases[i].verdict == VERDICT_SAME_WEIGHTS;
+        record_of(&of, 1, 2)->digests[DIGEST_ROOT][0] = 0;
+        helper_image_judge(&of, STATUS_OK);
+        if (of.judgement.verdict != (forgets ? VERDICT_SAME_WEIGHTS : VERDICT_IDENTICAL))
+            fail_msg("equal roots, %zu: %s", i, of.words);
+        assert_int_equal(of.judgement.state_step, forgets ? 2 : 0);
+        record_of(&of, 1, 2)->reals[REAL_GRAD_NORM] = 0.75;
+        helper_image_judge(&of, STATUS_OK);
+        if (of.judgement.verdict != cases[i].verdict)
+            fail_msg("equal roots, other norms, %zu: %s", i, of.words);
+        /* Another norm of the same gradient is a matter of reports. */
+        record_of(&of, 1, 2)->tensor_digests[0][TENSOR_DIGEST_GRADIENT][0] = 0;
+        helper_image_judge(&of, STATUS_OK);
+        if (of.judgement.verdict != VERDICT_SAME_TRAINING)
+            fail_msg("equal gradients, other norms, %zu: %s", i, of.words);
+        /* A trace without digests of gradients says nothing of them. */
+        of.runs[0].plan.shape.tensors = of.runs[1].plan.shape.tensors = 0;
+        helper_image_judge(&of, STATUS_OK);
+        if (of.judgement.verdict != VERDICT_SAME_TRAINING)
+            fail_msg("no digests, %zu: %s", i, of.words);
+        helper_image_close(&of);
+    }
+}
+
+/* The same gradient, clipped by another factor, is another gradient to an optimizer without state;
+ * but not where nothing was multiplied by the factor before the optimizer ran. */
+static void validate_forgotten_factors(void **state) {
+    (void)state;
+    static const struct {
+        const char *configuration;
+        int skipped;
+        double factor[2];
+        enum verdict verdict;
+    } cases[] = {
+        {"optimizer.name: sgd\noptimizer.momentum: 0\n", 0, {1, 0.5}, VERDICT_SAME_WEIGHTS},
+        {"optimizer.name: sgd\noptimizer.momentum: 0\n", 0, {0.5, 0.5}, VERDICT_SAME_TRAINING},
+        {"optimizer.name: sgd\noptimizer.momentum: 0\n", 0, {NONE, 0.5}, VERDICT_SAME_WEIGHTS},
+        {"optimizer.name: sgd\noptimizer.momentum: 0\n", 0, {NONE, 1}, VERDICT_SAME_TRAINING},
+        {"optimizer.name: sgd\noptimizer.momentum: 0\n", 1, {1, 0.5}, VERDICT_SAME_TRAINING},
+        {"optimizer.name: adamw\n", 0, {1, 0.5}, VERDICT_SAME_TRAINING},
+        {"clip.apply: copy\noptimizer.name: sgd\noptimizer.momentum: 0\n",
+         0,
+         {1, 0.5},
+         VERDICT_SAME_TRAINING},
+        {"clip.apply: above\nloop.update: [clip, optimize, zero]\noptimizer.name: sgd\n"
+         "optimizer.momentum: 0\n",
+         0,
+         {1, 0.5},
+         VERDICT_SAME_WEIGHTS},
+        {"loop.update: [optimize, clip, zero]\noptimizer.name: sgd\noptimizer.momentum: 0\n",
+         0,
+         {1, 0.5},
+         VERDICT_SAME_TRAINING},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct helper_image of;
+        helper_image_open(&of, 3);
+        of.runs[0].plan.configuration = of.runs[1].plan.configuration = cases[i].configuration;
+        for (int arm = 0; arm < 2; arm++) {
+            record_of(&of, arm, 2)->integers[INTEGER_SKIPPED] = cases[i].skipped;
+            record_of(&of, arm, 2)->reals[REAL_CLIP_COEF] = cases[i].factor[arm];
+        }
+        record_of(&of, 1, 3)->reals[REAL_GRAD_NORM] = 0.75;
+        for (unsigned char root = 0; root < 2; root++) {
+            record_of(&of, 1, 2)->digests[DIGEST_ROOT][0] = root;
+            helper_image_judge(&of, STATUS_OK);
+            if (of.judgement.verdict != cases[i].verdict)
+                fail_msg("%zu, root %d: %s", i, root, of.words);
+            assert_int_equal(of.judgement.state_step,
+                             cases[i].verdict == VERDICT_SAME_WEIGHTS ? 2 : 0);
+        }
         helper_image_close(&of);
     }
 }
@@ -997,6 +1069,7 @@ int main(void) {
         cmocka_unit_test(validate_same_training),
         cmocka_unit_test(validate_one_update),
         cmocka_unit_test(validate_forgotten_gradients),
+        cmocka_unit_test(validate_forgotten_factors),
         cmocka_unit_test(validate_notes_of_arms),
         cmocka_unit_test(validate_still_weights),
         cmocka_unit_test(validate_lines_and_updates),

@@ -358,6 +358,39 @@ static void validate_rank_floors(void **state) {
     helper_image_close(&of);
 }
 
+/* A file whose pairs are all 0 apart is as exact a floor as repeats of the baseline: arms that only
+ * report otherwise have the same verdict over both. One pair that is apart is noise. */
+static void validate_exact_floor_files(void **state) {
+    (void)state;
+    static double matrix[4] = {0, 0, 0, 0}, pairs[99];
+    struct helper_image of;
+    helper_image_open(&of, 3);
+    helper_image_set(&of, "floor", "kind", "file");
+    helper_image_set(&of, "floor", "elsewhere", "");
+    helper_image_put(&of, "floor/distance", 2, 2, matrix);
+    helper_image_put(&of, "floor/pairs", 99, 1, pairs);
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_IDENTICAL);
+    of.runs[1].records[1].reals[REAL_GRAD_NORM] = 0.75;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_SAME_TRAINING);
+    assert_int_equal(judgement_exit(&of.judgement), 1);
+    of.runs[1].records[1].reals[REAL_LOSS] = 2.25; /* a loss is in the roots */
+    of.runs[1].records[1].digests[DIGEST_ROOT][0] = 1;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_SAME_TRAINING);
+    assert_string_equal(of.judgement.reason, "");
+    pairs[98] = 0.5;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_UNTESTABLE);
+    of.runs[1].records[1].digests[DIGEST_ROOT][0] = 0;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_IDENTICAL);
+    assert_int_equal(judgement_exit(&of.judgement), 0);
+    pairs[98] = 0.0;
+    helper_image_close(&of);
+}
+
 /* A rank among n A/A pairs that were measured before: p = (1 + those as large) / (n + 1). */
 static void validate_floor_files(void **state) {
     (void)state;
@@ -469,14 +502,51 @@ static const struct game {
      "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all. Others "
      "differ, "
      "too; alone they open: dtype 0 %; repairing one alone leaves dtype 100 %."},
-    /* Schedule with either of two others: the repair of neither closes anything, and all take part.
-     */
+    /* Schedule with either of two others: the repair of neither of these closes anything. */
     {3,
      {0, 0, 0, 1, 0, 1, 0, 1},
      {0, 0, 0, 1, 0, 1, 0, 1},
      WORD_TOGETHER,
-     "Only together do these causes open the gap; alone each opens: schedule 0 %, optimizer 0 %, "
-     "dtype 0 % of it. Repairing one alone leaves schedule 0 %, optimizer 100 %, dtype 100 %."},
+     "Only together with any of optimizer, dtype does schedule open the gap; alone each opens: "
+     "schedule 0 %, optimizer 0 %, dtype 0 % of it. Repairing one alone leaves schedule 0 %, "
+     "optimizer 100 %, dtype 100 %."},
+    /* The third opens nothing with schedule alone, so it is not one of any. */
+    {3,
+     {0, 0, 0, 1, 0, 0.75, 0, 1},
+     {0, 0, 0, 1, 0, 0.75, 0, 1},
+     WORD_TOGETHER,
+     "Only together do causes open the gap; alone each opens: schedule 0 %, optimizer 0 %, dtype "
+     "0 % of it. Repairing one alone leaves schedule 0 %, optimizer 75 %, dtype 100 %."},
+    /* Two are needed and open three quarters; the third makes the rest with them. */
+    {3,
+     {0, 0, 0, 0.75, 0, 0, 0, 1},
+     {0, 0, 0, 0.75, 0, 0, 0, 1},
+     WORD_TOGETHER,
+     "Only together do these causes open most of the gap; alone each opens: schedule 0 %, "
+     "optimizer 0 % of it. Repairing one alone leaves schedule 0 %, optimizer 0 %. Others differ, "
+     "too; alone they open: dtype 0 %; repairing one alone leaves dtype 75 %."},
+    /* Of three that open half or more, two open it all: the third is no equal of theirs. */
+    {3,
+     {0, 1, 1, 1, 0.5, 1, 1, 1},
+     {0, 1, 1, 1, 0.5, 1, 1, 1},
+     WORD_EACH,
+     "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer 100 % "
+     "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all. Others "
+     "differ, too; alone they open: dtype 50 %; repairing one alone leaves dtype 100 %."},
+    {2,
+     {0, 1, 0.9375 - 0.25, 1},
+     {0, 1, 0.9375, 1},
+     WORD_EACH,
+     "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer "
+     "93.75 % of it. Repairing one alone leaves schedule 93.75 %, optimizer 100 %: repair all."},
+    /* Only the first opens all of it: no two are enough for that. */
+    {3,
+     {0, 1, 0.75, 1, 0.5, 1, 1, 1},
+     {0, 1, 0.75, 1, 0.5, 1, 1, 1},
+     WORD_EACH,
+     "Each of several causes opens at least half of the gap by itself; alone they open: schedule "
+     "100 %, optimizer 75 %, dtype 50 % of it. Repairing one alone leaves schedule 100 %, "
+     "optimizer 100 %, dtype 100 %: repair all."},
     {2,
      {0, 0.96875, 0.03125, 1},
      {0, 0.96875, 0.03125, 1},
@@ -921,6 +991,7 @@ int main(void) {
         cmocka_unit_test(validate_unequal_designs),
         cmocka_unit_test(validate_small_designs),
         cmocka_unit_test(validate_rank_floors),
+        cmocka_unit_test(validate_exact_floor_files),
         cmocka_unit_test(validate_floor_files),
         cmocka_unit_test(validate_words_of_causes),
         cmocka_unit_test(validate_loop_is_no_learning_rate),

@@ -91,6 +91,11 @@ static const struct {
      "f.yaml:3:67: error: parallel.ranks: contract per-micro-batch counts the micro-batches of one "
      "rank, so expected ranks that have equally many, as a divisor of numerics.shards (4) and of "
      "batch.size (8) gives, got 3, whose rank 0 has 2 micro-batches and rank 2 has 4"},
+    /* One shard is no number that anything has to divide. */
+    {"contract: per-micro-batch}, parallel: {ranks: 5}, numerics: {shards: 1}, batch: {micro: 1",
+     STATUS_INPUT,
+     "rank, so expected ranks that have equally many, as a divisor of batch.size (8) gives, got 5, "
+     "whose rank 0 has "},
     /* P divides V, but not the samples: 3 and 2. */
     {"contract: per-micro-batch}, parallel: {ranks: 2}, numerics: {shards: 4}, batch: {size: 5, "
      "micro: 1",

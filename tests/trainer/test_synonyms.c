@@ -152,11 +152,19 @@ static void validate_usual_names(void **state) {
                                         "weight_decay",
                                         "label_smoothing_factor",
                                         "beta",
-                                        "loss_type"};
+                                        "loss_type",
+                                        "bucket_cap_mb",
+                                        "find_unused_parameters",
+                                        "gradient_as_bucket_view",
+                                        "overlap_comm",
+                                        "contiguous_gradients",
+                                        "reduce_bucket_size",
+                                        "overlap_grad_reduce"};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (synonym_of_key(names[i]) == NULL) fail_msg("no synonym %s", names[i]);
     assert_non_null(synonym_of_value("schedule.contract", "huggingface"));
+    assert_non_null(synonym_of_value("schedule.contract", "llamafactory"));
     assert_null(synonym_of_value("optimizer.name", "huggingface"));
 }
 
