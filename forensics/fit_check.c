@@ -538,6 +538,39 @@ static enum status match_skips(const struct series *series, const struct fit_kno
     return STATUS_OK;
 }
 
+/* Returns a contract that is one update late by itself and prints the column with the numbers of
+ * the expectation and without a skipped update, or NULL. A search may miss it, where the warm-up
+ * lies in front of the first row. */
+static const struct contract *late_twin(const struct series *series, const struct fit_known *known,
+                                        const struct fit *expected) {
+    size_t count;
+    const struct contract *list = contract_list(&count);
+    if (expected->part_count > 0 || expected->samples != NULL) return NULL;
+    for (size_t c = 0; c < count; c++) {
+        struct fit twin = *expected;
+        size_t i = 0;
+        if (!fit_contract_is_late(&list[c]) || list[c].unit != expected->contract->unit ||
+            !sched_in_family(expected->schedule, list[c].family) ||
+            (!list[c].bug && !fit_is_native(known, &list[c])))
+            continue;
+        twin.contract = twin.plan.contract = &list[c];
+        twin.plan.skipped_count = 0;
+        while (i < series->count &&
+               fit_matches(&series->points[i], fit_logged(&twin, i, series->points[i].update),
+                           twin.lr, NULL))
+            i++;
+        if (i == series->count) return &list[c];
+    }
+    return NULL;
+}
+
+static void doubt_skips(const char *rival, struct fit_check *out) {
+    out->verdict = FIT_UNDECIDED;
+    out->rival = rival;
+    out->needs = "what tells of a skipped update: the gradient norm of every update (it is "
+                 "infinite there), the loss scale, or that the training was not in float16";
+}
+
 /* Judges an expectation that needs skipped updates: it passes where the log shows some, or where no
  * other contract explains the column about as simply without any. The one that is known as a bug
  * stands beside it, since the first updates of a training in float16 are often skipped. */
@@ -554,12 +587,11 @@ static enum status judge_skips(const struct series *series, const struct fit_kno
         /* A bug that applies the same LRs did not skip the update: it is another training. */
         if (!rival->contract->bug && fit_applied_apart(rival, out->expected, &out->found) == 0)
             continue;
-        out->verdict = FIT_UNDECIDED;
-        out->rival = rival->contract->name;
-        out->needs = "what tells of a skipped update: the gradient norm of every update (it is "
-                     "infinite there), the loss scale, or that the training was not in float16";
+        doubt_skips(rival->contract->name, out);
         return STATUS_OK;
     }
+    const struct contract *late = late_twin(series, known, out->expected);
+    if (late != NULL) doubt_skips(late->name, out);
     return STATUS_OK;
 }
 
