@@ -374,6 +374,24 @@ static enum status say_extended(const struct fit *fit, struct arena *arena, stru
     return STATUS_OK;
 }
 
+/* Tells whether the best fit stands on peaks that change more than once, each time by no more than
+ * two printed steps and where no resume shows: rounded rows of a schedule that was not tried to its
+ * end, with skipped updates say, look like that, and no training does. */
+static int is_nudged(const struct fit_set *found) {
+    const struct fit *best = found->count > 0 ? &found->fits[0] : NULL;
+    size_t nudges = 0;
+    for (size_t s = 1; best != NULL && s < best->segment_count; s++) {
+        const struct fit_segment *segment = &best->segments[s];
+        const struct series_point *point = &found->series->points[segment->point];
+        if (segment->event != FIT_RESCALED) continue;
+        if (!fit_break_is_hidden(segment, found) ||
+            real_abs_f64((segment->scale - 1.0) * point->value) > 2.0 * point->quantum)
+            return 0;
+        nudges++;
+    }
+    return nudges > 1;
+}
+
 static enum status say_mismatch(const struct fit_known *known, struct arena *arena,
                                 struct fit_check *out) {
     const struct series_point *first = &out->found.series->points[out->first];
@@ -453,6 +471,14 @@ static enum status mismatch(const struct series *series, const struct fit_known 
     if (extended != NULL && out->bad_points > 0) return say_other(extended, arena, out);
     TRY(say_mismatch(known, arena, out));
     out->why |= out->found.why;
+    if ((out->fitted & FIT_OF_SCHEDULE) != 0 && is_nudged(&out->found)) {
+        out->verdict = FIT_UNDECIDED;
+        out->bug = NULL;
+        out->words = "fits no shipped contract without several changes of the peak, none of which "
+                     "is more than two printed steps";
+        out->needs = "--schedule of the training, or more digits";
+        return STATUS_OK;
+    }
     if (out->bad_points > 0 && !too_few(series, known, out)) {
         out->verdict = FIT_FAIL;
         return STATUS_OK;
