@@ -299,6 +299,49 @@ static void validate_a_warmup_of_permilles(void **state) {
     }
 }
 
+/* Rows behind the warm-up, of a decay to a tenth of the peak, without a word of the framework. The
+ * expectation is the training's own, and no numbers that nobody would type (a peak of 0.000354
+ * without a warm-up prints the second column as well): it agrees, and what olmo-core applies with
+ * the same numbers is its rival. */
+static void verify_the_expectation_is_what_was_typed(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct {
+        double peak, warmup, total;
+        uint64_t first, every;
+        int cosine, digits;
+    } cases[] = {{5e-5, 5, 2000, 350, 10, 1, 6}, {3e-4, 20, 120, 30, 2, 0, 3}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        size_t count = 0;
+        for (uint64_t k = cases[c].first; k <= (uint64_t)cases[c].total; k += cases[c].every) {
+            const double u = ((double)k - cases[c].warmup) / (cases[c].total - cases[c].warmup);
+            const double share =
+                cases[c].cosine ? 0.5 * (1.0 + cos(3.14159265358979323846 * u)) : 1.0 - u;
+            const double value = cases[c].peak * (0.1 + 0.9 * share);
+            char text[32];
+            snprintf(text, sizeof text, "%.*e", cases[c].digits - 1, value);
+            assert_true(count < ROWS);
+            points[count] = (struct series_point){.update = k, .row = count};
+            points[count].value = strtod(text, NULL);
+            points[count++].quantum =
+                pow(10.0, floor(log10(value)) - (double)(cases[c].digits - 1));
+        }
+        const struct series series = {points, count};
+        fit_known_init(&known);
+        known.request.contract = contract_find("megatron");
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        if (check.verdict != FIT_UNDECIDED || check.rival == NULL) fail_msg("%s", check.words);
+        assert_string_equal(check.rival, "olmo-core");
+        assert_true(check.expected->lr == cases[c].peak);
+        assert_true(check.expected->warmup == cases[c].warmup);
+        assert_true(fabs(check.expected->floor_ratio - 0.1) < 1e-9);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_typed_peak_in_front_of_the_first_row),
@@ -310,6 +353,7 @@ int main(void) {
         cmocka_unit_test(verify_no_family_where_the_warmup_is_shown),
         cmocka_unit_test(validate_a_peak_that_only_the_decay_shows),
         cmocka_unit_test(validate_a_warmup_of_permilles),
+        cmocka_unit_test(verify_the_expectation_is_what_was_typed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -592,6 +592,59 @@ static void verify_a_late_schedule_stands_beside_its_skips(void **state) {
     }
 }
 
+/* Rows from update 25 on, behind any warm-up that is tried here: whether a scheduler that is one
+ * update late stands beside the skipped update must not depend on the warm-up, of which the search
+ * lists only some. */
+static void verify_a_late_schedule_is_seen_behind_every_warmup(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    for (uint64_t warmup = 2; warmup <= 9; warmup++) {
+        const struct training t = {2e-5, warmup, 2000, 25, 1, 0, {1}, 1};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known = known_of(&t);
+        struct fit_check check;
+        const struct series series = make(&t, points);
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        if (check.verdict != FIT_UNDECIDED || check.rival == NULL ||
+            strcmp(check.rival, "lag1") != 0)
+            fail_msg("warm-up %llu: %s", (unsigned long long)warmup, check.words);
+        arena_close(&arena);
+    }
+}
+
+/* An inverse square root in three digits that stands still at five updates. Without its name the
+ * search for skipped updates does not come to it, and peaks that change by a printed step explain
+ * the rows: that is no departure, and with the name the rows agree. */
+static void verify_changes_within_the_print_accuse_nobody(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    for (int named = 0; named < 2; named++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        size_t count = 0;
+        for (uint64_t k = 160; k <= 2000; k += 20, count++) {
+            const uint64_t counter = k < 776 ? k - 1 : k < 780 ? 775 : k - 5;
+            const double value = 1e-5 * sqrt(100.0 / (double)counter);
+            char text[32];
+            snprintf(text, sizeof text, "%.2e", value);
+            points[count] = (struct series_point){.update = k, .row = count};
+            points[count].value = strtod(text, NULL);
+            points[count].quantum = pow(10.0, floor(log10(value)) - 2.0);
+        }
+        const struct series series = {points, count};
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf");
+        if (named) known.request.schedule = "inverse_sqrt";
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        if (check.verdict != (named ? FIT_PASS : FIT_UNDECIDED)) fail_msg("%s", check.words);
+        assert_null(check.bug);
+        if (!named) assert_non_null(strstr(check.needs, "--schedule"));
+        arena_close(&arena);
+    }
+}
+
 /* The middle of a run of 400 updates with a warm-up of 80, whose scheduler is one update late: a
  * cosine with restarts (num_cycles 1) is a cosine. All evaluations are spent before the last
  * contract of the table comes to its turn, and it is listed all the same. */
@@ -992,6 +1045,8 @@ int main(void) {
         cmocka_unit_test(verify_gradient_norms_decide),
         cmocka_unit_test(verify_a_falling_scale_is_obeyed),
         cmocka_unit_test(verify_a_late_schedule_stands_beside_its_skips),
+        cmocka_unit_test(verify_a_late_schedule_is_seen_behind_every_warmup),
+        cmocka_unit_test(verify_changes_within_the_print_accuse_nobody),
         cmocka_unit_test(verify_the_last_contract_has_its_turn),
         cmocka_unit_test(verify_what_came_back_was_shown),
         cmocka_unit_test(verify_half_speed_is_seen),
