@@ -752,6 +752,8 @@ class Loops(unittest.TestCase):
         two more; what is warned of, the weights, and the updates in the file."""
         model, optimizer, _ = parts()
         model[2].bias.requires_grad_(False)
+        model[0].again = torch.nn.Linear(8, 16, bias=False)     # trained, and never called
+        optimizer.param_groups[0]["params"].append(model[0].again.weight)
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             recorder = path and twinstep.Recorder(model, optimizer, path=path, quiet=True).start()
@@ -786,7 +788,38 @@ class Loops(unittest.TestCase):
                 moments.update({k: v.double() for k, v in moments.items()})
             return optimizer
 
-        for change, words in ((thaw, "2.bias was frozen when the recording began, and is trained"),
+        def replace(model, optimizer):
+            model[0] = torch.nn.Linear(8, 16)       # the optimizer goes on with the old weights
+            return optimizer
+
+        def bare_weight(model, optimizer):
+            model[0].weight = torch.nn.Parameter(model[0].weight.detach().clone())
+            return optimizer
+
+        def swap(model, optimizer):
+            layer = model[0]
+            layer.again.weight, layer.weight = layer.weight, layer.again.weight
+            return optimizer
+
+        def tie(model, optimizer):
+            model[0].again.weight = model[0].weight
+            return optimizer
+
+        def grow(model, optimizer):
+            model.append(torch.nn.Linear(1, 1))
+            return optimizer
+
+        def shrink(model, optimizer):
+            del model[0].again
+            return optimizer
+
+        for change, words in ((replace, "0.weight was replaced in the model by another tensor"),
+                              (bare_weight, "0.weight was replaced in the model"),
+                              (swap, "0.weight was replaced in the model"),
+                              (tie, "0.again.weight is not in the model any more"),
+                              (grow, "3.weight was added to the model after the recording began"),
+                              (shrink, "0.again.weight is not in the model any more"),
+                              (thaw, "2.bias was frozen when the recording began, and is trained"),
                               (add, "the optimizer holds other weights or groups than"),
                               (anew, "another optimizer (AdamW) steps weights of the model"),
                               (widen, "0.weight was torch.float32 [16, 8] in the first update")):
@@ -798,6 +831,42 @@ class Loops(unittest.TestCase):
             self.assertIn(words, said[0])
             with h5py.File(path) as f:
                 self.assertEqual((len(f["runs/main/steps/step"]), f["complete"][()]), (2, 0))
+
+    def test_verify_a_model_that_is_wrapped_is_still_recorded(self):
+        """Wrappers, names and frozen weights that change while it runs; the weights are the same."""
+        from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+        from torch.nn.utils import prune
+
+        def compiled(model, optimizer):
+            model[2] = torch.compile(model[2], backend="eager")
+            return optimizer
+
+        def checkpointed(model, optimizer):
+            model[0] = checkpoint_wrapper(model[0])
+            return optimizer
+
+        def boxed(model, optimizer):
+            model[2] = torch.nn.Sequential(model[2])
+            return optimizer
+
+        def pruned(model, optimizer):       # the weight goes on as 2.weight_orig
+            prune.l1_unstructured(model[2], "weight", 0.25)
+            return optimizer
+
+        def offloaded(model, optimizer):    # the frozen bias, as offloading replaces it
+            model[2].bias = torch.nn.Parameter(model[2].bias.detach().clone(), False)
+            return optimizer
+
+        def frozen(model, optimizer):
+            model[0].again.weight.requires_grad_(False)
+            return optimizer
+
+        for change in (compiled, checkpointed, boxed, pruned, offloaded, frozen):
+            path = os.path.join(self.folder.name, f"{change.__name__}.h5")
+            said = [w for w in self.leave(path, change)[0] if "twinstep" in w]
+            self.assertEqual(said, [], change.__name__)
+            with h5py.File(path) as f:
+                self.assertEqual((len(f["runs/main/steps/step"]), f["complete"][()]), (4, 1))
 
     def several(self, optimizers, steps, given=True, scaled=False):
         """Six updates of two layers, in which those optimizers step that `steps(update)` names; the

@@ -27,7 +27,7 @@ from .layout import COLUMNS, READBACK, Layout
 from .readback import Reader
 from .tensors import Row, home, local, state_tensors
 from .together import Parts, Ranks, Together, members
-from .watched import Changed, Watched
+from .watched import Changed, Held, Watched
 
 WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.")
 
@@ -116,17 +116,23 @@ def rank_path(path: str, rank: int, world: int) -> str:
     return f"{stem}.rank{rank:04d}{end}"
 
 
+def _named(models: Sequence[Any]) -> Iterator[tuple[str, torch.nn.Parameter]]:
+    """The parameters of models, by the names that recordings have."""
+    for m, module in enumerate(models):
+        for name, p in module.named_parameters():
+            name = clean_name(name)
+            yield f"{m}.{name}" if len(models) > 1 else name, p
+
+
 def find_tensors(models: Sequence[Any]) -> list[tuple[str, torch.nn.Parameter]]:
     """The parameters that are trained, each once, by the names that recordings have.
 
     Raises ValueError where there is none."""
     found, seen = [], set()
-    for m, module in enumerate(models):
-        for name, p in module.named_parameters():
-            if p.requires_grad and p.dtype in DTYPES and id(p) not in seen:
-                seen.add(id(p))
-                name = clean_name(name)
-                found.append((f"{m}.{name}" if len(models) > 1 else name, p))
+    for name, p in _named(models):
+        if p.requires_grad and p.dtype in DTYPES and id(p) not in seen:
+            seen.add(id(p))
+            found.append((name, p))
     if not found:
         raise ValueError("the model has no parameter that is trained")
     return found
@@ -234,6 +240,7 @@ class Recorder:
         self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
                                                if not p.requires_grad))
+        self._held = Held(self.models, self.tensors, self._watched.frozen, _named)
         self._begun, self._process = time.perf_counter(), os.getpid()
         self._reader = Reader()
         self._clear()
@@ -479,6 +486,7 @@ class Recorder:
         if self._finished:
             return
         self._event(None)
+        self._held.look()
         # What did not step in this update is recorded, too: it must be what it was.
         still = [(name, p) for name, p in self.tensors if name not in self._parameters]
         if still:
