@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -415,9 +416,16 @@ class Loops(unittest.TestCase):
                 model(x).square().mean().backward()
                 optimizer.step()
                 optimizer.zero_grad()
-                recorder.update(lr_logged=optimizer.param_groups[0]["lr"])
+                is_interrupted = copies.interrupted > 0
+                try:
+                    recorder.update(lr_logged=optimizer.param_groups[0]["lr"])
+                    self.assertFalse(is_interrupted)
+                except KeyboardInterrupt:
+                    self.assertTrue(is_interrupted)
+            self.said_before = recorder.cost()
             if recorder_ends:
                 recorder.close()
+            self.said_after = recorder.cost()
         return [str(w.message) for w in said if "twinstep" in str(w.message)]
 
     def test_verify_the_end_of_a_recording_whose_last_row_is_late(self):
@@ -450,6 +458,64 @@ class Loops(unittest.TestCase):
             recorder.__exit__(KeyboardInterrupt, None, None)
         self.assertEqual(self.late(paths[3], 6, 3, raises), [])
         self.assertEqual(read(paths[3], "step"), [1, 2, 3])
+
+    def test_verify_a_wait_that_is_interrupted_loses_no_row(self):
+        """A Ctrl-C comes while the recorder waits, in one update or in the next one too, or at the end,
+        and the training goes on: all rows are there, in their order."""
+        for times, updates, at in ((1, 6, 3), (2, 6, 3), (1, 4, 3)):
+            def interrupts(_, copies, times=times):
+                copies.interrupted = times
+            path = os.path.join(self.folder.name, f"{times}{updates}.h5")
+            self.assertEqual(self.late(path, updates, at, interrupts), [])
+            self.assertEqual(read(path, "step"), list(range(1, updates + 1)))
+            self.assertIn(f": {updates} updates recorded", self.said_after)
+            with h5py.File(path) as f:
+                self.assertEqual(f["complete"][()], 1)
+
+    def test_verify_a_write_that_is_interrupted_ends_the_recording(self):
+        """A Ctrl-C comes while a part of a row is in the pipe: no other one follows, and the rows
+        before it are a recording that is not complete."""
+        model, optimizer, _ = parts()
+        recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()
+        real = recorder._channel._write
+
+        def interrupted(frame, patience):
+            os.write(recorder._channel.pipe, struct.pack("<Q", len(frame)) + frame[:9])
+            raise KeyboardInterrupt
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for k in range(5):
+                loss_of(model).backward()
+                optimizer.step()
+                recorder._channel._write = interrupted if k == 2 else real
+                try:
+                    recorder.update()
+                    self.assertNotEqual(k, 2)
+                except KeyboardInterrupt:
+                    self.assertEqual(k, 2)
+            recorder.close()
+        said = [str(w.message) for w in seen if "twinstep" in str(w.message)]
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("stopped after 2 updates, and the training goes on: interrupted", said[0])
+        self.assertEqual(read(self.path, "step"), [1, 2])
+        with h5py.File(self.path) as f:
+            self.assertEqual(f["complete"][()], 0)
+
+    def test_verify_the_cost_tells_how_many_updates_were_sent(self):
+        """Not those that ended: one is on its way while the training runs, and where the device
+        fails none comes any more."""
+        paths = [os.path.join(self.folder.name, f"{i}.h5") for i in range(2)]
+        self.assertEqual(self.late(paths[0], 4, None, None), [])
+        self.assertIn(": 3 updates recorded", self.said_before)
+        self.assertIn(": 4 updates recorded", self.said_after)
+
+        def breaks(_, copies):
+            copies.is_broken = True
+        self.assertEqual(len(self.late(paths[1], 6, 3, breaks)), 1)
+        self.assertIn(": 2 updates recorded", self.said_after)
+        model, optimizer, _ = parts()
+        self.assertIn(": 0 updates recorded",
+                      twinstep.Recorder(model, optimizer, path=paths[1] + "2").cost())
 
     def test_verify_a_kill_loses_the_row_that_is_late(self):
         """After `at` updates: kill -9 leaves all but the last one, and the exit of the program all."""

@@ -12,6 +12,7 @@ import functools
 import os
 import sys
 import time
+from collections import deque
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
@@ -230,7 +231,7 @@ class Recorder:
         self.step, self.seconds, self.readback_bytes = 0, 0.0, 0
         self._channel: Channel | None = None
         self._layout: Layout | None = None
-        self._coming: Ended | None = None       # the last update, while its numbers come home
+        self._coming: deque[Ended] = deque()    # updates whose rows were not sent yet
         self._handles: list[Any] = []
         self._inside = self._ended = self._started = self._due = self._met = False
         self._told_left_out = False
@@ -318,7 +319,8 @@ class Recorder:
         whole = time.perf_counter() - self._begun
         share = 100 * self.seconds / whole if whole > 0 else 0.0
         memory = f"; copies for read-back took {self.readback_bytes} bytes" if self.readback else ""
-        return (f"twinstep: {self.step} updates recorded in {self.path}; the recorder took "
+        sent = 0 if self._channel is None else self._channel.sent
+        return (f"twinstep: {sent} updates recorded in {self.path}; the recorder took "
                 f"{self.seconds:.3f} of {whole:.3f} s ({share:.2f} %){memory}")
 
     # ---- the calls for engines without a torch optimizer (DeepSpeed, Megatron) ----
@@ -537,11 +539,9 @@ class Recorder:
         if self._layout is None:
             self._watched.begin(self.optimizers)
             self._layout = self._make_layout()
+        self._coming.append(ended)      # before the wait, in which a Ctrl-C can come
         self._clear()
-        self._deliver()
-        self._coming = ended
-        if is_here:
-            self._deliver()
+        self._deliver(0 if is_here else 1)
 
     def _end(self) -> Ended:
         """The update as it is now; its row does not change any more."""
@@ -555,20 +555,29 @@ class Recorder:
                      self._scaled, self._clip, logged, self._skipped, self._stepped, self._rng,
                      width, len(self.tensors))
 
-    def _deliver(self) -> None:
-        """Sends the last row that was not sent yet, and waits where that is not home. At the end of
-        an update this is the row of the one before, so the device has work meanwhile."""
-        if self._coming is None or self._ended:
-            return
-        row = self._coming.close(self._add_up)      # where this raises, no later row is sent
-        self._tell_left_out(self._coming.row)
-        self._coming = None
-        assert self._channel is not None and self._layout is not None
-        if not self._channel.begun:
-            self._channel.begin(self._layout.header())
-        if not self._channel.send(self._layout.pack(row)):
-            self._ended = True
-            self._stop_listening()
+    def _deliver(self, later: int = 0) -> None:
+        """Sends the rows that were not sent yet, but for the last `later`, and waits where one is
+        not home. At the end of an update that leaves its own, so the device has work meanwhile. A
+        row stays the first one until it is home, so that what ends the wait loses none."""
+        while len(self._coming) > later and not self._ended:
+            ended = self._coming[0]
+            row = ended.close(self._add_up)         # where this raises, no later row is sent
+            self._tell_left_out(ended.row)
+            assert self._channel is not None and self._layout is not None
+            if not self._channel.begun:
+                self._channel.begin(self._layout.header())
+            packed = self._layout.pack(row)
+            self._coming.popleft()
+            try:
+                is_sent = self._channel.send(packed)
+            except BaseException as error:
+                self._ended = True      # a part of it may be in the pipe, where no row can follow
+                if not isinstance(error, Exception):
+                    self._give_up("interrupted while a row was written")
+                raise
+            if not is_sent:
+                self._ended = True
+                self._stop_listening()
 
     @_guarded
     def _send_coming(self) -> None:
