@@ -518,22 +518,40 @@ class Loops(unittest.TestCase):
                       twinstep.Recorder(model, optimizer, path=paths[1] + "2").cost())
 
     def test_verify_a_kill_loses_the_row_that_is_late(self):
-        """After `at` updates: kill -9 leaves all but the last one, and the exit of the program all."""
+        """After `at` updates: kill -9 leaves all but the last one, and the exit of the program all; so
+        does that of a child of multiprocessing, by a return as by an error."""
         script = pathlib.Path(self.folder.name) / "train.py"
         script.write_text(textwrap.dedent("""
-            import os, signal, sys, test_record_torch
+            import multiprocessing, os, signal, sys, test_record_torch
+            class Returns(Exception):
+                pass
             def end(recorder, copies):
                 if what == "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
+                if what.endswith("returns"):
+                    raise Returns
                 sys.exit(0)
+            def train():
+                try:
+                    test_record_torch.Loops().late(path, 30, at, end)
+                except Returns:
+                    pass
             what, at, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-            test_record_torch.Loops().late(path, 30, at, end)
+            if __name__ == "__main__":
+                if what in ("kill", "exit"):
+                    train()
+                else:
+                    child = multiprocessing.get_context(what.split()[0]).Process(target=train)
+                    child.start()
+                    child.join()
+                    sys.exit(child.exitcode)
             """), encoding="utf-8")
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(
             [str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-        for what, at, status, left in (("kill", 17, -signal.SIGKILL, 16), ("exit", 17, 0, 17)):
-            path = os.path.join(self.folder.name, f"{what}{at}.h5")
+        for what, at, status, left in (("kill", 17, -signal.SIGKILL, 16), ("exit", 17, 0, 17),
+                                      ("fork exits", 17, 0, 17), ("fork returns", 17, 0, 17)):
+            path = os.path.join(self.folder.name, f"{what.replace(' ', '_')}{at}.h5")
             done = subprocess.run([sys.executable, str(script), what, str(at), path], check=False,
                                   capture_output=True, text=True, env=environment)
             self.assertEqual(done.returncode, status, done.stderr)
@@ -541,7 +559,7 @@ class Loops(unittest.TestCase):
                 if os.path.exists(path):
                     break
                 signal.sigtimedwait([], 0.1)
-            self.assertEqual(read(path, "step"), list(range(1, left + 1)))
+            self.assertEqual(read(path, "step"), list(range(1, left + 1)), what)
             self.assertEqual(self.program("import", "--check", path).returncode, 0)
 
     def kernel_on_the_host(self):

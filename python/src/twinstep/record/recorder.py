@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import atexit
 import functools
+import multiprocessing
+import multiprocessing.util
 import os
 import sys
 import time
@@ -233,6 +235,7 @@ class Recorder:
         self._layout: Layout | None = None
         self._coming: deque[Ended] = deque()    # updates whose rows were not sent yet
         self._handles: list[Any] = []
+        self._finalizer: Any = None             # of a child of multiprocessing
         self._inside = self._ended = self._started = self._due = self._met = False
         self._told_left_out = False
         groups = {members(p) or () for _, p in self.tensors} - {()}
@@ -275,6 +278,9 @@ class Recorder:
                 self._handles.append(module.register_forward_pre_hook(
                     self._forward_hook, with_kwargs=True))
         atexit.register(self._at_exit)
+        # Forked children of multiprocessing end by os._exit, after finalizers and without atexit.
+        if multiprocessing.parent_process() is not None:
+            self._finalizer = multiprocessing.util.Finalize(None, self._at_exit, exitpriority=0)
 
     def __enter__(self) -> "Recorder":
         return self.start()
@@ -738,6 +744,8 @@ class Recorder:
         self._handles.clear()
         self._reader = Reader()
         atexit.unregister(self._at_exit)
+        if self._finalizer is not None:
+            self._finalizer.cancel()
 
     def _give_up(self, problem: str) -> None:
         try:
