@@ -88,6 +88,7 @@ class Copies:
     def __init__(self):
         from twinstep.record import tensors
         self.now, self.waited, self.is_broken = 0, [], False
+        self.interrupted = 0        # so many waits are still to be ended by a Ctrl-C
         self.real = tensors.depart
         self.patch = unittest.mock.patch.object(tensors, "depart", self.depart)
 
@@ -114,5 +115,8 @@ class _Event:
         """Waits for the copy."""
         if self.copies.is_broken:
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        if self.copies.interrupted:
+            self.copies.interrupted -= 1
+            raise KeyboardInterrupt
         self.copies.waited.append((self.begun, self.copies.now))
         self.there.copy_(self.values)

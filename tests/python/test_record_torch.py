@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -415,9 +416,16 @@ class Loops(unittest.TestCase):
                 model(x).square().mean().backward()
                 optimizer.step()
                 optimizer.zero_grad()
-                recorder.update(lr_logged=optimizer.param_groups[0]["lr"])
+                is_interrupted = copies.interrupted > 0
+                try:
+                    recorder.update(lr_logged=optimizer.param_groups[0]["lr"])
+                    self.assertFalse(is_interrupted)
+                except KeyboardInterrupt:
+                    self.assertTrue(is_interrupted)
+            self.said_before = recorder.cost()
             if recorder_ends:
                 recorder.close()
+            self.said_after = recorder.cost()
         return [str(w.message) for w in said if "twinstep" in str(w.message)]
 
     def test_verify_the_end_of_a_recording_whose_last_row_is_late(self):
@@ -451,23 +459,99 @@ class Loops(unittest.TestCase):
         self.assertEqual(self.late(paths[3], 6, 3, raises), [])
         self.assertEqual(read(paths[3], "step"), [1, 2, 3])
 
+    def test_verify_a_wait_that_is_interrupted_loses_no_row(self):
+        """A Ctrl-C comes while the recorder waits, in one update or in the next one too, or at the end,
+        and the training goes on: all rows are there, in their order."""
+        for times, updates, at in ((1, 6, 3), (2, 6, 3), (1, 4, 3)):
+            def interrupts(_, copies, times=times):
+                copies.interrupted = times
+            path = os.path.join(self.folder.name, f"{times}{updates}.h5")
+            self.assertEqual(self.late(path, updates, at, interrupts), [])
+            self.assertEqual(read(path, "step"), list(range(1, updates + 1)))
+            self.assertIn(f": {updates} updates recorded", self.said_after)
+            with h5py.File(path) as f:
+                self.assertEqual(f["complete"][()], 1)
+
+    def test_verify_a_write_that_is_interrupted_ends_the_recording(self):
+        """A Ctrl-C comes while a part of a row is in the pipe: no other one follows, and the rows
+        before it are a recording that is not complete."""
+        model, optimizer, _ = parts()
+        recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()
+        real = recorder._channel._write
+
+        def interrupted(frame, patience):
+            os.write(recorder._channel.pipe, struct.pack("<Q", len(frame)) + frame[:9])
+            raise KeyboardInterrupt
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            for k in range(5):
+                loss_of(model).backward()
+                optimizer.step()
+                recorder._channel._write = interrupted if k == 2 else real
+                try:
+                    recorder.update()
+                    self.assertNotEqual(k, 2)
+                except KeyboardInterrupt:
+                    self.assertEqual(k, 2)
+            recorder.close()
+        said = [str(w.message) for w in seen if "twinstep" in str(w.message)]
+        self.assertEqual(len(said), 1, said)
+        self.assertIn("stopped after 2 updates, and the training goes on: interrupted", said[0])
+        self.assertEqual(read(self.path, "step"), [1, 2])
+        with h5py.File(self.path) as f:
+            self.assertEqual(f["complete"][()], 0)
+
+    def test_verify_the_cost_tells_how_many_updates_were_sent(self):
+        """Not those that ended: one is on its way while the training runs, and where the device
+        fails none comes any more."""
+        paths = [os.path.join(self.folder.name, f"{i}.h5") for i in range(2)]
+        self.assertEqual(self.late(paths[0], 4, None, None), [])
+        self.assertIn(": 3 updates recorded", self.said_before)
+        self.assertIn(": 4 updates recorded", self.said_after)
+
+        def breaks(_, copies):
+            copies.is_broken = True
+        self.assertEqual(len(self.late(paths[1], 6, 3, breaks)), 1)
+        self.assertIn(": 2 updates recorded", self.said_after)
+        model, optimizer, _ = parts()
+        self.assertIn(": 0 updates recorded",
+                      twinstep.Recorder(model, optimizer, path=paths[1] + "2").cost())
+
     def test_verify_a_kill_loses_the_row_that_is_late(self):
-        """After `at` updates: kill -9 leaves all but the last one, and the exit of the program all."""
+        """After `at` updates: kill -9 leaves all but the last one, and the exit of the program all; so
+        does that of a child of multiprocessing, by a return as by an error."""
         script = pathlib.Path(self.folder.name) / "train.py"
         script.write_text(textwrap.dedent("""
-            import os, signal, sys, test_record_torch
+            import multiprocessing, os, signal, sys, test_record_torch
+            class Returns(Exception):
+                pass
             def end(recorder, copies):
                 if what == "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
+                if what.endswith("returns"):
+                    raise Returns
                 sys.exit(0)
+            def train():
+                try:
+                    test_record_torch.Loops().late(path, 30, at, end)
+                except Returns:
+                    pass
             what, at, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-            test_record_torch.Loops().late(path, 30, at, end)
+            if __name__ == "__main__":
+                if what in ("kill", "exit"):
+                    train()
+                else:
+                    child = multiprocessing.get_context(what.split()[0]).Process(target=train)
+                    child.start()
+                    child.join()
+                    sys.exit(child.exitcode)
             """), encoding="utf-8")
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(
             [str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-        for what, at, status, left in (("kill", 17, -signal.SIGKILL, 16), ("exit", 17, 0, 17)):
-            path = os.path.join(self.folder.name, f"{what}{at}.h5")
+        for what, at, status, left in (("kill", 17, -signal.SIGKILL, 16), ("exit", 17, 0, 17),
+                                      ("fork exits", 17, 0, 17), ("fork returns", 17, 0, 17)):
+            path = os.path.join(self.folder.name, f"{what.replace(' ', '_')}{at}.h5")
             done = subprocess.run([sys.executable, str(script), what, str(at), path], check=False,
                                   capture_output=True, text=True, env=environment)
             self.assertEqual(done.returncode, status, done.stderr)
@@ -475,7 +559,7 @@ class Loops(unittest.TestCase):
                 if os.path.exists(path):
                     break
                 signal.sigtimedwait([], 0.1)
-            self.assertEqual(read(path, "step"), list(range(1, left + 1)))
+            self.assertEqual(read(path, "step"), list(range(1, left + 1)), what)
             self.assertEqual(self.program("import", "--check", path).returncode, 0)
 
     def kernel_on_the_host(self):
@@ -752,6 +836,8 @@ class Loops(unittest.TestCase):
         two more; what is warned of, the weights, and the updates in the file."""
         model, optimizer, _ = parts()
         model[2].bias.requires_grad_(False)
+        model[0].again = torch.nn.Linear(8, 16, bias=False)     # trained, and never called
+        optimizer.param_groups[0]["params"].append(model[0].again.weight)
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             recorder = path and twinstep.Recorder(model, optimizer, path=path, quiet=True).start()
@@ -786,7 +872,38 @@ class Loops(unittest.TestCase):
                 moments.update({k: v.double() for k, v in moments.items()})
             return optimizer
 
-        for change, words in ((thaw, "2.bias was frozen when the recording began, and is trained"),
+        def replace(model, optimizer):
+            model[0] = torch.nn.Linear(8, 16)       # the optimizer goes on with the old weights
+            return optimizer
+
+        def bare_weight(model, optimizer):
+            model[0].weight = torch.nn.Parameter(model[0].weight.detach().clone())
+            return optimizer
+
+        def swap(model, optimizer):
+            layer = model[0]
+            layer.again.weight, layer.weight = layer.weight, layer.again.weight
+            return optimizer
+
+        def tie(model, optimizer):
+            model[0].again.weight = model[0].weight
+            return optimizer
+
+        def grow(model, optimizer):
+            model.append(torch.nn.Linear(1, 1))
+            return optimizer
+
+        def shrink(model, optimizer):
+            del model[0].again
+            return optimizer
+
+        for change, words in ((replace, "0.weight was replaced in the model by another tensor"),
+                              (bare_weight, "0.weight was replaced in the model"),
+                              (swap, "0.weight was replaced in the model"),
+                              (tie, "0.again.weight is not in the model any more"),
+                              (grow, "3.weight was added to the model after the recording began"),
+                              (shrink, "0.again.weight is not in the model any more"),
+                              (thaw, "2.bias was frozen when the recording began, and is trained"),
                               (add, "the optimizer holds other weights or groups than"),
                               (anew, "another optimizer (AdamW) steps weights of the model"),
                               (widen, "0.weight was torch.float32 [16, 8] in the first update")):
@@ -798,6 +915,42 @@ class Loops(unittest.TestCase):
             self.assertIn(words, said[0])
             with h5py.File(path) as f:
                 self.assertEqual((len(f["runs/main/steps/step"]), f["complete"][()]), (2, 0))
+
+    def test_verify_a_model_that_is_wrapped_is_still_recorded(self):
+        """Wrappers, names and frozen weights that change while it runs; the weights are the same."""
+        from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+        from torch.nn.utils import prune
+
+        def compiled(model, optimizer):
+            model[2] = torch.compile(model[2], backend="eager")
+            return optimizer
+
+        def checkpointed(model, optimizer):
+            model[0] = checkpoint_wrapper(model[0])
+            return optimizer
+
+        def boxed(model, optimizer):
+            model[2] = torch.nn.Sequential(model[2])
+            return optimizer
+
+        def pruned(model, optimizer):       # the weight goes on as 2.weight_orig
+            prune.l1_unstructured(model[2], "weight", 0.25)
+            return optimizer
+
+        def offloaded(model, optimizer):    # the frozen bias, as offloading replaces it
+            model[2].bias = torch.nn.Parameter(model[2].bias.detach().clone(), False)
+            return optimizer
+
+        def frozen(model, optimizer):
+            model[0].again.weight.requires_grad_(False)
+            return optimizer
+
+        for change in (compiled, checkpointed, boxed, pruned, offloaded, frozen):
+            path = os.path.join(self.folder.name, f"{change.__name__}.h5")
+            said = [w for w in self.leave(path, change)[0] if "twinstep" in w]
+            self.assertEqual(said, [], change.__name__)
+            with h5py.File(path) as f:
+                self.assertEqual((len(f["runs/main/steps/step"]), f["complete"][()]), (4, 1))
 
     def several(self, optimizers, steps, given=True, scaled=False):
         """Six updates of two layers, in which those optimizers step that `steps(update)` names; the

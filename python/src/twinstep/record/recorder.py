@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import atexit
 import functools
+import multiprocessing
+import multiprocessing.util
 import os
 import sys
 import time
+from collections import deque
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
@@ -27,7 +30,7 @@ from .layout import COLUMNS, READBACK, Layout
 from .readback import Reader
 from .tensors import Row, home, local, state_tensors
 from .together import Parts, Ranks, Together, members
-from .watched import Changed, Watched
+from .watched import Changed, Held, Watched
 
 WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.")
 
@@ -116,17 +119,23 @@ def rank_path(path: str, rank: int, world: int) -> str:
     return f"{stem}.rank{rank:04d}{end}"
 
 
+def _named(models: Sequence[Any]) -> Iterator[tuple[str, torch.nn.Parameter]]:
+    """The parameters of models, by the names that recordings have."""
+    for m, module in enumerate(models):
+        for name, p in module.named_parameters():
+            name = clean_name(name)
+            yield f"{m}.{name}" if len(models) > 1 else name, p
+
+
 def find_tensors(models: Sequence[Any]) -> list[tuple[str, torch.nn.Parameter]]:
     """The parameters that are trained, each once, by the names that recordings have.
 
     Raises ValueError where there is none."""
     found, seen = [], set()
-    for m, module in enumerate(models):
-        for name, p in module.named_parameters():
-            if p.requires_grad and p.dtype in DTYPES and id(p) not in seen:
-                seen.add(id(p))
-                name = clean_name(name)
-                found.append((f"{m}.{name}" if len(models) > 1 else name, p))
+    for name, p in _named(models):
+        if p.requires_grad and p.dtype in DTYPES and id(p) not in seen:
+            seen.add(id(p))
+            found.append((name, p))
     if not found:
         raise ValueError("the model has no parameter that is trained")
     return found
@@ -224,8 +233,9 @@ class Recorder:
         self.step, self.seconds, self.readback_bytes = 0, 0.0, 0
         self._channel: Channel | None = None
         self._layout: Layout | None = None
-        self._coming: Ended | None = None       # the last update, while its numbers come home
+        self._coming: deque[Ended] = deque()    # updates whose rows were not sent yet
         self._handles: list[Any] = []
+        self._finalizer: Any = None             # of a child of multiprocessing
         self._inside = self._ended = self._started = self._due = self._met = False
         self._told_left_out = False
         groups = {members(p) or () for _, p in self.tensors} - {()}
@@ -234,6 +244,7 @@ class Recorder:
         self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
                                                if not p.requires_grad))
+        self._held = Held(self.models, self.tensors, self._watched.frozen, _named)
         self._begun, self._process = time.perf_counter(), os.getpid()
         self._reader = Reader()
         self._clear()
@@ -267,6 +278,9 @@ class Recorder:
                 self._handles.append(module.register_forward_pre_hook(
                     self._forward_hook, with_kwargs=True))
         atexit.register(self._at_exit)
+        # Forked children of multiprocessing end by os._exit, after finalizers and without atexit.
+        if multiprocessing.parent_process() is not None:
+            self._finalizer = multiprocessing.util.Finalize(None, self._at_exit, exitpriority=0)
 
     def __enter__(self) -> "Recorder":
         return self.start()
@@ -311,7 +325,8 @@ class Recorder:
         whole = time.perf_counter() - self._begun
         share = 100 * self.seconds / whole if whole > 0 else 0.0
         memory = f"; copies for read-back took {self.readback_bytes} bytes" if self.readback else ""
-        return (f"twinstep: {self.step} updates recorded in {self.path}; the recorder took "
+        sent = 0 if self._channel is None else self._channel.sent
+        return (f"twinstep: {sent} updates recorded in {self.path}; the recorder took "
                 f"{self.seconds:.3f} of {whole:.3f} s ({share:.2f} %){memory}")
 
     # ---- the calls for engines without a torch optimizer (DeepSpeed, Megatron) ----
@@ -479,6 +494,7 @@ class Recorder:
         if self._finished:
             return
         self._event(None)
+        self._held.look()
         # What did not step in this update is recorded, too: it must be what it was.
         still = [(name, p) for name, p in self.tensors if name not in self._parameters]
         if still:
@@ -529,11 +545,9 @@ class Recorder:
         if self._layout is None:
             self._watched.begin(self.optimizers)
             self._layout = self._make_layout()
+        self._coming.append(ended)      # before the wait, in which a Ctrl-C can come
         self._clear()
-        self._deliver()
-        self._coming = ended
-        if is_here:
-            self._deliver()
+        self._deliver(0 if is_here else 1)
 
     def _end(self) -> Ended:
         """The update as it is now; its row does not change any more."""
@@ -547,20 +561,29 @@ class Recorder:
                      self._scaled, self._clip, logged, self._skipped, self._stepped, self._rng,
                      width, len(self.tensors))
 
-    def _deliver(self) -> None:
-        """Sends the last row that was not sent yet, and waits where that is not home. At the end of
-        an update this is the row of the one before, so the device has work meanwhile."""
-        if self._coming is None or self._ended:
-            return
-        row = self._coming.close(self._add_up)      # where this raises, no later row is sent
-        self._tell_left_out(self._coming.row)
-        self._coming = None
-        assert self._channel is not None and self._layout is not None
-        if not self._channel.begun:
-            self._channel.begin(self._layout.header())
-        if not self._channel.send(self._layout.pack(row)):
-            self._ended = True
-            self._stop_listening()
+    def _deliver(self, later: int = 0) -> None:
+        """Sends the rows that were not sent yet, but for the last `later`, and waits where one is
+        not home. At the end of an update that leaves its own, so the device has work meanwhile. A
+        row stays the first one until it is home, so that what ends the wait loses none."""
+        while len(self._coming) > later and not self._ended:
+            ended = self._coming[0]
+            row = ended.close(self._add_up)         # where this raises, no later row is sent
+            self._tell_left_out(ended.row)
+            assert self._channel is not None and self._layout is not None
+            if not self._channel.begun:
+                self._channel.begin(self._layout.header())
+            packed = self._layout.pack(row)
+            self._coming.popleft()
+            try:
+                is_sent = self._channel.send(packed)
+            except BaseException as error:
+                self._ended = True      # a part of it may be in the pipe, where no row can follow
+                if not isinstance(error, Exception):
+                    self._give_up("interrupted while a row was written")
+                raise
+            if not is_sent:
+                self._ended = True
+                self._stop_listening()
 
     @_guarded
     def _send_coming(self) -> None:
@@ -721,6 +744,8 @@ class Recorder:
         self._handles.clear()
         self._reader = Reader()
         atexit.unregister(self._at_exit)
+        if self._finalizer is not None:
+            self._finalizer.cancel()
 
     def _give_up(self, problem: str) -> None:
         try:

@@ -8,7 +8,9 @@ and two such parts can agree where the trainings do not. So that ends the record
 the user."""
 from __future__ import annotations
 
-from typing import Any, Iterable, Sequence
+from itertools import chain
+from operator import is_
+from typing import Any, Callable, Iterable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
 import torch
@@ -83,3 +85,60 @@ class Watched:
             if _kind(p) != before:
                 raise Changed(f"{name} was {before[0]} {list(before[1])} in the first update, "
                               f"and is {p.dtype} {list(p.shape)} now; begin another one there")
+
+
+def _swaps(models: Sequence[Any]) -> bool:
+    """Whether FSDP is in a model. It puts other parameters into its modules and takes them out
+    again, at times of its own, so what they hold says nothing of a layer that was replaced."""
+    return any(hasattr(module, "_get_fsdp_state")
+               or type(module).__name__ == "FullyShardedDataParallel"
+               for model in models for module in model.modules())
+
+
+class Held:
+    """Whether the models still hold the weights that the recording is of, under their names. It
+    looks at no frozen weight, because libraries that offload those replace them all the time."""
+
+    def __init__(self, models: Sequence[Any], tensors: Sequence[tuple[str, torch.Tensor]],
+                 frozen: Iterable[int],
+                 named: Callable[[Sequence[Any]], Iterable[tuple[str, torch.Tensor]]]) -> None:
+        """`frozen`: ids; `named`: the parameters of models, with the names of `tensors`."""
+        self.models, self.named = [] if _swaps(models) else models, named
+        self.names = {id(p): name for name, p in tensors}
+        self.ours = dict(tensors)
+        self.frozen = set(frozen)
+        self.others = {id(p): p for _, p in named(self.models)      # held, as frozen ones are
+                       if p.requires_grad and id(p) not in self.names}
+        self._take()
+
+    def _take(self) -> None:
+        self._modules = [module for model in self.models for module in model.modules()]
+        self._contents = list(self._inside())
+
+    def _inside(self) -> Iterator[Any]:
+        """What the modules hold: parameters and modules. Six times as fast as their names are made,
+        and the same objects in the same order unless something was replaced or wrapped."""
+        return chain.from_iterable([some.values() for module in self._modules
+                                    for some in (module._parameters, module._modules) if some])
+
+    def look(self) -> None:
+        """Raises Changed where a weight of the recording has left its model, or another one that is
+        trained has come, or has the name of one. A weight in a wrapper is still there."""
+        now = list(self._inside())
+        if len(now) == len(self._contents) and all(map(is_, now, self._contents)):
+            return
+        found = set()
+        for name, p in self.named(self.models):
+            found.add(id(p))
+            ours = self.ours.get(name)
+            if ours is not None and ours is not p:
+                raise Changed(f"{name} was replaced in the model by another tensor; begin another "
+                              "recording there")
+            if p.requires_grad and not (id(p) in self.names or id(p) in self.others
+                                        or id(p) in self.frozen):
+                raise Changed(f"{name} was added to the model after the recording began, and there "
+                              "is no column for it; begin another one there")
+        for i, name in self.names.items():
+            if i not in found:
+                raise Changed(f"{name} is not in the model any more; begin another recording there")
+        self._take()
