@@ -168,8 +168,12 @@ void certify_print_pair(const struct certify_side sides[2], const struct certify
     }
 }
 
-json_t *certify_json(const struct certify_side *side) {
+const char *certify_chain_word(const struct certify_side *side) {
     static const char *const states[] = {"sound", "broken", "untestable"};
+    return states[side->certificate.state];
+}
+
+json_t *certify_json(const struct certify_side *side) {
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
     uint64_t step;
@@ -180,7 +184,7 @@ json_t *certify_json(const struct certify_side *side) {
         side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
         certificate->updates == 0 ? "" : hex, "configuration", side->configuration, "ran_on",
         side->device, "configuration_altered", side->altered, "scenario", json_text(side->scenario),
-        "set", side->overrides, "chain", states[certificate->state], "derived", side->run->derived,
+        "set", side->overrides, "chain", certify_chain_word(side), "derived", side->run->derived,
         "checked", (json_int_t)certificate->checked, "start_known", certificate->start_known,
         "broken", json_positive(certificate->broken), "column", certificate->column, "why",
         certificate->why, "seal", trace_seal_word(side->image->seal), "states",

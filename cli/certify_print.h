@@ -49,6 +49,9 @@ int certify_state_damaged(const struct certify_side *side, uint64_t *out_step);
 /* Returns the exit status for one run: 0, 1 or 3. */
 int certify_exit(const struct certify_side *side);
 
+/* What JSON calls the state of the run's chain. */
+const char *certify_chain_word(const struct certify_side *side);
+
 void certify_print(const struct certify_side *side);
 void certify_print_pair(const struct certify_side sides[2], const struct certify_pair *pair);
 json_t *certify_json(const struct certify_side *side);
