@@ -50,6 +50,10 @@ int certify_state_damaged(const struct certify_side *side, uint64_t *out_step) {
     return 1;
 }
 
+const char *certify_states_unread(const struct certify_side *side) {
+    return side->states_match + 1 < side->run->snapshots ? "; later ones were not looked at" : "";
+}
+
 int certify_exit(const struct certify_side *side) {
     uint64_t step;
     if (side->certificate.state == CERTIFY_BROKEN || side->altered ||
@@ -98,7 +102,8 @@ static void print_states(const struct certify_side *side) {
     if (!side->states_read)
         printf("not read: %" PRIu64 " stored state%s\n", states, ending);
     else if (certify_state_damaged(side, &step))
-        printf("DAMAGED: the stored state of update %" PRIu64 " does not match its digest\n", step);
+        printf("DAMAGED: the stored state of update %" PRIu64 " does not match its digest%s\n",
+               step, certify_states_unread(side));
     else
         printf("as written: %" PRIu64 " stored state%s match%s %s\n", states, ending,
                states == 1 ? "es" : "", states == 1 ? "its digest" : "their digests");

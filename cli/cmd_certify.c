@@ -116,8 +116,9 @@ static enum status state_words(const struct certify_side *side, struct arena *ar
         return arena_format(arena, out, "the arms' texts do not give configuration_digest");
     uint64_t step;
     if (certify_state_damaged(side, &step))
-        return arena_format(
-            arena, out, "the stored state of update %" PRIu64 " does not match its digest", step);
+        return arena_format(arena, out,
+                            "the stored state of update %" PRIu64 " does not match its digest%s",
+                            step, certify_states_unread(side));
     return arena_format(arena, out, "%s",
                         certificate->state == CERTIFY_UNTESTABLE ? certificate->why : "");
 }
