@@ -20,6 +20,7 @@
 
 #define STATE_BYTES_MAX ((size_t)1 << 20)
 #define ATTEMPTS_MOST 10000
+#define OPENINGS_MOST 20
 #define PLACE "place "
 #define HARM "so they could change what runs left"
 #define DONE_HEAD "twinstep ablate done 1\n"
@@ -75,14 +76,34 @@ static enum status compare_plans(const char *path, const char *old, const char *
              : "");
 }
 
-/* Says whether nothing is in the folder but the plan that another worker is about to name. */
-static int is_empty(const char *path) {
+/* Says whether the folder of that name is not there, or is and has no entry. */
+static int has_no_entry(const char *path) {
     DIR *folder = opendir(path);
     int others = 0;
-    if (folder == NULL) return 0;
+    if (folder == NULL) return errno == ENOENT;
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        others += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-                  strncmp(entry->d_name, "plan", 4) != 0;
+        others += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(folder);
+    return others == 0;
+}
+
+/* Says whether an entry of the folder leaves it empty all the same: a plan that another worker is
+ * about to name, or the places for runs and claims with nothing in them. */
+static int is_nothing(const char *path, const char *name) {
+    char sub[4096];
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strncmp(name, "plan", 4) == 0)
+        return 1;
+    if (strcmp(name, "runs") != 0 && strcmp(name, "claims") != 0) return 0;
+    const int length = snprintf(sub, sizeof sub, "%s/%s", path, name);
+    return length > 0 && (size_t)length < sizeof sub && has_no_entry(sub);
+}
+
+static int holds_nothing(const char *path) {
+    DIR *folder = opendir(path);
+    int others = 0;
+    if (folder == NULL) return errno == ENOENT; /* another worker has just removed it */
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        others += !is_nothing(path, entry->d_name);
     closedir(folder);
     return others == 0;
 }
@@ -93,7 +114,7 @@ static enum status settle_plan(struct ablate_folder *folder, struct arena *arena
     size_t length;
     TRY(arena_format(arena, &path, "%s/plan", folder->path));
     if (access(path, F_OK) != 0) {
-        if (!is_empty(folder->path) && access(path, F_OK) != 0)
+        if (!holds_nothing(folder->path) && access(path, F_OK) != 0)
             FAIL(STATUS_INPUT, "%s: is there and is no folder of an ablation (it has no plan)",
                  folder->path);
         TRY(ablate_live_name(folder, "plan", arena, &live));
@@ -102,6 +123,7 @@ static enum status settle_plan(struct ablate_folder *folder, struct arena *arena
         /* another worker may have been first: its plan counts, and must be ours */
         if (status != STATUS_OK && access(path, F_OK) != 0) return status;
         if (status != STATUS_OK) (void)unlink(live);
+        folder->plan_is_made = status == STATUS_OK;
     }
     TRY(read_own(path, (size_t)16 << 20, arena, &old, &length));
     TRY(ablate_plan_without_outputs(folder->plan, old, arena, &now));
@@ -109,48 +131,81 @@ static enum status settle_plan(struct ablate_folder *folder, struct arena *arena
     return compare_plans(folder->path, old, now);
 }
 
-static enum status open_made(const char *path, const struct ablate_plan *plan, struct arena *arena,
-                             struct ablate_folder *out) {
+/* Makes what is not there. *out_stands: the plan was there when all else was, so that nobody
+ * removes it who looks first whether anything lies beside it. */
+static enum status furnish(const char *path, struct ablate_folder *folder, struct arena *arena,
+                           int *out_stands) {
     char *sub;
-    out->plan = plan;
-    out->left = NULL;
-    out->left_count = 0;
     TRY(check_rights(path));
+    TRY(settle_plan(folder, arena));
+    TRY(arena_format(arena, &sub, "%s/runs", folder->path));
+    TRY(make_folder(sub));
+    TRY(check_rights(sub));
+    TRY(arena_format(arena, &sub, "%s/claims", folder->path));
+    TRY(make_folder(sub));
+    TRY(check_rights(sub));
+    TRY(arena_format(arena, &sub, "%s/plan", folder->path));
+    *out_stands = access(sub, F_OK) == 0;
+    return STATUS_OK;
+}
+
+/* A worker whose command could not be started may be removing what this one finds: then it is all
+ * made again, until it stands. A folder that is made here and refused is removed, unless there is a
+ * plan in it already. */
+enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
+                               struct arena *arena, struct ablate_folder *out) {
+    enum status status = STATUS_OK;
+    int stands = 0;
+    memset(out, 0, sizeof *out);
+    out->plan = plan;
     TRY(path[0] == '/' ? arena_format(arena, &out->path, "%s", path)
                        : arena_format(arena, &out->path, "%s/%s", plan->folder, path));
     TRY(ablate_name_worker(arena, &out->worker));
-    TRY(settle_plan(out, arena));
-    TRY(arena_format(arena, &sub, "%s/runs", out->path));
-    TRY(make_folder(sub));
-    TRY(check_rights(sub));
-    TRY(arena_format(arena, &sub, "%s/claims", out->path));
-    TRY(make_folder(sub));
-    return check_rights(sub);
-}
-
-/* A folder that is made here and refused is removed, unless there is a plan in it already. */
-enum status ablate_folder_open(const char *path, const struct ablate_plan *plan,
-                               struct arena *arena, struct ablate_folder *out) {
-    const int is_made = mkdir(path, 0755) == 0;
-    if (!is_made && errno != EEXIST) return refuse(path, "create");
-    const enum status status = open_made(path, plan, arena, out);
-    if (status != STATUS_OK && is_made) (void)rmdir(path);
-    out->is_made = is_made;
+    for (int i = 0; i < OPENINGS_MOST && !stands; i++) {
+        if (mkdir(path, 0755) == 0)
+            out->is_made = 1;
+        else if (errno != EEXIST)
+            return refuse(path, "create");
+        status = furnish(path, out, arena, &stands);
+        if (status != STATUS_OK && status != STATUS_IO) break;
+    }
+    if (status == STATUS_OK && !stands)
+        status = status_fail(STATUS_IO, "%s: other workers remove it again and again", path);
+    if (status != STATUS_OK && out->is_made) (void)rmdir(path);
     return status;
 }
 
-/* The plan goes last but one: a worker that came meanwhile has a claim or a run here, or ends with
- * an error when it makes one. */
-void ablate_folder_unmake(const struct ablate_folder *folder, struct arena *arena) {
-    char *runs, *claims, *plan;
-    if (!folder->is_made || arena_format(arena, &runs, "%s/runs", folder->path) != STATUS_OK ||
-        arena_format(arena, &claims, "%s/claims", folder->path) != STATUS_OK ||
-        arena_format(arena, &plan, "%s/plan", folder->path) != STATUS_OK || rmdir(runs) != 0)
+void ablate_folder_hide(const struct ablate_folder *folder, struct arena *arena, char **out_aside) {
+    char *plan, *aside;
+    *out_aside = NULL;
+    if (!folder->plan_is_made || !holds_nothing(folder->path) ||
+        arena_format(arena, &plan, "%s/plan", folder->path) != STATUS_OK ||
+        ablate_live_name(folder, "plan.unmade", arena, &aside) != STATUS_OK ||
+        rename(plan, aside) != 0)
         return;
-    if (rmdir(claims) == 0 && unlink(plan) == 0)
-        (void)rmdir(folder->path);
-    else
-        (void)mkdir(runs, 0755); /* another worker's, who comes to make it */
+    *out_aside = aside;
+}
+
+void ablate_folder_end(const struct ablate_folder *folder, const char *aside, struct arena *arena) {
+    char *runs, *claims, *plan;
+    if (arena_format(arena, &runs, "%s/runs", folder->path) != STATUS_OK ||
+        arena_format(arena, &claims, "%s/claims", folder->path) != STATUS_OK ||
+        arena_format(arena, &plan, "%s/plan", folder->path) != STATUS_OK)
+        return;
+    if (rmdir(claims) == 0 && rmdir(runs) == 0) {
+        (void)unlink(aside);
+        if (folder->is_made) (void)rmdir(folder->path); /* unless another worker is in it again */
+        return;
+    }
+    /* another worker has a claim or a run here, and may have written the plan by itself */
+    (void)mkdir(claims, 0755);
+    if (link(aside, plan) == 0 || errno == EEXIST) (void)unlink(aside);
+}
+
+void ablate_folder_unmake(const struct ablate_folder *folder, struct arena *arena) {
+    char *aside;
+    ablate_folder_hide(folder, arena, &aside);
+    if (aside != NULL) ablate_folder_end(folder, aside, arena);
 }
 
 /* ---- runs ---- */

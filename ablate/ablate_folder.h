@@ -16,8 +16,9 @@
 #include "ablate/ablate_plan.h"
 
 struct ablate_folder {
-    char *path;  /* absolute */
-    int is_made; /* by this process */
+    char *path;       /* absolute */
+    int is_made;      /* the folder, by this process */
+    int plan_is_made; /* the plan, by this process */
     const struct ablate_plan *plan;
     struct digest digest; /* of the plan that is kept, which knows the inputs of its beginning */
     char *worker;         /* who this process is: host, boot, name space, process, its start */
@@ -58,9 +59,15 @@ TWINSTEP_MUST_USE enum status ablate_folder_begin(const struct ablate_folder *fo
  * written for that command. What cannot be removed stays. */
 void ablate_folder_unbegin(const struct ablate_folder *folder, const struct ablate_run *run,
                            struct arena *arena);
-/* Removes the whole folder where this process made it, and neither a run nor a claim is in it: its
- * plan would refuse the mended command. */
+/* Removes the plan where this process made it, and neither a run nor a claim is there, since it
+ * would refuse the mended command; and the folder where this process made that. Other workers may
+ * open the folder meanwhile: one that has a claim keeps a plan. What cannot be removed stays. */
 void ablate_folder_unmake(const struct ablate_folder *folder, struct arena *arena);
+/* Its halves, between which a test lets another worker come. First the plan loses its name
+ * (*out_aside; NULL: it is to stay), so that whoever opens the folder now writes one; then what is
+ * empty is removed, or, where something is not, the name given back. */
+void ablate_folder_hide(const struct ablate_folder *folder, struct arena *arena, char **out_aside);
+void ablate_folder_end(const struct ablate_folder *folder, const char *aside, struct arena *arena);
 
 /* Writes `done` with the digests (hexadecimal, or NULL) of what was left, and where it was run: the
  * machine, "" for this one, and the device or "". Or writes `failed`. */

@@ -50,6 +50,10 @@ int certify_state_damaged(const struct certify_side *side, uint64_t *out_step) {
     return 1;
 }
 
+const char *certify_states_unread(const struct certify_side *side) {
+    return side->states_match + 1 < side->run->snapshots ? "; later ones were not looked at" : "";
+}
+
 int certify_exit(const struct certify_side *side) {
     uint64_t step;
     if (side->certificate.state == CERTIFY_BROKEN || side->altered ||
@@ -98,7 +102,8 @@ static void print_states(const struct certify_side *side) {
     if (!side->states_read)
         printf("not read: %" PRIu64 " stored state%s\n", states, ending);
     else if (certify_state_damaged(side, &step))
-        printf("DAMAGED: the stored state of update %" PRIu64 " does not match its digest\n", step);
+        printf("DAMAGED: the stored state of update %" PRIu64 " does not match its digest%s\n",
+               step, certify_states_unread(side));
     else
         printf("as written: %" PRIu64 " stored state%s match%s %s\n", states, ending,
                states == 1 ? "es" : "", states == 1 ? "its digest" : "their digests");
@@ -168,8 +173,12 @@ void certify_print_pair(const struct certify_side sides[2], const struct certify
     }
 }
 
-json_t *certify_json(const struct certify_side *side) {
+const char *certify_chain_word(const struct certify_side *side) {
     static const char *const states[] = {"sound", "broken", "untestable"};
+    return states[side->certificate.state];
+}
+
+json_t *certify_json(const struct certify_side *side) {
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
     uint64_t step;
@@ -180,7 +189,7 @@ json_t *certify_json(const struct certify_side *side) {
         side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
         certificate->updates == 0 ? "" : hex, "configuration", side->configuration, "ran_on",
         side->device, "configuration_altered", side->altered, "scenario", json_text(side->scenario),
-        "set", side->overrides, "chain", states[certificate->state], "derived", side->run->derived,
+        "set", side->overrides, "chain", certify_chain_word(side), "derived", side->run->derived,
         "checked", (json_int_t)certificate->checked, "start_known", certificate->start_known,
         "broken", json_positive(certificate->broken), "column", certificate->column, "why",
         certificate->why, "seal", trace_seal_word(side->image->seal), "states",

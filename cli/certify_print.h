@@ -46,8 +46,15 @@ TWINSTEP_MUST_USE enum status certify_refuse(const struct trace_image *image, co
 /* Whether a stored state does not match its digest, and after which update it was taken. */
 int certify_state_damaged(const struct certify_side *side, uint64_t *out_step);
 
+/* What to say behind a damaged state: the reading ended there, so nothing is known of later ones.
+ */
+const char *certify_states_unread(const struct certify_side *side);
+
 /* Returns the exit status for one run: 0, 1 or 3. */
 int certify_exit(const struct certify_side *side);
+
+/* What JSON calls the state of the run's chain. */
+const char *certify_chain_word(const struct certify_side *side);
 
 void certify_print(const struct certify_side *side);
 void certify_print_pair(const struct certify_side sides[2], const struct certify_pair *pair);

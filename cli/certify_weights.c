@@ -165,11 +165,13 @@ static enum status hold_all(struct weights *w, char **out_words, int *out_exit) 
                      " differ, %" PRIu32 " not there",
                      w->record->step, w->folder, w->equal, w->differ, w->missing));
     if (w->list != NULL)
-        return json_print(json_pack("{ss ss sI ss sI sI sI sO}", "trace", w->side->path, "run",
-                                    run->plan.id, "update", (json_int_t)w->record->step, "weights",
-                                    w->folder, "equal", (json_int_t)w->equal, "differ",
-                                    (json_int_t)w->differ, "missing", (json_int_t)w->missing,
-                                    "tensors", w->list));
+        return json_print(json_pack(
+            "{ss ss sI ss sb ss so ss ss sI sI sI sO}", "trace", w->side->path, "run", run->plan.id,
+            "update", (json_int_t)w->record->step, "weights", w->folder, "configuration_altered",
+            w->side->altered, "chain", certify_chain_word(w->side), "broken",
+            json_positive(w->side->certificate.broken), "column", w->side->certificate.column,
+            "why", w->side->certificate.why, "equal", (json_int_t)w->equal, "differ",
+            (json_int_t)w->differ, "missing", (json_int_t)w->missing, "tensors", w->list));
     printf("%s, run %s, %s\n", w->side->path, run->plan.id, *out_words);
     return STATUS_OK;
 }

@@ -73,7 +73,7 @@ static void claim_ids(struct rollout_judgement *j) {
             "%ju sequences have other token ids on both sides from some token on, the "
             "first at line %u; what stands behind it is not compared",
             (uintmax_t)t->ids.sequences, t->first_line[LINE_IDS]);
-    } else if (names[ROLLOUT_TRAINER_IDS] == NULL && t->ids.sequences == 0) {
+    } else if (t->both_ids == 0 || (names[ROLLOUT_TRAINER_IDS] == NULL && t->ids.sequences == 0)) {
         rollout_claim_say(claim, ROLLOUT_OPEN,
                           "needs the token ids of both sides (trainer_token_ids, or two files)");
     }

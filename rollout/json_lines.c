@@ -22,6 +22,7 @@ struct reading {
     char name[64];            /* its name */
     uint64_t hash;            /* of a list of experts */
     int texts;                /* the list at hand has tokens that are texts */
+    size_t kept;              /* how many numbers of another name lie before those of the list */
 };
 
 static enum status fail_value(struct reading *r, size_t element, const char *expected) {
@@ -166,7 +167,7 @@ static enum status read_list(struct reading *r, enum rollout_field field, int pa
     r->out->list[field].given = 1;
     for (;;) {
         double value;
-        const size_t element = r->out->list[field].count;
+        const size_t element = r->out->list[field].count - r->kept;
         TRY(scan_next(&r->scan));
         switch (r->scan.token) {
         case SCAN_ARRAY_END:
@@ -201,7 +202,7 @@ static void take_id(struct reading *r) {
 
 static enum status read_field(struct reading *r, enum rollout_field field, int pairs) {
     struct rollout_list *list = &r->out->list[field];
-    list->count = 0;
+    list->count = r->kept;
     list->given = 0;
     r->field = field;
     r->texts = 0;
@@ -212,10 +213,6 @@ static enum status read_field(struct reading *r, enum rollout_field field, int p
     }
     if (r->scan.token == SCAN_ARRAY) {
         TRY(read_list(r, field, pairs));
-        if (!r->texts) return STATUS_OK;
-        list->count = 0;
-        list->given = 0;
-        r->rank[field] = 0;
         return STATUS_OK;
     }
     double value;
@@ -239,6 +236,28 @@ static enum status remember_name(struct reading *r, enum rollout_field field) {
     TRY(arena_text(r->line->arena, r->name, strlen(r->name), &copy));
     r->line->names[field] = copy;
     return STATUS_OK;
+}
+
+/* Reads the value of a name that comes before the one, if any, which filled the field. Texts are no
+ * ids, so what that one gave stays, in whatever order the two are written. */
+static enum status take_field(struct reading *r, enum rollout_field field, int rank, int pairs) {
+    struct rollout_list *list = &r->out->list[field];
+    const int given_before = list->given, rank_before = r->rank[field];
+    r->kept = field == ROLLOUT_TOKENS && given_before != 0 ? list->count : 0;
+    r->rank[field] = rank;
+    TRY(read_field(r, field, pairs));
+    if (r->texts) {
+        list->count = r->kept;
+        list->given = given_before;
+        r->rank[field] = rank_before;
+        return STATUS_OK;
+    }
+    if (r->kept > 0) {
+        list->count -= r->kept;
+        memmove(list->value, list->value + r->kept, list->count * sizeof *list->value);
+    }
+    if (field != ROLLOUT_ID && list->given == 0) return STATUS_OK;
+    return remember_name(r, field);
 }
 
 /* One name of the object and its value. */
@@ -267,10 +286,7 @@ static enum status read_member(struct reading *r, int *depth) {
              "%s:%u: %s: expected one list for one sequence, got a second one, as of several "
              "choices: write each sequence as a line of its own",
              r->line->file, r->line->number, r->name);
-    r->rank[field] = taken;
-    TRY(read_field(r, field, pairs));
-    if (field != ROLLOUT_ID && r->out->list[field].given == 0) return STATUS_OK;
-    return remember_name(r, field);
+    return take_field(r, field, taken, pairs);
 }
 
 static enum status read_object(struct reading *r) {

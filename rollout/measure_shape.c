@@ -61,6 +61,7 @@ static void set_aside(struct rollout_work *work, struct rollout_slice *slice, si
 static void look_at_lists(struct rollout_work *work) {
     struct rollout_traits *shape = &work->out->shape;
     const unsigned shapes = work->sequence.shapes;
+    shape->both_ids += (shapes & SHAPE_BOTH) != 0;
     if ((shapes & SHAPE_IDS) != 0) {
         note_line(work, LINE_IDS);
         set_aside(work, &shape->ids, 0, work->count, 0);

@@ -138,6 +138,7 @@ struct rollout_traits {
     struct rollout_slice zero_front[2], zero_inside[2],
         zero_end[2]; /* by the side that has zeros */
     struct rollout_slice zero_all[2];
+    uint64_t both_ids;                  /* sequences with token ids of both sides */
     uint32_t first_line[ROLLOUT_KINDS]; /* where each was met first; 0: nowhere */
     struct rollout_slice rest;
     /* by probability */

@@ -91,6 +91,7 @@ static void align_ids(struct rollout_sequence *s) {
     struct rollout_list *a = &s->list[ROLLOUT_TOKENS], *b = &s->list[ROLLOUT_TRAINER_IDS];
     const size_t n = a->count < b->count ? a->count : b->count;
     if (a->given != 1 || b->given != 1) return;
+    s->shapes |= SHAPE_BOTH;
     size_t equal = 0;
     while (equal < n && a->value[equal] == b->value[equal])
         equal++;

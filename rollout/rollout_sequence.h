@@ -53,7 +53,8 @@ struct rollout_sequence {
 enum rollout_shape {
     SHAPE_SHORT = 1, /* one side ends earlier */
     SHAPE_FRONT = 2, /* one side has more tokens in front: the prompt */
-    SHAPE_IDS = 4    /* the token ids of both sides differ from some token on */
+    SHAPE_IDS = 4,   /* the token ids of both sides differ from some token on */
+    SHAPE_BOTH = 8   /* there are token ids of both sides */
 };
 
 void rollout_sequence_clear(struct rollout_sequence *sequence);

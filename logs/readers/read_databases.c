@@ -132,9 +132,11 @@ static enum status read_trackio(struct visit *v) {
 
 /* ---- MLflow ---- */
 
-/* SQLite stores any value in any column: what is no number would be read as 0. */
+/* SQLite stores any value in any column: what is no number would be read as 0. Where is_nan is set
+ * the value does not count, and may be NULL. */
 #define MLFLOW_NUMBERS                                                                             \
-    "typeof(key) = 'text' AND typeof(value) IN ('real', 'integer') AND typeof(step) = 'integer'"
+    "typeof(key) = 'text' AND (typeof(value) IN ('real', 'integer') OR ifnull(is_nan, 0)) AND "    \
+    "typeof(step) = 'integer'"
 
 /* Values of one metric at one step are one cell. Where they all lie at step 0, there is no row to
  * put them into. */

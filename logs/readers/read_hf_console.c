@@ -146,7 +146,13 @@ static void look_at_progress(struct log_span value, struct dict *dict) {
 
 static void look_at(const struct item *pair, struct dict *dict) {
     struct log_span value = pair->value;
-    if (log_span_is(pair->key, "loss")) {
+    struct log_number number;
+    const int is_loss = log_span_is(pair->key, "loss");
+    /* as a word ('sum', 'auto') either is an option of a configuration */
+    if ((is_loss || log_span_is(pair->key, "learning_rate")) && pair->quoted &&
+        !log_number_read(value.text, value.length, &number))
+        return;
+    if (is_loss) {
         dict->has_loss = 1;
         dict->quoted_loss = pair->quoted;
     } else if (log_span_is(pair->key, "learning_rate")) {

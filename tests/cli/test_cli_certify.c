@@ -220,6 +220,45 @@ static void verify_nothing_is_trained_after_a_broken_chain(void **state) {
     helper_free(&said);
 }
 
+/* Weights that equal those of a record which was changed: the exit status, JSON and the file for CI
+ * say that its chain does not hold. */
+static void validate_equal_weights_do_not_mend_a_chain(void **state) {
+    size_t length;
+    (void)state;
+    record("late.h5", late);
+    struct said said = helper_run(1, "run s.yaml --quiet -o kept.h5 --overwrite --save-model kept");
+    helper_free(&said);
+    forge("kept.h5", "changed.h5", 3);
+    json_t *object = said_json(0, "certify kept.h5 --at 7 --weights kept/baseline --json");
+    assert_string_equal(text_of(object, "chain"), "sound");
+    assert_true(json_is_null(json_object_get(object, "broken")));
+    json_decref(object);
+    object = said_json(1, "certify changed.h5 --at 7 --weights kept/baseline --json");
+    assert_string_equal(text_of(object, "chain"), "broken");
+    assert_int_equal(json_integer_value(json_object_get(object, "broken")), 3);
+    assert_string_equal(text_of(object, "column"), "digest_weights");
+    assert_true(json_is_false(json_object_get(object, "configuration_altered")));
+    assert_true(json_integer_value(json_object_get(object, "equal")) > 0);
+    assert_int_equal(json_integer_value(json_object_get(object, "differ")), 0);
+    json_decref(object);
+    said = helper_run(1, "certify changed.h5 --at 7 --weights kept/baseline --junit w.xml");
+    assert_non_null(strstr(said.err, "the chain is broken at update 3"));
+    assert_non_null(strstr(said.out, " tensors equal, 0 differ, 0 not there"));
+    helper_free(&said);
+    char *text = helper_read("w.xml", &length);
+    assert_non_null(strstr(text, "tests=\"2\" failures=\"1\""));
+    assert_non_null(strstr(text, "the chain is broken at update 3"));
+    free(text);
+    /* the other run of the trace was not changed, and its weights are not these */
+    said = helper_run(0, "certify changed.h5 --run test --at 7 --weights kept/test");
+    helper_free(&said);
+    said = helper_run(1, "certify changed.h5 --run test --at 6 --weights kept/test --junit w.xml");
+    helper_free(&said);
+    text = helper_read("w.xml", &length);
+    assert_non_null(strstr(text, "tests=\"1\" failures=\"1\""));
+    free(text);
+}
+
 static void validate_two_traces(void **state) {
     (void)state;
     char a[HEX], b[HEX];
@@ -350,6 +389,7 @@ int main(void) {
         cmocka_unit_test(validate_pin),
         cmocka_unit_test(verify_changed_byte_is_named),
         cmocka_unit_test(verify_nothing_is_trained_after_a_broken_chain),
+        cmocka_unit_test(validate_equal_weights_do_not_mend_a_chain),
         cmocka_unit_test(validate_two_traces),
         cmocka_unit_test(verify_bisection_by_hand),
         cmocka_unit_test(corroborate_document),

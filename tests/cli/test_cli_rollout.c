@@ -314,7 +314,43 @@ static void verify_tokens_of_openai(void **state) {
         const json_t *cause = json_array_get(json_object_get(judged, "causes"), 0);
         assert_string_equal(json_string_value(json_object_get(cause, "cause")), "tokenisation");
         assert_string_equal(json_string_value(json_object_get(cause, "state")),
-                            i == 0 ? "no" : "named");
+                            i == 0 ? "open" : "named");
+        json_decref(judged);
+    }
+}
+
+/* Texts take nothing from the ids of a name that comes after theirs, in whatever order the two
+ * stand; and a list of ids that comes first is that of the sequence, as before. */
+static void verify_texts_leave_the_ids_of_another_name(void **state) {
+    static const struct {
+        const char *ids, *name, *state;
+    } cases[] = {
+        {"\"input_ids\": [6, 5], \"tokens\": [\"w6\", \"w5\"]", "input_ids", "named"},
+        {"\"tokens\": [\"w6\", \"w5\"], \"input_ids\": [6, 5]", "input_ids", "named"},
+        {"\"input_ids\": [6, 7], \"tokens\": [\"w6\", \"w7\"]", "input_ids", "no"},
+        {"\"input_ids\": [6, 7], \"tokens\": [\"token_id:6\", \"w5\"]", "input_ids", "no"},
+        {"\"input_ids\": [6, 7], \"tokens\": [\"token_id:6\", \"token_id:5\"]", "tokens", "named"},
+        {"\"input_ids\": [1, 6, 7], \"tokens\": [6, 5]", "tokens", "named"},
+        {"\"tokens\": [\"w6\", \"w5\"]", NULL, "open"},
+        {"\"x\": 1", NULL, "open"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], "
+                 "\"trainer_token_ids\": [6, 7], %s}\n",
+                 cases[i].ids);
+        helper_write("rows.jsonl", text);
+        json_t *judged =
+            load("rollout rows.jsonl --json", strcmp(cases[i].state, "named") == 0 ? 1 : 0);
+        const json_t *name = json_object_get(json_object_get(judged, "fields"), "tokens");
+        const json_t *cause = json_array_get(json_object_get(judged, "causes"), 0);
+        if (cases[i].name == NULL)
+            assert_null(name);
+        else
+            assert_string_equal(json_string_value(name), cases[i].name);
+        assert_string_equal(json_string_value(json_object_get(cause, "cause")), "tokenisation");
+        assert_string_equal(json_string_value(json_object_get(cause, "state")), cases[i].state);
         json_decref(judged);
     }
 }
@@ -419,6 +455,7 @@ int main(void) {
         cmocka_unit_test(verify_surer_weights_are_no_temperature),
         cmocka_unit_test(verify_forms_of_others),
         cmocka_unit_test(verify_tokens_of_openai),
+        cmocka_unit_test(verify_texts_leave_the_ids_of_another_name),
         cmocka_unit_test(verify_two_files_are_joined),
         cmocka_unit_test(verify_trace_and_page),
         cmocka_unit_test(corroborate_parity),

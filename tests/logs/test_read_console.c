@@ -352,6 +352,14 @@ static void validate_special_values(void **state) {
     logs_expect(log, "grad_norm", 2, INF, 0.0);
     log = logs_read(&arena, "{'loss': 0.5, 'learning_rate': 0.1, 'epoch': 1}\n", NULL);
     logs_expect(log, "loss", 0, 0.5, 1e-4); /* rounded before, whatever is left of it */
+    log = logs_read(&arena,
+                    "INFO config {'a': 1, 'loss': 'sum'}\nINFO {'learning_rate': 'auto'}\n"
+                    "{'loss': 0.5, 'learning_rate': 0.1, 'epoch': 1}\n",
+                    NULL);
+    assert_int_equal(log->rows, 1); /* options whose names are those of values are no row */
+    logs_expect(log, "loss", 0, 0.5, 1e-4);
+    log = logs_read(&arena, "{'loss': 'nan', 'learning_rate': '0.1', 'epoch': '1'}\n", NULL);
+    logs_expect(log, "loss", 0, N, 0.0);
     log = read_fixture(&arena, "olmo-core/console.txt");
     assert_null(log_column_by_source(log, "other/metric")); /* its block had ended */
     log = read_fixture(&arena, "megatron/core.txt");

@@ -169,6 +169,16 @@ static void verify_what_is_no_number(void **state) {
     logs_expect(log, "lr", 1, 1.0, 0.0);
     assert_null(log_column_by_source(log, ""));
     assert_true(logs_has_note(log, "without a name, a number or a step that were left out: 5"));
+    /* is_nan stands in for a value that is none, and is none itself where it is NULL */
+    make(MLFLOW "INSERT INTO runs VALUES ('u', 'one', 1);"
+                "INSERT INTO metrics(key, value, timestamp, run_uuid, step, is_nan) VALUES"
+                "('loss', 0.5, 1, 'u', 1, 0), ('loss', NULL, 2, 'u', 2, 1),"
+                "('loss', 'NaN', 3, 'u', 3, 1), ('loss', NULL, 4, 'u', 4, NULL);");
+    log = read_good(&arena, NULL);
+    assert_int_equal(log->rows, 3);
+    logs_expect(log, "loss", 1, N, 0.0);
+    logs_expect(log, "loss", 2, N, 0.0);
+    assert_true(logs_has_note(log, "without a name, a number or a step that were left out: 1"));
     arena_close(&arena);
 }
 

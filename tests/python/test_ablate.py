@@ -414,7 +414,7 @@ class Executor(Case):
         self.assertFalse((self.root / "unstarted").exists())    # a slip of the pen leaves no folder
         (self.root / "own").mkdir()
         self.run_program("x.yaml", "--executor", "./unstartable {command}", "-o", "own", code=2)
-        self.assertTrue((self.root / "own").exists())   # which was there before
+        self.assertEqual(os.listdir(self.root / "own"), [])   # which was there before, and stays
         self.run_program("x.yaml", "--executor", "./unstartable {command}", "-o", "there", code=1)  # all is done
         (self.root / "nowhere/runs/mine").mkdir()
         shutil.rmtree(self.root / "nowhere/runs/test-1")
@@ -429,6 +429,8 @@ class Executor(Case):
                                 code=2)
         self.assertIn("command: cannot be started: No such file", said.stderr)
         self.assertFalse((self.root / "pair").exists())
+        (self.root / "pair").mkdir()    # whoever made the folder: no plan is left in it
+        self.run_program("--good", "no-such-touch {dir}/w", "--bad", "no-such-touch {dir}/w {dir}/v", *words, code=2)
         self.run_program("--good", "touch {dir}/w", "--bad", "touch {dir}/w {dir}/v", *words, code=0)
 
 
