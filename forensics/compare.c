@@ -264,27 +264,12 @@ static int names_training(const struct compare_report *report) {
     return 0;
 }
 
-/* Tells whether a side of a column has two numbers that differ beyond their precision. */
-static int moves(const struct compare_side *side) {
-    struct series_point first = {.update = 0};
-    for (size_t i = 0; i < side->count; i++) {
-        const struct series_point point = compare_point(side, i);
-        if (!real_finite_f64(point.value)) continue;
-        if (first.update == 0) first = point;
-        if (real_abs_f64(point.value - first.value) > 0.5 * (point.quantum + first.quantum))
-            return 1;
-    }
-    return 0;
-}
-
-/* Tells whether a column that both logs have of what training did shows in its digits that
- * something happened. */
+/* Tells whether a column of what training did shows in the digits that were compared that something
+ * happened. */
 static int any_moves(const struct compare_report *report) {
     for (size_t i = 0; i < report->column_count; i++) {
         const struct compare_column *column = &report->columns[i];
-        if (column->pairs > 0 && is_of_training(column) &&
-            (moves(&column->side[0]) || moves(&column->side[1])))
-            return 1;
+        if (is_of_training(column) && column->moves) return 1;
     }
     return 0;
 }
@@ -470,9 +455,9 @@ static void judge(struct compare_report *report) {
                             "what training did, and one log at least has no LR";
     } else if (shows_training(report) && !any_moves(report)) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;
-        report->why = "every compared column agrees, and that proves nothing: no loss, reward or "
-                      "gradient norm changes by more than its printed precision, so another "
-                      "training could have printed the same";
+        report->why = "every compared column agrees, and that proves nothing: nothing that was "
+                      "compared of what training did changes by more than its printed precision, "
+                      "so another training could have printed the same";
     } else {
         report->verdict = COMPARE_VERDICT_EQUAL;
         report->why = lr == COMPARE_LR_UNTESTABLE

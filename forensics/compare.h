@@ -53,6 +53,10 @@ struct compare_column {
      */
     size_t not_finite;
     uint64_t last_number;
+    /* The first number of each side, in both logs or not, and whether a number of a pair differs
+     * from that of its side by more than their printed precision. */
+    struct series_point start[2];
+    int moves;
     size_t unlike; /* how many updates have windows (means since the last row) that differ */
     uint64_t first_update; /* update of the first different pair; 0: there is none */
     struct series_point first[2];

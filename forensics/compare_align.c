@@ -103,11 +103,29 @@ static double relative(double a, double b) {
     return size > 0.0 ? real_abs_f64(a - b) / size : 0.0;
 }
 
+/* Returns the first number of a side; its update is 0 where there is none. */
+static struct series_point first_number(const struct compare_side *side) {
+    for (size_t i = 0; i < side->count; i++)
+        if (real_finite_f64(compare_point(side, i).value)) return compare_point(side, i);
+    return (struct series_point){.update = 0};
+}
+
+/* Looks whether a pair shows that something happened since the column began: rows that only one log
+ * has may move, and show nothing of the other training. */
+static void follow(struct compare_column *column, size_t side, const struct series_point *point) {
+    const struct series_point *start = &column->start[side];
+    if (real_finite_f64(point->value) &&
+        real_abs_f64(point->value - start->value) > 0.5 * (point->quantum + start->quantum))
+        column->moves = 1;
+}
+
 static void classify_pair(struct compare_column *column, const struct series_point *a,
                           const struct series_point *b) {
     const enum log_order order = log_compare(a->value, a->quantum, b->value, b->quantum);
     if (column->pairs++ == 0) column->from = a->update;
     column->to = a->update;
+    follow(column, 0, a);
+    follow(column, 1, b);
     column->equal += order == LOG_EQUAL;
     if (real_finite_f64(a->value) && real_finite_f64(b->value))
         column->last_number = a->update;
@@ -167,6 +185,8 @@ void compare_classify(struct compare_column *column) {
     const struct compare_side *a = &column->side[0], *b = &column->side[1];
     const int comparable =
         a->column != NULL && b->column != NULL && a->column->cumulative == b->column->cumulative;
+    for (size_t side = 0; side < 2; side++)
+        column->start[side] = first_number(&column->side[side]);
     for (size_t i = 0, j = 0; comparable && compare_next(column, &i, &j); i++, j++) {
         const struct series_point x = compare_point(a, i), y = compare_point(b, j);
         if (windows_agree(column, i, j))

@@ -170,6 +170,10 @@ struct fit_evidence {
     /* (rows) 1: the loss scale fell since the row before, so an update was skipped by then; NULL:
      * it never did, or the log counts them. */
     const uint32_t *fell;
+    /* (rows) the largest number of updates since the row before that can have been skipped, by
+     * finite gradient norms that change; NULL: they say nothing. It says no more than that: which
+     * of the updates it was, and whether one was, stays open. */
+    const uint32_t *room;
     const uint32_t *part; /* (rows) the part of the log (log.part); NULL: it has one */
     uint64_t shown;       /* updates of which the log shows that they were skipped */
     int quiet; /* 1: it prints a finite gradient norm at every update. A scaler skips where that is

@@ -179,9 +179,38 @@ static uint64_t falls_of_scale(const struct log *log, uint32_t *fell) {
     return falls;
 }
 
+/* Returns how many updates lie between the row before and this one: UINT32_MAX where that cannot be
+ * told, as where a part begins. */
+static uint32_t updates_since(const struct log *log, size_t row) {
+    const int64_t before = row > 0 ? log->step[row - 1] : 0;
+    if (row > 0 && log->part[row] != log->part[row - 1]) return UINT32_MAX;
+    if (log->step[row] < before || log->step[row] - before >= UINT32_MAX) return UINT32_MAX;
+    return (uint32_t)(log->step[row] - before);
+}
+
+/* Writes how many updates can have been skipped since the row before. A skipped update has a norm
+ * that is not finite, or, under DeepSpeed, prints that of the update before again: so where a
+ * finite norm is another one than the last, some update in between was made. Returns whether any
+ * norm says so. */
+static int read_room(const struct log *log, uint32_t *room) {
+    const struct log_column *norm = log_column_of(log, LOG_GRAD_NORM);
+    double last = 0.0;
+    int limited = 0;
+    for (size_t row = 0; norm != NULL && row < log->rows; row++) {
+        room[row] = updates_since(log, row);
+        if (!log_has(norm, row) || !real_finite_f64(norm->value[row])) continue;
+        if (norm->value[row] != last && room[row] > 0 && room[row] < UINT32_MAX) {
+            room[row]--;
+            limited = 1;
+        }
+        last = norm->value[row];
+    }
+    return limited;
+}
+
 static enum status read_skips(struct fit_known *known, const struct log *log, struct arena *arena) {
     const struct log_column *column = log_column_of(log, LOG_SKIPPED);
-    uint32_t *least, *most, *fell;
+    uint32_t *least, *most, *fell, *room;
     if (log->step_guessed) return STATUS_OK;
     TRY(arena_take(arena, log->rows, sizeof *least, "skipped updates", &least));
     TRY(arena_take(arena, log->rows, sizeof *most, "skipped updates", &most));
@@ -202,12 +231,20 @@ static enum status read_skips(struct fit_known *known, const struct log *log, st
         known->skips.most = most;
         known->skips.part = log->part;
     }
-    if (known->skips.shown > 0 || column != NULL || log_column_of(log, LOG_LOSS_SCALE) == NULL)
-        return STATUS_OK;
-    TRY(arena_take(arena, log->rows, sizeof *fell, "skipped updates", &fell));
-    known->skips.shown = falls_of_scale(log, fell);
-    if (known->skips.shown == 0) return STATUS_OK;
-    known->skips.fell = fell;
+    if (column != NULL) return STATUS_OK;
+    if (known->skips.shown == 0 && log_column_of(log, LOG_LOSS_SCALE) != NULL) {
+        TRY(arena_take(arena, log->rows, sizeof *fell, "skipped updates", &fell));
+        known->skips.shown = falls_of_scale(log, fell);
+        if (known->skips.shown > 0) {
+            /* Something was skipped and no norm shows it, so they are not those of the updates. */
+            known->skips.fell = fell;
+            known->skips.part = log->part;
+            return STATUS_OK;
+        }
+    }
+    TRY(arena_take(arena, log->rows, sizeof *room, "skipped updates", &room));
+    if (!read_room(log, room)) return STATUS_OK;
+    known->skips.room = room;
     known->skips.part = log->part;
     return STATUS_OK;
 }

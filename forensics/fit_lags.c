@@ -99,13 +99,17 @@ static struct fit_lag shown_since(const struct fit_lags *lags, size_t i) {
     const struct fit_evidence *evidence = &lags->search->known->skips;
     const struct series_point *points = lags->window->points;
     struct fit_lag shown = {0, UINT32_MAX};
-    if (evidence->least == NULL) return shown;
+    uint32_t room = 0;
+    if (evidence->least == NULL && evidence->room == NULL) return shown;
     shown.high = 0;
     for (size_t row = i > 0 ? points[i - 1].row + 1 : 0; row <= points[i].row; row++) {
         if (evidence->part != NULL && evidence->part[row] != points[i].part) continue;
-        shown.low = plus(shown.low, evidence->least[row], UINT32_MAX);
-        shown.high = plus(shown.high, evidence->most[row], UINT32_MAX);
+        const int counted = evidence->least != NULL;
+        shown.low = plus(shown.low, counted ? evidence->least[row] : 0, UINT32_MAX);
+        shown.high = plus(shown.high, counted ? evidence->most[row] : UINT32_MAX, UINT32_MAX);
+        room = plus(room, evidence->room != NULL ? evidence->room[row] : UINT32_MAX, UINT32_MAX);
     }
+    if (room < shown.high) shown.high = room;
     return shown;
 }
 

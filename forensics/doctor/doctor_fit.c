@@ -12,9 +12,8 @@
 /* Rows that must stand behind a change in mid-run where no resume shows. Chosen: what the tests
  * draw gives no finding at 2 either, but a longer event leaves less to chance. */
 #define ROWS_OF_EVENT 8
-/* How often the LR must change from row to row: with fewer changes, bugs explain healthy columns,
- * too. Chosen with a margin: the sample of healthy logs that the tests draw has no finding at 3
- * either. */
+/* How often the LR must change: with fewer changes, bugs explain healthy columns, too. Chosen with
+ * a margin: the sample of healthy logs that the tests draw has no finding at 3 either. */
 #define CHANGES 12
 
 static const char *const event_bugs[] = {[FIT_JUMP] = "lr_jump",
@@ -43,10 +42,15 @@ static int has_resume(const struct series *series, size_t point) {
     return point > 0 && series->points[point].part != series->points[point - 1].part;
 }
 
+/* Counts from the row that counted last: a slow decay moves by less than its last digit per row,
+ * and by many digits in all. */
 static size_t changes(const struct series *series) {
-    size_t count = 0;
-    for (size_t i = 1; i < series->count; i++)
-        count += point_differs(&series->points[i - 1], &series->points[i]) ? 1u : 0u;
+    size_t count = 0, last = 0;
+    for (size_t i = 1; i < series->count; i++) {
+        if (!point_differs(&series->points[last], &series->points[i])) continue;
+        last = i;
+        count++;
+    }
     return count;
 }
 
@@ -119,16 +123,19 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
         "twinstep lr fit LOG lists all explanations with their numbers.");
 }
 
-/* Says what was tried to explain the column, and what would let more be tried. Without a total, a
- * schedule whose end the log does not show has too many for the search. */
+/* Says what was tried to explain the column, and what would let more be tried. The search is
+ * bounded: it takes the numbers that follow from the rows, and leaves out some that a told number
+ * would lead to. */
 static enum status say_tried(struct doctor *doctor) {
     const uint64_t total = doctor->log->max_steps;
     char *next;
     TRY(doctor_evidence(
         doctor,
-        "tried: every contract and schedule (twinstep list contracts, twinstep list schedules) "
-        "with any peak, warm-up and floor, %s, skipped updates, a counter that moves several times "
-        "per update, and resumes",
+        "tried, by a search that is bounded and may miss one: the contracts and schedules "
+        "(twinstep "
+        "list contracts, twinstep list schedules) with peaks, warm-ups and floors that follow from "
+        "the rows, %s, some skipped updates, a counter that moves several times per update, and "
+        "resumes",
         total > 0 ? "the total that the log says and others"
                   : "totals that follow from the rows, as the log says none"));
     TRY(arena_format(
@@ -136,7 +143,8 @@ static enum status say_tried(struct doctor *doctor) {
         "A schedule of your own prints such a column, and is no fault. If it should be a known "
         "one, say what you know: twinstep lr fit LOG %s--warmup W --schedule S lists what fits, "
         "and twinstep lr check LOG --expect CONTRACT --schedule S --lr L --warmup W --steps T "
-        "names the first update at which the column departs from it.",
+        "names the first update at which the column departs from it. For a schedule that moves at "
+        "the ends of epochs, add --updates-per-epoch N to either.",
         total > 0 ? "" : "--steps T (the total, which this log lacks) "));
     return doctor_explain(doctor, "", next);
 }
@@ -148,8 +156,8 @@ static enum status why_unknown(struct doctor *doctor) {
         return doctor_untestable(
             doctor, "the LR column singles out no explanation (too few rows, or constant)");
     TRY(doctor_remark(doctor, "lr_unexplained", SIZE_MAX,
-                      "The LR column is that of no training loop and schedule that twinstep "
-                      "knows."));
+                      "twinstep found no training loop and schedule that it knows to print the LR "
+                      "column."));
     if (fits->first_bad < fits->series->count)
         TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, &fits->series->points[fits->first_bad]));
     if (fits->partial != NULL)
@@ -196,9 +204,10 @@ static enum status total_is_open(struct doctor *doctor) {
     size_t i = 1;
     while (fit->segments[i].event != FIT_TOTAL)
         i++;
-    TRY(doctor_remark(doctor, "lr_unexplained", SIZE_MAX,
-                      "The whole LR column is that of no training loop and schedule that twinstep "
-                      "knows, with one total."));
+    TRY(doctor_remark(
+        doctor, "lr_unexplained", SIZE_MAX,
+        "twinstep found no training loop and schedule that it knows to print the whole "
+        "LR column with one total."));
     TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED,
                                &doctor->fits->series->points[fit->segments[i].point]));
     TRY(say_tried(doctor));

@@ -302,13 +302,25 @@ static enum status report_advance(struct doctor *doctor, const struct log_column
         "of another framework.");
 }
 
-/* Says which updates were skipped where only the LR column tells. */
-static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit) {
-    TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX,
-                      "%llu update%s skipped, as a loss scaler does: the LR column holds there.",
-                      (unsigned long long)fit_skipped(fit), were(fit_skipped(fit))));
+/* Says at which updates the LR column holds. Whether a scaler skipped them, only a gradient norm
+ * that is not finite tells (`shown`); a scheduler that was not stepped prints the same LRs. */
+static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit, int shown) {
+    static const char *const words[2] = {
+        "The LR column holds at %llu update%s skipped, as a loss scaler does, or at which the "
+        "scheduler was not stepped.",
+        "%llu update%s skipped, as a loss scaler does: the LR column holds there."};
+    static const char *const were_or_that[2] = {" that was", "s that were"};
+    const unsigned long long count = fit_skipped(fit);
+    TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX, words[shown], count,
+                      shown ? were(count) : were_or_that[count != 1]));
+    if (!shown) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
     TRY(doctor_evidence(doctor, "the LR column reads as %s", fit->text));
-    return doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");
+    return doctor_explain(
+        doctor,
+        shown ? ""
+              : "a scheduler that was not stepped prints the same, and the log shows no "
+                "gradient norm that is not finite",
+        "Another run skips other updates: align by real updates.");
 }
 
 /* Returns the column that tells of skipped updates best. */
@@ -326,7 +338,8 @@ static enum status skipped_updates(struct doctor *doctor) {
     if (column != NULL) skips = count_skips(doctor, column, &doctor->series[name]);
     if (name == LOG_GRAD_NORM && skips.count == 0 && !lr_tells)
         return doctor_untestable(doctor, "no column loss_scale or skipped");
-    if (name == LOG_GRAD_NORM && lr_tells && skips.tail < 5) return skips_of_lr(doctor, fit);
+    if (name == LOG_GRAD_NORM && lr_tells && skips.tail < 5)
+        return skips_of_lr(doctor, fit, skips.count > 0);
     if (skips.count == 0) return STATUS_OK;
     /* A scaler that starts at 2^16 halves it a handful of times in a row, and at the start. */
     if (skips.tail >= 5 && 10 * skips.tail >= doctor->series[name].count)

@@ -323,7 +323,11 @@ static void verify_that_an_extension_is_said(void **state) {
                          cases[i].sound);
         assert_int_equal(strstr(said.out, "remark lr_unexplained") == NULL, cases[i].sound);
         /* What was tried, and what to say that would let more be tried. */
-        assert_int_equal(strstr(said.out, "tried: every contract and schedule") == NULL,
+        assert_int_equal(strstr(said.out, "twinstep found no training loop and schedule") == NULL,
+                         cases[i].sound);
+        assert_int_equal(strstr(said.out, "tried, by a search that is bounded") == NULL,
+                         cases[i].sound);
+        assert_int_equal(strstr(said.out, "add --updates-per-epoch N to either") == NULL,
                          cases[i].sound);
         assert_int_equal(strstr(said.out, "twinstep lr fit LOG --steps T") != NULL,
                          cases[i].told == 0);

@@ -629,6 +629,31 @@ static void validate_what_could_not_be_seen(void **state) {
     }
 }
 
+/* A preference loss stands at ln 2 in its first rows. Where one log ends there, no pair shows
+ * anything, however the other log goes on; where it has two rows more, they do. */
+static void validate_a_flat_beginning_proves_nothing(void **state) {
+    (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        struct pair p;
+        memset(&p, 0, sizeof p);
+        for (size_t s = 0; s < 2; s++) {
+            p.log[s] = helper_log(&p.arena, s == 0 ? 60 : 5 + 2 * more);
+            for (size_t row = 0; row < p.log[s]->rows; row++)
+                pair_put(&p, s, LOG_LOSS, row, row < 5 ? 0.6931 : 0.6931 - 0.01 * (double)row);
+        }
+        for (size_t s = 0; s < 2; s++)
+            for (size_t row = 0; row < p.log[s]->rows; row++)
+                pair_put(&p, s, LOG_LR_LOGGED, row, 1e-6 * (double)(row + 1));
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->order_count, 0);
+        assert_int_equal(report->verdict,
+                         more ? COMPARE_VERDICT_EQUAL : COMPARE_VERDICT_UNTESTABLE);
+        if (!more && strstr(report->why, "changes by more than its printed precision") == NULL)
+            fail_msg("%s", report->why);
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
                                        cmocka_unit_test(validate_within),
@@ -647,6 +672,7 @@ int main(void) {
                                        cmocka_unit_test(validate_broken_losses),
                                        cmocka_unit_test(validate_few_losses),
                                        cmocka_unit_test(validate_what_could_not_be_seen),
+                                       cmocka_unit_test(validate_a_flat_beginning_proves_nothing),
                                        cmocka_unit_test(verify_printers_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,6 +190,11 @@ static void changes_of_a_bug(struct patient *p, double x) {
         scene_put(p, LOG_LR_LOGGED, i, 100.0 - fmin(x, (double)i));
     p->fits = 1;
 }
+static void slow_changes_of_a_bug(struct patient *p, double x) { /* no row leaves its last digit */
+    for (size_t i = 0; i < 60; i++)
+        put(p, LOG_LR_LOGGED, i, 100.0 - (double)i, x);
+    p->fits = 1;
+}
 static void rows_behind_a_bug(struct patient *p, double x) {
     p->fits = 60 - (int)x;
 }
@@ -554,6 +559,7 @@ static const struct edge {
     EDGE(counter_lower_by, 5.5, 4.5, "counter_falls"),
     EDGE(counter_lower_behind_a_resume, 5.5, 4.5, "counter_falls"),
     EDGE(changes_of_a_bug, 12, 11, "double_counter"),
+    EDGE(slow_changes_of_a_bug, 3, 4, "double_counter"),
     EDGE(rows_behind_a_bug, 8, 7, "double_counter"),
     EDGE(jump_from_level, 1.5, 1.0, "lr_jump_at_resume"),
     EDGE(jump_from_slope, 5.5, 5.4, "lr_jump_at_resume"),

@@ -510,6 +510,52 @@ static void verify_gradient_norms_decide(void **state) {
     }
 }
 
+/* Where a finite norm is another one than that of the row before, an update in between was made:
+ * a schedule that stood still at all of them was not held by a scaler. What may be skipped between
+ * two rows stays an explanation, and so does a row that prints the norm before it again, as
+ * DeepSpeed does of a skipped update. */
+static void verify_finite_norms_refuse_a_held_schedule(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct {
+        struct training training;
+        size_t repeats; /* the row that repeats the norm before it; 0: none */
+        int verdict;
+    } cases[] = {
+        {{2e-5, 10, 200, 1, 1, 0, {50}, 1}, 0, FIT_FAIL},
+        {{2e-5, 10, 200, 1, 1, 0, {50}, 1}, 49, FIT_PASS},
+        {{2e-5,
+          10,
+          100,
+          5,
+          1,
+          0,
+          {79, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94},
+          16},
+         0,
+         FIT_UNDECIDED},
+        {{2e-5, 10, 100, 5, 1, 0, {77, 78, 79, 82, 83}, 5}, 0, FIT_PASS},
+    };
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct series series = make(&cases[c].training, points);
+        struct log *log = log_of(&cases[c].training, &series, &arena);
+        struct fit_known known;
+        struct fit_check check;
+        fit_known_init(&known);
+        for (size_t i = 0; i < series.count; i++) {
+            const size_t as = cases[c].repeats > 0 && i == cases[c].repeats ? i - 1 : i;
+            helper_put(&arena, log, LOG_GRAD_NORM, i, 1.25 + 0.001 * (double)(as % 7), PRINT_EXACT);
+        }
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        if ((int)check.verdict != cases[c].verdict)
+            fail_msg("case %zu: verdict %d", c, (int)check.verdict);
+        arena_close(&arena);
+    }
+}
+
 /* A loss scale that fell says that an update was skipped by then: a lag of none contradicts it. */
 static void verify_a_falling_scale_is_obeyed(void **state) {
     (void)state;
@@ -1043,6 +1089,7 @@ int main(void) {
         cmocka_unit_test(verify_counts_exclude_a_warmup),
         cmocka_unit_test(verify_counts_place_the_skips),
         cmocka_unit_test(verify_gradient_norms_decide),
+        cmocka_unit_test(verify_finite_norms_refuse_a_held_schedule),
         cmocka_unit_test(verify_a_falling_scale_is_obeyed),
         cmocka_unit_test(verify_a_late_schedule_stands_beside_its_skips),
         cmocka_unit_test(verify_a_late_schedule_is_seen_behind_every_warmup),
