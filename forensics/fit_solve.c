@@ -433,7 +433,7 @@ static void solve_warmup_of_totals(struct fit_model *model, const struct fit_win
     const size_t after = end > before ? end : before + 1;
     const size_t totals = model->needs_total ? window->known_totals : 1;
     for (size_t t = 0; t < totals; t++)
-        for (size_t f = 0; f<floor_count && * window->budget> 0; f++) {
+        for (size_t f = 0; window->budget[0] > 0 && f < floor_count; f++) {
             struct fit_numbers numbers = model->now;
             numbers.floor = floors[f].value;
             numbers.absolute = floors[f].absolute;
@@ -563,7 +563,7 @@ static void solve_seeds(struct fit_model *model, const struct fit_window *window
         trial.warmup = seed->warmup + by;
         trial.total = seed->total + by;
         if (trial.warmup < 0.0 || (model->needs_total && !(trial.total >= 1.0))) continue;
-        for (size_t f = 0; f<floor_count && * window->budget> 0; f++) {
+        for (size_t f = 0; window->budget[0] > 0 && f < floor_count; f++) {
             trial.floor = floors[f].value;
             trial.absolute = floors[f].absolute;
             fit_model_set(model, &trial);
