@@ -4,6 +4,7 @@
 #include "cli/certify_print.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,21 +44,43 @@ enum status certify_refuse(const struct trace_image *image, const char *path,
         certificate.column[0] == '\0' ? "a column" : certificate.column);
 }
 
-int certify_state_damaged(const struct certify_side *side, uint64_t *out_step) {
-    *out_step = 0;
-    if (!side->states_read || side->states_match == side->run->snapshots) return 0;
-    *out_step = side->run->snapshot_steps[side->states_match];
-    return 1;
+static uint64_t states_named(const struct certify_side *side) {
+    const uint64_t damaged = side->states.damaged;
+    return damaged < TRACE_STATES_NAMED ? damaged : TRACE_STATES_NAMED;
 }
 
-const char *certify_states_unread(const struct certify_side *side) {
-    return side->states_match + 1 < side->run->snapshots ? "; later ones were not looked at" : "";
+static uint64_t damaged_step(const struct certify_side *side, uint64_t i) {
+    return side->run->snapshot_steps[side->states.index[i]];
+}
+
+static TWINSTEP_PRINTF(2, 3) void add_words(char text[CERTIFY_STATES_ROOM], const char *format,
+                                            ...) {
+    const size_t length = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + length, CERTIFY_STATES_ROOM - length, format, arguments);
+    va_end(arguments);
+}
+
+void certify_states_words(const struct certify_side *side, char out_text[CERTIFY_STATES_ROOM]) {
+    const uint64_t damaged = side->states.damaged, named = states_named(side);
+    out_text[0] = '\0';
+    if (damaged == 0) return;
+    if (damaged == 1)
+        add_words(out_text, "the stored state of update ");
+    else
+        add_words(out_text,
+                  "%" PRIu64 " of %" PRIu64 " stored states do not match their digests: "
+                  "those of updates ",
+                  damaged, side->run->snapshots);
+    for (uint64_t i = 0; i < named; i++)
+        add_words(out_text, "%s%" PRIu64, i == 0 ? "" : ", ", damaged_step(side, i));
+    if (damaged == 1) add_words(out_text, " does not match its digest");
+    if (damaged > named) add_words(out_text, " and %" PRIu64 " later ones", damaged - named);
 }
 
 int certify_exit(const struct certify_side *side) {
-    uint64_t step;
-    if (side->certificate.state == CERTIFY_BROKEN || side->altered ||
-        certify_state_damaged(side, &step))
+    if (side->certificate.state == CERTIFY_BROKEN || side->altered || side->states.damaged > 0)
         return EXIT_DIFFERS;
     return side->certificate.state == CERTIFY_UNTESTABLE ? EXIT_UNTESTABLE : EXIT_AS_EXPECTED;
 }
@@ -96,14 +119,14 @@ static void print_seal(enum trace_seal seal) {
 static void print_states(const struct certify_side *side) {
     const uint64_t states = side->run->snapshots;
     const char *const ending = states == 1 ? "" : "s";
-    uint64_t step;
+    char damage[CERTIFY_STATES_ROOM];
     if (states == 0) return;
+    certify_states_words(side, damage);
     printf("  states         ");
     if (!side->states_read)
         printf("not read: %" PRIu64 " stored state%s\n", states, ending);
-    else if (certify_state_damaged(side, &step))
-        printf("DAMAGED: the stored state of update %" PRIu64 " does not match its digest%s\n",
-               step, certify_states_unread(side));
+    else if (damage[0] != '\0')
+        printf("DAMAGED: %s\n", damage);
     else
         printf("as written: %" PRIu64 " stored state%s match%s %s\n", states, ending,
                states == 1 ? "es" : "", states == 1 ? "its digest" : "their digests");
@@ -178,23 +201,29 @@ const char *certify_chain_word(const struct certify_side *side) {
     return states[side->certificate.state];
 }
 
+static json_t *damaged_json(const struct certify_side *side) {
+    json_t *list = json_array();
+    for (uint64_t i = 0; i < states_named(side); i++)
+        json_array_append_new(list, json_integer((json_int_t)damaged_step(side, i)));
+    return list;
+}
+
 json_t *certify_json(const struct certify_side *side) {
     const struct certificate *certificate = &side->certificate;
     char hex[DIGEST_HEX];
-    uint64_t step;
-    const int damaged = certify_state_damaged(side, &step);
     digest_hex(&certificate->root, hex);
     return json_pack(
-        "{ss ss sI ss ss ss sb so ss ss sb sI sb so ss ss ss sI sb so}", "trace", side->path, "run",
-        side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
+        "{ss ss sI ss ss ss sb so ss ss sb sI sb so ss ss ss sI sb so so}", "trace", side->path,
+        "run", side->run->plan.id, "updates", (json_int_t)certificate->updates, "root",
         certificate->updates == 0 ? "" : hex, "configuration", side->configuration, "ran_on",
         side->device, "configuration_altered", side->altered, "scenario", json_text(side->scenario),
         "set", side->overrides, "chain", certify_chain_word(side), "derived", side->run->derived,
         "checked", (json_int_t)certificate->checked, "start_known", certificate->start_known,
         "broken", json_positive(certificate->broken), "column", certificate->column, "why",
         certificate->why, "seal", trace_seal_word(side->image->seal), "states",
-        (json_int_t)side->run->snapshots, "states_read", side->states_read, "state_damaged",
-        damaged ? json_integer((json_int_t)step) : json_null());
+        (json_int_t)side->run->snapshots, "states_read", side->states_read, "states_damaged",
+        side->states_read ? json_integer((json_int_t)side->states.damaged) : json_null(),
+        "states_damaged_at", damaged_json(side));
 }
 
 static json_t *where_json(const struct certify_side sides[2], const struct certify_pair *pair) {

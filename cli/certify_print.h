@@ -9,6 +9,7 @@
 #include "determinism/certify.h"
 #include "determinism/first.h"
 #include "determinism/ledger.h"
+#include "determinism/trace.h"
 
 struct certify_side {
     const char *path;
@@ -21,7 +22,7 @@ struct certify_side {
     const char *device;             /* what the run's ops ran on */
     int altered;     /* the texts of both arms no longer give the trace's configuration_digest */
     int states_read; /* the run's stored states were held against their digests */
-    uint64_t states_match; /* how many do, from the first on; all but where one is damaged */
+    struct trace_states states; /* which do not match; none where they were not read */
 };
 
 /* A comparison of two runs whose chains are sound, from update 1 on. */
@@ -43,12 +44,10 @@ void certify_hex(const uint8_t *root, char out_text[DIGEST_HEX]);
 TWINSTEP_MUST_USE enum status certify_refuse(const struct trace_image *image, const char *path,
                                              const struct trace_run *run);
 
-/* Whether a stored state does not match its digest, and after which update it was taken. */
-int certify_state_damaged(const struct certify_side *side, uint64_t *out_step);
-
-/* What to say behind a damaged state: the reading ended there, so nothing is known of later ones.
- */
-const char *certify_states_unread(const struct certify_side *side);
+/* Says which stored states do not match their digests; "" if none is known to. */
+#define CERTIFY_STATES_ROOM 320 /* TRACE_STATES_NAMED numbers of 20 digits, and the words around   \
+                                 */
+void certify_states_words(const struct certify_side *side, char out_text[CERTIFY_STATES_ROOM]);
 
 /* Returns the exit status for one run: 0, 1 or 3. */
 int certify_exit(const struct certify_side *side);

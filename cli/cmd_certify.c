@@ -101,7 +101,7 @@ static enum status open_side(struct cli *cli, const char *path, const char *id,
  * they are not read. */
 static enum status check_states(struct certify_side *side) {
     side->states_read = 1;
-    return trace_check_states(side->image, side->run, &side->states_match);
+    return trace_check_states(side->image, side->run, &side->states);
 }
 
 /* Says what does not hold; nothing where all does. */
@@ -114,11 +114,9 @@ static enum status state_words(const struct certify_side *side, struct arena *ar
             certificate->why);
     if (side->altered)
         return arena_format(arena, out, "the arms' texts do not give configuration_digest");
-    uint64_t step;
-    if (certify_state_damaged(side, &step))
-        return arena_format(arena, out,
-                            "the stored state of update %" PRIu64 " does not match its digest%s",
-                            step, certify_states_unread(side));
+    char damage[CERTIFY_STATES_ROOM];
+    certify_states_words(side, damage);
+    if (damage[0] != '\0') return arena_format(arena, out, "%s", damage);
     return arena_format(arena, out, "%s",
                         certificate->state == CERTIFY_UNTESTABLE ? certificate->why : "");
 }

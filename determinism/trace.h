@@ -262,11 +262,18 @@ TWINSTEP_MUST_USE enum status trace_snapshot_read(const char *path, const struct
                                                   uint64_t index, struct arena *arena,
                                                   unsigned char **out_bytes);
 
+/* The stored states of a run that do not match their digests. */
+#define TRACE_STATES_NAMED 8
+struct trace_states {
+    uint64_t damaged;                   /* how many */
+    uint64_t index[TRACE_STATES_NAMED]; /* the first of them, increasing */
+};
+
 /* Holds all stored states of a run of `image`, which trace_open_long or its like has opened,
- * against their digests, one in memory at a time. *out_first is the index of the first that does
- * not match, run->snapshots where all do. STATUS_INPUT if one cannot be read. */
+ * against their digests, one in memory at a time. STATUS_INPUT if one cannot be read. */
 TWINSTEP_MUST_USE enum status trace_check_states(const struct trace_image *image,
-                                                 const struct trace_run *run, uint64_t *out_first);
+                                                 const struct trace_run *run,
+                                                 struct trace_states *out);
 
 /* Copies every committed update and stored state of PART into a normal file OUT, whose image has
  * complete = 0 (the dataset /complete). PART is never touched; OUT may be PART without its suffix.

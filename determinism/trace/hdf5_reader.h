@@ -193,7 +193,7 @@ TWINSTEP_MUST_USE enum status reader_state(const char *path, const struct trace_
 TWINSTEP_MUST_USE enum status reader_check_states(const char *path,
                                                   const struct reader_identity *same,
                                                   const struct trace_run *run, struct arena *arena,
-                                                  uint64_t *out_first);
+                                                  struct trace_states *out);
 TWINSTEP_MUST_USE enum status reader_report(const char *path, struct arena *arena,
                                             struct foreign_report *out);
 

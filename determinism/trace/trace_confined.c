@@ -322,25 +322,30 @@ enum status trace_snapshot_read(const char *path, const struct trace_run *run, u
 static enum status check_states_there(const void *asked, struct arena *arena, void *answer) {
     const struct apart_states *states = (const struct apart_states *)asked;
     struct arena room = ARENA_EMPTY; /* what is read stays in this process */
-    uint64_t first;
+    struct trace_states found;
     (void)arena;
-    TRY(reader_check_states(states->path, states->same, states->run, &room, &first));
-    memcpy(answer, &first, sizeof first);
+    TRY(reader_check_states(states->path, states->same, states->run, &room, &found));
+    memcpy(answer, &found, sizeof found);
     return STATUS_OK;
 }
 
-static int look_at_first(const void *asked, const void *answer) {
+static int look_at_damage(const void *asked, const void *answer) {
     const struct apart_states *states = (const struct apart_states *)asked;
-    uint64_t first;
-    memcpy(&first, answer, sizeof first);
-    return first <= states->run->snapshots;
+    struct trace_states found;
+    memcpy(&found, answer, sizeof found);
+    if (found.damaged > states->run->snapshots) return 0;
+    for (uint64_t i = 0; i < found.damaged && i < TRACE_STATES_NAMED; i++)
+        if (found.index[i] >= states->run->snapshots ||
+            (i > 0 && found.index[i] <= found.index[i - 1]))
+            return 0;
+    return 1;
 }
 
-enum status apart_check_states(const struct apart_states *asked, uint64_t *out_first) {
+enum status apart_check_states(const struct apart_states *asked, struct trace_states *out) {
     struct arena arena = ARENA_EMPTY;
     const struct confined confined = {
-        .path = asked->path, .asked = asked, .work = check_states_there, .look = look_at_first};
-    const enum status status = confined_run(&confined, out_first, sizeof *out_first, &arena);
+        .path = asked->path, .asked = asked, .work = check_states_there, .look = look_at_damage};
+    const enum status status = confined_run(&confined, out, sizeof *out, &arena);
     arena_close(&arena);
     return status;
 }

@@ -28,6 +28,6 @@ struct apart_states {
     const struct trace_run *run;
 };
 TWINSTEP_MUST_USE enum status apart_check_states(const struct apart_states *asked,
-                                                 uint64_t *out_first);
+                                                 struct trace_states *out);
 
 #endif

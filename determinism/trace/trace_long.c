@@ -174,12 +174,12 @@ enum status trace_open_long_damaged(const char *path, struct arena *arena,
 }
 
 enum status trace_check_states(const struct trace_image *image, const struct trace_run *run,
-                               uint64_t *out_first) {
+                               struct trace_states *out) {
     struct apart_states asked = {.same = &image->source->identity, .run = run};
-    *out_first = 0;
+    memset(out, 0, sizeof *out);
     if (run->snapshots == 0) return STATUS_OK;
     TRY(find(image->source, &asked.path));
-    return apart_check_states(&asked, out_first);
+    return apart_check_states(&asked, out);
 }
 
 void trace_close(struct trace_image *image) {

@@ -191,16 +191,19 @@ enum status reader_state(const char *path, const struct trace_run *run, uint64_t
 
 enum status reader_check_states(const char *path, const struct reader_identity *same,
                                 const struct trace_run *run, struct arena *arena,
-                                uint64_t *out_first) {
+                                struct trace_states *out) {
     struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena, .same = same};
     hid_t group = H5I_INVALID_HID;
     unsigned char *bytes = NULL;
     int matches = 1;
+    memset(out, 0, sizeof *out);
     enum status status = open_states(&reader, path, run, &group);
     if (status == STATUS_OK) status = take_state(&reader, run, &bytes);
-    for (*out_first = 0; status == STATUS_OK && *out_first < run->snapshots; ++*out_first) {
-        status = read_state(&reader, group, run, *out_first, bytes, &matches);
-        if (!matches) break;
+    for (uint64_t i = 0; status == STATUS_OK && i < run->snapshots; i++) {
+        status = read_state(&reader, group, run, i, bytes, &matches);
+        if (status != STATUS_OK || matches) continue;
+        if (out->damaged < TRACE_STATES_NAMED) out->index[out->damaged] = i;
+        out->damaged++;
     }
     reader_close(&reader);
     return status;

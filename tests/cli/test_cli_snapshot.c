@@ -124,6 +124,13 @@ static void verify_shuffled(void **state) {
               "seed: 3");
 }
 
+static void copy_file(const char *from, const char *to) {
+    size_t length;
+    char *bytes = helper_read(from, &length);
+    helper_write_bytes(to, bytes, length);
+    free(bytes);
+}
+
 /* Flips bit 0 of byte `at` of the stored state of the baseline after `step`. */
 static void damage_state(const char *from, const char *to, uint64_t step, size_t at) {
     struct arena arena = ARENA_EMPTY;
@@ -154,8 +161,7 @@ static void record_plain(void) {
 /* certify of the trace whose baseline has a damaged state, and of its sound run. */
 static void check_certificate(const char *damaged) {
     static const char wrong[] = "  states         DAMAGED: the stored state of update 2 does not "
-                                "match its digest; later ones "
-                                "were not looked at\n";
+                                "match its digest\n";
     char line[160], root[65];
     int number;
     struct said said = helper_run(0, "certify p.h5 --at 6");
@@ -171,12 +177,11 @@ static void check_certificate(const char *damaged) {
     said = helper_run(1, line);
     assert_non_null(strstr(said.out, "\"states\": 4"));
     assert_non_null(strstr(said.out, "\"states_read\": true"));
-    assert_non_null(strstr(said.out, "\"state_damaged\": 2"));
+    assert_non_null(strstr(said.out, "\"states_damaged\": 1"));
+    assert_non_null(strstr(said.out, "\"states_damaged_at\": [\n    2\n  ]"));
     helper_free(&said);
     snprintf(line, sizeof line, "certify %s --expect %s", damaged, root);
-    helper_refuse(
-        1, line,
-        "the stored state of update 2 does not match its digest; later ones were not looked at");
+    helper_refuse(1, line, "the stored state of update 2 does not match its digest\n");
     snprintf(line, sizeof line, "certify %s --expect %s --skip-states", damaged, root);
     helper_accept(0, line);
     snprintf(line, sizeof line, "certify %s --skip-states", damaged);
@@ -208,6 +213,37 @@ static void validate_damage(void **state) {
     }
 }
 
+#define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+
+/* One state is damaged after another, the last ones first: all are counted, the first eight named.
+ */
+static void verify_all_are_counted(void **state) {
+    (void)state;
+    static const char *const wanted[] = {
+        "DAMAGED: the stored state of update 9 does not match its digest\n",
+        "DAMAGED: 2 of 10 stored states do not match their digests: those of updates 5, 9\n",
+        "DAMAGED: 10 of 10 stored states do not match their digests: those of updates 0, 1, 2, 3, "
+        "4, 5, 6, 7 and 2 later ones\n"};
+    static const uint64_t steps[] = {9, 5, 8, 7, 6, 4, 3, 2, 1, 0};
+    struct said said;
+    write_scenario("plain", "  batch: {size: 2}\n", "optimizer: {lr: 1e-3}");
+    said = helper_run(1, "run s.yaml -o d.h5 --overwrite --checkpoint-every 1 --set steps=9");
+    helper_free(&said);
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        damage_state("d.h5", "e.h5", steps[i], 700);
+        copy_file("e.h5", "d.h5");
+        if (i > 1 && i + 1 < COUNT_OF(steps)) continue;
+        said = helper_run(1, "certify d.h5");
+        assert_non_null(strstr(said.out, wanted[i > 1 ? 2 : i]));
+        helper_free(&said);
+    }
+    helper_refuse(1, "certify d.h5 --expect " ZEROS, "6, 7 and 2 later ones\n");
+    said = helper_run(1, "certify d.h5 --json");
+    assert_non_null(strstr(said.out, "\"states_damaged\": 10"));
+    assert_non_null(strstr(said.out, "6,\n    7\n  ]"));
+    helper_free(&said);
+}
+
 /* Makes the trace one of version 1, which has no seals: what is refused below is the state. */
 static void unseal(hid_t file) {
     const int64_t version = 1;
@@ -234,13 +270,6 @@ static void put_attribute(const char *path, const char *name, const char *text, 
     unseal(file);
     assert_true(H5Fclose(file) >= 0);
     H5Pclose(list);
-}
-
-static void copy_file(const char *from, const char *to) {
-    size_t length;
-    char *bytes = helper_read(from, &length);
-    helper_write_bytes(to, bytes, length);
-    free(bytes);
 }
 
 static void validate_foreign(void **state) {
@@ -333,7 +362,7 @@ int main(void) {
         cmocka_unit_test(verify_optimizers),  cmocka_unit_test(verify_shuffled),
         cmocka_unit_test(validate_damage),    cmocka_unit_test(validate_foreign),
         cmocka_unit_test(validate_range),     cmocka_unit_test(verify_fork),
-        cmocka_unit_test(verify_equal_bytes),
+        cmocka_unit_test(verify_equal_bytes), cmocka_unit_test(verify_all_are_counted),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
