@@ -60,11 +60,15 @@ static enum growth_law choose(const struct growth *growth) {
     return GROWTH_UNDECIDED;
 }
 
+size_t growth_stride(size_t count) {
+    return (count + GROWTH_POINTS_MAX - 1) / GROWTH_POINTS_MAX;
+}
+
 /* Takes at most GROWTH_POINTS_MAX points: of a longer curve every second, every third, and so on.
  * The bound keeps the line on the stack. */
 static enum status take_points(const double *j, const double *d, size_t count, struct line *line,
                                int logarithm) {
-    const size_t stride = (count + GROWTH_POINTS_MAX - 1) / GROWTH_POINTS_MAX;
+    const size_t stride = growth_stride(count);
     line->count = 0;
     for (size_t i = 0; i < count; i += stride) {
         if (!(d[i] > 0.0) || !real_finite_f64(d[i]) || !(j[i] >= 1.0) || !real_finite_f64(j[i]))

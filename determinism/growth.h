@@ -40,6 +40,9 @@ struct growth {
     double confidence;
 };
 
+/* A curve of so many points is fitted by every growth_stride-th one of them, from the first on. */
+size_t growth_stride(size_t count);
+
 /* Fits both laws. d[i] > 0 is the distance at j[i]; the j are increasing and at least 1.
  * STATUS_UNTESTABLE if there are fewer than GROWTH_LEAST points or a value is not positive and
  * finite; STATUS_INPUT if confidence is not in (0, 1). */

@@ -113,6 +113,7 @@ struct trace_plan {
 
 struct trace;        /* an open file that is being written */
 struct trace_window; /* rows that are read when they are asked for */
+struct trace_values; /* numbers of an array, likewise */
 
 /* About how many bytes the file will have once every run and pair has `updates` rows, and as many
  * states as it stores of them. Texts are not counted. */
@@ -128,6 +129,11 @@ TWINSTEP_MUST_USE enum status trace_put_pair(struct trace *trace, uint32_t pair,
                                              const struct pair_record *record);
 TWINSTEP_MUST_USE enum status trace_put_array(struct trace *trace, const char *path,
                                               const double *values);
+/* Puts `count` numbers of one row of an array, from number `first` of the whole array on; others
+ * may follow. Such an array is not put as a whole. */
+TWINSTEP_MUST_USE enum status trace_put_values(struct trace *trace, const char *path,
+                                               uint64_t first, uint64_t count,
+                                               const double *values);
 TWINSTEP_MUST_USE enum status trace_put_text(struct trace *trace, const char *path,
                                              const char *text, size_t length);
 /* Stores the state after update `step` (0: before the first one), snapshots.bytes of the run's
@@ -166,7 +172,8 @@ struct trace_pair {
 };
 struct trace_array {
     struct trace_array_plan plan;
-    const double *values; /* NaN where nothing was written */
+    const double *values; /* NaN where nothing was written; NULL where `later` reads them */
+    struct trace_values *later;
 };
 struct trace_text {
     const char *path;
@@ -234,7 +241,10 @@ void trace_close(struct trace_image *image); /* `image` may be NULL, or one of t
  * and trace_rows_status says so: whoever concludes something from rows asks it at the end. */
 const struct record *trace_row(const struct trace_run *run, uint64_t index);
 const struct pair_record *trace_pair_row(const struct trace_pair *pair, uint64_t index);
-/* The first failure to read a row of this image. */
+/* Number `index` of an array of any image, counted through its rows. One that cannot be read is
+ * NaN, and trace_rows_status says so. */
+double trace_value(const struct trace_array *array, uint64_t index);
+/* The first failure to read a row or a number of this image. */
 TWINSTEP_MUST_USE enum status trace_rows_status(const struct trace_image *image);
 /* Let trace_row and trace_pair_row read what was put of a run or a pair, until the trace is closed:
  * they set `window`. The caller counts `updates`, and gives the shape in plan.shape. */
@@ -242,6 +252,9 @@ TWINSTEP_MUST_USE enum status trace_follow_run(struct trace *trace, uint32_t ind
                                                struct arena *arena, struct trace_run *run);
 TWINSTEP_MUST_USE enum status trace_follow_pair(struct trace *trace, uint32_t index,
                                                 struct arena *arena, struct trace_pair *pair);
+/* Lets trace_value read what was put of an array, likewise: it sets `later`. */
+TWINSTEP_MUST_USE enum status trace_follow_array(struct trace *trace, const char *path,
+                                                 struct arena *arena, struct trace_array *array);
 /* Makes the roots of a foreign run that stores none, and digest_weights and digest_lr where they
  * are missing; sets `derived`. It does nothing where a part of some root was not recorded. */
 void trace_derive_roots(struct trace_run *run);

@@ -248,8 +248,9 @@ static enum status note_steps(struct judging *judging, int arm) {
     TRY(judging_array(judging, STEPS_LOST_PATH, 2, columns, &lost));
     for (uint64_t i = 0; i < steps && i < columns; i++) {
         const size_t at = (size_t)arm * columns + i;
-        sums[0] = sum_chain_terms_f64_f64(sums[0], &meant->values[at], 1);
-        sums[1] = sum_chain_terms_f64_f64(sums[1], &lost->values[at], 1);
+        const double terms[2] = {trace_value(meant, at), trace_value(lost, at)};
+        sums[0] = sum_chain_terms_f64_f64(sums[0], &terms[0], 1);
+        sums[1] = sum_chain_terms_f64_f64(sums[1], &terms[1], 1);
     }
     if (isnan(sums[0])) return STATUS_OK;
     out->meant[arm] = sums[0];

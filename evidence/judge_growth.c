@@ -23,9 +23,9 @@ const struct trace_pair *judge_pair(const struct trace_image *image, const char 
 }
 
 /* Fills j with update numbers from 1 on and d with distances above `least`, until the end of
- * growth; returns how many there are. */
-static size_t usable(const struct trace_pair *pair, double least, double *j, double *d,
-                     struct judged_growth *out) {
+ * growth, of each `stride` of them the first; returns how many there are with those between. */
+static size_t usable(const struct trace_pair *pair, double least, size_t stride, double *j,
+                     double *d, struct judged_growth *out) {
     size_t count = 0;
     for (uint64_t i = 0; i < pair->updates; i++) {
         const struct pair_record *record = trace_pair_row(pair, i);
@@ -34,8 +34,11 @@ static size_t usable(const struct trace_pair *pair, double least, double *j, dou
         if (!isfinite(distance) || record->reals[PAIR_DISTANCE_SHARE] >= SATURATED_SHARE) break;
         if (count == 0) out->from = record->step;
         out->to = record->step;
-        j[count] = (double)(record->step - out->from + 1);
-        d[count++] = distance;
+        if (stride > 0 && count % stride == 0) {
+            j[count / stride] = (double)(record->step - out->from + 1);
+            d[count / stride] = distance;
+        }
+        count++;
     }
     return count;
 }
@@ -44,13 +47,16 @@ static enum status fit(struct judging *judging, const struct trace_pair *pair, d
                        struct judged_growth *out) {
     double *j, *d;
     const struct pair_record *last = trace_pair_row(pair, pair->updates - 1);
-    TRY(arena_take(judging->arena, (size_t)pair->updates, sizeof *j, "growth", &j));
-    TRY(arena_take(judging->arena, (size_t)pair->updates, sizeof *d, "growth", &d));
     out->end = last->reals[PAIR_DISTANCE];
     out->end_share = last->reals[PAIR_DISTANCE_SHARE];
-    const size_t count = usable(pair, least, j, d, out);
+    /* counted first, so that only those are held that the fit takes */
+    const size_t count = usable(pair, least, 0, NULL, NULL, out);
     if (count < GROWTH_LEAST) return STATUS_OK;
-    const enum status status = growth_fit(j, d, count, CONFIDENCE, &out->fit);
+    const size_t stride = growth_stride(count), taken = (count + stride - 1) / stride;
+    TRY(arena_take(judging->arena, taken, sizeof *j, "growth", &j));
+    TRY(arena_take(judging->arena, taken, sizeof *d, "growth", &d));
+    (void)usable(pair, least, stride, j, d, out);
+    const enum status status = growth_fit(j, d, taken, CONFIDENCE, &out->fit);
     out->known = status == STATUS_OK;
     return status == STATUS_UNTESTABLE ? STATUS_OK : status;
 }
@@ -64,7 +70,7 @@ static enum status read_response(struct judging *judging, const struct trace_pai
     if (response == NULL) return STATUS_OK;
     if (response->plan.rank != 1 || response->plan.shape[0] < perturbed->updates)
         FAIL(STATUS_INPUT, "trace: /%s: expected a value of each update", RESPONSE_PATH);
-    out->response = response->values[perturbed->updates - 1];
+    out->response = trace_value(response, perturbed->updates - 1);
     return STATUS_OK;
 }
 

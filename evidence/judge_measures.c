@@ -94,7 +94,7 @@ static enum status read_marks(struct judging *judging, const struct trace_array 
         to->whole = shapley.whole;
         to->response = (double)NAN;
         if (response != NULL && to->update <= response->plan.shape[0])
-            to->response = response->values[to->update - 1];
+            to->response = trace_value(response, to->update - 1);
         for (uint32_t i = 0; i < out->cause_count; i++)
             to->share[i] = shapley.share[order[i]];
     }

@@ -184,17 +184,16 @@ enum status experiment_equal_states(const struct run *a, const struct run *b, in
     return *out_equal ? run_equal(a, b, out_equal) : STATUS_OK;
 }
 
-/* Of long trainings these are most of what memory holds for each update, so they are there once. */
-static void open_steps(struct experiment *e) {
-    e->steps[0] = experiment_trace_room(&e->output, STEPS_MEANT_PATH);
-    e->steps[1] = experiment_trace_room(&e->output, STEPS_LOST_PATH);
+static enum status open_steps(struct experiment *e) {
+    const uint64_t updates = e->plan.scenario->steps;
+    TRY(series_open(STEPS_MEANT_PATH, 2, updates, e->arena, &e->steps[0]));
+    return series_open(STEPS_LOST_PATH, 2, updates, e->arena, &e->steps[1]);
 }
 
 static void note_steps(struct experiment *e, uint32_t arm, const struct run *run, uint64_t step) {
     const struct run_steps steps = run_steps(run);
-    const size_t at = arm * (size_t)e->plan.scenario->steps + (size_t)step - 1;
-    e->steps[0][at] = steps.meant;
-    e->steps[1][at] = steps.lost;
+    series_note(&e->steps[0], arm, step, steps.meant);
+    series_note(&e->steps[1], arm, step, steps.lost);
 }
 
 static void report_pair(struct experiment *e, const struct record *a, const struct record *b,
@@ -213,6 +212,8 @@ static enum status copy_pair_update(struct experiment *e, uint64_t step) {
     TRY(experiment_copy_state(e, 0, step, 0));
     TRY(experiment_copy_state(e, 1, step, 0));
     TRY(experiment_copy_pair(e, 0, step));
+    for (int i = 0; i < 2; i++)
+        TRY(experiment_copy_series(e, &e->steps[i], step));
     const struct trace_pair *const pair = &e->output.image.pairs[0];
     report_pair(e, x, y, trace_pair_row(pair, pair->updates - 1));
     return STATUS_OK;
@@ -246,6 +247,8 @@ static enum status pair_update(struct experiment *e, struct run *a, struct run *
     TRY(experiment_trace_state(&e->output, 0, a, step, 0));
     TRY(experiment_trace_state(&e->output, 1, b, step, 0));
     TRY(experiment_trace_pair(&e->output, 0, &pair));
+    for (int i = 0; i < 2; i++)
+        TRY(series_put(&e->steps[i], &e->output, step));
     TRY(hybrid_values_arms(&e->hybrids, a, b, step));
     TRY(branches_keep(&e->branches, 0, a, step));
     TRY(hybrid_values_note(&e->hybrids, e->hybrids.count - 1, b, y, x));
@@ -339,7 +342,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     TRY(branches_take_room(&e->branches, e->arena));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
-    open_steps(e);
+    TRY(open_steps(e));
     TRY(experiment_kept_take(e, a, b));
     const uint64_t behind = e->kept.behind[0];
     if (!experiment_is_behind(e, 0)) {
@@ -353,8 +356,6 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     experiment_kept_runs(e, 0, NULL, 0, NULL);
     TRY(experiment_eval_arms(e, a, b));
     TRY(save_models(e, a, b));
-    TRY(experiment_trace_array(&e->output, STEPS_MEANT_PATH, e->steps[0]));
-    TRY(experiment_trace_array(&e->output, STEPS_LOST_PATH, e->steps[1]));
     TRY(put_replay_checks(e, a, b));
     return end_pair(e, a, b);
 }

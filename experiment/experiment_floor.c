@@ -45,9 +45,11 @@ static enum status perturbed_update(struct experiment *e, struct run *perturbed,
     *equal = *equal && record_equal_roots(run_record(e->rerun), like);
     struct pair_record pair;
     TRY(pair_measure(e->rerun, perturbed, &e->room, &pair));
-    TRY(point_distance_but(e->rerun, perturbed, target->row, (size_t)target->element,
-                           &e->response[step - 1]));
-    return experiment_trace_pair(&e->output, 1, &pair);
+    double response;
+    TRY(point_distance_but(e->rerun, perturbed, target->row, (size_t)target->element, &response));
+    series_note(&e->response, 0, step, response);
+    TRY(experiment_trace_pair(&e->output, 1, &pair));
+    return series_put(&e->response, &e->output, step);
 }
 
 /* The same rows and states in the same order as perturbed_update puts them. */
@@ -63,7 +65,8 @@ static enum status copy_perturbed(struct experiment *e, uint64_t step, int *equa
         experiment_report(e, STAGE_FLOOR, indices[i], step, experiment_no_loss, (double)NAN);
     }
     *equal = *equal && record_equal_roots(rerun, trace_row(&e->output.image.runs[0], step - 1));
-    return experiment_copy_pair(e, 1, step);
+    TRY(experiment_copy_pair(e, 1, step));
+    return experiment_copy_series(e, &e->response, step);
 }
 
 /* Trains the rerun and the perturbed run, from where kept states have them. */
@@ -104,14 +107,11 @@ static enum status copy_both(struct experiment *e, int *equal) {
 }
 
 static enum status step_perturbed(struct experiment *e, int *out_equal) {
-    const size_t steps = (size_t)e->plan.scenario->steps;
-    e->response = experiment_trace_room(&e->output, RESPONSE_PATH);
-    if (e->kept.behind[e->plan.perturbed] > 0)
-        TRY(kept_copy(&e->kept.from, "response", e->response, steps * sizeof *e->response));
+    TRY(series_open(RESPONSE_PATH, 1, e->plan.scenario->steps, e->arena, &e->response));
+    TRY(experiment_kept_series(e, &e->response));
     *out_equal = 1;
-    TRY(experiment_is_behind(e, e->plan.perturbed) ? copy_both(e, out_equal)
-                                                   : open_perturbed(e, out_equal));
-    return experiment_trace_array(&e->output, RESPONSE_PATH, e->response);
+    return experiment_is_behind(e, e->plan.perturbed) ? copy_both(e, out_equal)
+                                                      : open_perturbed(e, out_equal);
 }
 
 /* What the interrupted experiment was answered, if it had asked. */

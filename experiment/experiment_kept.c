@@ -71,12 +71,20 @@ static enum status take_kept(const struct experiment *e, const char *name,
     return run_kept_write(kept, bytes);
 }
 
+/* What the file has of a series is in the trace; the chain says what that must be. */
+static void add_series(struct pieces *to, const struct experiment_series *series) {
+    if (series->path == NULL) return;
+    add(to, &series->chain, sizeof series->chain, "%s chain", series->path);
+    add(to, series->block, series->rows * (size_t)SERIES_BLOCK * sizeof(double), "%s block",
+        series->path);
+}
+
 static enum status add_arms(struct pieces *to, const struct experiment *e, const uint64_t *carried,
                             struct arena *arena) {
     const struct parting *const parting = &e->parting;
     add(to, carried, CARRIED_COUNT * sizeof *carried, "carried");
     for (int i = 0; i < 2; i++)
-        add(to, e->steps[i], 2 * (size_t)e->plan.scenario->steps * sizeof(double), "steps %d", i);
+        add_series(to, &e->steps[i]);
     if (is_finished(e, 0) || parting->update == 0) return STATUS_OK;
     TRY(add_kept(to, parting->before[0], arena, "before 0"));
     return carried[CARRIED_SAME] ? STATUS_OK : add_kept(to, parting->before[1], arena, "before 1");
@@ -147,7 +155,7 @@ static void add_ends(struct pieces *to, const struct experiment *e) {
     for (uint32_t i = 0; i < projection_count(e); i++)
         if (is_finished(e, e->plan.first_projection + i))
             add(to, e->projection[i], point, "projection %u", i);
-    add(to, e->response, (size_t)e->plan.scenario->steps * sizeof(double), "response");
+    add_series(to, &e->response);
 }
 
 static enum status add_state(struct pieces *to, const struct experiment *e, uint32_t index,
@@ -291,6 +299,34 @@ static enum status check_roots(struct experiment *e, const struct kept_file *fil
     return STATUS_OK;
 }
 
+/* Says whether the trace has the numbers of a series up to the last update of run `index` that the
+ * file knows. */
+static enum status check_series(struct experiment *e, const struct kept_file *file,
+                                const char *path, uint32_t index) {
+    const struct trace_array *const array = trace_array_of(e->resume.image, path);
+    const uint64_t behind = e->kept.behind[index];
+    struct digest kept, found;
+    char name[96];
+    if (behind == 0) return STATUS_OK;
+    snprintf(name, sizeof name, "%s chain", path);
+    TRY(kept_copy(file, name, &kept, sizeof kept));
+    if (array == NULL || array->plan.shape[array->plan.rank - 1] != e->plan.scenario->steps)
+        FAIL(STATUS_INPUT, "%s: damaged: no /%s of %" PRIu64 " updates", e->options->resume, path,
+             e->plan.scenario->steps);
+    series_chain(array, behind, &found);
+    if (digest_compare(&kept, &found) == 0) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: is not of %s: /%s is another up to update %" PRIu64, file->file.path,
+         e->options->resume, path, behind);
+}
+
+static enum status check_file(struct experiment *e, const struct kept_file *file) {
+    TRY(check_roots(e, file));
+    TRY(check_series(e, file, STEPS_MEANT_PATH, 0));
+    TRY(check_series(e, file, STEPS_LOST_PATH, 0));
+    return e->plan.perturbed == 0 ? STATUS_OK
+                                  : check_series(e, file, RESPONSE_PATH, e->plan.perturbed);
+}
+
 /* Takes the later one of two files that fit; one that does not is told if there is no other. */
 static enum status choose(struct experiment *e, char *const path[2]) {
     struct kept_file files[2];
@@ -306,7 +342,7 @@ static enum status choose(struct experiment *e, char *const path[2]) {
     for (int turn = 0; turn < 2; turn++) {
         const int i = turn == 0 ? later : !later;
         if (!open[i]) continue;
-        if (!e->kept.is_open && check_roots(e, &files[i]) == STATUS_OK) {
+        if (!e->kept.is_open && check_file(e, &files[i]) == STATUS_OK) {
             e->kept.from = files[i];
             e->kept.is_open = 1;
             continue;
@@ -350,6 +386,14 @@ enum status experiment_kept_piece(struct experiment *e, const char *what, uint32
     if (!e->kept.is_open) return STATUS_OK;
     snprintf(name, sizeof name, "%s %u", what, number);
     return kept_copy(&e->kept.from, name, into, length);
+}
+
+enum status experiment_kept_series(struct experiment *e, struct experiment_series *series) {
+    char name[96];
+    snprintf(name, sizeof name, "%s block", series->path);
+    if (!e->kept.is_open || !kept_has(&e->kept.from, name)) return STATUS_OK;
+    return kept_copy(&e->kept.from, name, series->block,
+                     series->rows * (size_t)SERIES_BLOCK * sizeof *series->block);
 }
 
 enum status experiment_kept_state(struct experiment *e, uint32_t index, struct run *run) {
@@ -437,8 +481,7 @@ enum status experiment_kept_take(struct experiment *e, const struct run *a, cons
     e->fork_step = carried[CARRIED_FORK];
     if (needs_fork(e)) TRY(take_kept(e, "fork", &e->fork));
     for (uint32_t i = 0; i < 2; i++)
-        TRY(experiment_kept_piece(e, "steps", i, e->steps[i],
-                                  2 * (size_t)e->plan.scenario->steps * sizeof(double)));
+        TRY(experiment_kept_series(e, &e->steps[i]));
     TRY(take_values(e));
     TRY(take_eval(e, run_dataset(a)->samples));
     TRY(take_branches(e));
@@ -479,6 +522,11 @@ enum status experiment_copy_pair(struct experiment *e, uint32_t pair, uint64_t s
     const struct pair_record *const row = trace_pair_row(recorded, step - 1);
     TRY(trace_rows_status(e->resume.image));
     return experiment_trace_pair(&e->output, pair, row);
+}
+
+enum status experiment_copy_series(struct experiment *e, struct experiment_series *series,
+                                   uint64_t step) {
+    return series_copy(series, &e->output, step, trace_array_of(e->resume.image, series->path));
 }
 
 enum status experiment_lacks(const struct experiment *e, const char *path) {

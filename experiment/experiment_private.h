@@ -10,6 +10,7 @@
 #include "experiment/evaluator.h"
 #include "experiment/experiment.h"
 #include "experiment/experiment_plan.h"
+#include "experiment/experiment_series.h"
 #include "experiment/experiment_trace.h"
 #include "experiment/held_out.h"
 #include "experiment/hybrid_values.h"
@@ -71,12 +72,12 @@ struct experiment {
     struct run_kept fork;
     uint64_t fork_step; /* that update, counted from 1; 0: the states differ from the start */
     struct parting parting;
-    double *steps[2]; /* (2, steps) of STEPS_MEANT_PATH and STEPS_LOST_PATH */
-    double **points;  /* end points of the floor's runs, in the order of the floor */
-    double *losses;   /* their last losses */
+    struct experiment_series steps[2]; /* STEPS_MEANT_PATH and STEPS_LOST_PATH, of the arms */
+    double **points; /* end points of the floor's runs, in the order of the floor */
+    double *losses;  /* their last losses */
     uint32_t point_count;
-    double *response;    /* (steps) of the perturbed run; RESPONSE_PATH */
-    double **projection; /* end points of the hybrids between none and all, by mask */
+    struct experiment_series response; /* RESPONSE_PATH */
+    double **projection;               /* end points of the hybrids between none and all, by mask */
     /* of an end point; 0: the arms have different parameters and no distance */
     size_t elements;
     struct hybrid_values hybrids;
@@ -173,6 +174,9 @@ TWINSTEP_MUST_USE enum status experiment_kept_state(struct experiment *e, uint32
                                                     struct run *run);
 TWINSTEP_MUST_USE enum status experiment_kept_piece(struct experiment *e, const char *what,
                                                     uint32_t number, void *into, size_t length);
+/* Takes back what the trace does not have of a series yet. */
+TWINSTEP_MUST_USE enum status experiment_kept_series(struct experiment *e,
+                                                     struct experiment_series *series);
 
 /* Names the runs that are stepped from here on (the second may be NULL), and notes an update. */
 void experiment_kept_runs(struct experiment *e, uint32_t first, const struct run *a,
@@ -190,6 +194,9 @@ TWINSTEP_MUST_USE enum status experiment_copy_state(struct experiment *e, uint32
                                                     uint64_t step, int start);
 TWINSTEP_MUST_USE enum status experiment_copy_pair(struct experiment *e, uint32_t pair,
                                                    uint64_t step);
+TWINSTEP_MUST_USE enum status experiment_copy_series(struct experiment *e,
+                                                     struct experiment_series *series,
+                                                     uint64_t step);
 /* Refuses to go on: `path` of the trace, which runs that are finished by the kept states had left,
  * is not there. (A live file was copied before it was put, and the kept states after.) */
 TWINSTEP_MUST_USE enum status experiment_lacks(const struct experiment *e, const char *path);

@@ -12,6 +12,7 @@
 #include "evidence/eval_seen.h"
 #include "evidence/first_place.h"
 #include "experiment/backend_record.h"
+#include "experiment/experiment_series.h"
 #include "experiment/hybrid_values.h"
 #include "trainer/run_tensors.h"
 
@@ -126,7 +127,8 @@ static void plan_runs(const struct experiment_plan *plan, struct trace_run_plan 
     }
 }
 
-/* Lays the image out as the plan says, arrays filled with NaN until their values arrive. */
+/* Lays the image out as the plan says, arrays filled with NaN until their values arrive. Those with
+ * a number of each update are read from the file. */
 static enum status open_image(struct experiment_trace *output, const struct trace_plan *plan,
                               struct arena *arena) {
     struct trace_image *image = &output->image;
@@ -148,10 +150,12 @@ static enum status open_image(struct experiment_trace *output, const struct trac
     for (uint32_t i = 0; i < plan->array_count; i++) {
         size_t count = (size_t)(plan->arrays[i].shape[0] * plan->arrays[i].shape[1]);
         double *values;
+        image->arrays[i].plan = plan->arrays[i];
+        if (experiment_is_series(plan->arrays[i].path)) continue; /* follow() reads it */
         TRY(arena_take(arena, count, sizeof *values, "image", &values));
         for (size_t j = 0; j < count; j++)
             values[j] = (double)NAN;
-        image->arrays[i] = (struct trace_array){plan->arrays[i], values};
+        image->arrays[i].values = values;
     }
     return STATUS_OK;
 }
@@ -161,6 +165,11 @@ static enum status follow(struct experiment_trace *output, struct arena *arena) 
         TRY(trace_follow_run(output->trace, i, arena, &output->image.runs[i]));
     for (uint32_t i = 0; i < output->image.pair_count; i++)
         TRY(trace_follow_pair(output->trace, i, arena, &output->image.pairs[i]));
+    for (uint32_t i = 0; i < output->image.array_count; i++) {
+        struct trace_array *const array = &output->image.arrays[i];
+        if (experiment_is_series(array->plan.path))
+            TRY(trace_follow_array(output->trace, array->plan.path, arena, array));
+    }
     return STATUS_OK;
 }
 
@@ -172,7 +181,7 @@ static enum status open_products(struct experiment_trace *output, struct arena *
     return STATUS_OK;
 }
 
-/* The image holds every array, and most of those who put one hold it, too. */
+/* The image holds every array but series, and most of those who put one hold it, too. */
 static enum status ask_room(const struct experiment_plan *plan,
                             const struct experiment_options *options,
                             const struct experiment_needs *but_trace,
@@ -180,7 +189,8 @@ static enum status ask_room(const struct experiment_plan *plan,
     struct experiment_needs needs = *but_trace;
     needs.disk = trace_plan_bytes(trace, plan->scenario->steps);
     for (uint32_t i = 0; i < trace->array_count; i++)
-        needs.memory += 16 * trace->arrays[i].shape[0] * trace->arrays[i].shape[1];
+        if (!experiment_is_series(trace->arrays[i].path))
+            needs.memory += 16 * trace->arrays[i].shape[0] * trace->arrays[i].shape[1];
     return options->room == NULL ? STATUS_OK : options->room(options->context, &needs);
 }
 
@@ -256,19 +266,12 @@ enum status experiment_trace_pair(struct experiment_trace *output, uint32_t inde
     return STATUS_OK;
 }
 
-double *experiment_trace_room(struct experiment_trace *output, const char *path) {
-    const struct trace_array *const array = trace_array_of(&output->image, path);
-    return array == NULL ? NULL : (double *)(uintptr_t)array->values;
-}
-
 enum status experiment_trace_array(struct experiment_trace *output, const char *path,
                                    const double *values) {
-    double *const room = experiment_trace_room(output, path);
-    if (room != NULL && room != values) {
-        const struct trace_array *const array = trace_array_of(&output->image, path);
-        memcpy(room, values,
+    const struct trace_array *const array = trace_array_of(&output->image, path);
+    if (array != NULL)
+        memcpy((double *)(uintptr_t)array->values, values,
                (size_t)(array->plan.shape[0] * array->plan.shape[1]) * sizeof *values);
-    }
     return trace_put_array(output->trace, path, values);
 }
 

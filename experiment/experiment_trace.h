@@ -55,10 +55,7 @@ TWINSTEP_MUST_USE enum status experiment_trace_pair(struct experiment_trace *out
 /* Plans an array of the trace; columns 0: it has one dimension. */
 struct trace_array_plan experiment_array(const char *path, uint64_t rows, uint64_t columns,
                                          const char *unit, const char *about);
-/* The numbers of a planned array, NaN at first: for whoever puts it to keep them there and not in
- * memory of its own. NULL: no such array is planned. */
-double *experiment_trace_room(struct experiment_trace *output, const char *path);
-/* Puts an array, from that room or from elsewhere. */
+/* Puts a whole array; those of experiment_series.h are put in parts. */
 TWINSTEP_MUST_USE enum status experiment_trace_array(struct experiment_trace *output,
                                                      const char *path, const double *values);
 /* Puts a text that the judge reads; both live as long as the image. */

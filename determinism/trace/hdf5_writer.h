@@ -44,7 +44,9 @@ struct series {
 struct late { /* a text or array that is written once, later */
     const char *path;
     hid_t dataset;
-    uint64_t count; /* number of elements of an array */
+    uint64_t count;   /* number of elements of an array */
+    uint64_t columns; /* and of its last axis */
+    uint32_t rank;
     int written;
 };
 

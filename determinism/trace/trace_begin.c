@@ -94,6 +94,8 @@ static enum status take_late(struct trace *trace, const struct trace_plan *plan,
         TRY(arena_text(arena, array->path, strlen(array->path), &path));
         trace->arrays[i].path = path;
         trace->arrays[i].count = array->shape[0] * (array->rank == 2 ? array->shape[1] : 1);
+        trace->arrays[i].columns = array->shape[array->rank == 2 ? 1 : 0];
+        trace->arrays[i].rank = array->rank;
     }
     return STATUS_OK;
 }

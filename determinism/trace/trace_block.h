@@ -65,4 +65,7 @@ TWINSTEP_MUST_USE enum status window_open(const struct window_plan *plan, struct
 /* Gives the memory of blocks back that `load` has filled. NULL is no window. */
 void window_close(struct trace_window *window);
 
+/* trace_values.c: the first failure to read a number; `later` may be NULL. */
+TWINSTEP_MUST_USE enum status values_status(const struct trace_values *later);
+
 #endif

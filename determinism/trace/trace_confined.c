@@ -178,7 +178,7 @@ static void see_array(struct seeing *s, struct trace_array *array) {
     see_text(s, &array->plan.units);
     see_text(s, &array->plan.long_name);
     if (array->plan.rank < 1 || array->plan.rank > 2 ||
-        (columns != 0 && shape[0] > UINT64_MAX / columns))
+        (columns != 0 && shape[0] > UINT64_MAX / columns) || array->later != NULL)
         s->bad = 1;
     else
         see(s, array->values, shape[0] * columns, sizeof *array->values);

@@ -19,6 +19,7 @@
 #define LONG_ROWS 512
 #define LONG_CHUNKS 64
 #define TEXT_CHUNK 4096
+#define INDEX_PIECE 1024 /* numbers of an index that are written at once */
 
 static const char dimensionless[] = "1";
 
@@ -31,18 +32,30 @@ hsize_t trace_chunk_rows(size_t row_bytes, uint64_t updates) {
     return rows;
 }
 
+/* Writes first, first + 1, ... of an index. */
+static herr_t write_piece(hid_t dataset, uint64_t first, uint64_t count) {
+    int64_t values[INDEX_PIECE];
+    const hsize_t from = first, size = count;
+    for (uint64_t i = 0; i < count; i++)
+        values[i] = (int64_t)(first + i);
+    const hid_t file = H5Dget_space(dataset), memory = H5Screate_simple(1, &size, NULL);
+    herr_t result = file < 0 || memory < 0 ? -1 : 0;
+    if (result >= 0) result = H5Sselect_hyperslab(file, H5S_SELECT_SET, &from, NULL, &size, NULL);
+    if (result >= 0)
+        result = H5Dwrite(dataset, H5T_NATIVE_INT64, memory, file, H5P_DEFAULT, values);
+    if (memory >= 0) H5Sclose(memory);
+    if (file >= 0) H5Sclose(file);
+    return result;
+}
+
 /* Writes 0, 1, ... count - 1. */
 static enum status write_indices(const struct hdf5_file *file, hid_t dataset, uint64_t count) {
-    struct arena arena = ARENA_EMPTY;
-    int64_t *values;
-    enum status status = arena_take(&arena, count, sizeof *values, "indices", &values);
-    for (uint64_t i = 0; i < count && status == STATUS_OK; i++)
-        values[i] = (int64_t)i;
-    if (status == STATUS_OK &&
-        H5Dwrite(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
-        status = hdf5_fail(STATUS_IO, file->name, "write an index");
-    arena_close(&arena);
-    return status;
+    for (uint64_t first = 0; first < count; first += INDEX_PIECE) {
+        const uint64_t left = count - first;
+        if (write_piece(dataset, first, left < INDEX_PIECE ? left : INDEX_PIECE) < 0)
+            return hdf5_fail(STATUS_IO, file->name, "write an index");
+    }
+    return STATUS_OK;
 }
 
 enum status hdf5_create_index(const struct hdf5_file *file, hid_t where, const char *name,

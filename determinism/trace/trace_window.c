@@ -150,5 +150,7 @@ enum status trace_rows_status(const struct trace_image *image) {
         TRY(status_of(image->runs[i].window));
     for (uint32_t i = 0; i < image->pair_count; i++)
         TRY(status_of(image->pairs[i].window));
+    for (uint32_t i = 0; i < image->array_count; i++)
+        TRY(values_status(image->arrays[i].later));
     return STATUS_OK;
 }

@@ -93,8 +93,10 @@ static enum status copy_arrays(const struct trace_image *image, const struct flo
     floor_file_at(file, FLOOR_DISTANCE, steps, pairs);
     matrix[1] = matrix[2] = distance;
     TRY(arena_take(arena, image->array_count + 2, sizeof *out->arrays, "arrays", &out->arrays));
-    out->arrays[0] = (struct trace_array){{"floor/pairs", 1, {file->pairs, 1}, "1", ""}, pairs};
-    out->arrays[1] = (struct trace_array){{"floor/distance", 2, {2, 2}, "1", ""}, matrix};
+    out->arrays[0] = (struct trace_array){.plan = {"floor/pairs", 1, {file->pairs, 1}, "1", ""},
+                                          .values = pairs};
+    out->arrays[1] =
+        (struct trace_array){.plan = {"floor/distance", 2, {2, 2}, "1", ""}, .values = matrix};
     out->array_count = 2;
     for (uint32_t i = 0; i < image->array_count; i++)
         if (strcmp(image->arrays[i].plan.path, "floor/distance") != 0 &&

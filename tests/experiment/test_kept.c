@@ -2,6 +2,7 @@
  * labels: unit memory
  * Kept states beside a live trace that was copied too early: rows of runs that are finished are in
  * it, and what these runs leave at their end is not. No trace is finished from such files. */
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/macro.h"
+#include "experiment/experiment_series.h"
 #include "tests/experiment/helper_experiment.h"
 
 #define COMMON                                                                                     \
@@ -48,6 +50,11 @@ static int always(void *context) {
     return 1;
 }
 
+static int never(void *context) {
+    (void)context;
+    return 0;
+}
+
 static void ignore(void *context) {
     (void)context;
 }
@@ -71,6 +78,7 @@ static void copy_or_stop(void *context, const struct experiment_progress *progre
 }
 
 static void rename_kept(const char *from, const char *to) {
+    int moved = 0;
     for (int i = 1; i <= 2; i++) {
         char a[HELPER_BENCH_PATH + 96], b[HELPER_BENCH_PATH + 96];
         snprintf(a, sizeof a, "%s.kept-%d", from, i);
@@ -78,8 +86,9 @@ static void rename_kept(const char *from, const char *to) {
         if (to[0] == '\0')
             unlink(a);
         else
-            assert_int_equal(rename(a, b), 0);
+            moved += rename(a, b) == 0;
     }
+    assert_true(to[0] == '\0' || moved > 0); /* one alone where it was kept once */
 }
 
 static void verify_early_copies(void **state) {
@@ -123,7 +132,116 @@ static void verify_early_copies(void **state) {
     }
 }
 
+/* ---- arrays with a number of each update ---- */
+
+#define UPDATES (SERIES_BLOCK + 6) /* a block that is in the trace, and a part of one */
+#define SERIES                                                                                     \
+    "common: {task: sft, batch: {size: 1, micro: 1}, model: {layers: 1, hidden: 8, heads: 1, "     \
+    "mlp: 8, vocab: 31}, init: {std: 0.1}, optimizer: {lr: 1e-3}, data: {max_len: 24}}\n"          \
+    "arms: {baseline: {}, test: {numerics: {param: bf16}}}\n"
+
+static const char *const series_paths[] = {STEPS_MEANT_PATH, STEPS_LOST_PATH, RESPONSE_PATH};
+
+/* The numbers of an array of a trace; they live in the arena. */
+static const struct trace_array *read_array(const char *path, const char *array,
+                                            struct arena *arena) {
+    struct trace_image *image;
+    if (trace_open(path, arena, &image) != STATUS_OK) fail_msg("%s", status_text());
+    const struct trace_array *const found = trace_array_of(image, array);
+    assert_non_null(found);
+    return found;
+}
+
+/* Trains until `stop` updates of runs, counted through them all, are done; 0: to the end. */
+static enum status train(struct bench *bench, uint64_t stop) {
+    events = copy_after = 0;
+    interrupted = 0;
+    stop_after = stop;
+    bench->options.progress = copy_or_stop;
+    bench->options.interrupted = &interrupted;
+    bench->options.keep_now = never; /* but when it is interrupted */
+    bench->options.kept = ignore;
+    return experiment_run(&bench->options, &bench->arena, &bench->judgement);
+}
+
+/* Interrupts a training, in its arms or in the perturbed run, and moves what is left away. */
+static void interrupt(struct bench *bench, uint64_t stop) {
+    helper_bench_open(bench, UPDATES, SERIES);
+    snprintf(early, sizeof early, "%s-early", bench->part);
+    assert_int_equal(train(bench, stop), STATUS_INTERRUPTED);
+    rename_kept(bench->part, early);
+    assert_int_equal(rename(bench->part, early), 0);
+    bench->options.resume = early;
+}
+
+static void end_bench(struct bench *bench) {
+    rename_kept(early, "");
+    rename_kept(bench->part, "");
+    unlink(early);
+    helper_bench_close(bench);
+}
+
+/* Flips a bit wherever the file has these bytes, which begin at a multiple of 8. */
+static void flip(const char *path, const void *bytes, size_t count) {
+    FILE *const stream = fopen(path, "r+b");
+    assert_non_null(stream);
+    assert_int_equal(fseek(stream, 0, SEEK_END), 0);
+    const size_t length = (size_t)ftell(stream);
+    char *const file = (char *)malloc(length);
+    size_t found = 0;
+    assert_non_null(file);
+    rewind(stream);
+    assert_int_equal(fread(file, 1, length, stream), length);
+    for (size_t i = 0; i + count <= length; i += 8)
+        if (memcmp(file + i, bytes, count) == 0) {
+            file[i] = (char)(file[i] ^ 1);
+            found++;
+        }
+    assert_true(found > 0);
+    rewind(stream);
+    assert_int_equal(fwrite(file, 1, length, stream), length);
+    assert_int_equal(fclose(stream), 0);
+    free(file);
+}
+
+/* The numbers are those of a training that was never interrupted, and those that are in the trace
+ * already are not believed where they are others. */
+static void verify_series(void **state) {
+    (void)state;
+    static const uint64_t stops[] = {UPDATES - 2, UPDATES + SERIES_BLOCK * 2 + 4};
+    struct arena arena = ARENA_EMPTY;
+    const struct trace_array *wanted[3];
+    struct bench bench;
+    helper_bench_open(&bench, UPDATES, SERIES);
+    if (train(&bench, 0) != STATUS_OK) fail_msg("%s", status_text());
+    for (size_t i = 0; i < COUNT_OF(wanted); i++) {
+        wanted[i] = read_array(bench.path, series_paths[i], &arena);
+        assert_false(isnan(wanted[i]->values[0]) || isnan(wanted[i]->values[UPDATES - 1]));
+    }
+    assert_true(bench.judgement.meant[1] > bench.judgement.meant[1] * bench.judgement.lost[1]);
+    assert_true(bench.judgement.lost[1] > 0.0);
+    helper_bench_close(&bench);
+    for (size_t k = 0; k < COUNT_OF(stops); k++) {
+        interrupt(&bench, stops[k]);
+        if (train(&bench, 0) != STATUS_OK) fail_msg("%s", status_text());
+        for (size_t i = 0; i < COUNT_OF(wanted); i++) {
+            const struct trace_array *const got = read_array(bench.path, series_paths[i], &arena);
+            const size_t count = (i < 2 ? 2 : 1) * (size_t)UPDATES;
+            assert_memory_equal(got->values, wanted[i]->values, count * sizeof(double));
+        }
+        end_bench(&bench);
+    }
+    interrupt(&bench, UPDATES - 2);
+    flip(early, wanted[1]->values + UPDATES, SERIES_BLOCK * sizeof(double));
+    assert_int_equal(train(&bench, 0), STATUS_INPUT);
+    if (strstr(status_text(), "/steps/lost is another up to update ") == NULL)
+        fail_msg("%s", status_text());
+    end_bench(&bench);
+    arena_close(&arena);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_early_copies)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_early_copies),
+                                       cmocka_unit_test(verify_series)};
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
 }

@@ -168,7 +168,7 @@ static double *add_array(struct fake *fake, const char *path, uint32_t rank, uin
     if (image->arrays == NULL) TAKE(fake, image->arrays, 256);
     assert_true(image->array_count < 256);
     image->arrays[image->array_count++] =
-        (struct trace_array){{path, rank, {rows, columns}, "1", path}, values};
+        (struct trace_array){.plan = {path, rank, {rows, columns}, "1", path}, .values = values};
     return values;
 }
 
