@@ -294,6 +294,8 @@ enum status real_ranks_check(const struct real_ranks *group, const struct config
     REFUSE_IF(config->fault.update != 0,
               "fault.update: expected none with --ranks: which process the bit flips in is not "
               "said");
+    REFUSE_IF(config->parallel.zero != ZERO_NONE,
+              "parallel.zero: expected 0 with --ranks: each process holds and steps all");
     REFUSE_IF(bug_of_ranks(config) != NULL,
               "%s: expected its default with --ranks: bugs of ranks are simulated, in one process",
               bug_of_ranks(config));
