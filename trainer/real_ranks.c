@@ -25,6 +25,7 @@ enum what {
     WHAT_OPENING,
     WHAT_ANSWER,
     WHAT_STATE,
+    WHAT_CHAIN, /* sums that the next rank goes on with */
     WHAT_FOUND, /* what the forwards of a rank found */
     WHAT_ALL_FOUND,
     WHAT_PIECE,
@@ -153,12 +154,17 @@ static enum status check_sum(const struct real_ranks *group, const struct head *
 
 static const struct tree_node no_node = {0, 0};
 
-static enum status put(struct real_ranks *group, enum what what, struct tree_node node,
-                       const void *bytes, size_t size) {
+static enum status put_to(struct real_ranks *group, uint32_t to, enum what what,
+                          struct tree_node node, const void *bytes, size_t size) {
     struct ranks *const ranks = group->ranks;
     const struct head head = head_of(group, what, node, bytes, size);
-    TRY(ranks->which->send(ranks, 0, &head, sizeof head));
-    return ranks->which->send(ranks, 0, bytes, size);
+    TRY(ranks->which->send(ranks, to, &head, sizeof head));
+    return ranks->which->send(ranks, to, bytes, size);
+}
+
+static enum status put(struct real_ranks *group, enum what what, struct tree_node node,
+                       const void *bytes, size_t size) {
+    return put_to(group, 0, what, node, bytes, size);
 }
 
 /* In the place of what it found a rank may tell why it found nothing. */
@@ -284,11 +290,6 @@ enum status real_ranks_check(const struct real_ranks *group, const struct config
         config->numerics.mode != MODE_INVARIANT,
         "numerics.mode: expected invariant with --ranks: in no other mode the processes' sums "
         "are those of simulated ranks");
-    REFUSE_IF(
-        config->numerics.shards < ranks,
-        "numerics.shards: expected at least as many as parallel.ranks (%ju) with --ranks, got "
-        "%ju: processes send sums of shards, and no chain that the next one would go on with",
-        (uintmax_t)ranks, (uintmax_t)config->numerics.shards);
     REFUSE_IF(config->numerics.backend != BACKEND_CPU,
               "numerics.backend: expected cpu with --ranks, which moves what the host has");
     REFUSE_IF(config->fault.update != 0,
@@ -342,7 +343,8 @@ static uint32_t micros_of(const struct run *run, uint32_t rank, uint32_t *out_fi
     for (uint32_t r = 0; r <= rank; r++) {
         first += own;
         own = tree_rank_micros(r, run->plan.samples, config->batch.micro,
-                               (uint32_t)config->numerics.shards, (uint32_t)config->parallel.ranks);
+                               (uint32_t)config_dealt_shards(config),
+                               (uint32_t)config->parallel.ranks);
     }
     *out_first = (uint32_t)first;
     return (uint32_t)(first + own);
@@ -408,6 +410,54 @@ static enum status train_own(struct run *run, enum status (*train_micro)(struct 
     return STATUS_OK;
 }
 
+/* Waits longer where ranks work one after the other: whoever is `times` ranks away has as many
+ * turns to wait for. */
+static enum status in_turn(struct real_ranks *group, uint32_t times,
+                           enum status (*wait)(struct run *run), struct run *run) {
+    const double once = group->ranks->wait;
+    group->ranks->wait = once * times;
+    const enum status status = wait(run);
+    group->ranks->wait = once;
+    return status;
+}
+
+static enum status take_chain(struct run *run) {
+    const struct shards_piece sum = shards_sum(run);
+    return take(run->real->group, 0, WHAT_CHAIN, no_node, sum.bytes, sum.size);
+}
+
+/* Where an update is one shard, a rank goes on with the chains of the rank before it. The first
+ * rank begins as one process does; the sums of another one are no longer those of the state that
+ * it began with, so nothing is put into them from a stored gradient. */
+static enum status begin_relay(struct run *run) {
+    struct real_ranks *const group = run->real->group;
+    if (run->shards != NULL || group->ranks->rank == 0) return STATUS_OK;
+    TRY(in_turn(group, group->ranks->rank, take_chain, run));
+    run_head(run)->pending = 1;
+    return STATUS_OK;
+}
+
+/* All chains go through rank 0, which has the last rank's in the end. */
+static enum status end_relay(struct run *run) {
+    struct real_ranks *const group = run->real->group;
+    const struct shards_piece sum = shards_sum(run);
+    if (run->shards != NULL) return STATUS_OK;
+    if (group->ranks->rank != 0) return put(group, WHAT_CHAIN, no_node, sum.bytes, sum.size);
+    for (uint32_t r = 1; r < group->ranks->size; r++) {
+        TRY(put_to(group, r, WHAT_CHAIN, no_node, sum.bytes, sum.size));
+        TRY(take(group, r, WHAT_CHAIN, no_node, sum.bytes, sum.size));
+    }
+    return STATUS_OK;
+}
+
+static enum status cast_found(struct run *run) {
+    struct real_run *const real = run->real;
+    size_t bytes = 0;
+    for (uint32_t r = 0; r < real->group->ranks->size; r++)
+        bytes += part_bytes(run, r);
+    return cast(real->group, WHAT_ALL_FOUND, real->found, bytes);
+}
+
 /* Brings together what the ranks found: rank 0 gets the parts of all, and all get the whole. */
 static enum status exchange(struct run *run, unsigned char *own) {
     struct real_run *const real = run->real;
@@ -421,7 +471,8 @@ static enum status exchange(struct run *run, unsigned char *own) {
         if (r > 0 && group->ranks->rank == 0) TRY(take(group, r, WHAT_FOUND, no_node, at, bytes));
         at += bytes;
     }
-    return cast(group, WHAT_ALL_FOUND, real->found, (size_t)(at - real->found));
+    const uint32_t behind = group->ranks->size - group->ranks->rank;
+    return in_turn(group, run->shards == NULL ? behind : 1, cast_found, run);
 }
 
 /* Goes over all micro-batches of the update in their order, as if they had been trained here. */
@@ -461,7 +512,9 @@ enum status real_ranks_micros(struct run *run, enum status (*train_micro)(struct
     run->micro_end = micros_of(run, rank, &run->micro_first);
     for (uint32_t r = 0; r < rank; r++)
         own += part_bytes(run, r);
+    TRY(begin_relay(run));
     TRY(train_own(run, train_micro, own));
+    TRY(end_relay(run));
     TRY(exchange(run, own));
     return take_all(run);
 }
@@ -469,7 +522,9 @@ enum status real_ranks_micros(struct run *run, enum status (*train_micro)(struct
 enum status real_ranks_reduce(struct run *run) {
     struct real_ranks *const group = run->real->group;
     struct shards_piece pieces[TREE_NODES_MAX];
-    if (group->ranks->rank == 0) {
+    if (run->shards == NULL) {
+        /* rank 0 has the sum of the update already */
+    } else if (group->ranks->rank == 0) {
         for (uint32_t r = 1; r < group->ranks->size; r++) {
             const uint32_t count = shards_expect(run, r, pieces);
             for (uint32_t i = 0; i < count; i++)

@@ -5,9 +5,10 @@
  * Rank 0 runs the experiment as if its ranks were simulated; it decides, reads clocks and signals
  * and writes. The others serve it: they open the runs that it names and step them with it. In an
  * update, what the forwards found by label (log-probs, and digests of activations) is brought
- * together, so that every rank sums the loss of the update itself, in the order of law 5. In phase
- * `reduce` the ranks hand in the subtrees of their shards, rank 0 joins them in the order of law
- * 21, and all take the sum. At the end of the update they compare roots.
+ * together, so that every rank sums the loss of the update itself, in the order of law 5. Where an
+ * update is one shard, each rank waits for the sums of the one before it and goes on with them;
+ * elsewhere the ranks hand in the subtrees of their shards in phase `reduce`, and rank 0 joins them
+ * in the order of law 21. All take the sum. At the end of the update they compare roots.
  *
  * Invariant: an update that is trained so leaves the bits of one with simulated ranks, or an error.
  * A message that is lost, doubled, exchanged or changed is told by its head or its checksum. */

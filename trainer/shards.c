@@ -354,6 +354,7 @@ uint32_t shards_expect(struct run *run, uint32_t rank, struct shards_piece out[T
 }
 
 struct shards_piece shards_sum(const struct run *run) {
-    return (struct shards_piece){.bytes = run_at(run, run->shards->first),
-                                 .size = run->shards->bytes};
+    size_t first;
+    const size_t end = find_accumulators(run, &first);
+    return (struct shards_piece){.bytes = run_at(run, first), .size = end - first};
 }
