@@ -84,7 +84,7 @@ static enum status clip_by(struct run *run, const struct clip_rule *rule, struct
                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     if (run->backend != NULL) clip_ask(&call, run->clips, run->backend->squares, &run->clip_room);
     TRY(model_wait(&run->model));
-    if (zero_is(run, ZERO_GRADIENTS)) zero_squares(run, &call);
+    if (zero_is(run, ZERO_GRADIENTS)) TRY(zero_squares(run, &call));
     if (run->config.parallel.counts == COUNTS_EACH)
         clip_counting(run, &call, out);
     else

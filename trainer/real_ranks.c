@@ -14,6 +14,7 @@
 #include "scenarios/scenario.h"
 #include "trainer/run_private.h"
 #include "trainer/shards.h"
+#include "trainer/zero.h"
 
 #define HEAD_TAG UINT64_C(0x736b6e61526c6552)
 #define TEXT_SIZE 1024
@@ -29,7 +30,10 @@ enum what {
     WHAT_FOUND, /* what the forwards of a rank found */
     WHAT_ALL_FOUND,
     WHAT_PIECE,
+    WHAT_PART, /* what a rank owns of a piece */
     WHAT_SUM,
+    WHAT_MADE, /* what a rank made of its part */
+    WHAT_ALL_MADE,
     WHAT_ENDING,
     WHAT_FAILURE /* in the place of WHAT_FOUND: a text */
 };
@@ -295,8 +299,6 @@ enum status real_ranks_check(const struct real_ranks *group, const struct config
     REFUSE_IF(config->fault.update != 0,
               "fault.update: expected none with --ranks: which process the bit flips in is not "
               "said");
-    REFUSE_IF(config->parallel.zero != ZERO_NONE,
-              "parallel.zero: expected 0 with --ranks: each process holds and steps all");
     REFUSE_IF(bug_of_ranks(config) != NULL,
               "%s: expected its default with --ranks: bugs of ranks are simulated, in one process",
               bug_of_ranks(config));
@@ -519,27 +521,73 @@ enum status real_ranks_micros(struct run *run, enum status (*train_micro)(struct
     return take_all(run);
 }
 
-enum status real_ranks_reduce(struct run *run) {
+/* Rank 0 hears all others, so the pieces are with it, in the order of the tree, or on their way to
+ * it. */
+static enum status collect_pieces(struct run *run) {
     struct real_ranks *const group = run->real->group;
     struct shards_piece pieces[TREE_NODES_MAX];
-    if (run->shards == NULL) {
-        /* rank 0 has the sum of the update already */
-    } else if (group->ranks->rank == 0) {
-        for (uint32_t r = 1; r < group->ranks->size; r++) {
-            const uint32_t count = shards_expect(run, r, pieces);
-            for (uint32_t i = 0; i < count; i++)
-                TRY(take(group, r, WHAT_PIECE, pieces[i].node, pieces[i].bytes, pieces[i].size));
-        }
-        shards_reduce(run);
-    } else {
+    if (group->ranks->rank != 0) {
         const uint32_t count = shards_pieces(run, 0, pieces);
         for (uint32_t i = 0; i < count; i++)
             TRY(put(group, WHAT_PIECE, pieces[i].node, pieces[i].bytes, pieces[i].size));
     }
+    for (uint32_t r = 1; r < group->ranks->size && group->ranks->rank == 0; r++) {
+        const uint32_t count = shards_expect(run, r, pieces);
+        for (uint32_t i = 0; i < count; i++)
+            TRY(take(group, r, WHAT_PIECE, pieces[i].node, pieces[i].bytes, pieces[i].size));
+    }
+    return STATUS_OK;
+}
+
+/* Where a rank owns a part of the gradient, it gets that part of every piece, its own ones
+ * included, and joins it; then all get what all have joined, since the record is of the whole
+ * gradient. */
+static enum status scatter_pieces(struct run *run) {
+    struct real_ranks *const group = run->real->group;
+    const uint32_t own = group->ranks->rank;
+    unsigned char *const packed = zero_packed(run);
+    struct shards_piece pieces[TREE_NODES_MAX];
+    const uint32_t count =
+        own == 0 ? shards_pieces(run, 0, pieces) : shards_expect_all(run, pieces);
+    for (uint32_t r = 1; r < group->ranks->size && own == 0; r++)
+        for (uint32_t i = 0; i < count; i++) {
+            const size_t size = zero_move_sums(run, r, pieces[i].bytes, packed, ZERO_PACK);
+            TRY(put_to(group, r, WHAT_PART, pieces[i].node, packed, size));
+        }
+    for (uint32_t i = 0; i < count && own != 0; i++) {
+        const size_t size = zero_move_sums(run, own, pieces[i].bytes, NULL, ZERO_COUNT);
+        TRY(take(group, 0, WHAT_PART, pieces[i].node, packed, size));
+        (void)zero_move_sums(run, own, pieces[i].bytes, packed, ZERO_UNPACK);
+    }
+    shards_reduce(run);
+    return zero_share_sums(run);
+}
+
+/* One shard is in one piece, which rank 0 has already. */
+enum status real_ranks_reduce(struct run *run) {
+    struct real_ranks *const group = run->real->group;
+    if (run->shards != NULL) TRY(collect_pieces(run));
+    if (run->shards != NULL && zero_is(run, ZERO_GRADIENTS)) return scatter_pieces(run);
+    if (group->ranks->rank == 0) shards_reduce(run);
     const struct shards_piece sum = shards_sum(run);
     TRY(cast(group, WHAT_SUM, sum.bytes, sum.size));
-    group->stage = STAGE_AFTER_SUM;
+    if (run->zero == NULL) group->stage = STAGE_AFTER_SUM;
     return STATUS_OK;
+}
+
+uint32_t real_ranks_rank(const struct run *run) {
+    return run->real->group->ranks->rank;
+}
+
+enum status real_ranks_share(struct run *run, unsigned char *bytes, const size_t *sizes) {
+    struct real_ranks *const group = run->real->group;
+    const uint32_t own = group->ranks->rank;
+    size_t at = 0;
+    for (uint32_t r = 0; r < group->ranks->size; at += sizes[r++]) {
+        if (r > 0 && r == own) TRY(put(group, WHAT_MADE, no_node, bytes + at, sizes[r]));
+        if (r > 0 && own == 0) TRY(take(group, r, WHAT_MADE, no_node, bytes + at, sizes[r]));
+    }
+    return cast(group, WHAT_ALL_MADE, bytes, at);
 }
 
 /* ---- rank 0: the others know the run ---- */

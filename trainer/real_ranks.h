@@ -54,6 +54,13 @@ TWINSTEP_MUST_USE enum status real_ranks_begin(struct run *run);
  * the others found. */
 TWINSTEP_MUST_USE enum status real_ranks_micros(struct run *run,
                                                 enum status (*train_micro)(struct run *));
+/* This process's rank, in an update that all ranks train. */
+uint32_t real_ranks_rank(const struct run *run);
+/* Brings together what ranks made of their parts: `bytes` holds what each has, sizes[r] bytes of
+ * rank r, behind what the ranks before it have. This rank's own is filled in before, all of it
+ * behind. */
+TWINSTEP_MUST_USE enum status real_ranks_share(struct run *run, unsigned char *bytes,
+                                               const size_t *sizes);
 /* Phase `reduce`. */
 TWINSTEP_MUST_USE enum status real_ranks_reduce(struct run *run);
 /* Ends an update that all ranks train, whether it went well or not, and returns how it went. */

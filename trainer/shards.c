@@ -245,7 +245,9 @@ static void join_all(struct run *run, const struct tree_join *joins, size_t coun
 /* The joins of phase `reduce` where a rank has a part of the gradient: each rank makes all joins of
  * its part and of nothing else. */
 static void join_parts(struct run *run, const struct tree_join *joins, size_t count) {
-    for (uint32_t rank = 0; rank < run->config.parallel.ranks; rank++)
+    uint32_t first;
+    const uint32_t end = zero_here(run, &first);
+    for (uint32_t rank = first; rank < end; rank++)
         for (uint32_t i = 0; i < run->owner_count; i++) {
             const struct partition_range part = zero_part(run, rank, i);
             const uint32_t row = run->owner[i];
@@ -351,6 +353,14 @@ uint32_t shards_expect(struct run *run, uint32_t rank, struct shards_piece out[T
             (void)tree_enter(tree, s, made_there);
     (void)tree_leave(tree, made_there);
     return shards_pieces(run, first, out);
+}
+
+uint32_t shards_expect_all(struct run *run, struct shards_piece out[TREE_NODES_MAX]) {
+    const uint32_t ranks = (uint32_t)run->config.parallel.ranks;
+    tree_open(&run->shards->tree, (uint32_t)run->config.numerics.shards, ranks);
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        (void)shards_expect(run, rank, out);
+    return shards_pieces(run, 0, out);
 }
 
 struct shards_piece shards_sum(const struct run *run) {

@@ -318,27 +318,39 @@ static enum status train_with(const struct bench *bench, double wait, struct bre
     return status == STATUS_OK && told != 0 ? STATUS_IO : status;
 }
 
+static void compare_real(size_t training, uint64_t ranks, uint64_t stage) {
+    struct digest simulated[UPDATES], real[UPDATES];
+    struct bench bench;
+    int happened;
+    bench_open(trainings[training], ranks, &bench);
+    assert_int_equal(train(&bench, NULL, 0, simulated), STATUS_OK); /* of stage 0 */
+    bench.config.parallel.zero = stage;
+    const enum status status =
+        train_with(&bench, 60.0, (struct breakage){FAULT_NONE, 0, 0}, real, &happened);
+    if (status != STATUS_OK)
+        fail_msg("training %zu, %llu ranks, stage %llu: %s", training, (unsigned long long)ranks,
+                 (unsigned long long)stage, status_text());
+    for (int k = 0; k < UPDATES; k++)
+        if (memcmp(simulated[k].byte, real[k].byte, DIGEST_BYTES) != 0)
+            fail_msg("training %zu, %llu ranks, stage %llu: other bits at update %d", training,
+                     (unsigned long long)ranks, (unsigned long long)stage, k + 1);
+    bench_close(&bench);
+}
+
 static void verify_real_are_simulated(void **state) {
     static const uint64_t ranks[] = {2, 3, 4, 5};
     (void)state;
     for (size_t t = 0; t < COUNT_OF(trainings); t++)
-        for (size_t i = 0; i < COUNT_OF(ranks); i++) {
-            struct digest simulated[UPDATES], real[UPDATES];
-            struct bench bench;
-            int happened;
-            bench_open(trainings[t], ranks[i], &bench);
-            assert_int_equal(train(&bench, NULL, 0, simulated), STATUS_OK);
-            const enum status status =
-                train_with(&bench, 60.0, (struct breakage){FAULT_NONE, 0, 0}, real, &happened);
-            if (status != STATUS_OK)
-                fail_msg("training %zu, %llu ranks: %s", t, (unsigned long long)ranks[i],
-                         status_text());
-            for (int k = 0; k < UPDATES; k++)
-                if (memcmp(simulated[k].byte, real[k].byte, DIGEST_BYTES) != 0)
-                    fail_msg("training %zu, %llu ranks: other bits at update %d", t,
-                             (unsigned long long)ranks[i], k + 1);
-            bench_close(&bench);
-        }
+        for (size_t i = 0; i < COUNT_OF(ranks); i++)
+            compare_real(t, ranks[i], ZERO_NONE);
+}
+
+/* Ranks that own parts: roots are of weights, masters, slots, norm and gradients. */
+static void verify_real_parts(void **state) {
+    (void)state;
+    for (size_t t = 0; t < COUNT_OF(trainings); t++)
+        for (uint64_t stage = ZERO_SLOTS; stage <= ZERO_WEIGHTS; stage++)
+            compare_real(t, 2 + (t + stage) % 4, stage);
 }
 
 /* Breaks each message in turn, until there is none that is still to be broken, or every `step`th.
@@ -364,12 +376,17 @@ static void break_messages(const struct bench *bench, uint32_t step) {
 }
 
 static void verify_broken_messages_are_told(void **state) {
-    static const size_t broken[] = {0, RELAYED};
+    static const struct {
+        size_t training;
+        uint64_t stage;
+        size_t step;
+    } broken[] = {{0, ZERO_NONE, 7}, {RELAYED, ZERO_NONE, 31}, {0, ZERO_GRADIENTS, 31}};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(broken); i++) {
         struct bench bench;
-        bench_open(trainings[broken[i]], 3, &bench);
-        break_messages(&bench, (uint32_t)helper_size(13, i == 0 ? 7 : 31, 1));
+        bench_open(trainings[broken[i].training], 3, &bench);
+        bench.config.parallel.zero = broken[i].stage;
+        break_messages(&bench, (uint32_t)helper_size(13, broken[i].step, 1));
         bench_close(&bench);
     }
 }
@@ -466,6 +483,7 @@ static void verify_other_data_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_real_are_simulated),
+        cmocka_unit_test(verify_real_parts),
         cmocka_unit_test(verify_broken_messages_are_told),
         cmocka_unit_test(verify_refusals),
         cmocka_unit_test(verify_other_builds_are_refused),
