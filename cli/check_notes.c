@@ -12,6 +12,7 @@
 #include "ranks/deal.h"
 #include "scenarios/selection.h"
 #include "trainer/loop.h"
+#include "trainer/rank_gradients.h"
 
 #define CHUNKS_FOR_NOISE 3 /* fewer make no noise: a + b = b + a to the bit */
 
@@ -249,10 +250,16 @@ static int reads_places(const struct config *config) {
            reduce == REDUCE_ARRIVAL;
 }
 
-static enum status note_ranks(const struct config *config, struct notes *out) {
+static enum status note_ranks(const struct config *config, uint64_t steps, struct arena *arena,
+                              struct notes *out) {
     const uint64_t ranks = config->parallel.ranks;
     const int few = ranks < CHUNKS_FOR_NOISE;
+    int alone;
     if (!config_ranks_close(config)) return STATUS_OK;
+    TRY(rank_gradients_races_alone(config, steps, arena, &alone));
+    if (alone)
+        TRY(add(out, "parallel.race moves no bit here: all gradients are in one bucket, which no "
+                     "other one overwrites"));
     if (few && arrives(config))
         TRY(add(out,
                 "parallel.reduce arrival makes no noise with 2 ranks: a + b = b + a to the bit"));
@@ -276,6 +283,6 @@ enum status notes_of(const struct config *config, const struct dataset *dataset,
     TRY(note_order(config, dataset, steps, out));
     TRY(note_dtypes(config, out));
     TRY(note_shards(config, out));
-    TRY(note_ranks(config, out));
+    TRY(note_ranks(config, steps, arena, out));
     return note_threads(config, out);
 }

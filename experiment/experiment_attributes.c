@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "experiment/backend_record.h"
+#include "trainer/rank_gradients.h"
 
 static void add_text(struct experiment_attributes *to, const char *path, const char *name,
                      const char *text) {
@@ -63,6 +64,25 @@ static enum status add_factors(struct experiment_attributes *to, const struct ex
     return STATUS_OK;
 }
 
+/* Where the bug of a race finds one bucket alone: no key makes it inert, so its line is made here.
+ */
+static enum status race_lines(const struct scenario *scenario, struct arena *arena,
+                              const char **lines) {
+    for (int arm = 0; arm < 2; arm++) {
+        char *longer;
+        int alone;
+        TRY(rank_gradients_races_alone(&scenario->arms[arm].config, scenario->steps, arena,
+                                       &alone));
+        if (!alone) continue;
+        TRY(arena_format(arena, &longer,
+                         "%s%s%s: parallel.race has no effect here: all gradients are in one "
+                         "bucket, which no other one overwrites (parallel.bucket)",
+                         *lines, **lines == '\0' ? "" : "\n", scenario->arms[arm].name));
+        *lines = longer;
+    }
+    return STATUS_OK;
+}
+
 /* Adds the keys that were written but that nothing reads: they cannot be why the arms differ. */
 static enum status add_inert(struct experiment_attributes *to, const struct scenario *scenario,
                              struct arena *arena) {
@@ -73,7 +93,8 @@ static enum status add_inert(struct experiment_attributes *to, const struct scen
                          scenario->inert[i].line));
         lines = longer;
     }
-    if (scenario->inert_count > 0) add_text(to, "", "inert", lines);
+    TRY(race_lines(scenario, arena, &lines));
+    if (*lines != '\0') add_text(to, "", "inert", lines);
     return STATUS_OK;
 }
 

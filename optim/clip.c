@@ -167,6 +167,43 @@ static double measure_flat(const struct clip_call *clip, int narrow) {
     return narrow ? (double)sum_lanes_close_f32(&lanes_f32) : sum_lanes_close_f64(&lanes_f64);
 }
 
+/* Squares that are appended to one sum: in f32, or in f64. */
+struct lanes {
+    int narrow;
+    struct sum_lanes_f32 f32;
+    struct sum_lanes_f64 f64;
+};
+
+/* Appends elements first .. end-1 of a tensor. */
+static void append_range(const struct clip_call *clip, const struct clip_tensor *tensor,
+                         size_t first, size_t end, struct lanes *lanes) {
+    const char *const from =
+        (const char *)tensor->gradient + first * dtype_carrier(tensor->storage);
+    if (end <= first) return;
+    if (tensor->storage == DTYPE_F64)
+        append_f64[clip->isa](from, end - first, &lanes->f64);
+    else if (lanes->narrow)
+        append_f32[clip->isa](from, end - first, &lanes->f32);
+    else
+        append_f32_f64[clip->isa](from, end - first, &lanes->f64);
+}
+
+double clip_block(const struct clip_call *clip, size_t index, size_t block) {
+    const int flat = clip->rule.norm == CLIP_FLAT;
+    const size_t last = flat ? clip->tensor_count : index + 1;
+    const size_t first = block * SUM_BLOCK, end = first + SUM_BLOCK;
+    struct lanes lanes = {.narrow = is_narrow(&clip->rule, clip->tensors[0].storage)};
+    sum_lanes_open_f32(&lanes.f32);
+    sum_lanes_open_f64(&lanes.f64);
+    for (size_t i = flat ? 0 : index, at = 0; i < last; at += clip->tensors[i++].count) {
+        const struct clip_tensor *const tensor = &clip->tensors[i];
+        const size_t behind = end < at ? 0 : end - at;
+        append_range(clip, tensor, first < at ? 0 : first - at,
+                     behind < tensor->count ? behind : tensor->count, &lanes);
+    }
+    return lanes.narrow ? (double)sum_lanes_close_f32(&lanes.f32) : sum_lanes_close_f64(&lanes.f64);
+}
+
 static int needs_each(const struct clip_call *clip) {
     return clip->rule.norm != CLIP_FLAT || clip->out_tensor_norm != NULL;
 }

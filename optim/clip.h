@@ -103,6 +103,12 @@ struct clip_room {
 void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
               void (*squares)(const struct squares_args *, size_t), const struct clip_room *room);
 
+/* The sum of the squares of block `block` of law 2, in the type of the rule's sums: of tensor
+ * `index`, or with CLIP_FLAT of all gradients as one vector. For who makes the blocks apart and
+ * hands them to clip_gradients (clip_tensor.blocks, clip_call.flat); in modes shuffled, atomic and
+ * order-free sums have no such blocks. */
+double clip_block(const struct clip_call *clip, size_t index, size_t block);
+
 /* Joins the sums of the blocks of `count` squares as law 2 does. `narrow`: the sums are in f32. */
 double clip_join(const double *blocks, size_t count, int narrow);
 

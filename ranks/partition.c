@@ -15,6 +15,29 @@ uint64_t partition_by_index(uint64_t count, uint64_t saved, uint64_t loading, ui
     return element < count ? element : PARTITION_ZERO;
 }
 
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* The elements first .. end-1 of a vector, as those of a tensor that begins at `at` in it. */
+static struct partition_range within(uint64_t first, uint64_t end, uint64_t at, uint64_t size) {
+    return (struct partition_range){first > at ? least(first - at, size) : 0,
+                                    end > at ? least(end - at, size) : 0};
+}
+
+struct partition_range partition_flat(uint64_t count, uint64_t ranks, uint64_t rank, uint64_t at,
+                                      uint64_t size) {
+    const uint64_t part = partition_part(count, ranks);
+    return within(rank * part, (rank + 1) * part, at, size);
+}
+
+struct partition_range partition_rows(uint64_t rows, uint64_t width, uint64_t ranks,
+                                      uint64_t rank) {
+    const uint64_t share = rows / ranks + (rows % ranks != 0);
+    const uint64_t first = least(rank * share, rows), end = least(first + share, rows);
+    return (struct partition_range){first * width, end * width};
+}
+
 static uint64_t pad(uint64_t value, uint64_t unit) {
     return value / unit * unit + (value % unit != 0 ? unit : 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Which part of a flat vector of the optimizer's numbers each of P ranks owns (ZeRO), and what is
- * read where that was cut for another P.
+ * Which part of a flat vector of the optimizer's numbers, or of a tensor, each of P ranks owns
+ * (ZeRO), and what is read where that was cut for another P.
  *
  * The layout is that of DeepSpeed's stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py at
  * commit 02aa38c3, __init__): the numbers of one parameter group lie one behind the other, are
@@ -26,6 +26,22 @@ uint64_t partition_part(uint64_t count, uint64_t ranks);
  * their part and `loading` ranks each read the part of their own index: its beginning where it is
  * longer than theirs, else it and zeros behind it. Ranks for which there is no part have zeros. */
 uint64_t partition_by_index(uint64_t count, uint64_t saved, uint64_t loading, uint64_t index);
+
+/* Elements of a tensor: from `first` up to `end`; none where they are equal. */
+struct partition_range {
+    uint64_t first, end;
+};
+
+/* What rank `rank` owns of a tensor of `size` elements that begins at element `at` of a vector of
+ * `count`, where that is cut as above: elements rank * partition_part() and on of the vector. */
+struct partition_range partition_flat(uint64_t count, uint64_t ranks, uint64_t rank, uint64_t at,
+                                      uint64_t size);
+
+/* What rank `rank` owns of a tensor of `rows` rows of `width` elements where FSDP2 cuts it
+ * (torch.chunk along dimension 0, by _chunk_with_empty in
+ * torch/distributed/fsdp/_fully_shard/_fsdp_common.py of torch 2.15): ceil(rows / ranks) rows each,
+ * so that the last ranks may have fewer, or none. */
+struct partition_range partition_rows(uint64_t rows, uint64_t width, uint64_t ranks, uint64_t rank);
 
 /* Where parameters begin in Megatron's buffer (param_and_grad_buffer.py), which goes from the last
  * to the first: each at a multiple of 64 elements; a bucket ends behind the one with which it has

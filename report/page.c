@@ -94,13 +94,15 @@ static void write_contents(struct page *page) {
                                              {"shares", "Shares"},
                                              {"floor", "Floor"},
                                              {"configuration", "Configuration"},
+                                             {"ranks", "Ranks"},
                                              {"updates", "Updates"},
                                              {"runs", "Runs"},
                                              {"machine", "Machine"},
                                              {"reproduce", "Reproduce"}};
     html_raw(&page->html, "<nav aria-label=\"Sections\"><ul>");
     for (size_t i = 0; i < COUNT_OF(entries); i++)
-        if (page->judgement.eval.set_count > 0 || strcmp(entries[i][0], "eval") != 0)
+        if ((page->judgement.eval.set_count > 0 || strcmp(entries[i][0], "eval") != 0) &&
+            (page_has_ranks(page) || strcmp(entries[i][0], "ranks") != 0))
             html_format(&page->html, "<li><a href=\"#%s\">%s</a></li>", entries[i][0],
                         entries[i][1]);
     html_raw(&page->html, "</ul></nav>\n");
@@ -184,6 +186,7 @@ static enum status write_experiment(struct page *page) {
     page_shares(page);
     page_floor(page);
     page_configuration(page);
+    page_ranks(page);
     page_updates(page);
     page_runs(page);
     page_machine(page);

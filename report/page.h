@@ -62,6 +62,8 @@ void page_shares(struct page *page);
 void page_measures(struct page *page); /* within it */
 void page_floor(struct page *page);
 void page_configuration(struct page *page);
+int page_has_ranks(const struct page *page); /* 0: both arms are of one rank */
+void page_ranks(struct page *page);          /* nothing then */
 void page_updates(struct page *page);
 void page_runs(struct page *page);
 void page_machine(struct page *page);

@@ -98,6 +98,9 @@ enum parallel_uneven { UNEVEN_DROP = 0, UNEVEN_PAD };
 enum epoch_seed { EPOCH_SEED_OWN = 0, EPOCH_SEED_FIRST };
 enum parallel_keeps { KEEPS_ALL = 0, KEEPS_LAST };
 enum parallel_race { RACE_NONE = 0, RACE_NEXT_BUCKET };
+/* The stage of ZeRO: what each rank has a part of, besides what it has one of at the stage before.
+ */
+enum parallel_zero { ZERO_NONE = 0, ZERO_SLOTS, ZERO_GRADIENTS, ZERO_WEIGHTS };
 enum parallel_scale { SCALE_NONE = 0, SCALE_WORLD };
 enum parallel_forgets { FORGETS_NONE = 0, FORGETS_FINAL_NORM, FORGETS_NORMS, FORGETS_QK_NORMS };
 enum parallel_draws { DRAWS_WHOLE = 0, DRAWS_OWN, DRAWS_SAME, DRAWS_SAME_ROWS };
@@ -347,7 +350,8 @@ struct config {
         int32_t scale, forgets; /* enum parallel_scale, enum parallel_forgets */
         int32_t draws, counts;  /* enum parallel_draws, enum parallel_counts */
         int32_t deal, uneven;   /* enum parallel_deal, enum parallel_uneven */
-        int32_t race, zero;     /* enum parallel_race */
+        int32_t race, padding;  /* enum parallel_race */
+        uint64_t zero;          /* enum parallel_zero: a key, where other sections have padding */
     } parallel;
 };
 

@@ -233,6 +233,7 @@ static const struct inert_key {
     {"parallel.keeps", without_several_ranks, NULL},
     {"parallel.logged", without_several_ranks, NULL},
     {"parallel.feeds", without_several_ranks, NULL},
+    {"parallel.zero", without_several_ranks, NULL},
     {"parallel.deal", without_several_ranks, NULL},
     {"parallel.uneven", without_deal, NULL},
     {"parallel.scale", without_tensor_ranks, NULL},

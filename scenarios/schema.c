@@ -638,6 +638,12 @@ static const struct key_row rows[] = {
                  "gradients; or, a bug, those of the bucket behind it as far as that one goes, as "
                  "where a buffer is filled anew before its reduction has read it. The last bucket "
                  "is right, so one bucket moves nothing"),
+    UINT(parallel.zero, "1", "0", CAUSE_PARALLELISM, .high = 3,
+         .help = "Stage of ZeRO in modes invariant, deterministic and order-free, which moves no "
+                 "bit: 0, every rank has all; 1, a rank steps a part of masters and optimizer "
+                 "slots, as DeepSpeed cuts them; 2, it joins that part of the gradient alone, too; "
+                 "3, it has rows of every tensor, weights too, as FSDP2 does, and a forward "
+                 "gathers them"),
     UINT(
         parallel.tensor, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 8,
         .help =

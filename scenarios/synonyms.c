@@ -30,13 +30,11 @@ static const char elsewhere[] = "it says what is written, printed or uploaded, w
 #define PIPELINE "no ranks have layers of their own (pipeline parallelism)"
 #define EXPERTS "no model here has experts, so none are dealt to ranks"
 #define REGIONS "norms of slices of the tokens move no bit; parallel.forgets is the bug of them"
-#define ZERO                                                                                       \
-    "ZeRO and FSDP shard memory, and in mode invariant every stage has the bits of none; their "   \
-    "bugs are keys of clip, resume and parallel"
+#define ZERO "a stage: 0, 1, 2 or 3; moves no bit in mode invariant"
 #define PARTS "a divisor of numerics.cuts, which cut the sums"
 #define DATA_RANKS "in mode invariant at most numerics.shards, or any number of one shard"
 #define CHANNELS "parallel.reduce nccl-ring and nccl-tree have one channel (twinstep ranks order)"
-#define FSDP "buckets: fsdp2 adds gradients as it does; weights and slots are whole on every rank"
+#define FSDP "buckets: fsdp2 adds as it does in mode shaped; parallel.zero 3 owns rows so"
 #define COMPILED "no compiler rewrites the operations; docs/DETERMINISM.md says how each one rounds"
 #define COLUMNS "the columns of a row have the names of docs/DATA.md"
 #define OVERLAP "overlap itself moves no bit; next-bucket is its bug"
@@ -93,7 +91,7 @@ static const struct synonym table[] = {
     {"optim_args", "optimizer.name", NULL,
      "what they hold stands beside it, such as optimizer.eps"},
     {"deepspeed", "schedule.contract", NULL,
-     "what it does to a schedule, such as deepspeed-warmup; its ZeRO has no counterpart"},
+     "what it does to a schedule, such as deepspeed-warmup; its ZeRO is parallel.zero"},
     {"use_liger_kernel", "numerics.backward.cross_entropy", NULL,
      "fused is the formula of its loss; its other kernels have no counterpart"},
     {"use_cpu", "numerics.backend", NULL, "true is backend: cpu"},
@@ -230,12 +228,15 @@ static const struct synonym table[] = {
     NO_KEY("expert_tensor_parallel_size", EXPERTS),
     NO_KEY("sequence_parallel", REGIONS),
     NO_KEY("sequence_regions", REGIONS),
-    NO_KEY("zero", ZERO),
-    NO_KEY("zero_stage", ZERO),
-    NO_KEY("zero_optimization", ZERO),
+    {"zero", "parallel.zero", NULL, ZERO},
+    {"zero_stage", "parallel.zero", NULL, ZERO},
+    {"zero_optimization", "parallel.zero", NULL, "its stage: 0, 1, 2 or 3"},
+    {"sharding_strategy", "parallel.zero", NULL,
+     "FULL_SHARD is 3, SHARD_GRAD_OP 2, NO_SHARD 0; hybrids have no counterpart"},
     {"fsdp_mode", "parallel.buckets", NULL,
      "fsdp2 lays gradients out so, rebuilt is ddp; of modes shaped, shuffled"},
-    NO_KEY("use_distributed_optimizer", ZERO),
+    {"use_distributed_optimizer", "parallel.zero", NULL,
+     "true is 1, though Megatron cuts elsewhere; moves no bit"},
     NO_KEY("channels", CHANNELS),
     NO_KEY("nccl_max_nchannels", CHANNELS),
     NO_KEY("nccl_min_nchannels", CHANNELS),

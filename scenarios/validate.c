@@ -439,6 +439,10 @@ static enum status check_closed(const struct config *config, struct fault *fault
               schema_find("loss.divisor", NULL)->names[config->loss.divisor], (uintmax_t)ranks);
     TRY(check_no_bug(config, where, fault));
     REFUSE_IF(config->clip.over != OVER_GLOBAL, "clip.over", "expected global %s", where);
+    REFUSE_IF(config->parallel.zero != ZERO_NONE, "parallel.zero",
+              "expected 0 with several ranks in modes shaped and shuffled: the norm that a "
+              "framework makes of parts is a sum by ranks, whose order is not simulated (buckets: "
+              "fsdp2 adds gradients as FSDP2 does)");
     return check_messages(config, fault);
 }
 
@@ -470,6 +474,9 @@ static enum status check_sync(const struct config *config, struct fault *fault) 
     REFUSE_IF(config->parallel.keeps == KEEPS_LAST, "parallel.keeps",
               "expected all with parallel.sync first: a gradient that is joined and then wiped is "
               "no case that is simulated");
+    REFUSE_IF(config->parallel.zero != ZERO_NONE, "parallel.zero",
+              "expected 0 with parallel.sync first, whose ranks hold replicas: DeepSpeed's no_sync "
+              "refuses stages 2 and 3, and what becomes of stage 1 is not simulated");
     REFUSE_IF(
         config->clip.over != OVER_GLOBAL, "clip.over",
         "expected global with parallel.sync first: %s is of ranks that own shards, first of ranks "

@@ -99,7 +99,8 @@ static enum status take_vectors(struct collective *collective, struct arena *are
     return arena_take(arena, length, sizeof(float), what, &collective->sum);
 }
 
-enum status collective_open(const struct config *config, const struct collective_tensor *tensors,
+/* All but the gradients themselves. */
+static enum status describe(const struct config *config, const struct collective_tensor *tensors,
                             size_t count, const uint32_t *arrival, struct arena *arena,
                             struct collective **out) {
     struct collective *collective;
@@ -119,13 +120,19 @@ enum status collective_open(const struct config *config, const struct collective
                                       .count = count};
     collective->wire = wire == CONFIG_AS_GRADIENT ? collective->gradient : wires[wire];
     TRY(take_tensors(collective, tensors, arena));
-    TRY(take_vectors(collective, arena));
     if (arrival != NULL) {
         TRY(arena_take(arena, count, sizeof *collective->ready, "ranks", &collective->ready));
         memcpy(collective->ready, arrival, count * sizeof *arrival);
     }
     *out = collective;
     return STATUS_OK;
+}
+
+enum status collective_open(const struct config *config, const struct collective_tensor *tensors,
+                            size_t count, const uint32_t *arrival, struct arena *arena,
+                            struct collective **out) {
+    TRY(describe(config, tensors, count, arrival, arena, out));
+    return take_vectors(*out, arena);
 }
 
 static enum join_mean mean_of(int32_t average, uint64_t update) {
@@ -180,6 +187,20 @@ static enum status lay_buckets(struct collective *collective) {
             first += collective->lengths[m];
         collective->places[i] = (struct place){first, collective->sizes[i], 0};
     }
+    return STATUS_OK;
+}
+
+enum status collective_messages(const struct config *config,
+                                const struct collective_tensor *tensors, size_t count,
+                                const uint32_t *arrival, uint64_t update, struct arena *arena,
+                                size_t *out) {
+    struct collective *collective;
+    *out = 1;
+    if (config->parallel.buckets == BUCKETS_FSDP2) return STATUS_OK;
+    TRY(describe(config, tensors, count, arrival, arena, &collective));
+    collective->update = update;
+    TRY(lay_buckets(collective));
+    *out = collective->messages;
     return STATUS_OK;
 }
 

@@ -31,6 +31,14 @@ TWINSTEP_MUST_USE enum status collective_open(const struct config *config,
                                               const uint32_t *arrival, struct arena *arena,
                                               struct collective **out);
 
+/* How many messages an update has, counted as in collective_begin(). Takes memory for the tensors
+ * alone. */
+TWINSTEP_MUST_USE enum status collective_messages(const struct config *config,
+                                                  const struct collective_tensor *tensors,
+                                                  size_t count, const uint32_t *arrival,
+                                                  uint64_t update, struct arena *arena,
+                                                  size_t *out);
+
 /* Lays out the messages of an update, counted from 1 since the job started, because DDP lays them
  * out anew behind the first. Orders of arrival are drawn from `seed` at field `address` (law 10).
  */

@@ -55,16 +55,16 @@ static int slots_are_whole(const struct run *run) {
 /* The one place that decides whether a step can measure its update. It cannot where a backend has
  * the tensors; where the class steps whole tensors or is a module's, which never calls anybody;
  * where the weights are rounded once more behind the step, or change hands between ranks or
- * processes; where a bit flips; where micro-batches run again from a state that is put back; and
- * where a step's old parameters may not be the update's. */
+ * processes, or ranks step parts; where a bit flips; where micro-batches run again from a state
+ * that is put back; and where a step's old parameters may not be the update's. */
 static int can_measure(const struct run *run) {
     const struct config *const config = &run->config;
     const int is_elementwise = (run->optimizer->flags & OPTIM_ELEMENTWISE) != 0;
     const int is_module = strcmp(config->optimizer.which.module, CONFIG_NO_MODULE) != 0;
     return !run->options.apart && run->backend == NULL && is_elementwise && !is_module &&
            slots_are_whole(run) && run->wide == NULL && run->replicas == NULL &&
-           run->options.ranks == NULL && run->corruption == NULL && run->replay == NULL &&
-           steps_once(config) && !others_write(config);
+           run->zero == NULL && run->options.ranks == NULL && run->corruption == NULL &&
+           run->replay == NULL && steps_once(config) && !others_write(config);
 }
 
 static size_t larger(size_t a, size_t b) {

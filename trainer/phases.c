@@ -22,6 +22,7 @@
 #include "trainer/streams.h"
 #include "trainer/tensor_ranks.h"
 #include "trainer/watch_run.h"
+#include "trainer/zero.h"
 
 void phase_note(struct run *run, enum phase phase, const struct digest *digest) {
     uint8_t slot = run->axes.phase_slot[phase];
@@ -401,18 +402,27 @@ static enum status phase_reduce(struct run *run) {
     return STATUS_OK;
 }
 
-void phase_refresh_weights(struct run *run) {
-    if (run->weights_fresh) return;
-    run->weights_fresh = 1;
-    tensor_ranks_refresh(run);
-    if (run->weight_copies == NULL) return;
+static void copy_weights(const struct run *run) {
     RUN_EACH_SPAN(run, span) {
         const struct convert_args args = {span.count, run->table.rows[span.row].dtype,
                                           run->model.compute, run_param(run, span.row),
                                           run->weight_copies[span.row]};
         run->model.ops->convert(&run->model.call, &args);
     }
-    if (run->model.watch != NULL) watch_weights_copied(run);
+}
+
+/* Copies of the parameters' own dtype, which ranks gather, are the parameters to who watches. */
+void phase_refresh_weights(struct run *run) {
+    if (run->weights_fresh) return;
+    run->weights_fresh = 1;
+    tensor_ranks_refresh(run);
+    if (run->weight_copies == NULL) return;
+    if (zero_is(run, ZERO_WEIGHTS))
+        zero_gather(run);
+    else
+        copy_weights(run);
+    const int narrows = run->config.numerics.param != run->config.numerics.compute;
+    if (narrows && run->model.watch != NULL) watch_weights_copied(run);
 }
 
 /* The ops of a phase are queued on a backend, and they are done when the phase ends, also where it

@@ -18,6 +18,7 @@
 #include "trainer/scaler.h"
 #include "trainer/streams.h"
 #include "trainer/watch_run.h"
+#include "trainer/zero.h"
 
 static void scale_gradients(struct run *run, double factor) {
     RUN_EACH_SPAN(run, span) {
@@ -83,6 +84,7 @@ static enum status clip_by(struct run *run, const struct clip_rule *rule, struct
                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     if (run->backend != NULL) clip_ask(&call, run->clips, run->backend->squares, &run->clip_room);
     TRY(model_wait(&run->model));
+    if (zero_is(run, ZERO_GRADIENTS)) TRY(zero_squares(run, &call));
     if (run->config.parallel.counts == COUNTS_EACH)
         clip_counting(run, &call, out);
     else
@@ -90,19 +92,20 @@ static enum status clip_by(struct run *run, const struct clip_rule *rule, struct
     return model_wait(&run->model);
 }
 
-/* The part of a tensor that a rank owns where FSDP2 shards it: of its rows ceil(rows / P), the last
- * parts shorter or empty. */
-static struct clip_tensor shard_of(const struct run *run, uint32_t row_index, uint32_t rank) {
-    const struct param_row *const row = &run->table.rows[row_index];
+/* The part of a tensor that a rank owns by parallel.zero; where that says that it has all, the rows
+ * that FSDP2 would give it. */
+static struct clip_tensor shard_of(const struct run *run, uint32_t index, uint32_t rank) {
+    const struct param_row *const row = &run->table.rows[run->owner[index]];
     const enum dtype storage = run->layout.gradient_dtype;
     unsigned char *const gradient =
-        (unsigned char *)run_at(run, run->layout.tensor[row_index].gradient);
-    const size_t ranks = (size_t)run->config.parallel.ranks, rows = (size_t)row->shape[0];
-    const size_t share = (rows + ranks - 1) / ranks, width = row->count / rows;
-    const size_t first = rank * share < rows ? rank * share : rows;
-    const size_t end = first + share < rows ? first + share : rows;
-    return (struct clip_tensor){.gradient = gradient + first * width * dtype_carrier(storage),
-                                .count = (end - first) * width,
+        (unsigned char *)run_at(run, run->layout.tensor[run->owner[index]].gradient);
+    const uint64_t rows = (uint64_t)row->shape[0];
+    const struct partition_range part =
+        run->zero != NULL
+            ? zero_part(run, rank, index)
+            : partition_rows(rows, row->count / rows, run->config.parallel.ranks, rank);
+    return (struct clip_tensor){.gradient = gradient + part.first * dtype_carrier(storage),
+                                .count = (size_t)(part.end - part.first),
                                 .storage = storage};
 }
 
@@ -115,7 +118,7 @@ static void clip_shards_of(struct run *run, uint32_t rank, const struct clip_rul
                              .rule = *rule,
                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
     for (uint32_t i = 0; i < run->owner_count; i++) {
-        const struct clip_tensor shard = shard_of(run, run->owner[i], rank);
+        const struct clip_tensor shard = shard_of(run, i, rank);
         if (shard.count > 0) run->clips[call.tensor_count++] = shard;
     }
     clip_gradients(&call, out);
@@ -276,7 +279,10 @@ enum status phase_optimize(struct run *run) {
         memcpy(call->steps, run->backend->steps, sizeof call->steps);
     TRY(rounding_begin(run));
     measure_step_see(run, &seen);
-    TRY(plugin_step(&run->config.optimizer.which, run->optimizer, call));
+    if (run->zero != NULL)
+        TRY(zero_step(run, call));
+    else
+        TRY(plugin_step(&run->config.optimizer.which, run->optimizer, call));
     TRY(measure_step_seen(run, &seen));
     TRY(rounding_end(run));
     TRY(unstage(run));

@@ -36,24 +36,58 @@ static float *gradient_of(const struct run *run, uint32_t row) {
     return (float *)run_at(run, run->layout.tensor[row].gradient);
 }
 
+/* What is exchanged, and when. */
+struct exchanged {
+    uint32_t *row; /* (count) in the order of Module.parameters() */
+    uint32_t *arrival;
+    struct collective_tensor *tensors;
+};
+
+static enum status find_exchanged(const struct param_table *table, const struct config *config,
+                                  uint32_t count, struct arena *arena, struct exchanged *out) {
+    TRY(arena_take(arena, count, sizeof *out->row, "ranks", &out->row));
+    TRY(arena_take(arena, count, sizeof *out->arrival, "ranks", &out->arrival));
+    TRY(arena_take(arena, count, sizeof *out->tensors, "ranks", &out->tensors));
+    module_order(table, config, out->row, out->arrival);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct param_row *const row = &table->rows[out->row[i]];
+        out->tensors[i] = (struct collective_tensor){(uint64_t)row->shape[0],
+                                                     row->count / (uint64_t)row->shape[0]};
+    }
+    return STATUS_OK;
+}
+
+/* Of a job that restarts, the longer part: updates are counted from its start. */
+enum status rank_gradients_races_alone(const struct config *config, uint64_t steps,
+                                       struct arena *arena, int *out) {
+    const uint64_t after = config->resume.after;
+    const uint64_t rest = after < steps ? steps - after : 0;
+    struct param_table table;
+    struct exchanged all;
+    uint32_t count = 0;
+    size_t messages;
+    *out = 0;
+    if (!config_ranks_close(config) || config->parallel.race == RACE_NONE) return STATUS_OK;
+    TRY(params_open(config, arena, &table));
+    for (uint32_t i = 0; i < table.count; i++)
+        count += table.rows[i].tied_to < 0;
+    TRY(find_exchanged(&table, config, count, arena, &all));
+    const uint64_t last = after == 0 || after > steps ? steps : rest > after ? rest : after;
+    TRY(collective_messages(config, all.tensors, count, all.arrival, last, arena, &messages));
+    *out = messages <= 1;
+    return STATUS_OK;
+}
+
 enum status rank_gradients_open(struct run *run) {
     /* A reading of plain sums takes the gradient of each micro-batch, not of an update. */
     if (!config_ranks_close(&run->config) || run->options.undivided) return STATUS_OK;
     struct rank_gradients *ranks;
-    struct collective_tensor *tensors;
-    uint32_t *arrival;
-    const uint32_t count = run->owner_count;
+    struct exchanged all;
     TRY(arena_take(&run->arena, 1, sizeof *ranks, "ranks", &ranks));
-    TRY(arena_take(&run->arena, count, sizeof *ranks->row, "ranks", &ranks->row));
-    TRY(arena_take(&run->arena, count, sizeof *arrival, "ranks", &arrival));
-    TRY(arena_take(&run->arena, count, sizeof *tensors, "ranks", &tensors));
-    module_order(&run->table, &run->config, ranks->row, arrival);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct param_row *const row = &run->table.rows[ranks->row[i]];
-        tensors[i] = (struct collective_tensor){(uint64_t)row->shape[0],
-                                                row->count / (uint64_t)row->shape[0]};
-    }
-    TRY(collective_open(&run->config, tensors, count, arrival, &run->arena, &ranks->collective));
+    TRY(find_exchanged(&run->table, &run->config, run->owner_count, &run->arena, &all));
+    ranks->row = all.row;
+    TRY(collective_open(&run->config, all.tensors, run->owner_count, all.arrival, &run->arena,
+                        &ranks->collective));
     TRY(arena_take(&run->arena, run->table.elements, sizeof *ranks->start, "ranks", &ranks->start));
     ranks->handed =
         (struct model_parts){.part = &ranks->part, .count = 1, .begin = begin_part, .context = run};

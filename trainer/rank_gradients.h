@@ -17,6 +17,12 @@ struct rank_gradients;
 /* Takes the memory; run->rank_gradients is NULL where ranks do not close their own gradients. */
 TWINSTEP_MUST_USE enum status rank_gradients_open(struct run *run);
 
+/* Whether the bug of parallel.race is set and has nothing to do in any of `steps` updates: all
+ * gradients are in one bucket, so none overwrites another. */
+TWINSTEP_MUST_USE enum status rank_gradients_races_alone(const struct config *config,
+                                                         uint64_t steps, struct arena *arena,
+                                                         int *out);
+
 /* Begins the micro-batch that was fetched last, and with it its rank where it is that rank's first
  * one. Stores at `out` the part for model_backward(), or NULL where run->rank_gradients is. */
 TWINSTEP_MUST_USE enum status rank_gradients_begin(struct run *run, const struct model_parts **out);

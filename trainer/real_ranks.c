@@ -14,6 +14,7 @@
 #include "scenarios/scenario.h"
 #include "trainer/run_private.h"
 #include "trainer/shards.h"
+#include "trainer/zero.h"
 
 #define HEAD_TAG UINT64_C(0x736b6e61526c6552)
 #define TEXT_SIZE 1024
@@ -25,10 +26,14 @@ enum what {
     WHAT_OPENING,
     WHAT_ANSWER,
     WHAT_STATE,
+    WHAT_CHAIN, /* sums that the next rank goes on with */
     WHAT_FOUND, /* what the forwards of a rank found */
     WHAT_ALL_FOUND,
     WHAT_PIECE,
+    WHAT_PART, /* what a rank owns of a piece */
     WHAT_SUM,
+    WHAT_MADE, /* what a rank made of its part */
+    WHAT_ALL_MADE,
     WHAT_ENDING,
     WHAT_FAILURE /* in the place of WHAT_FOUND: a text */
 };
@@ -153,12 +158,17 @@ static enum status check_sum(const struct real_ranks *group, const struct head *
 
 static const struct tree_node no_node = {0, 0};
 
-static enum status put(struct real_ranks *group, enum what what, struct tree_node node,
-                       const void *bytes, size_t size) {
+static enum status put_to(struct real_ranks *group, uint32_t to, enum what what,
+                          struct tree_node node, const void *bytes, size_t size) {
     struct ranks *const ranks = group->ranks;
     const struct head head = head_of(group, what, node, bytes, size);
-    TRY(ranks->which->send(ranks, 0, &head, sizeof head));
-    return ranks->which->send(ranks, 0, bytes, size);
+    TRY(ranks->which->send(ranks, to, &head, sizeof head));
+    return ranks->which->send(ranks, to, bytes, size);
+}
+
+static enum status put(struct real_ranks *group, enum what what, struct tree_node node,
+                       const void *bytes, size_t size) {
+    return put_to(group, 0, what, node, bytes, size);
 }
 
 /* In the place of what it found a rank may tell why it found nothing. */
@@ -284,11 +294,6 @@ enum status real_ranks_check(const struct real_ranks *group, const struct config
         config->numerics.mode != MODE_INVARIANT,
         "numerics.mode: expected invariant with --ranks: in no other mode the processes' sums "
         "are those of simulated ranks");
-    REFUSE_IF(
-        config->numerics.shards < ranks,
-        "numerics.shards: expected at least as many as parallel.ranks (%ju) with --ranks, got "
-        "%ju: processes send sums of shards, and no chain that the next one would go on with",
-        (uintmax_t)ranks, (uintmax_t)config->numerics.shards);
     REFUSE_IF(config->numerics.backend != BACKEND_CPU,
               "numerics.backend: expected cpu with --ranks, which moves what the host has");
     REFUSE_IF(config->fault.update != 0,
@@ -340,7 +345,8 @@ static uint32_t micros_of(const struct run *run, uint32_t rank, uint32_t *out_fi
     for (uint32_t r = 0; r <= rank; r++) {
         first += own;
         own = tree_rank_micros(r, run->plan.samples, config->batch.micro,
-                               (uint32_t)config->numerics.shards, (uint32_t)config->parallel.ranks);
+                               (uint32_t)config_dealt_shards(config),
+                               (uint32_t)config->parallel.ranks);
     }
     *out_first = (uint32_t)first;
     return (uint32_t)(first + own);
@@ -406,6 +412,54 @@ static enum status train_own(struct run *run, enum status (*train_micro)(struct 
     return STATUS_OK;
 }
 
+/* Waits longer where ranks work one after the other: whoever is `times` ranks away has as many
+ * turns to wait for. */
+static enum status in_turn(struct real_ranks *group, uint32_t times,
+                           enum status (*wait)(struct run *run), struct run *run) {
+    const double once = group->ranks->wait;
+    group->ranks->wait = once * times;
+    const enum status status = wait(run);
+    group->ranks->wait = once;
+    return status;
+}
+
+static enum status take_chain(struct run *run) {
+    const struct shards_piece sum = shards_sum(run);
+    return take(run->real->group, 0, WHAT_CHAIN, no_node, sum.bytes, sum.size);
+}
+
+/* Where an update is one shard, a rank goes on with the chains of the rank before it. The first
+ * rank begins as one process does; the sums of another one are no longer those of the state that
+ * it began with, so nothing is put into them from a stored gradient. */
+static enum status begin_relay(struct run *run) {
+    struct real_ranks *const group = run->real->group;
+    if (run->shards != NULL || group->ranks->rank == 0) return STATUS_OK;
+    TRY(in_turn(group, group->ranks->rank, take_chain, run));
+    run_head(run)->pending = 1;
+    return STATUS_OK;
+}
+
+/* All chains go through rank 0, which has the last rank's in the end. */
+static enum status end_relay(struct run *run) {
+    struct real_ranks *const group = run->real->group;
+    const struct shards_piece sum = shards_sum(run);
+    if (run->shards != NULL) return STATUS_OK;
+    if (group->ranks->rank != 0) return put(group, WHAT_CHAIN, no_node, sum.bytes, sum.size);
+    for (uint32_t r = 1; r < group->ranks->size; r++) {
+        TRY(put_to(group, r, WHAT_CHAIN, no_node, sum.bytes, sum.size));
+        TRY(take(group, r, WHAT_CHAIN, no_node, sum.bytes, sum.size));
+    }
+    return STATUS_OK;
+}
+
+static enum status cast_found(struct run *run) {
+    struct real_run *const real = run->real;
+    size_t bytes = 0;
+    for (uint32_t r = 0; r < real->group->ranks->size; r++)
+        bytes += part_bytes(run, r);
+    return cast(real->group, WHAT_ALL_FOUND, real->found, bytes);
+}
+
 /* Brings together what the ranks found: rank 0 gets the parts of all, and all get the whole. */
 static enum status exchange(struct run *run, unsigned char *own) {
     struct real_run *const real = run->real;
@@ -419,7 +473,8 @@ static enum status exchange(struct run *run, unsigned char *own) {
         if (r > 0 && group->ranks->rank == 0) TRY(take(group, r, WHAT_FOUND, no_node, at, bytes));
         at += bytes;
     }
-    return cast(group, WHAT_ALL_FOUND, real->found, (size_t)(at - real->found));
+    const uint32_t behind = group->ranks->size - group->ranks->rank;
+    return in_turn(group, run->shards == NULL ? behind : 1, cast_found, run);
 }
 
 /* Goes over all micro-batches of the update in their order, as if they had been trained here. */
@@ -459,30 +514,80 @@ enum status real_ranks_micros(struct run *run, enum status (*train_micro)(struct
     run->micro_end = micros_of(run, rank, &run->micro_first);
     for (uint32_t r = 0; r < rank; r++)
         own += part_bytes(run, r);
+    TRY(begin_relay(run));
     TRY(train_own(run, train_micro, own));
+    TRY(end_relay(run));
     TRY(exchange(run, own));
     return take_all(run);
 }
 
-enum status real_ranks_reduce(struct run *run) {
+/* Rank 0 hears all others, so the pieces are with it, in the order of the tree, or on their way to
+ * it. */
+static enum status collect_pieces(struct run *run) {
     struct real_ranks *const group = run->real->group;
     struct shards_piece pieces[TREE_NODES_MAX];
-    if (group->ranks->rank == 0) {
-        for (uint32_t r = 1; r < group->ranks->size; r++) {
-            const uint32_t count = shards_expect(run, r, pieces);
-            for (uint32_t i = 0; i < count; i++)
-                TRY(take(group, r, WHAT_PIECE, pieces[i].node, pieces[i].bytes, pieces[i].size));
-        }
-        shards_reduce(run);
-    } else {
+    if (group->ranks->rank != 0) {
         const uint32_t count = shards_pieces(run, 0, pieces);
         for (uint32_t i = 0; i < count; i++)
             TRY(put(group, WHAT_PIECE, pieces[i].node, pieces[i].bytes, pieces[i].size));
     }
+    for (uint32_t r = 1; r < group->ranks->size && group->ranks->rank == 0; r++) {
+        const uint32_t count = shards_expect(run, r, pieces);
+        for (uint32_t i = 0; i < count; i++)
+            TRY(take(group, r, WHAT_PIECE, pieces[i].node, pieces[i].bytes, pieces[i].size));
+    }
+    return STATUS_OK;
+}
+
+/* Where a rank owns a part of the gradient, it gets that part of every piece, its own ones
+ * included, and joins it; then all get what all have joined, since the record is of the whole
+ * gradient. */
+static enum status scatter_pieces(struct run *run) {
+    struct real_ranks *const group = run->real->group;
+    const uint32_t own = group->ranks->rank;
+    unsigned char *const packed = zero_packed(run);
+    struct shards_piece pieces[TREE_NODES_MAX];
+    const uint32_t count =
+        own == 0 ? shards_pieces(run, 0, pieces) : shards_expect_all(run, pieces);
+    for (uint32_t r = 1; r < group->ranks->size && own == 0; r++)
+        for (uint32_t i = 0; i < count; i++) {
+            const size_t size = zero_move_sums(run, r, pieces[i].bytes, packed, ZERO_PACK);
+            TRY(put_to(group, r, WHAT_PART, pieces[i].node, packed, size));
+        }
+    for (uint32_t i = 0; i < count && own != 0; i++) {
+        const size_t size = zero_move_sums(run, own, pieces[i].bytes, NULL, ZERO_COUNT);
+        TRY(take(group, 0, WHAT_PART, pieces[i].node, packed, size));
+        (void)zero_move_sums(run, own, pieces[i].bytes, packed, ZERO_UNPACK);
+    }
+    shards_reduce(run);
+    return zero_share_sums(run);
+}
+
+/* One shard is in one piece, which rank 0 has already. */
+enum status real_ranks_reduce(struct run *run) {
+    struct real_ranks *const group = run->real->group;
+    if (run->shards != NULL) TRY(collect_pieces(run));
+    if (run->shards != NULL && zero_is(run, ZERO_GRADIENTS)) return scatter_pieces(run);
+    if (group->ranks->rank == 0) shards_reduce(run);
     const struct shards_piece sum = shards_sum(run);
     TRY(cast(group, WHAT_SUM, sum.bytes, sum.size));
-    group->stage = STAGE_AFTER_SUM;
+    if (run->zero == NULL) group->stage = STAGE_AFTER_SUM;
     return STATUS_OK;
+}
+
+uint32_t real_ranks_rank(const struct run *run) {
+    return run->real->group->ranks->rank;
+}
+
+enum status real_ranks_share(struct run *run, unsigned char *bytes, const size_t *sizes) {
+    struct real_ranks *const group = run->real->group;
+    const uint32_t own = group->ranks->rank;
+    size_t at = 0;
+    for (uint32_t r = 0; r < group->ranks->size; at += sizes[r++]) {
+        if (r > 0 && r == own) TRY(put(group, WHAT_MADE, no_node, bytes + at, sizes[r]));
+        if (r > 0 && own == 0) TRY(take(group, r, WHAT_MADE, no_node, bytes + at, sizes[r]));
+    }
+    return cast(group, WHAT_ALL_MADE, bytes, at);
 }
 
 /* ---- rank 0: the others know the run ---- */

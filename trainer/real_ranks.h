@@ -5,9 +5,10 @@
  * Rank 0 runs the experiment as if its ranks were simulated; it decides, reads clocks and signals
  * and writes. The others serve it: they open the runs that it names and step them with it. In an
  * update, what the forwards found by label (log-probs, and digests of activations) is brought
- * together, so that every rank sums the loss of the update itself, in the order of law 5. In phase
- * `reduce` the ranks hand in the subtrees of their shards, rank 0 joins them in the order of law
- * 21, and all take the sum. At the end of the update they compare roots.
+ * together, so that every rank sums the loss of the update itself, in the order of law 5. Where an
+ * update is one shard, each rank waits for the sums of the one before it and goes on with them;
+ * elsewhere the ranks hand in the subtrees of their shards in phase `reduce`, and rank 0 joins them
+ * in the order of law 21. All take the sum. At the end of the update they compare roots.
  *
  * Invariant: an update that is trained so leaves the bits of one with simulated ranks, or an error.
  * A message that is lost, doubled, exchanged or changed is told by its head or its checksum. */
@@ -53,6 +54,13 @@ TWINSTEP_MUST_USE enum status real_ranks_begin(struct run *run);
  * the others found. */
 TWINSTEP_MUST_USE enum status real_ranks_micros(struct run *run,
                                                 enum status (*train_micro)(struct run *));
+/* This process's rank, in an update that all ranks train. */
+uint32_t real_ranks_rank(const struct run *run);
+/* Brings together what ranks made of their parts: `bytes` holds what each has, sizes[r] bytes of
+ * rank r, behind what the ranks before it have. This rank's own is filled in before, all of it
+ * behind. */
+TWINSTEP_MUST_USE enum status real_ranks_share(struct run *run, unsigned char *bytes,
+                                               const size_t *sizes);
 /* Phase `reduce`. */
 TWINSTEP_MUST_USE enum status real_ranks_reduce(struct run *run);
 /* Ends an update that all ranks train, whether it went well or not, and returns how it went. */

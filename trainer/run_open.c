@@ -27,6 +27,7 @@
 #include "trainer/shards.h"
 #include "trainer/streams.h"
 #include "trainer/tensor_ranks.h"
+#include "trainer/zero.h"
 
 struct sched_call run_schedule_call(const struct config *config) {
     return (struct sched_call){.size = sizeof(struct sched_call),
@@ -125,11 +126,13 @@ static enum status open_copies(struct run *run) {
 }
 
 /* Points every row at what the ops read: the parameter itself, or a compute copy where the dtypes
- * differ. A tied row points at its owner's. */
+ * differ or ranks own parts of the weights, which are gathered there. A tied row points at its
+ * owner's. */
 static enum status open_weights(struct run *run) {
     struct arena *arena = &run->arena;
     uint32_t count = run->table.count;
-    int copies = run->config.numerics.param != run->config.numerics.compute;
+    int copies =
+        run->config.numerics.param != run->config.numerics.compute || zero_is(run, ZERO_WEIGHTS);
     TRY(arena_take(arena, count, sizeof *run->weights, "weights", &run->weights));
     TRY(arena_take(arena, count, sizeof *run->accumulators, "weights", &run->accumulators));
     if (copies) TRY(open_copies(run));
@@ -385,6 +388,7 @@ static enum status open_all(struct run *run) {
     TRY(streams_open(run));
     TRY(open_scratch(run));
     TRY(rounding_open(run));
+    TRY(zero_open(run));
     TRY(open_weights(run));
     TRY(shards_open(run));
     TRY(rank_gradients_open(run));

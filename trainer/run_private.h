@@ -60,6 +60,7 @@ struct run {
     struct rank_gradients
         *rank_gradients;       /* trainer/rank_gradients.h; NULL where ranks have none */
     struct replicas *replicas; /* trainer/replicas.h; NULL where ranks hold one copy */
+    struct zero *zero;         /* trainer/zero.h; NULL where every rank has all */
     struct tensor_ranks
         *tensor_ranks;      /* trainer/tensor_ranks.h; NULL where a norm has one weight */
     struct real_run *real;  /* trainer/real_ranks.h; NULL where no other process knows this run */

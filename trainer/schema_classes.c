@@ -16,6 +16,7 @@
 #include "trainer/restart.h"
 #include "trainer/run_private.h"
 #include "trainer/schema_contracts.h"
+#include "trainer/zero.h"
 
 /* All classes of a process, those of its modules included. The bound was chosen;
  * the built-in classes are a small part of it. */
@@ -160,6 +161,7 @@ static enum status load(const struct schema *schema, const char *prefix, const c
 
 static enum status check_whole(const struct config *config, struct fault *fault) {
     TRY(corruption_check(config, fault));
+    TRY(zero_check(config, fault));
     return restart_check(config, fault);
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/op.h"
 #include "scenarios/scenario.h"
 #include "trainer/run_private.h"
+#include "trainer/zero.h"
 
 /* A part of a micro-batch: what is done before its terms are added. */
 struct part_plan {
@@ -52,13 +53,27 @@ static void join_exactly(struct exact_sum *left, const struct exact_sum *right, 
         exact_sum_join(left + i, right + i);
 }
 
-/* to = left + right in the accumulation dtype, for `count` numbers from a row's on: closing two
- * uses of a tensor is that sum, rounded to the dtype it is stored in, which here is its own. `to`
- * is one of the two slots, and exact sums have no order. */
-static void join_to(const struct run *run, const struct tree_join *slots, uint32_t to, uint32_t row,
-                    uint32_t use, size_t count) {
-    void *const left = in_slot(run, slots->left, row, use);
-    void *const right = in_slot(run, slots->right, row, use);
+/* Numbers of an accumulator: those of a row from `first` on, and of the rows behind it in the
+ * state.
+ */
+struct stretch {
+    uint32_t row, use;
+    size_t first, count;
+};
+
+static void *at_stretch(const struct run *run, uint32_t slot, const struct stretch *on) {
+    unsigned char *const first = (unsigned char *)in_slot(run, slot, on->row, on->use);
+    return first + on->first * run->layout.accumulator;
+}
+
+/* to = left + right in the accumulation dtype: closing two uses of a tensor is that sum, rounded to
+ * the dtype it is stored in, which here is its own. `to` is one of the two slots, and exact sums
+ * have no order. */
+static void join_to(const struct run *run, const struct tree_join *slots, uint32_t to,
+                    struct stretch on) {
+    const size_t count = on.count;
+    void *const left = at_stretch(run, slots->left, &on);
+    void *const right = at_stretch(run, slots->right, &on);
     void *const sum = to == slots->left ? left : right;
     const struct close_args args = {.count = count,
                                     .uses = 2,
@@ -72,9 +87,8 @@ static void join_to(const struct run *run, const struct tree_join *slots, uint32
         run->model.ops->close(&run->model.call, &args);
 }
 
-static void join(const struct run *run, const struct tree_join *slots, uint32_t row, uint32_t use,
-                 size_t count) {
-    join_to(run, slots, slots->left, row, use, count);
+static void join(const struct run *run, const struct tree_join *slots, struct stretch on) {
+    join_to(run, slots, slots->left, on);
 }
 
 static void *begin_part(void *context, uint32_t part, uint32_t row, uint32_t use) {
@@ -83,7 +97,7 @@ static void *begin_part(void *context, uint32_t part, uint32_t row, uint32_t use
     const size_t count = run->table.rows[row].count;
     void *const chain = in_slot(run, plan->slot, row, use);
     for (size_t i = 0; i < plan->joins; i++)
-        join(run, &plan->join[i], row, use, count);
+        join(run, &plan->join[i], (struct stretch){row, use, 0, count});
     /* The state's own chain goes on from what it holds on the rank that has the first shard. */
     if (plan->begins && (plan->slot != 0 || run->micro_first > 0))
         model_set(&run->model, chain, count * run->layout.accumulator, 0);
@@ -225,7 +239,23 @@ static void join_all(struct run *run, const struct tree_join *joins, size_t coun
     for (size_t i = 0; i < count; i++)
         RUN_EACH_SPAN(run, span)
     for (uint32_t use = 0; use < run->table.rows[span.row].uses; use++)
-        join(run, &joins[i], span.row, use, span.count);
+        join(run, &joins[i], (struct stretch){span.row, use, 0, span.count});
+}
+
+/* The joins of phase `reduce` where a rank has a part of the gradient: each rank makes all joins of
+ * its part and of nothing else. */
+static void join_parts(struct run *run, const struct tree_join *joins, size_t count) {
+    uint32_t first;
+    const uint32_t end = zero_here(run, &first);
+    for (uint32_t rank = first; rank < end; rank++)
+        for (uint32_t i = 0; i < run->owner_count; i++) {
+            const struct partition_range part = zero_part(run, rank, i);
+            const uint32_t row = run->owner[i];
+            const size_t own = (size_t)(part.end - part.first);
+            for (size_t j = 0; j < count && own > 0; j++)
+                for (uint32_t use = 0; use < run->table.rows[row].uses; use++)
+                    join(run, &joins[j], (struct stretch){row, use, (size_t)part.first, own});
+        }
 }
 
 void shards_end_micro(struct run *run) {
@@ -256,7 +286,7 @@ static void add_aside(struct run *run, uint32_t rank) {
     RUN_EACH_SPAN(run, span)
     for (uint32_t use = 0; use < run->table.rows[span.row].uses; use++) {
         multiply_by_ranks(run, in_slot(run, sum.right, span.row, use), span.count);
-        join_to(run, &sum, sum.right, span.row, use, span.count);
+        join_to(run, &sum, sum.right, (struct stretch){span.row, use, 0, span.count});
     }
 }
 
@@ -279,7 +309,7 @@ void shards_reduce(struct run *run) {
     struct tree_join joins[TREE_NODES_MAX];
     if (run->shards == NULL || run->config.parallel.ranks <= 1) return;
     const size_t count = tree_reduce(&run->shards->tree, joins);
-    join_all(run, joins, count);
+    (zero_is(run, ZERO_GRADIENTS) ? join_parts : join_all)(run, joins, count);
     if (count > 0 && config_parts_ranks(&run->config)) add_asides(run);
 }
 
@@ -325,7 +355,16 @@ uint32_t shards_expect(struct run *run, uint32_t rank, struct shards_piece out[T
     return shards_pieces(run, first, out);
 }
 
+uint32_t shards_expect_all(struct run *run, struct shards_piece out[TREE_NODES_MAX]) {
+    const uint32_t ranks = (uint32_t)run->config.parallel.ranks;
+    tree_open(&run->shards->tree, (uint32_t)run->config.numerics.shards, ranks);
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        (void)shards_expect(run, rank, out);
+    return shards_pieces(run, 0, out);
+}
+
 struct shards_piece shards_sum(const struct run *run) {
-    return (struct shards_piece){.bytes = run_at(run, run->shards->first),
-                                 .size = run->shards->bytes};
+    size_t first;
+    const size_t end = find_accumulators(run, &first);
+    return (struct shards_piece){.bytes = run_at(run, first), .size = end - first};
 }

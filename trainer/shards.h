@@ -50,7 +50,11 @@ uint32_t shards_pieces(const struct run *run, uint32_t first,
  * returns the pieces that it will have, with the places in which they are awaited. */
 uint32_t shards_expect(struct run *run, uint32_t rank, struct shards_piece out[TREE_NODES_MAX]);
 
-/* The place of the sum of the update. */
+/* Forgets what is held, and returns the pieces that all ranks have, in their order, with places for
+ * them, as they are on one process. */
+uint32_t shards_expect_all(struct run *run, struct shards_piece out[TREE_NODES_MAX]);
+
+/* The place of the sum of the update; where there is one shard, of its chains too. */
 struct shards_piece shards_sum(const struct run *run);
 
 /* Behind shards_reduce, under parallel.sync `first`: puts the sums of a rank into the state's

@@ -30,6 +30,15 @@ SCENARIOS = {
     # one rank against several
     "arms": (HEAD % ("arms", 3) + SMALL + "  batch: {size: 8, micro: 2}\n  numerics: {shards: 8}\n" + LOOP
              + "arms:\n  baseline: {}\n  test: {parallel: {ranks: RANKS}}\n"),
+    # one shard, whose chains go from rank to rank; uneven shares, a tied tensor
+    "relay": (HEAD % ("relay", 3) + "common:\n  model: {layers: 1, hidden: 16, heads: 2, mlp: 32, tied: true}\n"
+              "  batch: {size: 10, micro: 2}\n  dropout: {residual: 0.1}\n" + LOOP
+              + "arms:\n  baseline: {}\n  test: {parallel: {ranks: RANKS}}\n"),
+    # ranks that own parts, of what DeepSpeed cuts and of rows; masters, a norm that clips
+    "parts": (HEAD % ("parts", 3) + "common:\n  task: sft\n  model: {family: llama, layers: 1, hidden: 64, heads: 4, "
+              "mlp: 96}\n  batch: {size: 10, micro: 2}\n  clip: {max_norm: 0.1}\n  optimizer: {lr: 1e-3, decay: "
+              "matrices}\n  numerics: {shards: SHARDS, param: bf16, master: f32}\n" + LOOP
+              + "arms:\n  baseline: {parallel: {ranks: RANKS, zero: 2}}\n  test: {parallel: {ranks: RANKS, zero: 3}}\n"),
     # several ranks in both arms, two causes, so hybrids; uneven shares, dropout, stored states
     "hybrids": (HEAD % ("hybrids", 4) + "record: {snapshots: 2}\n" + SMALL
                 + "  batch: {size: 12, micro: 3}\n  dropout: {residual: 0.1}\n  clip: {max_norm: 0.5}\n"

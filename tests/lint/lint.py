@@ -41,7 +41,7 @@ LAYERS = {
                 "ranks", "determinism", "base"],
     "experiment": ["trainer", "evidence", "model", "data", "optim", "kernels", "sched", "scenarios",
                    "checkpoints", "ranks", "determinism", "base"],
-    "report": ["evidence", "scenarios", "determinism", "base"],
+    "report": ["evidence", "scenarios", "ranks", "determinism", "base"],
     "ablate": ["evidence", "scenarios", "checkpoints", "logs", "determinism", "base"],
     "cli": ["report", "ablate", "experiment", "trainer", "evidence", "model", "data", "forensics", "rollout", "dumps", "logs",
             "readback", "optim", "kernels", "sched", "scenarios", "checkpoints", "ranks", "determinism",

@@ -75,6 +75,31 @@ static void validate_parts(void **state) {
         assert_int_equal(partition_by_index(10, 4, 2, i), expected[i]);
 }
 
+/* Tensors of 7 and 9 numbers as one vector, and one of 7 rows of 3, cut by plain loops: each
+ * element has the owner that the loops give it, and no other one. */
+static void corroborate_ranges(void **state) {
+    static const uint64_t sizes[] = {7, 9};
+    (void)state;
+    for (uint64_t ranks = 1; ranks < RANKS; ranks++) {
+        uint64_t length = 16, share = 1;
+        while (length % (2 * ranks) != 0)
+            length++;
+        while (share * ranks < 7)
+            share++;
+        for (uint64_t rank = 0; rank < ranks; rank++) {
+            const struct partition_range rows = partition_rows(7, 3, ranks, rank);
+            for (uint64_t e = 0; e < 21; e++)
+                assert_int_equal(e >= rows.first && e < rows.end, e / 3 / share == rank);
+            for (uint64_t t = 0, at = 0; t < 2; at += sizes[t++]) {
+                const struct partition_range flat = partition_flat(16, ranks, rank, at, sizes[t]);
+                for (uint64_t e = 0; e < sizes[t]; e++)
+                    assert_int_equal(e >= flat.first && e < flat.end,
+                                     (at + e) / (length / ranks) == rank);
+            }
+        }
+    }
+}
+
 /* Sizes of 100, 70 and 10 elements with buckets of 64: the last one at 0; the middle one at 64,
  * with which the first bucket has 134 elements and is filled up to 384 for three ranks, to 256 for
  * four, as for 256; the first one there, and behind what is not written right at 134. */
@@ -102,6 +127,7 @@ static void validate_buffer(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_parts), cmocka_unit_test(verify_one_direction),
-        cmocka_unit_test(validate_parts), cmocka_unit_test(validate_buffer)};
+        cmocka_unit_test(validate_parts), cmocka_unit_test(corroborate_ranges),
+        cmocka_unit_test(validate_buffer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

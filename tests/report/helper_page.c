@@ -81,6 +81,9 @@ static void fill_record(struct fake *fake, const struct trace_run *run, uint32_t
     TAKE(fake, out->sites, shape->sites);
     for (uint32_t s = 0; s < shape->sites; s++)
         set_digest(out->sites[s], seed, step);
+    TAKE(fake, out->ranks, shape->ranks);
+    for (uint32_t r = 0; r < shape->ranks; r++)
+        out->ranks[r][RANK_FIRST_TENSOR] = r == 1 && step >= 4 ? 2 : -1;
 }
 
 static void add_run(struct fake *fake, const struct fake_plan *plan, const char *id,
@@ -110,11 +113,20 @@ static void add_run(struct fake *fake, const struct fake_plan *plan, const char 
                                         .phases = phases,
                                         .sites = sites,
                                         .tensors = names};
-    run->plan.configuration = spoil(
-        fake, plan->hostile,
-        strcmp(arm, "baseline") == 0 || plan->factors == 0
-            ? "seed: 1\nloop.update: [clip, optimize]\nnumerics.compute: f32\nonly.here: x"
-            : "seed: 1\nloop.update: [optimize, clip]\nnumerics.compute: bf16\nonly.test: y\n");
+    const int baseline = strcmp(arm, "baseline") == 0;
+    if (plan->ranks > 0 && !baseline) run->plan.shape.ranks = plan->ranks;
+    if (plan->ranks > 0)
+        run->plan.configuration = format(
+            fake,
+            "batch.size: 8\nnumerics.mode: invariant\nnumerics.shards: 8\nparallel.ranks: %llu\n"
+            "parallel.tensor: 1\nparallel.deal: cyclic\nparallel.zero: 2\n",
+            baseline ? 1 : plan->ranks);
+    else
+        run->plan.configuration = spoil(
+            fake, plan->hostile,
+            baseline || plan->factors == 0
+                ? "seed: 1\nloop.update: [clip, optimize]\nnumerics.compute: f32\nonly.here: x"
+                : "seed: 1\nloop.update: [optimize, clip]\nnumerics.compute: bf16\nonly.test: y\n");
     run->updates = updates;
     TAKE(fake, run->records, updates);
     for (uint64_t i = 0; i < updates; i++)

@@ -184,6 +184,32 @@ static void validate_configuration(void **state) {
     free(page);
 }
 
+/* Of eight shards three ranks have 2, 3 and 3, and with eight samples a shard has one. */
+static void validate_ranks(void **state) {
+    static const struct fake_plan several = {
+        .updates = {5, 5}, .tensors = 9, .sites = 3, .groups = 1, .factors = 2, .ranks = 3};
+    static const char *const rows[] = {
+        "data-parallel ranks</th><td>1</td><td>3</td>",
+        "dealt by</th><td>cyclic</td><td>cyclic</td>",
+        "joined by</th><td>nothing is joined</td><td>a tree over 8 shards</td>",
+        "(ZeRO)</th><td>every rank has all</td><td>stage 2: gradient, masters and slots</td>",
+        "replicas</th><td>none</td><td>part at update 4, rank 1, ",
+        "\">0</th><td>all</td><td></td><td>0 to 1</td><td></td></tr>",
+        "\">1</th><td>all</td><td></td><td>2 to 4</td><td>update 4, ",
+        "\">2</th><td>all</td><td></td><td>5 to 7</td><td>never</td></tr>",
+    };
+    (void)state;
+    char *page = page_of(&several, NULL);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        require_text(page, rows[i]);
+    assert_int_equal(count_of(page, "<a href=\"#ranks\">"), 1);
+    free(page);
+    page = page_of(&plain, NULL);
+    refuse_text(page, "\"ranks\"");
+    refuse_text(page, "#ranks");
+    free(page);
+}
+
 static void verify_escapes(void **state) {
     static const char hostile[] = "</pre></style><script>alert(1)</script>\"'&amp;\xff\xe2\x80\xae"
                                   "\x01 onload=\"x\"\xc3\xa9";
@@ -407,6 +433,7 @@ int main(void) {
         cmocka_unit_test(validate_differences),
         cmocka_unit_test(validate_shares),
         cmocka_unit_test(validate_configuration),
+        cmocka_unit_test(validate_ranks),
         cmocka_unit_test(verify_escapes),
         cmocka_unit_test(verify_equal_traces_give_equal_bytes),
         cmocka_unit_test(validate_gaps),

@@ -51,6 +51,7 @@ static void verify_later_keys(void **state) {
                  {"parallel.draws", "\nparallel.draws: own\n"},
                  {"parallel.counts", "\nparallel.counts: each\n"},
                  {"parallel.forgets", "\nparallel.forgets: final-norm\n"},
+                 {"parallel.zero", "\nparallel.zero: 1\n"},
                  {"parallel.race", "\nparallel.race: next-bucket\n"},
                  {"clip.over", "\nclip.over: local\n"}};
     (void)state;

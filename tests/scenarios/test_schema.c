@@ -117,7 +117,7 @@ static void verify_rows_cover_the_struct(void **state) {
     MARK(numerics.determinism.zero);
     MARK(numerics.backward.zero);
     MARK(fault.zero);
-    MARK(parallel.zero);
+    MARK(parallel.padding);
     MARK(scaler.zero);
     MARK(rng.zero);
     for (size_t i = 0; i < sizeof seen; i++)
