@@ -48,6 +48,7 @@ struct ablate_result {
 struct ablate_judged {
     uint32_t factor; /* index in the file */
     struct attributed share, left, alone;
+    struct attributed joined; /* with all factors that are needed (evidence/attribution.h) */
     /* The pairs of hybrids that differ in this factor alone and were both run, and those of them
      * that are equal in everything that is read. Where all of the plan's are, and the floor is
      * exact, there is no evidence that it acted. A hybrid that failed is evidence. */
@@ -88,7 +89,8 @@ struct ablate_verdict {
     double closure_p, closure_least, closure_shift;
     uint32_t closure_runs;
     enum attribution_word word;
-    uint32_t factor_count;                            /* 0: hybrids were not judged */
+    struct attribution_joint joint; /* which factors it names, in the order of `factors` */
+    uint32_t factor_count;          /* 0: hybrids were not judged */
     struct ablate_judged factors[ABLATE_FACTORS_MAX]; /* by falling |share| */
     double loss_gap; /* of the full hybrid, less the baseline's loss */
     double residual;

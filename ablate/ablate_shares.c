@@ -174,6 +174,31 @@ static enum status share_exact(struct judging *judging, const double *way) {
     return STATUS_OK;
 }
 
+/* The factors without which most of the way to all of them is not gone. */
+static uint32_t needed_of(const struct ablate_verdict *verdict) {
+    uint32_t needed = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++)
+        if (attribution_is_needed(&verdict->factors[i].left)) needed |= 1u << i;
+    return needed;
+}
+
+/* Fills in what factors do alone, what their repairs leave, and what they do with all that are
+ * needed; that hybrid may not be in the plan. */
+static void take_sizes(struct judging *judging, const double *size) {
+    struct ablate_verdict *const out = judging->out;
+    for (uint32_t i = 0; i < out->factor_count; i++) {
+        const uint32_t self = 1u << i;
+        out->factors[i].alone = exactly(size[place_of(judging, self)] / out->full);
+        out->factors[i].left = exactly(size[place_of(judging, judging->full & ~self)] / out->full);
+    }
+    const uint32_t needed = needed_of(out);
+    for (uint32_t i = 0; i < out->factor_count; i++) {
+        const uint32_t place = place_of(judging, needed | 1u << i);
+        if (place < judging->plan->mask_count)
+            out->factors[i].joined = exactly(size[place] / out->full);
+    }
+}
+
 static enum status figures_exact(struct judging *judging, double *largest) {
     struct ablate_verdict *out = judging->out;
     struct present present;
@@ -201,11 +226,7 @@ static enum status figures_exact(struct judging *judging, double *largest) {
             judging->farthest = judging->plan->masks[i];
         }
     if (out->full == 0.0) return STATUS_OK;
-    for (uint32_t i = 0; i < judging->plan->file->factor_count; i++) {
-        const uint32_t self = 1u << i;
-        out->factors[i].alone = exactly(size[place_of(judging, self)] / out->full);
-        out->factors[i].left = exactly(size[place_of(judging, judging->full & ~self)] / out->full);
-    }
+    take_sizes(judging, size);
     return share_exact(judging, way);
 }
 
@@ -265,6 +286,12 @@ static enum status figures_noisy(struct judging *judging, double *largest) {
         out->factors[i].left = (struct attributed){projection.size[rest], projection.size_low[rest],
                                                    projection.size_high[rest]};
     }
+    const uint32_t needed = needed_of(out);
+    for (uint32_t i = 0; i < factors; i++) {
+        const uint32_t mask = needed | 1u << i;
+        out->factors[i].joined = (struct attributed){
+            projection.size[mask], projection.size_low[mask], projection.size_high[mask]};
+    }
     for (uint32_t mask = 1; mask < judging->full; mask++)
         if (projection.size_low[mask] * out->full > *largest)
             *largest = projection.size_low[mask] * out->full;
@@ -275,7 +302,7 @@ void ablate_take_shares(struct judging *judging, const char *reason) {
     struct ablate_verdict *out = judging->out;
     for (uint32_t i = 0; i < out->factor_count; i++)
         out->factors[i].share = out->factors[i].left = out->factors[i].alone =
-            exactly(ABLATE_UNKNOWN);
+            out->factors[i].joined = exactly(ABLATE_UNKNOWN);
     out->full = out->residual = out->confidence = ABLATE_UNKNOWN;
     out->orders = 0;
     out->word = WORD_NONE;
@@ -307,9 +334,11 @@ static void choose_word(struct judging *judging, double largest) {
         of.share[i] = out->factors[i].share;
         of.left[i] = out->factors[i].left;
         of.alone[i] = out->factors[i].alone;
+        of.joined[i] = out->factors[i].joined;
         of.moved |= out->factors[i].pairs > out->factors[i].equal;
     }
     out->word = attribution_word(&of);
+    attribution_choose_joint(&of, out->word, &out->joint);
 }
 
 enum status ablate_judge_hybrids(struct judging *judging) {
@@ -320,7 +349,7 @@ enum status ablate_judge_hybrids(struct judging *judging) {
     for (uint32_t i = 0; i < out->factor_count; i++) {
         struct ablate_judged *factor = &out->factors[i];
         factor->factor = i;
-        factor->share = factor->left = factor->alone = exactly(ABLATE_UNKNOWN);
+        factor->share = factor->left = factor->alone = factor->joined = exactly(ABLATE_UNKNOWN);
         factor->first = (struct ablate_first){0, "", ""};
         judge_equality(judging, i, factor);
         judge_losses(judging, i, factor);

@@ -36,6 +36,9 @@ struct attribution {
      * that one; NaN: there is none */
     double response;
     struct attributed share[CAUSE_COUNT], left[CAUSE_COUNT], alone[CAUSE_COUNT];
+    /* What a cause opens together with all that are needed (attribution_is_needed); of one of
+     * these: what they open together. Only attribution_choose_joint reads it. */
+    struct attributed joined[CAUSE_COUNT];
 };
 
 /* The sentences about causes, in the order in which they are tried: the first that is true is told.
@@ -69,22 +72,29 @@ extern const char *const attribution_words[WORD_COUNT]; /* "none", "equal", "can
 /* Whether the perturbed run's response is large enough to explain a gap. */
 int rounding_explains(double response, double gap);
 
-/* Whether a cause is enough by itself: it opens half of the gap alone or more, and its repair
- * closes next to nothing. */
-int attribution_is_enough(const struct attributed *alone, const struct attributed *left);
-
-/* Whether a cause opens next to all of the gap by itself, so that it is more than `enough` for half
- * of it. */
-int attribution_opens_all(const struct attributed *alone);
-
 /* Whether a cause is needed for the gap: its repair closes most of it. */
 int attribution_is_needed(const struct attributed *left);
 
-/* Whether a cause is one of those that open the gap together: its repair closes some of the gap, or
- * it makes some of the way. */
-int attribution_takes_part(const struct attributed *share, const struct attributed *left);
-
 /* The sentence that these figures bear. */
 enum attribution_word attribution_word(const struct attribution *attribution);
+
+/* What WORD_TOGETHER and WORD_EACH say of the causes that they name. */
+enum joint_kind {
+    JOINT_ALL,  /* those named open next to all of the gap: together, or each by itself */
+    JOINT_HALF, /* they open half of it or more */
+    JOINT_ANY,  /* together: those that are needed, with any one of those of JOINT_ROLE_ANY */
+    JOINT_OPEN  /* together: which of those that take part are needed was not seen */
+};
+enum joint_role { JOINT_ROLE_NONE = 0, JOINT_ROLE_NAMED, JOINT_ROLE_ANY };
+struct attribution_joint {
+    enum joint_kind kind;
+    enum joint_role role[CAUSE_COUNT];
+};
+
+/* Chooses the causes that the sentence of `word`, one of these two, may name: none is named as
+ * needed that another one can replace, nor as enough for half where two are enough for all. The
+ * rest has JOINT_ROLE_NONE, as all have where the word is another. */
+void attribution_choose_joint(const struct attribution *attribution, enum attribution_word word,
+                              struct attribution_joint *out);
 
 #endif

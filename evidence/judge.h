@@ -272,7 +272,8 @@ struct judgement {
     int attributed;                          /* the hybrids were trained and have shares */
     struct judged_sample sample;
     struct judged_projection projection;
-    enum attribution_word word; /* the sentence that the figures of the causes bear */
+    enum attribution_word word;     /* the sentence that the figures of the causes bear */
+    struct attribution_joint joint; /* which of them it names, in the order of `causes` */
     int by_distance; /* shares are parts of the distance, which has no sign: the trace holds
                         nothing else */
     double total;    /* D, the distance of the arms */

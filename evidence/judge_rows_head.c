@@ -242,78 +242,45 @@ static void put_oppose(const struct judgement *judgement, struct row_pen *pen) {
 }
 
 /* One figure of each cause that the sentence is about, or of each other one. */
-static void put_meant(const struct judgement *judgement, const int *meant, int which, int left,
-                      struct row_pen *pen) {
+static void put_meant(const struct judgement *judgement, int meant, int left, struct row_pen *pen) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         const struct judged_cause *const cause = &judgement->causes[i];
-        if (meant[i] != which || count++ >= CAUSES_IN_WORDS) continue;
+        const int is_meant = judgement->joint.role[i] != JOINT_ROLE_NONE;
+        if (is_meant != meant || count++ >= CAUSES_IN_WORDS) continue;
         row_put(pen, "%s%s ", count == 1 ? "" : ", ", cause->name);
         put_percent(left ? &cause->left : &cause->alone, pen);
     }
     if (count > CAUSES_IN_WORDS) row_put(pen, " (and %u more)", count - CAUSES_IN_WORDS);
 }
 
-/* Marks the causes that are enough by themselves, and says how much each of them opens: next to all
- * of the gap, where two or more do, else half of it at least. */
-static const char *choose_enough(const struct judgement *judgement, int *meant) {
-    uint32_t all = 0;
-    for (uint32_t i = 0; i < judgement->cause_count; i++) {
-        const struct judged_cause *const cause = &judgement->causes[i];
-        meant[i] = attribution_is_enough(&cause->alone, &cause->left);
-        all += (uint32_t)(meant[i] && attribution_opens_all(&cause->alone));
-    }
-    if (all < 2) return "Each of several causes opens at least half of the gap by itself";
-    for (uint32_t i = 0; i < judgement->cause_count; i++)
-        meant[i] = meant[i] && attribution_opens_all(&judgement->causes[i].alone);
-    return "Each of several causes is enough by itself";
-}
-
-/* The names of the causes of which role[i] is `which`. */
-static void put_names(const struct judgement *judgement, const int *role, int which,
+/* The names of the causes in a role. */
+static void put_names(const struct judgement *judgement, enum joint_role role,
                       struct row_pen *pen) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < judgement->cause_count; i++)
-        if (role[i] == which)
+        if (judgement->joint.role[i] == role)
             row_put(pen, "%s%s", count++ == 0 ? "" : ", ", judgement->causes[i].name);
 }
 
-#define HALF_OF_GAP 0.5 /* "most of the gap" is more */
-
-/* Marks the causes that open the gap together, and says how. Two or more that are needed do, where
- * they open it without the others. Where they do not, it may take any one of several others, each
- * of which makes some of the way and whose repair closes next to nothing. Where neither was seen,
- * nothing is said of single causes, and all that take part are marked. */
-static void put_together(const struct judgement *judgement, int *meant, struct row_pen *pen) {
-    int role[CAUSE_COUNT] = {0};
-    const struct attributed *core = NULL;
-    uint32_t needed = 0, others = 0;
-    for (uint32_t i = 0; i < judgement->cause_count; i++) {
-        const struct judged_cause *const cause = &judgement->causes[i];
-        meant[i] = attribution_takes_part(&cause->share, &cause->left);
-        if (attribution_is_needed(&cause->left)) {
-            role[i] = 1;
-            core = &cause->joined;
-            needed++;
-        } else if (meant[i] && attribution_opens_all(&cause->joined)) {
-            role[i] = 2;
-            others++;
-        }
-    }
-    if (needed >= 2 && core->low >= HALF_OF_GAP) {
-        for (uint32_t i = 0; i < judgement->cause_count; i++)
-            meant[i] = role[i] == 1;
+static void put_together(const struct judgement *judgement, struct row_pen *pen) {
+    uint32_t needed = 0;
+    switch (judgement->joint.kind) {
+    case JOINT_ALL:
+    case JOINT_HALF:
         row_put(pen, " Only together do these causes open %sthe gap",
-                attribution_opens_all(core) ? "" : "most of ");
-    } else if (needed >= 1 && others >= 2 && core->high < HALF_OF_GAP) {
+                judgement->joint.kind == JOINT_ALL ? "" : "most of ");
+        break;
+    case JOINT_ANY:
         for (uint32_t i = 0; i < judgement->cause_count; i++)
-            meant[i] = role[i] != 0;
+            needed += judgement->joint.role[i] == JOINT_ROLE_NAMED;
         row_put(pen, " Only together with any of ");
-        put_names(judgement, role, 2, pen);
+        put_names(judgement, JOINT_ROLE_ANY, pen);
         row_put(pen, needed == 1 ? " does " : " do ");
-        put_names(judgement, role, 1, pen);
+        put_names(judgement, JOINT_ROLE_NAMED, pen);
         row_put(pen, " open the gap");
-    } else {
+        break;
+    default:
         row_put(pen, " Only together do causes open the gap");
     }
     row_put(pen, "; alone each opens: ");
@@ -321,25 +288,24 @@ static void put_together(const struct judgement *judgement, int *meant, struct r
 
 /* Both sentences say what each of their causes does alone, and then the same of the others. */
 static void put_jointly(const struct judgement *judgement, struct row_pen *pen) {
-    int meant[CAUSE_COUNT] = {0};
-    uint32_t count = 0;
+    uint32_t others = 0;
     if (judgement->word == WORD_EACH)
-        row_put(pen, " %s; alone they open: ", choose_enough(judgement, meant));
+        row_put(pen, " Each of several causes %s by itself; alone they open: ",
+                judgement->joint.kind == JOINT_ALL ? "is enough"
+                                                   : "opens at least half of the gap");
     else
-        put_together(judgement, meant, pen);
-    for (uint32_t i = 0; i < judgement->cause_count; i++)
-        count += (uint32_t)meant[i];
-    for (uint32_t i = 0; count < 2 && i < judgement->cause_count; i++)
-        meant[i] = 1; /* nothing is together with itself: any of the others is needed */
-    put_meant(judgement, meant, 1, 0, pen);
+        put_together(judgement, pen);
+    put_meant(judgement, 1, 0, pen);
     row_put(pen, " of it. Repairing one alone leaves ");
-    put_meant(judgement, meant, 1, 1, pen);
+    put_meant(judgement, 1, 1, pen);
     row_put(pen, judgement->word == WORD_EACH ? ": repair all." : ".");
-    if (count < 2 || count == judgement->cause_count) return;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        others += judgement->joint.role[i] == JOINT_ROLE_NONE;
+    if (others == 0) return;
     row_put(pen, " Others differ, too; alone they open: ");
-    put_meant(judgement, meant, 0, 0, pen);
+    put_meant(judgement, 0, 0, pen);
     row_put(pen, "; repairing one alone leaves ");
-    put_meant(judgement, meant, 0, 1, pen);
+    put_meant(judgement, 0, 1, pen);
     row_put(pen, ".");
 }
 

@@ -268,8 +268,10 @@ static void choose_word(struct judging *judging, const struct hybrid_table *tabl
         of.share[i] = out->causes[i].share;
         of.left[i] = out->causes[i].left;
         of.alone[i] = out->causes[i].alone;
+        of.joined[i] = out->causes[i].joined;
     }
     out->word = attribution_word(&of);
+    attribution_choose_joint(&of, out->word, &out->joint);
     out->by_distance = figures->distance > 0.0 && table->way == NULL && out->projection.runs == 0;
 }
 

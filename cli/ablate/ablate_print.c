@@ -41,16 +41,19 @@ static const struct attributed *figure_of(const struct ablate_judged *of, enum f
 }
 
 /* A figure whose hybrid failed is "unknown", and never a number. */
+static void print_figure(const struct ablate_plan *plan, const struct ablate_judged *of,
+                         enum figure figure, int goes_on) {
+    printf("%s%s ", goes_on ? ", " : "", name_of(plan, of));
+    if (isnan(figure_of(of, figure)->value))
+        printf("unknown");
+    else
+        print_percent(figure_of(of, figure));
+}
+
 static void print_figures(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
                           uint32_t from, enum figure figure) {
-    for (uint32_t i = from; i < in_words(verdict); i++) {
-        const struct ablate_judged *of = &verdict->factors[i];
-        printf("%s%s ", i == from ? "" : ", ", name_of(plan, of));
-        if (isnan(figure_of(of, figure)->value))
-            printf("unknown");
-        else
-            print_percent(figure_of(of, figure));
-    }
+    for (uint32_t i = from; i < in_words(verdict); i++)
+        print_figure(plan, &verdict->factors[i], figure, i > from);
     if (verdict->factor_count > IN_WORDS) printf(", %u more", verdict->factor_count - IN_WORDS);
 }
 
@@ -118,19 +121,80 @@ static void print_oppose(const struct ablate_plan *plan, const struct ablate_ver
     printf(closed ? " of the gap." : " of it.");
 }
 
+/* The same of each factor that a joint sentence names, or of each other one. */
+static void print_meant(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
+                        int meant, enum figure figure) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++) {
+        const int is_meant = verdict->joint.role[i] != JOINT_ROLE_NONE;
+        if (is_meant != meant || count++ >= IN_WORDS) continue;
+        print_figure(plan, &verdict->factors[i], figure, count > 1);
+    }
+    if (count > IN_WORDS) printf(", %u more", count - IN_WORDS);
+}
+
+static void print_names(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
+                        enum joint_role role) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++)
+        if (verdict->joint.role[i] == role)
+            printf("%s%s", count++ == 0 ? "" : ", ", name_of(plan, &verdict->factors[i]));
+}
+
+static void print_together(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    const int closed = is_closed(verdict);
+    const enum joint_kind kind = verdict->joint.kind;
+    uint32_t needed = 0;
+    printf(" Only together ");
+    if (kind == JOINT_ANY) {
+        for (uint32_t i = 0; i < verdict->factor_count; i++)
+            needed += verdict->joint.role[i] == JOINT_ROLE_NAMED;
+        printf("with any of ");
+        print_names(plan, verdict, JOINT_ROLE_ANY);
+        printf(needed == 1 ? " does " : " do ");
+        print_names(plan, verdict, JOINT_ROLE_NAMED);
+        printf(closed ? " open the gap" : " act");
+    } else if (closed) {
+        printf("do %scauses open %sthe gap", kind == JOINT_OPEN ? "" : "these ",
+               kind == JOINT_HALF ? "most of " : "");
+    } else {
+        printf(kind == JOINT_OPEN   ? "do factors act"
+               : kind == JOINT_HALF ? "do these factors go most of the way"
+                                    : "do these factors act");
+    }
+    printf(closed ? "; alone each opens: " : "; alone each goes: ");
+}
+
+static void print_each(const struct ablate_verdict *verdict) {
+    const int all = verdict->joint.kind == JOINT_ALL;
+    if (is_closed(verdict))
+        printf(" Each of several causes %s by itself; alone they open: ",
+               all ? "is enough" : "opens at least half of the gap");
+    else
+        printf(" Each of several factors goes %s by itself; alone they go: ",
+               all ? "the way to all of them" : "at least half of the way to all of them");
+}
+
+/* Both sentences say what each of their factors does alone, and then the same of the others. */
 static void print_joint(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     const int closed = is_closed(verdict), each = verdict->word == WORD_EACH;
-    if (closed)
-        printf(each ? " Each of several causes is enough by itself; alone they open: "
-                    : " Only together do these causes open the gap; alone each opens: ");
+    uint32_t others = 0;
+    if (each)
+        print_each(verdict);
     else
-        printf(each ? " Each of several factors goes the way to all of them by itself; alone they "
-                      "go: "
-                    : " Only together do the factors act; alone each goes: ");
-    print_figures(plan, verdict, 0, FIGURE_ALONE);
+        print_together(plan, verdict);
+    print_meant(plan, verdict, 1, FIGURE_ALONE);
     printf(" of it. %s one alone leaves ", closed ? "Repairing" : "Leaving out");
-    print_figures(plan, verdict, 0, FIGURE_LEFT);
+    print_meant(plan, verdict, 1, FIGURE_LEFT);
     printf(each && closed ? ": repair all." : ".");
+    for (uint32_t i = 0; i < verdict->factor_count; i++)
+        others += verdict->joint.role[i] == JOINT_ROLE_NONE;
+    if (others == 0) return;
+    printf(closed ? " Others differ, too; alone they open: " : " Of the others, alone each goes: ");
+    print_meant(plan, verdict, 0, FIGURE_ALONE);
+    printf("; %s one alone leaves ", closed ? "repairing" : "leaving out");
+    print_meant(plan, verdict, 0, FIGURE_LEFT);
+    putchar('.');
 }
 
 static void print_nearly(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {

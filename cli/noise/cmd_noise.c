@@ -96,7 +96,18 @@ static enum status tell(const struct measuring *m, const struct noise_report *re
         printf("floor    %s: %ju A/A pairs of %s, %s (run --floor, compare --floor, attribute "
                "--floor)\n",
                options->output, (uintmax_t)m->pairs, report->cases[0].mode, report->cases[0].dtype);
+    else if (options->output != NULL)
+        printf("floor    %s was not written: it holds A/A pairs, and the run was interrupted "
+               "before the first of them\n",
+               options->output);
     return STATUS_OK;
+}
+
+/* An interruption before the first stratum leaves nothing to print or to write. */
+static enum status nothing_was_measured(const struct options *options) {
+    FAIL(STATUS_INTERRUPTED, "noise: interrupted before the first stratum was measured%s%s%s",
+         options->output == NULL ? "" : "; ", options->output == NULL ? "" : options->output,
+         options->output == NULL ? "" : " was not written");
 }
 
 /* Tells a CI system of one stratum; those that are meant to differ are no case. */
@@ -152,11 +163,15 @@ static enum status run_strata(struct noise_asking *asking, int *out_exit) {
                                   .ready_context = &m};
     const struct noise_request of = noise_request_of(asking, &asking->arm->config);
     const struct noise_words words = noise_words_of(asking);
-    if (!options->json) noise_print_title(&report, stdout);
+    if (!options->json) {
+        noise_print_title(&report, stdout);
+        fflush(stdout); /* a pipe's reader sees that the first table is being measured */
+    }
     const enum status status =
         noise_report_measure(&of, &words, asking->threads, &asking->cli->arena, &report);
     const int cut = status == STATUS_INTERRUPTED;
-    if (status != STATUS_OK && !(cut && report.count > 0)) return status;
+    if (cut && report.count == 0) return nothing_was_measured(options);
+    if (status != STATUS_OK && !cut) return status;
     if (m.pairs > 0) TRY(write_floor(&m, &report));
     TRY(tell(&m, &report, cut));
     TRY(add_cases(asking->cli, &report));
@@ -268,9 +283,9 @@ const struct verb verb_noise = {
         "sums. Prints what stays bit-equal, how far the rest is apart, and how far the run is "
         "from the same training in f64. Without SCENARIO the modes in which a machine is noisy "
         "come "
-        "first (fast, atomic). A table is printed as soon as it is measured, and an interrupted "
-        "run "
-        "keeps what it has.\v"
+        "first (fast, atomic). A table is printed as soon as it is measured. An interrupted run "
+        "prints the strata that it has and writes the A/A pairs that it has, which are measured "
+        "behind the first table; without a pair it writes no floor file and says so.\v"
         "Exit status: 0 all that could be measured is bit-equal, 1 something is not, 2 error, 3 "
         "nothing could be measured.\n"
         "Example: twinstep noise --modes fast --dtypes f32,bf16",

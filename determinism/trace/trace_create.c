@@ -286,7 +286,9 @@ static enum status create_attribute(const struct hdf5_file *file,
     const char *path = attribute->path;
     const int entry = strncmp(path, "runs/", 5) == 0 || strncmp(path, "pairs/", 6) == 0;
     hid_t group;
-    if (entry && H5Lexists(file->id, path, H5P_DEFAULT) <= 0)
+    const htri_t there = entry ? H5Lexists(file->id, path, H5P_DEFAULT) : 1;
+    if (there < 0) return hdf5_fail(STATUS_IO, file->name, "look for \"%s\"", path);
+    if (there == 0)
         FAIL(STATUS_INTERNAL, "trace: attribute \"%s\" of \"%s\", which is no run or pair",
              attribute->name, path);
     TRY(hdf5_open_group(file, path, &group));

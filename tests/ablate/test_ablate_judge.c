@@ -148,6 +148,74 @@ static void validate_words(void **state) {
     }
 }
 
+/* Whom "only together" and "each is enough" name. The sizes are those of the vectors, and way is
+ * how far the hybrid lies on the line to all factors. */
+static const struct {
+    const char *what;
+    vector at[8];
+    enum attribution_word word;
+    enum joint_kind kind;
+    enum joint_role role[3]; /* of a, b and c */
+} joint_words[] = {
+    {"a and b, and c does nothing",
+     {{0}, {0}, {0}, {1}, {0}, {0}, {0}, {1}},
+     WORD_TOGETHER,
+     JOINT_ALL,
+     {JOINT_ROLE_NAMED, JOINT_ROLE_NAMED, JOINT_ROLE_NONE}},
+    {"b with a or c",
+     {{0}, {0}, {0}, {1}, {0}, {0}, {1}, {1}},
+     WORD_TOGETHER,
+     JOINT_ANY,
+     {JOINT_ROLE_ANY, JOINT_ROLE_NAMED, JOINT_ROLE_ANY}},
+    {"a and c three quarters, b the rest",
+     {{0}, {0}, {0}, {0}, {0}, {0.75}, {0}, {1}},
+     WORD_TOGETHER,
+     JOINT_HALF,
+     {JOINT_ROLE_NAMED, JOINT_ROLE_NONE, JOINT_ROLE_NAMED}},
+    {"any two of three",
+     {{0}, {0}, {0}, {1}, {0}, {1}, {1}, {0, 0, 2}},
+     WORD_TOGETHER,
+     JOINT_OPEN,
+     {JOINT_ROLE_NAMED, JOINT_ROLE_NAMED, JOINT_ROLE_NAMED}},
+    {"a or c, and b half",
+     {{0}, {1}, {0.5}, {1}, {1}, {1}, {1}, {1}},
+     WORD_EACH,
+     JOINT_ALL,
+     {JOINT_ROLE_NAMED, JOINT_ROLE_NONE, JOINT_ROLE_NAMED}},
+};
+
+static void validate_whom_a_joint_word_names(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(joint_words); i++) {
+        bench_plan(3, 0, WEIGHTS);
+        bench_leave_all(joint_words[i].at, joint_words[i].at[7]);
+        const struct ablate_verdict *got = bench_judge();
+        if (got->word != joint_words[i].word || got->joint.kind != joint_words[i].kind)
+            fail_msg("%s: expected %s, kind %d, got %s, kind %d", joint_words[i].what,
+                     attribution_words[joint_words[i].word], (int)joint_words[i].kind,
+                     attribution_words[got->word], (int)got->joint.kind);
+        for (uint32_t f = 0; f < 3; f++)
+            if (got->joint.role[f] != joint_words[i].role[got->factors[f].factor])
+                fail_msg("%s: factor %u has role %d", joint_words[i].what, got->factors[f].factor,
+                         (int)got->joint.role[f]);
+    }
+}
+
+/* Where factors alone and their repairs are all that is run, the hybrid of those that are needed is
+ * there only if it is one of these. */
+static void verify_single_names_as_needed_what_was_run_together(void **state) {
+    (void)state;
+    const vector four[16] = {[3] = {1}, [7] = {1}, [11] = {1}, [15] = {1}};
+    bench_plan(3, 0, "hybrids: single\n" WEIGHTS);
+    bench_leave_all(joint_words[0].at, joint_words[0].at[7]); /* 110 is the repair of c */
+    assert_int_equal(bench_judge()->word, WORD_TOGETHER);
+    assert_int_equal(bench.verdict.joint.kind, JOINT_ALL);
+    bench_plan(4, 0, "hybrids: single\n" WEIGHTS);
+    bench_leave_all(four, four[15]); /* 1100 is neither */
+    assert_int_equal(bench_judge()->word, WORD_TOGETHER);
+    assert_int_equal(bench.verdict.joint.kind, JOINT_OPEN);
+}
+
 static void verify_equal_arms_are_inside_and_ask_for_no_hybrids(void **state) {
     (void)state;
     bench_plan(2, 0, WEIGHTS);
@@ -314,6 +382,8 @@ static void verify_a_short_log_of_a_hybrid_is_its_own_hole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
+        cmocka_unit_test(validate_whom_a_joint_word_names),
+        cmocka_unit_test(verify_single_names_as_needed_what_was_run_together),
         cmocka_unit_test(verify_equal_arms_are_inside_and_ask_for_no_hybrids),
         cmocka_unit_test(verify_single_has_left_and_alone_and_neither_shares_nor_a_word),
         cmocka_unit_test(verify_a_failed_hybrid_takes_the_shares_and_is_named),

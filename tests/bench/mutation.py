@@ -4,23 +4,26 @@
 
     mutation.py [--seed N] [--count N] [--from N] [--minutes M] [--near | --held]
                 [--also TEST...] [--longest SECONDS] [--costs FILE] [--jobs N] [--work FOLDER]
-                [--out FILE]
+                [--build FOLDER] [--out FILE]
                 [--covered FILE [--upto SECONDS]] [PATH...]
+    mutation.py --uncovered --covered FILE [PATH...]        what no test executes: lines, branches
     mutation.py --list [--seed N] [--count N] [PATH...]     only shows which tokens would change
     mutation.py --at FILE:LINE:COLUMN=TEXT [--at ...]       tries these
     mutation.py --together --at ... --at ...                all at once, then each that a test noticed
 
 PATH is a source file or a folder; without any, those that decide what a verdict says: optim, sched,
 determinism, the loop of trainer, evidence and forensics. The tokens are drawn evenly from all that
-a rule below can change, by the seed alone. The tree is never touched: FOLDER (default
-build/mutation) holds a copy, configured with the preset `strict` and built once.
+a rule below can change, by the seed alone. The tree is never touched: the folder of --work (default
+build/mutation) holds a copy, configured with the preset `strict` and built once. With --build, a
+folder that is built already (preset strict, this tree) takes the place of the copy: its programs are
+exchanged while a mutant is asked and put back afterwards, and nobody else may use it meanwhile.
 
 A mutant is told as
     invalid     it does not compile, which a user would see at once
     equivalent  the compiler makes the same code of it (trivial compiler equivalence: Papadakis,
                 Jia, Harman, Le Traon, ICSE 2015)
-    killed      a test failed twice, or took 20 times its time and a minute; which one is told. "build" is
-                a warning, since every warning is an error
+    killed      a test failed twice, or took 20 times its processor time and 10 s; which one is told.
+                "build" is a warning, since every warning is an error
     SURVIVED    every test of the default run passed; with --covered, of those that execute the line
     uncovered   with --covered: no test executes the line
 Survivors are read by a person: some change nothing that anyone can see, the others need a test.
@@ -29,24 +32,28 @@ that hold the changed object or start the program, each from the shortest to the
 others; with --near the last two are left out, with --held the last; --also names tests that a mutant
 meets after those, whatever they take. Programs are linked again with
 the changed object before the libraries, which so lend no other of its name, and stand in the build
-folder while the mutant is asked: that takes tenths of a second where ninja takes many. What else is
-built of the sources (modules, sanitized copies) stays as it is. A mutant takes from some seconds
+folder while the mutant is asked: that takes tenths of a second where ninja takes many. Tests are
+started as ctest would start them, without ctest, whose start takes longer than most of them. What
+else is built of the sources (modules, sanitized copies) stays as it is. A mutant takes from some seconds
 (killed near) to the whole default run (survived). --together spares most of the latter: mutants
 that the near tests let live are put into one tree for one whole run, and each of them alone meets
 the tests that failed there. With --covered, each test runs once with the files to be changed built
 for gcov, and a mutant meets, from the shortest to the longest, the tests that execute its line, be
 it in the test or in a program that the test starts: up to the first that fails, or up to --upto
-SECONDS. FILE keeps what executes what. A child that ends by _exit() is counted (the call is wrapped
+SECONDS. FILE keeps what executes what, lines and branches, and the processor time of each test; a
+test that fails there or takes more than --longest is left out. --uncovered only lists the lines and
+branches that none of them executes. A child that ends by _exit() is counted (the call is wrapped
 in these programs, and the filter that forbids such a child to write is left out); a process that is
 killed is not, so "uncovered" may be a line of one. Before anything is broken, the tests in question
 must pass; with --costs, what ctest noted of them when they last ran in another build of the tree
-stands for that."""
+stands for that, and with --covered the run for gcov does."""
 import argparse
 import bisect
 import concurrent.futures
 import functools
 import itertools
 import json
+import math
 import os
 import pathlib
 import random
@@ -57,6 +64,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -157,14 +165,33 @@ ENDS_LINKED = ["--coverage", "-Wl,--wrap=_exit", "-Wl,--wrap=confined_enter"]
 
 class Coverage:
     """Which tests execute which lines of some files, as a file of JSON keeps it: in the first line,
-    for each source, the lines that hold code and the first and last line of each function; then for
-    each test the lines of each source that it ran."""
+    for each source, the lines that hold code with how many branches each has, and the first and last
+    line of each function; then for each test its processor time, the lines of each source that it
+    ran, and the branches that it took. A test that failed or took too long has null there."""
 
     def __init__(self, file):
-        first, *others = file.read_text(encoding="utf-8").splitlines()
-        self.files = json.loads(first)
-        self.tests = {name: {path: set(lines) for path, lines in ran.items()}
-                      for name, ran in map(json.loads, others)}
+        first, *others = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+        self.files = first
+        self.known = {name for name, *_ in others}
+        self.seconds = {name: seconds for name, seconds, ran in others if ran is not None}
+        self.tests = {name: {path: set(lines) for path, (lines, _) in ran.items()}
+                      for name, _, ran in others if ran is not None}
+        self.branches = {}
+        for _, _, ran in others:
+            for path, (_, branches) in (ran or {}).items():
+                self.branches.setdefault(path, set()).update(map(tuple, branches))
+
+    def uncovered(self, path):
+        """Each line of a source that no test executes, and each branch of a line that is executed."""
+        held, _ = self.files[str(path)]
+        ran = set().union(*(lines.get(str(path), ()) for lines in self.tests.values()))
+        for line, count in held:
+            if line not in ran:
+                yield line, "not executed"
+                continue
+            missed = [i for i in range(count) if (line, i) not in self.branches.get(str(path), ())]
+            if missed:
+                yield line, f"branch {', '.join(map(str, missed))} of {count} not taken"
 
     def executing(self, path, line):
         """The tests that execute a line. A line without code of its own, as the second of an
@@ -175,7 +202,7 @@ class Coverage:
         held, functions = self.files[str(path)]
         if not any(first <= line <= last for first, last in functions):
             return [name for name, lines in self.tests.items() if lines.get(str(path))]
-        line = max(one for one in held if one <= line) # a function's first line holds code
+        line = max(one for one, _ in held if one <= line) # a function's first line holds code
         return [name for name, lines in self.tests.items() if line in lines.get(str(path), ())]
 
 
@@ -186,14 +213,37 @@ def words_of(path):
 class Work:
     """A built copy of the tree, in which one file at a time is another one."""
 
-    def __init__(self, folder, jobs):
-        self.folder, self.build = folder, folder / "build" / "strict"
+    def __init__(self, folder, jobs, build):
+        self.folder, self.build = (folder, folder / "build" / "strict") if build is None else (ROOT, build)
+        self.changed = folder / "changed" # sources with a token changed, or unchanged again
         self.width, self.jobs = jobs, f"-j{jobs}"
         self.seconds, self.codes = {}, {}
+        if build is None:
+            self.copy()
+        self.put_back() # what a run that was ended by force left
+        if build is None:
+            self.call("ninja", self.jobs, "-C", str(self.build), check=True)
+        commands = json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8"))
+        self.command = {pathlib.Path(one["file"]): one for one in reversed(commands)}
+        tests = json.loads(self.call("ctest", "--test-dir", str(self.build), "-LE", "nightly",
+                                     "--show-only=json-v1", check=True).stdout)["tests"]
+        self.tests = [test["name"] for test in tests if "command" in test] # as far as it is built
+        self.how = {test["name"]: test for test in tests}
+        folders = {}
+        for test in (self.folder / "tests").glob("*/test_*.c"):
+            folders.setdefault(test.parent.name, set()).add(test.stem)
+        self.folders = folders
+        self.test_sources = {test.stem: test.relative_to(self.folder)
+                             for test in (self.folder / "tests").rglob("test_*.c")}
+        # those of the dependency rule (border_*) hold whole libraries, and nothing is to replace there
+        self.test_programs = [name for name in self.tests if name.startswith("test_") and
+                              (self.build / "bin" / name).exists()]
+
+    def copy(self):
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True,
                                 capture_output=True).stdout
         for name in filter(None, listed.decode().split("\0")):
-            source, target = ROOT / name, folder / name
+            source, target = ROOT / name, self.folder / name
             if not source.exists() or (target.exists() and
                                        target.read_bytes() == source.read_bytes()):
                 continue
@@ -201,22 +251,6 @@ class Work:
             shutil.copy(source, target) # with a new date, so that ninja sees it
         launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         self.call("cmake", "--preset", "strict", *launcher, check=True)
-        self.put_back() # what a run that was ended by force left
-        self.call("ninja", self.jobs, "-C", str(self.build), check=True)
-        commands = json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8"))
-        self.command = {pathlib.Path(one["file"]): one for one in reversed(commands)}
-        tests = json.loads(self.call("ctest", "--test-dir", str(self.build), "-LE", "nightly",
-                                     "--show-only=json-v1", check=True).stdout)["tests"]
-        self.tests = [test["name"] for test in tests]
-        folders = {}
-        for test in (folder / "tests").glob("*/test_*.c"):
-            folders.setdefault(test.parent.name, set()).add(test.stem)
-        self.folders = folders
-        self.test_sources = {test.stem: test.relative_to(folder)
-                             for test in (folder / "tests").rglob("test_*.c")}
-        # those of the dependency rule (border_*) hold whole libraries, and nothing is to replace there
-        self.test_programs = [name for name in self.tests if name.startswith("test_") and
-                              (self.build / "bin" / name).exists()]
 
     def call(self, *command, check=False):
         done = subprocess.run(command, cwd=self.folder, text=True, capture_output=True, check=False)
@@ -232,6 +266,11 @@ class Work:
         command = shlex.split(one["command"])
         command = command[command.index("ccache") + 1:] if "ccache" in command else command
         command[command.index("-o") + 1] = str(output)
+        source = self.changed / path
+        if not source.exists():
+            self.write({path: (self.folder / path).read_text(encoding="utf-8")})
+        command[command.index("-c") + 1] = str(source)
+        command.insert(1, f"-I{self.changed}") # a test may include the source
         for flag in ("-MD", "-MT", "-MF"):
             if flag in command:
                 at = command.index(flag)
@@ -251,22 +290,19 @@ class Work:
         lines = self.call("nm", "-g", "--defined-only", str(file), check=True).stdout.split("\n")
         return frozenset(line.split()[-1] for line in lines if line)
 
-    def able(self, path):
-        """The test programs that hold the object of a source, or start a program that does."""
-        one = self.command.get(self.folder / path)
-        if one is None:
-            return []
-        return [name for name in self.test_programs
-                if name.startswith("test_cli_") or name in self.programs(path)]
+    def is_able(self, path, name):
+        """Whether a test program holds the object of a source, or starts a program that does."""
+        return name in self.test_programs and (name.startswith("test_cli_") or self.holds(path, name))
 
     @functools.lru_cache(maxsize=None)
-    def programs(self, path):
-        """The test programs that hold the object of a source themselves."""
-        one = self.command[self.folder / path]
+    def holds(self, path, name):
+        """Whether a test program holds the object of a source itself."""
+        one = self.command.get(self.folder / path)
+        if one is None or name not in self.test_programs:
+            return False
         words = shlex.split(one["command"])
         built = self.symbols(pathlib.Path(one["directory"]) / words[words.index("-o") + 1])
-        return [name for name in self.test_programs
-                if built & self.symbols(self.build / "bin" / name)]
+        return bool(built & self.symbols(self.build / "bin" / name))
 
     @functools.lru_cache(maxsize=None)
     def including(self, path):
@@ -276,16 +312,18 @@ class Work:
                 (self.folder / self.test_sources[name]).read_text(encoding="utf-8")]
 
     def near(self, path):
-        """Those of the same name, and the others of the same folder."""
-        able = self.able(path)
-        named = [name for name in able if words_of(path) & words_of(pathlib.Path(name[5:]))]
-        same = self.folders.get(path.parts[0], ())
-        return [named, [name for name in able if name in same and name not in named]]
+        """Those of the same name, and the others of the same folder; no other program is looked at."""
+        named = [name for name in self.test_programs
+                 if words_of(path) & words_of(pathlib.Path(name[5:]))]
+        same = [name for name in self.test_programs
+                if name in self.folders.get(path.parts[0], ()) and name not in named]
+        return [[name for name in names if self.is_able(path, name)] for names in (named, same)]
 
     def stages(self, path, which):
         """Lists of tests: near ones, those of other folders that hold the object, and the others."""
         lists = self.near(path)
-        for more in ([], self.able(path), self.tests)[1:which + 1]:
+        able = [name for name in self.test_programs if which > 0 and self.is_able(path, name)]
+        for more in ([], able, self.tests)[1:which + 1]:
             lists.append([name for name in more if not any(name in names for names in lists)])
         return lists
 
@@ -339,7 +377,7 @@ class Work:
         where one of the tests may start it."""
         starts = any(name not in self.test_programs or name.startswith("test_cli_")
                      for name in names)
-        holding = {name: [path for path in paths if name in self.programs(path)] for name in names}
+        holding = {name: [path for path in paths if self.holds(path, name)] for name in names}
         if starts:
             self.link("twinstep", paths, more)
         for name, of in holding.items():
@@ -348,95 +386,115 @@ class Work:
 
     def gcov(self, paths, folder, suffix):
         """What gcov says of the files by what lies in a folder: of each the lines with how often they
-        ran, and the functions."""
+        ran and how often each of their branches was taken, and the functions."""
         objects = {folder / pathlib.Path(self.object_of(path)).with_suffix(suffix).name: str(path)
                    for path in paths}
         objects = {file: path for file, path in objects.items() if file.exists()}
         if not objects:
             return
-        told = self.call("gcov", "--json-format", "--stdout", *map(str, objects), check=True).stdout
+        told = self.call("gcov", "--json-format", "--branch-probabilities", "--stdout", *map(str, objects), check=True).stdout
         for line, path in zip(told.splitlines(), objects.values()):
             for file in json.loads(line)["files"]: # the source, and headers with code
                 if file["file"].endswith(path):
-                    counts = dict.fromkeys((one["line_number"] for one in file["lines"]), 0)
+                    counts = {}
                     for one in file["lines"]: # a line of two functions stands there twice
-                        counts[one["line_number"]] += one["count"]
+                        count, taken = counts.get(one["line_number"], (0, []))
+                        counts[one["line_number"]] = (count + one["count"], taken + [
+                            branch["count"] for branch in one["branches"]])
                     yield path, counts, sorted((one["start_line"], one["end_line"])
                                                for one in file["functions"])
 
-    def covered(self, names, paths, file):
+    def covered(self, names, paths, file, longest, also):
         """Runs each test with these files built for gcov, unless FILE says what came of it."""
         if file.exists():
-            done = Coverage(file).tests
+            done = Coverage(file).known
             names = [name for name in names if name not in done]
         if names or not file.exists():
             ends = self.build / "mutant-ends.c"
             ends.write_text(ENDS, encoding="utf-8")
             self.call("cc", "-c", str(ends), "-o", str(ends.with_suffix(".o")), check=True)
-            for path in paths:
-                if not self.compile(path, self.object_of(path), "-w", "-O0", "--coverage"):
+            with concurrent.futures.ThreadPoolExecutor(self.width) as pool:
+                taken = pool.map(lambda path: self.compile(path, self.object_of(path), "-w", "-O0",
+                                                           "--coverage"), paths)
+                for path in [path for path, one in zip(paths, taken) if not one]:
                     sys.exit(f"mutation: {path} cannot be built for gcov")
             try:
                 self.link_all(names, paths, [str(ends.with_suffix(".o")), *ENDS_LINKED])
-                self.run_covered(names, paths, file)
+                self.run_covered(names, paths, file, longest, also)
             finally:
                 self.put_back()
-        return Coverage(file)
+        coverage = Coverage(file)
+        self.seconds.update(coverage.seconds)
+        return coverage
 
-    def run_covered(self, names, paths, file):
+    def run_covered(self, names, paths, file, longest, also):
         if not file.exists():
-            told = {path: [sorted(counts), functions]
+            told = {path: [[(line, len(taken)) for line, (_, taken) in sorted(counts.items())], functions]
                     for path, counts, functions in self.gcov(paths, self.build, ".gcno")}
             file.write_text(json.dumps(told) + "\n", encoding="utf-8")
-        names = sorted(names, key=lambda name: self.seconds[name])
+        names = sorted(names, key=lambda name: self.seconds.get(name, 0.0))
         with concurrent.futures.ThreadPoolExecutor(self.width) as pool:
-            for name, ran in zip(names, pool.map(functools.partial(self.ran, paths), names)):
+            for name, ran in zip(names, pool.map(functools.partial(self.ran, paths, longest, also), names)):
                 with file.open("a", encoding="utf-8") as out:
-                    out.write(json.dumps([name, ran]) + "\n")
+                    out.write(json.dumps([name, *ran]) + "\n")
 
-    def ran(self, paths, name):
-        """The lines of the files that a test executes: its counts lie in a folder of its own."""
+    def ran(self, paths, longest, also, name):
+        """The processor time of a test, and the lines and branches of the files that it executes: its
+        counts lie in a folder of its own."""
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
-            self.unfit([name], 60 + 20 * self.seconds[name], GCOV_PREFIX=folder, GCOV_PREFIX_STRIP="99")
+            most = 3600.0 if name in also else longest
+            code, seconds = self.start(name, most, GCOV_PREFIX=folder, GCOV_PREFIX_STRIP="99")
+            if code != 0 or seconds > most:
+                return seconds, None
             for path in paths:
                 notes = pathlib.Path(self.object_of(path)).with_suffix(".gcno")
                 (place / notes.name).symlink_to(notes)
-            return {path: sorted(line for line, count in counts.items() if count > 0)
-                    for path, counts, _ in self.gcov(paths, place, ".gcda")}
+            return seconds, {
+                path: (sorted(line for line, (count, _) in counts.items() if count > 0),
+                       [(line, i) for line, (_, taken) in counts.items()
+                        for i, count in enumerate(taken) if count > 0])
+                for path, counts, _ in self.gcov(paths, place, ".gcda")}
 
-    def unfit(self, names, seconds, **variables):
-        """Which of these tests fail, and which of them did not end in time."""
+    def start(self, name, seconds, **variables):
+        """Runs a test as ctest would; returns its exit status and its processor time, of which each
+        of its processes has so many seconds and no more."""
+        test = self.how[name]
+        properties = {one["name"]: one["value"] for one in test["properties"]}
+        limit = max(1, math.ceil(min(seconds, 3600.0)))
         process = subprocess.Popen(
-            ["ctest", "--test-dir", str(self.build), "-LE", "nightly", self.jobs, "-R",
-             "^(" + "|".join(map(re.escape, names)) + ")$"],
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-            env={**os.environ, **variables})
-        try:
-            output = process.communicate(timeout=seconds)[0]
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output = process.communicate()[0]
-        told = {name: (word, float(seconds)) for name, word, seconds in
-                re.findall(r"Test +#\d+: (\S+) \.* *(\D+?) +([0-9.]+) sec", output)}
-        for name, (_, seconds) in told.items():
+            ["sh", "-c", 'ulimit -t "$0"; exec "$@"', str(limit), *test["command"]],
+            cwd=properties.get("WORKING_DIRECTORY", self.build), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, **dict(one.split("=", 1) for one in properties.get("ENVIRONMENT", [])),
+                 **variables})
+        endless = threading.Timer(60 + 20 * limit, os.killpg, (process.pid, signal.SIGKILL))
+        endless.start() # for what waits and uses no time
+        _, status, usage = os.wait4(process.pid, 0)
+        endless.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        passed = process.returncode == properties.get("SKIP_RETURN_CODE", 77)
+        return 0 if passed else process.returncode, usage.ru_utime + usage.ru_stime
+
+    def unfit(self, names, limits):
+        """Which of these tests fail, or take more than so many seconds of processor time."""
+        with concurrent.futures.ThreadPoolExecutor(self.width) as pool:
+            ran = list(pool.map(self.start, names, limits))
+        for name, (_, seconds) in zip(names, ran):
             self.seconds.setdefault(name, seconds) # what the unbroken tree took
-        failed = [name for name, (word, _) in told.items() if "***" in word and "Skip" not in word]
-        return failed, [name for name in names if name not in told]
+        return [name for name, (code, _) in zip(names, ran) if code != 0]
 
     def failing(self, names):
         """What fails once may be due to a busy machine; it must fail alone, too."""
-        seconds = 60 + 20 * sum(self.seconds[name] for name in names)
-        failed, endless = self.unfit(names, seconds)
-        return endless + [name for name in failed if any(self.unfit([name], seconds))]
+        limits = {name: 10 + 20 * self.seconds[name] for name in names}
+        return [name for name in self.unfit(names, limits.values())
+                if self.unfit([name], [limits[name]])]
 
     def must_pass(self, names, costs):
         """Runs the tests on the unbroken tree; those with a known cost have passed there before."""
         self.seconds.update(costs)
         names = [name for name in names if name not in costs]
-        if not names:
-            return
-        failed = sum(self.unfit(names, 7200), [])
+        failed = self.unfit(names, itertools.repeat(3600.0))
         if failed:
             sys.exit(f"mutation: fails on the unbroken tree: {' '.join(failed)}")
 
@@ -465,7 +523,9 @@ class Work:
 
     def write(self, texts):
         for path, text in texts.items():
-            (self.folder / path).write_text(text, encoding="utf-8")
+            target = self.changed / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
 
     def tried(self, mutant, lists):
         path = mutant[0]
@@ -535,6 +595,17 @@ def one_at(place):
     sys.exit(f"mutation: --at: no token begins at {path}:{line}:{column}")
 
 
+def list_uncovered(coverage, paths):
+    for path in itertools.chain(*([one] if one.is_file() else sorted(one.rglob("*.c"))
+                                  for one in (ROOT / name for name in paths))):
+        path = path.relative_to(ROOT)
+        if str(path) not in coverage.files:
+            continue
+        text = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        for line, why in coverage.uncovered(path):
+            print(f"{path}:{line}: {why}: {text[line - 1].strip()}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -543,6 +614,8 @@ def main():
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--minutes", type=float, help="begin no mutant after so many")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build" / "mutation")
+    parser.add_argument("--build", type=pathlib.Path, metavar="FOLDER",
+                        help="a folder built of this tree, to be used in place of a copy")
     parser.add_argument("--out", type=pathlib.Path, help="append a line for each mutant")
     parser.add_argument("--list", action="store_true")
     which = parser.add_mutually_exclusive_group()
@@ -558,6 +631,8 @@ def main():
                         help="CTestCostData.txt of this tree: tests that passed there do not run first")
     parser.add_argument("--covered", type=pathlib.Path, metavar="FILE",
                         help="only tests that execute the line; FILE keeps which these are")
+    parser.add_argument("--uncovered", action="store_true",
+                        help="--covered: list what no test executes, and try nothing")
     parser.add_argument("--upto", type=float, default=float("inf"), metavar="SECONDS",
                         help="--covered: no more of the tests of a mutant than take so long")
     parser.add_argument("--from", type=int, default=1, dest="first", metavar="NUMBER",
@@ -566,8 +641,11 @@ def main():
     parser.add_argument("--at", action="append", metavar="FILE:LINE:COLUMN=TEXT")
     parser.add_argument("--together", action="store_true", help="--at: break all of them at once")
     arguments = parser.parse_args()
-    if arguments.upto < float("inf") and not arguments.covered:
-        parser.error("--upto goes with --covered")
+    if (arguments.upto < float("inf") or arguments.uncovered) and not arguments.covered:
+        parser.error("--upto and --uncovered go with --covered")
+    if arguments.uncovered:
+        list_uncovered(Coverage(arguments.covered), arguments.paths)
+        return
     for name in ("count", "first", "jobs"):
         if getattr(arguments, name) < 1:
             parser.error(f"--{'from' if name == 'first' else name}: expected at least 1, got "
@@ -580,13 +658,28 @@ def main():
             print(f"{path}:{line}:{column}\t{old}\t{new}")
         return
     print(f"mutation: {len(chosen)} of {everything}, seed {arguments.seed}", flush=True)
-    work = Work(arguments.work.resolve(), arguments.jobs)
+    work = Work(arguments.work.resolve(), arguments.jobs,
+                arguments.build and arguments.build.resolve())
     stages = {path: work.stages(path, arguments.which) for path in {mutant[0] for mutant in chosen}}
     unknown = [name for name in arguments.also if name not in work.tests]
     if unknown:
         refuse(f"--also: the default run has no test {' '.join(unknown)}")
     names = sorted(set(itertools.chain(arguments.also, *itertools.chain(*stages.values()))))
-    work.must_pass(names, costs_of(arguments.costs) if arguments.costs else {})
+    costs = costs_of(arguments.costs) if arguments.costs else {}
+    coverage = None
+    if arguments.covered:
+        paths = sorted({path.relative_to(ROOT) for path in sources(arguments.paths)} | set(stages))
+        paths = [path for path in paths if ROOT / path in work.command]
+        work.seconds.update(costs)
+        names = [name for name in names if not name.startswith("border_") and
+                 (work.seconds.get(name, 0.0) <= arguments.longest or name in arguments.also) and
+                 (name not in work.test_programs or any(work.is_able(path, name) for path in paths))]
+        coverage = work.covered(names, paths, arguments.covered, arguments.longest, arguments.also)
+        names = list(coverage.tests)
+        stages = {path: [[name for name in names_of if name in coverage.tests]
+                         for names_of in lists] for path, lists in stages.items()}
+    else:
+        work.must_pass(names, costs)
     if arguments.together:
         names = [name for name in names if work.seconds[name] <= arguments.longest]
         failed = work.together(chosen, names)
@@ -596,13 +689,6 @@ def main():
                      for names in lists] for path, lists in stages.items()}
     for lists in stages.values():
         lists.append([name for name in arguments.also if not any(name in names for names in lists)])
-    coverage = None
-    if arguments.covered:
-        holding = set(itertools.chain(*map(work.able, stages)))
-        names = set(itertools.chain(*itertools.chain(*stages.values())))
-        coverage = work.covered(
-            [name for name in sorted(names) if not name.startswith("border_") and
-             (name in holding or name not in work.test_programs)], sorted(stages), arguments.covered)
     begin, count = time.monotonic(), dict.fromkeys(
         ("invalid", "equivalent", "killed", "SURVIVED", "uncovered"), 0)
     for number in itertools.count(arguments.first):
@@ -615,7 +701,8 @@ def main():
         if coverage:
             names = [name for name in dict.fromkeys(coverage.executing(path, line) +
                                                     work.including(path)) # its copy is not counted
-                     if work.seconds[name] <= arguments.longest]
+                     if name in coverage.tests and
+                     (work.seconds[name] <= arguments.longest or name in arguments.also)]
             lists = [up_to(names, work.seconds, arguments.upto)]
         outcome, test = work.tried(mutant, lists)
         if coverage and outcome == "SURVIVED":

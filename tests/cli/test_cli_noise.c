@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/macro.h"
@@ -509,6 +510,35 @@ static int interrupt_after(const char *words, int tables, char *out, size_t size
     return WEXITSTATUS(status);
 }
 
+/* Starts `noise` with a floor file, interrupts it in front of the first table, and reads all that
+ * it says into `out`: as soon as the title is there, or once a second process is started, for which
+ * two strata have been measured. Returns the exit status. */
+static int interrupt_early(int strata, char *out, size_t size) {
+    char command[256], line[256], path[64];
+    int last = 0;
+    snprintf(command, sizeof command,
+             "echo $$; exec '%s' noise early.yaml --repeat 1 -o early.h5 2>&1", TWINSTEP_BINARY);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_non_null(fgets(line, sizeof line, pipe));
+    const pid_t child = (pid_t)strtol(line, NULL, 10);
+    assert_true(child > 1);
+    assert_non_null(fgets(line, sizeof line, pipe)); /* the title comes at once */
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)child, (int)child);
+    while (strata && !last) { /* ends with the program, too, whose list is gone then */
+        FILE *file = fopen(path, "r");
+        last = file == NULL || fgetc(file) != EOF;
+        if (file != NULL) fclose(file);
+        if (!last) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    kill(child, SIGINT);
+    const size_t used = fread(out, 1, size - 1, pipe);
+    out[used] = '\0';
+    const int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
 static void require_in(const char *text, const char *needle) {
     if (strstr(text, needle) == NULL) fail_msg("no %s in\n%s", needle, text);
 }
@@ -552,6 +582,25 @@ static void verify_interrupted(void **state) {
     helper_free(&said);
 }
 
+/* A floor file holds A/A pairs, so in front of the first one there is none, which is said; strata
+ * that were measured are printed. */
+static void verify_interrupted_before_the_first_table(void **state) {
+    (void)state;
+    static char out[8192];
+    helper_scenario("early.yaml", "steps: 400", "seed: 3", "");
+    assert_int_equal(interrupt_early(0, out, sizeof out), 130);
+    assert_string_equal(
+        out, "twinstep: error: noise: interrupted before the first stratum was measured; "
+             "early.h5 was not written\n");
+    assert_int_equal(interrupt_early(1, out, sizeof out), 130);
+    require_in(out, "\n  repeat       bit-equal:");
+    require_in(out, "\n  instance     bit-equal:");
+    require_in(out, "\ninterrupted: 1 of 1 tables, the last perhaps in part\n"
+                    "floor    early.h5 was not written: it holds A/A pairs, and the run was "
+                    "interrupted before the first of them\n");
+    assert_false(helper_exists("early.h5"));
+}
+
 /* A reader who meets a mode here first is told what it does, and what `own` is. */
 static void validate_words(void **state) {
     (void)state;
@@ -573,13 +622,21 @@ static void validate_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_interrupted), cmocka_unit_test(validate_words),
-        cmocka_unit_test(verify_equal),       cmocka_unit_test(verify_apart),
-        cmocka_unit_test(verify_references),  cmocka_unit_test(verify_untestable),
-        cmocka_unit_test(verify_file),        cmocka_unit_test(verify_floor),
-        cmocka_unit_test(verify_compare),     cmocka_unit_test(verify_plan),
-        cmocka_unit_test(verify_ops),         cmocka_unit_test(verify_models),
-        cmocka_unit_test(verify_refusals),    cmocka_unit_test(validate_content),
+        cmocka_unit_test(verify_interrupted_before_the_first_table),
+        cmocka_unit_test(verify_interrupted),
+        cmocka_unit_test(validate_words),
+        cmocka_unit_test(verify_equal),
+        cmocka_unit_test(verify_apart),
+        cmocka_unit_test(verify_references),
+        cmocka_unit_test(verify_untestable),
+        cmocka_unit_test(verify_file),
+        cmocka_unit_test(verify_floor),
+        cmocka_unit_test(verify_compare),
+        cmocka_unit_test(verify_plan),
+        cmocka_unit_test(verify_ops),
+        cmocka_unit_test(verify_models),
+        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(validate_content),
         cmocka_unit_test(validate_cases),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

@@ -583,6 +583,12 @@ def evals_lines(c, rows, rng):
             yield f'{{"step": {k}, "eval_loss": {evals[k // every - 1]!r}}}'
 
 
+def longer():
+    """A training that was resumed with another total, which the log's end says."""
+    case("longer", linear, peak=1e-3, total=60, breaks=[(31, "total", 90)], end=90, every=3, writer="state",
+         max_steps=90, ask={"contract": "hf"}, truth={}, untotal=1, broken=1)
+
+
 def ramp_lines(c, rows, rng):
     """--rampup-batch-size: 8 samples an update, then 16 and 24; the schedule counts samples, and holds
     where an update was skipped, whose samples are consumed all the same."""
@@ -611,7 +617,7 @@ PRINTS.update(f3="{:.3f}".format, d1="{:.0e}".format, d2="{:.1e}".format)
 
 def text():
     out = []
-    for make in (pairs, skipped, poor, broken, plain, levels, early, applied, native, free): # what costs least comes first
+    for make in (pairs, skipped, poor, broken, plain, levels, early, applied, native, free, longer): # what costs least comes first
         make()
     for number, c in enumerate(CASES):
         rng = random.Random(number)
@@ -638,6 +644,8 @@ def text():
                 out.append(f"= check.dear {c['dear']}")
             if not any(key in c for key in ("breaks", "first", "unit", "skipped", "edit")) and "nothing" not in truth:
                 out.append("= check.sound 1")
+        if c.get("broken"):
+            out += [f"= broken.peak {c['peak']!r}", f"= broken.warmup {c['warmup']}", f"= broken.total {c['total']}"]
         out += WRITERS[c["writer"]](c, rows_of(c), rng)
     return "\n".join(out) + "\n"
 

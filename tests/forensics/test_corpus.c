@@ -377,6 +377,42 @@ static void grid_block(const struct corpus_case *c, const struct block *block, F
         }
 }
 
+/* Of a training that was resumed with another total no expectation of one total holds throughout:
+ * what is asked is right but for that, or wrong in one more thing. */
+static void broken_block(const struct corpus_case *c, const struct block *block, FILE *out) {
+    static const struct {
+        double lr, warmup, ratio; /* factor of the peak; one more than is added; of the share */
+        const char *schedule;
+        int wrong;
+    } asked[] = {
+        {1.0, 0.0, 0.0, NULL, 0},
+        {1.0, 3.0, 0.0, NULL, 1},
+        {1.0, 0.0, 2.0, NULL, 1},
+        {1.0, 1.0, 0.0, "linear", 0},
+    };
+    const double peak = number_of(block, "broken.peak", NAN);
+    const double warmup = number_of(block, "broken.warmup", NAN);
+    const double total = number_of(block, "broken.total", NAN);
+    for (size_t i = 0; peak == peak && i < COUNT_OF(asked); i++) {
+        struct fit_known known = c->known;
+        struct contract_request *r = &known.request;
+        struct fit_check check;
+        struct arena arena = ARENA_EMPTY;
+        r->contract = contract_find("hf");
+        r->lr = peak * asked[i].lr;
+        if (asked[i].warmup > 0.0) r->warmup = warmup + asked[i].warmup - 1.0;
+        if (asked[i].ratio > 0.0) r->warmup_ratio = asked[i].ratio * warmup / total;
+        r->schedule = asked[i].schedule;
+        fprintf(out, "-- broken %zu\n", i);
+        must(fit_check(&c->series, &known, 1, &arena, &check), block);
+        golden_check(out, &check, 1);
+        work_print(out);
+        if (asked[i].wrong ? check.verdict == FIT_PASS : check.verdict == FIT_FAIL)
+            fail_msg("%s: question %zu: %s", block->name, i, check.words);
+        arena_close(&arena);
+    }
+}
+
 static void doctor_block(const struct corpus_case *c, const struct block *block, FILE *out) {
     struct doctor_options options;
     struct doctor_report report;
@@ -418,6 +454,7 @@ static void verify_answers(void **state) {
         verify_truth(c, &block);
         check_block(c, &block, out);
         grid_block(c, &block, out);
+        broken_block(c, &block, out);
         doctor_block(c, &block, out);
         if (!nightly && count > 0) compare_block(&cases[(count + 1) % 2], c, &block, out);
         if (nightly) arena_close(&c->arena);

@@ -4,14 +4,17 @@
 What twinstep ablate says, sentence by sentence: over closures that are open, without shares, over
 noise, and of logs. Judging is tested in tests/ablate/test_ablate_judge.c; here it is the text, which
 must hold no figure that nobody knows and name nothing that was not run."""
+import itertools
 import json
 import pathlib
 import re
+import shutil
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).with_name("ablate")))
 from case import TRAIN, Case  # noqa: E402
+from trainer import save  # noqa: E402
 
 
 class Words(Case):
@@ -85,7 +88,7 @@ class Words(Case):
                 {"xx": [0, 0], "yx": [1, 0], "xy": [0, 1], "yy": [1, 1]},
             "The factors oppose each other: of the way to all factors a 300 %, b -200 %. Leaving one out leaves ":
                 {"xx": [0, 0], "yx": [3, 0], "xy": [-2, 0], "yy": [1, 0]},
-            "Only together do the factors act; alone each goes: ":
+            "Only together do these factors act; alone each goes: ":
                 {"xx": [0, 0], "yx": [0, 0], "xy": [0, 0], "yy": [1, 0]},
             "Each of several factors goes the way to all of them by itself; alone they go: ":
                 {"xx": [0, 0], "yx": [1, 0], "xy": [1, 0], "yy": [1, 0]},
@@ -114,6 +117,45 @@ class Words(Case):
                                 head)
                 self.assertNotIn("to test", head)
                 self.assertNotIn("the gap", head)
+
+    def test_joint_words_name_those_of_which_they_are_true(self):
+        # by the levels of a, b and c: which end points are reached, and parts of it
+        either, core, half = "yyx xyy yyy".split(), ["yyy"], "yxx xyx xxy yyx yxy xyy yyy".split()
+        words = [ # whether all factors are the test arm, and what is said
+            (["yyx", "yyy"], {}, True,
+             " Only together do these causes open the gap; alone each opens: a 0 %, b 0 % of it. Repairing one alone "
+             "leaves a 0 %, b 0 %. Others differ, too; alone they open: c 0 %; repairing one alone leaves c 100 %."),
+            (either, {}, True,
+             " Only together with any of a, c does b open the gap; alone each opens: b 0 %, a 0 %, c 0 % of it. "
+             "Repairing one alone leaves b 0 %, a 100 %, c 100 %."),
+            (either, {}, False,
+             " Only together with any of a, c does b act; alone each goes: b 0 %, a 0 %, c 0 % of it. "
+             "Leaving out one alone leaves b 0 %, a 100 %, c 100 %."),
+            (core, {"yyx": 0.75}, False,
+             " Only together do these factors go most of the way; alone each goes: a 0 %, b 0 % of it. Leaving out one "
+             "alone leaves a 0 %, b 0 %. Of the others, alone each goes: c 0 %; leaving out one alone leaves c 75 %."),
+            (core, {"yyx": 0.75, "yxy": 0.75, "xyy": 0.75}, True,
+             " Only together do causes open the gap; alone each opens: a 0 %, b 0 %, c 0 % of it. Repairing one alone "
+             "leaves a 75 %, b 75 %, c 75 %."),
+            (half, {"xxy": 0.5}, False,
+             " Each of several factors goes the way to all of them by itself; alone they go: a 100 %, b 100 % of it. "
+             "Leaving out one alone leaves a 100 %, b 100 %. Of the others, alone each goes: c 50 %; leaving out one "
+             "alone leaves c 100 %."),
+            (half, {"xxy": 0.5, "xyx": 0.75}, True,
+             " Each of several causes opens at least half of the gap by itself; alone they open: a 100 %, b 75 %, c 50 % "
+             "of it. Repairing one alone leaves a 100 %, b 100 %, c 100 %: repair all."),
+        ]
+        save(str(self.root / "other"), {"w": [1.0, 8.0]})
+        for reached, parts, closed, sentence in words:
+            for levels in map("".join, itertools.product("xy", repeat=3)):
+                save(str(self.root / levels), {"w": [parts.get(levels, float(levels in reached)), 0.0]})
+            own = {} if closed else {"test": {"command": ["cp", f"{self.root}/other", "{dir}/w"]}}
+            self.script(f"cp {self.root}/{{a}}{{b}}{{c}} {{dir}}/w", {"weights": "{dir}/w"},
+                        dict.fromkeys("abc", ["x", "y"]), name="x.yaml", **own)
+            with self.subTest(sentence):
+                head = self.text()[0]
+                self.assertEqual(head[-len(sentence):], sentence)
+            shutil.rmtree(self.root / "x.ablate")
 
     def test_digests_decide_at_distance_zero(self):
         for row, code in (("0.5", 1), ("1.0", 0)):
