@@ -49,8 +49,9 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     def _call(self: "Recorder", *args: Any, **kw: Any) -> Any:
         if self._inside or self._ended or self._is_copy():
             return None
-        self._inside, start = True, time.perf_counter()
+        start = time.perf_counter()
         try:
+            self._inside = True
             with torch.no_grad():
                 return method(self, *args, **kw)
         except Changed as error:
@@ -59,6 +60,9 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:      # noqa: B902 nothing of ours may reach the training
             self._give_up(f"{type(error).__name__}: {error}")
             return None
+        except BaseException:           # a Ctrl-C
+            self._interrupt()
+            raise
         finally:
             self._inside = False
             self.seconds += time.perf_counter() - start
@@ -237,6 +241,7 @@ class Recorder:
         self._handles: list[Any] = []
         self._finalizer: Any = None             # of a child of multiprocessing
         self._inside = self._ended = self._started = self._due = self._met = False
+        self._delivers = False          # waits for rows of updates that have ended, or sends them
         self._told_left_out = False
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
@@ -293,10 +298,16 @@ class Recorder:
                grad_norm: Any = None) -> None:
         """Ends an update and sends its row. All arguments may be left out: they are for what the
         recorder cannot see. `lr_logged`: what the log prints, a number or one per group."""
-        self.finish()
-        self.note(loss=loss, lr_logged=lr_logged, tokens=tokens, epoch=epoch, skipped=skipped,
-                  grad_norm=grad_norm)
-        self.send()
+        try:
+            self._due = True
+            self.finish()
+            self.note(loss=loss, lr_logged=lr_logged, tokens=tokens, epoch=epoch, skipped=skipped,
+                      grad_norm=grad_norm)
+            self.send()
+        except BaseException:           # a Ctrl-C
+            if self._due:
+                self._interrupt()
+            raise
 
     def close(self, complete: bool = True) -> None:
         """Ends the recording. `complete`: the training ran to its end."""
@@ -305,6 +316,12 @@ class Recorder:
                 self._close(complete)
         except Exception as error:      # noqa: B902 nothing of ours may reach the training
             warn(f"twinstep: the recording could not be closed: {type(error).__name__}: {error}")
+        except BaseException:           # a Ctrl-C
+            if not self._ended:
+                self._give_up("interrupted while the recording was closed")
+            elif self._channel is not None:
+                self._channel.let_go()
+            raise
 
     def _close(self, complete: bool) -> None:
         # A row with shards needs the other ranks, who come only where the training ran to its end.
@@ -565,16 +582,17 @@ class Recorder:
         """Sends the rows that were not sent yet, but for the last `later`, and waits where one is
         not home. At the end of an update that leaves its own, so the device has work meanwhile. A
         row stays the first one until it is home, so that what ends the wait loses none."""
+        self._delivers = True
         while len(self._coming) > later and not self._ended:
             ended = self._coming[0]
             row = ended.close(self._add_up)         # where this raises, no later row is sent
             self._tell_left_out(ended.row)
             assert self._channel is not None and self._layout is not None
-            if not self._channel.begun:
-                self._channel.begin(self._layout.header())
             packed = self._layout.pack(row)
-            self._coming.popleft()
             try:
+                if not self._channel.begun:
+                    self._channel.begin(self._layout.header())
+                self._coming.popleft()
                 is_sent = self._channel.send(packed)
             except BaseException as error:
                 self._ended = True      # a part of it may be in the pipe, where no row can follow
@@ -584,6 +602,7 @@ class Recorder:
             if not is_sent:
                 self._ended = True
                 self._stop_listening()
+        self._delivers = False
 
     @_guarded
     def _send_coming(self) -> None:
@@ -753,14 +772,22 @@ class Recorder:
                 self._deliver()     # the update before the one that something is wrong in
         except Exception:       # noqa: B902 then it is what is wrong
             pass
-        self._ended = True
-        self._stop_listening()
+        finally:                    # a second Ctrl-C leaves the end to the writer
+            self._ended, self._due = True, False
+            self._stop_listening()
         sent = 0
         if self._channel is not None:
             sent = self._channel.sent
             self._channel.close(False)
         warn(f"twinstep: recording stopped after {sent} updates, and the training goes on: "
              f"{problem}")
+
+    def _interrupt(self) -> None:
+        """Ends the recording where a Ctrl-C came while a part of an update was taken: that is no
+        row, and the next one would have the rest in it. In a wait for rows nothing is lost."""
+        if not self._ended and not self._delivers:
+            self._give_up("interrupted while an update was recorded")
+        self._delivers = False
 
     def _is_copy(self) -> bool:
         """Whether this is a process that the training forked: it has our pipe, too, and what it
