@@ -191,6 +191,46 @@ class Loops(unittest.TestCase):
             r.update()
         self.assertEqual(order(self.path), "zero forward backward optimize")
 
+    def test_verify_a_closure_that_is_called_again_is_no_second_micro_batch(self):
+        """LBFGS calls its closure several times a step: batch, loss, norm and gradient are those of the
+        first call, in which micro-batches add up, and two histories differ in the step alone."""
+        first = {}
+        for history in (2, 10):
+            torch.manual_seed(4)
+            model = torch.nn.Linear(8, 1)
+            optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=5 - history // 5,
+                                          history_size=history)
+            seen = []
+            path = os.path.join(self.folder.name, f"{history}.h5")
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as r:
+                for k in range(3):
+                    draw = torch.Generator().manual_seed(k)
+                    rows = torch.randn(2, 4, 8, generator=draw)
+                    calls = []
+
+                    def closure():
+                        optimizer.zero_grad()
+                        total = 0.0
+                        for x in rows:
+                            loss = (model(x) - x.sum(1, keepdim=True)).square().mean() / 2
+                            loss.backward()
+                            total += loss.item()
+                        norm = sum(p.grad.double().square().sum().item() for p in model.parameters())
+                        calls.append((total, norm ** 0.5))
+                        return total
+                    optimizer.step(closure)
+                    self.assertGreater(len(calls), 1)
+                    seen.append(calls[0])
+                    r.update()
+            losses, norms = read(path, "loss", "grad_norm")
+            np.testing.assert_allclose(losses, [loss for loss, _ in seen], rtol=1e-12)
+            np.testing.assert_allclose(norms, [norm for _, norm in seen], rtol=1e-6)    # norms of f32
+            self.assertEqual(order(path), "zero forward backward optimize")
+            first[history] = path
+        said = self.program("compare", *first.values()).stdout
+        self.assertIn("Roots differ from update 1 on: phase optimize, weight", said)
+        self.assertNotIn("Points to: dtype", said)
+
     def test_verify_accelerate(self):
         from accelerate import Accelerator
 

@@ -376,7 +376,8 @@ class Recorder:
         """The model is called in training: digests of the tensors that it is given."""
         self._called = True
         self._event("forward")
-        for name, value in _leaves({**{str(i): v for i, v in enumerate(args)}, **kwargs}, ""):
+        given = {} if self._is_again else {**{str(i): v for i, v in enumerate(args)}, **kwargs}
+        for name, value in _leaves(given, ""):
             self._row.put_digest("batch", self._batches, name, local(value.detach()))
             self._batches += 1
 
@@ -407,7 +408,7 @@ class Recorder:
             self._spent.clear()
         if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
             tensors = tensors[0]
-        if isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
+        if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and not self._is_again:
             self._losses.append(tensors.detach().clone().to(torch.float64).reshape(()))
 
     @_guarded
@@ -445,12 +446,19 @@ class Recorder:
     @_guarded
     def on_zero(self, of: Any, *_: Any) -> None:
         """A module or an optimizer is about to drop its gradients."""
-        if isinstance(of, torch.nn.Module):
-            ours = {id(p) for _, p in self.tensors}
-            if any(id(p) in ours for p in of.parameters()):
-                self._event("zero")
-        elif self._is_ours(of):
+        ours = {id(p) for _, p in self.tensors}
+        if self._is_ours(of) if not isinstance(of, torch.nn.Module) else \
+                any(id(p) in ours for p in of.parameters()):
+            self._end_evaluation()
             self._event("zero")
+
+    def _end_evaluation(self) -> None:
+        """Gradients go. Where a step has its closure called more than once (LBFGS), batch, loss and
+        gradient of the update are those of the first call, of the weights that the step began with:
+        those of the last one are of weights that it has moved."""
+        if self._stepping is not None and self._is_fresh(self._stepping):
+            self._fresh_gradients(self._stepping)
+            self._is_again = True
 
     @_guarded
     def on_step(self, optimizer: Any) -> None:
@@ -477,6 +485,7 @@ class Recorder:
         self._scaled = scale is not None and not self._unscaled
         self._fresh_gradients(optimizer)
         self._spent.add(id(optimizer))  # a closure's backward pass takes it out again
+        self._stepping = optimizer
         if self.readback and self.step % self.readback == 0:
             self.readback_bytes = self._reader.keep(optimizer)
 
@@ -485,7 +494,7 @@ class Recorder:
         """An optimizer has stepped: weights, and every Nth time its state."""
         if not self._is_ours(optimizer):
             return
-        self._stepped = True
+        self._stepped, self._stepping, self._is_again = True, None, False
         self._ran.add(id(optimizer))
         self._watched.look(optimizer)
         if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
@@ -624,6 +633,8 @@ class Recorder:
         self._rng = bytes(32)
         self._fresh = self._stepped = self._finished = False
         self._going_back = self._stepped_back = False
+        self._stepping: Any = None          # the optimizer whose step has begun
+        self._is_again = False              # its closure is called once more
         self._unscaled = self._scaled = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
