@@ -294,6 +294,20 @@ static void compare_quiet(struct compare_report *report) {
     report->lr.shift = 0;
 }
 
+/* Tells whether both rows have a digest of each gradient, and the same ones. Runs whose roots can
+ * be compared have the same tensors. */
+static int equal_gradients(const struct trace_run_plan *plan, const struct record *x,
+                           const struct record *y) {
+    static const uint8_t absent[RECORD_DIGEST_BYTES] = {0};
+    for (uint32_t t = 0; t < plan->shape.tensors; t++) {
+        const uint8_t *digest = x->tensor_digests[t][TENSOR_DIGEST_GRADIENT];
+        if (memcmp(digest, absent, sizeof absent) == 0 ||
+            memcmp(digest, y->tensor_digests[t][TENSOR_DIGEST_GRADIENT], sizeof absent) != 0)
+            return 0;
+    }
+    return plan->shape.tensors > 0;
+}
+
 /* Compares what two runs of traces recorded beyond any log: draws and roots. */
 static enum status compare_runs(const struct compare_input *input, struct arena *arena,
                                 struct compare_report *report) {
@@ -312,6 +326,9 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
     }
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && report->root_update == 0;) {
         const struct record *x = trace_row(a, i), *y = trace_row(b, j);
+        if (report->roots > 0 && x->step == y->step && report->gradient_update == 0 &&
+            equal_gradients(&a->plan, x, y))
+            report->gradient_update = x->step;
         if (report->roots > 0 && x->step == y->step && !record_equal_roots(x, y)) {
             report->root_update = x->step;
             first_find(&a->plan, x, &b->plan, y, &report->where);

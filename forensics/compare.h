@@ -174,6 +174,9 @@ struct compare_report {
                               are no runs */
     struct first_difference where; /* phase and tensor of that update */
     uint64_t roots; /* how many updates have a root in both runs; 0: none, or no runs */
+    /* The first update of which both runs have a digest of each gradient, and the same ones; 0:
+     * there is none up to root_update. */
+    uint64_t gradient_update;
     /* For two runs of other programs: keys of their configurations that differ, and the first
      * update whose phases came in another order; "": none, or these are no such runs. */
     const char *configurations, *orders;

@@ -278,8 +278,27 @@ static int margins_part(const struct compare_report *report) {
     return margin != NULL && margin->different > 0;
 }
 
+/* Tells whether the gradient whose norm differs first is the same bit for bit, by its digests. */
+static int norm_alone(const struct compare_report *report) {
+    const struct compare_column *norm = compare_column_of(report, LOG_GRAD_NORM);
+    return norm != NULL && report->gradient_update > 0 &&
+           norm->first_update == report->gradient_update;
+}
+
 static void explain_gradient(struct compare_report *report) {
-    if (has_ratio(report, LOG_GRAD_NORM))
+    if (norm_alone(report) &&
+        judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) == GAP_ROUNDING)
+        say(report, -1,
+            report->root_update == report->gradient_update
+                ? "The first gradient whose norm differs is the same bit for bit, by its digests: "
+                  "its norm was added up in another way. Its weights differ after the step, so "
+                  "what stands between the two does: which gradients are clipped and to what, or "
+                  "the optimizer."
+                : "The first gradient whose norm differs is the same bit for bit, by its digests: "
+                  "its norm was added up in another way.",
+            "Compare the calls that clip: whether there is one, its limit, and the weights that it "
+            "is given; then the class and the settings of the optimizer.");
+    else if (has_ratio(report, LOG_GRAD_NORM))
         say(report, CAUSE_NORMALISATION,
             "Equal forward passes, and gradient norms in a fixed ratio from update 1 on: the "
             "gradient is divided, summed or counted differently.",

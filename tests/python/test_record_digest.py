@@ -128,6 +128,25 @@ class Digest(unittest.TestCase):
             return digest.load_many()(pieces, 4), wanted
 
     @unittest.skipUnless(COMPILER, "no compiler")
+    def test_corroborate_the_loops_for_other_processors_with_numpy(self):
+        draw = np.random.default_rng(7)
+        # less than one turn of a loop, whole ones, and some that are left; an index beyond 2^32
+        arrays = [draw.integers(0, 256, n * width, "u1").view(f"<u{width}")
+                  for width in (1, 2, 4, 8) for n in (0, 1, 19, 20, 21, 39, 40, 640, 4099)]
+        arrays.append(np.full(997, 2 ** 32 - 1, "<u4"))         # each sum of halves carries
+        pieces = [(a.ctypes.data, a.itemsize, f, a.size)
+                  for a in arrays for f in (0, 2 ** 33 + 2 ** 31 - 7)]
+        wanted = [digest._sum_by_numpy(*p) for p in pieces]
+        library = self.built("chosen", """
+            #include <string.h>
+            #define __builtin_cpu_supports(name) \\
+                (strcmp(name, getenv("CHOSEN")) == 0 && (__builtin_cpu_supports)(name))""")
+        for chosen in ("none", "avx2"):     # the other tests take the best that this machine has
+            with unittest.mock.patch.dict(os.environ, {"TWINSTEP_DIGEST": str(library),
+                                                       "CHOSEN": chosen}):
+                self.assertEqual(digest.load_many()(pieces, 1), wanted, chosen)
+
+    @unittest.skipUnless(COMPILER, "no compiler")
     def test_verify_a_mutex_that_cannot_be_made_is_not_locked(self):
         found, wanted = self.sums_of_two(self.built("lockless", """
             static int locked(void) { abort(); }

@@ -2,7 +2,8 @@
 """labels: cli
 
 What the program says of recordings of real DPO trainings by TRL (tests/bench/record_trl.py made
-them): two equal ones, and one whose learning rate is an update ahead of the one that it logs."""
+them): two equal ones, and one whose learning rate is an update ahead of the one that it logs; and of
+a loop that clips a part of its gradients (tests/bench/record_clip.py)."""
 import gzip
 import os
 import pathlib
@@ -86,6 +87,23 @@ class Judged(unittest.TestCase):
             self.assertTrue((off <= of["lr_readback_error"])[here].all())
             self.assertTrue((of["lr_readback_error"] < 1e-9)[here].all(), name)
             self.assertEqual((of["lr_logged"] == of["lr_applied"]).all(), name == "trl_dpo.h5")
+
+    def test_verify_a_norm_that_is_added_up_otherwise_is_no_other_gradient(self):
+        said = self.say(1, "compare", "clip_whole.h5", "clip_part.h5")
+        self.assertIn("Roots differ from update 1 on: phase optimize, 0.weight", said)
+        self.assertRegex(said, r"grad_norm +different +4 +4  update 1: ")
+        self.assertIn("whose norm differs is the same bit for bit, by its digests", said)
+        self.assertIn("Its weights differ after the step", said)
+        self.assertNotIn("Points to:", said)
+        folder = pathlib.Path(self.folder.name)
+        for name in ("whole", "part"):      # a digest that nobody took is equal to nothing
+            (folder / f"bare_{name}.h5").write_bytes((folder / f"clip_{name}.h5").read_bytes())
+            with h5py.File(folder / f"bare_{name}.h5", "r+") as f:
+                f["runs/main/steps/tensors/digest_gradient"][:] = 0
+                del f["seal"]
+        said = self.say(1, "compare", "bare_whole.h5", "bare_part.h5")
+        self.assertIn("Roots differ from update 1 on: phase optimize, 0.weight", said)
+        self.assertNotIn("bit for bit", said)
 
     def test_verify_noise_is_inside_its_floor_and_a_rate_is_not(self):
         floor = ("--floor", "racing.floor.h5")

@@ -191,6 +191,46 @@ class Loops(unittest.TestCase):
             r.update()
         self.assertEqual(order(self.path), "zero forward backward optimize")
 
+    def test_verify_a_closure_that_is_called_again_is_no_second_micro_batch(self):
+        """LBFGS calls its closure several times a step: batch, loss, norm and gradient are those of the
+        first call, in which micro-batches add up, and two histories differ in the step alone."""
+        first = {}
+        for history in (2, 10):
+            torch.manual_seed(4)
+            model = torch.nn.Linear(8, 1)
+            optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=5 - history // 5,
+                                          history_size=history)
+            seen = []
+            path = os.path.join(self.folder.name, f"{history}.h5")
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as r:
+                for k in range(3):
+                    draw = torch.Generator().manual_seed(k)
+                    rows = torch.randn(2, 4, 8, generator=draw)
+                    calls = []
+
+                    def closure():
+                        optimizer.zero_grad()
+                        total = 0.0
+                        for x in rows:
+                            loss = (model(x) - x.sum(1, keepdim=True)).square().mean() / 2
+                            loss.backward()
+                            total += loss.item()
+                        norm = sum(p.grad.double().square().sum().item() for p in model.parameters())
+                        calls.append((total, norm ** 0.5))
+                        return total
+                    optimizer.step(closure)
+                    self.assertGreater(len(calls), 1)
+                    seen.append(calls[0])
+                    r.update()
+            losses, norms = read(path, "loss", "grad_norm")
+            np.testing.assert_allclose(losses, [loss for loss, _ in seen], rtol=1e-12)
+            np.testing.assert_allclose(norms, [norm for _, norm in seen], rtol=1e-6)    # norms of f32
+            self.assertEqual(order(path), "zero forward backward optimize")
+            first[history] = path
+        said = self.program("compare", *first.values()).stdout
+        self.assertIn("Roots differ from update 1 on: phase optimize, weight", said)
+        self.assertNotIn("Points to: dtype", said)
+
     def test_verify_accelerate(self):
         from accelerate import Accelerator
 
@@ -500,6 +540,76 @@ class Loops(unittest.TestCase):
         self.assertEqual(read(self.path, "step"), [1, 2])
         with h5py.File(self.path) as f:
             self.assertEqual(f["complete"][()], 0)
+
+    def interrupted(self, path, where, at):
+        """A training of four updates with a Ctrl-C as line `at` of the recorder's code is run: in the
+        third `update`, after which the training goes on, or in `close`, which nobody calls again.
+        How many lines there were."""
+        model, optimizer, schedule = parts()
+        recorders = os.path.dirname(sys.modules[twinstep.Recorder.__module__].__file__) + os.sep
+        lines = 0
+
+        def line(_, event, __):
+            nonlocal lines
+            lines += event == "line"
+            if event == "line" and lines == at:
+                raise KeyboardInterrupt
+            return line
+
+        def watched(call, **given):
+            sys.settrace(lambda frame, *_: line if frame.f_code.co_filename.startswith(recorders)
+                         else None)
+            try:
+                call(**given)
+            except KeyboardInterrupt:
+                self.assertEqual(lines, at)
+            finally:
+                sys.settrace(None)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            recorder = twinstep.Recorder(model, optimizer, schedule, path=path, every=2, quiet=True)
+            recorder.start()
+            for k in range(4):
+                loss_of(model).backward()
+                optimizer.step()
+                schedule.step()
+                optimizer.zero_grad()
+                call = watched if (where, k) == ("update", 2) else lambda call, **given: call(**given)
+                call(recorder.update, lr_logged=k)
+            (watched if where == "close" else lambda call: call())(recorder.close)
+            recorder._channel.process.wait(60)
+        return lines
+
+    def test_verify_a_ctrl_c_anywhere_leaves_whole_rows(self):
+        """Of the recorder's lines in `update` and in `close` some are interrupted: what is left is a
+        file under its name that holds the rows of the training that nobody interrupted, from the first
+        one on, and says that it is complete only where it holds all of them."""
+        def table(path):
+            with h5py.File(path) as f:
+                steps, found = f["runs/main/steps"], {}
+                steps.visititems(lambda name, d: found.update({name: d[()]}) if isinstance(
+                    d, h5py.Dataset) and d.maxshape[:1] == (None,) else None)
+                return int(f["complete"][()]), found
+        whole = os.path.join(self.folder.name, "whole.h5")
+        counts = {where: self.interrupted(whole + where, where, 0) for where in ("update", "close")}
+        done, wanted = table(whole + "update")
+        self.assertEqual((done, wanted["step"].tolist()), (1, [1, 2, 3, 4]))
+        ends = set()
+        for where, lines in counts.items():
+            # before the third line of `update` it is a Ctrl-C in the training's own code
+            for at in range(3, lines + 1, max(1, lines // 12)):
+                path = os.path.join(self.folder.name, f"{where}{at}.h5")
+                self.interrupted(path, where, at)
+                self.assertTrue(os.path.exists(path), (where, at))
+                done, found = table(path)
+                count = len(found["step"])
+                ends.add((where, done, count))
+                self.assertTrue(count == 4 if done else 2 <= count, (where, at, done, count))
+                for name, column in wanted.items():
+                    np.testing.assert_array_equal(found[name], column[:count],
+                                                  f"{where}, line {at}, {name}")
+        self.assertLessEqual({("update", 0, 2), ("close", 0, 4), ("close", 1, 4)}, ends)
 
     def test_verify_the_cost_tells_how_many_updates_were_sent(self):
         """Not those that ended: one is on its way while the training runs, and where the device

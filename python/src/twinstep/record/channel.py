@@ -111,6 +111,15 @@ class Channel:
             self.process.kill()
             self.process.wait()
 
+    def let_go(self) -> None:
+        """Ends the pipe and waits for nothing: the writer ends the file, as unfinished unless it
+        was told before that it is complete."""
+        if self.process.stdin is not None:
+            try:
+                self.process.stdin.close()
+            except OSError:
+                pass
+
     def send(self, row: bytes) -> bool:
         """Hands one row over; False where recording has ended."""
         if self.stopped is not None:

@@ -49,8 +49,9 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     def _call(self: "Recorder", *args: Any, **kw: Any) -> Any:
         if self._inside or self._ended or self._is_copy():
             return None
-        self._inside, start = True, time.perf_counter()
+        start = time.perf_counter()
         try:
+            self._inside = True
             with torch.no_grad():
                 return method(self, *args, **kw)
         except Changed as error:
@@ -59,6 +60,9 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:      # noqa: B902 nothing of ours may reach the training
             self._give_up(f"{type(error).__name__}: {error}")
             return None
+        except BaseException:           # a Ctrl-C
+            self._interrupt()
+            raise
         finally:
             self._inside = False
             self.seconds += time.perf_counter() - start
@@ -237,6 +241,7 @@ class Recorder:
         self._handles: list[Any] = []
         self._finalizer: Any = None             # of a child of multiprocessing
         self._inside = self._ended = self._started = self._due = self._met = False
+        self._delivers = False          # waits for rows of updates that have ended, or sends them
         self._told_left_out = False
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
@@ -293,10 +298,16 @@ class Recorder:
                grad_norm: Any = None) -> None:
         """Ends an update and sends its row. All arguments may be left out: they are for what the
         recorder cannot see. `lr_logged`: what the log prints, a number or one per group."""
-        self.finish()
-        self.note(loss=loss, lr_logged=lr_logged, tokens=tokens, epoch=epoch, skipped=skipped,
-                  grad_norm=grad_norm)
-        self.send()
+        try:
+            self._due = True
+            self.finish()
+            self.note(loss=loss, lr_logged=lr_logged, tokens=tokens, epoch=epoch, skipped=skipped,
+                      grad_norm=grad_norm)
+            self.send()
+        except BaseException:           # a Ctrl-C
+            if self._due:
+                self._interrupt()
+            raise
 
     def close(self, complete: bool = True) -> None:
         """Ends the recording. `complete`: the training ran to its end."""
@@ -305,6 +316,12 @@ class Recorder:
                 self._close(complete)
         except Exception as error:      # noqa: B902 nothing of ours may reach the training
             warn(f"twinstep: the recording could not be closed: {type(error).__name__}: {error}")
+        except BaseException:           # a Ctrl-C
+            if not self._ended:
+                self._give_up("interrupted while the recording was closed")
+            elif self._channel is not None:
+                self._channel.let_go()
+            raise
 
     def _close(self, complete: bool) -> None:
         # A row with shards needs the other ranks, who come only where the training ran to its end.
@@ -359,7 +376,8 @@ class Recorder:
         """The model is called in training: digests of the tensors that it is given."""
         self._called = True
         self._event("forward")
-        for name, value in _leaves({**{str(i): v for i, v in enumerate(args)}, **kwargs}, ""):
+        given = {} if self._is_again else {**{str(i): v for i, v in enumerate(args)}, **kwargs}
+        for name, value in _leaves(given, ""):
             self._row.put_digest("batch", self._batches, name, local(value.detach()))
             self._batches += 1
 
@@ -390,7 +408,7 @@ class Recorder:
             self._spent.clear()
         if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
             tensors = tensors[0]
-        if isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
+        if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and not self._is_again:
             self._losses.append(tensors.detach().clone().to(torch.float64).reshape(()))
 
     @_guarded
@@ -428,12 +446,19 @@ class Recorder:
     @_guarded
     def on_zero(self, of: Any, *_: Any) -> None:
         """A module or an optimizer is about to drop its gradients."""
-        if isinstance(of, torch.nn.Module):
-            ours = {id(p) for _, p in self.tensors}
-            if any(id(p) in ours for p in of.parameters()):
-                self._event("zero")
-        elif self._is_ours(of):
+        ours = {id(p) for _, p in self.tensors}
+        if self._is_ours(of) if not isinstance(of, torch.nn.Module) else \
+                any(id(p) in ours for p in of.parameters()):
+            self._end_evaluation()
             self._event("zero")
+
+    def _end_evaluation(self) -> None:
+        """Gradients go. Where a step has its closure called more than once (LBFGS), batch, loss and
+        gradient of the update are those of the first call, of the weights that the step began with:
+        those of the last one are of weights that it has moved."""
+        if self._stepping is not None and self._is_fresh(self._stepping):
+            self._fresh_gradients(self._stepping)
+            self._is_again = True
 
     @_guarded
     def on_step(self, optimizer: Any) -> None:
@@ -460,6 +485,7 @@ class Recorder:
         self._scaled = scale is not None and not self._unscaled
         self._fresh_gradients(optimizer)
         self._spent.add(id(optimizer))  # a closure's backward pass takes it out again
+        self._stepping = optimizer
         if self.readback and self.step % self.readback == 0:
             self.readback_bytes = self._reader.keep(optimizer)
 
@@ -468,7 +494,7 @@ class Recorder:
         """An optimizer has stepped: weights, and every Nth time its state."""
         if not self._is_ours(optimizer):
             return
-        self._stepped = True
+        self._stepped, self._stepping, self._is_again = True, None, False
         self._ran.add(id(optimizer))
         self._watched.look(optimizer)
         if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
@@ -565,16 +591,17 @@ class Recorder:
         """Sends the rows that were not sent yet, but for the last `later`, and waits where one is
         not home. At the end of an update that leaves its own, so the device has work meanwhile. A
         row stays the first one until it is home, so that what ends the wait loses none."""
+        self._delivers = True
         while len(self._coming) > later and not self._ended:
             ended = self._coming[0]
             row = ended.close(self._add_up)         # where this raises, no later row is sent
             self._tell_left_out(ended.row)
             assert self._channel is not None and self._layout is not None
-            if not self._channel.begun:
-                self._channel.begin(self._layout.header())
             packed = self._layout.pack(row)
-            self._coming.popleft()
             try:
+                if not self._channel.begun:
+                    self._channel.begin(self._layout.header())
+                self._coming.popleft()
                 is_sent = self._channel.send(packed)
             except BaseException as error:
                 self._ended = True      # a part of it may be in the pipe, where no row can follow
@@ -584,6 +611,7 @@ class Recorder:
             if not is_sent:
                 self._ended = True
                 self._stop_listening()
+        self._delivers = False
 
     @_guarded
     def _send_coming(self) -> None:
@@ -605,6 +633,8 @@ class Recorder:
         self._rng = bytes(32)
         self._fresh = self._stepped = self._finished = False
         self._going_back = self._stepped_back = False
+        self._stepping: Any = None          # the optimizer whose step has begun
+        self._is_again = False              # its closure is called once more
         self._unscaled = self._scaled = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
@@ -753,14 +783,22 @@ class Recorder:
                 self._deliver()     # the update before the one that something is wrong in
         except Exception:       # noqa: B902 then it is what is wrong
             pass
-        self._ended = True
-        self._stop_listening()
+        finally:                    # a second Ctrl-C leaves the end to the writer
+            self._ended, self._due = True, False
+            self._stop_listening()
         sent = 0
         if self._channel is not None:
             sent = self._channel.sent
             self._channel.close(False)
         warn(f"twinstep: recording stopped after {sent} updates, and the training goes on: "
              f"{problem}")
+
+    def _interrupt(self) -> None:
+        """Ends the recording where a Ctrl-C came while a part of an update was taken: that is no
+        row, and the next one would have the rest in it. In a wait for rows nothing is lost."""
+        if not self._ended and not self._delivers:
+            self._give_up("interrupted while an update was recorded")
+        self._delivers = False
 
     def _is_copy(self) -> bool:
         """Whether this is a process that the training forked: it has our pipe, too, and what it
