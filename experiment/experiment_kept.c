@@ -508,6 +508,17 @@ enum status experiment_copy_state(struct experiment *e, uint32_t index, uint64_t
     if (!trace_snapshot_find(recorded, step, &at) || recorded->snapshot_steps[at] != step)
         FAIL(STATUS_INPUT, "%s: damaged: no stored state of update %" PRIu64 " of run %s",
              e->options->resume, step, e->plan.runs[index].id);
+    const struct trace_snapshot_plan *const there = &recorded->plan.snapshots,
+                                            *const here =
+                                                &e->output.image.runs[index].plan.snapshots;
+    if (there->bytes != here->bytes || there->format != here->format ||
+        memcmp(there->layout, here->layout, sizeof here->layout) != 0)
+        FAIL(
+            STATUS_INPUT,
+            "%s: run %s: its states (version %jd, %ju bytes) were stored by a build that lays them "
+            "out differently (version %jd, %ju bytes here)",
+            e->options->resume, e->plan.runs[index].id, (intmax_t)there->format,
+            (uintmax_t)there->bytes, (intmax_t)here->format, (uintmax_t)here->bytes);
     enum status status = trace_snapshot_read(e->options->resume, recorded, at, &arena, &state);
     if (status == STATUS_OK) status = trace_put_snapshot(e->output.trace, index, step, state);
     arena_close(&arena);

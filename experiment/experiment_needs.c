@@ -6,6 +6,8 @@
  * not counted are the program itself, its libraries and what they buffer. */
 #include "experiment/experiment_private.h"
 
+#include "trainer/snapshot.h"
+
 #define PIECE_BYTES 256 /* of the header of a kept file: a name, a shape, offsets, a SHA-256 */
 #define KEPT_FILES 3    /* two that serve, and the one that is being written */
 
@@ -17,6 +19,7 @@ struct sizes {
     uint64_t branches;        /* states that hybrids begin with */
     uint64_t floor, projection;
     uint64_t tables; /* numbers of updates, runs and hybrids */
+    uint64_t stored; /* a state on its way into the trace, where its form is not the memory */
     struct hybrid_values_size values;
 };
 
@@ -46,6 +49,8 @@ static void find_sizes(const struct experiment *e, const struct run *a, const st
                           .tables = tables_bytes(e, run_dataset(a)->samples),
                           .values = hybrid_values_size(plan, a, elements)};
     out->larger = larger(out->state[0], out->state[1]);
+    if (plan->scenario->record.snapshots > 0)
+        out->stored = larger(snapshot_room(a), snapshot_room(b));
     /* states that are equal part in one update, before which one copy is of both */
     out->fork = equal ? out->state[0] : 0;
     out->before[0] = out->state[0];
@@ -86,7 +91,8 @@ static uint64_t memory_bytes(const struct experiment *e, const struct sizes *of)
     const uint64_t evaluator =
         e->eval.held_out.count > 0 && run > of->larger ? run - of->larger + of->point : 0;
     const uint64_t open = e->plan.floor == FLOOR_EXACT ? e->memory[0] + run : run;
-    return larger(e->memory[0] + e->memory[1] + before + kept, open + late) + evaluator;
+    return larger(e->memory[0] + e->memory[1] + before + kept, open + late) + evaluator +
+           of->stored;
 }
 
 enum status experiment_needs(struct experiment *e, const struct run *a, const struct run *b,

@@ -14,7 +14,7 @@
 #include "experiment/backend_record.h"
 #include "experiment/experiment_series.h"
 #include "experiment/hybrid_values.h"
-#include "trainer/run_tensors.h"
+#include "trainer/snapshot.h"
 
 #define ARRAYS_MAX 34
 
@@ -254,9 +254,7 @@ enum status experiment_trace_state(struct experiment_trace *output, uint32_t ind
     if (output->products != NULL)
         products_of_run(run, output->products + (size_t)index * PRODUCTS_COLUMNS);
     if (output->every == 0 || (!start && step % output->every != 0)) return STATUS_OK;
-    const unsigned char *state;
-    TRY(run_read_state(run, &state));
-    return trace_put_snapshot(output->trace, index, step, state);
+    return snapshot_put(output->trace, index, run, step);
 }
 
 enum status experiment_trace_pair(struct experiment_trace *output, uint32_t index,

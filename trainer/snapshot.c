@@ -7,6 +7,8 @@
 #include "determinism/digest.h"
 #include "trainer/plugins/plugin.h"
 #include "trainer/run_private.h"
+#include "trainer/run_tensors.h"
+#include "trainer/state_file.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define BIG_ENDIAN_HERE 1
@@ -91,9 +93,10 @@ static void add_head(struct digest_stream *to) {
 }
 
 static void add_dtype(struct digest_stream *to, const char *piece, enum dtype dtype) {
-    const uint64_t carrier = dtype_carrier(dtype);
+    const int narrow = dtype_width(dtype) == sizeof(uint16_t);
+    const uint64_t width = narrow ? dtype_width(dtype) : dtype_carrier(dtype);
     add_text(to, piece, dtype_name(dtype));
-    add_words(to, "carrier", &carrier, 1);
+    add_words(to, "carrier", &width, 1);
 }
 
 static void add_class(struct digest_stream *to, const char *kind,
@@ -161,9 +164,11 @@ static void layout_digest(const struct plan *plan, struct digest *out) {
 static void describe(const struct plan *plan, uint64_t every, struct trace_snapshot_plan *out) {
     struct digest layout;
     layout_digest(plan, &layout);
-    *out = (struct trace_snapshot_plan){.bytes = plan->layout->bytes,
+    const size_t bytes = state_file_bytes(plan->table, plan->layout);
+    const int narrow = bytes < plan->layout->bytes;
+    *out = (struct trace_snapshot_plan){.bytes = bytes,
                                         .every = every,
-                                        .format = SNAPSHOT_FORMAT,
+                                        .format = narrow ? SNAPSHOT_FORMAT_NARROW : SNAPSHOT_FORMAT,
                                         .big_endian = BIG_ENDIAN_HERE};
     memcpy(out->layout, layout.byte, sizeof out->layout);
 }
@@ -200,8 +205,9 @@ static enum status check_layout(const char *path, const struct trace_run *record
     describe(&plan, stored->every, &here);
     if (stored->format != here.format)
         FAIL(STATUS_INPUT,
-             "%s: run %s: stored states of version %jd; this twinstep takes version %d", path,
-             recorded->plan.id, (intmax_t)stored->format, SNAPSHOT_FORMAT);
+             "%s: run %s: stored states of version %jd; this twinstep takes version %jd of this "
+             "training",
+             path, recorded->plan.id, (intmax_t)stored->format, (intmax_t)here.format);
     if (stored->big_endian != here.big_endian)
         FAIL(STATUS_INPUT, "%s: run %s: its states were stored on a machine of another byte order",
              path, recorded->plan.id);
@@ -211,6 +217,31 @@ static enum status check_layout(const char *path, const struct trace_run *record
          "%s: run %s: its states (%ju bytes) were stored by a build that lays them out differently "
          "(%ju bytes here); replay without --from trains from the start",
          path, recorded->plan.id, (uintmax_t)stored->bytes, (uintmax_t)here.bytes);
+}
+
+size_t snapshot_room(const struct run *run) {
+    const size_t bytes = state_file_bytes(&run->table, &run->layout);
+    return bytes < run->layout.bytes ? bytes : 0;
+}
+
+static enum status put_in(struct arena *arena, struct trace *trace, uint32_t index,
+                          const struct run *run, uint64_t step) {
+    const size_t bytes = snapshot_room(run);
+    const unsigned char *state;
+    unsigned char *form;
+    TRY(run_read_state(run, &state));
+    if (bytes == 0) return trace_put_snapshot(trace, index, step, state);
+    TRY(arena_take(arena, bytes, 1, "a stored state", &form));
+    TRY(state_file_make(&run->table, &run->layout, state, form));
+    return trace_put_snapshot(trace, index, step, form);
+}
+
+enum status snapshot_put(struct trace *trace, uint32_t index, const struct run *run,
+                         uint64_t step) {
+    struct arena arena = ARENA_EMPTY;
+    const enum status status = put_in(&arena, trace, index, run, step);
+    arena_close(&arena);
+    return status;
 }
 
 /* Compares the chain of digests over all updates so far, which is both in the state and in the
@@ -234,11 +265,14 @@ static enum status check_record(const char *path, const struct trace_run *record
 
 static enum status take_in(struct arena *arena, const char *path, const struct trace_run *recorded,
                            uint64_t index, struct run *run) {
-    unsigned char *bytes;
+    unsigned char *bytes, *state;
     TRY(check_layout(path, recorded, run));
     TRY(trace_snapshot_read(path, recorded, index, arena, &bytes));
     TRY(check_record(path, recorded, recorded->snapshot_steps[index], bytes));
-    return run_restore(run, bytes);
+    if (snapshot_room(run) == 0) return run_restore(run, bytes);
+    TRY(arena_take(arena, run->layout.bytes, 1, "a stored state", &state));
+    state_file_read(&run->table, &run->layout, bytes, state);
+    return run_restore(run, state);
 }
 
 enum status snapshot_take(const char *path, const struct trace_run *recorded, uint64_t index,

@@ -111,6 +111,10 @@ static void verify_optimizers(void **state) {
               "  batch: {size: 4, micro: 2}\n  numerics: {param: bf16, master: f32, compute: "
               "bf16}\n  optimizer: {name: sgd, momentum: 0.9}\n",
               "optimizer: {nesterov: true}");
+    continues("narrow",
+              "  batch: {size: 4, micro: 2}\n  numerics: {param: bf16, compute: bf16}\n"
+              "  clip: {max_norm: 0.1}\n",
+              "optimizer: {lr: 1e-3}");
     continues("lion", "  batch: {size: 4, micro: 2}\n  optimizer: {name: lion}\n",
               "optimizer: {lr: 1e-5}");
     continues("sft", "  task: sft\n  batch: {size: 4, micro: 4}\n", "optimizer: {lr: 1e-5}");
