@@ -11,6 +11,12 @@
 
 enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
 
+/* What else there is to say of a column beside the fits of all its rows. */
+struct beside {
+    const char *early;    /* contracts that print the same with update 1 skipped, or NULL */
+    struct fit_stop stop; /* the schedule that stands still from some row on */
+};
+
 /* What the log records as applied, and what it decides. */
 static json_t *used_json(const struct fit_used *used) {
     if (used->series.count == 0) return json_null();
@@ -18,24 +24,34 @@ static json_t *used_json(const struct fit_used *used) {
                      (json_int_t)used->left_out, "first_other", json_positive(used->update));
 }
 
+/* What the column follows up to the row from which on it stands still: null where it does not. */
+static json_t *stop_json(const struct lr_report *report, const struct fit_stop *stop) {
+    if (stop->fit == NULL) return json_null();
+    return json_pack("{sI sb so}", "update", (json_int_t)report->series.points[stop->point].update,
+                     "of_known_total", stop->of_known_total, "fit", lr_report_fit_json(stop->fit));
+}
+
 static json_t *fit_json(const struct lr_report *report, const struct fit_set *set,
-                        const char *early) {
-    return json_pack("{ss ss sI so sb so so sI sI so so so so*}", "log", report->log->path,
+                        const struct beside *beside) {
+    return json_pack("{ss ss sI so sb so so sI sI so so so so so*}", "log", report->log->path,
                      "format", report->log->format, "values", (json_int_t)report->series.count,
                      "run_steps", json_positive(report->known.run_steps), "step_guessed",
                      report->log->step_guessed, "row_spacing", lr_report_rows_json(report), "fits",
                      lr_report_fits_json(set), "left_out", (json_int_t)set->left_out, "groups",
                      (json_int_t)set->groups, "why", lr_report_why_json(set->why), "early_skip",
-                     early != NULL ? json_string(early) : json_null(), "applied",
+                     beside->early != NULL ? json_string(beside->early) : json_null(),
+                     "stands_still", stop_json(report, &beside->stop), "applied",
                      used_json(&report->used), "partial",
                      set->partial != NULL ? json_string(set->partial) : json_null());
 }
 
 /* Returns whether the fit is decided: the log's own framework explains it, nothing that is listed
- * raises a doubt about the first, and it is no bug that a sound contract prints as well (`early`,
- * which fit_early_skip names) once update 1 was skipped. */
-static int decided(const struct fit_known *known, const struct fit_set *set, const char *early) {
-    if (set->fits[0].contract->bug && early != NULL) return 0;
+ * raises a doubt about the first, it is no bug that a sound contract prints as well once update 1
+ * was skipped, and no floor at which a scheduler may have stood that was not stepped any more. */
+static int decided(const struct fit_known *known, const struct fit_set *set,
+                   const struct beside *beside) {
+    if (set->fits[0].contract->bug && beside->early != NULL) return 0;
+    if (beside->stop.fit != NULL) return 0;
     if (!fit_is_native(known, set->fits[0].contract)) return 0;
     if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
     /* Without a total that somebody said, another time scale prints what a counter that moves
@@ -89,14 +105,14 @@ static void print_alike(const struct fit_known *known, const struct fit_set *set
 
 /* The answer in one line, with how many others there are. */
 static void print_answer(const struct lr_report *report, const struct fit_set *set,
-                         const char *early) {
+                         const struct beside *beside) {
     size_t same = 0;
     for (size_t i = 1; i < set->count; i++)
         same += set->fits[i].same_throughout == set->fits[0].same_throughout;
     const size_t others = set->count - 1 - same + set->left_out;
     printf("%s: %s\n  (%zu more of the list below appl%s the same rates, %zu appl%s "
            "others)\n",
-           decided(&report->known, set, early) ? "likeliest" : "likeliest, but undecided",
+           decided(&report->known, set, beside) ? "likeliest" : "likeliest, but undecided",
            set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
     print_alike(&report->known, set);
 }
@@ -132,9 +148,21 @@ static void print_unseen(const struct fit *fit) {
     putchar('\n');
 }
 
+/* Says that the LR stands still behind a schedule that had not come to its end. */
+static void print_stop(const struct lr_report *report, const struct fit_set *set,
+                       const struct fit_stop *stop) {
+    if (stop->fit == NULL) return;
+    printf("remark: in front of update %ju the column is that of %s; from there on it stands "
+           "still, as where the scheduler is no longer stepped%s\n",
+           (uintmax_t)report->series.points[stop->point].update, stop->fit->text,
+           set->count > 0 ? " (--min-lr-ratio says that the LR at which it stands is the floor)"
+                          : "");
+}
+
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,
-                              const char *early, struct arena *arena) {
-    if (set->count > 0) print_answer(report, set, early);
+                              const struct beside *beside, struct arena *arena) {
+    const char *const early = beside->early;
+    if (set->count > 0) print_answer(report, set, beside);
     lr_report_print_head(report);
     if ((set->why & FIT_WHY_LOST) != 0) {
         printf("The printed digits can tell nothing: every learning rate prints as 0 in steps of "
@@ -156,6 +184,7 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (set->count > 0 && fit_is_half_speed(&set->fits[0]))
         puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
              "too (--min-lr-ratio 0.5 says that it is the floor)");
+    print_stop(report, set, &beside->stop);
     print_contradictions(report, set);
     if (set->count > 0) print_unseen(&set->fits[0]);
     if (set->count > 0) lr_report_print_unseen(report, &set->fits[0]);
@@ -178,18 +207,18 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
 }
 
 static int exit_of(const struct fit_known *known, const struct fit_set *set,
-                   const struct fit_used *used, const char *early) {
+                   const struct fit_used *used, const struct beside *beside) {
     if (known->steps_guessed || (set->why & (FIT_WHY_NO_COLUMN | FIT_WHY_FEW | FIT_WHY_LOST)) != 0)
         return EXIT_UNTESTABLE;
     if (set->count == 0) return (set->why & FIT_WHY_BATCH) != 0 ? EXIT_UNTESTABLE : EXIT_DIFFERS;
     if (used->update != 0) return EXIT_DIFFERS;
-    return decided(known, set, early) ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
+    return decided(known, set, beside) ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct lr_report report;
     struct fit_set set;
-    const char *early;
+    struct beside beside;
     TRY(lr_report_open(cli, options, &report));
     if (options_value(options, KEY_CONTRACT) != NULL)
         TRY(lr_contract("--contract", options_value(options, KEY_CONTRACT),
@@ -199,10 +228,11 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     if (options_given(options, KEY_ALL)) report.known.limit = 1000;
     TRY(fit_series(&report.series, &report.known, &cli->arena, &set));
     TRY(fit_keep_used(&set, &cli->arena, &report.used));
-    TRY(fit_early_skip(&set, &report.known, &cli->arena, &early));
-    *out_exit = exit_of(&report.known, &set, &report.used, early);
-    if (options->json) return json_print(fit_json(&report, &set, early));
-    return print_text(&report, &set, early, &cli->arena);
+    TRY(fit_early_skip(&set, &report.known, &cli->arena, &beside.early));
+    TRY(fit_find_stop(&report.series, &report.known, &set, &cli->arena, &beside.stop));
+    *out_exit = exit_of(&report.known, &set, &report.used, &beside);
+    if (options->json) return json_print(fit_json(&report, &set, &beside));
+    return print_text(&report, &set, &beside, &cli->arena);
 }
 
 static const struct argp_option option_rows[] = {

@@ -274,6 +274,20 @@ int fit_is_next_stage(const struct fit *fit, size_t i);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);
+/* A second reading of a column: it follows a schedule up to some row, and stands still from there
+ * to its end. A scheduler that is no longer stepped prints that, and so does a floor. */
+struct fit_stop {
+    const struct fit *fit;  /* what the rows in front follow; NULL: the column does not read so */
+    size_t point;           /* the first point at which that schedule would have moved on */
+    uint8_t of_known_total; /* 1: its total is the one that the log or the user said */
+    uint8_t typed; /* 1: somebody may have typed the LR that stands, or its share of the peak */
+};
+/* Looks for that reading of a column that `set` explains or does not. Where a floor, or the total
+ * that the schedule came to, is known, there is none. */
+TWINSTEP_MUST_USE enum status fit_find_stop(const struct series *series,
+                                            const struct fit_known *known,
+                                            const struct fit_set *set, struct arena *arena,
+                                            struct fit_stop *out);
 /* Names the contracts under which the first update was skipped, and which then print the best fit's
  * column with its numbers: "hf-4.50, accelerate". NULL: there is none, or the log shows whether
  * updates were skipped. */

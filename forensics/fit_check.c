@@ -446,6 +446,64 @@ static int too_few(const struct series *series, const struct fit_known *known,
                        (out->found.count == 0 && series->points[0].update > 1));
 }
 
+/* Finds the reading of the column as a schedule that stands still: the expected contract's, or any.
+ */
+static enum status find_stop(const struct fit_known *known, const struct fit_set *set,
+                             struct arena *arena, struct fit_stop *out) {
+    struct fit_known every = *known;
+    every.possible = NULL;
+    TRY(fit_find_stop(set->series, &every, set, arena, out));
+    if (out->fit != NULL) return STATUS_OK;
+    every.request.contract = NULL;
+    every.request.schedule = NULL;
+    every.request.value_count = 0;
+    return fit_find_stop(set->series, &every, set, arena, out);
+}
+
+/* Says so where nothing else is known of the column but a schedule that came to its end early. */
+static enum status say_stop(const struct fit_known *known, struct arena *arena,
+                            struct fit_check *out) {
+    const struct fit *best = out->found.count > 0 ? &out->found.fits[0] : NULL;
+    struct fit_stop stop;
+    char *text;
+    if (best != NULL && out->bug != NULL && strcmp(out->bug, "schedule_too_short") != 0)
+        return STATUS_OK;
+    TRY(find_stop(known, &out->found, arena, &stop));
+    if (stop.fit == NULL) return STATUS_OK;
+    const unsigned long long update = out->found.series->points[stop.point].update;
+    TRY(arena_format(
+        arena, &text,
+        "in front of update %llu it fits %s, and from there on the LR stands still%s%s", update,
+        stop.fit->text, best != NULL ? "; or it " : "", best != NULL ? out->words : ""));
+    out->words = text;
+    if (best == NULL) out->bug = "schedule_stands_still";
+    if (best != NULL && out->bug != NULL) out->bug = "schedule_stands_still or schedule_too_short";
+    return STATUS_OK;
+}
+
+/* Withdraws a pass that rests on a floor which nobody gave, where the schedule may as well have
+ * stopped on its way. */
+static enum status doubt_floor(const struct fit_known *known, struct arena *arena,
+                               struct fit_check *out) {
+    const struct fit_set own = {
+        .series = out->found.series, .fits = out->expected, .count = 1, .last = out->found.last};
+    struct fit_stop stop;
+    char *text;
+    if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_FLOOR) == 0 ||
+        !(out->expected->floor_ratio > 0.0))
+        return STATUS_OK;
+    TRY(find_stop(known, &own, arena, &stop));
+    if (stop.fit == NULL) return STATUS_OK;
+    out->verdict = FIT_UNDECIDED;
+    TRY(arena_format(arena, &text,
+                     "--min-lr-ratio: a scheduler that is no longer stepped from update %llu on "
+                     "prints the same, behind %s",
+                     (unsigned long long)out->found.series->points[stop.point].update,
+                     stop.fit->text));
+    out->needs = text;
+    return STATUS_OK;
+}
+
 static enum status search_all(const struct series *series, const struct fit_known *known,
                               struct arena *arena, struct fit_set *out) {
     struct fit_known every = *known;
@@ -470,6 +528,7 @@ static enum status mismatch(const struct series *series, const struct fit_known 
     /* A total that changed excuses no other number. */
     if (extended != NULL && out->bad_points > 0) return say_other(extended, arena, out);
     TRY(say_mismatch(known, arena, out));
+    TRY(say_stop(known, arena, out));
     out->why |= out->found.why;
     if ((out->fitted & FIT_OF_SCHEDULE) != 0 && is_nudged(&out->found)) {
         out->verdict = FIT_UNDECIDED;
@@ -484,6 +543,7 @@ static enum status mismatch(const struct series *series, const struct fit_known 
         return STATUS_OK;
     }
     out->verdict = FIT_UNDECIDED;
+    if (out->found.count == 0) out->bug = NULL; /* nothing was departed from */
     out->needs =
         known->request.contract->unit == CONTRACT_UNIT_TOKEN && known->request.tokens == 0
             ? "--tokens: tokens per update, in which the warm-up is rounded"
@@ -713,6 +773,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
     TRY(fit_find_rivals(series, &mine, out->expected, arena, &out->found));
     TRY(fit_judge_rivals(&mine, applied, arena, out));
     if (applied) TRY(fit_judge_plainer(series, &mine, arena, out));
+    TRY(doubt_floor(&mine, arena, out));
     doubt_few(series, out);
     return say_match(&mine, arena, out);
 }

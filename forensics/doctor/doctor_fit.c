@@ -216,15 +216,76 @@ static enum status total_is_open(struct doctor *doctor) {
                                      "and nothing says that total");
 }
 
+/* Says that the schedule was left before its end. Where a sound schedule with a floor prints the
+ * column, too, that is a remark. */
+static enum status stands_still(struct doctor *doctor, const struct fit_stop *stop, int sound) {
+    static const char words[] =
+        "The LR stands still from update %llu on, where its schedule goes on: the "
+        "scheduler is no longer stepped, or the LR is held from below.";
+    const struct series *series = doctor->fits->series;
+    const struct series_point *point = &series->points[stop->point];
+    const struct series_point *last = &series->points[series->count - 1];
+    const int likely =
+        stop->of_known_total && !stop->typed && series->count - stop->point >= ROWS_OF_EVENT;
+    if (sound)
+        TRY(doctor_remark(doctor, "schedule_stands_still", point->row, words,
+                          (unsigned long long)point->update));
+    else
+        TRY(doctor_found(doctor, "schedule_stands_still", likely ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
+                         point->row, words, (unsigned long long)point->update));
+    if (sound) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    TRY(doctor_evidence_lr(doctor, point - 1));
+    TRY(doctor_evidence_lr(doctor, last));
+    TRY(doctor_evidence(
+        doctor, "the %zu values in front of it follow %s, which comes to %s at update %llu",
+        stop->point, stop->fit->text, word_about(fit_logged(stop->fit, 0, last->update)).text,
+        (unsigned long long)last->update));
+    if (doctor->fits->count > 0)
+        TRY(doctor_evidence(doctor, "the whole column, with a floor, is also that of %s%s%s",
+                            doctor->fits->fits[0].text,
+                            doctor->fits->fits[0].bug != NULL ? ", " : "",
+                            doctor->fits->fits[0].bug != NULL ? doctor->fits->fits[0].bug : ""));
+    return doctor_explain(
+        doctor,
+        likely ? "the schedule in front is that of the total that the log says, and nobody types "
+                 "the LR at which it stands"
+               : "a schedule with a floor, or a loop that holds its LR from below, prints the same",
+        "Look where scheduler.step() is called, and whether that is reached at every update; then "
+        "at the schedule's smallest LR. twinstep lr fit LOG --min-lr-ratio R says that the LR at "
+        "which it stands is meant.");
+}
+
+/* Tells whether the fits name another bug, of which no break of the schedule is made up. */
+static int names_other_bug(const struct doctor *doctor) {
+    const struct fit_set *fits = doctor->fits;
+    return fits->count > 0 && fits->fits[0].bug != NULL &&
+           strcmp(fits->fits[0].bug, "schedule_too_short") != 0 &&
+           !fit_break_is_doubtful(NULL, fits);
+}
+
+/* Finds the reading of the column as a schedule that stands still. */
+static enum status find_stop(struct doctor *doctor, struct fit_stop *out) {
+    struct fit_known known;
+    *out = (struct fit_stop){.fit = NULL};
+    if (doctor->fits->series == NULL || names_other_bug(doctor)) return STATUS_OK;
+    fit_known_init(&known);
+    TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
+    return fit_find_stop(doctor->fits->series, &known, doctor->fits, doctor->arena, out);
+}
+
 static enum status known_bug(struct doctor *doctor) {
     const struct fit_segment *segment;
+    struct fit_stop stop;
     if (doctor->log->step_guessed)
         return doctor_untestable(doctor, "the log prints no update numbers, so a schedule that "
                                          "moves several times per row may be sound");
     if (doctor_has(doctor, "interleaved_writers"))
         return doctor_untestable(doctor, "rows of two runs alternate");
+    const struct fit *plain = doctor_plain_fit(doctor);
+    TRY(find_stop(doctor, &stop));
+    if (stop.fit != NULL) return stands_still(doctor, &stop, plain != NULL);
     if (doctor->fits->count == 0) return why_unknown(doctor);
-    const struct fit *plain = doctor_plain_fit(doctor), *first = &doctor->fits->fits[0];
+    const struct fit *first = &doctor->fits->fits[0];
     if (plain == NULL && fit_changes_total(first)) return total_is_open(doctor);
     if (plain == first) return other_total(doctor, 1);
     if (plain != NULL) return STATUS_OK;

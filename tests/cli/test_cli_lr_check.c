@@ -597,6 +597,35 @@ static void verify_no_floor_lies_above_the_peak(void **state) {
     json_decref(json);
 }
 
+/* A line to 0 whose scheduler was no longer stepped prints what a line to a floor prints, so
+ * without that floor the fit decides nothing, and says both. */
+static void validate_schedule_that_stands_still(void **state) {
+    (void)state;
+    char text[8192];
+    size_t used_up = (size_t)snprintf(text, sizeof text, "step,learning_rate\n");
+    for (int k = 1; k <= 200; k++) {
+        const double step = k - 1 < 83 ? k - 1 : 83;
+        used_up += (size_t)snprintf(text + used_up, sizeof text - used_up, "%d,%.17g\n", k,
+                                    step < 10.0 ? 5e-5 * (step / 10.0)
+                                                : 5e-5 * ((200.0 - step) / (200.0 - 10.0)));
+    }
+    helper_write("still.csv", text);
+    struct said said = helper_run(3, "lr fit still.csv --contract hf");
+    assert_non_null(strstr(said.out, "likeliest, but undecided: hf linear, peak 5e-05, warm-up 10, "
+                                     "total 83, floor 0.6158 of the peak"));
+    assert_non_null(strstr(said.out, "remark: in front of update 85 the column is that of hf "
+                                     "linear, peak 5e-05, warm-up 10, total 200;"));
+    helper_free(&said);
+    helper_accept(0, "lr fit still.csv --contract hf --min-lr-ratio 0.61578947368421055");
+    json_t *json = json_of(3, "lr fit still.csv --contract hf --json");
+    const json_t *stop = json_object_get(json, "stands_still");
+    assert_int_equal(json_integer_value(json_object_get(stop, "update")), 85);
+    assert_true(json_is_false(json_object_get(stop, "of_known_total")));
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(stop, "fit"), "steps")),
+                     200);
+    json_decref(json);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_pass),
@@ -624,6 +653,7 @@ int main(void) {
         cmocka_unit_test(validate_plainer_explanation),
         cmocka_unit_test(validate_peak_that_was_not_reached),
         cmocka_unit_test(validate_what_a_warmup_shows),
+        cmocka_unit_test(validate_schedule_that_stands_still),
         cmocka_unit_test(validate_epochs_against_the_log),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

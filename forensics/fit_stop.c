@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A schedule that stands still: the column follows one up to some row and shows one LR from there
+ * to its end, as where the scheduler is no longer stepped. A schedule that came to its floor prints
+ * the same, so this is a second reading of a column and by itself no verdict.
+ *
+ * Invariant: a stop is only reported where the schedule in front of it would have gone on moving,
+ * the way it moved before. */
+#include "base/real.h"
+#include "forensics/fit_search.h"
+
+/* Rows that must show the standing LR, and how often the LR must have moved before. Chosen: fewer
+ * rows are also the end of nearly any schedule, and fewer moves fit nearly any schedule. */
+#define STILL 4
+#define MOVES 8
+/* How many times longer than before the last LR must stand: the stairs of a schedule that moves
+ * once per epoch, and the rows of coarse digits, stand as long as those before them. */
+#define LONGER 4
+/* Cost (forensics/fit_cost.c) by which what the front follows may be dearer than what explains the
+ * whole column and still be a reading of it: half a contradiction. */
+#define DEARER 0.5
+
+/* A scheduler that stands still prints one number, so a row that is a printed step away moved. */
+static int alike(const struct series_point *a, const struct series_point *b) {
+    return real_abs_f64(a->value - b->value) <= 0x1p-50 * real_abs_f64(a->value);
+}
+
+/* Returns the first point of the last LR, which is part of the schedule in front of it. */
+static size_t first_of_end(const struct series *series) {
+    const struct series_point *const points = series->points;
+    size_t first = series->count - 1;
+    while (first > 0 && alike(&points[first - 1], &points[series->count - 1]) &&
+           points[first - 1].update < points[first].update)
+        first--;
+    return first;
+}
+
+/* Counts the moves in front of a point. *longest gets the most rows that one LR stands there. */
+static size_t moves_before(const struct series *series, size_t end, size_t *longest) {
+    size_t moves = 0, rows = 1;
+    *longest = 1;
+    for (size_t i = 1; i <= end; i++) {
+        rows = alike(&series->points[i - 1], &series->points[i]) ? rows + 1 : 1;
+        moves += rows == 1;
+        if (i < end && rows > *longest) *longest = rows;
+    }
+    return moves;
+}
+
+/* Tells whether the log shows that updates behind a point were skipped: there a scaler held the
+ * schedule. */
+static int skips_behind(const struct fit_evidence *skips, const struct series *series,
+                        size_t point) {
+    for (size_t i = point + 1; i < series->count; i++) {
+        const size_t row = series->points[i].row;
+        if ((skips->least != NULL && skips->least[row] > 0) ||
+            (skips->fell != NULL && skips->fell[row] > 0))
+            return 1;
+    }
+    return 0;
+}
+
+/* Tells whether the column has the shape of a schedule that stands still from point `first` on, at
+ * an LR above 0 and below its largest: at 0 it has run out, and at its peak it is a constant. */
+static int stands_still(const struct series *series, size_t first, double scale) {
+    const struct series_point *const points = series->points;
+    const size_t rows = series->count - first;
+    const uint64_t last = points[series->count - 1].update;
+    size_t longest;
+    if (first == 0 || rows < STILL) return 0;
+    for (size_t i = 1; i < series->count; i++)
+        if (points[i].part != points[0].part || points[i].update <= points[i - 1].update) return 0;
+    if (!(points[first].value > fit_half(&points[first], scale)) ||
+        !(points[first].value < scale - fit_half(&points[first], scale)))
+        return 0;
+    /* For so long a loss scaler may skip updates. */
+    if (last - points[first].update <= fit_skips_most(last)) return 0;
+    return moves_before(series, first, &longest) >= MOVES && rows >= LONGER * longest;
+}
+
+/* Tells whether the fit goes on where the column stands still: from point `at` on, the first row
+ * that it does not print, in the direction in which the column came. The LR that stands lies on its
+ * way: it stopped at an update behind the row before `at`. */
+static int goes_on(const struct fit *fit, const struct series *series, size_t at) {
+    const struct series_point *const points = series->points, *const still = &points[at];
+    const struct series_point *const before = &points[at - 1];
+    const double value = fit_logged(fit, 0, still->update);
+    size_t moved = at - 1;
+    while (moved > 0 && alike(&points[moved], still))
+        moved--;
+    const double fall = points[moved].value > still->value ? 1.0 : -1.0;
+    const double passed = fit_logged(fit, 0, before->update);
+    const double half = fit_half(still, fit->lr);
+    if (fit->steps > 0 && fit->steps <= before->update + 1) return 0;
+    return fall * (still->value - value) > half && fall * (passed - still->value) >= -half;
+}
+
+/* Returns the first point that the fit does not print. */
+static size_t first_left(const struct fit *fit, const struct series *series, size_t from) {
+    size_t i = from;
+    while (i < series->count &&
+           fit_matches(&series->points[i], fit_logged(fit, 0, series->points[i].update), fit->lr,
+                       NULL))
+        i++;
+    return i;
+}
+
+static int is_plain(const struct fit *fit, const struct fit_known *known) {
+    return fit->bug == NULL && !fit->unsound && fit->stride == 1.0 && fit->segment_count == 1 &&
+           !fit->first_differs && !fit_skips_any(fit) && fit->samples == NULL &&
+           !fit->schedule->feedback && fit_is_native(known, fit->contract);
+}
+
+/* Looks among the fits of the first `count` points. */
+static enum status of_front(const struct series *series, size_t count,
+                            const struct fit_known *known, const struct fit_set *set,
+                            struct arena *arena, struct fit_stop *out) {
+    const uint64_t total = known->request.steps > 0 ? known->request.steps : known->run_steps;
+    struct fit_known front = *known;
+    struct series *before;
+    struct fit_set found;
+    TRY(arena_take(arena, 1, sizeof *before, "fit", &before));
+    *before = (struct series){.points = series->points, .count = count};
+    front.plain = 1;
+    TRY(fit_series(before, &front, arena, &found));
+    for (size_t i = 0; i < found.count && out->fit == NULL; i++) {
+        const struct fit *fit = &found.fits[i];
+        if (set->count > 0 && fit->simplicity > set->fits[0].simplicity + DEARER) break;
+        const size_t at = is_plain(fit, known) ? first_left(fit, series, count) : series->count;
+        if (at + STILL > series->count + 2 || !goes_on(fit, series, at)) continue;
+        const double still = series->points[at].value;
+        *out =
+            (struct fit_stop){.fit = fit,
+                              .point = at,
+                              .of_known_total = total > 0 && fit->steps == total,
+                              .typed = fit_digits(still) <= 1 || fit_digits(still / fit->lr) <= 1};
+    }
+    return STATUS_OK;
+}
+
+/* Where the schedule stopped at a row, that row is on it; where it stopped between two, it is not.
+ */
+enum status fit_find_stop(const struct series *series, const struct fit_known *known,
+                          const struct fit_set *set, struct arena *arena, struct fit_stop *out) {
+    *out = (struct fit_stop){.fit = NULL};
+    if (series->count < MOVES + STILL || (set->why & FIT_WHY_NOT_FINITE) != 0 ||
+        known->steps_guessed || known->growing || known->samples != NULL)
+        return STATUS_OK;
+    const size_t first = first_of_end(series);
+    if (!stands_still(series, first, fit_scale(series->points, series->count)) ||
+        skips_behind(&known->skips, series, first))
+        return STATUS_OK;
+    TRY(of_front(series, first + 1, known, set, arena, out));
+    if (out->fit == NULL && series->points[first].update > series->points[first - 1].update + 1)
+        TRY(of_front(series, first, known, set, arena, out));
+    return STATUS_OK;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit whole
+ * A scheduler that is no longer stepped, beside floors, ends and stairs that are none. The columns
+ * are computed here from the formulas of transformers/optimization.py and of Megatron's linear
+ * decay, with the count of scheduler steps held at one number. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/doctor/doctor.h"
+#include "forensics/fit.h"
+#include "tests/base/helper_size.h"
+#include "tests/forensics/helper_log.h"
+
+#define PEAK 5e-5
+#define PI 3.14159265358979323846
+
+enum shape { LINEAR, COSINE, STAIRS };
+
+/* The default run takes the first CHEAP of them: where nothing fits, a search takes long. */
+#define CHEAP 6
+static const struct column {
+    const char *name;
+    enum shape shape;
+    int rows, every, warmup, total; /* every: updates per row */
+    int stops;                      /* the scheduler's last step; 0: it goes on */
+    double floor;                   /* of the schedule itself, as a share of the peak */
+    double told_floor;              /* --min-lr-ratio; 0: nobody says it */
+    int run;                        /* the total that the log says; 0: none */
+    int print;
+    /* What is expected: the update at which it stops, or 0; what the doctor says, or NULL. */
+    int found;
+    const char *confidence;
+} columns[] = {
+    {"linear", LINEAR, 500, 1, 20, 500, 262, 0, 0, 500, PRINT_EXACT, 264, "likely"},
+    {"the floor is said", LINEAR, 500, 1, 20, 262, 0, 0.4958333333333333, 0.4958333333333333, 0,
+     PRINT_EXACT, 0, NULL},
+    {"a cosine's floor", COSINE, 500, 1, 20, 300, 0, 0.1, 0, 0, PRINT_EXACT, 0, NULL},
+    {"at its end", LINEAR, 500, 1, 20, 400, 0, 0, 0, 0, PRINT_EXACT, 0, NULL},
+    {"it goes on", LINEAR, 500, 1, 20, 500, 0, 0, 0, 500, PRINT_EXACT, 0, NULL},
+    {"as many as a scaler skips", LINEAR, 500, 1, 20, 500, 476, 0, 0, 500, PRINT_EXACT, 0, NULL},
+    {"cosine", COSINE, 500, 1, 20, 500, 262, 0, 0, 500, PRINT_EXACT, 264, "likely"},
+    {"without a total", LINEAR, 500, 1, 20, 500, 262, 0, 0, 0, PRINT_EXACT, 264, "remark"},
+    {"three digits", LINEAR, 500, 1, 0, 500, 262, 0, 0, 0, PRINT_E2, 264, "remark"},
+    {"cosine without a total", COSINE, 500, 1, 0, 500, 262, 0, 0, 0, PRINT_E6, 264, "possible"},
+    {"between two rows", LINEAR, 50, 10, 20, 500, 262, 0, 0, 500, PRINT_EXACT, 270, "likely"},
+    {"at a round share", COSINE, 500, 1, 0, 500, 250, 0, 0, 500, PRINT_EXACT, 252, "possible"},
+    {"stairs of 40 updates", STAIRS, 500, 1, 0, 500, 0, 0, 0, 500, PRINT_EXACT, 0, NULL}};
+
+static double lr_of(const struct column *c, int update) {
+    double step = update - 1;
+    if (c->stops > 0) step = fmin(step, c->stops);
+    if (c->shape == STAIRS) step = 40.0 * floor(step / 40.0);
+    if (step < c->warmup) return PEAK * (step / c->warmup);
+    const double progress = fmin((step - c->warmup) / (c->total - c->warmup), 1.0);
+    const double share = c->shape == COSINE ? 0.5 * (1.0 + cos(PI * progress)) : 1.0 - progress;
+    return PEAK * (share * (1.0 - c->floor) + c->floor);
+}
+
+static struct log *log_of(const struct column *c, struct arena *arena) {
+    struct log *log = helper_log(arena, (size_t)c->rows);
+    log->max_steps = (uint64_t)c->run;
+    for (int row = 0; row < c->rows; row++) {
+        const int update = (row + 1) * c->every;
+        log->step[row] = update;
+        helper_put(arena, log, LOG_LR_LOGGED, (size_t)row, lr_of(c, update), c->print);
+        helper_put(arena, log, LOG_LOSS, (size_t)row, 3.0 / (1.0 + 0.01 * update), 4);
+    }
+    return log;
+}
+
+static const char *said_by_doctor(const struct log *log, const struct fit_set *set,
+                                  struct arena *arena) {
+    struct doctor_options options;
+    struct doctor_report report;
+    doctor_options_init(&options);
+    assert_int_equal(doctor_examine(log, &options, set, arena, &report), STATUS_OK);
+    for (size_t i = 0; i < report.finding_count + report.remark_count; i++)
+        if (strcmp(report.findings[i].id, "schedule_stands_still") == 0)
+            return i < report.finding_count
+                       ? doctor_confidence_name(
+                             (enum doctor_confidence)report.findings[i].confidence)
+                       : "remark";
+    return NULL;
+}
+
+static void ask(const struct column *c, size_t skipped_row, struct fit_stop *out,
+                const char **doctor) {
+    struct arena arena = ARENA_EMPTY;
+    struct log *log = log_of(c, &arena);
+    struct fit_known known;
+    struct fit_set set;
+    struct series series;
+    if (skipped_row > 0)
+        for (size_t row = 0; row < log->rows; row++)
+            helper_put(&arena, log, LOG_GRAD_NORM, row,
+                       row < skipped_row ? 1.0 + 0.01 * (double)row : (double)NAN, PRINT_EXACT);
+    fit_known_init(&known);
+    assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+    if (c->told_floor > 0.0) known.request.min_lr_ratio = c->told_floor;
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_int_equal(fit_find_stop(&series, &known, &set, &arena, out), STATUS_OK);
+    const uint64_t update = out->fit != NULL ? series.points[out->point].update : 0;
+    if (skipped_row == 0 && update != (uint64_t)c->found)
+        fail_msg("%s: stops at %llu, expected %d", c->name, (unsigned long long)update, c->found);
+    if (out->fit != NULL && (out->fit->lr != PEAK || out->fit->steps != (uint64_t)c->total ||
+                             out->of_known_total != (c->run == c->total)))
+        fail_msg("%s: in front it is %s", c->name, out->fit->text);
+    *doctor = c->told_floor > 0.0 ? NULL : said_by_doctor(log, &set, &arena);
+    arena_close(&arena);
+}
+
+static void validate_every_column(void **state) {
+    (void)state;
+    for (size_t i = 0; i < helper_size(1, CHEAP, COUNT_OF(columns)); i++) {
+        const struct column *c = &columns[i];
+        struct fit_stop stop;
+        const char *doctor;
+        ask(c, 0, &stop, &doctor);
+        if ((doctor == NULL) != (c->confidence == NULL) ||
+            (doctor != NULL && strcmp(doctor, c->confidence) != 0))
+            fail_msg("%s: the doctor says %s", c->name, doctor != NULL ? doctor : "nothing");
+    }
+}
+
+/* Where the norms say that every update behind row 263 was skipped, a scaler held the schedule. */
+static void validate_updates_that_were_skipped(void **state) {
+    (void)state;
+    struct fit_stop stop;
+    const char *doctor;
+    ask(&columns[0], 263, &stop, &doctor);
+    assert_null(stop.fit);
+    assert_null(doctor);
+}
+
+/* What a check says: that the LR stands still, and no pass on a floor that nobody gave. */
+static void validate_checks(void **state) {
+    (void)state;
+    static const struct {
+        size_t column;
+        const char *contract;
+        double floor;
+        int verdict;
+        const char *bug, *words;
+    } cases[] = {{0, "hf", 0, FIT_FAIL, "schedule_stands_still or schedule_too_short",
+                  "in front of update 264 it fits hf linear, peak 5e-05, warm-up 20, total 500"},
+                 {7, "nemo-rl-megatron", 0, FIT_UNDECIDED, NULL, "every printed LR agrees with"},
+                 {1, "nemo-rl-megatron", 0.4958333333333333, FIT_PASS, NULL, "every printed LR is"},
+                 {6, "hf", 0, FIT_UNDECIDED, NULL, "in front of update 264 it fits hf cosine"}};
+    for (size_t i = 0; i < helper_size(1, 3, COUNT_OF(cases)); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct log *log = log_of(&columns[cases[i].column], &arena);
+        struct fit_known known;
+        struct fit_check check;
+        struct series series;
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        known.request.contract = contract_find(cases[i].contract);
+        if (cases[i].floor > 0.0) known.request.min_lr_ratio = cases[i].floor;
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (check.verdict != cases[i].verdict || strstr(check.words, cases[i].words) == NULL ||
+            (check.bug == NULL) != (cases[i].bug == NULL) ||
+            (check.bug != NULL && strcmp(check.bug, cases[i].bug) != 0))
+            fail_msg("%zu: verdict %d, %s, %s; %s", i, check.verdict,
+                     check.bug != NULL ? check.bug : "-", check.words,
+                     check.needs != NULL ? check.needs : "-");
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_every_column),
+        cmocka_unit_test(validate_updates_that_were_skipped),
+        cmocka_unit_test(validate_checks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
