@@ -44,7 +44,6 @@ struct series {
 struct late { /* a text or array that is written once, later */
     const char *path;
     hid_t dataset;
-    uint64_t count; /* number of elements of an array */
     int written;
 };
 

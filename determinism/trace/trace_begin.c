@@ -90,10 +90,9 @@ static enum status take_late(struct trace *trace, const struct trace_plan *plan,
         trace->texts[i].path = path;
     }
     for (uint32_t i = 0; i < plan->array_count; i++) {
-        const struct trace_array_plan *array = &plan->arrays[i];
-        TRY(arena_text(arena, array->path, strlen(array->path), &path));
+        const char *const name = plan->arrays[i].path;
+        TRY(arena_text(arena, name, strlen(name), &path));
         trace->arrays[i].path = path;
-        trace->arrays[i].count = array->shape[0] * (array->rank == 2 ? array->shape[1] : 1);
     }
     return STATUS_OK;
 }
