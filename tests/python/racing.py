@@ -157,3 +157,32 @@ def refused():
 def lossless():
     model, optimizer, _, _ = clean()
     return model, optimizer, lambda: None
+
+
+_modes = []
+
+
+def elsewhere():
+    """Weights and rows are on the device that far.py simulates. Its mode is entered in each process
+    that calls this, and left by `back`."""
+    from far import Far, Waits, far
+    if not _modes:
+        _modes.append(Waits())
+        _modes[0].__enter__()
+    torch.manual_seed(3)
+    rows, model = [Far(torch.randn(4, 8)) for _ in range(2)], far(torch.nn.Linear(8, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, foreach=False)
+
+    def step(k):
+        loss = model(rows[k]).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+    return model, optimizer, step
+
+
+def back():
+    """Leaves the mode of `elsewhere`."""
+    while _modes:
+        _modes.pop().__exit__(None, None, None)

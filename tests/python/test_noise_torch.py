@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import h5py
 import numpy as np
@@ -94,6 +95,34 @@ class Noise(unittest.TestCase):
         # p can be that of a tie: where most pairs agree to the last bit, any gap of another is far.
         loss = said.raw["floor"]["columns"][0]
         self.assertEqual((loss["name"], loss["above"], loss["first_above"]), ("loss", 1, 2))
+
+    def test_verify_a_step_on_another_device(self):
+        """The device that far.py simulates: what is there is read by copies alone, also in a process of
+        its own, and repeats of a step whose kernels do not race are equal."""
+        self.addCleanup(racing.back)
+        mode, = twinstep.noise(racing.elsewhere, updates=2, repeats=1, both=False).modes
+        for name in STRATA:
+            stratum = mode.stratum(name)
+            self.assertEqual((stratum.equal, stratum.tensors), (True, 2), str(mode))
+        self.assertTrue(mode.h21.startswith("no: all 2 gradients"), mode.h21)
+
+    def test_verify_generators_of_cuda_devices_are_set_back(self):
+        """By a stand-in for torch.cuda: no repeat may go on where the last one stopped."""
+        from twinstep.repeats import training
+        device = [torch.zeros(16, dtype=torch.uint8), torch.ones(16, dtype=torch.uint8)]
+
+        def take(states):
+            device[:] = [s.clone() for s in states]
+        for there, known in ((True, {"cuda"}), (False, set())):
+            with unittest.mock.patch.multiple(
+                    torch.cuda, is_available=lambda: True, is_initialized=lambda there=there: there,
+                    get_rng_state_all=lambda: [s.clone() for s in device], set_rng_state_all=take):
+                states = training.generators()
+                before = [s.clone() for s in device]
+                device[1] += 5          # the devices draw
+                training.set_generators(states)
+            self.assertEqual(set(states) & {"cuda"}, known)
+            self.assertEqual(torch.equal(device[1], before[1]), there)
 
     def test_verify_memory_that_no_op_wrote_is_told(self):
         mode, = twinstep.noise(racing.hidden, repeats=2, both=False).modes
