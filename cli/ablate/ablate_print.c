@@ -535,7 +535,7 @@ static void print_first(const char *who, const struct ablate_first *first) {
            first->phase, first->tensor[0] == '\0' ? "" : ", ", first->tensor);
 }
 
-static void print_failed(const struct ablate_folder *folder, const struct ablate_result *results) {
+void ablate_print_failed(const struct ablate_folder *folder, const struct ablate_result *results) {
     for (uint32_t i = 0; i < folder->plan->run_count; i++) {
         const char *at = results[i].reason;
         if (results[i].state != ABLATE_FAILED) continue;
@@ -629,7 +629,7 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
         printf("  shares   %s: %s\n", folder->plan->file->single ? "none" : "untestable",
                verdict->no_shares);
     print_inert(folder->plan, verdict);
-    print_failed(folder, results);
+    ablate_print_failed(folder, results);
     if (verdict->kind == ABLATE_INSIDE)
         puts("  untested causes that cancel exactly: hybrids are run where the arms differ");
     else {

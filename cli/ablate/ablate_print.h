@@ -15,6 +15,8 @@ TWINSTEP_MUST_USE enum status ablate_json_plan(const struct ablate_plan *plan, c
 
 void ablate_print(const struct ablate_folder *folder, const struct ablate_result *results,
                   const struct ablate_verdict *verdict);
+/* Prints the runs that failed, and why. */
+void ablate_print_failed(const struct ablate_folder *folder, const struct ablate_result *results);
 /* Prints the commands that look into the arms' traces or logs, where they are outside the floor. */
 TWINSTEP_MUST_USE enum status ablate_print_next(const struct ablate_folder *folder,
                                                 const struct ablate_verdict *verdict,

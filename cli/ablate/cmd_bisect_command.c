@@ -42,7 +42,8 @@ static void print_probe(const struct ablate_file *file, const struct bisect_prob
     putchar('\n');
 }
 
-static void print_verdict(const struct ablate_folder *folder, const struct bisect_verdict *out) {
+static void print_verdict(const struct ablate_folder *folder, const struct ablate_result *results,
+                          const struct bisect_verdict *out) {
     const struct ablate_file *file = folder->plan->file;
     const size_t last = file->version_count - 1;
     printf("%s: ", file->name);
@@ -65,6 +66,7 @@ static void print_verdict(const struct ablate_folder *folder, const struct bisec
                file->versions[out->outside], out->open, file->versions[out->inside]);
     for (size_t i = 0; i < out->probe_count; i++)
         print_probe(file, &out->probes[i]);
+    ablate_print_failed(folder, results);
     puts("  untested whether versions between those that were run went out and came back");
     printf("  runs in  %s\n", folder->path);
 }
@@ -134,7 +136,7 @@ static enum status finish(const struct ablate_running *running, const struct opt
     if (status == STATUS_OK && options->json)
         status = print_json(running->folder, &verdict);
     else if (status == STATUS_OK)
-        print_verdict(running->folder, &verdict);
+        print_verdict(running->folder, results, &verdict);
     ablate_results_close(running->plan, results);
     if (status == STATUS_OK) *out_exit = exits[verdict.kind];
     return status;

@@ -48,11 +48,23 @@ struct attribute_walk {
     enum status status;
 };
 
+/* Texts that verbs print inside of a line. Others may hold lines: a path has a line end, where its
+ * owner likes, and lists have one item in each. */
+static int is_inside_line(const char *path, const char *name) {
+    static const char *const of_root[] = {"name", "baseline", "test", "kind"};
+    for (size_t i = 0; i < COUNT_OF(of_root); i++)
+        if (path[0] == '\0' && strcmp(name, of_root[i]) == 0) return 1;
+    const size_t known = strlen("factor_");
+    return strcmp(path, "attribution") == 0 && strncmp(name, "factor_", known) == 0 &&
+           strspn(name + known, "0123456789") == strlen(name + known);
+}
+
 static enum status keep_attribute(struct attribute_walk *walk, hid_t group, const char *name) {
     struct trace_image *image = walk->image;
     struct trace_attribute found = {.path = walk->path};
     char *text;
     TRY(reader_text(walk->reader, group, name, &found.text));
+    if (is_inside_line(walk->path, name)) TRY(reader_check_name(walk->reader, name, found.text));
     TRY(arena_text(walk->reader->arena, name, strlen(name), &text));
     found.name = text;
     TRY(reader_grow(walk->reader, image->attribute_count, sizeof found, &image->attributes));

@@ -32,8 +32,7 @@ arms:
   test: {optimizer: {lr: 4e-7}}
 """
 ROWS = [[(i * 5 + j * 3) % 15 + 1 for j in range(4)] for i in range(8)]
-# Bytes for each update more. `run` holds a few f64 of each (elements whose step was lost, distances
-# for the law of growth) and HDF5's index of chunks; `compare` every column of two logs as 12 bytes.
+# Bytes for each update more. `run` holds HDF5's index of chunks; `compare` every column of two logs as 12 bytes.
 # `report` draws 14 columns as f64, and writes what it draws.
 BOUND = {"run": 1024, "compare": 1536, "attribute": 1024, "recover": 1536, "report": 1536,
          "bisect": 1024, "replay": 1024, "certify": 1024, "resume": 1536}

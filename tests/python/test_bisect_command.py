@@ -67,8 +67,9 @@ class Bisect(Case):
         self.assertEqual((got["first_outside"], got["last_inside"], got["open"]), ("9", "5", 3))
         reasons = {probe["number"]: probe["reason"] for probe in got["probes"]}
         self.assertEqual(reasons[7], "version-0007-1 failed")
-        self.assertIn("from 9 on or from one of the 3 before it, which cannot be judged; 5 is inside",
-                      self.run_program("x.yaml", "--quiet", code=1).stdout)
+        text = self.run_program("x.yaml", "--quiet", code=1).stdout
+        self.assertIn("from 9 on or from one of the 3 before it, which cannot be judged; 5 is inside", text)
+        self.assertRegex(text, r"\n  failed   version-0007-1: .*exit")
 
     def test_a_first_version_that_crashes_is_untestable(self):
         self.plan("--do crash --inert {version}")

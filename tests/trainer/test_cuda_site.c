@@ -201,8 +201,8 @@ static void validate_products(void **state) {
         struct trace_run runs[2] = {
             {.plan = {.id = "a", .configuration = "x: 1\nnumerics.mode: shaped\n"}},
             {.plan = {.id = "b", .configuration = "x: 1\nnumerics.mode: fast\ny: 2\n"}}};
-        struct trace_array array = {{PRODUCTS_PATH, 2, {2, PRODUCTS_COLUMNS}, "", ""},
-                                    &values[0][0]};
+        struct trace_array array = {.plan = {PRODUCTS_PATH, 2, {2, PRODUCTS_COLUMNS}, "", ""},
+                                    .values = &values[0][0]};
         struct trace_image image = {.runs = runs, .run_count = 2, .arrays = &array};
         struct arena arena = ARENA_EMPTY;
         const char *text;
