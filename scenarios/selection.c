@@ -92,7 +92,8 @@ int config_parts_tensor_ranks(const struct config *config) {
 
 uint32_t config_copies(const struct config *config) {
     if (config_parts_tensor_ranks(config)) return (uint32_t)config->parallel.tensor;
-    return config_parts_ranks(config) ? (uint32_t)config->parallel.ranks : 1;
+    const int owned = config->parallel.zero != ZERO_NONE; /* of a part there is one owner */
+    return config_parts_ranks(config) && !owned ? (uint32_t)config->parallel.ranks : 1;
 }
 
 int config_uses_openblas(const struct config *config) {

@@ -305,12 +305,29 @@ static void add_asides(struct run *run) {
     }
 }
 
+/* Where ranks own parts, the gradient that is stepped has of each part what its owner has. */
+static void take_parts(struct run *run) {
+    for (uint32_t rank = 0; rank < run->config.parallel.ranks; rank++)
+        for (uint32_t i = 0; i < run->owner_count; i++) {
+            const struct partition_range part = zero_part(run, rank, i);
+            const uint32_t row = run->owner[i];
+            for (uint32_t use = 0; use < run->table.rows[row].uses; use++) {
+                const struct stretch own = {row, use, (size_t)part.first,
+                                            (size_t)(part.end - part.first)};
+                memcpy(at_stretch(run, 0, &own), at_stretch(run, run->shards->aside + rank, &own),
+                       own.count * run->layout.accumulator);
+            }
+        }
+}
+
 void shards_reduce(struct run *run) {
     struct tree_join joins[TREE_NODES_MAX];
     if (run->shards == NULL || run->config.parallel.ranks <= 1) return;
     const size_t count = tree_reduce(&run->shards->tree, joins);
     (zero_is(run, ZERO_GRADIENTS) ? join_parts : join_all)(run, joins, count);
-    if (count > 0 && config_parts_ranks(&run->config)) add_asides(run);
+    if (count == 0 || !config_parts_ranks(&run->config)) return;
+    add_asides(run);
+    if (run->zero != NULL) take_parts(run);
 }
 
 void shards_take_rank(struct run *run, uint32_t rank) {

@@ -287,6 +287,41 @@ static void verify_chains_of_nodes(void **state) {
 
 /* ---- all of them ---- */
 
+/* The sum of numbers that hardly two orders of addition round alike, over the grouping. */
+static float sum_of(const struct grouping_run *run, uint32_t seed) {
+    float stack[GROUPING_DEPTH];
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < run->length; i++) {
+        if (run->terms[i] == GROUPING_ADD) {
+            stack[depth - 2] = stack[depth - 2] + stack[depth - 1];
+            depth--;
+            continue;
+        }
+        const uint32_t mixed = (run->terms[i] * 2654435761u + seed * 40503u) ^ (seed << 7);
+        stack[depth++] = (float)(mixed % 16777213u) / 4096.0f - 1024.0f;
+    }
+    return stack[0];
+}
+
+/* Both trees over one node or two are the same sum: a + b is b + a to the bit. So there a channel
+ * moves no bit, and a scenario's one channel has the bits of any number of them. */
+static void verify_channels_of_few_nodes(void **state) {
+    (void)state;
+    for (uint32_t nodes = 1; nodes <= 6; nodes++) {
+        uint32_t differ = 0;
+        for (uint32_t node = 1; node <= 8; node++) {
+            const struct grouping_call call = tree_call(nodes * node, node, GROUPING_PATTERN_TREE);
+            struct grouping_run first, second;
+            assert_int_equal(grouping_check(&call), STATUS_OK);
+            grouping_of(&call, 49, &first);
+            grouping_of(&call, 50, &second);
+            for (uint32_t seed = 0; seed < 50; seed++)
+                differ += sum_of(&first, seed) != sum_of(&second, seed);
+        }
+        assert_int_equal(differ > 0, nodes > 2);
+    }
+}
+
 static void validate_texts(void **state) {
     (void)state;
     static const struct {
@@ -447,9 +482,10 @@ int main(void) {
         cmocka_unit_test(corroborate_open_mpi),   cmocka_unit_test(corroborate_gloo),
         cmocka_unit_test(verify_ring_of_nccl),    cmocka_unit_test(verify_ring_scatter_of_nccl),
         cmocka_unit_test(verify_places),          cmocka_unit_test(verify_trees_drawn),
-        cmocka_unit_test(verify_chains_of_nodes), cmocka_unit_test(validate_texts),
-        cmocka_unit_test(verify_names),           cmocka_unit_test(verify_groupings),
-        cmocka_unit_test(verify_large_parts),     cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_chains_of_nodes), cmocka_unit_test(verify_channels_of_few_nodes),
+        cmocka_unit_test(validate_texts),         cmocka_unit_test(verify_names),
+        cmocka_unit_test(verify_groupings),       cmocka_unit_test(verify_large_parts),
+        cmocka_unit_test(verify_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

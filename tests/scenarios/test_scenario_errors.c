@@ -373,10 +373,9 @@ static const struct {
      "blocks: an update that is not full would leave ranks without their share"},
     {"common: {parallel: {ranks: 2, zero: 4}, numerics: {shards: 4}}",
      "f.yaml:2:37: error: parallel.zero: expected an integer from 0 to 3, got \"4\""},
-    {"common: {parallel: {ranks: 2, zero: 1, sync: first}, numerics: {shards: 4}}",
-     "f.yaml:2:37: error: parallel.zero: expected 0 with parallel.sync first, whose ranks hold "
-     "replicas: DeepSpeed's no_sync refuses stages 2 and 3, and what becomes of stage 1 is not "
-     "simulated"},
+    {"common: {parallel: {ranks: 2, zero: 2, sync: first}, numerics: {shards: 4}}",
+     "f.yaml:2:37: error: parallel.zero: expected 0 or 1 with parallel.sync first, got 2: "
+     "DeepSpeed's no_sync refuses stages that cut the gradient"},
     {"common: {parallel: {ranks: 2, zero: 3}, numerics: {mode: shaped}}",
      "f.yaml:2:37: error: parallel.zero: expected 0 with several ranks in modes shaped and "
      "shuffled: the norm that a framework makes of parts is a sum by ranks, whose order is not "

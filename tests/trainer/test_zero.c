@@ -16,6 +16,7 @@
 
 #include "optim/optim.h"
 #include "tests/trainer/helper_train.h"
+#include "trainer/replicas.h"
 #include "trainer/run_private.h"
 #include "trainer/schema_classes.h"
 #include "trainer/zero.h"
@@ -325,6 +326,47 @@ static void verify_state(void **state) {
     arena_close(&arena);
 }
 
+/* Ranks whose later micro-batches are never joined have gradients of their own. Where each holds
+ * all, replicas part; where each owns a part, the weights are put together of what the owners
+ * stepped: of each replica the part that its rank would own. Nothing is clipped, so that a rank
+ * steps by its own gradient alone. */
+static void verify_unjoined(void **state) {
+    static const struct shape shape = {8, 3, 1};
+    struct config config;
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    struct run replicas, parts;
+    uint32_t apart = 0;
+    (void)state;
+    open_config(trainings[0].words, 9, &config, &arena, &dataset);
+    config.parallel.sync = SYNC_FIRST;
+    config.clip.max_norm = 0.0;
+    open_run(&config, &dataset, &shape, ZERO_NONE, &replicas);
+    open_run(&config, &dataset, &shape, ZERO_SLOTS, &parts);
+    assert_true(replicas.replicas != NULL && parts.replicas == NULL);
+    helper_step(&replicas);
+    helper_step(&parts);
+    for (uint32_t i = 0; i < parts.owner_count; i++) {
+        const uint32_t row = parts.owner[i];
+        const float *const got = (const float *)run_param(&parts, row);
+        for (uint32_t rank = 0; rank < shape.ranks; rank++) {
+            const struct partition_range own = zero_part(&parts, rank, i);
+            const float *const held = (const float *)replicas_param(&replicas, rank, row);
+            const float *const first = (const float *)replicas_param(&replicas, 0, row);
+            for (uint64_t e = own.first; e < own.end; e++) {
+                assert_true(got[e] == held[e]);
+                apart += held[e] != first[e];
+            }
+        }
+    }
+    assert_true(apart > 0);
+    for (uint32_t rank = 0; rank < shape.ranks; rank++)
+        assert_true(parts.record.ranks[rank][RANK_FIRST_TENSOR] < 0);
+    run_close(&replicas);
+    run_close(&parts);
+    arena_close(&arena);
+}
+
 /* An optimizer that looks at whole tensors has none to look at. */
 static void validate_refusal(void **state) {
     static const struct {
@@ -357,8 +399,8 @@ static void validate_refusal(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_stages), cmocka_unit_test(verify_norms),
-        cmocka_unit_test(verify_owners), cmocka_unit_test(verify_state),
-        cmocka_unit_test(validate_refusal)};
+        cmocka_unit_test(verify_stages),   cmocka_unit_test(verify_norms),
+        cmocka_unit_test(verify_owners),   cmocka_unit_test(verify_state),
+        cmocka_unit_test(verify_unjoined), cmocka_unit_test(validate_refusal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
