@@ -778,6 +778,11 @@ enum status fit_check(const struct series *series, const struct fit_known *known
             *out = before;
             return mismatch(series, &mine, &known->request, arena, out);
         }
+        if (out->verdict == FIT_PASS && fit_skips_unshown(out->expected, &mine)) {
+            doubt_skips(NULL, out);
+            out->needs = "the loss scale, a count of skipped updates, or --skipped: a finite "
+                         "gradient norm that is printed once more is no evidence of a skip";
+        }
         doubt_few(series, out);
         return say_match(&mine, arena, out);
     }
