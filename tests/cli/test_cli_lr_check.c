@@ -628,6 +628,29 @@ static void validate_norm_that_is_printed_again(void **state) {
     helper_accept(0, "lr fit again.csv --contract hf --skipped 60");
 }
 
+/* A wrong option is an error for CI systems, too, and replaces no file of the command line. */
+static void validate_usage_error_for_ci(void **state) {
+    (void)state;
+    helper_write("used.csv", used);
+    size_t read;
+    remove("usage.xml");
+    struct said said =
+        helper_run(2, "lr check used.csv --expect hf --nope --junit usage.xml --github");
+    assert_non_null(strstr(said.out, "::error title=twinstep lr check::lr check: unknown option "
+                                     "--nope"));
+    helper_free(&said);
+    char *xml = helper_read("usage.xml", &read);
+    assert_non_null(strstr(xml, "errors=\"1\""));
+    assert_non_null(strstr(xml, "<error message=\"lr check: unknown option --nope"));
+    free(xml);
+    helper_write("usage.xml", used);
+    said = helper_run(2, "lr check usage.xml --nope --junit=usage.xml");
+    helper_free(&said);
+    xml = helper_read("usage.xml", &read);
+    assert_string_equal(xml, used);
+    free(xml);
+}
+
 /* A line to 0 whose scheduler was no longer stepped prints what a line to a floor prints, so
  * without that floor the fit decides nothing, and says both. */
 static void validate_schedule_that_stands_still(void **state) {
@@ -686,6 +709,7 @@ int main(void) {
         cmocka_unit_test(validate_what_a_warmup_shows),
         cmocka_unit_test(validate_schedule_that_stands_still),
         cmocka_unit_test(validate_norm_that_is_printed_again),
+        cmocka_unit_test(validate_usage_error_for_ci),
         cmocka_unit_test(validate_epochs_against_the_log),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
