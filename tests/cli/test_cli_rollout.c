@@ -127,6 +127,15 @@ static void require_said(int code, const char *line, const char *needle) {
     helper_free(&said);
 }
 
+/* The names of verl changed their meaning on 2026-03-24, so the text says whose they are. */
+static void verify_commits_of_others(void **state) {
+    (void)state;
+    write_rows("equal.jsonl", 2, 0.0, 0);
+    require_said(0, "rollout equal.jsonl --metrics",
+                 "\n  verl, as of its commit b178a3cd\n    rollout_corr/kl ");
+    require_said(0, "rollout equal.jsonl --metrics", "\n  slime, as of its commit 624b824a\n");
+}
+
 static void verify_statuses(void **state) {
     (void)state;
     write_rows("equal.jsonl", 2, 0.0, 0);
@@ -467,6 +476,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_wrong_files_are_told),
         cmocka_unit_test(verify_statuses),
+        cmocka_unit_test(verify_commits_of_others),
         cmocka_unit_test(verify_lengths_alone_are_no_difference),
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_surer_weights_are_no_temperature),
