@@ -51,7 +51,7 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
 static int decided(const struct fit_known *known, const struct fit_set *set,
                    const struct beside *beside) {
     if (set->fits[0].contract->bug && beside->early != NULL) return 0;
-    if (beside->stop.fit != NULL) return 0;
+    if (beside->stop.fit != NULL || fit_skips_unshown(&set->fits[0], known)) return 0;
     if (!fit_is_native(known, set->fits[0].contract)) return 0;
     if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
     /* Without a total that somebody said, another time scale prints what a counter that moves
@@ -185,6 +185,10 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
         puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
              "too (--min-lr-ratio 0.5 says that it is the floor)");
     print_stop(report, set, &beside->stop);
+    if (set->count > 0 && fit_skips_unshown(&set->fits[0], &report->known))
+        puts("remark: at the skipped updates the log prints the gradient norm of the update before "
+             "once more: DeepSpeed does so at a skip, but an equal number is no evidence of one, "
+             "and a scheduler that was not stepped prints the same LRs");
     print_contradictions(report, set);
     if (set->count > 0) print_unseen(&set->fits[0]);
     if (set->count > 0) lr_report_print_unseen(report, &set->fits[0]);

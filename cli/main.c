@@ -222,13 +222,29 @@ static enum status perform_verb(struct cli *cli, const struct verb *verb,
     return verb->run(cli, options, out_exit);
 }
 
+/* Tells a CI system, too, that the command line is wrong. Which words are files is not known then,
+ * so the JUnit file is written where none of them is that file. */
+static enum status publish_usage(struct cli *cli, const struct verb *verb, int argc, char **argv,
+                                 enum status failed) {
+    struct options options = {.argument_count = 0};
+    char *text;
+    if (arena_format(&cli->arena, &text, "%s", status_text()) != STATUS_OK ||
+        options_for_ci(verb, argc, argv, &cli->arena, &options) != STATUS_OK)
+        return failed;
+    if (options.github && plain_text_open(STDOUT_FILENO, 0, &stdout) != STATUS_OK) return failed;
+    cli->ci.withheld = ci_check(&options) != STATUS_OK;
+    options.argument_count = 0;
+    return ci_publish_error(cli, &options, verb->name, status_fail(failed, "%s", text));
+}
+
 static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_exit) {
     const struct verb *verb;
     struct options options;
     char *word;
     TRY(join_words(&cli->arena, &argc, &argv, &word));
     TRY(find_verb(word, &verb));
-    TRY(options_read(verb, argc, argv, &cli->arena, &options));
+    const enum status usage = options_read(verb, argc, argv, &cli->arena, &options);
+    if (usage != STATUS_OK) return publish_usage(cli, verb, argc, argv, usage);
     if (options.help) {
         options_help(verb, stdout);
         return STATUS_OK;

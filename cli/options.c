@@ -124,6 +124,28 @@ int options_span(const struct verb *verb, int argc, char *const *argv, int i, in
     return option->arg != NULL && !is_joined && i + 1 < argc ? 2 : 1;
 }
 
+enum status options_for_ci(const struct verb *verb, int argc, char **argv, struct arena *arena,
+                           struct options *out) {
+    memset(out, 0, sizeof *out);
+    TRY(arena_take(arena, 2 * (size_t)argc, sizeof *out->arguments, "options", &out->arguments));
+    for (int i = 1, taken = 1; i < argc && strcmp(argv[i], "--") != 0; i += taken) {
+        int key;
+        taken = options_span(verb, argc, argv, i, &key);
+        const char *const joined = strchr(argv[i], '=');
+        const char *const value = taken > 1 ? argv[i + 1] : joined != NULL ? joined + 1 : NULL;
+        if (key == KEY_JUNIT)
+            out->junit = value;
+        else if (key == KEY_GITHUB)
+            out->github = 1;
+        else if (key == KEY_JSON)
+            out->json = 1;
+        if (key == KEY_JUNIT) continue;
+        out->arguments[out->argument_count++] = argv[i];
+        if (value != NULL) out->arguments[out->argument_count++] = value;
+    }
+    return STATUS_OK;
+}
+
 static error_t take(int key, char *value, struct argp_state *state) {
     struct options *options = (struct options *)state->input;
     switch (key) {

@@ -82,6 +82,10 @@ TWINSTEP_MUST_USE enum status options_read(const struct verb *verb, int argc, ch
 const char *options_value(const struct options *options, int key);
 int options_given(const struct options *options, int key);
 
+/* Reads of words that options_read refused only what a CI system is told by (--junit, --github,
+ * --json); all other words and values become arguments, as any of them may name a file. */
+TWINSTEP_MUST_USE enum status options_for_ci(const struct verb *verb, int argc, char **argv,
+                                             struct arena *arena, struct options *out);
 /* How many words the option at argv[i] takes, itself and perhaps its value, and its key; 1 and key
  * 0 for what is no option. The words were read by options_read before. */
 int options_span(const struct verb *verb, int argc, char *const *argv, int i, int *out_key);

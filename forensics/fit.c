@@ -54,6 +54,11 @@ int fit_skips_any(const struct fit *fit) {
     return fit->skip_count > 0 || fit->part_count > 0;
 }
 
+int fit_skips_unshown(const struct fit *fit, const struct fit_known *known) {
+    return known->skips.quiet && known->skips.shown == 0 && known->request.skipped_count == 0 &&
+           fit_skips_any(fit);
+}
+
 /* Returns the plan with the skipped updates of the part that holds a point, and with the total of
  * its segment. */
 static struct contract_plan plan_at(const struct fit *fit, const struct fit_segment *segment,

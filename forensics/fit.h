@@ -242,6 +242,10 @@ TWINSTEP_MUST_USE enum status fit_series(const struct series *series, const stru
 uint32_t fit_skips_most(uint64_t updates);
 /* Returns how many skipped updates the fit needs, or was given. */
 uint64_t fit_skipped(const struct fit *fit);
+/* Tells whether the fit needs skipped updates of which a log that prints a finite gradient norm at
+ * every update shows nothing but the norm of the update before, once more: DeepSpeed prints that at
+ * a skip, and a scheduler that was not stepped may stand beside an equal norm, too. */
+int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
 /* Tells whether it needs any, or a resume that forgot some. */
 int fit_skips_any(const struct fit *fit);
 /* Tells whether a fit of the set leaves open what was applied, since it explains the column about

@@ -135,7 +135,7 @@ static void complete(struct contract_request *r, const struct fit_known *known,
         r->steps = best != NULL && best->steps > 0 ? best->steps : found->last;
     if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio)
         r->warmup = best != NULL ? fit_round(best->warmup) : 0.0;
-    if (r->updates_per_epoch == 0)
+    if (r->updates_per_epoch == 0 && r->dataset == 0)
         r->updates_per_epoch = best != NULL && best->epoch_updates > 0 ? best->epoch_updates : 1;
     if (r->tokens == 0) r->tokens = 1;
 }
@@ -427,6 +427,14 @@ static int counts_unknown(const struct fit_known *known, const struct fit_check 
            strncmp(sched_bare_name(out->found.fits[0].schedule), "inverse", 7) == 0;
 }
 
+/* Tells whether the contract counts epochs and nothing says how long one is, so that its stairs are
+ * a guess. */
+static int epoch_unknown(const struct fit_known *known, const struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    return r->contract->unit == CONTRACT_UNIT_EPOCH && r->updates_per_epoch == 0 &&
+           r->dataset == 0 && (out->found.count == 0 || out->found.fits[0].epoch_updates == 0);
+}
+
 /* Tells whether somebody must give more numbers before a mismatch means anything: where nothing
  * fits, a guessed expectation proves nothing. */
 static int too_few(const struct series *series, const struct fit_known *known,
@@ -435,7 +443,7 @@ static int too_few(const struct series *series, const struct fit_known *known,
     const int finite = (out->found.why & FIT_WHY_NOT_FINITE) == 0;
     if (r->contract->unit == CONTRACT_UNIT_TOKEN && r->tokens == 0) return 1;
     if (finite && out->found.count == 0 && (out->fitted & FIT_OF_SCHEDULE) != 0) return 1;
-    if (counts_unknown(known, out)) return 1;
+    if (counts_unknown(known, out) || epoch_unknown(known, out)) return 1;
     /* What may be sound behind a resume is no mismatch with an expectation of which a number was
      * guessed. */
     if (finite && out->found.count > 0 && fit_changes_total(&out->found.fits[0]) &&
@@ -545,7 +553,10 @@ static enum status mismatch(const struct series *series, const struct fit_known 
     out->verdict = FIT_UNDECIDED;
     if (out->found.count == 0) out->bug = NULL; /* nothing was departed from */
     out->needs =
-        known->request.contract->unit == CONTRACT_UNIT_TOKEN && known->request.tokens == 0
+        epoch_unknown(known, out)
+            ? "--updates-per-epoch, or --dataset, --batch and --accumulate: the schedule moves "
+              "once per epoch, and the log does not show how long one is"
+        : known->request.contract->unit == CONTRACT_UNIT_TOKEN && known->request.tokens == 0
             ? "--tokens: tokens per update, in which the warm-up is rounded"
             : "more rows, or --schedule, --lr, --warmup, --steps, --min-lr-ratio and --value "
               "of the training";
@@ -766,6 +777,11 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {
             *out = before;
             return mismatch(series, &mine, &known->request, arena, out);
+        }
+        if (out->verdict == FIT_PASS && fit_skips_unshown(out->expected, &mine)) {
+            doubt_skips(NULL, out);
+            out->needs = "the loss scale, a count of skipped updates, or --skipped: a finite "
+                         "gradient norm that is printed once more is no evidence of a skip";
         }
         doubt_few(series, out);
         return say_match(&mine, arena, out);

@@ -104,6 +104,33 @@ static void find_tail(struct fit_window *window) {
         window->tail = window->points[last].value;
 }
 
+/* Tells whether the column moves between two rows where an epoch of that many updates ends there,
+ * and nowhere else. */
+static int moves_with(const struct fit_window *window, uint64_t epoch) {
+    for (size_t i = 1; i < window->count; i++) {
+        const uint64_t before = window->points[i - 1].update, now = window->points[i].update;
+        if (before < 1 || now <= before) return 0;
+        if ((now - 1) / epoch - (before - 1) / epoch != (uint64_t)!equal(window, i, i - 1))
+            return 0;
+    }
+    return 1;
+}
+
+/* Returns the one length of an epoch, up to a row's distance from the distance of two changes, with
+ * which the column moves: epochs end between rows, where a log shows every n-th update. 0: there is
+ * none, or there are several, between which nothing decides. */
+static uint64_t epoch_between_rows(const struct fit_window *window, uint64_t apart) {
+    const uint64_t gap = window->points[1].update - window->points[0].update;
+    uint64_t found = 0;
+    if (gap < 2 || gap > 100 || moves_with(window, apart)) return 0;
+    for (uint64_t epoch = apart > gap + 1 ? apart - gap : 2; epoch <= apart + gap; epoch++) {
+        if (!moves_with(window, epoch)) continue;
+        if (found > 0) return 0;
+        found = epoch;
+    }
+    return found;
+}
+
 /* Finds the updates between the changes of a staircase, where there are two changes or more. */
 static void find_staircase(struct fit_window *window) {
     uint64_t before = 0, shortest = 0;
@@ -121,6 +148,9 @@ static void find_staircase(struct fit_window *window) {
     window->epoch = changes >= 1 && flat > 0 && flat + 1 >= changes
                         ? (shortest > 0 ? shortest : before - 1)
                         : 0;
+    if (window->epoch == 0 || shortest == 0) return;
+    const uint64_t between = epoch_between_rows(window, shortest);
+    if (between > 0) window->epoch = between;
 }
 
 static void add_probe(struct fit_window *window, size_t i) {

@@ -206,7 +206,6 @@ static enum status read_field(struct reading *r, enum rollout_field field, int p
     list->given = 0;
     r->field = field;
     r->texts = 0;
-    if (r->scan.token == SCAN_NULL) return STATUS_OK;
     if (field == ROLLOUT_ID) {
         if (r->scan.token == SCAN_STRING || r->scan.token == SCAN_NUMBER) take_id(r);
         return scan_skip(&r->scan);
@@ -278,6 +277,9 @@ static enum status read_member(struct reading *r, int *depth) {
         return STATUS_OK;
     }
     const int known = field != ROLLOUT_FIELDS && scan->token != SCAN_OBJECT;
+    /* A name that says nothing leaves its field to the next one. (One that --field names has none:
+     * rollout_field_of.) */
+    if (known && scan->token == SCAN_NULL) return STATUS_OK;
     if (!known || (r->rank[field] != 0 && r->rank[field] < rank)) return scan_skip(scan);
     const int taken = rank == 0 ? -1 : rank;
     if ((field == ROLLOUT_ENGINE || field == ROLLOUT_TRAINER) && r->rank[field] == taken &&

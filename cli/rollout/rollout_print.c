@@ -166,10 +166,15 @@ static void print_slices(const struct rollout_measure *m, FILE *out) {
 
 /* ---- other projects ---- */
 
+/* A project gives one name to other formulas in time, so the heading says which commit is meant;
+ * all rows of a project are of one. */
 static void print_metrics(const struct rollout_measure *m, FILE *out) {
     const char *project = "";
     for (const struct rollout_metric *row = rollout_metrics; row->name != NULL; row++) {
-        if (strcmp(row->project, project) != 0) fprintf(out, "  %s\n", row->project);
+        const char *const commit = strrchr(row->place, '@');
+        if (strcmp(row->project, project) != 0)
+            fprintf(out, "  %s, as of its commit %s\n", row->project,
+                    commit != NULL ? commit + 1 : "(unknown)");
         project = row->project;
         fprintf(out, "    %-66s %-12.6g %s\n", row->name, row->value(m), row->formula);
     }

@@ -597,6 +597,60 @@ static void verify_no_floor_lies_above_the_peak(void **state) {
     json_decref(json);
 }
 
+/* Update 60 holds the LR beside the gradient norm of update 59, printed once more. DeepSpeed prints
+ * so at a skip, but the number is no evidence of one: the fit names it and decides nothing. Where
+ * the norm is infinite there, it does. */
+static void validate_norm_that_is_printed_again(void **state) {
+    (void)state;
+    for (int shown = 0; shown < 2; shown++) {
+        char text[8192];
+        size_t length = (size_t)snprintf(text, sizeof text, "step,grad_norm,learning_rate\n");
+        for (int k = 1; k <= 120; k++) {
+            const int norm = k == 60 ? 59 : k, step = k > 60 ? k - 2 : k - 1;
+            length += (size_t)snprintf(text + length, sizeof text - length, "%d,", k);
+            length +=
+                (size_t)(shown && k == 60 ? snprintf(text + length, sizeof text - length, "inf")
+                                          : snprintf(text + length, sizeof text - length, "%.6f",
+                                                     1.0 + 0.37 * (norm * norm % 17)));
+            length += (size_t)snprintf(text + length, sizeof text - length, ",%.17g\n",
+                                       5e-5 * ((120.0 - step) / 120.0));
+        }
+        helper_write("again.csv", text);
+        struct said said = helper_run(shown ? 0 : 3, "lr fit again.csv --contract hf");
+        assert_non_null(strstr(said.out, "total 120; skipped: update 60"));
+        assert_int_equal(strstr(said.out, "an equal number is no evidence") == NULL, shown);
+        helper_free(&said);
+        said = helper_run(shown ? 0 : 3, "lr check again.csv --expect hf --logged");
+        assert_int_equal(strstr(said.out, "printed once more is no evidence of a skip") == NULL,
+                         shown);
+        helper_free(&said);
+    }
+    helper_accept(0, "lr fit again.csv --contract hf --skipped 60");
+}
+
+/* A wrong option is an error for CI systems, too, and replaces no file of the command line. */
+static void validate_usage_error_for_ci(void **state) {
+    (void)state;
+    helper_write("used.csv", used);
+    size_t read;
+    remove("usage.xml");
+    struct said said =
+        helper_run(2, "lr check used.csv --expect hf --nope --junit usage.xml --github");
+    assert_non_null(strstr(said.out, "::error title=twinstep lr check::lr check: unknown option "
+                                     "--nope"));
+    helper_free(&said);
+    char *xml = helper_read("usage.xml", &read);
+    assert_non_null(strstr(xml, "errors=\"1\""));
+    assert_non_null(strstr(xml, "<error message=\"lr check: unknown option --nope"));
+    free(xml);
+    helper_write("usage.xml", used);
+    said = helper_run(2, "lr check usage.xml --nope --junit=usage.xml");
+    helper_free(&said);
+    xml = helper_read("usage.xml", &read);
+    assert_string_equal(xml, used);
+    free(xml);
+}
+
 /* A line to 0 whose scheduler was no longer stepped prints what a line to a floor prints, so
  * without that floor the fit decides nothing, and says both. */
 static void validate_schedule_that_stands_still(void **state) {
@@ -654,6 +708,8 @@ int main(void) {
         cmocka_unit_test(validate_peak_that_was_not_reached),
         cmocka_unit_test(validate_what_a_warmup_shows),
         cmocka_unit_test(validate_schedule_that_stands_still),
+        cmocka_unit_test(validate_norm_that_is_printed_again),
+        cmocka_unit_test(validate_usage_error_for_ci),
         cmocka_unit_test(validate_epochs_against_the_log),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);

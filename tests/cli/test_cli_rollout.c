@@ -127,6 +127,15 @@ static void require_said(int code, const char *line, const char *needle) {
     helper_free(&said);
 }
 
+/* The names of verl changed their meaning on 2026-03-24, so the text says whose they are. */
+static void verify_commits_of_others(void **state) {
+    (void)state;
+    write_rows("equal.jsonl", 2, 0.0, 0);
+    require_said(0, "rollout equal.jsonl --metrics",
+                 "\n  verl, as of its commit b178a3cd\n    rollout_corr/kl ");
+    require_said(0, "rollout equal.jsonl --metrics", "\n  slime, as of its commit 624b824a\n");
+}
+
 static void verify_statuses(void **state) {
     (void)state;
     write_rows("equal.jsonl", 2, 0.0, 0);
@@ -281,11 +290,28 @@ static const struct {
     /* a byte order mark and CRLF */
     {"\xef\xbb\xbf{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2]}\r\n\r\n",
      "1 sequences, 2 tokens"},
+    /* a name that says nothing, in front of another one's list and behind it */
+    {"{\"rollout_logprobs\": null, \"rollout_log_probs\": [-1, -2], \"trainer_logprobs\": [-1, "
+     "-2]}\n"
+     "{\"rollout_log_probs\": [-1, -2, -3], \"rollout_logprobs\": null, \"log_probs\": [-1, -2, "
+     "-3], "
+     "\"trainer_logprobs\": null}\n",
+     "2 sequences, 5 tokens; "},
     /* a byte more than needed: unknown members are passed over */
     {"{\"x\": {\"rollout_logprobs\": 5}, \"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1], "
      "\"text\": \"\\u00e9\"}\n",
      "1 tokens; engine rollout_logprobs"},
 };
+
+/* Where --field names it, nothing takes the place of the one that says nothing. */
+static void verify_named_field_of_null(void **state) {
+    (void)state;
+    helper_write("rows.jsonl", "{\"mine\": null, \"rollout_logprobs\": [-1, -2], "
+                               "\"trainer_logprobs\": [-1, -2]}\n");
+    struct said said = helper_run(2, "rollout rows.jsonl --field rollout=mine");
+    assert_non_null(strstr(said.err, "rows.jsonl:1: expected log-probs of the engine"));
+    helper_free(&said);
+}
 
 static void verify_forms_of_others(void **state) {
     (void)state;
@@ -450,9 +476,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_wrong_files_are_told),
         cmocka_unit_test(verify_statuses),
+        cmocka_unit_test(verify_commits_of_others),
         cmocka_unit_test(verify_lengths_alone_are_no_difference),
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_surer_weights_are_no_temperature),
+        cmocka_unit_test(verify_named_field_of_null),
         cmocka_unit_test(verify_forms_of_others),
         cmocka_unit_test(verify_tokens_of_openai),
         cmocka_unit_test(verify_texts_leave_the_ids_of_another_name),

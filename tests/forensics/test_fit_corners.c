@@ -138,11 +138,66 @@ static void validate_the_warmups_around_a_known_peak(void **state) {
     arena_close(&arena);
 }
 
+/* A line over 16 epochs of 25 updates, logged every second update: no row stands where an epoch
+ * ends, and of the distances between two moves (24 and 26) neither is the epoch. */
+static void validate_epochs_that_end_between_rows(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct series_point points[200];
+    struct fit_known known;
+    struct fit_set set;
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        const uint64_t update = 2 * (i + 1);
+        put(points, i, update, 1e-4 * ((16.0 - floor((double)(update - 1) / 25.0)) / 16.0));
+    }
+    const struct series series = {points, COUNT_OF(points)};
+    fit_known_init(&known);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].contract->name, "lightning-epoch");
+    assert_int_equal(set.fits[0].epoch_updates, 25);
+    assert_int_equal(set.fits[0].steps, 400);
+    assert_true(set.fits[0].lr == 1e-4);
+    arena_close(&arena);
+}
+
+/* An expectation of epochs whose length nobody said: a line that moves at every update refutes it
+ * for no length that is known. With one that is said, as a number or by the rows of the data set,
+ * it does. */
+static void validate_epochs_of_unknown_length(void **state) {
+    (void)state;
+    for (int said = 0; said < 3; said++) {
+        struct arena arena = ARENA_EMPTY;
+        struct series_point points[60];
+        struct fit_known known;
+        struct fit_check check;
+        for (size_t i = 0; i < COUNT_OF(points); i++)
+            put(points, i, i + 1, 1e-4 * ((60.0 - (double)i) / 60.0));
+        const struct series series = {points, COUNT_OF(points)};
+        fit_known_init(&known);
+        known.request.contract = contract_find("lightning-epoch");
+        known.request.schedule = "linear";
+        known.request.lr = 1e-4;
+        known.request.warmup = 12.0;
+        known.request.steps = 60;
+        if (said == 1) known.request.updates_per_epoch = 6;
+        if (said == 2) known.request.dataset = 24;
+        if (said == 2) known.request.batch = 4;
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        assert_int_equal(check.verdict, said > 0 ? FIT_FAIL : FIT_UNDECIDED);
+        if (said == 0) assert_non_null(strstr(check.needs, "--updates-per-epoch"));
+        if (said == 2) assert_int_equal(check.expected->plan.updates_per_epoch, 6);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_known_peak_where_no_row_tells_it),
         cmocka_unit_test(validate_a_fall_that_ends_on_a_level),
         cmocka_unit_test(validate_the_warmups_around_a_known_peak),
+        cmocka_unit_test(validate_epochs_that_end_between_rows),
+        cmocka_unit_test(validate_epochs_of_unknown_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

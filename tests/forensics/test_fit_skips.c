@@ -513,7 +513,7 @@ static void verify_gradient_norms_decide(void **state) {
 /* Where a finite norm is another one than that of the row before, an update in between was made:
  * a schedule that stood still at all of them was not held by a scaler. What may be skipped between
  * two rows stays an explanation, and so does a row that prints the norm before it again, as
- * DeepSpeed does of a skipped update. */
+ * DeepSpeed does of a skipped update; but that is no evidence of one, and decides nothing. */
 static void verify_finite_norms_refuse_a_held_schedule(void **state) {
     (void)state;
     static struct series_point points[ROWS];
@@ -523,7 +523,7 @@ static void verify_finite_norms_refuse_a_held_schedule(void **state) {
         int verdict;
     } cases[] = {
         {{2e-5, 10, 200, 1, 1, 0, {50}, 1}, 0, FIT_FAIL},
-        {{2e-5, 10, 200, 1, 1, 0, {50}, 1}, 49, FIT_PASS},
+        {{2e-5, 10, 200, 1, 1, 0, {50}, 1}, 49, FIT_UNDECIDED},
         {{2e-5,
           10,
           100,
