@@ -2,10 +2,11 @@
  * The vocabulary of the arithmetic folders (kernels/cpu, optim/cpu), whose files
  * cmake/kernels.cmake compiles once for each number pair and instruction set.
  *
- * carrier is the C type in which a tensor's values live. accumulator is the C type in which
- * operations compute and sums accumulate. A value leaves the accumulator through carrier_round,
- * once per operation. Functions that are not static are named with VARIANT(name), so that the nine
- * copies can be linked together. The three instruction sets of one pair give the same bits. */
+ * carrier is the C type in which an element of a tensor is worked on, struct stored what lies in
+ * memory of it. accumulator is the C type in which operations compute and sums accumulate. A value
+ * leaves the accumulator through carrier_round, once per operation. Functions that are not static
+ * are named with VARIANT(name), so that the nine copies can be linked together. The three
+ * instruction sets of one pair give the same bits. */
 #ifndef TWINSTEP_BASE_VARIANT_H
 #define TWINSTEP_BASE_VARIANT_H
 
@@ -57,6 +58,29 @@ typedef double accumulator;
 #define PAIR(name) name##_f32_f32
 #define TERM(name) name##_f32_f32
 #endif
+
+/* An element of a tensor as it lies in memory, here as its carrier (docs/decisions/carriers.md). A
+ * struct is no number, so code that reads or writes an element without the functions below does not
+ * compile. Kernels of a device take carriers. */
+struct stored {
+    carrier number;
+};
+
+/* The element as a number, exactly. */
+TWINSTEP_HD carrier stored_load(struct stored element) {
+    return element.number;
+}
+
+/* The element that `rounded` is, a number that its dtype has. */
+TWINSTEP_HD struct stored stored_of(carrier rounded) {
+    const struct stored element = {rounded};
+    return element;
+}
+
+/* The numbers of a row, for what takes carriers side by side: they are where the elements are. */
+TWINSTEP_HD const carrier *stored_numbers(const struct stored *row) {
+    return &row->number;
+}
 
 TWINSTEP_HD accumulator acc_fma(accumulator a, accumulator b, accumulator c) {
     return ACC_NAME_(real_fma)(a, b, c);

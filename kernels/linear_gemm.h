@@ -16,9 +16,14 @@
 #if defined(TWINSTEP_VARIANT)
 #include "base/variant.h"
 
+/* What an operand and a rounded result consist of: the CPU's files say struct stored. */
+#if !defined(GEMM_ELEMENT)
+#define GEMM_ELEMENT carrier
+#endif
+
 struct gemm {
     size_t M, N, K;
-    const carrier *a, *b;
+    const GEMM_ELEMENT *a, *b;
     size_t a_stride, b_stride;
     int by_terms;         /* 1: `rows` lists the terms (weight); 0: it lists the rows of A and C */
     int b_transposed;     /* 1: term p of column j is b[j * b_stride + p], as in the forward */
@@ -26,7 +31,7 @@ struct gemm {
     enum dtype dtype;     /* the dtype that C is rounded to; unused with by_terms */
     enum dtype product;   /* the dtype that A and B are rounded to as operands; f64: none */
     int add;              /* 1: C = round(C + round(chain)) */
-    carrier *out;         /* C when it is rounded: physical rows of N columns; else NULL */
+    GEMM_ELEMENT *out;    /* C when it is rounded: physical rows of N columns; else NULL */
     accumulator *held;    /* C when it is held in accumulators, M x N, and continued; else NULL */
 };
 
@@ -36,15 +41,15 @@ static inline struct gemm gemm_forward(const struct op_call *call,
         .M = args->rows.count,
         .N = args->N,
         .K = args->K,
-        .a = (const carrier *)args->x,
-        .b = (const carrier *)args->w,
+        .a = (const GEMM_ELEMENT *)args->x,
+        .b = (const GEMM_ELEMENT *)args->w,
         .a_stride = args->K,
         .b_stride = args->K,
         .b_transposed = 1,
         .rows = args->rows,
         .dtype = call->compute,
         .product = call_product(call),
-        .out = (carrier *)args->y,
+        .out = (GEMM_ELEMENT *)args->y,
     };
     return g;
 }
@@ -55,15 +60,15 @@ static inline struct gemm gemm_input(const struct op_call *call,
         .M = args->rows.count,
         .N = args->K,
         .K = args->N,
-        .a = (const carrier *)args->dy,
-        .b = (const carrier *)args->w,
+        .a = (const GEMM_ELEMENT *)args->dy,
+        .b = (const GEMM_ELEMENT *)args->w,
         .a_stride = args->N,
         .b_stride = args->K,
         .rows = args->rows,
         .dtype = call->compute,
         .product = call_product(call),
         .add = args->add,
-        .out = (carrier *)args->dx,
+        .out = (GEMM_ELEMENT *)args->dx,
     };
     return g;
 }
@@ -74,8 +79,8 @@ static inline struct gemm gemm_weight(const struct op_call *call,
         .M = args->N,
         .N = args->K,
         .K = args->rows.count,
-        .a = (const carrier *)args->dy,
-        .b = (const carrier *)args->x,
+        .a = (const GEMM_ELEMENT *)args->dy,
+        .b = (const GEMM_ELEMENT *)args->x,
         .a_stride = args->N,
         .b_stride = args->K,
         .by_terms = 1,

@@ -89,9 +89,9 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
     for (const struct sequence *s = problem->sequences; s != sequence; s++)
         task.counted += s->length;
     const size_t at = task.row * task.k_line + head * D;
-    task.q = (const carrier *)problem->q + task.row * task.q_line;
-    task.k = (const carrier *)problem->k + at;
-    task.v = (const carrier *)problem->v + at;
+    task.q = (const struct stored *)problem->q + task.row * task.q_line;
+    task.k = (const struct stored *)problem->k + at;
+    task.v = (const struct stored *)problem->v + at;
     const size_t state = task.row * task.H * 2;
     if (problem->keeps != NULL) task.keeps = problem->keeps + state;
     if (problem->kept != NULL) task.kept = problem->kept + state;
@@ -112,23 +112,23 @@ void VARIANT(attention_operand)(const struct attention_task *task, accumulator *
     }
 }
 
-void VARIANT(attention_rows)(const struct attention_task *task, const carrier *x, size_t line,
+void VARIANT(attention_rows)(const struct attention_task *task, const struct stored *x, size_t line,
                              size_t rows, accumulator *out) {
     accumulator *const first = out;
     for (size_t i = 0; i < rows; i++, x += line, out += task->wide) {
         for (size_t d = 0; d < task->D; d++)
-            out[d] = (accumulator)x[d];
+            out[d] = (accumulator)stored_load(x[d]);
         for (size_t d = task->D; d < task->wide; d++)
             out[d] = 0;
     }
     VARIANT(attention_operand)(task, first, task->wide, rows, task->D);
 }
 
-void VARIANT(attention_columns)(const struct attention_task *task, const carrier *x, size_t line,
-                                accumulator *out) {
+void VARIANT(attention_columns)(const struct attention_task *task, const struct stored *x,
+                                size_t line, accumulator *out) {
     for (size_t i = 0; i < task->length; i++) {
         for (size_t d = 0; d < task->D; d++)
-            out[d * task->far + i] = (accumulator)x[i * line + d];
+            out[d * task->far + i] = (accumulator)stored_load(x[i * line + d]);
     }
     for (size_t d = 0; d < task->D; d++) {
         for (size_t i = task->length; i < task->far; i++)
@@ -271,7 +271,7 @@ void VARIANT(attention_probabilities)(const struct attention_task *task,
         .columns = block->keys,
         .depth = task->D,
     };
-    const carrier *const q = task->q + block->first * task->q_line + block->head * task->D;
+    const struct stored *const q = task->q + block->first * task->q_line + block->head * task->D;
     VARIANT(attention_rows)(task, q, task->q_line, block->count, task->space.q);
     VARIANT(product_of)(task, &scores);
     softmax_rows(task, block);

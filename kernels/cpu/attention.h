@@ -76,11 +76,11 @@ struct attention_task {
     size_t
         counted; /* rows of the call before this sequence, from which law 9's tiles are counted */
     size_t wide, far;
-    size_t q_line, k_line;   /* distances of rows in q and in k */
-    const carrier *q;        /* first row of the sequence, column 0 */
-    const carrier *k, *v;    /* first row of the sequence, this head's column */
-    accumulator *keeps;      /* (rows of the sequence, H, 2) maximum and sum, to be written, */
-    const accumulator *kept; /* or read; each NULL where it is not asked for */
+    size_t q_line, k_line;      /* distances of rows in q and in k */
+    const struct stored *q;     /* first row of the sequence, column 0 */
+    const struct stored *k, *v; /* first row of the sequence, this head's column */
+    accumulator *keeps;         /* (rows of the sequence, H, 2) maximum and sum, to be written, */
+    const accumulator *kept;    /* or read; each NULL where it is not asked for */
     struct attention_space space;
 };
 
@@ -110,10 +110,10 @@ struct attention_task VARIANT(attention_task)(const struct op_call *call,
 
 /* Packs rows of `rows` tokens, D wide and `line` apart, as operands in accumulators, padded with
  * +0. */
-void VARIANT(attention_rows)(const struct attention_task *task, const carrier *x, size_t line,
+void VARIANT(attention_rows)(const struct attention_task *task, const struct stored *x, size_t line,
                              size_t rows, accumulator *out);
-void VARIANT(attention_columns)(const struct attention_task *task, const carrier *x, size_t line,
-                                accumulator *out);
+void VARIANT(attention_columns)(const struct attention_task *task, const struct stored *x,
+                                size_t line, accumulator *out);
 
 /* Rounds `rows` rows of `n` numbers, `line` apart, as operands of a product (law 11). */
 void VARIANT(attention_operand)(const struct attention_task *task, accumulator *values, size_t line,

@@ -10,17 +10,17 @@
 #include "kernels/cpu/attention.h"
 
 struct gradients {
-    const carrier *dout, *out; /* out: NULL where D is a sum over keys */
-    carrier *dq, *dk, *dv;
+    const struct stored *dout, *out; /* out: NULL where D is a sum over keys */
+    struct stored *dq, *dk, *dv;
 };
 
-ROW_INLINE void finish_row(const accumulator *from, carrier *to, size_t n, enum dtype dtype) {
-    EACH for (size_t d = 0; d < n; d++) to[d] = carrier_round(from[d], dtype);
+ROW_INLINE void finish_row(const accumulator *from, struct stored *to, size_t n, enum dtype dtype) {
+    EACH for (size_t d = 0; d < n; d++) to[d] = stored_of(carrier_round(from[d], dtype));
 }
 
-/* Rounds `rows` rows of accumulators to rows of carriers that are `line` apart. */
-static void finish_rows(const struct attention_task *task, const accumulator *from, carrier *to,
-                        size_t line, size_t rows) {
+/* Rounds `rows` rows of accumulators to rows of elements that are `line` apart. */
+static void finish_rows(const struct attention_task *task, const accumulator *from,
+                        struct stored *to, size_t line, size_t rows) {
     for (size_t i = 0; i < rows; i++, from += task->wide, to += line) {
 #define FINISH(d) finish_row(from, to, task->D, d)
         DTYPE_SWITCH(task->dtype, FINISH);
@@ -45,7 +45,7 @@ ROW_INLINE void score_gradient_row(const struct attention_task *task, const accu
 }
 
 static void score_gradients(const struct attention_task *task, const struct attention_block *block,
-                            const carrier *dout, const carrier *out) {
+                            const struct stored *dout, const struct stored *out) {
     const struct attention_space *const space = &task->space;
     const struct product chains = {
         .c = space->dp,
@@ -68,9 +68,9 @@ static void score_gradients(const struct attention_task *task, const struct atte
     VARIANT(attention_drop)(task, block, space->dp);
     for (size_t i = 0; i < block->count; i++) {
         const size_t at = i * task->far, n = block->first + i + 1, row = i * task->q_line;
-        const accumulator sum = out != NULL
-                                    ? row_products(task->call, dout + row, out + row, task->D)
-                                    : over_keys(task, space->p + at, space->dp + at, n);
+        const accumulator sum = out != NULL ? row_products(task->call, stored_numbers(dout + row),
+                                                           stored_numbers(out + row), task->D)
+                                            : over_keys(task, space->p + at, space->dp + at, n);
 #define SCORE(d) score_gradient_row(task, space->p + at, space->dp + at, n, sum, d)
         DTYPE_SWITCH(task->score, SCORE);
     }
@@ -170,9 +170,9 @@ void VARIANT(attention_backward)(const struct op_call *call,
                                               .dropout = args->dropout,
                                               .flash = args->out != NULL,
                                               .kept = (const accumulator *)args->state};
-    const struct gradients gradients = {(const carrier *)args->dout, (const carrier *)args->out,
-                                        (carrier *)args->dq, (carrier *)args->dk,
-                                        (carrier *)args->dv};
+    const struct gradients gradients = {(const struct stored *)args->dout,
+                                        (const struct stored *)args->out, (struct stored *)args->dq,
+                                        (struct stored *)args->dk, (struct stored *)args->dv};
     VARIANT(attention_run)
     ((struct attention_pass){.call = call,
                              .problem = &problem,

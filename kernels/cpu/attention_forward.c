@@ -4,8 +4,8 @@
 #include "kernels/cpu/call.h"
 #include "kernels/cpu/attention.h"
 
-ROW_INLINE void round_row(const accumulator *from, carrier *to, size_t n, enum dtype dtype) {
-    EACH for (size_t d = 0; d < n; d++) to[d] = carrier_round(from[d], dtype);
+ROW_INLINE void round_row(const accumulator *from, struct stored *to, size_t n, enum dtype dtype) {
+    EACH for (size_t d = 0; d < n; d++) to[d] = stored_of(carrier_round(from[d], dtype));
 }
 
 /* Makes the block's weights of the values in space.p: probabilities, dropped and rounded as
@@ -22,10 +22,10 @@ static void open_block(const struct attention_task *task, const struct attention
 /* Rounds the output, to whose pointer `data` points, from its sums in space.result. */
 static void close_block(const struct attention_task *task, const struct attention_block *block,
                         const void *data) {
-    carrier *const out = *(carrier *const *)data;
+    struct stored *const out = *(struct stored *const *)data;
     for (size_t i = 0; i < block->count; i++) {
         const accumulator *const from = task->space.result + i * task->wide;
-        carrier *const to =
+        struct stored *const to =
             out + (task->row + block->first + i) * task->q_line + block->head * task->D;
 #define ROUND(d) round_row(from, to, task->D, d)
         DTYPE_SWITCH(task->dtype, ROUND);
@@ -50,7 +50,7 @@ void VARIANT(attention_forward)(const struct op_call *call,
                                               .v = args->v,
                                               .dropout = args->dropout,
                                               .keeps = (accumulator *)args->state};
-    carrier *const out = (carrier *)args->out;
+    struct stored *const out = (struct stored *)args->out;
     VARIANT(attention_run)
     ((struct attention_pass){.call = call,
                              .problem = &problem,

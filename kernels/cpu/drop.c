@@ -4,10 +4,10 @@
 #include "kernels/cpu/call.h"
 #include "kernels/dropout.h"
 
-ROW_INLINE void drop_row(const carrier *x, const uint8_t *kept, carrier *y, size_t C,
+ROW_INLINE void drop_row(const struct stored *x, const uint8_t *kept, struct stored *y, size_t C,
                          accumulator scale, enum dtype dtype) {
-    EACH for (size_t i = 0; i < C; i++) y[i] =
-        kept[i] ? carrier_round((accumulator)x[i] * scale, dtype) : (carrier)0;
+    EACH for (size_t i = 0; i < C; i++) y[i] = stored_of(
+        kept[i] ? carrier_round((accumulator)stored_load(x[i]) * scale, dtype) : (carrier)0);
 }
 
 void VARIANT(dropout)(const struct op_call *call, const struct dropout_args *args) {
@@ -22,8 +22,8 @@ void VARIANT(dropout)(const struct op_call *call, const struct dropout_args *arg
         uint8_t *const kept = (uint8_t *)call_scratch(call, 0, row_bytes(C));
         for (uint32_t position = 0; position < sequence->length; position++) {
             const size_t at = ((size_t)sequence->row + position) * C;
-            const carrier *const x = (const carrier *)args->x + at;
-            carrier *const y = (carrier *)args->y + at;
+            const struct stored *const x = (const struct stored *)args->x + at;
+            struct stored *const y = (struct stored *)args->y + at;
             dropout_activation(args->dropout, sequence, position, args->C, kept);
 #define DROP(d) drop_row(x, kept, y, C, scale, d)
             DTYPE_SWITCH(call->compute, DROP);

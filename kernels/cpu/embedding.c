@@ -12,29 +12,30 @@ void VARIANT(embedding_forward)(const struct op_call *call,
     const size_t C = args->C;
 #pragma omp parallel for schedule(static) num_threads(call_threads(call, args->rows.count *C / 4))
     for (size_t i = 0; i < args->rows.count; i++) {
-        const carrier *const from = (const carrier *)args->table + (size_t)args->ids[i] * C;
-        memcpy((carrier *)args->x + list_row(&args->rows, i) * C, from, C * sizeof *from);
+        const struct stored *const from =
+            (const struct stored *)args->table + (size_t)args->ids[i] * C;
+        memcpy((struct stored *)args->x + list_row(&args->rows, i) * C, from, C * sizeof *from);
     }
 }
 
 /* The same sums, exact (law 16). */
 static void add_exactly(const struct embedding_weight_args *args, size_t c, size_t n) {
     for (size_t i = 0; i < args->rows.count; i++) {
-        const carrier *const dx =
-            (const carrier *)args->dx + list_row(&args->rows, i) * args->C + c;
+        const struct stored *const dx =
+            (const struct stored *)args->dx + list_row(&args->rows, i) * args->C + c;
         struct exact_sum *const acc =
             (struct exact_sum *)args->acc + (size_t)args->ids[i] * args->C + c;
         for (size_t j = 0; j < n; j++)
-            exact_sum_add(acc + j, (double)dx[j]);
+            exact_sum_add(acc + j, (double)stored_load(dx[j]));
     }
 }
 
 static void add_columns(const struct embedding_weight_args *args, size_t c, size_t n) {
     for (size_t i = 0; i < args->rows.count; i++) {
-        const carrier *const dx =
-            (const carrier *)args->dx + list_row(&args->rows, i) * args->C + c;
+        const struct stored *const dx =
+            (const struct stored *)args->dx + list_row(&args->rows, i) * args->C + c;
         accumulator *const acc = (accumulator *)args->acc + (size_t)args->ids[i] * args->C + c;
-        EACH for (size_t j = 0; j < n; j++) acc[j] = acc[j] + (accumulator)dx[j];
+        EACH for (size_t j = 0; j < n; j++) acc[j] = acc[j] + (accumulator)stored_load(dx[j]);
     }
 }
 

@@ -35,9 +35,9 @@ static void chunk_sum(const struct embedding_weight_args *args, const uint32_t *
                       size_t c, size_t n, accumulator *sum) {
     memset(sum, 0, TILE * sizeof *sum);
     for (size_t i = 0; i < count; i++) {
-        const carrier *const dx =
-            (const carrier *)args->dx + list_row(&args->rows, token[i]) * args->C + c;
-        EACH for (size_t j = 0; j < n; j++) sum[j] = sum[j] + (accumulator)dx[j];
+        const struct stored *const dx =
+            (const struct stored *)args->dx + list_row(&args->rows, token[i]) * args->C + c;
+        EACH for (size_t j = 0; j < n; j++) sum[j] = sum[j] + (accumulator)stored_load(dx[j]);
     }
 }
 

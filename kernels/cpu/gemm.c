@@ -22,7 +22,7 @@ struct plan {
     size_t column_blocks, term_blocks; /* >= 1 each; term_blocks: in a part */
     size_t term_step;                  /* the terms of a block; the last of a part may be shorter */
     uint32_t cuts;                     /* parts of each sum */
-    int in_place;                      /* C itself holds the unrounded sums */
+    int in_place;                      /* C itself has room for the unrounded sums */
     accumulator *block, *sums; /* shared by all threads: packed B, and M x GEMM_WIDTH sums that wait
                                   between blocks, for each slot */
     char *own;                 /* GEMM_THREAD_BYTES for each thread */
@@ -73,7 +73,8 @@ static struct plan plan_of(const struct gemm *g, uint32_t cuts, struct bf16_tile
     const size_t even = parts_of(terms, parts_of(terms, GEMM_DEPTH));
     plan.term_step = parts_of(even, VEC_LANES) * VEC_LANES;
     plan.term_blocks = parts_of(terms, plan.term_step);
-    plan.in_place = g->held != NULL || (CARRIER_ACCUMULATES && !g->add);
+    const int has_room = CARRIER_ACCUMULATES && sizeof *g->out == sizeof(accumulator);
+    plan.in_place = g->held != NULL || (has_room && !g->add);
     char *const start = (char *)scratch + (-(uintptr_t)scratch & (GEMM_VECTOR_BYTES - 1));
     plan.block = (accumulator *)(void *)start;
     plan.pairs = (uint32_t *)(void *)(start + GEMM_BLOCK_BYTES);

@@ -12,6 +12,8 @@
 
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/gemm_vector.h"
+
+#define GEMM_ELEMENT struct stored
 #include "kernels/linear_gemm.h"
 
 /* How many rows a panel has. Its sums, GEMM_ROWS x 2 vectors, are held in registers; the heights

@@ -16,20 +16,20 @@ struct packed {
     double bound;       /* the largest |right| */
 };
 
-static accumulator operand(const struct gemm *g, carrier x) {
-    return (accumulator)carrier_round((accumulator)x, g->product);
+static accumulator operand(const struct gemm *g, struct stored x) {
+    return (accumulator)carrier_round((accumulator)stored_load(x), g->product);
 }
 
 static void pack_left(const struct packed *p, size_t i) {
     const struct gemm *const g = p->g;
     for (size_t k = 0; k < g->K; k++) {
-        const carrier *const x = g->by_terms ? g->a + list_row(&g->rows, k) * g->a_stride + i
-                                             : g->a + list_row(&g->rows, i) * g->a_stride + k;
+        const struct stored *const x = g->by_terms ? g->a + list_row(&g->rows, k) * g->a_stride + i
+                                                   : g->a + list_row(&g->rows, i) * g->a_stride + k;
         p->left[k] = operand(g, *x);
     }
 }
 
-static carrier right_of(const struct gemm *g, size_t k, size_t j) {
+static struct stored right_of(const struct gemm *g, size_t k, size_t j) {
     if (g->b_transposed) return g->b[j * g->b_stride + k];
     return g->b[(g->by_terms ? list_row(&g->rows, k) : k) * g->b_stride + j];
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Packing: operands are copied into the order in which the micro-kernels read them, listed rows
- * gathered, carriers converted exactly; and finished sums go back out, rounded once.
+ * gathered, elements converted exactly; and finished sums go back out, rounded once.
  *
  * Where a call says so, operands are rounded as they are packed (law 11).
  * Invariant: only listed rows and real columns are read or written. */
@@ -23,10 +23,10 @@ static void round_operand(const struct gemm *g, accumulator *packed, size_t line
 }
 
 /* The last vector overlaps the one before it, which writes the same numbers again. */
-static void copy_line(accumulator *restrict to, const carrier *restrict from, size_t count) {
+static void copy_line(accumulator *restrict to, const struct stored *restrict from, size_t count) {
     if (count < VEC_LANES) {
         for (size_t i = 0; i < count; i++)
-            to[i] = (accumulator)from[i];
+            to[i] = (accumulator)stored_load(from[i]);
         return;
     }
     for (size_t i = 0; i + VEC_LANES <= count; i += VEC_LANES)
@@ -38,13 +38,13 @@ static void copy_line(accumulator *restrict to, const carrier *restrict from, si
 VEC_INLINE void pack_terms(const struct gemm *g, const size_t rows, size_t row, size_t term,
                            size_t depth, accumulator *packed) {
     for (size_t p = 0; p < depth; p++) {
-        const carrier *const from = g->a + list_row(&g->rows, term + p) * g->a_stride + row;
+        const struct stored *const from = g->a + list_row(&g->rows, term + p) * g->a_stride + row;
 #if CARRIER_ACCUMULATES
-        memcpy(packed + p * rows, from, rows * sizeof *from);
+        memcpy(packed + p * rows, stored_numbers(from), rows * sizeof *packed);
 #else
         VEC_UNROLL
         for (size_t i = 0; i < rows; i++)
-            packed[p * rows + i] = (accumulator)from[i];
+            packed[p * rows + i] = (accumulator)stored_load(from[i]);
 #endif
     }
 }
@@ -89,7 +89,7 @@ void VARIANT(gemm_pack_a)(const struct gemm *g, size_t row, size_t rows, size_t 
 
 /* Packs terms term .. term+depth-1 of VEC_LANES columns, whose terms lie one behind another; `from`
  * is the first column's first term. */
-static void transpose_vector(const struct gemm *g, const carrier *from, size_t columns,
+static void transpose_vector(const struct gemm *g, const struct stored *from, size_t columns,
                              size_t depth, accumulator *packed, size_t line) {
     for (size_t p = 0; p < depth; p += VEC_LANES) {
         const size_t first = least(p, depth - VEC_LANES);
@@ -102,11 +102,12 @@ static void transpose_vector(const struct gemm *g, const carrier *from, size_t c
     }
 }
 
-static void transpose_few(const struct gemm *g, const carrier *from, size_t columns, size_t depth,
-                          accumulator *packed, size_t line) {
+static void transpose_few(const struct gemm *g, const struct stored *from, size_t columns,
+                          size_t depth, accumulator *packed, size_t line) {
     for (size_t p = 0; p < depth; p++) {
         for (size_t l = 0; l < VEC_LANES; l++)
-            packed[p * line + l] = l < columns ? (accumulator)from[l * g->b_stride + p] : ACC(0.0);
+            packed[p * line + l] =
+                l < columns ? (accumulator)stored_load(from[l * g->b_stride + p]) : ACC(0.0);
     }
 }
 
@@ -115,7 +116,7 @@ static void pack_b_transposed(const struct gemm *g, size_t column, size_t term, 
     const size_t columns = least(g->N - column, GEMM_COLUMNS);
     const size_t line = gemm_vectors(columns) * VEC_LANES;
     for (size_t first = 0; first < line; first += VEC_LANES) {
-        const carrier *const from = g->b + (column + first) * g->b_stride + term;
+        const struct stored *const from = g->b + (column + first) * g->b_stride + term;
         const size_t real = least(columns - first, VEC_LANES);
         if (depth < VEC_LANES) {
             transpose_few(g, from, real, depth, packed + first, line);
@@ -131,7 +132,7 @@ static void pack_b_plain(const struct gemm *g, size_t column, size_t term, size_
     const size_t line = gemm_vectors(columns) * VEC_LANES;
     for (size_t p = 0; p < depth; p++) {
         const size_t row = g->by_terms ? list_row(&g->rows, term + p) : term + p;
-        const carrier *const from = g->b + row * g->b_stride + column;
+        const struct stored *const from = g->b + row * g->b_stride + column;
         accumulator *const to = packed + p * line;
         if (columns == GEMM_COLUMNS) {
             vec_store(to, vec_widen(from));
@@ -156,23 +157,23 @@ void VARIANT(gemm_pack_b)(const struct gemm *g, size_t column, size_t term, size
 }
 
 /* Rounds a line of sums. `sums` may be `out` itself, where chains grew in place. */
-VEC_INLINE void round_line(carrier *out, const accumulator *sums, size_t count,
+VEC_INLINE void round_line(struct stored *out, const accumulator *sums, size_t count,
                            const enum dtype dtype) {
     for (size_t j = 0; j < count; j++)
-        out[j] = carrier_round(sums[j], dtype);
+        out[j] = stored_of(carrier_round(sums[j], dtype));
 }
 
-VEC_INLINE void round_added(carrier *out, const accumulator *sums, size_t count,
+VEC_INLINE void round_added(struct stored *out, const accumulator *sums, size_t count,
                             const enum dtype dtype) {
     for (size_t j = 0; j < count; j++) {
         const accumulator rounded = (accumulator)carrier_round(sums[j], dtype);
-        out[j] = carrier_round((accumulator)out[j] + rounded, dtype);
+        out[j] = stored_of(carrier_round((accumulator)stored_load(out[j]) + rounded, dtype));
     }
 }
 
 void VARIANT(gemm_round)(const struct gemm *g, size_t row, size_t column, size_t columns,
                          const accumulator *sums) {
-    carrier *const out = g->out + list_row(&g->rows, row) * g->N + column;
+    struct stored *const out = g->out + list_row(&g->rows, row) * g->N + column;
 #define ROUND_LINE(dtype) round_line(out, sums, columns, dtype)
 #define ROUND_ADDED(dtype) round_added(out, sums, columns, dtype)
     if (g->add) {

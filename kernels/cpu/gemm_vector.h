@@ -55,15 +55,15 @@ VEC_INLINE vec vec_fma(vec a, vec b, vec c) {
 #endif
 }
 
-/* Loads VEC_LANES carriers and converts them, which is exact. */
-VEC_INLINE vec vec_widen(const carrier *source) {
+/* Loads VEC_LANES elements and converts them, which is exact. */
+VEC_INLINE vec vec_widen(const struct stored *source) {
 #if CARRIER_ACCUMULATES
     vec v;
-    memcpy(&v, source, sizeof v);
+    memcpy(&v, stored_numbers(source), sizeof v);
     return v;
 #else
     carrier half __attribute__((vector_size(VEC_BYTES / 2)));
-    memcpy(&half, source, sizeof half);
+    memcpy(&half, stored_numbers(source), sizeof half);
     return __builtin_convertvector(half, vec);
 #endif
 }
@@ -112,8 +112,8 @@ VEC_INLINE vec vec_fma(vec a, vec b, vec c) {
     return acc_fma(a, b, c);
 }
 
-VEC_INLINE vec vec_widen(const carrier *source) {
-    return (accumulator)*source;
+VEC_INLINE vec vec_widen(const struct stored *source) {
+    return (accumulator)stored_load(*source);
 }
 
 VEC_INLINE void vec_transpose(vec *rows) {

@@ -42,15 +42,16 @@ static struct dense open_dense(const struct op_call *call, const struct gemm *g)
 
 /* Packs rows densely: they are widened, which is exact, and rounded as operands where the call says
  * so. */
-static void gather(const struct gemm *g, const carrier *from, accumulator *to, size_t width) {
-    for (size_t j = 0; j < width; j++)
-        to[j] = (accumulator)(g->product == DTYPE_F64
-                                  ? from[j]
-                                  : carrier_round((accumulator)from[j], g->product));
+static void gather(const struct gemm *g, const struct stored *from, accumulator *to, size_t width) {
+    for (size_t j = 0; j < width; j++) {
+        const carrier x = stored_load(from[j]);
+        to[j] =
+            (accumulator)(g->product == DTYPE_F64 ? x : carrier_round((accumulator)x, g->product));
+    }
 }
 
-static void gather_terms(const struct gemm *g, const carrier *from, size_t stride, size_t width,
-                         accumulator *to) {
+static void gather_terms(const struct gemm *g, const struct stored *from, size_t stride,
+                         size_t width, accumulator *to) {
     for (size_t p = 0; p < g->K; p++)
         gather(g, from + list_row(&g->rows, p) * stride, to + p * width, width);
 }
@@ -100,7 +101,7 @@ static const accumulator *operand_b(const struct dense *dense) {
     const struct gemm *const g = dense->g;
     if (g->by_terms) return dense->b;
 #if CARRIER_ACCUMULATES
-    if (g->product == DTYPE_F64) return g->b;
+    if (g->product == DTYPE_F64) return stored_numbers(g->b);
 #endif
     gather(g, g->b, dense->b, g->N * g->K);
     return dense->b;

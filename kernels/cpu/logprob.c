@@ -25,9 +25,14 @@ static struct row_order order_of(const struct op_call *call,
     return by;
 }
 
+/* A row of logits. */
+static const carrier *logits_of(const struct logprob_forward_args *args, size_t row) {
+    return stored_numbers((const struct stored *)args->logits + row * args->V);
+}
+
 static void forward_row(const struct logprob_forward_args *args, size_t row, accumulator *e,
                         const struct row_order *by) {
-    const carrier *const z = (const carrier *)args->logits + row * args->V;
+    const carrier *const z = logits_of(args, row);
     const accumulator maximum = row_maximum(z, args->V);
     row_exp(z, args->V, maximum, e);
     const accumulator sum = row_sum(e, args->V, by);
@@ -53,20 +58,20 @@ static void forward_racing(const struct op_call *call, const struct logprob_forw
     accumulator *const maximum = (accumulator *)args->maximum;
     accumulator *const sum = (accumulator *)args->sum;
     for (size_t row = 0; row < args->L; row++) {
-        maximum[row] = row_maximum((const carrier *)args->logits + row * args->V, args->V);
+        maximum[row] = row_maximum(logits_of(args, row), args->V);
         sum[row] = 0;
     }
 #pragma omp parallel for schedule(dynamic, 1) num_threads(race_threads(call, args->L *chunks))
     for (size_t i = 0; i < args->L * chunks; i++) {
         const size_t row = i / chunks, first = i % chunks * chunk;
-        const carrier *const z = (const carrier *)args->logits + row * args->V;
+        const carrier *const z = logits_of(args, row);
         accumulator part = 0;
         for (size_t v = first; v < least(first + chunk, args->V); v++)
             part += rule_exp_shifted(z[v], maximum[row]);
         race_add(sum + row, &part, 1);
     }
     for (size_t row = 0; row < args->L; row++) {
-        const carrier *const z = (const carrier *)args->logits + row * args->V;
+        const carrier *const z = logits_of(args, row);
         args->logp[row] = target_logprob(z[args->target[row]], maximum[row], sum[row], args->loss);
     }
 }
@@ -83,11 +88,11 @@ void VARIANT(logprob_forward)(const struct op_call *call, const struct logprob_f
         forward_rows(call, args, first, least(first + step, args->L));
 }
 
-ROW_INLINE void backward_elements(carrier *z, size_t V, accumulator maximum, accumulator sum,
+ROW_INLINE void backward_elements(struct stored *z, size_t V, accumulator maximum, accumulator sum,
                                   accumulator coefficient, enum dtype dtype) {
     EACH for (size_t v = 0; v < V; v++) {
-        const accumulator e = rule_exp_shifted(z[v], maximum);
-        z[v] = rule_dlogit(e, sum, ACC(0.0), coefficient, dtype);
+        const accumulator e = rule_exp_shifted(stored_load(z[v]), maximum);
+        z[v] = stored_of(rule_dlogit(e, sum, ACC(0.0), coefficient, dtype));
     }
 }
 
@@ -100,15 +105,15 @@ ROW_INLINE accumulator stored_logprob(carrier z, accumulator maximum, accumulato
 
 ROW_INLINE void two_step_row(const struct logprob_backward_args *args, size_t row,
                              enum dtype dtype) {
-    carrier *const z = (carrier *)args->logits + row * args->V;
+    struct stored *const z = (struct stored *)args->logits + row * args->V;
     const accumulator maximum = ((const accumulator *)args->maximum)[row];
     const accumulator sum = ((const accumulator *)args->sum)[row];
     const accumulator coefficient = (accumulator)args->coefficient[row];
     const uint32_t target = args->target[row];
     EACH for (size_t v = 0; v < args->V; v++) {
         const accumulator hit = v == target ? ACC(1.0) : ACC(0.0);
-        z[v] = rule_dlogit_two_step(stored_logprob(z[v], maximum, sum, args->loss), hit,
-                                    coefficient, dtype);
+        const accumulator logp = stored_logprob(stored_load(z[v]), maximum, sum, args->loss);
+        z[v] = stored_of(rule_dlogit_two_step(logp, hit, coefficient, dtype));
     }
 }
 
@@ -118,14 +123,14 @@ ROW_INLINE void backward_row(const struct logprob_backward_args *args, size_t ro
         two_step_row(args, row, dtype);
         return;
     }
-    carrier *const z = (carrier *)args->logits + row * args->V;
+    struct stored *const z = (struct stored *)args->logits + row * args->V;
     const accumulator maximum = ((const accumulator *)args->maximum)[row];
     const accumulator sum = ((const accumulator *)args->sum)[row];
     const accumulator coefficient = (accumulator)args->coefficient[row];
     const uint32_t target = args->target[row];
-    const accumulator e = rule_exp_shifted(z[target], maximum);
+    const accumulator e = rule_exp_shifted(stored_load(z[target]), maximum);
     backward_elements(z, args->V, maximum, sum, coefficient, dtype);
-    z[target] = rule_dlogit(e, sum, ACC(1.0), coefficient, dtype);
+    z[target] = stored_of(rule_dlogit(e, sum, ACC(1.0), coefficient, dtype));
 }
 
 void VARIANT(logprob_backward)(const struct op_call *call,

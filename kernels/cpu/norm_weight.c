@@ -14,7 +14,7 @@
 
 /* Where the factors of one row lie, from column c on. */
 struct weight_row {
-    const carrier *dy, *x, *w;
+    const struct stored *dy, *x, *w;
     accumulator rstd;
     carrier eps;
     int before; /* NORM_ROUND_BEFORE_WEIGHT */
@@ -23,12 +23,12 @@ struct weight_row {
 ROW_INLINE struct weight_row weight_row_at(const struct norm_weight_args *args, size_t i,
                                            size_t c) {
     const size_t row = list_row(&args->rows, i);
-    struct weight_row at = {.dy = (const carrier *)args->dy + row * args->C + c,
-                            .x = (const carrier *)args->x + row * args->C + c,
+    struct weight_row at = {.dy = (const struct stored *)args->dy + row * args->C + c,
+                            .x = (const struct stored *)args->x + row * args->C + c,
                             .rstd = ((const accumulator *)args->rstd)[row],
                             .eps = (carrier)args->eps,
                             .before = args->rounding == NORM_ROUND_BEFORE_WEIGHT};
-    if (args->formula == NORM_BACKWARD_OUTPUT) at.w = (const carrier *)args->w + c;
+    if (args->formula == NORM_BACKWARD_OUTPUT) at.w = (const struct stored *)args->w + c;
     return at;
 }
 
@@ -36,10 +36,12 @@ ROW_INLINE struct weight_row weight_row_at(const struct norm_weight_args *args, 
  * rounded to `dtype`. */
 ROW_INLINE carrier weight_hat(const struct weight_row *row, size_t j, int of_output,
                               enum dtype dtype) {
-    if (!of_output) return rule_norm_hat(row->x[j], row->rstd, dtype);
+    if (!of_output) return rule_norm_hat(stored_load(row->x[j]), row->rstd, dtype);
     const enum dtype inner = row->before ? dtype : rule_wide(dtype);
-    const carrier y = rule_norm(row->x[j], row->rstd, row->w[j], inner, dtype);
-    return rule_norm_hat_of_output(y, rule_norm_clamp(row->w[j], row->eps), rule_wide(dtype));
+    const carrier y =
+        rule_norm(stored_load(row->x[j]), row->rstd, stored_load(row->w[j]), inner, dtype);
+    return rule_norm_hat_of_output(y, rule_norm_clamp(stored_load(row->w[j]), row->eps),
+                                   rule_wide(dtype));
 }
 
 /* Calls of##_OF_OUTPUT or of##_OF_INPUT with the dtype of weight_hat as a constant. */
@@ -57,8 +59,9 @@ ROW_INLINE void chain_rows(const struct norm_weight_args *args, size_t first, si
                            size_t n, accumulator *sum, int of_output, enum dtype dtype) {
     for (size_t i = first; i < last; i++) {
         const struct weight_row row = weight_row_at(args, i, c);
-        EACH for (size_t j = 0; j < n; j++) sum[j] = acc_fma(
-            (accumulator)row.dy[j], (accumulator)weight_hat(&row, j, of_output, dtype), sum[j]);
+        EACH for (size_t j = 0; j < n; j++) sum[j] =
+            acc_fma((accumulator)stored_load(row.dy[j]),
+                    (accumulator)weight_hat(&row, j, of_output, dtype), sum[j]);
     }
 }
 
@@ -104,8 +107,8 @@ ROW_INLINE void exact_rows(const struct norm_weight_args *args, size_t c, size_t
     for (size_t i = 0; i < args->rows.count; i++) {
         const struct weight_row row = weight_row_at(args, i, c);
         for (size_t j = 0; j < n; j++)
-            exact_sum_add(acc + j,
-                          (double)row.dy[j] * (double)weight_hat(&row, j, of_output, dtype));
+            exact_sum_add(acc + j, (double)stored_load(row.dy[j]) *
+                                       (double)weight_hat(&row, j, of_output, dtype));
     }
 }
 

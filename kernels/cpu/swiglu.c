@@ -4,16 +4,19 @@
 
 #define SWIGLU_COST 16 /* elementary operations of one element, roughly */
 
-ROW_INLINE void forward_row(const carrier *gate, const carrier *up, carrier *out, size_t C,
-                            enum dtype dtype) {
-    EACH for (size_t i = 0; i < C; i++) out[i] = rule_swiglu(gate[i], up[i], dtype);
+ROW_INLINE void forward_row(const struct stored *gate, const struct stored *up, struct stored *out,
+                            size_t C, enum dtype dtype) {
+    EACH for (size_t i = 0; i < C; i++) out[i] =
+        stored_of(rule_swiglu(stored_load(gate[i]), stored_load(up[i]), dtype));
 }
 
-ROW_INLINE void backward_row(const carrier *gate, const carrier *up, const carrier *dy,
-                             carrier *dgate, carrier *dup, size_t C, enum dtype dtype) {
+ROW_INLINE void backward_row(const struct stored *gate, const struct stored *up,
+                             const struct stored *dy, struct stored *dgate, struct stored *dup,
+                             size_t C, enum dtype dtype) {
     EACH for (size_t i = 0; i < C; i++) {
-        dup[i] = rule_swiglu_up_grad(dy[i], gate[i], dtype);
-        dgate[i] = rule_swiglu_gate_grad(dy[i], gate[i], up[i], dtype);
+        const carrier g = stored_load(gate[i]), u = stored_load(up[i]), d = stored_load(dy[i]);
+        dup[i] = stored_of(rule_swiglu_up_grad(d, g, dtype));
+        dgate[i] = stored_of(rule_swiglu_gate_grad(d, g, u, dtype));
     }
 }
 
@@ -23,9 +26,9 @@ void VARIANT(swiglu_forward)(const struct op_call *call, const struct swiglu_for
 #pragma omp parallel for schedule(static) num_threads(call_threads(call, work))
     for (size_t i = 0; i < args->rows.count; i++) {
         const size_t at = list_row(&args->rows, i) * C;
-        const carrier *const gate = (const carrier *)args->gate + at;
-        const carrier *const up = (const carrier *)args->up + at;
-        carrier *const out = (carrier *)args->out + at;
+        const struct stored *const gate = (const struct stored *)args->gate + at;
+        const struct stored *const up = (const struct stored *)args->up + at;
+        struct stored *const out = (struct stored *)args->out + at;
 #define FORWARD(d) forward_row(gate, up, out, C, d)
         DTYPE_SWITCH(call->compute, FORWARD);
     }
@@ -37,11 +40,11 @@ void VARIANT(swiglu_backward)(const struct op_call *call, const struct swiglu_ba
 #pragma omp parallel for schedule(static) num_threads(call_threads(call, work))
     for (size_t i = 0; i < args->rows.count; i++) {
         const size_t at = list_row(&args->rows, i) * C;
-        const carrier *const gate = (const carrier *)args->gate + at;
-        const carrier *const up = (const carrier *)args->up + at;
-        const carrier *const dy = (const carrier *)args->dout + at;
-        carrier *const dgate = (carrier *)args->dgate + at;
-        carrier *const dup = (carrier *)args->dup + at;
+        const struct stored *const gate = (const struct stored *)args->gate + at;
+        const struct stored *const up = (const struct stored *)args->up + at;
+        const struct stored *const dy = (const struct stored *)args->dout + at;
+        struct stored *const dgate = (struct stored *)args->dgate + at;
+        struct stored *const dup = (struct stored *)args->dup + at;
 #define BACKWARD(d) backward_row(gate, up, dy, dgate, dup, C, d)
         DTYPE_SWITCH(call->compute, BACKWARD);
     }
