@@ -106,6 +106,7 @@ def write_inputs(folder):
 
     rows("clean.jsonl", linear(60), lambda k: 2.5 - 0.01 * k)
     rows("skips.jsonl", linear(60, 1), lambda k: 2.5 - 0.01 * k - (k > 20) * 0.1)
+    rows("stopped.jsonl", linear(160)[:80] + 80 * linear(160)[80:81], lambda k: 2.5 - 0.01 * k)
     rows("double.jsonl", linear(60), lambda k: 5.0 - 0.02 * k)
     (folder / "constant.csv").write_text("step,lr\n" + "".join(f"{k},1e-06\n" for k in range(9)))
     (folder / "odd.csv").write_text("step,lr\n" + "".join(
@@ -193,7 +194,8 @@ COMMANDS = {
         "attribute two.h5",
     ],
     "lr fit": [
-        "lr fit clean.jsonl", "lr fit skips.jsonl", f"lr fit {HF}", f"lr fit {OLD}",
+        "lr fit clean.jsonl", "lr fit skips.jsonl", "lr fit stopped.jsonl", f"lr fit {HF}",
+        f"lr fit {OLD}",
         "lr fit constant.csv", "lr fit odd.csv", "lr fit jump.csv", "lr fit dicts.txt",
         "lr fit two.h5", f"lr fit {LOGS}/olmo-core/olmo-core-linear",
     ],
