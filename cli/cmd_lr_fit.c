@@ -15,6 +15,10 @@ enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
 struct beside {
     const char *early;    /* contracts that print the same with update 1 skipped, or NULL */
     struct fit_stop stop; /* the schedule that stands still from some row on */
+    /* Why the first fit is no decision, as the rest of a sentence that begins with the number of
+     * set.fits[doubtful]; NULL: it is one. */
+    const char *doubt;
+    size_t doubtful;
 };
 
 /* What the log records as applied, and what it decides. */
@@ -31,38 +35,58 @@ static json_t *stop_json(const struct lr_report *report, const struct fit_stop *
                      "of_known_total", stop->of_known_total, "fit", lr_report_fit_json(stop->fit));
 }
 
+/* Which listed fit leaves the answer undecided, and why: null where none does. */
+static json_t *doubt_json(const struct fit_set *set, const struct beside *beside) {
+    if (beside->doubt == NULL) return json_null();
+    return json_pack("{sI ss}", "fit", (json_int_t)lr_report_line_of(set, beside->doubtful),
+                     "words", beside->doubt);
+}
+
 static json_t *fit_json(const struct lr_report *report, const struct fit_set *set,
                         const struct beside *beside) {
-    return json_pack("{ss ss sI so sb so so sI sI so so so so so*}", "log", report->log->path,
+    return json_pack("{ss ss sI so sb so so sI sI so so so so so so*}", "log", report->log->path,
                      "format", report->log->format, "values", (json_int_t)report->series.count,
                      "run_steps", json_positive(report->known.run_steps), "step_guessed",
                      report->log->step_guessed, "row_spacing", lr_report_rows_json(report), "fits",
                      lr_report_fits_json(set), "left_out", (json_int_t)set->left_out, "groups",
                      (json_int_t)set->groups, "why", lr_report_why_json(set->why), "early_skip",
-                     beside->early != NULL ? json_string(beside->early) : json_null(),
-                     "stands_still", stop_json(report, &beside->stop), "applied",
-                     used_json(&report->used), "partial",
+                     beside->early != NULL ? json_string(beside->early) : json_null(), "doubt",
+                     doubt_json(set, beside), "stands_still", stop_json(report, &beside->stop),
+                     "applied", used_json(&report->used), "partial",
                      set->partial != NULL ? json_string(set->partial) : json_null());
 }
 
-/* Returns whether the fit is decided: the log's own framework explains it, nothing that is listed
- * raises a doubt about the first, it is no bug that a sound contract prints as well once update 1
- * was skipped, and no floor at which a scheduler may have stood that was not stepped any more. */
-static int decided(const struct fit_known *known, const struct fit_set *set,
-                   const struct beside *beside) {
-    if (set->fits[0].contract->bug && beside->early != NULL) return 0;
-    if (beside->stop.fit != NULL || fit_skips_unshown(&set->fits[0], known)) return 0;
-    if (!fit_is_native(known, set->fits[0].contract)) return 0;
-    if (fit_is_half_speed(&set->fits[0]) && known->request.min_lr_ratio != 0.5) return 0;
+/* Returns why the best fit is no decision, or NULL. It is one where the log's own framework
+ * explains it, nothing that is listed raises a doubt about it, it is no bug that a sound contract
+ * prints as well once update 1 was skipped, and no floor at which a scheduler may have stood that
+ * was not stepped any more. *out_fit is the fit of which the words speak. */
+static const char *doubt_of(const struct fit_known *known, const struct fit_set *set,
+                            const struct beside *beside, size_t *out_fit) {
+    const struct fit *const first = &set->fits[0];
+    *out_fit = 0;
+    if (beside->early != NULL && fit_bug_is_in_column(first->contract))
+        return "is a known bug, and with update 1 skipped a sound contract prints the same";
+    if (beside->stop.fit != NULL)
+        return "stays at an LR at which a scheduler may stand that is no longer stepped";
+    if (fit_skips_unshown(first, known))
+        return "needs skipped updates that the log shows by nothing but a repeated norm";
+    if (!fit_is_native(known, first->contract)) return "is not of the framework that wrote the log";
+    if (fit_is_half_speed(first) && known->request.min_lr_ratio != 0.5)
+        return "is also printed by a decay to 0 that moves at every second update only";
     /* Without a total that somebody said, another time scale prints what a counter that moves
      * several times per update prints. */
-    if (set->fits[0].stride != 1.0 && set->fits[0].steps > 0 && known->run_steps == 0 &&
+    if (first->stride != 1.0 && first->steps > 0 && known->run_steps == 0 &&
         known->request.steps == 0)
-        return 0;
-    if (fit_break_is_doubtful(known, set)) return 0;
-    for (size_t i = 1; i < set->count; i++)
-        if (fit_raises_doubt(known, set, &set->fits[i])) return 0;
-    return 1;
+        return "has a counter at another pace, and another total at the usual pace, which nobody "
+               "said, may print the same";
+    const char *const broken = fit_break_doubt(known, set, out_fit);
+    if (broken != NULL) return broken;
+    for (size_t i = 1; i < set->count; i++) {
+        const char *const doubt = fit_doubt(known, set, &set->fits[i]);
+        *out_fit = i;
+        if (doubt != NULL) return doubt;
+    }
+    return NULL;
 }
 
 #define NAMED 4 /* contracts that are named; the rest is counted */
@@ -112,8 +136,8 @@ static void print_answer(const struct lr_report *report, const struct fit_set *s
     const size_t others = set->count - 1 - same + set->left_out;
     printf("%s: %s\n  (%zu more of the list below appl%s the same rates, %zu appl%s "
            "others)\n",
-           decided(&report->known, set, beside) ? "likeliest" : "likeliest, but undecided",
-           set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
+           beside->doubt == NULL ? "likeliest" : "likeliest, but undecided", set->fits[0].text,
+           same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
     print_alike(&report->known, set);
 }
 
@@ -178,6 +202,8 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
                                               : "");
     }
     TRY(lr_report_print_fits(set, arena));
+    if (beside->doubt != NULL)
+        printf("because: fit %zu %s\n", lr_report_line_of(set, beside->doubtful), beside->doubt);
     if (early != NULL)
         printf("remark: with update 1 skipped, as a loss scaler does, this is also printed by %s\n",
                early);
@@ -211,12 +237,12 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
 }
 
 static int exit_of(const struct fit_known *known, const struct fit_set *set,
-                   const struct fit_used *used, const struct beside *beside) {
+                   const struct fit_used *used, const char *doubt) {
     if (known->steps_guessed || (set->why & (FIT_WHY_NO_COLUMN | FIT_WHY_FEW | FIT_WHY_LOST)) != 0)
         return EXIT_UNTESTABLE;
     if (set->count == 0) return (set->why & FIT_WHY_BATCH) != 0 ? EXIT_UNTESTABLE : EXIT_DIFFERS;
     if (used->update != 0) return EXIT_DIFFERS;
-    return decided(known, set, beside) ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
+    return doubt == NULL ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
@@ -234,7 +260,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(fit_keep_used(&set, &cli->arena, &report.used));
     TRY(fit_early_skip(&set, &report.known, &cli->arena, &beside.early));
     TRY(fit_find_stop(&report.series, &report.known, &set, &cli->arena, &beside.stop));
-    *out_exit = exit_of(&report.known, &set, &report.used, &beside);
+    beside.doubtful = 0;
+    beside.doubt = set.count > 0 ? doubt_of(&report.known, &set, &beside, &beside.doubtful) : NULL;
+    *out_exit = exit_of(&report.known, &set, &report.used, beside.doubt);
     if (options->json) return json_print(fit_json(&report, &set, &beside));
     return print_text(&report, &set, &beside, &cli->arena);
 }

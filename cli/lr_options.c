@@ -193,6 +193,10 @@ enum status lr_contract(const char *option, const char *name, const struct contr
     const struct contract *list = contract_list(&count);
     *out = contract_find(name);
     if (*out != NULL) return STATUS_OK;
+    const char *const era = contract_name_of_version(name);
+    if (era != NULL)
+        FAIL(STATUS_INPUT, "%s: unknown contract \"%s\"; did you mean %s, which holds for it?",
+             option, name, era);
     for (size_t i = 0; i < count; i++) {
         suggest_offer(&nearest, list[i].name);
         if (list[i].alias != NULL) suggest_offer(&nearest, list[i].alias);

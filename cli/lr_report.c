@@ -228,6 +228,13 @@ static int twins(const struct fit *a, const struct fit *b) {
            (a->bug == NULL) == (b->bug == NULL);
 }
 
+size_t lr_report_line_of(const struct fit_set *set, size_t i) {
+    size_t first = 0;
+    while (first < i && !twins(&set->fits[first], &set->fits[i]))
+        first++;
+    return first + 1;
+}
+
 /* Returns whether the contract of fit j stands in the line of fit i already. */
 static int named_before(const struct fit_set *set, size_t i, size_t j) {
     for (size_t k = i; k < j; k++)
@@ -240,8 +247,7 @@ static void print_fit(const struct fit_set *set, size_t i) {
     const struct fit *fit = &set->fits[i];
     const char *unit = set->series->points[0].quantum > 0.0 ? "of a printed step" : "ulp";
     int named = 0;
-    for (size_t j = 0; j < i; j++)
-        if (twins(&set->fits[j], fit)) return;
+    if (lr_report_line_of(set, i) != i + 1) return;
     printf("%3zu  %s%s%s%s\n     applies %c, error at most %.2g %s\n", i + 1, fit->text,
            fit->bug != NULL ? " [" : "", fit->bug != NULL ? fit->bug : "",
            fit->bug != NULL ? "]" : "", (char)('A' + fit->same_throughout % 26), fit->max_error,

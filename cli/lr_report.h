@@ -34,6 +34,9 @@ TWINSTEP_MUST_USE enum status lr_report_number(struct cli *cli, const struct opt
 void lr_report_print_head(const struct lr_report *report);
 /* Prints the list of fits, with what would tell the fits of a group apart. */
 TWINSTEP_MUST_USE enum status lr_report_print_fits(const struct fit_set *set, struct arena *arena);
+/* Returns the number under which the list prints fit i: its own, or that of an earlier fit which
+ * differs from it in the contract's name alone. */
+size_t lr_report_line_of(const struct fit_set *set, size_t i);
 /* Says that skipped updates, of which the log shows some, cannot be seen in the LR, where the
  * schedule of the fit goes on at them. */
 void lr_report_print_unseen(const struct lr_report *report, const struct fit *fit);

@@ -254,6 +254,10 @@ int fit_skips_any(const struct fit *fit);
  * the one that the log says where that one fits. */
 int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other);
+/* The same as the rest of a sentence that begins with the number of the other fit; NULL: no doubt.
+ */
+const char *fit_doubt(const struct fit_known *known, const struct fit_set *set,
+                      const struct fit *other);
 /* Tells whether a segment of a fit begins where the log shows no resume. */
 int fit_break_is_hidden(const struct fit_segment *segment, const struct fit_set *set);
 /* Tells whether the schedule of a fit goes on towards another total. */
@@ -271,6 +275,10 @@ int fit_contradicts_skipped(const struct fit *fit, const struct fit_known *known
  * bug, total or warm-up. Such a fit is one of several, and no answer. `known` is NULL where all
  * fits are of one framework and no total was said. */
 int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set);
+/* The same as the rest of a sentence that begins with the number of a fit, whose index becomes
+ * *out_fit; NULL: no doubt. */
+const char *fit_break_doubt(const struct fit_known *known, const struct fit_set *set,
+                            size_t *out_fit);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a
  * schedule of steps. */
@@ -278,6 +286,9 @@ int fit_is_next_stage(const struct fit *fit, size_t i);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);
+/* Tells whether the contract is a known bug that its columns of LRs show. One whose bug is the
+ * length of the total (hf-4.51) prints and applies what a sound contract of that total does. */
+int fit_bug_is_in_column(const struct contract *contract);
 /* A second reading of a column: it follows a schedule up to some row, and stands still from there
  * to its end. A scheduler that is no longer stepped prints that, and so does a floor. */
 struct fit_stop {

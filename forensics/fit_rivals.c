@@ -160,32 +160,41 @@ static int runs_ahead(const struct fit *fit, const struct fit_set *set) {
     return jumps == 1 && ahead == 1;
 }
 
-int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set) {
+const char *fit_break_doubt(const struct fit_known *known, const struct fit_set *set,
+                            size_t *out_fit) {
     const struct fit *first = set->fits;
     size_t hidden = 0, free_scales = 0;
     int extended = 0, other_event = 0;
-    if (fit_changes_total(first) && !fit_total_is_said(first, known)) return 1;
-    if (known != NULL && (runs_ahead(first, set) || fit_contradicts_skipped(first, known)))
-        return 1;
+    *out_fit = 0;
+    if (fit_changes_total(first) && !fit_total_is_said(first, known))
+        return first->unsound || first->contract->bug
+                   ? "goes on towards another total and needs a known bug as well"
+                   : "goes on towards a total that neither the log nor an option says";
+    if (known != NULL && runs_ahead(first, set))
+        return "runs ahead of the updates once, where the log shows no resume";
+    if (known != NULL && fit_contradicts_skipped(first, known))
+        return "stands still or moves on elsewhere than at the updates that are said to be skipped";
     for (size_t i = 1; i < first->segment_count; i++) {
         if (!fit_break_is_hidden(&first->segments[i], set)) continue;
-        if (first->segments[i].event == FIT_RESTARTED) return 1;
+        if (first->segments[i].event == FIT_RESTARTED)
+            return "begins again with another peak, where the log shows no resume";
         /* So many updates are not skipped without a word. */
         if (first->segments[i].event == FIT_SKIP &&
             -first->segments[i].moved > (int64_t)fit_skips_most(set->last))
-            return 1;
+            return "stands still for more updates than are skipped without a word";
         /* What goes on at a skipped update has no reason to stand still. */
         if (known != NULL && first->segments[i].event == FIT_SKIP &&
             first->contract->on_skip == CONTRACT_SKIP_ADVANCE)
-            return 1;
+            return "stands still under a contract whose schedule goes on at a skipped update";
         hidden++;
         const int extends = first->segments[i].event == FIT_TOTAL; /* one that was said */
         free_scales += first->segments[i].event == FIT_RESCALED;
         extended |= extends;
         other_event |= first->segments[i].event != FIT_SKIP && !extends;
     }
-    if (hidden == 0) return 0;
-    if (free_scales > 0 && first->segment_count > 2) return 1;
+    if (hidden == 0) return NULL;
+    if (free_scales > 0 && first->segment_count > 2)
+        return "needs another peak and one more event, where the log shows no resume";
     for (size_t i = 1; i < set->count; i++) {
         const struct fit *other = &set->fits[i];
         /* Where the log itself says the other total, the doubts are those of a log without breaks:
@@ -196,10 +205,17 @@ int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *s
         if (other->segment_count <= first->segment_count &&
             other->same_applied != first->same_applied &&
             (other->steps != first->steps || !fit_near(other->warmup, first->warmup) ||
-             strcmp(bug_or_none(first), bug_or_none(other)) != 0))
-            return 1;
+             strcmp(bug_or_none(first), bug_or_none(other)) != 0)) {
+            *out_fit = i;
+            return "explains the rows with no more events than the first and applies other LRs";
+        }
     }
-    return 0;
+    return NULL;
+}
+
+int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *set) {
+    size_t fit;
+    return fit_break_doubt(known, set, &fit) != NULL;
 }
 
 /* Tells whether the schedule is one of torch's own, of which no framework's trainer makes one by
@@ -229,19 +245,30 @@ static int other_decay(const struct fit_known *known, const struct fit *first,
            other->simplicity < first->simplicity + DOUBT_SKIPPED;
 }
 
-int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
-                     const struct fit *other) {
+const char *fit_doubt(const struct fit_known *known, const struct fit_set *set,
+                      const struct fit *other) {
     const struct fit *first = set->fits;
     const uint64_t said = first->steps == known->run_steps ? known->run_steps : 0;
     const double margin = fit_skipped(first) > 0 && known->skips.shown == 0 ? DOUBT_SKIPPED : DOUBT;
-    if (other_peak(first, other) || other_hand(known, first, other) ||
-        other_decay(known, first, other))
-        return 1;
+    if (other_peak(first, other))
+        return "has another peak, which no row shows either and which is as likely to be typed";
+    if (other_hand(known, first, other))
+        return "needs a few skipped updates and no schedule that somebody made by hand";
+    if (other_decay(known, first, other))
+        return "has a decay of another length, which as many or more skipped updates make alike";
     return other->same_applied != first->same_applied &&
-           fit_is_native(known, other->contract) == fit_is_native(known, first->contract) &&
-           (fit_skipped(other) <= fit_skipped(first) || other->simplicity < first->simplicity) &&
-           (said == 0 || other->steps == 0 || other->steps == said) &&
-           other->simplicity < first->simplicity + margin;
+                   fit_is_native(known, other->contract) == fit_is_native(known, first->contract) &&
+                   (fit_skipped(other) <= fit_skipped(first) ||
+                    other->simplicity < first->simplicity) &&
+                   (said == 0 || other->steps == 0 || other->steps == said) &&
+                   other->simplicity < first->simplicity + margin
+               ? "explains the rows about as simply as the first and applies other LRs"
+               : NULL;
+}
+
+int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
+                     const struct fit *other) {
+    return fit_doubt(known, set, other) != NULL;
 }
 
 int fit_is_half_speed(const struct fit *fit) {

@@ -229,6 +229,10 @@ static const char *bug_of_contract(const struct contract *contract) {
     return NULL;
 }
 
+int fit_bug_is_in_column(const struct contract *contract) {
+    return contract->bug && bug_of_contract(contract) != NULL;
+}
+
 /* Names a departure from the numbers that are known. */
 static const char *bug_of_numbers(const struct fit_search *search, const struct fit *fit) {
     const struct contract_request *request = &search->known->request;

@@ -110,6 +110,9 @@ const struct contract *contract_list(size_t *count);
 const char *contract_evidence_name(int32_t evidence);
 /* The contract of this name or alias; NULL when there is none. */
 const struct contract *contract_find(const char *name);
+/* The name of the contract that holds for a version of transformers which is written as contracts
+ * are ("hf-4.57", "hf-4.46.3"); NULL where the word is no such version. */
+const char *contract_name_of_version(const char *word);
 
 /* Which lengths the script turned from updates into counter units. */
 enum contract_rescaled {

@@ -2,6 +2,7 @@
  * The shipped contracts as data. Each row repeats what docs/LR.md says of it, with how well it is
  * known. A new framework is one row here; a new schedule is a file of its own. Invariant: names and
  * aliases are unique, and every default schedule is found in its family. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -298,6 +299,24 @@ const struct contract *contract_find(const char *name) {
         const struct contract *c = &contracts[i];
         if (strcmp(c->name, name) == 0) return c;
         if (c->alias != NULL && strcmp(c->alias, name) == 0) return c;
+    }
+    return NULL;
+}
+
+const char *contract_name_of_version(const char *word) {
+    static const char *const prefixes[] = {"hf-", "transformers-", "trl-"};
+    for (size_t i = 0; i < COUNT_OF(prefixes); i++) {
+        const size_t length = strlen(prefixes[i]);
+        char *rest;
+        if (strncmp(word, prefixes[i], length) != 0 || word[length] < '0' || word[length] > '9')
+            continue;
+        const unsigned long major = strtoul(word + length, &rest, 10);
+        const unsigned long minor = *rest == '.' ? strtoul(rest + 1, &rest, 10) : 0;
+        if (rest[strspn(rest, "0123456789.")] != '\0') return NULL;
+        /* TRL's own versions are below 4 and say nothing of the Trainer below it. */
+        if (major < 4 && strcmp(prefixes[i], "trl-") == 0) return NULL;
+        if (major == 4 && minor == 51) return "hf-4.51";
+        return major < 4 || (major == 4 && minor < 51) ? "hf-4.50" : "hf";
     }
     return NULL;
 }

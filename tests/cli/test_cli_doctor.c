@@ -278,6 +278,7 @@ static void verify_no_bug_of_a_skip_at_printed_precision(void **state) {
     helper_free(&said);
     said = helper_run(3, "lr fit skipped.csv");
     assert_non_null(strstr(said.out, "likeliest, but undecided: lag1 linear"));
+    assert_non_null(strstr(said.out, "because: fit 1 is a known bug, and with update 1 skipped"));
     assert_non_null(strstr(said.out, "this is also printed by hf"));
     helper_free(&said);
 }

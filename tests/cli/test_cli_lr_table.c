@@ -193,6 +193,7 @@ static const struct {
     {"lr table --lr 1 --steps 5", "--contract: expected a name"},
     {"lr table --contract olmo --lr 1 --steps 5", "unknown contract \"olmo\""},
     {"lr table --contract olmo-cor --lr 1 --steps 5", "did you mean olmo-core?"},
+    {"lr table --contract hf-4.57 --lr 1 --steps 5", "did you mean hf, which holds for it?"},
     {"lr table --contract hf --steps 5", "--lr: expected a finite number above 0, got none"},
     {"lr table --contract hf --lr abc --steps 5", "--lr: expected a finite number, got \"abc\""},
     {"lr table --contract hf --lr inf --steps 5", "--lr: expected a finite number, got \"inf\""},

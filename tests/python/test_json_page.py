@@ -113,6 +113,9 @@ def write_inputs(folder):
         f"{k},{1e-6 * (1.5 + math.sin(k * k)):.9e}\n" for k in range(1, 40)))
     (folder / "jump.csv").write_text("step,lr\n" + "".join(
         f"{k},{1e-4 * (1 - (k - 1) / 200) * (0.5 if k > 60 else 1)!r}\n" for k in range(1, 121)))
+    (folder / "still.csv").write_text("step,lr\n" + "".join(
+        f"{k},{5e-5 * (min(k - 1, 83) / 10 if k <= 10 else (200 - min(k - 1, 83)) / 190)!r}\n"
+        for k in range(1, 201)))
     (folder / "groups.csv").write_text("step,loss,lr_applied,lr_applied[1],lr_applied[2]\n" + "".join(
         f"{k},{2.5 - 0.1 * k:.2f},1e-3,1e-3,1e-3\n" for k in range(1, 7)))
     (folder / "halved.csv").write_text("step,loss,lr_applied,lr_applied[1],lr_applied[3]\n" + "".join(
@@ -197,7 +200,7 @@ COMMANDS = {
         "lr fit clean.jsonl", "lr fit skips.jsonl", "lr fit stopped.jsonl", f"lr fit {HF}",
         f"lr fit {OLD}",
         "lr fit constant.csv", "lr fit odd.csv", "lr fit jump.csv", "lr fit dicts.txt",
-        "lr fit two.h5", f"lr fit {LOGS}/olmo-core/olmo-core-linear",
+        "lr fit two.h5", "lr fit still.csv --contract hf", f"lr fit {LOGS}/olmo-core/olmo-core-linear",
     ],
     "lr check": [
         "lr check clean.jsonl --expect hf --lr 5e-7 --steps 60 --schedule linear",

@@ -22,7 +22,7 @@ UNTYPED = {
     results.Judgement: {"rng", "interactions", "closure_noise", "growth", "library", "eval", "sample"},
     results.LogCheck: {"row_spacing", "why"}, results.LogFit: {"row_spacing", "left_out", "groups",
                                                                "early_skip", "applied", "partial",
-                                                               "stands_still"},
+                                                               "stands_still", "doubt"},
     results.Fit: {"parameters", "updates_per_epoch", "reached", "skipped", "first_value", "segments",
                   "warmup_hidden", "steps_hidden", "floor_hidden", "waits", "in_samples",
                   "unseen"},

@@ -334,6 +334,26 @@ static void validate_registry(void **state) {
     assert_null(contract_find("hg"));
 }
 
+static void validate_versions_of_the_trainer(void **state) {
+    (void)state;
+    static const struct {
+        const char *word, *name;
+    } cases[] = {{"hf-4.57", "hf"},        {"hf-4.52.4", "hf"},
+                 {"hf-5", "hf"},           {"transformers-5.2.0", "hf"},
+                 {"hf-4.51.3", "hf-4.51"}, {"hf-4.9", "hf-4.50"},
+                 {"hf-4.46.3", "hf-4.50"}, {"trl-4.46", "hf-4.50"},
+                 {"trl-0.29", NULL},       {"hf-4.x", NULL},
+                 {"hf-old", NULL},         {"olmo-core-4.57", NULL}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *const name = contract_name_of_version(cases[i].word);
+        if (cases[i].name == NULL)
+            assert_null(name);
+        else
+            assert_string_equal(name, cases[i].name);
+        if (name != NULL) assert_non_null(contract_find(name));
+    }
+}
+
 static void refuse(const struct contract_request *request, const char *needle) {
     struct arena arena = ARENA_EMPTY;
     struct contract_plan plan;
@@ -664,6 +684,7 @@ static void validate_metrics(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_versions_of_the_trainer),
         cmocka_unit_test(validate_warmup_rounding),
         cmocka_unit_test(validate_warmup_units),
         cmocka_unit_test(validate_totals),
