@@ -199,6 +199,7 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     fprintf(out, "%s: %s.\n", compare_verdict_name((enum compare_verdict)report->verdict),
             report->why);
     print_roots(report, out);
+    print_note("Columns alone were compared, no digests", report->rootless, "", out);
     print_note("Configurations differ", report->configurations, "", out);
     print_note("Phases came in another order", report->orders, "", out);
     print_columns(report, out);
@@ -293,6 +294,7 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
             fprintf(out, "  - note: %s\n", input[s].log->notes[i]);
     }
     print_note("Devices differ", report->devices, "- ", out);
+    print_note("Columns alone were compared, no digests", report->rootless, "- ", out);
     put_table(report, out);
     fputc('\n', out);
     print_left_out(input, "- " LEFT_OUT, out);
@@ -434,20 +436,20 @@ enum status compare_print_json(const struct compare_input *input,
                               json_string(log_names[report->columns[report->order[i]].name].name));
     for (size_t i = 0; i < report->ratio_count; i++)
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
-    return json_print(
-        json_pack("{ss so* so so so so so so* ss? so* so so so so so so so so so so so* so*}",
-                  "verdict", compare_verdict_name((enum compare_verdict)report->verdict), "why",
-                  json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
-                  log_json(&input[1], report->repeated[1]), "columns", columns, "not_compared",
-                  left_out_json(input), "order", order, "meaning", json_string(report->meaning),
-                  "cause", report->cause >= 0 ? cause_name((enum cause)report->cause) : NULL,
-                  "next", json_string(report->next), "ratios", ratios, "lr", lr_json(&report->lr),
-                  "rng", rng_json(&report->rng, report->rng_words), "root_update",
-                  json_positive(report->root_update), "root_phase",
-                  note_json(report->root_update > 0 ? report->where.phase : ""), "root_tensor",
-                  note_json(report->root_update > 0 ? report->where.tensor : ""), "roots",
-                  json_integer((json_int_t)report->roots), "configurations_differ",
-                  note_json(report->configurations), "orders_differ", note_json(report->orders),
-                  "floor", floor_json(report->floor), "devices_differ", note_json(report->devices),
-                  "floor_elsewhere", note_json(report->elsewhere)));
+    return json_print(json_pack(
+        "{ss so* so so so so so so* ss? so* so so so so so so so so so so so so* so*}", "verdict",
+        compare_verdict_name((enum compare_verdict)report->verdict), "why",
+        json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
+        log_json(&input[1], report->repeated[1]), "columns", columns, "not_compared",
+        left_out_json(input), "order", order, "meaning", json_string(report->meaning), "cause",
+        report->cause >= 0 ? cause_name((enum cause)report->cause) : NULL, "next",
+        json_string(report->next), "ratios", ratios, "lr", lr_json(&report->lr), "rng",
+        rng_json(&report->rng, report->rng_words), "root_update",
+        json_positive(report->root_update), "root_phase",
+        note_json(report->root_update > 0 ? report->where.phase : ""), "root_tensor",
+        note_json(report->root_update > 0 ? report->where.tensor : ""), "roots",
+        json_integer((json_int_t)report->roots), "roots_lack", note_json(report->rootless),
+        "configurations_differ", note_json(report->configurations), "orders_differ",
+        note_json(report->orders), "floor", floor_json(report->floor), "devices_differ",
+        note_json(report->devices), "floor_elsewhere", note_json(report->elsewhere)));
 }

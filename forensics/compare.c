@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "determinism/certify.h"
 #include "determinism/comparable.h"
 #include "determinism/trace.h"
 #include "forensics/compare_foreign.h"
@@ -308,18 +309,42 @@ static int equal_gradients(const struct trace_run_plan *plan, const struct recor
     return plan->shape.tensors > 0;
 }
 
+/* Says why no update has a root in both: else whoever reads takes columns for digests. */
+static enum status name_rootless(const struct trace_run *const *runs, struct arena *arena,
+                                 const char **out) {
+    char *text;
+    *out = "";
+    if ((runs[0]->plan.foreign == NULL) != (runs[1]->plan.foreign == NULL)) {
+        *out = "one is a run of twinstep and the other of another program, and their roots are "
+               "made of other parts";
+        return STATUS_OK;
+    }
+    TRY(arena_format(arena, &text, "%s", ""));
+    for (int s = 0; s < 2 && runs[s]->plan.foreign != NULL; s++) {
+        char lack[CERTIFY_WHY];
+        certify_lack(runs[s], lack);
+        if (lack[0] != '\0')
+            TRY(arena_format(arena, &text, "%s%sin %c %s", text, text[0] == '\0' ? "" : "; ",
+                             "AB"[s], lack));
+    }
+    *out = text;
+    return STATUS_OK;
+}
+
 /* Compares what two runs of traces recorded beyond any log: draws and roots. */
 static enum status compare_runs(const struct compare_input *input, struct arena *arena,
                                 struct compare_report *report) {
     static const char *const names[2] = {"A", "B"};
     const struct trace_run *a = input[0].run, *b = input[1].run;
     char *words;
-    report->rng_words = report->configurations = report->orders = "";
+    report->rng_words = report->configurations = report->orders = report->rootless = "";
     if (a == NULL || b == NULL) return STATUS_OK;
     ledger_compare(a, b, &report->rng);
     TRY(ledger_words(&report->rng, names, arena, &words));
     report->rng_words = words;
     TRY(runs_comparable(a, b, &report->roots));
+    if (report->roots == 0)
+        TRY(name_rootless((const struct trace_run *const[]){a, b}, arena, &report->rootless));
     if (a->plan.foreign != NULL && b->plan.foreign != NULL) {
         TRY(compare_configurations(&a->plan, &b->plan, arena, &report->configurations));
         TRY(compare_orders(a, b, arena, &report->orders));

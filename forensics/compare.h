@@ -173,7 +173,8 @@ struct compare_report {
     uint64_t root_update;  /* for two runs: the first update whose roots differ; 0: none, or these
                               are no runs */
     struct first_difference where; /* phase and tensor of that update */
-    uint64_t roots; /* how many updates have a root in both runs; 0: none, or no runs */
+    uint64_t roots;       /* how many updates have a root in both runs; 0: none, or no runs */
+    const char *rootless; /* for two runs without: why, with the update and what it lacks; or "" */
     /* The first update of which both runs have a digest of each gradient, and the same ones; 0:
      * there is none up to root_update. */
     uint64_t gradient_update;
