@@ -411,6 +411,42 @@ static void judge_blank(const struct compare_input *input, struct compare_report
                      "it was not compared, and null or an empty cell is also how NaN is written";
 }
 
+/* Finds the log that has no more rows while the other one goes on. One whose next row is not due
+ * when the other one ends has not ended before it: rows that are written every ten updates end with
+ * the tenth before. */
+static enum status find_ended(const struct compare_input *input, struct arena *arena,
+                              struct compare_report *report) {
+    const uint64_t reach[2] = {compare_reach(input[0].log), compare_reach(input[1].log)};
+    char *text;
+    report->ended = "";
+    for (int s = 0; s < 2; s++) {
+        if (reach[s] == 0 || reach[1 - s] < reach[s] + compare_widest(input[s].log)) continue;
+        TRY(arena_format(arena, &text, "%c ends at update %llu and %c goes on to %llu", "AB"[s],
+                         (unsigned long long)reach[s], "BA"[s], (unsigned long long)reach[1 - s]));
+        report->ended = text;
+    }
+    return STATUS_OK;
+}
+
+/* Two trainings of which one stopped early are not known to be equal, however equal they were. */
+static enum status judge_ended(const struct compare_input *input, struct arena *arena,
+                               struct compare_report *report) {
+    char *text;
+    TRY(find_ended(input, arena, report));
+    const int may_end = input[0].may_end && input[1].may_end;
+    report->undecided = report->ended[0] != '\0' && !may_end;
+    if (report->verdict != COMPARE_VERDICT_EQUAL || report->ended[0] == '\0') return STATUS_OK;
+    TRY(arena_format(arena, &text,
+                     may_end
+                         ? "%s; %s, and only updates of both were asked for (--common)"
+                         : "%s, but %s: equal as far as both go, and no more is known (--common "
+                           "asks for the updates of both alone)",
+                     report->why, report->ended));
+    report->why = text;
+    if (!may_end) report->verdict = COMPARE_VERDICT_UNTESTABLE;
+    return STATUS_OK;
+}
+
 /* Says how many pairs are no numbers in both, where nothing differs. */
 static enum status add_not_finite(struct compare_report *report, struct arena *arena) {
     char *text = NULL;
@@ -522,6 +558,7 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     judge(out);
     judge_blank(input, out);
     TRY(judge_end(out, arena));
+    TRY(judge_ended(input, arena, out));
     TRY(add_not_finite(out, arena));
     TRY(add_few_losses(out, arena));
     TRY(compare_explain(out, arena));

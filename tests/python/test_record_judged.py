@@ -154,6 +154,31 @@ class Judged(unittest.TestCase):
         self.assertRegex(self.say(3, "certify", "no_weight.h5"),
                          'untestable: update 5 has no tensors/digest_parameter of "model')
 
+    def test_verify_a_recording_that_stopped_early_is_not_equal(self):
+        for name in ("trl_dpo_again", "racing_b"):
+            (pathlib.Path(self.folder.name) / f"short_{name}.h5").write_bytes(
+                (pathlib.Path(self.folder.name) / f"{name}.h5").read_bytes())
+            with h5py.File(pathlib.Path(self.folder.name) / f"short_{name}.h5", "r+",
+                           libver=("v110", "v110")) as f:
+                columns = []
+                f["runs/main/steps"].visititems(
+                    lambda _, it, into=columns: into.append(it) if it is not None else None)
+                rows = len(f["runs/main/steps/step"])
+                for it in columns:
+                    if isinstance(it, h5py.Dataset) and it.shape[:1] == (rows,) and it.chunks:
+                        it.resize(3, 0)
+                f.pop("seal", None)
+        said = self.say(3, "compare", "trl_dpo.h5", "short_trl_dpo_again.h5")
+        self.assertIn("Roots are equal in all 3 updates that both have", said)
+        self.assertIn("but B ends at update 3 and A goes on to 10", said)
+        said = self.say(0, "compare", "trl_dpo.h5", "short_trl_dpo_again.h5", "--common")
+        self.assertIn("equal-within-precision: ", said)
+        floor = ("racing_a.h5", "short_racing_b.h5", "--floor", "racing.floor.h5")
+        said = self.say(3, "compare", *floor)
+        self.assertIn("inside-floor: ", said)
+        self.assertIn("Undecided, also inside a floor (--common): B ends at update 3", said)
+        self.say(0, "compare", *floor, "--common")
+
     def test_verify_noise_is_inside_its_floor_and_a_rate_is_not(self):
         floor = ("--floor", "racing.floor.h5")
         self.say(1, "compare", "racing_a.h5", "racing_b.h5")
