@@ -13,7 +13,15 @@
 #include "experiment/noise/noise_use.h"
 #include "forensics/compare_floor.h"
 
-enum { KEY_CONTRACT_A = KEY_OWN, KEY_CONTRACT_B, KEY_RUN_A, KEY_RUN_B, KEY_FLOOR, KEY_ALPHA };
+enum {
+    KEY_CONTRACT_A = KEY_OWN,
+    KEY_CONTRACT_B,
+    KEY_RUN_A,
+    KEY_RUN_B,
+    KEY_FLOOR,
+    KEY_ALPHA,
+    KEY_COMMON
+};
 
 /* Reads --contract-a or --contract-b; *out is NULL without the option. */
 static enum status read_contract(const struct options *options, int key, const char *name,
@@ -58,6 +66,7 @@ static enum status read_side(struct cli *cli, const struct options *options, siz
     if (run != NULL) log_options.run = run;
     TRY(log_import(options->arguments[side], &log_options, &cli->arena, &log));
     out->log = log;
+    out->may_end = options_given(options, KEY_COMMON);
     if (strcmp(log->format, "trace") == 0)
         TRY(log_import_run(options->arguments[side], &log_options, &cli->arena, out_image,
                            &out->run));
@@ -214,6 +223,9 @@ static const struct argp_option option_rows[] = {
     OPTION("floor", KEY_FLOOR, "FILE",
            "Hold loss and gradient norm against this floor file (twinstep noise -o)"),
     OPTION("alpha", KEY_ALPHA, "X", "Of the test against the floor; default 0.01"),
+    OPTION("common", KEY_COMMON, NULL,
+           "Judge the updates that both have; without it a log that ends while the other one goes "
+           "on is not equal to it (exit status 3)"),
     OPTIONS_MODULES,
     OPTIONS_CI,
     OPTION_JSON,
@@ -232,7 +244,7 @@ const struct verb verb_compare = {
         "compared, too.\v"
         "Exit status: 0 equal within precision (with --floor: or inside the floor), 1 differs, 2 "
         "error, "
-        "3 untestable.\n"
+        "3 untestable, as where all agrees and one log ends early.\n"
         "Example: twinstep compare baseline/trainer_state.json test.log --contract-a hf-4.50 "
         "--contract-b olmo-core",
     .options = option_rows,

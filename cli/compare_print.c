@@ -199,6 +199,7 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     fprintf(out, "%s: %s.\n", compare_verdict_name((enum compare_verdict)report->verdict),
             report->why);
     print_roots(report, out);
+    print_note("Columns alone were compared, no digests", report->rootless, "", out);
     print_note("Configurations differ", report->configurations, "", out);
     print_note("Phases came in another order", report->orders, "", out);
     print_columns(report, out);
@@ -218,6 +219,8 @@ void compare_print_text(const struct compare_input *input, const struct compare_
         fprintf(out, "    A: %s\n    B: %s\n", report->lr.fit[0]->text, report->lr.fit[1]->text);
     if (report->next[0] != 0) fprintf(out, "\nNext: %s\n", report->next);
     print_note("\nThe floor was measured elsewhere", report->elsewhere, "", out);
+    if (report->floor != NULL && report->undecided)
+        print_note("\nUndecided, also inside a floor (--common)", report->ended, "", out);
     if (report->floor != NULL)
         print_floor(report->floor, out);
     else if (report->verdict == COMPARE_VERDICT_DIFFERS)
@@ -293,6 +296,7 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
             fprintf(out, "  - note: %s\n", input[s].log->notes[i]);
     }
     print_note("Devices differ", report->devices, "- ", out);
+    print_note("Columns alone were compared, no digests", report->rootless, "- ", out);
     put_table(report, out);
     fputc('\n', out);
     print_left_out(input, "- " LEFT_OUT, out);
@@ -305,6 +309,8 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
     }
     if (report->meaning[0] != 0) fprintf(out, "- %s\n", report->meaning);
     print_note("The floor was measured elsewhere", report->elsewhere, "- ", out);
+    if (report->floor != NULL && report->undecided)
+        print_note("Undecided, also inside a floor (--common)", report->ended, "- ", out);
     if (report->floor != NULL)
         fprintf(out, "- Floor: **%s**: %s (%ju A/A pairs)\n",
                 compare_floor_name((enum compare_floor_verdict)report->floor->verdict),
@@ -435,7 +441,7 @@ enum status compare_print_json(const struct compare_input *input,
     for (size_t i = 0; i < report->ratio_count; i++)
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
     return json_print(
-        json_pack("{ss so* so so so so so so* ss? so* so so so so so so so so so so so* so*}",
+        json_pack("{ss so* so so so so so so* ss? so* so so so so so so so so so so so so so* so*}",
                   "verdict", compare_verdict_name((enum compare_verdict)report->verdict), "why",
                   json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
                   log_json(&input[1], report->repeated[1]), "columns", columns, "not_compared",
@@ -446,8 +452,9 @@ enum status compare_print_json(const struct compare_input *input,
                   json_positive(report->root_update), "root_phase",
                   note_json(report->root_update > 0 ? report->where.phase : ""), "root_tensor",
                   note_json(report->root_update > 0 ? report->where.tensor : ""), "roots",
-                  json_integer((json_int_t)report->roots), "configurations_differ",
-                  note_json(report->configurations), "orders_differ", note_json(report->orders),
-                  "floor", floor_json(report->floor), "devices_differ", note_json(report->devices),
-                  "floor_elsewhere", note_json(report->elsewhere)));
+                  json_integer((json_int_t)report->roots), "roots_lack",
+                  note_json(report->rootless), "ended", note_json(report->ended),
+                  "configurations_differ", note_json(report->configurations), "orders_differ",
+                  note_json(report->orders), "floor", floor_json(report->floor), "devices_differ",
+                  note_json(report->devices), "floor_elsewhere", note_json(report->elsewhere)));
 }

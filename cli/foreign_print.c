@@ -9,6 +9,7 @@
 
 #include "cli/json.h"
 #include "cli/plain_text.h"
+#include "determinism/certify.h"
 #include "determinism/foreign.h"
 #include "determinism/trace.h"
 #include "forensics/compare_foreign.h"
@@ -21,25 +22,30 @@ static const char *const seals[] = {
     [TRACE_SEAL_WHOLE] = "names, texts, attributes and columns are as it says",
 };
 
+#define ROOTS_ROOM (CERTIFY_WHY + 8)
+
 /* How the roots came to be, in words. */
-static const char *roots_of(const struct trace_run *run) {
-    static const uint8_t none[RECORD_DIGEST_BYTES] = {0};
-    if (run->derived) return "made on reading, of the columns";
-    for (uint64_t i = 0; i < run->updates; i++)
-        if (memcmp(run->records[i].digests[DIGEST_ROOT], none, sizeof none) == 0)
-            return "none: they need digest_parameter of every tensor, lr_applied and tensors/group "
-                   "in every update";
-    return run->updates > 0 ? "stored" : "none: no update";
+static void roots_of(const struct trace_run *run, char out_text[ROOTS_ROOM]) {
+    char lack[CERTIFY_WHY];
+    certify_lack(run, lack);
+    if (run->derived)
+        snprintf(out_text, ROOTS_ROOM, "made on reading, of the columns");
+    else if (lack[0] != '\0')
+        snprintf(out_text, ROOTS_ROOM, "none: %s", lack);
+    else
+        snprintf(out_text, ROOTS_ROOM, run->updates > 0 ? "stored" : "none: no update");
 }
 
 static json_t *run_json(const struct trace_run *run) {
     const struct trace_foreign *foreign = run->plan.foreign;
+    char roots[ROOTS_ROOM];
+    roots_of(run, roots);
     return json_pack(
         "{ss sI sI sI ss sI sI sI ss sb}", "run", run->plan.id, "updates", (json_int_t)run->updates,
         "rank", (json_int_t)foreign->rank, "world", (json_int_t)foreign->world, "digest",
         foreign->digest, "tensors", (json_int_t)run->plan.shape.tensors, "groups",
         (json_int_t)run->plan.shape.groups, "phases", (json_int_t)run->plan.shape.phases, "roots",
-        roots_of(run), "rows_checked", !run->unchecked);
+        roots, "rows_checked", !run->unchecked);
 }
 
 static json_t *texts_json(const char *const *texts, uint32_t count) {
@@ -70,6 +76,7 @@ static const char *plural(uint32_t count) {
 }
 
 static enum status print_run(const struct trace_run *run, struct arena *arena) {
+    char roots[ROOTS_ROOM];
     const struct trace_foreign *foreign = run->plan.foreign;
     const struct record_shape *shape = &run->plan.shape;
     printf("  run %s: %" PRIu64 " updates, %u tensor%s in %u group%s, %u phase%s; rank %" PRId64
@@ -78,7 +85,8 @@ static enum status print_run(const struct trace_run *run, struct arena *arena) {
            plural(shape->groups), shape->phases, plural(shape->phases), foreign->rank,
            foreign->world);
     printf("    digests  %s\n", foreign->digest[0] == '\0' ? "none" : foreign->digest);
-    printf("    roots    %s\n", roots_of(run));
+    roots_of(run, roots);
+    printf("    roots    %s\n", roots);
     const char *order = "";
     if (run->updates > 0 && shape->phases > 0)
         TRY(compare_order_of(&run->plan, &run->records[0], arena, &order));

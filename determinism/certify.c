@@ -2,8 +2,11 @@
  * Asks for every update whether its columns agree with each other and with the root. */
 #include "determinism/certify.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "determinism/foreign.h"
 #include "determinism/ledger.h"
 #include "determinism/root.h"
 #include "determinism/trace.h"
@@ -119,7 +122,7 @@ static int next_follows(const struct check *check, const struct record *next) {
 
 static void found(struct certificate *out, const char *column, const char *why) {
     out->column = column;
-    out->why = why;
+    snprintf(out->why, sizeof out->why, "%s", why);
 }
 
 /* Names the changed column when the root does not fit. Proofs come first, then exclusion. */
@@ -213,15 +216,39 @@ static void note_damage(const struct trace_run *run, struct certificate *out) {
     found(out, "", "the row does not match its check, and no column that is held twice tells more");
 }
 
-/* Whether there is a chain to check. An earlier twinstep recorded no parts of roots; a foreign run
- * has roots only where its writer recorded all of them. */
-static int has_roots(const struct trace_run *run) {
+void certify_lack(const struct trace_run *run, char out_text[CERTIFY_WHY]) {
+    out_text[0] = '\0';
+    for (uint64_t i = 0; i < run->updates && out_text[0] == '\0'; i++) {
+        const struct record *record = trace_row(run, i);
+        uint32_t index;
+        if (!is_absent(record->digests[DIGEST_ROOT])) continue;
+        const char *column = foreign_missing(&run->plan, record, &index);
+        if (column == NULL) continue;
+        if (strcmp(column, "lr_applied") == 0)
+            snprintf(out_text, CERTIFY_WHY,
+                     "update %" PRIu64 " has no lr_applied[%" PRIu32 "], and its row does not say "
+                     "that it was skipped: there is no root of it",
+                     record->step, index);
+        else if (strcmp(column, "tensors/group") == 0 || run->plan.shape.tensors == 0)
+            snprintf(out_text, CERTIFY_WHY, "the run has no %s, so its updates have no roots",
+                     column);
+        else
+            snprintf(out_text, CERTIFY_WHY,
+                     "update %" PRIu64 " has no %s of \"%.160s\": there is no root of it",
+                     record->step, column, run->plan.tensors[index]);
+    }
+    for (uint64_t i = 0; i < run->updates && out_text[0] == '\0'; i++)
+        if (is_absent(trace_row(run, i)->digests[DIGEST_ROOT]))
+            snprintf(out_text, CERTIFY_WHY,
+                     "update %" PRIu64 " has no root, and another one has one that its writer "
+                     "stored",
+                     trace_row(run, i)->step);
+}
+
+/* Whether an earlier twinstep wrote the trace, which recorded no parts of roots. */
+static int has_no_parts(const struct trace_run *run) {
     const struct record *first = trace_row(run, 0);
-    if (run->plan.foreign == NULL)
-        return !is_absent(first->digests[DIGEST_WEIGHTS]) || !is_absent(first->digests[DIGEST_LR]);
-    for (uint64_t i = 0; i < run->updates; i++)
-        if (is_absent(trace_row(run, i)->digests[DIGEST_ROOT])) return 0;
-    return 1;
+    return is_absent(first->digests[DIGEST_WEIGHTS]) && is_absent(first->digests[DIGEST_LR]);
 }
 
 void certify_run(const struct trace_image *image, const struct trace_run *run,
@@ -229,19 +256,17 @@ void certify_run(const struct trace_image *image, const struct trace_run *run,
     *out = (struct certificate){.state = CERTIFY_UNTESTABLE, .column = "", .why = ""};
     out->updates = run->updates;
     if (run->updates == 0) {
-        out->why = "no update is recorded";
+        snprintf(out->why, sizeof out->why, "no update is recorded");
         return;
     }
     out->first = trace_row(run, 0)->step;
     memcpy(out->root.byte, trace_row(run, run->updates - 1)->digests[DIGEST_ROOT], DIGEST_BYTES);
-    if (!has_roots(run)) {
-        out->why = run->plan.foreign == NULL
-                       ? "the trace holds no digest_weights and digest_lr: an earlier twinstep "
-                         "wrote it"
-                       : "its writer recorded no digests of tensors in every update, or not the "
-                         "lr_applied and tensors/group that its roots are made of";
-        return;
-    }
+    if (run->plan.foreign != NULL)
+        certify_lack(run, out->why);
+    else if (has_no_parts(run))
+        snprintf(out->why, sizeof out->why,
+                 "the trace holds no digest_weights and digest_lr: an earlier twinstep wrote it");
+    if (out->why[0] != '\0') return;
     out->state = CERTIFY_SOUND;
     struct check check = {.run = run};
     out->start_known = start_root(image, run, &check.previous);

@@ -19,9 +19,12 @@ struct trace_run;
 enum certify_state {
     CERTIFY_SOUND = 0,
     CERTIFY_BROKEN,
-    /* there is no update, or an earlier twinstep wrote the trace, without digest_weights */
+    /* there is no update, an earlier twinstep wrote the trace, without digest_weights, or a row
+     * that another program wrote lacks what its root is made of */
     CERTIFY_UNTESTABLE
 };
+
+#define CERTIFY_WHY 320
 
 struct certificate {
     enum certify_state state;
@@ -34,11 +37,15 @@ struct certificate {
     uint64_t broken; /* the first update that does not fit; 0 if all do */
     /* what was changed there: "digest_weights", or several names joined by "or"; "" if unknown */
     const char *column;
-    const char *why; /* how that is known, in one clause */
+    char why[CERTIFY_WHY]; /* how that is known, or why there is no chain, in one clause */
 };
 
 /* Checks the chain of `run`, which belongs to `image`. */
 void certify_run(const struct trace_image *image, const struct trace_run *run,
                  struct certificate *out);
+
+/* Says which update of a foreign run has no root, and for want of what, as a clause; "" where every
+ * update has one. */
+void certify_lack(const struct trace_run *run, char out_text[CERTIFY_WHY]);
 
 #endif

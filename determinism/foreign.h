@@ -32,6 +32,12 @@ TWINSTEP_MUST_USE enum status foreign_check(const char *path, struct arena *aren
  * all is there then that the update's root is made of. */
 int foreign_parts(const struct trace_run_plan *plan, struct record *record);
 
+/* Returns the column for want of which an update of a foreign run has no root, and stores the
+ * tensor or the group that it lacks; NULL: its root can be made. An update that was skipped may
+ * lack lr_applied, and so may groups that took no step where another group did. */
+const char *foreign_missing(const struct trace_run_plan *plan, const struct record *record,
+                            uint32_t *out_index);
+
 /* Stores the shape that a text like "64,512" names; "" is a scalar. Returns 0 if it is none, or if
  * it has more than `room` axes. */
 int foreign_shape(const char *text, uint64_t *out_shape, uint32_t room, uint32_t *out_rank);

@@ -2,6 +2,7 @@
  * Makes the roots of a foreign run of the columns that its writer recorded (docs/FOREIGN.md). */
 #include <string.h>
 
+#include "base/real.h"
 #include "determinism/digest.h"
 #include "determinism/foreign.h"
 #include "determinism/root.h"
@@ -12,33 +13,58 @@ static int is_absent(const uint8_t *digest) {
     return memcmp(digest, none, DIGEST_BYTES) == 0;
 }
 
-/* Makes digest_weights of the tensors' digests. Returns 0 where one of them was not taken. */
-static int derive_weights(const struct trace_run_plan *plan, struct record *record) {
-    const uint32_t count = plan->shape.tensors;
-    struct digest digest;
-    for (uint32_t t = 0; t < count; t++)
-        if (is_absent(record->tensor_digests[t][TENSOR_DIGEST_PARAMETER])) return 0;
-    if (count == 0) return 0;
-    digest_root_apart("weights", record->tensor_digests[0][TENSOR_DIGEST_PARAMETER],
-                      sizeof *record->tensor_digests, count, &digest);
-    memcpy(record->digests[DIGEST_WEIGHTS], digest.byte, DIGEST_BYTES);
-    return 1;
+static int lacks_lr(const struct record *record, uint32_t group) {
+    return record->groups[group][GROUP_LR_APPLIED] != record->groups[group][GROUP_LR_APPLIED];
 }
 
-static int derive_lr(const struct trace_run_plan *plan, struct record *record) {
-    const uint32_t *groups = plan->foreign->groups;
-    struct digest digest;
-    if (groups == NULL) return 0;
+/* Whether an LR that is not there says that its group took no step: the row was skipped, or another
+ * group of it has one (optimizers that alternate, or that begin later). Anywhere else the writer
+ * left it out, and what was applied is not known. */
+static int may_lack_lr(const struct trace_run_plan *plan, const struct record *record) {
+    if (record->integers[INTEGER_SKIPPED] == 1) return 1;
     for (uint32_t g = 0; g < plan->shape.groups; g++)
-        if (record->groups[g][GROUP_LR_APPLIED] != record->groups[g][GROUP_LR_APPLIED]) return 0;
-    root_lr_groups(record, groups, plan->shape.tensors, &digest);
+        if (!lacks_lr(record, g)) return 1;
+    return 0;
+}
+
+const char *foreign_missing(const struct trace_run_plan *plan, const struct record *record,
+                            uint32_t *out_index) {
+    *out_index = 0;
+    if (is_absent(record->digests[DIGEST_WEIGHTS])) {
+        for (uint32_t t = 0; t < plan->shape.tensors; t++)
+            if (is_absent(record->tensor_digests[t][TENSOR_DIGEST_PARAMETER])) {
+                *out_index = t;
+                return "tensors/digest_parameter";
+            }
+        if (plan->shape.tensors == 0) return "tensors/digest_parameter";
+    }
+    if (!is_absent(record->digests[DIGEST_LR])) return NULL;
+    if (plan->foreign->groups == NULL) return "tensors/group";
+    for (uint32_t g = 0; g < plan->shape.groups; g++)
+        if (lacks_lr(record, g) && !may_lack_lr(plan, record)) {
+            *out_index = g;
+            return "lr_applied";
+        }
+    return NULL;
+}
+
+/* Every absent LR gets the bits of one NaN first: writers may store any NaN, and two rows that both
+ * say "no step" are the same. */
+int foreign_parts(const struct trace_run_plan *plan, struct record *record) {
+    struct digest digest;
+    uint32_t index;
+    if (foreign_missing(plan, record, &index) != NULL) return 0;
+    if (is_absent(record->digests[DIGEST_WEIGHTS])) {
+        digest_root_apart("weights", record->tensor_digests[0][TENSOR_DIGEST_PARAMETER],
+                          sizeof *record->tensor_digests, plan->shape.tensors, &digest);
+        memcpy(record->digests[DIGEST_WEIGHTS], digest.byte, DIGEST_BYTES);
+    }
+    if (!is_absent(record->digests[DIGEST_LR])) return 1;
+    for (uint32_t g = 0; g < plan->shape.groups; g++)
+        if (lacks_lr(record, g)) record->groups[g][GROUP_LR_APPLIED] = real_nan_f64();
+    root_lr_groups(record, plan->foreign->groups, plan->shape.tensors, &digest);
     memcpy(record->digests[DIGEST_LR], digest.byte, DIGEST_BYTES);
     return 1;
-}
-
-int foreign_parts(const struct trace_run_plan *plan, struct record *record) {
-    if (is_absent(record->digests[DIGEST_WEIGHTS]) && !derive_weights(plan, record)) return 0;
-    return !is_absent(record->digests[DIGEST_LR]) || derive_lr(plan, record);
 }
 
 void trace_derive_roots(struct trace_run *run) {

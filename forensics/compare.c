@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "determinism/certify.h"
 #include "determinism/comparable.h"
 #include "determinism/trace.h"
 #include "forensics/compare_foreign.h"
@@ -308,18 +309,42 @@ static int equal_gradients(const struct trace_run_plan *plan, const struct recor
     return plan->shape.tensors > 0;
 }
 
+/* Says why no update has a root in both: else whoever reads takes columns for digests. */
+static enum status name_rootless(const struct trace_run *const *runs, struct arena *arena,
+                                 const char **out) {
+    char *text;
+    *out = "";
+    if ((runs[0]->plan.foreign == NULL) != (runs[1]->plan.foreign == NULL)) {
+        *out = "one is a run of twinstep and the other of another program, and their roots are "
+               "made of other parts";
+        return STATUS_OK;
+    }
+    TRY(arena_format(arena, &text, "%s", ""));
+    for (int s = 0; s < 2 && runs[s]->plan.foreign != NULL; s++) {
+        char lack[CERTIFY_WHY];
+        certify_lack(runs[s], lack);
+        if (lack[0] != '\0')
+            TRY(arena_format(arena, &text, "%s%sin %c %s", text, text[0] == '\0' ? "" : "; ",
+                             "AB"[s], lack));
+    }
+    *out = text;
+    return STATUS_OK;
+}
+
 /* Compares what two runs of traces recorded beyond any log: draws and roots. */
 static enum status compare_runs(const struct compare_input *input, struct arena *arena,
                                 struct compare_report *report) {
     static const char *const names[2] = {"A", "B"};
     const struct trace_run *a = input[0].run, *b = input[1].run;
     char *words;
-    report->rng_words = report->configurations = report->orders = "";
+    report->rng_words = report->configurations = report->orders = report->rootless = "";
     if (a == NULL || b == NULL) return STATUS_OK;
     ledger_compare(a, b, &report->rng);
     TRY(ledger_words(&report->rng, names, arena, &words));
     report->rng_words = words;
     TRY(runs_comparable(a, b, &report->roots));
+    if (report->roots == 0)
+        TRY(name_rootless((const struct trace_run *const[]){a, b}, arena, &report->rootless));
     if (a->plan.foreign != NULL && b->plan.foreign != NULL) {
         TRY(compare_configurations(&a->plan, &b->plan, arena, &report->configurations));
         TRY(compare_orders(a, b, arena, &report->orders));
@@ -384,6 +409,42 @@ static void judge_blank(const struct compare_input *input, struct compare_report
                      "it was not compared, and null or an empty cell is also how NaN is written"
                    : "every compared column agrees, but B names the loss and has no number of it: "
                      "it was not compared, and null or an empty cell is also how NaN is written";
+}
+
+/* Finds the log that has no more rows while the other one goes on. One whose next row is not due
+ * when the other one ends has not ended before it: rows that are written every ten updates end with
+ * the tenth before. */
+static enum status find_ended(const struct compare_input *input, struct arena *arena,
+                              struct compare_report *report) {
+    const uint64_t reach[2] = {compare_reach(input[0].log), compare_reach(input[1].log)};
+    char *text;
+    report->ended = "";
+    for (int s = 0; s < 2; s++) {
+        if (reach[s] == 0 || reach[1 - s] < reach[s] + compare_widest(input[s].log)) continue;
+        TRY(arena_format(arena, &text, "%c ends at update %llu and %c goes on to %llu", "AB"[s],
+                         (unsigned long long)reach[s], "BA"[s], (unsigned long long)reach[1 - s]));
+        report->ended = text;
+    }
+    return STATUS_OK;
+}
+
+/* Two trainings of which one stopped early are not known to be equal, however equal they were. */
+static enum status judge_ended(const struct compare_input *input, struct arena *arena,
+                               struct compare_report *report) {
+    char *text;
+    TRY(find_ended(input, arena, report));
+    const int may_end = input[0].may_end && input[1].may_end;
+    report->undecided = report->ended[0] != '\0' && !may_end;
+    if (report->verdict != COMPARE_VERDICT_EQUAL || report->ended[0] == '\0') return STATUS_OK;
+    TRY(arena_format(arena, &text,
+                     may_end
+                         ? "%s; %s, and only updates of both were asked for (--common)"
+                         : "%s, but %s: equal as far as both go, and no more is known (--common "
+                           "asks for the updates of both alone)",
+                     report->why, report->ended));
+    report->why = text;
+    if (!may_end) report->verdict = COMPARE_VERDICT_UNTESTABLE;
+    return STATUS_OK;
 }
 
 /* Says how many pairs are no numbers in both, where nothing differs. */
@@ -497,6 +558,7 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     judge(out);
     judge_blank(input, out);
     TRY(judge_end(out, arena));
+    TRY(judge_ended(input, arena, out));
     TRY(add_not_finite(out, arena));
     TRY(add_few_losses(out, arena));
     TRY(compare_explain(out, arena));

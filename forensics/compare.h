@@ -8,6 +8,9 @@
  * here: "differs" is not "wrong", unless a ratio or the LR says so. docs/FORENSICS.md has the order
  * and the ratios.
  *
+ * A log that ends while the other one goes on is not equal to it: what is not there was not
+ * compared.
+ *
  * Invariant: a verdict rests on at least one pair of printed values, else it is untestable. */
 #ifndef TWINSTEP_FORENSICS_COMPARE_H
 #define TWINSTEP_FORENSICS_COMPARE_H
@@ -154,6 +157,7 @@ struct compare_input {
     const struct fit_set *fits;  /* the fits of its LR column; NULL: not fitted */
     const char *contract;        /* the contract that the user states; NULL: fitted */
     const struct trace_run *run; /* the log is this run of a trace; NULL: it is another log */
+    int may_end; /* 1: it may end before the other one does, as a log that is still written does */
 };
 
 struct compare_report {
@@ -173,7 +177,8 @@ struct compare_report {
     uint64_t root_update;  /* for two runs: the first update whose roots differ; 0: none, or these
                               are no runs */
     struct first_difference where; /* phase and tensor of that update */
-    uint64_t roots; /* how many updates have a root in both runs; 0: none, or no runs */
+    uint64_t roots;       /* how many updates have a root in both runs; 0: none, or no runs */
+    const char *rootless; /* for two runs without: why, with the update and what it lacks; or "" */
     /* The first update of which both runs have a digest of each gradient, and the same ones; 0:
      * there is none up to root_update. */
     uint64_t gradient_update;
@@ -185,7 +190,9 @@ struct compare_report {
      * there shows the initial weights. UINT64_MAX: there is none. Bit k - 1 of `starts` is set
      * where an explanation of one of the LR columns takes update k for it. */
     uint64_t start, starts;
-    size_t repeated[2];                /* how many rows of A and of B later rows replaced */
+    const char *ended;  /* which log ends while the other one goes on, as a clause; "": none does */
+    int undecided;      /* 1: and it was not said that it may, so the two are never equal */
+    size_t repeated[2]; /* how many rows of A and of B later rows replaced */
     const char *meaning;               /* what the order of first differences means */
     int32_t cause;                     /* the enum cause that it points to; -1: none */
     const char *next;                  /* what to try */

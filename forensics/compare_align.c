@@ -153,8 +153,17 @@ static const char *why_absent(const struct compare_column *column) {
     return column->unlike > 0 ? "means over different windows" : "no update is in both";
 }
 
-/* How far the rows of a log go. */
-static uint64_t reach_of(const struct log *log) {
+uint64_t compare_widest(const struct log *log) {
+    int64_t last = 0, widest = 0;
+    for (size_t i = 0; i < log->rows; i++) {
+        if (log->step[i] <= last) continue;
+        if (last > 0 && log->step[i] - last > widest) widest = log->step[i] - last;
+        last = log->step[i];
+    }
+    return (uint64_t)(widest > 0 ? widest : last);
+}
+
+uint64_t compare_reach(const struct log *log) {
     int64_t last = 0;
     for (size_t i = 0; i < log->rows; i++)
         if (log->step[i] > last) last = log->step[i];
@@ -171,11 +180,12 @@ void compare_find_end(struct compare_column *column, const struct log *const *lo
             const uint64_t gap = compare_point(ends, i).update - compare_point(ends, i - 1).update;
             widest = gap > widest ? gap : widest;
         }
-        if (reach_of(logs[s]) < last + widest) continue;
+        if (compare_reach(logs[s]) < last + widest) continue;
         size_t next = other->count;
         while (next > 0 && compare_point(other, next - 1).update > last)
             next--;
-        if (next == other->count || compare_point(other, next).update > reach_of(logs[s])) continue;
+        if (next == other->count || compare_point(other, next).update > compare_reach(logs[s]))
+            continue;
         column->ends_before = compare_point(other, next).update;
         column->ends_in = s;
     }

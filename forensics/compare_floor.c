@@ -303,5 +303,6 @@ enum compare_verdict compare_floor_verdict_of(const struct compare_report *repor
     for (size_t i = 0; i < report->order_count; i++)
         if (!is_computed(report->columns[report->order[i]].name)) return COMPARE_VERDICT_DIFFERS;
     if (held->verdict == COMPARE_FLOOR_UNTESTABLE) return COMPARE_VERDICT_UNTESTABLE;
-    return held->verdict == COMPARE_FLOOR_INSIDE ? COMPARE_VERDICT_EQUAL : COMPARE_VERDICT_DIFFERS;
+    if (held->verdict != COMPARE_FLOOR_INSIDE) return COMPARE_VERDICT_DIFFERS;
+    return report->undecided ? COMPARE_VERDICT_UNTESTABLE : COMPARE_VERDICT_EQUAL;
 }

@@ -25,6 +25,10 @@ void compare_classify(struct compare_column *column);
 /* Fills column->ends_before: a column that has its numbers at rows some updates apart, and has none
  * for as long at the end of its log, ends there. */
 void compare_find_end(struct compare_column *column, const struct log *const *logs);
+/* The update of a log's last row, and how many updates its rows are apart at most; of one row
+ * alone, that row's update. 0: it has no row. */
+uint64_t compare_reach(const struct log *log);
+uint64_t compare_widest(const struct log *log);
 /* Finds the ratio of the two sides; kind is COMPARE_FACTOR_NONE when there is none. `tokens` may be
  * NULL. */
 TWINSTEP_MUST_USE enum status compare_find_ratio(const struct compare_column *column,

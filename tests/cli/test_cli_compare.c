@@ -331,6 +331,33 @@ static void verify_an_end_in_the_middle_is_not_equal(void **state) {
     helper_free(&said);
 }
 
+/* Two trainings of which one stopped early are equal only where somebody asks for the rows of both.
+ */
+static void validate_common(void **state) {
+    (void)state;
+    write_log("whole.jsonl", 0.0);
+    struct said whole = helper_run(0, "export whole.jsonl --to jsonl");
+    char *end = whole.out;
+    for (int row = 0; row < 7 && end != NULL; row++)
+        end = strchr(end, '\n') != NULL ? strchr(end, '\n') + 1 : NULL;
+    assert_non_null(end);
+    *end = '\0';
+    helper_write("stopped.jsonl", whole.out);
+    helper_free(&whole);
+    struct said said = helper_run(3, "compare whole.jsonl stopped.jsonl");
+    assert_non_null(strstr(said.out, "untestable: every compared column agrees"));
+    assert_non_null(strstr(said.out, "but B ends at update 7 and A goes on to 12: "));
+    helper_free(&said);
+    said = helper_run(3, "compare stopped.jsonl whole.jsonl --json");
+    assert_non_null(strstr(said.out, "\"ended\": \"A ends at update 7 and B goes on to 12\""));
+    helper_free(&said);
+    said = helper_run(0, "compare whole.jsonl stopped.jsonl --common");
+    assert_non_null(strstr(said.out, "equal-within-precision: "));
+    assert_non_null(strstr(said.out, "; B ends at update 7 and A goes on to 12, and only updates "
+                                     "of both were asked for (--common)"));
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
                                        cmocka_unit_test(validate_trap),
@@ -343,6 +370,7 @@ int main(void) {
                                        cmocka_unit_test(validate_ledger),
                                        cmocka_unit_test(validate_place),
                                        cmocka_unit_test(validate_refusals),
-                                       cmocka_unit_test(verify_an_end_in_the_middle_is_not_equal)};
+                                       cmocka_unit_test(verify_an_end_in_the_middle_is_not_equal),
+                                       cmocka_unit_test(validate_common)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

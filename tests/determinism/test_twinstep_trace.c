@@ -123,6 +123,45 @@ static void validate_what_is_put(void **state) {
     arena_close(&arena);
 }
 
+/* Ends an update of which `rates` bits say the groups that have an LR. */
+static void put_rates(struct twinstep_trace *trace, uint64_t step, unsigned rates, int skipped) {
+    for (uint32_t t = 0; t < 2; t++) {
+        done(twinstep_trace_sum(trace, "digest_parameter", t, step));
+        if ((rates >> t & 1u) != 0) done(twinstep_trace_put_group(trace, "lr_applied", t, 0.5));
+    }
+    done(twinstep_trace_put(trace, "skipped", skipped));
+    done(twinstep_trace_end(trace, step));
+}
+
+/* A group that took no step has no LR: its row is chained where it says so, and nowhere else. */
+static void validate_rows_without_a_step(void **state) {
+    (void)state;
+    static const struct {
+        unsigned rates;
+        int skipped, sound;
+    } rows[] = {{0, 1, 1}, {1, 0, 1}, {2, 0, 1}, {3, 0, 1}, {0, 0, 0}, {0, -1, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct twinstep_trace_options options = plain;
+        struct twinstep_trace *trace;
+        struct trace_image *image;
+        struct certificate certificate;
+        options.overwrite = 1;
+        done(twinstep_trace_open(path, &options, &trace));
+        put_rates(trace, 1, 3, 0);
+        put_rates(trace, 2, rows[i].rates, rows[i].skipped);
+        put_rates(trace, 3, 3, 0);
+        done(twinstep_trace_close(trace, 1));
+        const struct trace_run *run = read_run(path, &arena, &image);
+        certify_run(image, run, &certificate);
+        assert_int_equal(certificate.state, rows[i].sound ? CERTIFY_SOUND : CERTIFY_UNTESTABLE);
+        assert_int_equal(certificate.checked, rows[i].sound ? 3 : 0);
+        if (!rows[i].sound)
+            assert_non_null(strstr(certificate.why, "update 2 has no lr_applied[0]"));
+        arena_close(&arena);
+    }
+}
+
 /* What the writer makes is whole, and every name in it is one that a reader knows. */
 static void verify_nothing_is_noted(void **state) {
     (void)state;
@@ -283,9 +322,9 @@ static int remove_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_what_is_put), cmocka_unit_test(verify_nothing_is_noted),
-        cmocka_unit_test(verify_refusals),      cmocka_unit_test(verify_killed_writer),
-        cmocka_unit_test(validate_characters),
+        cmocka_unit_test(validate_what_is_put),    cmocka_unit_test(validate_rows_without_a_step),
+        cmocka_unit_test(verify_nothing_is_noted), cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(verify_killed_writer),    cmocka_unit_test(validate_characters),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

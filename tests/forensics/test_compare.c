@@ -629,6 +629,47 @@ static void validate_what_could_not_be_seen(void **state) {
     }
 }
 
+/* Rows of both agree and one log ends. Rows that are written every so many updates end before the
+ * training does, so that a log whose next row is not due has not ended. */
+static void validate_a_log_that_ends_early_is_not_equal(void **state) {
+    (void)state;
+    static const struct {
+        size_t rows[2];
+        int64_t apart[2]; /* updates from row to row */
+        const char *ended;
+    } cases[] = {{{60, 60}, {1, 1}, ""},
+                 {{60, 30}, {1, 1}, "B ends at update 30 and A goes on to 60"},
+                 {{59, 60}, {1, 1}, "A ends at update 59 and B goes on to 60"},
+                 {{60, 8}, {1, 7}, ""}, /* 56, and the next row is due at 63 */
+                 {{60, 7}, {1, 7}, "B ends at update 49 and A goes on to 60"},
+                 {{24, 12}, {5, 10}, ""}};
+    for (size_t i = 0; i < 2 * COUNT_OF(cases); i++) {
+        const int common = i % 2 == 1, ends = cases[i / 2].ended[0] != '\0';
+        struct pair p;
+        memset(&p, 0, sizeof p);
+        for (size_t s = 0; s < 2; s++) {
+            p.log[s] = helper_log(&p.arena, cases[i / 2].rows[s]);
+            p.input[s].may_end = common;
+            for (size_t row = 0; row < p.log[s]->rows; row++) {
+                const double update = (double)(cases[i / 2].apart[s] * (int64_t)(row + 1));
+                p.log[s]->step[row] = (int64_t)update;
+                pair_put(&p, s, LOG_LOSS, row, 2.5 - 0.01 * update);
+                pair_put(&p, s, LOG_GRAD_NORM, row, 1.0 + 0.01 * update);
+                pair_put(&p, s, LOG_LR_LOGGED, row, 1e-6 * update);
+            }
+        }
+        const struct compare_report *report = pair_compare(&p);
+        assert_string_equal(report->ended, cases[i / 2].ended);
+        assert_int_equal(report->undecided, ends && !common);
+        if (report->verdict !=
+            (ends && !common ? COMPARE_VERDICT_UNTESTABLE : COMPARE_VERDICT_EQUAL))
+            fail_msg("%zu: %s", i, report->why);
+        assert_true((strstr(report->why, cases[i / 2].ended) != NULL) &&
+                    (strstr(report->why, "--common") != NULL) == ends);
+        arena_close(&p.arena);
+    }
+}
+
 /* A preference loss stands at ln 2 in its first rows. Where one log ends there, no pair shows
  * anything, however the other log goes on; where it has two rows more, they do. */
 static void validate_a_flat_beginning_proves_nothing(void **state) {
@@ -644,6 +685,7 @@ static void validate_a_flat_beginning_proves_nothing(void **state) {
         for (size_t s = 0; s < 2; s++)
             for (size_t row = 0; row < p.log[s]->rows; row++)
                 pair_put(&p, s, LOG_LR_LOGGED, row, 1e-6 * (double)(row + 1));
+        p.input[0].may_end = p.input[1].may_end = 1;
         const struct compare_report *report = pair_compare(&p);
         assert_int_equal(report->order_count, 0);
         assert_int_equal(report->verdict,
@@ -655,24 +697,26 @@ static void validate_a_flat_beginning_proves_nothing(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
-                                       cmocka_unit_test(validate_within),
-                                       cmocka_unit_test(validate_one_unit_more),
-                                       cmocka_unit_test(validate_not_in_both),
-                                       cmocka_unit_test(validate_nothing_in_common),
-                                       cmocka_unit_test(validate_first_row_alone),
-                                       cmocka_unit_test(validate_windows),
-                                       cmocka_unit_test(validate_later_rows_win),
-                                       cmocka_unit_test(verify_order_of_rows_is_free),
-                                       cmocka_unit_test(validate_lrs_beside_noise),
-                                       cmocka_unit_test(validate_nothing_trained),
-                                       cmocka_unit_test(validate_order),
-                                       cmocka_unit_test(validate_spacing),
-                                       cmocka_unit_test(verify_one_column_has_one_example),
-                                       cmocka_unit_test(validate_broken_losses),
-                                       cmocka_unit_test(validate_few_losses),
-                                       cmocka_unit_test(validate_what_could_not_be_seen),
-                                       cmocka_unit_test(validate_a_flat_beginning_proves_nothing),
-                                       cmocka_unit_test(verify_printers_agree)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_equal),
+        cmocka_unit_test(validate_within),
+        cmocka_unit_test(validate_one_unit_more),
+        cmocka_unit_test(validate_not_in_both),
+        cmocka_unit_test(validate_nothing_in_common),
+        cmocka_unit_test(validate_first_row_alone),
+        cmocka_unit_test(validate_windows),
+        cmocka_unit_test(validate_later_rows_win),
+        cmocka_unit_test(verify_order_of_rows_is_free),
+        cmocka_unit_test(validate_lrs_beside_noise),
+        cmocka_unit_test(validate_nothing_trained),
+        cmocka_unit_test(validate_order),
+        cmocka_unit_test(validate_spacing),
+        cmocka_unit_test(verify_one_column_has_one_example),
+        cmocka_unit_test(validate_broken_losses),
+        cmocka_unit_test(validate_few_losses),
+        cmocka_unit_test(validate_what_could_not_be_seen),
+        cmocka_unit_test(validate_a_log_that_ends_early_is_not_equal),
+        cmocka_unit_test(validate_a_flat_beginning_proves_nothing),
+        cmocka_unit_test(verify_printers_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,7 +160,7 @@ static void count_checks(struct tally *tally, const struct doctor_report *report
 /* The same log twice: nothing may differ, and no pair of explanations may be called different. */
 static void verify_equal_to_itself(const struct log *log, const struct fit_set *fits,
                                    struct arena *arena) {
-    const struct compare_input input[2] = {{log, fits, NULL, NULL}, {log, fits, NULL, NULL}};
+    const struct compare_input input[2] = {{.log = log, .fits = fits}, {.log = log, .fits = fits}};
     struct compare_report report;
     assert_int_equal(compare_logs(input, arena, &report), STATUS_OK);
     assert_int_not_equal(report.verdict, COMPARE_VERDICT_DIFFERS);

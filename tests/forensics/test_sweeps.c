@@ -163,10 +163,11 @@ static void scale_rows(struct arena *arena, struct log *log, enum log_name name,
             helper_put(arena, log, name, row, factor * column->value[row], PRINT_EXACT);
 }
 
+/* One of the logs may end before the other: the sweep asks what the rows of both tell. */
 static void compare_step(struct sweep *sweep, enum kind kind, const struct log *a,
                          const struct log *b, const char *at) {
     struct arena arena = ARENA_EMPTY;
-    const struct compare_input input[2] = {{.log = a}, {.log = b}};
+    const struct compare_input input[2] = {{.log = a, .may_end = 1}, {.log = b, .may_end = 1}};
     struct compare_report report;
     char brief[IDS];
     FILE *out = sweep_step(sweep);

@@ -5,6 +5,7 @@ What the program says of recordings of real DPO trainings by TRL (tests/bench/re
 them): two equal ones, and one whose learning rate is an update ahead of the one that it logs; and of
 a loop that clips a part of its gradients (tests/bench/record_clip.py)."""
 import gzip
+import json
 import os
 import pathlib
 import subprocess
@@ -104,6 +105,79 @@ class Judged(unittest.TestCase):
         said = self.say(1, "compare", "bare_whole.h5", "bare_part.h5")
         self.assertIn("Roots differ from update 1 on: phase optimize, 0.weight", said)
         self.assertNotIn("bit for bit", said)
+
+    def change(self, name, source, change):
+        """Writes a recording with other rows; those of this training carry no seal."""
+        folder = pathlib.Path(self.folder.name)
+        (folder / name).write_bytes((folder / source).read_bytes())
+        with h5py.File(folder / name, "r+", libver=("v110", "v110")) as f:
+            change(f["runs/main/steps"])
+
+    def test_verify_a_skipped_step_is_chained(self):
+        def skip(steps, absent=float("nan")):
+            steps["lr_applied"][0] = absent
+            steps["skipped"][0] = 1
+        self.change("skip.h5", "trl_dpo.h5", skip)
+        self.change("skip_again.h5", "trl_dpo_again.h5", lambda s: skip(s, -float("nan")))
+        self.assertIn("made on reading, of 10 rows", self.say(0, "certify", "skip.h5"))
+        said = self.say(0, "certify", "skip.h5", "skip_again.h5")
+        self.assertIn("equal through update 10", said)
+        self.assertIn("Roots are equal in all 10 updates that both have",
+                      self.say(0, "compare", "skip.h5", "skip_again.h5"))
+        # in the place of a rate its absence is another root
+        said = self.say(1, "certify", "trl_dpo.h5", "skip.h5")
+        self.assertRegex(said, "differs from update 1 on .*\n  phase    optimize")
+
+    def test_verify_a_group_that_steps_later_is_chained(self):
+        def begin_later(steps):
+            steps["lr_applied"][:3, 1] = float("nan")
+        for name in ("trl_dpo", "trl_dpo_again"):
+            self.change(f"later_{name}.h5", f"{name}.h5", begin_later)
+        said = self.say(0, "certify", "later_trl_dpo.h5", "later_trl_dpo_again.h5")
+        self.assertIn("equal through update 10", said)
+
+    def test_verify_a_rate_that_is_left_out_is_told(self):
+        def leave_out(steps):
+            steps["lr_applied"][2] = float("nan")
+        self.change("left_out.h5", "trl_dpo_again.h5", leave_out)
+        told = "update 3 has no lr_applied[0], and its row does not say that it was skipped"
+        self.assertIn(f"untestable: {told}", self.say(3, "certify", "left_out.h5"))
+        self.assertIn(f"roots    none: {told}", self.say(0, "import", "--check", "left_out.h5"))
+        said = self.say(0, "compare", "trl_dpo.h5", "left_out.h5")
+        self.assertIn(f"Columns alone were compared, no digests: in B {told}", said)
+        self.assertIn(told, json.loads(self.say(
+            0, "compare", "trl_dpo.h5", "left_out.h5", "--json"))["roots_lack"])
+
+        def leave_weight(steps):
+            steps["tensors/digest_parameter"][4, 1] = 0
+        self.change("no_weight.h5", "trl_dpo_again.h5", leave_weight)
+        self.assertRegex(self.say(3, "certify", "no_weight.h5"),
+                         'untestable: update 5 has no tensors/digest_parameter of "model')
+
+    def test_verify_a_recording_that_stopped_early_is_not_equal(self):
+        for name in ("trl_dpo_again", "racing_b"):
+            (pathlib.Path(self.folder.name) / f"short_{name}.h5").write_bytes(
+                (pathlib.Path(self.folder.name) / f"{name}.h5").read_bytes())
+            with h5py.File(pathlib.Path(self.folder.name) / f"short_{name}.h5", "r+",
+                           libver=("v110", "v110")) as f:
+                columns = []
+                f["runs/main/steps"].visititems(
+                    lambda _, it, into=columns: into.append(it) if it is not None else None)
+                rows = len(f["runs/main/steps/step"])
+                for it in columns:
+                    if isinstance(it, h5py.Dataset) and it.shape[:1] == (rows,) and it.chunks:
+                        it.resize(3, 0)
+                f.pop("seal", None)
+        said = self.say(3, "compare", "trl_dpo.h5", "short_trl_dpo_again.h5")
+        self.assertIn("Roots are equal in all 3 updates that both have", said)
+        self.assertIn("but B ends at update 3 and A goes on to 10", said)
+        said = self.say(0, "compare", "trl_dpo.h5", "short_trl_dpo_again.h5", "--common")
+        self.assertIn("equal-within-precision: ", said)
+        floor = ("racing_a.h5", "short_racing_b.h5", "--floor", "racing.floor.h5")
+        said = self.say(3, "compare", *floor)
+        self.assertIn("inside-floor: ", said)
+        self.assertIn("Undecided, also inside a floor (--common): B ends at update 3", said)
+        self.say(0, "compare", *floor, "--common")
 
     def test_verify_noise_is_inside_its_floor_and_a_rate_is_not(self):
         floor = ("--floor", "racing.floor.h5")

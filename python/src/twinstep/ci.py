@@ -36,7 +36,8 @@ def assert_same_training(a: Path, b: Path, *, floor: Path | None = None, **optio
 
     With a floor file, loss and gradient norm may differ by as much as repeated runs do. Without
     one, and without --twinstep-floor, every column must agree to its printed precision. Raises
-    AssertionError with verdict and columns, also where the evidence decides nothing. Options as
+    AssertionError with verdict and columns, also where the evidence decides nothing, as where `b`
+    ends while `a` goes on (common=True: only updates of both are meant). Options as
     twinstep.compare takes them."""
     found = compare(a, b, floor=default_floor if floor is None else floor, **options)
     # Every line begins with a word of ours: what begins with "::" is a command to a GitHub Action.
