@@ -60,6 +60,7 @@ static enum status ask_scenario(struct bisecting *b, const struct options *optio
     TRY(load_scenario(b->cli, b->arena, options->arguments[0], options, &scenario));
     TRY(experiment_plan_open(b->cli->schema, scenario, b->arena, &plan));
     for (int s = 0; s < 2; s++) {
+        TRY(load_check_data(scenario, s));
         b->configs[s] = plan.runs[s].config;
         b->request.sides[s] =
             (struct locate_side){.name = s == 0 ? "baseline" : "test", .config = &b->configs[s]};

@@ -20,6 +20,7 @@ uint32_t check_trainings(const struct check *check) {
 static enum status open_data(struct check *check, struct arena *arena) {
     struct dataset_options options[2];
     for (int i = 0; i < 2; i++) {
+        TRY(load_check_data(check->scenario, i));
         options[i] = run_dataset_options(&check->arms[i].arm->config);
         check->arms[i].dataset = &check->datasets[i];
         if (i == 1 && dataset_options_equal(&options[0], &options[1]))

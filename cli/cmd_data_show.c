@@ -150,6 +150,7 @@ static enum status open_scenario(struct cli *cli, const struct options *options,
             suggest_offer(&nearest, here->name);
             continue;
         }
+        TRY(load_check_data(scenario, i));
         if (*out_count == 1 && dataset_options_equal(&out[0].options, &data)) {
             out[0].title = "both arms";
             out[0].config[1] = &here->config;

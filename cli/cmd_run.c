@@ -368,6 +368,8 @@ static enum status run_scenario(struct cli *cli, const struct options *options,
     TRY(junit_apart(cli, options, path, arena));
     TRY(output_apart(path, word));
     TRY(load_apart(path, scenario));
+    for (int arm = 0; arm < 2; arm++)
+        TRY(load_check_data(scenario, arm));
     const char *const floor = options_value(options, KEY_FLOOR);
     if (floor != NULL) TRY(output_apart(path, floor));
     TRY(with_floor(cli, options, arena, scenario));

@@ -3,14 +3,17 @@
  * the working folder, and no relative path becomes absolute. */
 #include "cli/load.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/input.h"
 #include "cli/output.h"
 #include "model/pretrained.h"
 #include "scenarios/suggest.h"
 #include "trainer/loop.h"
+#include "trainer/run.h"
 
 const struct catalog_file *catalog_find(const char *name) {
     for (const struct catalog_file *file = catalog_files; file->name != NULL; file++)
@@ -41,6 +44,20 @@ static enum status check_loop(const struct scenario *scenario, const char *label
     status = status_prefix(status, "arm %s", scenario->arms[arm].name);
     if (line > 0) return status_prefix(status, "%s:%d: error", label, line);
     return status_prefix(status, "%s: error", label);
+}
+
+enum status load_check_data(const struct scenario *scenario, int arm) {
+    const char *const path = run_dataset_options(&scenario->arms[arm].config).source;
+    if (dataset_is_builtin(path)) return STATUS_OK;
+    const enum status status = input_try(path, "a file of JSONL");
+    if (status == STATUS_OK) return STATUS_OK;
+    const char *const file = scenario->path[0] == '\0' ? "scenario" : scenario->path;
+    const char *const key =
+        scenario->arms[arm].config.task == TASK_SFT ? "data.text" : "data.pairs";
+    const int line = scenario->data_place[arm][0];
+    if (line == 0) return status_prefix(status, "%s: error: %s", file, key);
+    return status_prefix(status, "%s:%d:%d: error: %s", file, line, scenario->data_place[arm][1],
+                         key);
 }
 
 static enum status apart_from(const char *output, const char *read) {
@@ -102,7 +119,9 @@ enum status load_fail_missing(const char *what, const char *word) {
 enum status load_scenario(struct cli *cli, struct arena *arena, const char *word,
                           const struct options *options, struct scenario **out) {
     struct stat info;
-    if (strchr(word, '/') == NULL && strcmp(word, "-") != 0 && stat(word, &info) != 0) {
+    /* a link that leads to itself is a file, which cannot be opened */
+    if (strchr(word, '/') == NULL && strcmp(word, "-") != 0 && stat(word, &info) != 0 &&
+        errno != ELOOP) {
         const struct catalog_file *file = catalog_find(word);
         if (file == NULL) {
             char *what;

@@ -20,6 +20,9 @@ TWINSTEP_MUST_USE enum status load_catalog(struct cli *cli, struct arena *arena,
                                            const struct catalog_file *file,
                                            const struct options *options, struct scenario **out);
 
+/* Fails at the line of the key if the data file of an arm cannot be opened. */
+TWINSTEP_MUST_USE enum status load_check_data(const struct scenario *scenario, int arm);
+
 /* STATUS_INPUT if `output` is a file that the scenario reads: data, held-out rows, a checkpoint, a
  * module, a table of orders. NULL is apart from all. */
 TWINSTEP_MUST_USE enum status load_apart(const char *output, const struct scenario *scenario);

@@ -244,6 +244,7 @@ struct scenario {
     uint32_t inert_count;
     const char *overrides; /* what --set changed, one option per line; "": nothing */
     int loop_line[2][5];   /* line of loop.micro, update, epoch, eval, on_skip by arm; 0: default */
+    int data_place[2][2];  /* line and column of what the arm's task reads; 0: default, or --set */
 };
 
 /* Reads a scenario, merges `common` into the arms, applies `overrides` ("common.optimizer.lr=1e-6",

@@ -67,6 +67,14 @@ static void keep_loop_lines(const struct arm_keys *keys, int lines[5]) {
     }
 }
 
+static void keep_data_place(const struct arm_keys *keys, enum task task, int place[2]) {
+    size_t index = 0;
+    schema_find(task == TASK_SFT ? "data.text" : "data.pairs", &index);
+    const struct yaml_node *node = keys->rows[index].node;
+    place[0] = node == NULL ? 0 : node->line;
+    place[1] = node == NULL ? 0 : node->column;
+}
+
 static enum status read_arm(struct parsing *parsing, int index, struct arm_keys *keys) {
     struct scenario_arm *arm = &parsing->scenario->arms[index];
     TRY(arm_keys_open(keys, parsing->schema, parsing->arena));
@@ -81,7 +89,9 @@ static enum status read_arm(struct parsing *parsing, int index, struct arm_keys 
         if (own != NULL) TRY(arm_keys_collect(keys, own, d == 0 ? LAYER_ARM : LAYER_ARM_SET));
     }
     keep_loop_lines(keys, parsing->scenario->loop_line[index]);
-    return arm_resolve(keys, parsing->label, arm->name, parsing->scenario->steps, &arm->config);
+    TRY(arm_resolve(keys, parsing->label, arm->name, parsing->scenario->steps, &arm->config));
+    keep_data_place(keys, (enum task)arm->config.task, parsing->scenario->data_place[index]);
+    return STATUS_OK;
 }
 
 static enum status note_inert(const struct parsing *parsing, const char *key, const char *why,

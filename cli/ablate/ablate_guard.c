@@ -127,8 +127,13 @@ enum status guard_send(struct guard *guard, const struct guard_asked *asked, str
     head.words = asked->word_count;
     head.variables = asked->variable_count;
     head.timeout = asked->timeout;
-    if (pipe_write(guard->to, &head, sizeof head) == 0) (void)pipe_write(guard->to, texts, bytes);
-    return STATUS_OK;
+    int reason = pipe_write(guard->to, &head, sizeof head);
+    if (reason == 0) reason = pipe_write(guard->to, texts, bytes);
+    /* A guard that has ended shows at its answer; one that lives would wait for the rest for ever.
+     */
+    if (reason == 0 || reason == EPIPE) return STATUS_OK;
+    guard_stop(guard);
+    return fail_errno("send a command to its guard", reason);
 }
 
 void guard_stop(struct guard *guard) {

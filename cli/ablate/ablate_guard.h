@@ -52,7 +52,8 @@ struct guard_answer {
 
 /* Starts a guard, which waits for its command; what does not come is not run. STATUS_IO. */
 TWINSTEP_MUST_USE enum status guard_start(struct guard *out);
-/* Gives it the command. That the guard is gone already shows in its answer. */
+/* Gives it the command. That the guard is gone already shows in its answer. STATUS_IO: the command
+ * could not be sent whole; then the guard is told to stop. */
 TWINSTEP_MUST_USE enum status guard_send(struct guard *guard, const struct guard_asked *asked,
                                          struct arena *arena);
 /* Asks a guard to end its command; the answer comes later. */

@@ -73,7 +73,11 @@ static const struct {
      HEAD "arms:\n  baseline: {}\n  test:\n    loop:\n      micro: [forward, fetch, backward]\n",
      "bad.yaml:7: error: arm test: loop.micro[0] (forward): reads the micro-batch"},
     {"data file missing", HEAD "common: {data: {pairs: nowhere.jsonl}}\n",
-     "nowhere.jsonl: cannot open: No such file"},
+     "bad.yaml:3:24: error: data.pairs: nowhere.jsonl: cannot open: No such file"},
+    {"data file missing for one arm",
+     HEAD "common: {task: sft}\narms:\n  baseline: {}\n  test:\n    data:\n"
+          "      text: nowhere.jsonl\n",
+     "bad.yaml:8:13: error: data.text: nowhere.jsonl: cannot open: No such file"},
     {"nothing left to learn", HEAD "common: {data: {max_len: 4}}\n",
      "tokens after truncation to max_len 4; raise data.max_len"},
     {"data word unknown", HEAD "common: {data: {pairs: \"builtin:nothing\"}}\n",
@@ -128,6 +132,8 @@ static void validate_wrong_files(void **state) {
     (void)state;
     helper_refuse(2, "run missing.yaml", "missing.yaml: error: no such file");
     helper_refuse(2, "check ./missing.yaml", "./missing.yaml: error: cannot open: No such file");
+    assert_int_equal(symlink("itself.yaml", "itself.yaml"), 0);
+    helper_refuse(2, "check itself.yaml", "itself.yaml: error: cannot open: Too many levels");
     helper_refuse(2, "check nul-pair", "did you mean null-pair?");
     assert_int_equal(mkdir("folder", 0777), 0);
     helper_refuse(2, "run folder", "folder: error: expected a file of text, got a folder");
