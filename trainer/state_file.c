@@ -68,6 +68,43 @@ static int next_piece(struct place *place, struct piece *out) {
     return 0;
 }
 
+/* The file keeps the sign and the fraction of a NaN, which digests fold into one pattern: a training
+ * that goes on from the state counts and flips bits of numbers as they are. A NaN whose fraction does
+ * not end within the dtype's, which no operation makes of numbers of that dtype, comes back as the
+ * pattern of the digests. f16 has 13 fraction bits less than its carrier, an f32, and bf16 has 16. */
+static unsigned lost_bits(enum dtype dtype) {
+    return dtype == DTYPE_F16 ? 13 : 16;
+}
+
+static int is_nan(uint32_t carrier) {
+    return (carrier & 0x7fffffffu) > 0x7f800000u;
+}
+
+static void keep_nan(enum dtype dtype, const unsigned char *carriers, size_t count,
+                     unsigned char *out) {
+    const unsigned lost = lost_bits(dtype);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t carrier;
+        memcpy(&carrier, carriers + i * sizeof carrier, sizeof carrier);
+        if (!is_nan(carrier) || (carrier & ((1u << lost) - 1)) != 0) continue;
+        const uint32_t exponent = dtype == DTYPE_F16 ? 0x7c00u : 0x7f80u;
+        const uint16_t bits =
+            (uint16_t)((carrier >> 31) << 15 | exponent | (carrier & 0x7fffffu) >> lost);
+        memcpy(out + i * sizeof bits, &bits, sizeof bits);
+    }
+}
+
+/* Writes carrier `index` where the bits are those of a NaN, and returns whether they are. */
+static int put_nan(enum dtype dtype, uint16_t bits, unsigned char *out_carriers, size_t index) {
+    const unsigned lost = lost_bits(dtype);
+    const uint32_t fraction = (dtype == DTYPE_F16 ? bits & 0x3ffu : bits & 0x7fu);
+    const uint32_t exponent = dtype == DTYPE_F16 ? 0x7c00u : 0x7f80u;
+    if ((bits & exponent) != exponent || fraction == 0) return 0;
+    const uint32_t carrier = (uint32_t)(bits >> 15) << 31 | 0x7f800000u | fraction << lost;
+    memcpy(out_carriers + index * sizeof carrier, &carrier, sizeof carrier);
+    return 1;
+}
+
 size_t state_file_bytes(const struct param_table *table, const struct state_layout *layout) {
     struct place place = {.table = table, .layout = layout};
     struct piece piece;
@@ -91,6 +128,7 @@ enum status state_file_make(const struct param_table *table, const struct state_
                  "state of %s: number %zu behind byte %zu is none of %s: the operation that wrote "
                  "it did not round",
                  piece.tensor, fits, piece.at, dtype_name(piece.dtype));
+        keep_nan(piece.dtype, state + piece.at, piece.count, out);
         out += piece.count * sizeof(uint16_t);
         done = piece.at + piece.count * dtype_carrier(piece.dtype);
     }
@@ -109,7 +147,8 @@ void state_file_read(const struct param_table *table, const struct state_layout 
         for (size_t i = 0; i < piece.count; i++, bytes += sizeof(uint16_t)) {
             uint16_t bits;
             memcpy(&bits, bytes, sizeof bits);
-            dtype_set_bits(out_state + piece.at, piece.dtype, i, bits);
+            if (!put_nan(piece.dtype, bits, out_state + piece.at, i))
+                dtype_set_bits(out_state + piece.at, piece.dtype, i, bits);
         }
         done = piece.at + piece.count * dtype_carrier(piece.dtype);
     }

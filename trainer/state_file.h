@@ -4,8 +4,9 @@
  *
  * It walks parameters, stored gradients and slots of one of these dtypes, and those of ranks'
  * copies (masters and accumulators are never narrower than f32). What lies between them is copied.
- * Invariant: a state that was made and read back is the state, but for NaN, which come back as the
- * one pattern that digests have. */
+ * Invariant: a state that was made and read back is the state, NaN with their signs and fractions
+ * included. A NaN whose fraction the dtype has not, which no operation makes, is the one exception:
+ * it comes back as the pattern that digests have. */
 #ifndef TWINSTEP_TRAINER_STATE_FILE_H
 #define TWINSTEP_TRAINER_STATE_FILE_H
 
