@@ -34,8 +34,9 @@ WANTED = [
 ]
 
 # made-up.c has functions in lines 3 to 9 and 12 to 20; nothing of the second one ran.
-MAP = [{"made-up.c": [[3, 5, 6, 9, 12, 14], [[3, 9], [12, 20]]]},
-       ["test_a", {"made-up.c": [3, 5, 6, 9]}], ["test_b", {"made-up.c": [3, 9]}], ["test_c", {}]]
+MAP = [{"made-up.c": [[[3, 0], [5, 2], [6, 0], [9, 0], [12, 0], [14, 0]], [[3, 9], [12, 20]]]},
+       ["test_a", 3.0, {"made-up.c": [[3, 5, 6, 9], [[5, 1]]]}],
+       ["test_b", 1.0, {"made-up.c": [[3, 9], []]}], ["test_c", 2.0, {}], ["test_d", 4.0, None]]
 EXECUTING = {3: "ab", 4: "ab", 5: "a", 6: "a", 8: "a", 9: "ab", 10: "ab", 14: "", 20: ""}
 
 FILTER = """#include <unistd.h>
@@ -64,6 +65,9 @@ def check_coverage(folder):
     for line, wanted in EXECUTING.items():
         got = "".join(name[-1] for name in coverage.executing("made-up.c", line))
         assert got == wanted, (line, got, wanted)
+    assert list(coverage.uncovered("made-up.c")) == [
+        (5, "branch 0 of 2 not taken"), (12, "not executed"), (14, "not executed")]
+    assert coverage.seconds == {"test_a": 3.0, "test_b": 1.0, "test_c": 2.0}
     seconds = {"a": 3.0, "b": 1.0, "c": 2.0}
     assert mutation.up_to(["a", "b", "c"], seconds, 3.0) == ["b", "c"]
     assert mutation.up_to(["a", "b", "c"], seconds, 6.0) == ["b", "c", "a"]
@@ -99,7 +103,7 @@ def main():
              for seed in ("1", "1", "2")]
     assert lists[0] == lists[1] != lists[2] and lists[0].count("\n") == 50
     for words, said in ((["no/such/folder"], "no/such/folder: no such file or folder"),
-                        (["--upto", "5"], "--upto goes with --covered"),
+                        (["--upto", "5"], "--upto and --uncovered go with --covered"),
                         (["--count", "0"], "--count: expected at least 1, got 0"),
                         (["--count", "-3"], "--count: expected at least 1, got -3"),
                         (["--from", "0"], "--from: expected at least 1, got 0"),

@@ -209,8 +209,11 @@ static void validate_traces_without_a_place(void **state) {
     struct judgement j;
     helper_bench_open(&bench, 1, COMMON ARMS("dpo: {beta: 0.2}"));
     helper_bench_run(&bench);
-    struct trace_image image = *bench.judgement.image;
-    assert_int_equal(image.text_count, 1);
+    /* Read from the file, since the image of a run leaves numbers of each update in it. */
+    struct trace_image *read;
+    assert_int_equal(trace_open(bench.path, &bench.arena, &read), STATUS_OK);
+    struct trace_image image = *read;
+    assert_non_null(trace_text_of(&image, FIRST_PLACE_PATH));
     image.text_count = 0;
     assert_int_equal(judge(&image, &bench.arena, &j), STATUS_OK);
     assert_int_equal(j.first_step, 1);
