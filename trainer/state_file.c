@@ -68,10 +68,11 @@ static int next_piece(struct place *place, struct piece *out) {
     return 0;
 }
 
-/* The file keeps the sign and the fraction of a NaN, which digests fold into one pattern: a training
- * that goes on from the state counts and flips bits of numbers as they are. A NaN whose fraction does
- * not end within the dtype's, which no operation makes of numbers of that dtype, comes back as the
- * pattern of the digests. f16 has 13 fraction bits less than its carrier, an f32, and bf16 has 16. */
+/* The file keeps the sign and the fraction of a NaN, which digests fold into one pattern: a
+ * training that goes on from the state counts and flips bits of numbers as they are. A NaN whose
+ * fraction does not end within the dtype's, which no operation makes of numbers of that dtype,
+ * comes back as the pattern of the digests. f16 has 13 fraction bits less than its carrier, an f32,
+ * and bf16 has 16. */
 static unsigned lost_bits(enum dtype dtype) {
     return dtype == DTYPE_F16 ? 13 : 16;
 }
