@@ -231,6 +231,65 @@ class Loops(unittest.TestCase):
         self.assertIn("Roots differ from update 1 on: phase optimize, weight", said)
         self.assertNotIn("Points to: dtype", said)
 
+    def test_verify_a_closure_adds_to_gradients_that_are_there(self):
+        """As Lightning accumulates: the last micro-batch of an update runs inside of the step. A
+        closure without a backward pass leaves the gradient that was there."""
+        for inside in (True, False):
+            model = torch.nn.Linear(8, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            path = os.path.join(self.folder.name, f"inside-{inside}.h5")
+            norms = []
+            with twinstep.Recorder(model, optimizer, path=path, every=1, quiet=True) as r:
+                for k in range(3):
+                    rows = torch.randn(2, 4, 8, generator=torch.Generator().manual_seed(k))
+
+                    def backward(x):
+                        loss = (model(x) - x.sum(1, keepdim=True)).square().mean() / 2
+                        loss.backward()
+                        return loss
+
+                    def closure():
+                        loss = backward(rows[1]) if inside else torch.zeros(())
+                        norms.append(sum(p.grad.double().square().sum().item()
+                                         for p in model.parameters()) ** 0.5)
+                        return loss
+                    backward(rows[0])
+                    optimizer.step(closure)
+                    optimizer.zero_grad()
+                    r.update()
+            for column in ("grad_norm", "grad_norm_taken"):
+                np.testing.assert_allclose(read(path, column), norms, rtol=1e-6)
+
+    def test_verify_a_step_that_failed_ends_the_recording(self):
+        for kind, options in ((torch.optim.LBFGS, {"max_iter": 3}), (torch.optim.SGD, {})):
+            for zero in (True, False):
+                model = torch.nn.Linear(8, 1)
+                optimizer = kind(model.parameters(), lr=0.01, **options)
+                path = os.path.join(self.folder.name, f"{kind.__name__}-{zero}.h5")
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    with twinstep.Recorder(model, optimizer, path=path, quiet=True) as r:
+                        for k in range(4):
+                            def closure():
+                                optimizer.zero_grad()
+                                loss = model(torch.ones(4, 8)).square().mean()
+                                loss.backward()
+                                if k == 1:
+                                    raise FloatingPointError("a bad batch")
+                                return loss
+                            try:
+                                optimizer.step(closure)
+                            except FloatingPointError:
+                                if zero:
+                                    optimizer.zero_grad()
+                                continue
+                            r.update()
+                said = [str(w.message) for w in caught]
+                self.assertEqual(len(said), 1, said)
+                self.assertIn("recording stopped after 1 updates", said[0])
+                self.assertIn(f"a step of the optimizer ({kind.__name__}) ended by an exception",
+                              said[0])
+
     def test_verify_accelerate(self):
         from accelerate import Accelerator
 

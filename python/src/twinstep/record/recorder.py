@@ -69,6 +69,19 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     return _call
 
 
+def _is_in_step(optimizer: Any) -> bool:
+    """Whether a step of the optimizer is on the way. Torch calls no hook where a step ends by an
+    exception, so the stack is asked for the function that calls the hooks
+    (`Optimizer.profile_hook_step`, torch 2.15)."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "torch.optim.optimizer" and \
+                any(value is optimizer for value in frame.f_locals.values()):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def clean_name(name: str) -> str:
     """A parameter's name as the model has it without DDP, FSDP, checkpoint and torch.compile."""
     for word in WRAPPED[:3]:
@@ -275,7 +288,8 @@ class Recorder:
         self._channel = Channel(self.path)
         patches.open_for(self)
         # They return None: a pair would replace the arguments of step.
-        self._handles += [register_optimizer_step_pre_hook(lambda o, a, k: self.on_step(o)),
+        self._handles += [register_optimizer_step_pre_hook(
+            lambda o, a, k: self.on_step(o, [*a[1:], k.get("closure")] != [None] * len(a))),
                           register_optimizer_step_post_hook(lambda o, a, k: self.on_stepped(o))]
         for module in self.models:
             # A hook on a module that compiles its own call would be traced into the graph.
@@ -449,8 +463,19 @@ class Recorder:
         ours = {id(p) for _, p in self.tensors}
         if self._is_ours(of) if not isinstance(of, torch.nn.Module) else \
                 any(id(p) in ours for p in of.parameters()):
+            self._look_for_a_step_that_failed()
             self._end_evaluation()
             self._event("zero")
+
+    def _look_for_a_step_that_failed(self, optimizer: Any = None) -> None:
+        """A step that an exception ended leaves its batch, loss and gradient in the row, and
+        perhaps weights that it moved: what follows would be told with them as one update.
+        `optimizer` begins a step of its own, which shows that its last one is over."""
+        if self._stepping is not None and (
+                self._stepping is optimizer or not _is_in_step(self._stepping)):
+            raise Changed(f"a step of the optimizer ({type(self._stepping).__name__}) ended by an "
+                          "exception, and the training went on; a recording cannot tell what of "
+                          "that step stays")
 
     def _end_evaluation(self) -> None:
         """Gradients go. Where a step has its closure called more than once (LBFGS), batch, loss and
@@ -461,10 +486,13 @@ class Recorder:
             self._is_again = True
 
     @_guarded
-    def on_step(self, optimizer: Any) -> None:
-        """An optimizer is about to step: rates, and gradients if they are this update's."""
+    def on_step(self, optimizer: Any, has_closure: bool = False) -> None:
+        """An optimizer is about to step: rates, and gradients if they are this update's. What a
+        closure finds may be of some of the micro-batches only, as Lightning has it, so it waits for
+        what the closure adds."""
         if not self._is_ours(optimizer):
             return
+        self._look_for_a_step_that_failed(optimizer)
         if self._going_back and not self._stepped_back:
             # Hooks that step as soon as a gradient is there, and drop it: it is this update's.
             self._event("backward")
@@ -483,7 +511,9 @@ class Recorder:
         if found is not None:
             self._row.put("found_inf", found)
         self._scaled = scale is not None and not self._unscaled
-        self._fresh_gradients(optimizer)
+        self._waits = has_closure and self._is_fresh(optimizer)
+        if not has_closure:
+            self._fresh_gradients(optimizer)
         self._spent.add(id(optimizer))  # a closure's backward pass takes it out again
         self._stepping = optimizer
         if self.readback and self.step % self.readback == 0:
@@ -500,7 +530,11 @@ class Recorder:
         if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
             self._places.pop("optimize", None)
             self._event("optimize")
+        elif self._waits:               # the closure added nothing
+            self._spent.discard(id(optimizer))
         self._fresh_gradients(optimizer)
+        self._spent.add(id(optimizer))
+        self._waits = False
         self._digest_parameters([self.tensors[i] for i in sorted(self._watched.held(optimizer))])
         if self.step % self.every == 0:
             self._digest_state(optimizer)
@@ -634,6 +668,7 @@ class Recorder:
         self._fresh = self._stepped = self._finished = False
         self._going_back = self._stepped_back = False
         self._stepping: Any = None          # the optimizer whose step has begun
+        self._waits = False                 # its gradients are taken when its closure has run
         self._is_again = False              # its closure is called once more
         self._unscaled = self._scaled = False
         self._told = False                  # whether the norm of all gradients is the training's
