@@ -72,7 +72,12 @@ static void put_joined(struct page *page, int arm) {
     else if (shards == 1)
         html_raw(html, "<td>one chain, which ranks hand on</td>");
     else
-        html_format(html, "<td>a tree over %ju shards</td>", (uintmax_t)shards);
+        html_format(html, "<td>a tree over %ju shards%s</td>", (uintmax_t)shards,
+                    is_word(value_of(page, arm, "parallel.sync"), "first")
+                        ? ", of each rank's first micro-batch alone"
+                    : is_word(value_of(page, arm, "parallel.keeps"), "last")
+                        ? ", of each rank's last micro-batch alone"
+                        : "");
 }
 
 static void put_dealt(struct page *page, int arm) {
@@ -142,8 +147,13 @@ static void put_samples(struct page *page, int arm, uint32_t rank) {
         html_raw(html, "<td></td>");
         return;
     }
-    const uint64_t first = tree_first_sample(tree_first_shard(rank, dealt, ranks), size, dealt);
-    const uint64_t end = tree_first_sample(tree_first_shard(rank + 1, dealt, ranks), size, dealt);
+    uint64_t first = tree_first_sample(tree_first_shard(rank, dealt, ranks), size, dealt);
+    uint64_t end = tree_first_sample(tree_first_shard(rank + 1, dealt, ranks), size, dealt);
+    if (is_word(value_of(page, arm, "parallel.feeds"),
+                "same")) { /* law 21: sample i is rank 0's sample i */
+        end -= first;
+        first = 0;
+    }
     if (end == first + 1)
         html_format(html, "<td>%ju</td>", (uintmax_t)first);
     else

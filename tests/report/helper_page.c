@@ -37,7 +37,7 @@ static void put(struct fake *fake, const char *path, const char *name, const cha
     image->attributes[image->attribute_count++] = (struct trace_attribute){path, name, text};
 }
 
-/* Returns `text` with the hostile text appended, where there is one. */
+/* Returns `text` with the hostile text, or further lines, appended where there are any. */
 static const char *spoil(struct fake *fake, const char *hostile, const char *text) {
     char *out;
     if (hostile == NULL) return text;
@@ -116,11 +116,13 @@ static void add_run(struct fake *fake, const struct fake_plan *plan, const char 
     const int baseline = strcmp(arm, "baseline") == 0;
     if (plan->ranks > 0 && !baseline) run->plan.shape.ranks = plan->ranks;
     if (plan->ranks > 0)
-        run->plan.configuration = format(
-            fake,
-            "batch.size: 8\nnumerics.mode: invariant\nnumerics.shards: 8\nparallel.ranks: %llu\n"
-            "parallel.tensor: 1\nparallel.deal: cyclic\nparallel.zero: 2\n",
-            baseline ? 1 : plan->ranks);
+        run->plan.configuration =
+            spoil(fake, baseline ? NULL : plan->rank_keys,
+                  format(fake,
+                         "batch.size: 8\nnumerics.mode: invariant\nnumerics.shards: 8\n"
+                         "parallel.ranks: %llu\nparallel.tensor: 1\nparallel.deal: cyclic\n"
+                         "parallel.zero: 2\n",
+                         baseline ? 1 : plan->ranks));
     else
         run->plan.configuration = spoil(
             fake, plan->hostile,

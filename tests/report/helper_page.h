@@ -15,9 +15,10 @@ struct fake_plan {
     uint32_t factors; /* that differ, 0 ... 2; shares are there when the trace is complete */
     int equal;        /* the arms are bit for bit equal */
     uint32_t ranks;   /* of the test arm, of which rank 1 parts at update 4, tensor 2; 0: one */
-    int incomplete;   /* no floor, no shares, complete = 0 */
-    int marks;        /* of 2 factors: other measures, earlier updates, when each acted */
-    double twin;      /* of the perturbed run, as a multiple of that before; 0: none */
+    const char *rank_keys;   /* further lines of the test arm's configuration, NULL for none */
+    int incomplete;          /* no floor, no shares, complete = 0 */
+    int marks;               /* of 2 factors: other measures, earlier updates, when each acted */
+    double twin;             /* of the perturbed run, as a multiple of that before; 0: none */
     double projection_noise; /* of 2 factors: 4 runs of each hybrid with this noise; 0: none */
     const char *hostile;     /* stands in every text of the trace; NULL */
 };

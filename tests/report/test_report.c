@@ -204,6 +204,17 @@ static void validate_ranks(void **state) {
         require_text(page, rows[i]);
     assert_int_equal(count_of(page, "<a href=\"#ranks\">"), 1);
     free(page);
+    struct fake_plan other = several;
+    other.rank_keys = "parallel.feeds: same\nparallel.sync: first\n";
+    page = page_of(&other, NULL);
+    require_text(page, "a tree over 8 shards, of each rank&#39;s first micro-batch alone</td>");
+    require_text(page, "\">1</th><td>all</td><td></td><td>0 to 2</td><td>update 4, ");
+    require_text(page, "\">2</th><td>all</td><td></td><td>0 to 2</td><td>never</td></tr>");
+    free(page);
+    other.rank_keys = "parallel.keeps: last\n";
+    page = page_of(&other, NULL);
+    require_text(page, "a tree over 8 shards, of each rank&#39;s last micro-batch alone</td>");
+    free(page);
     page = page_of(&plain, NULL);
     refuse_text(page, "\"ranks\"");
     refuse_text(page, "#ranks");
