@@ -474,10 +474,12 @@ static enum status say_stop(const struct fit_known *known, struct arena *arena,
     const struct fit *best = out->found.count > 0 ? &out->found.fits[0] : NULL;
     struct fit_stop stop;
     char *text;
-    if (best != NULL && out->bug != NULL && strcmp(out->bug, "schedule_too_short") != 0)
-        return STATUS_OK;
     TRY(find_stop(known, &out->found, arena, &stop));
     if (stop.fit == NULL) return STATUS_OK;
+    /* Another bug is believed where the schedule in front has no total that somebody said. */
+    if (best != NULL && out->bug != NULL && strcmp(out->bug, "schedule_too_short") != 0 &&
+        !stop.of_known_total)
+        return STATUS_OK;
     const unsigned long long update = out->found.series->points[stop.point].update;
     TRY(arena_format(
         arena, &text,
@@ -485,7 +487,10 @@ static enum status say_stop(const struct fit_known *known, struct arena *arena,
         stop.fit->text, best != NULL ? "; or it " : "", best != NULL ? out->words : ""));
     out->words = text;
     if (best == NULL) out->bug = "schedule_stands_still";
-    if (best != NULL && out->bug != NULL) out->bug = "schedule_stands_still or schedule_too_short";
+    if (best != NULL && out->bug != NULL) {
+        TRY(arena_format(arena, &text, "schedule_stands_still or %s", out->bug));
+        out->bug = text;
+    }
     return STATUS_OK;
 }
 

@@ -263,14 +263,18 @@ static int names_other_bug(const struct doctor *doctor) {
            !fit_break_is_doubtful(NULL, fits);
 }
 
-/* Finds the reading of the column as a schedule that stands still. */
+/* Finds the reading of the column as a schedule that stands still. Another bug is believed first,
+ * but where the schedule in front has the total that the log says: the other one then owes its
+ * floor, and what else it takes, to the rows at which the LR stands. */
 static enum status find_stop(struct doctor *doctor, struct fit_stop *out) {
     struct fit_known known;
     *out = (struct fit_stop){.fit = NULL};
-    if (doctor->fits->series == NULL || names_other_bug(doctor)) return STATUS_OK;
+    if (doctor->fits->series == NULL) return STATUS_OK;
     fit_known_init(&known);
     TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
-    return fit_find_stop(doctor->fits->series, &known, doctor->fits, doctor->arena, out);
+    TRY(fit_find_stop(doctor->fits->series, &known, doctor->fits, doctor->arena, out));
+    if (!out->of_known_total && names_other_bug(doctor)) out->fit = NULL;
+    return STATUS_OK;
 }
 
 static enum status known_bug(struct doctor *doctor) {
