@@ -637,13 +637,15 @@ class Loops(unittest.TestCase):
                 call = watched if (where, k) == ("update", 2) else lambda call, **given: call(**given)
                 call(recorder.update, lr_logged=k)
             (watched if where == "close" else lambda call: call())(recorder.close)
+            self.assertFalse(hasattr(torch.autograd.backward, "__wrapped__"), (where, at))
             recorder._channel.process.wait(60)
         return lines
 
     def test_verify_a_ctrl_c_anywhere_leaves_whole_rows(self):
         """Of the recorder's lines in `update` and in `close` some are interrupted: what is left is a
         file under its name that holds the rows of the training that nobody interrupted, from the first
-        one on, and says that it is complete only where it holds all of them."""
+        one on, and says that it is complete only where it holds all of them. Torch's functions are put
+        back."""
         def table(path):
             with h5py.File(path) as f:
                 steps, found = f["runs/main/steps"], {}

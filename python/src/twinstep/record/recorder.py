@@ -333,8 +333,10 @@ class Recorder:
         except BaseException:           # a Ctrl-C
             if not self._ended:
                 self._give_up("interrupted while the recording was closed")
-            elif self._channel is not None:
-                self._channel.let_go()
+            else:
+                self._stop_listening()
+                if self._channel is not None:
+                    self._channel.let_go()
             raise
 
     def _close(self, complete: bool) -> None:
