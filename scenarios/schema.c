@@ -640,7 +640,8 @@ static const struct key_row rows[] = {
                  "is right, so one bucket moves nothing"),
     UINT(parallel.zero, "1", "0", CAUSE_PARALLELISM, .high = 3,
          .help = "Stage of ZeRO in modes invariant, deterministic and order-free, which moves no "
-                 "bit: 0, every rank has all; 1, a rank steps a part of masters and optimizer "
+                 "bit but where clip.over has a norm of a rank's part: 0, every rank has all; 1, a "
+                 "rank steps a part of masters and optimizer "
                  "slots, as DeepSpeed cuts them; 2, it joins that part of the gradient alone, too; "
                  "3, it has rows of every tensor, weights too, as FSDP2 does, and a forward "
                  "gathers them"),
