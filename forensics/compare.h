@@ -96,6 +96,20 @@ struct compare_ratio {
     const char *bug; /* names of the catalogue of bugs, separated by commas */
 };
 
+/* What one of two loops does and the other does not, of what moves the gradient that is stepped. */
+enum compare_loop_kind {
+    COMPARE_LOOP_ALIKE = 0,
+    COMPARE_LOOP_KEEPS,  /* no zero_grad: the next gradient is added to this one */
+    COMPARE_LOOP_CLEARS, /* zero_grad between backward and step */
+    COMPARE_LOOP_SCALED  /* clipping before the loss scale is taken out of the gradients */
+};
+
+struct compare_loop {
+    int32_t kind;    /* enum compare_loop_kind */
+    int32_t side;    /* whose loop does it: 0 for A, 1 for B */
+    uint64_t update; /* the first update of both in which the loops are unlike so */
+};
+
 enum compare_lr_state {
     COMPARE_LR_NONE = 0,  /* one of the logs has no LR column */
     COMPARE_LR_UNFITTED,  /* one column is explained by no contract (or not by the stated one) */
@@ -185,7 +199,8 @@ struct compare_report {
     /* For two runs of other programs: keys of their configurations that differ, and the first
      * update whose phases came in another order; "": none, or these are no such runs. */
     const char *configurations, *orders;
-    uint64_t from, to; /* the first and the last update that both logs have in some column */
+    struct compare_loop loop; /* and what one of their loops does otherwise, where that is known */
+    uint64_t from, to;        /* the first and the last update that both logs have in some column */
     /* The first update that can have moved a weight, as its LR is not 0; what is computed up to
      * there shows the initial weights. UINT64_MAX: there is none. Bit k - 1 of `starts` is set
      * where an explanation of one of the LR columns takes update k for it. */

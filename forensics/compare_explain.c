@@ -23,6 +23,8 @@
 /* How far LRs of one schedule are apart, as a share of them, that two programs compute: binary32
  * has 6e-8, and a decay adds a few roundings. */
 #define LR_NOISE 1e-6
+/* How far the ratio of two norms may be from the loss scale: as far as a fixed ratio may drift. */
+#define RATIO_DRIFT 0.005
 /* Rows that the variation is taken from, and the fewest that tell it. */
 #define ROWS 33
 #define ROWS_LEAST 6
@@ -285,6 +287,21 @@ static int norm_alone(const struct compare_report *report) {
            norm->first_update == report->gradient_update;
 }
 
+/* Tells whether the fixed ratio of the gradient norms is the loss scale that both logs print: one
+ * norm is of gradients that it still multiplies. */
+static int norm_scaled(const struct compare_report *report) {
+    const struct compare_column *scale = compare_column_of(report, LOG_LOSS_SCALE);
+    if (scale == NULL || scale->class_of != COMPARE_EQUAL || scale->pairs == 0) return 0;
+    const double value = compare_point(&scale->side[0], 0).value;
+    for (size_t i = 0; i < report->ratio_count && value > 1.0; i++) {
+        if (report->ratios[i].name != LOG_GRAD_NORM) continue;
+        const double factor = report->ratios[i].factor;
+        return real_abs_f64(factor * value - 1.0) < RATIO_DRIFT ||
+               real_abs_f64(factor / value - 1.0) < RATIO_DRIFT;
+    }
+    return 0;
+}
+
 static void explain_gradient(struct compare_report *report) {
     if (norm_alone(report) &&
         judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) == GAP_ROUNDING)
@@ -298,6 +315,12 @@ static void explain_gradient(struct compare_report *report) {
                   "its norm was added up in another way.",
             "Compare the calls that clip: whether there is one, its limit, and the weights that it "
             "is given; then the class and the settings of the optimizer.");
+    else if (norm_scaled(report))
+        say(report, CAUSE_SCHEDULE,
+            "Equal forward passes, and gradient norms that are apart by the loss scale from update "
+            "1 on: one norm is taken, and clipped by, before the gradients are unscaled "
+            "(clip_scaled_grads: the order of the loop, which is of cause schedule).",
+            "Call scaler.unscale_(optimizer) before clip_grad_norm_ in both loops.");
     else if (has_ratio(report, LOG_GRAD_NORM))
         say(report, CAUSE_NORMALISATION,
             "Equal forward passes, and gradient norms in a fixed ratio from update 1 on: the "
@@ -607,6 +630,64 @@ static enum status name_start(struct compare_report *report, struct arena *arena
     return STATUS_OK;
 }
 
+/* ---- loops whose phases come in another order ---- */
+
+static const struct {
+    const char *meaning[2], *next; /* what A's loop does, and what B's does */
+} loop_words[] = {
+    [COMPARE_LOOP_KEEPS] =
+        {{"The gradient differs first behind an update in which A called no zero_grad and B did: "
+          "in A "
+          "it is added to the one before (the order of the loop, which is of cause schedule).",
+          "The gradient differs first behind an update in which B called no zero_grad and A did: "
+          "in B "
+          "it is added to the one before (the order of the loop, which is of cause schedule)."},
+         "Call zero_grad once behind each step in both loops. If the loop without it clears "
+         "gradients by other means (p.grad = None), it is not this: compare betas, eps, decay and "
+         "clipping."},
+    [COMPARE_LOOP_CLEARS] =
+        {{"What both computed before agrees, and A calls zero_grad between backward and step, "
+          "which takes away gradients that B steps with (the order of the loop, which is of cause "
+          "schedule).",
+          "What both computed before agrees, and B calls zero_grad between backward and step, "
+          "which takes away gradients that A steps with (the order of the loop, which is of cause "
+          "schedule)."},
+         "Call zero_grad behind the step, or before the first backward of an update."},
+    [COMPARE_LOOP_SCALED] = {
+        {"What both computed before agrees, and A clips before it unscales, so its norm and its "
+         "limit are of gradients that the loss scale multiplies (clip_scaled_grads: the order of "
+         "the loop, which is of cause schedule).",
+         "What both computed before agrees, and B clips before it unscales, so its norm and its "
+         "limit are of gradients that the loss scale multiplies (clip_scaled_grads: the order of "
+         "the loop, which is of cause schedule)."},
+        "Call scaler.unscale_(optimizer) before clip_grad_norm_ in both loops."}};
+
+/* Tells whether another order of phases explains the first difference, which is `first` of loss and
+ * gradient: nothing that a training reads differs before the order acts. Gradients that are kept
+ * act on the next update, the others on the gradient of this one. */
+static int loops_part(const struct compare_report *report, const struct compare_column *first) {
+    const struct compare_loop *loop = &report->loop;
+    const struct compare_column *data = first_of(report, data_names);
+    const struct compare_column *lr = first_of(report, lr_names);
+    const struct compare_column *forward = first_of(report, forward_names);
+    const uint64_t acts = loop->update + (loop->kind == COMPARE_LOOP_KEEPS);
+    if (loop->kind == COMPARE_LOOP_ALIKE || first == NULL || first->first_update != acts) return 0;
+    if (loop->kind == COMPARE_LOOP_KEEPS
+            ? report->root_update > 0 && report->root_update < loop->update
+            : forward != NULL && forward->first_update <= acts)
+        return 0;
+    return (data == NULL || data->first_update > first->first_update) &&
+           (lr == NULL || lr->first_update >= first->first_update) &&
+           (report->lr.group_first == NULL ||
+            report->lr.group_first->column.first_update >= first->first_update);
+}
+
+static void explain_loops(struct compare_report *report) {
+    const struct compare_loop *loop = &report->loop;
+    say(report, CAUSE_SCHEDULE, loop_words[loop->kind].meaning[loop->side],
+        loop_words[loop->kind].next);
+}
+
 /* Recorded draws come first, since they may tell apart what no column shows. Counts of data come
  * before losses and gradients, which follow from the data; LRs that differ earlier change nothing
  * about that. Without any column that differs no cause is set. */
@@ -622,6 +703,8 @@ static void explain(struct compare_report *report) {
         return;
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
+    else if (loops_part(report, first))
+        explain_loops(report);
     else if (skips_part(report))
         explain_skips(report);
     else if (first == NULL && (first_of(report, lr_names) != NULL || report->lr.groups_differ > 0))

@@ -173,3 +173,41 @@ enum status compare_orders(const struct trace_run *a, const struct trace_run *b,
     }
     return STATUS_OK;
 }
+
+/* Returns the place of the first event of a phase in an update: -1 where there was none, INT64_MIN
+ * where the run names no such phase, so that nothing is known. */
+static int64_t place_of(const struct trace_run *run, const struct record *record,
+                        const char *phase) {
+    for (uint32_t i = 0; i < run->plan.shape.phases; i++)
+        if (strcmp(run->plan.phases[i], phase) == 0) return record->phase_places[i][PHASE_PLACE];
+    return INT64_MIN;
+}
+
+/* Tells whether a loop does `kind` in an update: 1 or 0, or -1 where its phases do not say. */
+static int does(const struct trace_run *run, const struct record *record, int32_t kind) {
+    const int64_t backward = place_of(run, record, "backward");
+    const int64_t step = place_of(run, record, "optimize"), zero = place_of(run, record, "zero");
+    const int64_t clip = place_of(run, record, "clip"), unscale = place_of(run, record, "unscale");
+    if (backward < 0 || step < 0) return -1;
+    if (kind == COMPARE_LOOP_SCALED)
+        return clip == INT64_MIN || unscale == INT64_MIN ? -1 : clip >= 0 && clip < unscale;
+    if (zero == INT64_MIN) return -1;
+    return kind == COMPARE_LOOP_KEEPS ? zero < 0 : zero > backward && zero < step;
+}
+
+struct compare_loop compare_loops(const struct trace_run *a, const struct trace_run *b) {
+    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
+        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
+        const int last = i + 1 == a->updates || j + 1 == b->updates;
+        i += x->step <= y->step;
+        j += y->step <= x->step;
+        if (x->step != y->step) continue;
+        for (int32_t kind = COMPARE_LOOP_KEEPS; kind <= COMPARE_LOOP_SCALED; kind++) {
+            const int here = does(a, x, kind), there = does(b, y, kind);
+            if (here < 0 || there < 0 || here == there || (last && kind == COMPARE_LOOP_KEEPS))
+                continue;
+            return (struct compare_loop){kind, there, x->step};
+        }
+    }
+    return (struct compare_loop){COMPARE_LOOP_ALIKE, 0, 0};
+}

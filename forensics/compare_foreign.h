@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "determinism/trace.h"
+#include "forensics/compare.h"
 
 /* The keys that differ: "lr: 0.1 | 0.2 (schedule); seed: 1 | not there"; "" if none does. A cause
  * is that of A's list or else of B's, never one that follows from a key's name. Four keys or more
@@ -25,5 +26,11 @@ TWINSTEP_MUST_USE enum status compare_order_of(const struct trace_run_plan *plan
  * optimize, schedule; B schedule, optimize"; "" if there is none. */
 TWINSTEP_MUST_USE enum status compare_orders(const struct trace_run *a, const struct trace_run *b,
                                              struct arena *arena, const char **out);
+
+/* Finds the first update that both have in which one loop does what enum compare_loop_kind lists
+ * and the other does not, by the places of the phases backward, unscale, clip, optimize and zero.
+ * A phase that neither run recorded in that update tells nothing; so does the last row of a run,
+ * behind which gradients need not be cleared. kind is COMPARE_LOOP_ALIKE if there is none. */
+struct compare_loop compare_loops(const struct trace_run *a, const struct trace_run *b);
 
 #endif

@@ -315,6 +315,22 @@ static void lost_micro_batch(struct pair *p) {
 static void divided(struct pair *p) {
     pair_scale(p, 1, LOG_GRAD_NORM, 0, 2.0);
 }
+/* Clipping before unscale_, against unscale_ first: both print the scale. */
+static void put_scale(struct pair *p, double scale) {
+    for (size_t side = 0; side < 2; side++)
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, side, LOG_LOSS_SCALE, row, scale);
+}
+static void clipped_before_unscale(struct pair *p) {
+    put_scale(p, 1024.0);
+    pair_scale(p, 1, LOG_GRAD_NORM, 0, 1024.0);
+    pair_scale(p, 1, LOG_LOSS, 1, 0.97);
+}
+static void divided_beside_a_scale(struct pair *p) {
+    put_scale(p, 1024.0);
+    pair_scale(p, 1, LOG_GRAD_NORM, 0, 2.0);
+    pair_scale(p, 1, LOG_LOSS, 1, 0.97);
+}
 static void other_lr(struct pair *p) {
     pair_scale(p, 1, LOG_LR_LOGGED, 0, 1.25);
     pair_scale(p, 1, LOG_LOSS, 1, 0.97);
@@ -408,6 +424,10 @@ static const struct scene scenes[] = {
     {"summed", summed, LOG_LOSS, CAUSE_NORMALISATION, "divided by another number"},
     {"other_backward", other_backward, LOG_GRAD_NORM, CAUSE_NONDETERMINISM, "its gradient does"},
     {"divided", divided, LOG_GRAD_NORM, CAUSE_NORMALISATION, "fixed ratio"},
+    {"clipped_before_unscale", clipped_before_unscale, LOG_GRAD_NORM, CAUSE_SCHEDULE,
+     "clip_scaled_grads"},
+    {"divided_beside_a_scale", divided_beside_a_scale, LOG_GRAD_NORM, CAUSE_NORMALISATION,
+     "fixed ratio"},
     {"other_lr", other_lr, LOG_LR_LOGGED, CAUSE_SCHEDULE, "another LR: the schedule"},
     {"second_update", second_update, LOG_LOSS, CAUSE_SCHEDULE, "one update earlier or later"},
     {"other_step", other_step, LOG_LOSS, CAUSE_OPTIMIZER, "at equal applied LRs"},

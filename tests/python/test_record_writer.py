@@ -81,6 +81,17 @@ TRAINING = textwrap.dedent("""
 """)
 
 
+def places(order):
+    return [order.index(name) if name in order else -1 for name in layout.PHASES]
+
+
+# A loop as torch's users write it, and three that do otherwise.
+GOOD = ["forward", "backward", "unscale", "clip", "optimize", "zero"]
+KEEPS = ["forward", "backward", "unscale", "clip", "optimize"]
+CLEARS = ["forward", "backward", "zero", "unscale", "clip", "optimize"]
+SCALED = ["forward", "backward", "clip", "unscale", "optimize", "zero"]
+
+
 class Writer(unittest.TestCase):
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
@@ -101,6 +112,47 @@ class Writer(unittest.TestCase):
             self.assertTrue((steps["tensors/digest_parameter"][:n, 0, 0]
                              == np.arange(1, n + 1) % 255 + 1).all())
         return n
+
+    def compared(self, order, norm_from=99, loss_from=99, order_from=1, order_to=9, reverse=False):
+        """What `compare` says of a run of this order beside one of GOOD, which differ from these
+        updates on."""
+        for name, here in (("a", GOOD), ("b", order)):
+            trace, frames = plan(self.folder / f"{name}.h5"), []
+            for k in range(1, 9):
+                mine = here if order_from <= k <= order_to else GOOD
+                frames.append(trace.pack({
+                    "step": k, "lr_applied": [0.1, 0.2], "skipped": 0,
+                    "loss": 1 / k + (name == "b" and k >= loss_from) * 0.01 * k,
+                    "grad_norm": 2 / k + (name == "b" and k >= norm_from) * 0.3 * k,
+                    "phases/place": places(mine)}))
+            file = writer.Trace(trace.header())
+            file.append(frames)
+            file.close(True)
+        pair = ["b.h5", "a.h5"] if reverse else ["a.h5", "b.h5"]
+        done = program("compare", *(self.folder / name for name in pair))
+        self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
+        for name in pair:
+            (self.folder / name).unlink()
+        return done.stdout
+
+    def test_the_order_of_a_loop_explains_what_follows_it(self):
+        for order, norm, words in ((KEEPS, 2, "in which B called no zero_grad and A did"),
+                                   (CLEARS, 1, "B calls zero_grad between backward and step"),
+                                   (SCALED, 1, "B clips before it unscales")):
+            with self.subTest(words):
+                said = self.compared(order, norm, norm + 1)
+                self.assertIn(words, said)
+                self.assertIn("Points to: schedule", said)
+        self.assertIn("A clips before it unscales", self.compared(SCALED, 1, 2, reverse=True))
+        self.assertIn("in which A called no zero_grad and B did",
+                      self.compared(KEEPS, 6, 7, order_from=5, reverse=True))
+
+    def test_the_order_of_a_loop_explains_nothing_else(self):
+        for case in ((KEEPS, 1, 2), (KEEPS, 3, 4), (KEEPS, 99, 1), (KEEPS, 8, 99, 8),
+                     (CLEARS, 2, 3), (SCALED, 1, 1), (SCALED, 3, 4), (GOOD, 1, 2)):
+            with self.subTest(str(case)):
+                said = self.compared(*case)
+                self.assertNotIn("the order of the loop", said)
 
     def test_what_it_writes_is_sealed(self):
         for complete, word in ((True, "whole"), (False, "unfinished")):
