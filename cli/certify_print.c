@@ -181,6 +181,11 @@ void certify_print_pair(const struct certify_side sides[2], const struct certify
         printf("equal through update %" PRIu64 " ", pair->updates);
         print_counted(pair);
         printf("  root     %s\n", hex);
+        if (pair->ended[0] != '\0')
+            printf("  %s: %s\n", pair->ended,
+                   pair->common ? "of the updates behind it nothing is said (--common)"
+                                : "no more is known (--common asks for "
+                                  "the updates of both alone)");
         return;
     }
     printf("differs from update %" PRIu64 " on ", pair->first);
@@ -236,10 +241,11 @@ static json_t *where_json(const struct certify_side sides[2], const struct certi
 }
 
 json_t *certify_pair_json(const struct certify_side sides[2], const struct certify_pair *pair) {
-    return json_pack("{so so sb sI sI sI so so ss}", "a", certify_json(&sides[0]), "b",
-                     certify_json(&sides[1]), "equal", pair->first == 0, "updates",
+    return json_pack("{so so sb sI sI sI so so ss ss}", "a", certify_json(&sides[0]), "b",
+                     certify_json(&sides[1]), "equal",
+                     pair->first == 0 && (pair->ended[0] == '\0' || pair->common), "updates",
                      (json_int_t)pair->updates, "comparisons", (json_int_t)pair->comparisons,
                      "most_comparisons", (json_int_t)chain_comparisons(pair->updates), "first",
                      where_json(sides, pair), "rng", rng_json(&pair->rng, pair->rng_words),
-                     "devices_differ", pair->devices);
+                     "devices_differ", pair->devices, "ended", pair->ended);
 }

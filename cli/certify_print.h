@@ -34,6 +34,8 @@ struct certify_pair {
     struct ledger_difference rng;
     const char *rng_words; /* how the random streams differ; "" if they do not */
     const char *devices;   /* how the devices differ; "" if they do not */
+    const char *ended; /* which run ends while the other one goes on; "": none, or they differ */
+    int common;        /* 1: the caller said that it may */
 };
 
 /* Returns the root after `update`, or NULL if the trace did not record it. */
@@ -45,8 +47,9 @@ TWINSTEP_MUST_USE enum status certify_refuse(const struct trace_image *image, co
                                              const struct trace_run *run);
 
 /* Says which stored states do not match their digests; "" if none is known to. */
-#define CERTIFY_STATES_ROOM 320 /* TRACE_STATES_NAMED numbers of 20 digits, and the words around   \
-                                 */
+#define CERTIFY_STATES_ROOM                                                                        \
+    320 /* TRACE_STATES_NAMED numbers of 20 digits, and the words around                           \
+         */
 void certify_states_words(const struct certify_side *side, char out_text[CERTIFY_STATES_ROOM]);
 
 /* Returns the exit status for one run: 0, 1 or 3. */

@@ -24,7 +24,8 @@ enum {
     KEY_EQUAL,
     KEY_DIFFERS,
     KEY_WEIGHTS,
-    KEY_SKIP_STATES
+    KEY_SKIP_STATES,
+    KEY_COMMON
 };
 
 /* ---- one side ---- */
@@ -323,7 +324,13 @@ static enum status compare(struct certify_side sides[2], struct arena *arena,
     const uint64_t a = sides[0].run->updates, b = sides[1].run->updates;
     out->updates = a < b ? a : b;
     out->rng_words = "";
+    out->ended = "";
     TRY(chain_first_difference(equal_at, sides, out->updates, &out->first, &out->comparisons));
+    if (out->first == 0 && a != b) {
+        TRY(arena_format(arena, &words, "%c ends at update %" PRIu64 " and %c goes on to %" PRIu64,
+                         a < b ? 'A' : 'B', out->updates, a < b ? 'B' : 'A', a < b ? b : a));
+        out->ended = words;
+    }
     if (out->first == 0) return STATUS_OK;
     first_find(&sides[0].run->plan, trace_row(sides[0].run, out->first - 1), &sides[1].run->plan,
                trace_row(sides[1].run, out->first - 1), &out->where);
@@ -333,19 +340,28 @@ static enum status compare(struct certify_side sides[2], struct arena *arena,
     return STATUS_OK;
 }
 
+/* Of two runs of which one ended early no more is known than that they are equal so far, unless the
+ * caller asks for the updates that both have. */
+static int pair_exit(const struct certify_pair *pair) {
+    if (pair->first > 0) return EXIT_DIFFERS;
+    return pair->ended[0] != '\0' && !pair->common ? EXIT_UNTESTABLE : EXIT_AS_EXPECTED;
+}
+
 static enum status add_pair(struct cli *cli, const struct certify_side sides[2],
                             const struct certify_pair *pair) {
     char *name, *words = NULL;
-    const int equal = pair->first == 0;
     TRY(arena_format(&cli->arena, &name, "%s, run %s, against %s, run %s", sides[0].path,
                      sides[0].run->plan.id, sides[1].path, sides[1].run->plan.id));
-    if (!equal)
+    if (pair_exit(pair) == EXIT_UNTESTABLE)
+        TRY(arena_format(&cli->arena, &words, "equal through update %" PRIu64 ", but %s",
+                         pair->updates, pair->ended));
+    else if (pair->first > 0)
         TRY(arena_format(&cli->arena, &words, "differs from update %" PRIu64 " on%s%s%s%s",
                          pair->first, pair->where.phase[0] == '\0' ? "" : ", first in ",
                          pair->where.phase, pair->where.tensor[0] == '\0' ? "" : ", ",
                          pair->where.tensor));
     return ci_add(cli, &(struct ci_case){.name = name,
-                                         .outcome = equal ? EXIT_AS_EXPECTED : EXIT_DIFFERS,
+                                         .outcome = pair_exit(pair),
                                          .title = "the runs part",
                                          .message = words,
                                          .file = sides[1].path,
@@ -376,7 +392,8 @@ static enum status run_pair(struct cli *cli, const struct options *options,
         return STATUS_OK;
     }
     TRY(compare(sides, &cli->arena, &pair));
-    *out_exit = pair.first == 0 ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
+    pair.common = options_given(options, KEY_COMMON);
+    *out_exit = pair_exit(&pair);
     TRY(add_pair(cli, sides, &pair));
     if (options->json) return json_print(certify_pair_json(sides, &pair));
     certify_print_pair(sides, &pair);
@@ -407,6 +424,8 @@ static enum status certify(struct cli *cli, const struct options *options,
     const char *expected = options_value(options, KEY_EXPECT);
     const int asks = options_given(options, KEY_EQUAL) || options_given(options, KEY_DIFFERS);
     struct certify_side *const side = &sides[0];
+    if (options_given(options, KEY_COMMON) && options->argument_count != 2)
+        FAIL(STATUS_INPUT, "certify: --common: expected two traces");
     if (asks + (at != NULL) + (expected != NULL) + (options->argument_count == 2) > 1)
         FAIL(STATUS_INPUT, "certify: expected one of: two traces, --expect, --at, --equal with "
                            "--differs");
@@ -458,6 +477,9 @@ static const struct argp_option option_rows[] = {
            "Say which update to compare next when the roots after update K are equal (0: the "
            "common start)"),
     OPTION("differs", KEY_DIFFERS, "K", "... and those after update K are not"),
+    OPTION("common", KEY_COMMON, NULL,
+           "Of two traces judge the updates that both have; without it a run that ends while the "
+           "other one goes on is not equal to it (exit status 3)"),
     OPTION("skip-states", KEY_SKIP_STATES, NULL,
            "Do not read the run's stored states, most of a large trace, which are else held "
            "against their digests"),
@@ -480,7 +502,7 @@ const struct verb verb_certify = {
         "curve (--expect). Two traces, or two people with one trace each (--equal, --differs), "
         "find their first differing update in log2 of the updates comparisons.\v"
         "Exit status: 0 sound, equal or as expected; 1 changed, different or another root; 2 "
-        "error; 3 nothing to check.\n"
+        "error; 3 nothing to check, or a run ended early.\n"
         "Example: twinstep certify out.h5 --expect "
         "$(cat root.txt)",
     .options = option_rows,

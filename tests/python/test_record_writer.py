@@ -191,6 +191,24 @@ class Writer(unittest.TestCase):
         self.assertIn("equal through update 150",
                       program("certify", self.path, self.folder / "b.h5").stdout)
 
+    def test_a_run_that_ended_early_is_not_certified_as_equal(self):
+        for name, rows in (("a", 9), ("b", 6)):
+            record(self.folder / f"{name}.h5", rows)
+        for a, b, words in (("a", "b", "B ends at update 6 and A goes on to 9"),
+                            ("b", "a", "A ends at update 6 and B goes on to 9")):
+            pair = [self.folder / f"{name}.h5" for name in (a, b)]
+            done = program("certify", *pair, "--junit", self.folder / "j.xml")
+            self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+            self.assertIn("equal through update 6", done.stdout)
+            self.assertIn(words, done.stdout)
+            self.assertIn(f"equal through update 6, but {words}", (self.folder / "j.xml").read_text())
+            told = json.loads(program("certify", *pair, "--json").stdout)
+            self.assertEqual((told["equal"], told["first"], told["ended"]), (False, None, words))
+            done = program("certify", *pair, "--common", "--json")
+            told = json.loads(done.stdout)
+            self.assertEqual((done.returncode, told["equal"], told["ended"]), (0, True, words))
+        self.assertEqual(program("certify", self.folder / "a.h5", "--common").returncode, 2)
+
     def test_verify_who_looks_at_the_start_keeps_nothing_out(self):
         part = self.folder / "a.h5.part"
         part.write_bytes(b"")
