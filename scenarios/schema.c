@@ -50,7 +50,8 @@ static const struct key_row rows[] = {
     TEXT(data.pairs, "builtin:quiz", CAUSE_DATA_ORDER,
          .help = "Preference pairs of a dpo task: builtin:quiz or a JSONL file"),
     TEXT(data.text, "builtin:devil", CAUSE_DATA_ORDER,
-         .help = "Texts of an sft task: builtin:devil or a JSONL file"),
+         .help = "Texts of an sft task: builtin:devil, builtin:devil-text (its prompts have a "
+                 "loss, too) or a JSONL file"),
     UINT(data.samples, "samples", "all", CAUSE_DATA_ORDER, .low = 1, .high = 4294967294,
          .word = "all",
          .help = "Samples that are used, the first of the data; fewer make short epochs"),
