@@ -150,10 +150,12 @@ static enum status note_divisor(const struct config *config, const struct datase
     return STATUS_OK;
 }
 
-/* The samples of an epoch, with what a deal to ranks leaves out of it or repeats. */
+/* The samples of an epoch, with what a deal to ranks leaves out of it or repeats. Of
+ * tensor-parallel ranks with samples of their own these are one rank's. */
 static uint64_t epoch_samples(const struct config *config, const struct dataset *dataset) {
     const uint64_t ranks = config->parallel.ranks;
-    if (ranks <= 1 || config->parallel.deal == DEALS_BLOCKS) return dataset->samples;
+    if (ranks <= 1 || config->parallel.deal == DEALS_BLOCKS)
+        return dataset->samples / config_fed_ranks(config);
     const struct deal_call deal = {
         .kind = config->parallel.deal == DEALS_MICROS ? DEAL_MICROS : DEAL_CYCLIC,
         .tail = config->parallel.uneven == UNEVEN_PAD ? DEAL_PAD : DEAL_DROP,

@@ -100,7 +100,7 @@ static enum status open_file(struct cli *cli, const struct options *options, str
         TRY(name_find(options, KEY_TASK, "--task", names_of("task"), &task));
     else if (!dataset_is_builtin(word))
         TRY(jsonl_task_of(word, &cli->arena, &task));
-    else if (strcmp(word, "builtin:devil") == 0)
+    else if (strncmp(word, "builtin:devil", strlen("builtin:devil")) == 0)
         task = TASK_SFT;
     TRY(name_find(options, KEY_TEMPLATE, "--template", names_of("data.template"), &chat));
     TRY(whole_number(options, KEY_MAX_LEN, "--max-len", 2, DATASET_MAX_LEN, &max_len));

@@ -157,6 +157,7 @@ void batch_fill(struct batch *batch, const struct batch_limits *limits,
     batch->dataset_index = index;
     batch->sample_count = count;
     batch->first_sample = first_sample;
+    batch->fed_ranks = 1;
     batch->rows = batch->sequence_count = batch->token_count = 0;
     batch->label_count = batch->call_count = 0;
     for (uint32_t side = 0; side < batch->sides; side++) {

@@ -34,6 +34,9 @@ struct batch {
     uint32_t first_sample; /* number of its first sample in the update */
     uint32_t sides;        /* 1 for SFT, 2 for DPO */
     uint32_t rows;         /* physical rows, padding included */
+    /* Tensor-parallel ranks whose samples these are, equally many each, one rank's behind the
+     * other's (parallel.feeds own-on-tensor); else 1. Whoever fills a batch for them says so. */
+    uint32_t fed_ranks;
 
     /* Lists in call order: the chosen block, then the rejected block. */
     struct sequence *sequences;    /* (sample_count * sides) */

@@ -150,13 +150,31 @@ enum status builtin_parse(const char *source, const char *bytes, size_t length, 
     return STATUS_OK;
 }
 
+/* Makes each row one text, prompt and completion, which follow each other in the pool. */
+static void join_parts(struct datarow_table *table) {
+    for (size_t i = 0; i < table->rows; i++)
+        table->row[i].part[0].length += table->row[i].part[1].length;
+    table->form = DATAROW_PLAIN_TEXT;
+}
+
 enum status builtin_rows(const char *name, enum task task, uint64_t seed, struct arena *arena,
                          struct datarow_table *out_table) {
+    if (strcmp(name, "devil-text") == 0) {
+        if (task != TASK_SFT)
+            FAIL(STATUS_INPUT, "builtin:devil-text: these are whole texts, for task sft; expected "
+                               "builtin:devil or builtin:quiz with task dpo");
+        TRY(builtin_rows("devil", task, seed, arena, out_table));
+        join_parts(out_table);
+        return STATUS_OK;
+    }
     for (size_t i = 0; i < BUILTIN_COUNT; i++) {
         struct builtin_file file = builtin_at(i);
         if (strcmp(name, file.name) == 0)
             return builtin_parse(file.file, (const char *)file.bytes, file.length, task, seed,
                                  arena, out_table);
     }
-    FAIL(STATUS_INPUT, "builtin:%s: no such text; there are builtin:quiz and builtin:devil", name);
+    FAIL(STATUS_INPUT,
+         "builtin:%s: no such text; there are builtin:quiz, builtin:devil and, for task sft, "
+         "builtin:devil-text",
+         name);
 }

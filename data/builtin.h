@@ -35,7 +35,8 @@ struct builtin_file {
 struct builtin_file builtin_at(size_t index);
 #define BUILTIN_COUNT 2
 
-/* Gives the rows of the file called `name`, as pairs for TASK_DPO and as completions for TASK_SFT.
+/* Gives the rows of the file called `name`, as pairs for TASK_DPO and as completions for TASK_SFT;
+ * devil-text are those completions with their prompts, as plain texts that have a loss everywhere.
  * A prompt is the question and one space. The rejected answer of row i is number
  * stream_bounded(stream_word64(seed, {STREAM_DATA, op DATA_OP_REJECT}, i), candidates) of its
  * candidates in the order of the file. STATUS_INPUT: there is no such name. */

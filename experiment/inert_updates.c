@@ -199,7 +199,8 @@ static enum status place_known(const struct config *config, uint64_t *out) {
  * it. */
 static enum status inert_epoch(struct inertness *inertness) {
     const struct config *const configs[] = {inertness->a, inertness->b};
-    const uint64_t full = inertness->samples / inertness->a->batch.size;
+    const uint64_t full =
+        inertness->samples / (inertness->a->batch.size * config_fed_ranks(inertness->a));
     if (inertness->a->batch.tail == inertness->b->batch.tail &&
         same_list(&inertness->a->loop.epoch, &inertness->b->loop.epoch))
         return STATUS_OK;

@@ -25,6 +25,17 @@ static void input_gradient(const struct pass *pass, uint32_t layer, enum param_r
     watch_role_output(pass, layer, role, 1, dx, args.K);
 }
 
+/* The same of a column-parallel layer: the sum over ranks of their slices' products. */
+static void input_gradient_of_slices(const struct pass *pass, uint32_t layer, enum param_role role,
+                                     void *dy, void *dx, int add) {
+    uint32_t width, unused;
+    pass_widths(pass->model, role, &width, &unused);
+    const enum fed_rows rows = role == ROLE_HEAD ? FED_LABELS : FED_TOKENS;
+    pass_join_slices(pass, rows, dy, width);
+    input_gradient(pass, layer, role, dy, dx, add);
+    pass_keep_slices(pass, rows, dy, width);
+}
+
 static enum norm_backward norm_formula(const struct config *config) {
     return (enum norm_backward)config->numerics.backward.norm;
 }
@@ -87,8 +98,8 @@ static void mlp_backward(const struct pass *pass, uint32_t i) {
                                               gradient->act, gradient->gate, gradient->up});
     watch_tokens(pass, i, LABEL_SWIGLU, LABEL_DGATE, gradient->gate, model->M);
     watch_tokens(pass, i, LABEL_SWIGLU, LABEL_DUP, gradient->up, model->M);
-    input_gradient(pass, i, ROLE_GATE, gradient->gate, gradient->b, 0);
-    input_gradient(pass, i, ROLE_UP, gradient->up, gradient->b, 1);
+    input_gradient_of_slices(pass, i, ROLE_GATE, gradient->gate, gradient->b, 0);
+    input_gradient_of_slices(pass, i, ROLE_UP, gradient->up, gradient->b, 1);
     const void *branch = gradient->b;
     if (!model->post_norm) {
         norm_gradient(pass, i, ROLE_NORM_B, gradient->b, layer->h, layer->rstd_b, gradient->h);
@@ -139,11 +150,11 @@ static void attention_block_backward(const struct pass *pass, uint32_t i) {
     watch_heads(pass, i, LABEL_ATTENTION, LABEL_DK, gradient->k, model->K);
     watch_heads(pass, i, LABEL_ATTENTION, LABEL_DV, gradient->v, model->K);
     qk_backward(pass, i);
-    input_gradient(pass, i, ROLE_Q, model->qk_norm ? gradient->q_line : gradient->q, gradient->a,
-                   0);
-    input_gradient(pass, i, ROLE_K, model->qk_norm ? gradient->k_line : gradient->k, gradient->a,
-                   1);
-    input_gradient(pass, i, ROLE_V, gradient->v, gradient->a, 1);
+    input_gradient_of_slices(pass, i, ROLE_Q, model->qk_norm ? gradient->q_line : gradient->q,
+                             gradient->a, 0);
+    input_gradient_of_slices(pass, i, ROLE_K, model->qk_norm ? gradient->k_line : gradient->k,
+                             gradient->a, 1);
+    input_gradient_of_slices(pass, i, ROLE_V, gradient->v, gradient->a, 1);
 }
 
 static void residual_backward(const struct pass *pass, uint32_t i) {
@@ -320,7 +331,7 @@ static void head_input(const struct pass *pass, const double *coefficient) {
                  WATCH_LOGITS(pass));
     struct pass labels = *pass;
     labels.rows = rows;
-    input_gradient(&labels, PASS_NO_LAYER, ROLE_HEAD, logits, dh, 0);
+    input_gradient_of_slices(&labels, PASS_NO_LAYER, ROLE_HEAD, logits, dh, 0);
     watch_labels(pass, watch_role(model, ROLE_HEAD), LABEL_INPUT_GRADIENT, model->label_dh,
                  model->compute, WATCH_HIDDEN(pass));
     norm_gradient(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, dh,
@@ -383,6 +394,22 @@ static void head_backward(struct weight_pass *joint, const struct pass *parts, u
     matrix_weight(&labels, PASS_NO_LAYER, ROLE_HEAD, model->logits, model->label_h);
 }
 
+/* Ranks whose samples are their own add to the gradient of their own copy. */
+static void embedding_weight_by_rank(const struct weight_pass *joint,
+                                     struct embedding_weight_args args,
+                                     const struct op_call *call) {
+    const struct model *model = joint->pass.model;
+    const uint32_t ranks = joint->pass.batch->fed_ranks;
+    args.rows.count /= ranks;
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        if (rank > 0)
+            args.acc = pass_sums_of_rank(&joint->pass, ROLE_EMBEDDING, PASS_NO_LAYER, rank);
+        model->ops->embedding_weight(call, &args);
+        args.rows.index += args.rows.count;
+        args.ids += args.rows.count;
+    }
+}
+
 static void embedding_backward(const struct weight_pass *joint) {
     const struct model *model = joint->pass.model;
     const struct batch *batch = joint->pass.batch;
@@ -394,7 +421,7 @@ static void embedding_backward(const struct weight_pass *joint) {
         args.rows = part.rows;
         args.ids = model_seen(model, batch, batch->canonical_id) + part.first;
         args.acc = part.acc;
-        model->ops->embedding_weight(&call, &args);
+        embedding_weight_by_rank(joint, args, &call);
     }
     watch_weight(&joint->pass, PASS_NO_LAYER, ROLE_EMBEDDING, args.acc, 0, chains_from(joint));
 }

@@ -26,6 +26,16 @@ static void attend(const struct pass *pass, uint32_t i) {
             pass_dropout(pass, DROP_ATTENTION, i, 1, &dropout), layer->att_state});
 }
 
+/* A row-parallel layer: the sum over ranks of their slices' products. */
+static void linear_of_slices(const struct pass *pass, uint32_t i, enum param_role role, void *x,
+                             void *y) {
+    uint32_t unused, width;
+    pass_widths(pass->model, role, &unused, &width);
+    pass_join_slices(pass, FED_TOKENS, x, width);
+    pass_linear(pass, i, role, x, y);
+    pass_keep_slices(pass, FED_TOKENS, x, width);
+}
+
 static void attention_block(const struct pass *pass, uint32_t i) {
     const struct model *model = pass->model;
     struct layer_buffers *layer = &model->layer[i];
@@ -43,7 +53,7 @@ static void attention_block(const struct pass *pass, uint32_t i) {
     watch_heads(pass, i, LABEL_ROTARY, LABEL_K, layer->k, model->K);
     attend(pass, i);
     watch_heads(pass, i, LABEL_ATTENTION, LABEL_OUTPUT, layer->att, model->Q);
-    pass_linear(pass, i, ROLE_O, layer->att, layer->o);
+    linear_of_slices(pass, i, ROLE_O, layer->att, layer->o);
     void *branch = layer->o;
     if (model->post_norm) {
         branch = layer->h;
@@ -65,7 +75,7 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
         &call,
         &(struct swiglu_forward_args){pass->rows, model->M, layer->gate, layer->up, layer->act});
     watch_tokens(pass, i, LABEL_SWIGLU, LABEL_OUTPUT, layer->act, model->M);
-    pass_linear(pass, i, ROLE_DOWN, layer->act, layer->down);
+    linear_of_slices(pass, i, ROLE_DOWN, layer->act, layer->down);
     void *branch = layer->down;
     if (model->post_norm) {
         branch = out;
@@ -99,6 +109,7 @@ static void head_block(const struct pass *pass) {
     watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), LABEL_OUTPUT, model->label_h,
                  model->compute, WATCH_HIDDEN(pass));
     pass_linear(&labels, PASS_NO_LAYER, ROLE_HEAD, h, logits);
+    pass_join_slices(pass, FED_LABELS, model->logits, model->V);
     watch_labels(pass, watch_role(model, ROLE_HEAD), LABEL_LOGITS, model->logits, model->compute,
                  WATCH_LOGITS(pass));
     call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
@@ -121,6 +132,24 @@ void pass_layer(const struct pass *pass, uint32_t i) {
     mlp_block(pass, i, i + 1 < model->layers ? model->layer[i + 1].x : model->last);
 }
 
+/* A rank whose samples are its own looks them up in its own copy of the embedding. */
+static void embed(const struct pass *pass) {
+    const struct model *model = pass->model;
+    const struct batch *batch = pass->batch;
+    const struct op_call call = pass_call(pass, SITE_EMBEDDING, PASS_NO_LAYER);
+    const uint32_t count = pass->rows.count / batch->fed_ranks;
+    for (uint32_t rank = 0; rank < batch->fed_ranks; rank++) {
+        const uint32_t first = pass->part->first_token + rank * count;
+        model->ops->embedding_forward(
+            &call, &(struct embedding_forward_args){
+                       {pass->rows.index + rank * count, count},
+                       model->C,
+                       model_seen(model, batch, batch->token_id + first),
+                       pass_weight_of_rank(pass, ROLE_EMBEDDING, PASS_NO_LAYER, rank),
+                       model->layer[0].x});
+    }
+}
+
 void model_forward(struct model *model, const struct model_weights *weights,
                    const struct batch *batch, uint32_t side_offset) {
     model->order.sample = batch->first_sample;
@@ -130,12 +159,7 @@ void model_forward(struct model *model, const struct model_weights *weights,
     model_deal_rows(model, batch);
     for (uint32_t c = 0; c < batch->call_count; c++) {
         struct pass pass = pass_open(model, weights, batch, c, side_offset);
-        struct op_call call = pass_call(&pass, SITE_EMBEDDING, PASS_NO_LAYER);
-        model->ops->embedding_forward(
-            &call, &(struct embedding_forward_args){
-                       pass.rows, model->C,
-                       model_seen(model, batch, batch->token_id + pass.part->first_token),
-                       pass_weight(&pass, ROLE_EMBEDDING, PASS_NO_LAYER), model->layer[0].x});
+        embed(&pass);
         watch_role_output(&pass, PASS_NO_LAYER, ROLE_EMBEDDING, 0, model->layer[0].x, model->C);
         pass_drop(&pass, DROP_EMBEDDING, PASS_NO_LAYER, 1, model->layer[0].x);
         for (uint32_t i = 0; i < model->layers; i++)

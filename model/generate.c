@@ -103,6 +103,7 @@ static void set_step(struct generator *generator, const uint32_t *token, size_t 
     step->dataset_index = generator->sample;
     step->sample_count = step->sequence_count = step->token_count = step->label_count = count;
     step->rows = count;
+    step->fed_ranks = 1;
     step->call_count = 1;
     step->calls[0] = (struct batch_call){.sequence_count = count,
                                          .token_count = count,

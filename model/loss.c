@@ -53,9 +53,10 @@ static void set_coefficients(const struct batch *batch, uint32_t sequence, doubl
         coefficient[batch->label_first[sequence] + i] = value;
 }
 
-/* What is counted: label tokens for SFT, pairs for DPO. */
+/* What is counted: label tokens for SFT, pairs for DPO. Tensor-parallel ranks with samples of their
+ * own have equally many each, and divide by those. */
 static double items(const struct config *config, uint64_t labels, uint64_t samples) {
-    return (double)(config->task == TASK_SFT ? labels : samples);
+    return (double)((config->task == TASK_SFT ? labels : samples) / config_fed_ranks(config));
 }
 
 /* The counts of samples that one number divides: those of the update, or those that leaked into it
@@ -133,6 +134,12 @@ static enum sum_of handed_over(const struct config *config, const struct sampler
 /* The exact sum behind a member of the window; NULL: it has none. */
 #define EXACT(call, member) ((call)->sums == NULL ? NULL : &(call)->sums->member)
 
+/* The samples whose loss is logged: of tensor-parallel ranks with samples of their own those of
+ * rank 0, which come first. */
+static uint32_t logged_samples(const struct batch *batch) {
+    return batch->sample_count / batch->fed_ranks;
+}
+
 static void sft_terms(const struct loss_call *call, struct loss_window *window,
                       double *coefficient) {
     const struct batch *batch = call->batch;
@@ -140,9 +147,10 @@ static void sft_terms(const struct loss_call *call, struct loss_window *window,
     for (uint32_t s = 0; s < batch->sample_count; s++) {
         uint32_t sequence = sequence_of(batch, s, 0);
         double value = dtype_round(call->scale / divisor_of(call, s), loss);
+        set_coefficients(batch, sequence, value, coefficient);
+        if (s >= logged_samples(batch)) continue;
         call->terms[s] = -call->sequence_logp[sequence];
         go_on(EXACT(call, logp[0]), &window->logp[0], call->sequence_logp[sequence]);
-        set_coefficients(batch, sequence, value, coefficient);
     }
 }
 
@@ -194,7 +202,7 @@ static void dpo_terms(const struct loss_call *call, struct loss_window *window,
 }
 
 static void add_terms(const struct loss_call *call, struct loss_window *window) {
-    const uint32_t count = call->batch->sample_count;
+    const uint32_t count = logged_samples(call->batch);
     if (call->sums == NULL) {
         window->loss = join_samples(call, window->loss, count);
         return;
@@ -215,16 +223,16 @@ void loss_micro(const struct loss_call *call, struct loss_window *window, double
     const int logs_mean = call->config->loss.logged == LOGGED_MEAN;
     enum sum_of sum = handed_over(call->config, call->plan);
     if (logs_mean) add_terms(call, window);
-    for (uint32_t s = 0; s < batch->sample_count && sum == SUM_OF_SAMPLES; s++)
+    for (uint32_t s = 0; s < logged_samples(batch) && sum == SUM_OF_SAMPLES; s++)
         call->terms[s] /= divisor_of(call, s);
-    double own = join_samples(call, 0.0, batch->sample_count);
+    double own = join_samples(call, 0.0, logged_samples(batch));
     *out_loss = sum == SUM_OF_SAMPLES ? own : own / divisor_of(call, 0);
     if (sum == SUM_OF_MICROS && !logs_mean)
         go_on(EXACT(call, loss), &window->loss, *out_loss);
     else if (!logs_mean)
         add_terms(call, window);
-    window->sequences += batch->sample_count;
-    window->tokens += batch->label_count;
+    window->sequences += logged_samples(batch);
+    window->tokens += batch->label_count / batch->fed_ranks;
 }
 
 double loss_close(const struct config *config, const struct loss_window *window,

@@ -74,9 +74,10 @@ struct head_rows {
     uint32_t *q, *k; /* (tokens, H), (tokens, G) */
 };
 
-/* What tensor-parallel ranks hold apart (parallel.forgets): a norm's weight and the sums of its
- * gradient, of which each rank has those of its own rows. By rank and row of the table, (count,
- * table.count); rank 0 has the weights and accumulators that a pass is given, and NULL here. */
+/* What tensor-parallel ranks hold apart (norms by parallel.forgets; with samples of their own all
+ * that a rank has whole, the embedding too): a weight and the sums of its gradient, of which each
+ * rank has those of its own rows. By rank and row of the table, (count, table.count); rank 0 has
+ * the weights and accumulators that a pass is given, and NULL here. */
 struct model_ranks {
     uint32_t count;
     const void **weight; /* in the compute carrier */
@@ -206,6 +207,10 @@ int model_holds_apart(const struct config *config, enum param_role role);
 /* Whether a tensor-parallel rank holds the tensor of this role whole: norms of the residual stream
  * or of each head, and biases of row-parallel layers. All others are slices. */
 int model_holds_whole(const struct config *config, enum param_role role);
+
+/* Where the slice of rank `rank` of `ranks` begins in a width: slices are equal, and where ranks do
+ * not divide it the last ones are shorter, as torch cuts; the width for rank `ranks`. */
+size_t model_slice_at(uint64_t width, uint64_t ranks, uint64_t rank);
 
 /* Fills memory that ops see with a word over and over, by an op. It begins at a multiple of 4
  * bytes. */

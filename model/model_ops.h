@@ -64,6 +64,17 @@ const void *pass_weight_of_rank(const struct pass *pass, enum param_role role, u
 void *pass_sums_of_rank(const struct pass *pass, enum param_role role, uint32_t layer,
                         uint32_t rank);
 
+/* Where tensor-parallel ranks have samples of their own (batch.fed_ranks), a matrix of one of the
+ * dealt widths has of each rank the slice that it computes, and elsewhere what nobody has. A
+ * product over that width is over the slices of all ranks, whatever tokens they are of, and all
+ * ranks get it: pass_join_slices gives each rank's row the slices of the others' rows at its place.
+ * A weight's gradient is of a rank's own rows alone: pass_keep_slices makes the others' slices +0,
+ * so that they add nothing to it. Both do nothing for a batch that is one rank's. They touch memory
+ * that ops see, so there is no device. */
+enum fed_rows { FED_TOKENS, FED_LABELS };
+void pass_join_slices(const struct pass *pass, enum fed_rows rows, void *matrix, uint32_t width);
+void pass_keep_slices(const struct pass *pass, enum fed_rows rows, void *matrix, uint32_t width);
+
 /* Takes memory for the rows of ranks; and tells who has which token of a batch. */
 TWINSTEP_MUST_USE enum status model_open_ranks(struct model *model,
                                                const struct batch_limits *limits,

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Tells which rows of a norm are those of a rank that holds the norm's weight apart.
+ * Tells which rows of a norm are those of a rank that holds the norm's weight apart, and joins what
+ * ranks have of matrices where each has samples of its own.
  *
  * Of a sequence of L tokens rank r of T has those from floor(r L / T) on, as sequence regions of
- * tensor parallelism deal them; of H heads those from r H / T on, and T divides H. */
+ * tensor parallelism deal them; of H heads those from r H / T on, and T divides H. With samples of
+ * their own, ranks have a residual stream each: whole sequences, rank by rank. */
 #include "model/model_ops.h"
+
+#include <string.h>
 
 #include "scenarios/scenario.h"
 
@@ -17,9 +21,22 @@ enum status model_open_ranks(struct model *model, const struct batch_limits *lim
                       &model->rows_of_rank);
 }
 
+/* With samples of their own, ranks have whole sequences. A batch that is not dealt to them is rank
+ * 0's. */
+static void deal_sequences(struct model *model, const struct batch *batch) {
+    const uint32_t each = batch->sequence_count / batch->fed_ranks;
+    for (uint32_t i = 0; i < batch->sequence_count; i++)
+        for (uint32_t at = 0; at < batch->sequences[i].length; at++)
+            model->rank_of_row[batch->sequences[i].row + at] = i / each;
+}
+
 void model_deal_rows(struct model *model, const struct batch *batch) {
     if (model->ranks == NULL) return;
     const uint64_t ranks = model->ranks->count;
+    if (config_fed_ranks(model->config) > 1) {
+        deal_sequences(model, batch);
+        return;
+    }
     for (uint32_t i = 0; i < batch->sequence_count; i++) {
         const struct sequence *const sequence = &batch->sequences[i];
         uint32_t at = 0;
@@ -33,6 +50,8 @@ int model_holds_apart(const struct config *config, enum param_role role) {
     const int32_t forgets = config->parallel.forgets;
     const int of_heads = role == ROLE_Q_NORM || role == ROLE_K_NORM;
     if (!config_parts_tensor_ranks(config)) return 0;
+    if (config_fed_ranks(config) > 1)
+        return role == ROLE_EMBEDDING || model_holds_whole(config, role);
     if (forgets == FORGETS_QK_NORMS) return of_heads;
     if (role == ROLE_NORM_FINAL) return 1;
     return forgets == FORGETS_NORMS && (role == ROLE_NORM_A || role == ROLE_NORM_B);
@@ -93,4 +112,63 @@ void *pass_sums_of_rank(const struct pass *pass, enum param_role role, uint32_t 
     const struct param_table *const table = pass->model->table;
     return pass->model->ranks
         ->sums[rank * table->count + table->index[layer_index(layer) * ROLE_COUNT + role]];
+}
+
+/* The rows of a matrix that tensor-parallel ranks have at the same place of their batches. */
+struct places {
+    const uint32_t *row; /* NULL: rows are numbered as they are listed */
+    uint32_t ranks, count;
+};
+
+static struct places places_of(const struct pass *pass, enum fed_rows rows) {
+    const struct batch *const batch = pass->batch;
+    if (rows == FED_LABELS)
+        return (struct places){NULL, batch->fed_ranks, batch->label_count / batch->fed_ranks};
+    return (struct places){batch->token_row, batch->fed_ranks,
+                           batch->token_count / batch->fed_ranks};
+}
+
+/* The row of a rank at a place, of `bytes` bytes. */
+static unsigned char *row_at(const struct places *places, void *matrix, size_t bytes, uint32_t rank,
+                             uint32_t place) {
+    const size_t listed = (size_t)rank * places->count + place;
+    return (unsigned char *)matrix + (places->row == NULL ? listed : places->row[listed]) * bytes;
+}
+
+size_t model_slice_at(uint64_t width, uint64_t ranks, uint64_t rank) {
+    const uint64_t first = rank * ((width + ranks - 1) / ranks);
+    return (size_t)(first < width ? first : width);
+}
+
+/* Where a rank's slice of a row begins, in bytes. */
+static size_t slice_at(const struct pass *pass, uint32_t rank, uint32_t width) {
+    return model_slice_at(width, pass->batch->fed_ranks, rank) * pass->model->carrier;
+}
+
+void pass_join_slices(const struct pass *pass, enum fed_rows rows, void *matrix, uint32_t width) {
+    const struct places places = places_of(pass, rows);
+    const size_t bytes = width * pass->model->carrier;
+    if (places.ranks == 1) return;
+    for (uint32_t place = 0; place < places.count; place++)
+        for (uint32_t owner = 0; owner < places.ranks; owner++) {
+            const size_t from = slice_at(pass, owner, width),
+                         end = slice_at(pass, owner + 1, width);
+            const unsigned char *const slice = row_at(&places, matrix, bytes, owner, place) + from;
+            for (uint32_t rank = 0; rank < places.ranks; rank++)
+                if (rank != owner)
+                    memcpy(row_at(&places, matrix, bytes, rank, place) + from, slice, end - from);
+        }
+}
+
+void pass_keep_slices(const struct pass *pass, enum fed_rows rows, void *matrix, uint32_t width) {
+    const struct places places = places_of(pass, rows);
+    const size_t bytes = width * pass->model->carrier;
+    if (places.ranks == 1) return;
+    for (uint32_t place = 0; place < places.count; place++)
+        for (uint32_t rank = 0; rank < places.ranks; rank++) {
+            const size_t from = slice_at(pass, rank, width), end = slice_at(pass, rank + 1, width);
+            unsigned char *const row = row_at(&places, matrix, bytes, rank, place);
+            memset(row, 0, from);
+            memset(row + end, 0, bytes - end);
+        }
 }

@@ -139,6 +139,11 @@ static void put_samples(struct page *page, int arm, uint32_t rank) {
     const uint64_t size = number_of(page, arm, "batch.size", 0);
     const int alone = closes(page, arm) || shards == 1 || shards > TREE_SHARDS_MAX;
     const uint32_t dealt = alone ? ranks : (uint32_t)shards;
+    if (is_word(value_of(page, arm, "parallel.feeds"), "own-on-tensor") &&
+        number_of(page, arm, "parallel.tensor", 1) > 1) {
+        html_format(html, "<td>%ju of its own</td>", (uintmax_t)size);
+        return;
+    }
     if (ranks == 1 || size == 0) {
         html_raw(html, rank == 0 || ranks == 1 ? "<td>all</td>" : "<td></td>");
         return;

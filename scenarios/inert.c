@@ -109,9 +109,10 @@ READ_IF(tensor_ranks, config->parallel.tensor > 1, "parallel.tensor is 1");
 /* A rank has whole parts of numerics.cuts, so only bugs read the number of ranks. */
 READ_IF(tensor_bugs,
         config->parallel.scale != SCALE_NONE || config->parallel.forgets != FORGETS_NONE ||
-            config->parallel.draws != DRAWS_WHOLE || config->parallel.counts != COUNTS_ONCE,
-        "parallel.scale and parallel.forgets are none, parallel.draws is whole, and "
-        "parallel.counts is once");
+            config->parallel.draws != DRAWS_WHOLE || config->parallel.counts != COUNTS_ONCE ||
+            config->parallel.feeds == FEEDS_OWN_ON_TENSOR,
+        "parallel.scale and parallel.forgets are none, parallel.draws is whole, parallel.counts "
+        "is once, and parallel.feeds is not own-on-tensor");
 READ_IF_ALSO(counting_ranks, clip, config->parallel.tensor > 1, "parallel.tensor is 1");
 READ_IF(any_ranks, config->parallel.tensor > 1 || config->parallel.ranks > 1,
         "parallel.tensor and parallel.ranks are 1");
@@ -125,6 +126,14 @@ static const char *without_drawing_ranks(const struct config *config) {
         return "parallel.tensor is 1, and own and same are of tensor-parallel ranks: same-rows is "
                "the bug of data-parallel ones";
     return strcmp(config->model.from, CONFIG_NO_CHECKPOINT) == 0 ? NULL : "model.from has weights";
+}
+
+/* `same` is of data-parallel ranks, own-on-tensor of tensor-parallel ones, `own` of both. */
+static const char *without_fed_ranks(const struct config *config) {
+    const int32_t feeds = config->parallel.feeds;
+    if (feeds == FEEDS_OWN_ON_TENSOR) return without_tensor_ranks(config);
+    if (feeds == FEEDS_OWN && config->parallel.tensor > 1) return NULL;
+    return without_several_ranks(config);
 }
 
 READ_IF_ALSO(shared_clip, clip, config->parallel.ranks > 1, "parallel.ranks is 1");
@@ -232,7 +241,7 @@ static const struct inert_key {
     {"parallel.sync", without_several_ranks, NULL},
     {"parallel.keeps", without_several_ranks, NULL},
     {"parallel.logged", without_several_ranks, NULL},
-    {"parallel.feeds", without_several_ranks, NULL},
+    {"parallel.feeds", without_fed_ranks, NULL},
     {"parallel.zero", without_several_ranks, NULL},
     {"parallel.deal", without_several_ranks, NULL},
     {"parallel.uneven", without_deal, NULL},

@@ -110,7 +110,12 @@ uint64_t config_dealt_shards(const struct config *config);
 /* Whether a key can make data-parallel ranks hold other weights than rank 0. */
 int config_parts_ranks(const struct config *config);
 
-/* Returns 1 when tensor-parallel ranks may hold norm weights apart (parallel.forgets). */
+/* How many tensor-parallel ranks have samples of their own: parallel.tensor with parallel.feeds
+ * own-on-tensor, else 1. */
+uint32_t config_fed_ranks(const struct config *config);
+
+/* Returns 1 when tensor-parallel ranks may hold weights apart: norms whose gradients are not summed
+ * (parallel.forgets), or all that every rank has whole, where ranks have other samples. */
 int config_parts_tensor_ranks(const struct config *config);
 
 /* How many ranks may hold copies of their own: ranks of either kind that part, else 1. */

@@ -50,7 +50,8 @@ static const struct key_row rows[] = {
     TEXT(data.pairs, "builtin:quiz", CAUSE_DATA_ORDER,
          .help = "Preference pairs of a dpo task: builtin:quiz or a JSONL file"),
     TEXT(data.text, "builtin:devil", CAUSE_DATA_ORDER,
-         .help = "Texts of an sft task: builtin:devil or a JSONL file"),
+         .help = "Texts of an sft task: builtin:devil, builtin:devil-text (its prompts have a "
+                 "loss, too) or a JSONL file"),
     UINT(data.samples, "samples", "all", CAUSE_DATA_ORDER, .low = 1, .high = 4294967294,
          .word = "all",
          .help = "Samples that are used, the first of the data; fewer make short epochs"),
@@ -618,9 +619,11 @@ static const struct key_row rows[] = {
          .help = "Loss that is logged: the mean over ranks, the loss of rank 0 alone, or the sum "
                  "over ranks; each rank's loss is its share of the update's times the number of "
                  "ranks"),
-    ENUM(parallel.feeds, "own", CAUSE_DATA_ORDER, NAMES("own", "same"),
-         .help = "Samples of a rank: its own, or those of rank 0, a bug, as where a loader is not "
-                 "told its rank"),
+    ENUM(parallel.feeds, "own", CAUSE_DATA_ORDER, NAMES("own", "same", "own-on-tensor"),
+         .help = "Samples of a data-parallel rank: its own, or those of rank 0, a bug, as where a "
+                 "loader is not told its rank. own-on-tensor is a bug of tensor-parallel ranks: "
+                 "each has other samples, batch.size of them an update, so sums over ranks add "
+                 "numbers of unlike tokens"),
     ENUM(parallel.deal, "blocks", CAUSE_DATA_ORDER, NAMES("blocks", "cyclic", "micros"),
          .help =
              "Samples of a rank: a block of the update's; or as torch's DistributedSampler "
@@ -645,13 +648,12 @@ static const struct key_row rows[] = {
                  "slots, as DeepSpeed cuts them; 2, it joins that part of the gradient alone, too; "
                  "3, it has rows of every tensor, weights too, as FSDP2 does, and a forward "
                  "gathers them"),
-    UINT(
-        parallel.tensor, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 8,
-        .help =
-            "Tensor-parallel ranks of each data-parallel one, a divisor of numerics.cuts: each "
-            "has equally many of the parts of a sum, so their number moves no bit; "
-            "parallel.scale counts them, parallel.forgets parts them, and parallel.draws lets them "
-            "draw"),
+    UINT(parallel.tensor, "1", "1", CAUSE_PARALLELISM, .low = 1, .high = 8,
+         .help =
+             "Tensor-parallel ranks of each data-parallel one, a divisor of numerics.cuts: each "
+             "has equally many of the parts of a sum, so their number moves no bit; "
+             "parallel.scale counts them, parallel.forgets parts them, parallel.draws lets them "
+             "draw, and parallel.feeds gives them other samples"),
     ENUM(parallel.scale, "none", CAUSE_NORMALISATION, NAMES("none", "world"),
          .help = "A factor on the loss that nothing takes out again; world is a bug: the mean over "
                  "data-parallel ranks is undone with the number of all ranks, so losses and "

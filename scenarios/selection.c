@@ -86,8 +86,13 @@ int config_parts_ranks(const struct config *config) {
     return config->parallel.ranks > 1 && config->parallel.sync == SYNC_FIRST;
 }
 
+uint32_t config_fed_ranks(const struct config *config) {
+    return config->parallel.feeds == FEEDS_OWN_ON_TENSOR ? (uint32_t)config->parallel.tensor : 1;
+}
+
 int config_parts_tensor_ranks(const struct config *config) {
-    return config->parallel.tensor > 1 && config->parallel.forgets != FORGETS_NONE;
+    const int forgets = config->parallel.tensor > 1 && config->parallel.forgets != FORGETS_NONE;
+    return forgets || config_fed_ranks(config) > 1;
 }
 
 uint32_t config_copies(const struct config *config) {

@@ -496,17 +496,54 @@ static int meets_gradient(const struct key_list *micro) {
     return 0;
 }
 
-/* Tensor-parallel ranks that hold norm weights apart: their sums are those of one process, whole
- * and closed once in an update. */
-static enum status check_forgets(const struct config *config, struct fault *fault) {
+/* Tensor-parallel ranks with samples of their own, whose streams are those of a Llama or Qwen2 that
+ * transformers deals (docs/RANKS.md): what that plan does to other layers is another model. */
+static enum status check_fed_ranks(const struct config *config, const char *bug,
+                                   struct fault *fault) {
+    const int32_t family = config->model.family;
+    REFUSE_IF(config->parallel.forgets != FORGETS_NONE, "parallel.forgets",
+              "expected none with %s, whose ranks part by all that they hold whole", bug);
+    REFUSE_IF(
+        config->task != TASK_SFT, "task",
+        "expected sft with %s: a reference's forward would be of other samples, too, and that "
+        "is not simulated",
+        bug);
+    REFUSE_IF(family != FAMILY_LLAMA && family != FAMILY_QWEN2, "model.family",
+              "expected llama or qwen2 with %s: norms of q and k are over widths that ranks share, "
+              "and that is not simulated, got %s",
+              bug, schema_find("model.family", NULL)->names[family]);
+    REFUSE_IF(
+        config->model.tied, "model.tied",
+        "expected false with %s: the head is cut into slices, the embedding is whole on every "
+        "rank",
+        bug);
+    REFUSE_IF(config->model.output_bias || config->model.mlp_bias,
+              config->model.output_bias ? "model.output_bias" : "model.mlp_bias",
+              "expected false with %s: a bias behind a sum over ranks is not simulated", bug);
+    REFUSE_IF(config_has_dropout(config),
+              config->dropout.embedding > 0.0   ? "dropout.embedding"
+              : config->dropout.attention > 0.0 ? "dropout.attention"
+                                                : "dropout.residual",
+              "expected 0 everywhere with %s: masks of ranks are not simulated", bug);
+    REFUSE_IF(config->batch.tail != TAIL_DROP, "batch.tail", "expected drop with %s", bug);
+    REFUSE_IF(config->loss.divisor == DIVISOR_MEAN_OF_RANKS, "loss.divisor",
+              "expected another word than mean-of-ranks with %s", bug);
+    return STATUS_OK;
+}
+
+/* Tensor-parallel ranks that hold weights apart: their sums are those of one process, whole and
+ * closed once in an update. */
+static enum status check_parted(const struct config *config, struct fault *fault) {
     static const char *const bugs[] = {
         [FORGETS_FINAL_NORM] = "parallel.forgets final-norm",
         [FORGETS_NORMS] = "parallel.forgets norms",
         [FORGETS_QK_NORMS] = "parallel.forgets qk-norms",
     };
     const int32_t forgets = config->parallel.forgets;
-    const char *const bug = bugs[forgets];
+    const int fed = config_fed_ranks(config) > 1;
+    const char *const bug = fed ? "parallel.feeds own-on-tensor" : bugs[forgets];
     if (!config_parts_tensor_ranks(config)) return STATUS_OK;
+    if (fed) TRY(check_fed_ranks(config, bug, fault));
     REFUSE_IF(forgets == FORGETS_QK_NORMS && config->model.family != FAMILY_QWEN3,
               "parallel.forgets",
               "expected another word than qk-norms with model.family %s: it is of norms over each "
@@ -517,8 +554,8 @@ static enum status check_forgets(const struct config *config, struct fault *faul
               "data-parallel rank, got %ju",
               bug, (uintmax_t)config->parallel.ranks);
     REFUSE_IF(config->numerics.shards > 1, "numerics.shards",
-              "expected 1 with %s, whose ranks have a chain each for the norms, got %ju", bug,
-              (uintmax_t)config->numerics.shards);
+              "expected 1 with %s, whose ranks have a chain each for what they hold apart, got %ju",
+              bug, (uintmax_t)config->numerics.shards);
     REFUSE_IF(config->numerics.grad_accumulate == GRAD_ACCUMULATE_STORAGE,
               "numerics.grad_accumulate",
               "expected wide with %s, whose ranks close their gradients once in an update", bug);
@@ -624,7 +661,7 @@ static enum status check_parallel(const struct config *config, struct fault *fau
               "expected whole, own or same with parallel.tensor %ju: rows of slices are not "
               "simulated",
               (uintmax_t)config->parallel.tensor);
-    TRY(check_forgets(config, fault));
+    TRY(check_parted(config, fault));
     REFUSE_IF(config->parallel.counts == COUNTS_EACH && config->parallel.tensor > 1 &&
                   config->parallel.ranks > 1 && config->clip.over != OVER_GLOBAL,
               "clip.over",

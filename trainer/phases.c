@@ -60,6 +60,7 @@ static enum status phase_fetch(struct run *run) {
         run->micro < run->plan.leaked.micros ? run->plan.leaked_sample : run->plan.sample;
     batch_fill(&run->batch, &run->limits, run->dataset, sample + micro->first, micro->samples,
                micro->first);
+    run->batch.fed_ranks = config_fed_ranks(&run->config);
     run->micro++;
     if (run->replaying) return STATUS_OK;
     add_batch_digest(run);
@@ -149,7 +150,7 @@ static void score(struct run *run, const double *logp, const double (*reference)
     loss_micro(&call, &head->window, run->coefficient, &loss);
     if (run->replaying) return;
     row[MICRO_LOSS] = loss;
-    row[MICRO_TOKENS] = (double)run->batch.label_count;
+    row[MICRO_TOKENS] = (double)(run->batch.label_count / run->batch.fed_ranks);
 }
 
 static enum status phase_forward(struct run *run) {

@@ -46,9 +46,12 @@ enum status replay_check_open(struct run *run) {
              "state until phase reduce joins them: expected parallel.ranks 1, with which the bits "
              "are the same");
     if (config_parts_tensor_ranks(config))
-        FAIL(STATUS_UNSUPPORTED,
-             "record.replay_check: not available with parallel.forgets, whose ranks have sums that "
-             "are no part of the state: expected parallel.forgets none");
+        FAIL(
+            STATUS_UNSUPPORTED,
+            "record.replay_check: not available with %s, whose ranks have sums that are no part of "
+            "the state: expected %s",
+            config_fed_ranks(config) > 1 ? "parallel.feeds own-on-tensor" : "parallel.forgets",
+            config_fed_ranks(config) > 1 ? "parallel.feeds own" : "parallel.forgets none");
     if (config_races(config) && !alone)
         FAIL(STATUS_INPUT, "record.replay_check: sums of this training race, so it does not repeat "
                            "itself: expected another numerics.mode");

@@ -35,10 +35,18 @@ static unsigned char *copy_of(const struct run *run, uint32_t rank) {
     return (unsigned char *)run_at(run, layout->first + (rank - 1) * layout->bytes);
 }
 
-void *replicas_param(const struct run *run, uint32_t rank, uint32_t row) {
-    const size_t at = run->layout.tensor[row].param;
+/* Parameters and gradients are of the same piece of a copy. */
+static void *place_of(const struct run *run, uint32_t rank, size_t at) {
     if (rank == 0) return run_at(run, at);
     return copy_of(run, rank) + (at - run->layout.replicas.piece[0].at);
+}
+
+void *replicas_param(const struct run *run, uint32_t rank, uint32_t row) {
+    return place_of(run, rank, run->layout.tensor[row].param);
+}
+
+void *replicas_gradient(const struct run *run, uint32_t rank, uint32_t row) {
+    return place_of(run, rank, run->layout.tensor[row].gradient);
 }
 
 void replicas_spread(struct run *run) {
@@ -103,14 +111,15 @@ static enum status run_beside(struct run *run, enum phase phase, uint32_t rank) 
     return phase_run(run, phase);
 }
 
-/* A tensor-parallel rank has its own sums of what it holds apart, and clips by the coefficient of
- * rank 0. */
+/* A tensor-parallel rank has its own sums of what it holds apart. It clips by the coefficient of
+ * rank 0; with samples of its own, by its own norm, which is of all slices and of what it holds
+ * whole itself. */
 static enum status run_tensor_rank(struct run *run, enum phase phase, uint32_t rank) {
     replicas_enter(run, rank);
     run_head(run)->pending = (uint64_t)run->replicas->closes;
     if (run->replicas->closes) TRY(tensor_ranks_close(run, rank));
     run_head(run)->stored = 1;
-    if (phase != PHASE_CLIP) return phase_run(run, phase);
+    if (phase != PHASE_CLIP || config_fed_ranks(&run->config) > 1) return phase_run(run, phase);
     phase_clip_as_before(run);
     return model_wait(&run->model);
 }
@@ -148,7 +157,9 @@ static enum status tensor_phase(struct run *run, enum phase phase) {
     for (uint32_t rank = run->layout.replicas.copies; rank > 0; rank--)
         TRY(run_unseen(run, phase, rank));
     replicas_enter(run, 0);
-    return phase == PHASE_CLIP ? STATUS_OK : phase_run(run, phase);
+    if (phase != PHASE_CLIP) return phase_run(run, phase);
+    tensor_ranks_join_clipped(run);
+    return STATUS_OK;
 }
 
 enum status replicas_phase(struct run *run, enum phase phase) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What ranks hold where a bug lets them part (config_copies): parameters, masters, gradients and
  * slots of every rank, of which one rank's at a time lie where the run's tensors are. Ranks are
- * data-parallel, or tensor-parallel ones that hold norm weights apart (trainer/tensor_ranks.h); of
- * these each has a copy of all tensors too, which agree but for those norms. Private to the run.
+ * data-parallel, or tensor-parallel ones that hold weights apart (trainer/tensor_ranks.h); of
+ * these each has a copy of all tensors too, which agree but for those weights. Private to the run.
  *
  * The run's own tensors are those of rank 0, as a checkpoint would have them, whenever no
  * micro-batch and no phase of another rank runs. Counters, LR and loss scale are one for all ranks:
@@ -26,8 +26,9 @@ TWINSTEP_MUST_USE enum status replicas_open(struct run *run);
 void replicas_spread(struct run *run);
 void replicas_begin(struct run *run);
 
-/* The parameter of a rank; rank 0 is in the run's place. */
+/* The parameter and the stored gradient of a rank; rank 0 is in the run's place. */
 void *replicas_param(const struct run *run, uint32_t rank, uint32_t row);
+void *replicas_gradient(const struct run *run, uint32_t rank, uint32_t row);
 
 void replicas_exchange_bytes(void *a, void *b, size_t bytes);
 

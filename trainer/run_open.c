@@ -361,7 +361,9 @@ static enum status open_all(struct run *run) {
     TRY(open_backend(run));
     TRY(run_windows_open(run));
     TRY(open_tables(run));
-    TRY(batch_limits_open(config, run->dataset, config->batch.micro,
+    TRY(tensor_ranks_check_data(config, run->dataset));
+    const uint64_t fed = config_fed_ranks(config);
+    TRY(batch_limits_open(config, run->dataset, config->batch.micro * fed,
                           (enum batch_layout)config->batch.layout, &run->limits));
     TRY(batch_open(&run->limits, &run->arena, &run->batch));
     TRY(model_open(config, &run->table, run->backend, &run->limits, &run->arena, &run->model));
@@ -370,8 +372,8 @@ static enum status open_all(struct run *run) {
     TRY(replay_check_open(run));
     struct sampler_options options = {
         .seed = config->data.seed,
-        .size = config->batch.size,
-        .micro = config->batch.micro,
+        .size = config->batch.size * fed,
+        .micro = config->batch.micro * fed,
         .ranks = config->parallel.ranks,
         .shuffle = config->data.shuffle != 0,
         .keep_last = config->batch.tail == TAIL_KEEP || config->batch.tail == TAIL_KEEP_UNDERSCALED,

@@ -85,6 +85,12 @@ static void add_micro(struct variants *variants) {
     const char *const whose = config->parallel.ranks > 1 ? "a rank's " : "";
     const uint32_t before = variants->count;
     uint64_t last = own;
+    if (config_fed_ranks(config) > 1) {
+        add_untestable(variants, NOISE_MICRO,
+                       "parallel.feeds own-on-tensor deals whole micro-batches to ranks: another "
+                       "split is of other samples");
+        return;
+    }
     for (size_t i = 0; i < COUNT_OF(splits); i++) {
         if (splits[i] == own || splits[i] == last) continue;
         struct noise_variant *fresh = add(variants, NOISE_MICRO);

@@ -11,6 +11,7 @@
     ranks_record.py llama OUT        two updates of a small Llama under DDP; both need transformers
     ranks_record.py tensor OUT       an MLP under torch's tensor parallelism, in bits; needs torch
     ranks_record.py forgets OUT      norms whose gradients tensor-parallel ranks do not sum
+    ranks_record.py fed OUT          ranks of one tensor-parallel group with other samples each
     ranks_record.py differ OUT       counts the numbers in which recorded gradients differ
 
 Everything runs on processors of one machine, so neither a GPU nor a network is needed. OUT is the
@@ -631,17 +632,138 @@ def record_forgets(out):
           lines)
 
 
+# ---- tensor-parallel ranks with samples of their own ----
+
+FED = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 2,
+       "intermediate_size": 8, "vocab_size": 19, "tie_word_embeddings": False}
+FED_UPDATES, FED_MICROS, FED_MICRO, FED_LENGTH = 3, 2, 2, 7
+
+
+def fed_tokens(sample):
+    return [(7 * sample + 3 * p * p + p) % FED["vocab_size"] for p in range(FED_LENGTH)]
+
+
+def widen(model):
+    """transformers computes norms and the rotary table in f32 whatever a model's dtype is; a
+    comparison in f64 needs them in f64."""
+    import torch
+    for module in model.modules():
+        if type(module).__name__.endswith("RMSNorm"):
+            module.forward = lambda x, own=module: own.weight * (
+                x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + own.variance_epsilon))
+        if type(module).__name__.endswith("RotaryEmbedding"):
+            def table(x, position_ids, **_):
+                half = FED["head_dim"] // 2
+                angle = position_ids[..., None].double() * 10000.0 ** (
+                    -torch.arange(half, dtype=torch.float64) / half)
+                angle = torch.cat((angle, angle), -1)
+                return angle.cos(), angle.sin()
+            module.forward = table
+
+
+def fed_model(family, kv_heads, ranks):
+    """transformers' model with the plan that its configuration has for tensor parallelism, dealt by
+    torch."""
+    import torch
+    import transformers
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel,
+                                                   parallelize_module)
+    config = getattr(transformers, f"{family}Config")(
+        **FED, num_key_value_heads=kv_heads, rms_norm_eps=1e-6, attn_implementation="sdpa",
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0})
+    model = getattr(transformers, f"{family}ForCausalLM")(config).double()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(drawn(name, *parameter.shape))
+    widen(model)
+    styles = {"colwise": ColwiseParallel, "rowwise": RowwiseParallel,
+              "colwise_gather_output": lambda: ColwiseParallel(output_layouts=Replicate())}
+    plan = {f"model.{name}": styles[style]()
+            for name, style in config.base_model_tp_plan.items() if name.startswith("layers.")}
+    plan |= {name: styles[style]() for name, style in type(model)._tp_plan.items()}
+    return parallelize_module(model, init_device_mesh("cpu", (ranks,)), plan)
+
+
+def fed_loss(model, rank, ranks, update, micro):
+    """What accelerate deals to a process: every rank has the next batch in turn."""
+    import torch
+    first = ((update * FED_MICROS + micro) * ranks + rank) * FED_MICRO
+    ids = torch.tensor([fed_tokens(first + i) for i in range(FED_MICRO)])
+    logits = model(input_ids=ids).logits[:, 1:-1].flatten(0, 1)
+    labels = ids[:, 2:].flatten()
+    total = FED_MICROS * len(labels)
+    return torch.nn.functional.cross_entropy(logits, labels, reduction="sum") / total
+
+
+def fed_training(rank, ranks, family, kv_heads):
+    import torch
+    import torch.distributed as dist
+    from accelerate import Accelerator
+    from torch.distributed.tensor import DTensor
+    model = fed_model(family, kv_heads, ranks)
+    named = dict(model.named_parameters())
+    # torch has one pass for parameters of one kind
+    kinds = [[p for p in named.values() if isinstance(p, DTensor) == dealt] for dealt in (0, 1)]
+    optimizers = [torch.optim.AdamW(kind, lr=0.01, weight_decay=0.0, foreach=False)
+                  for kind in kinds]
+    own = {"losses": [], "norms": []}
+    whole = {}
+    for update in range(FED_UPDATES):
+        model.zero_grad()
+        losses = []
+        for micro in range(FED_MICROS):
+            losses.append(fed_loss(model, rank, ranks, update, micro))
+            losses[-1].backward()
+        own["losses"].append(sum(losses).detach())
+        # each rank's norm is of all slices and of what it holds whole itself; as in twinstep, the
+        # coefficient is a number of f32
+        norm = Accelerator._clip_grad_norm_dtensor_aware(None, named.values(), float("inf"))
+        own["norms"].append(norm)
+        factor = (0.5 / (norm + 1e-6)).clamp(max=1).float().item()
+        for parameter in named.values():
+            parameter.grad *= factor
+        gradients = {name: p.grad.full_tensor() if isinstance(p, DTensor) else p.grad.clone()
+                     for name, p in named.items()}
+        for name, gradient in gradients.items() if update == 0 else ():
+            dealt = isinstance(named[name], DTensor)
+            (whole if dealt else own)[f"gradient:{name}"] = gradient
+        for optimizer in optimizers:
+            optimizer.step()
+    own |= {name: p.detach() for name, p in named.items() if not isinstance(p, DTensor)}
+    own["losses"], own["norms"] = torch.stack(own["losses"]), torch.stack(own["norms"])
+    everyone = [None] * ranks
+    dist.all_gather_object(everyone, {name: wide(value) for name, value in own.items()})
+    lines = [f"{r}:{name}={digits}" for r, kept in enumerate(everyone)
+             for name, digits in kept.items()]
+    return lines + [f"{name}={wide(value)}" for name, value in whole.items()]
+
+
+def record_fed(out):
+    import accelerate
+    import transformers
+    lines = []
+    for family, kv_heads, ranks in (("Llama", 2, 2), ("Llama", 4, 4), ("Qwen2", 2, 2)):
+        named = spawn(ranks, fed_training, family, kv_heads)
+        lines.append(f"{family.lower()} {ranks} " + " ".join(named))
+    write(out / "fed.txt", [f"{about_torch()}, transformers {transformers.__version__}, "
+                            f"accelerate {accelerate.__version__}",
+                            "FAMILY RANKS NAME=NUMBERS ..: docs/RANKS.md"], lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["mpi", "gloo", "buckets", "gradients", "deals", "arrivals",
-                                         "llama", "tensor", "forgets", "differ"])
+                                         "llama", "tensor", "forgets", "fed", "differ"])
     parser.add_argument("out", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     {"mpi": record_mpi, "gloo": record_gloo, "buckets": record_buckets,
      "gradients": record_gradients, "deals": record_deals, "arrivals": record_arrivals,
      "llama": record_llama, "tensor": record_tensor, "forgets": record_forgets,
+     "fed": record_fed,
      "differ": count_differing}[arguments.what](arguments.out)
 
 

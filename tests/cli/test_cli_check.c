@@ -189,6 +189,10 @@ static void validate_order_notes(void **state) {
     "check " file " --json --set common.data.samples=22 --set common.data.epoch_seed=first "       \
     "--set common.batch.size=8 --set common.batch.micro=2 --set steps="
 #define ONE_ORDER ONE_ORDER_IN("order.yaml")
+    /* of 22 samples, two ranks with 8 of their own have one update */
+#define FED                                                                                        \
+    ONE_ORDER_IN("fed.yaml --set common.model.family=llama --set common.data.max_len=16 --set "    \
+                 "common.data.text=builtin:devil-text")
     static const struct {
         const char *line;
         int times;
@@ -206,9 +210,15 @@ static void validate_order_notes(void **state) {
         {ONE_ORDER_IN("moved.yaml") "2", 0},
         {ONE_ORDER_IN("dealt.yaml") "3 --set common.parallel.uneven=pad", 1},
         {ONE_ORDER_IN("dealt.yaml") "3", 0},
+        {FED "1", 1},
+        {FED "2", 0},
     };
     helper_scenario("order.yaml", "steps: 1", "seed: 3", "");
     helper_scenario("moved.yaml", "steps: 1", "rng: {data: advance 2 at 2}", "");
+    helper_scenario("fed.yaml", "steps: 1",
+                    "task: sft\n  numerics: {cuts: 2}\n"
+                    "  parallel: {tensor: 2, feeds: own-on-tensor}",
+                    "");
     helper_scenario("dealt.yaml", "steps: 1",
                     "parallel: {ranks: 4, deal: cyclic}\n  numerics: {shards: 4}\n"
                     "  loop: {update: [reduce, clip, optimize, log, count, schedule, zero]}",

@@ -41,10 +41,10 @@ static void validate_expectations(void **state) {
 /* Tensor-parallel ranks: bugs that read their number, and what is said where none does. One of each
  * key of parallel.* comes first; the nightly run has the others. */
 static void validate_tensor_ranks(void **state) {
-    static const char *const names[] = {"in-loss",          "forget-norms",      "draw-own",
-                                        "count-norms-each", "forget-final-norm", "draw-the-same",
-                                        "forget-qk-norms"};
-    const size_t count = helper_size(4, 4, COUNT_OF(names));
+    static const char *const names[] = {"in-loss",          "forget-norms",   "draw-own",
+                                        "count-norms-each", "fed-unlike",     "forget-final-norm",
+                                        "draw-the-same",    "forget-qk-norms"};
+    const size_t count = helper_size(5, 5, COUNT_OF(names));
     (void)state;
     for (size_t i = 0; i < count; i++) {
         char line[128];
@@ -55,7 +55,8 @@ static void validate_tensor_ranks(void **state) {
     require(0, "replay tensor-forget-norms.h5 --run test", "test: 5 updates replayed, bit-equal");
     require(0, "run tensor-parallel-sums -o tensor.h5 --quiet --set arms.test.parallel.tensor=4",
             "note     test: parallel.tensor has no effect here: parallel.scale and "
-            "parallel.forgets are none, parallel.draws is whole, and parallel.counts is once\n");
+            "parallel.forgets are none, parallel.draws is whole, parallel.counts is once, and "
+            "parallel.feeds is not own-on-tensor\n");
 }
 
 /* In mode invariant ranks join shards, whatever a message looks like; dividing by a power of two is

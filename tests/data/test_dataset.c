@@ -263,9 +263,11 @@ static void validate_options(void **state) {
         {{TASK_SFT, "builtin:quiz", 96, 258, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
          "quiz.tsv: text needs a vocabulary of 259 (256 bytes and 3 specials), got 258"},
         {{TASK_SFT, "builtin:poem", 96, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
-         "builtin:poem: no such text; there are builtin:quiz and builtin:devil"},
+         "builtin:poem: no such text; there are builtin:quiz, builtin:devil and, for task sft, "
+         "builtin:devil-text"},
         {{TASK_SFT, "builtin:", 96, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
-         "builtin:: no such text; there are builtin:quiz and builtin:devil"},
+         "builtin:: no such text; there are builtin:quiz, builtin:devil and, for task sft, "
+         "builtin:devil-text"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct arena arena = ARENA_EMPTY;

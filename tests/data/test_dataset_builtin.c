@@ -265,13 +265,39 @@ static void verify_first_samples(void **state) {
     arena_close(&arena);
 }
 
+/* Whole texts are the same rows, with the prompt as part of what has a loss. */
+static void validate_text(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    struct datarow_table rows, texts;
+    (void)state;
+    assert_int_equal(builtin_rows("devil", TASK_SFT, 1, &arena, &rows), STATUS_OK);
+    assert_int_equal(builtin_rows("devil-text", TASK_SFT, 1, &arena, &texts), STATUS_OK);
+    assert_int_equal(texts.form, DATAROW_PLAIN_TEXT);
+    assert_int_equal(texts.rows, rows.rows);
+    for (size_t i = 0; i < rows.rows; i++) {
+        const struct datarow_part *const part = rows.row[i].part, *const text = texts.row[i].part;
+        assert_int_equal(text->length, part[0].length + part[1].length);
+        assert_memory_equal(text->text, part[0].text, part[0].length);
+        assert_memory_equal(text->text + part[0].length, part[1].text, part[1].length);
+    }
+    assert_int_equal(builtin_rows("devil-text", TASK_DPO, 1, &arena, &texts), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "these are whole texts, for task sft"));
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_provenance),     cmocka_unit_test(verify_ascii),
-        cmocka_unit_test(validate_rejected),       cmocka_unit_test(validate_all_rejected),
-        cmocka_unit_test(verify_questions_unique), cmocka_unit_test(verify_rejected_stay_in_table),
-        cmocka_unit_test(verify_rejected_uniform), cmocka_unit_test(validate_bad_tables),
-        cmocka_unit_test(verify_datasets),         cmocka_unit_test(verify_first_samples),
+        cmocka_unit_test(validate_text),
+        cmocka_unit_test(validate_provenance),
+        cmocka_unit_test(verify_ascii),
+        cmocka_unit_test(validate_rejected),
+        cmocka_unit_test(validate_all_rejected),
+        cmocka_unit_test(verify_questions_unique),
+        cmocka_unit_test(verify_rejected_stay_in_table),
+        cmocka_unit_test(verify_rejected_uniform),
+        cmocka_unit_test(validate_bad_tables),
+        cmocka_unit_test(verify_datasets),
+        cmocka_unit_test(verify_first_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

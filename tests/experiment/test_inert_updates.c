@@ -313,10 +313,29 @@ static void verify_bounds(void **state) {
     }
 }
 
+/* Two tensor-parallel ranks with samples of their own use up an epoch in half as many updates: of
+ * 18 samples two updates of 8, so what an epoch's end does is certain to come later than update 1.
+ */
+static void verify_epoch_of_fed_ranks(void **state) {
+    static const char *const words[] = {"", "loop: {epoch: [count]}, "};
+    struct config config[2];
+    uint64_t silent;
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        helper_config(STEPS, &config[i],
+                      "task: sft, batch: {size: 4, micro: 2}, model: {family: llama, kv_heads: 2, "
+                      "tied: false}, %snumerics: {cuts: 2}, parallel: {tensor: 2, feeds: "
+                      "own-on-tensor}",
+                      words[i]);
+    assert_int_equal(inert_updates(&config[0], &config[1], STEPS, SAMPLES, &silent), STATUS_OK);
+    assert_int_equal(silent, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_training),
         cmocka_unit_test(verify_bounds),
+        cmocka_unit_test(verify_epoch_of_fed_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

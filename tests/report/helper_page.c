@@ -120,7 +120,7 @@ static void add_run(struct fake *fake, const struct fake_plan *plan, const char 
             spoil(fake, baseline ? NULL : plan->rank_keys,
                   format(fake,
                          "batch.size: 8\nnumerics.mode: invariant\nnumerics.shards: 8\n"
-                         "parallel.ranks: %llu\nparallel.tensor: 1\nparallel.deal: cyclic\n"
+                         "parallel.ranks: %llu\nparallel.deal: cyclic\n"
                          "parallel.zero: 2\n",
                          baseline ? 1 : plan->ranks));
     else

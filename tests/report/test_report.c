@@ -211,6 +211,10 @@ static void validate_ranks(void **state) {
     require_text(page, "\">1</th><td>all</td><td></td><td>0 to 2</td><td>update 4, ");
     require_text(page, "\">2</th><td>all</td><td></td><td>0 to 2</td><td>never</td></tr>");
     free(page);
+    other.rank_keys = "parallel.feeds: own-on-tensor\nparallel.tensor: 2\n";
+    page = page_of(&other, NULL);
+    require_text(page, "\">1</th><td>all</td><td></td><td>8 of its own</td><td>update 4, ");
+    free(page);
     other.rank_keys = "parallel.keeps: last\n";
     page = page_of(&other, NULL);
     require_text(page, "a tree over 8 shards, of each rank&#39;s last micro-batch alone</td>");

@@ -445,7 +445,41 @@ static const struct {
      "simulated for the tensor-parallel ranks of one data-parallel rank, got 2"},
     {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2, shards: 2}}",
      "f.yaml:2:77: error: numerics.shards: expected 1 with parallel.forgets norms, whose ranks "
-     "have a chain each for the norms, got 2"},
+     "have a chain each for what they hold apart, got 2"},
+#define FED "common: {parallel: {tensor: 2, feeds: own-on-tensor}, numerics: {cuts: 2}, task: sft, "
+    {FED "model: {family: qwen3, tied: false}}",
+     "f.yaml:2:103: error: model.family: expected llama or qwen2 with parallel.feeds "
+     "own-on-tensor: norms of q and k are over widths that ranks share, and that is not simulated, "
+     "got qwen3"},
+    {FED "model: {family: llama, tied: true}}",
+     "f.yaml:2:116: error: model.tied: expected false with parallel.feeds own-on-tensor: the head "
+     "is cut into slices, the embedding is whole on every rank"},
+    {FED "model: {family: llama, tied: false, output_bias: true}}",
+     "f.yaml:2:136: error: model.output_bias: expected false with parallel.feeds own-on-tensor: a "
+     "bias behind a sum over ranks is not simulated"},
+    {FED "model: {family: llama, tied: false}, dropout: {attention: 0.1}}",
+     "f.yaml:2:145: error: dropout.attention: expected 0 everywhere with parallel.feeds "
+     "own-on-tensor: masks of ranks are not simulated"},
+    {FED "model: {family: llama, tied: false}, batch: {tail: keep}}",
+     "f.yaml:2:138: error: batch.tail: expected drop with parallel.feeds own-on-tensor"},
+    {FED "model: {family: llama, tied: false}, loss: {divisor: mean-of-ranks, ranks: 2}}",
+     "f.yaml:2:140: error: loss.divisor: expected another word than mean-of-ranks with "
+     "parallel.feeds own-on-tensor"},
+    {FED "model: {family: llama, tied: false}, resume: {after: 1}}",
+     "f.yaml:2:140: error: resume.after: expected 0 with parallel.feeds own-on-tensor: one "
+     "checkpoint ends what parts ranks, and that is not simulated"},
+    {"common: {parallel: {tensor: 2, feeds: own-on-tensor}, numerics: {cuts: 2}, task: dpo}",
+     "f.yaml:2:82: error: task: expected sft with parallel.feeds own-on-tensor: a reference's "
+     "forward would be of other samples, too, and that is not simulated"},
+    {"common: {parallel: {tensor: 2, feeds: own-on-tensor, forgets: norms}, numerics: {cuts: 2}, "
+     "task: sft}",
+     "f.yaml:2:63: error: parallel.forgets: expected none with parallel.feeds own-on-tensor, whose "
+     "ranks part by all that they hold whole"},
+    {"common: {parallel: {tensor: 2, ranks: 2, feeds: own-on-tensor}, numerics: {cuts: 2, shards: "
+     "2}, task: sft, model: {family: llama, tied: false}}",
+     "f.yaml:2:39: error: parallel.ranks: expected 1 with parallel.feeds own-on-tensor, which is "
+     "simulated for the tensor-parallel ranks of one data-parallel rank, got 2"},
+#undef FED
     {"common: {parallel: {tensor: 2, forgets: norms}, numerics: {cuts: 2, grad_accumulate: "
      "storage}}",
      "f.yaml:2:86: error: numerics.grad_accumulate: expected wide with parallel.forgets norms, "

@@ -120,6 +120,20 @@ static void validate_variants(void **state) {
                    COUNT_OF(of_dropout));
 }
 
+/* Another split would deal other samples to tensor-parallel ranks that have their own. */
+static void validate_variants_of_fed_ranks(void **state) {
+    (void)state;
+    static const struct expected_variant of_fed[] = {
+        {NOISE_THREADS, "2 instead of 1", NULL, 2, 2, 0, 0, 0},
+        {NOISE_MICRO, "", "parallel.feeds own-on-tensor deals whole micro-batches", 0, 0, 0, 0, 0},
+        {NOISE_PADDING, "5 more positions", NULL, 1, 2, 5, 0, 0},
+        {NOISE_PADDING, "packed instead of longest", NULL, 1, 2, 0, PADDING_PACKED, 0},
+        {NOISE_LAYOUT, "", "task is sft", 0, 0, 0, 0, 0}};
+    check_variants("task: sft, batch: {size: 4, micro: 2}, model: {family: llama, tied: false}, "
+                   "numerics: {cuts: 2}, parallel: {tensor: 2, feeds: own-on-tensor}",
+                   1, of_fed, COUNT_OF(of_fed));
+}
+
 /* Micro-batches are cut from a rank's share of the batch: by law 21 four shards on three ranks give
  * rank 2 two shards, so 3 of 6 samples, and in mode shaped each of three ranks has 2 of 6. */
 static void validate_variants_of_ranks(void **state) {
@@ -727,6 +741,7 @@ int main(void) {
         cmocka_unit_test(validate_exactness),
         cmocka_unit_test(validate_variants),
         cmocka_unit_test(validate_variants_of_ranks),
+        cmocka_unit_test(validate_variants_of_fed_ranks),
         cmocka_unit_test(validate_f64_of_ranks),
         cmocka_unit_test(validate_dtypes),
         cmocka_unit_test(verify_drawn_orders),
