@@ -672,6 +672,75 @@ class Loops(unittest.TestCase):
                                                   f"{where}, line {at}, {name}")
         self.assertLessEqual({("update", 0, 2), ("close", 0, 4), ("close", 1, 4)}, ends)
 
+    def test_verify_a_ctrl_c_in_a_hook_leaves_torch_as_it_was(self):
+        """The third update of a training whose loop goes on behind a Ctrl-C, as in a notebook, with a
+        Ctrl-C as each line of `patches` and of what guards a listener is run, and as some of all others
+        are: autograd is on as it was, the rows before are those of a training that nobody interrupted,
+        torch's functions are put back, and the next recorder hears all."""
+        folder = os.path.dirname(sys.modules[twinstep.Recorder.__module__].__file__) + os.sep
+        guards = {folder + "patches.py": None, folder + "recorder.py": "_call"}
+        lines, at, of = 0, 0, None
+
+        def line(frame, event, __):
+            nonlocal lines
+            if event == "line":
+                lines += 1
+                if lines == at:
+                    raise KeyboardInterrupt
+            return line
+
+        def wanted(code):
+            if of == "all":
+                return code.co_filename.startswith(folder)
+            name = guards.get(code.co_filename, "")
+            return name is None or name == code.co_name
+
+        def train(path):
+            nonlocal lines
+            lines = 0
+            model, optimizer, schedule = parts()
+            recorder = twinstep.Recorder(model, optimizer, schedule, path=path, every=2, quiet=True)
+            recorder.start()
+            for k in range(4):
+                if k == 2:
+                    sys.settrace(lambda frame, *_: line if wanted(frame.f_code) else None)
+                try:
+                    loss_of(model).backward()
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                    optimizer.step()
+                    schedule.step()
+                    optimizer.zero_grad()
+                except KeyboardInterrupt:
+                    self.assertEqual(lines, at)
+                    self.assertTrue(torch.is_grad_enabled(), (of, at))
+                    optimizer.zero_grad()
+                finally:
+                    sys.settrace(None)
+                recorder.update()
+            recorder.close()
+            recorder._channel.process.wait(60)
+            self.assertFalse(hasattr(torch.autograd.backward, "__wrapped__"), (of, at))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            whole, path = (os.path.join(self.folder.name, name) for name in ("w.h5", "i.h5"))
+            for of, step in (("guards", 2), ("all", 20)):
+                at = 0
+                train(whole)
+                losses, right, count = read(whole, "loss")[:2], order(whole, 2), lines
+                self.assertEqual(right, "forward backward clip optimize schedule zero")
+                self.assertGreater(count, 20)
+                os.unlink(whole)
+                for at in range(1, count + 1, max(1, count // step) if of == "all" else step):
+                    train(path)
+                    self.assertEqual(read(path, "loss")[:2], losses, (of, at))
+                    os.unlink(path)
+                    if at % 14 == 1 or of == "all":
+                        at = 0
+                        train(path)
+                        self.assertEqual([order(path, k) for k in (0, 2)], [right] * 2, (of, at))
+                        os.unlink(path)
+
     def test_verify_the_cost_tells_how_many_updates_were_sent(self):
         """Not those that ended: one is on its way while the training runs, and where the device
         fails none comes any more."""

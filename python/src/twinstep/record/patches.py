@@ -47,22 +47,19 @@ def _clip_by_value(original: Callable[..., Any]) -> Callable[..., Any]:
     return _clip
 
 
-def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
-    depth = 0
+def going_back() -> bool:
+    """Whether a backward pass is on its way in this thread, as torch's engine itself has it: a mark
+    of our own would stay where a Ctrl-C comes before it is taken back."""
+    return bool(torch._C._current_graph_task_id() != -1)
 
+
+def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def _told(tensors: Any, *args: Any, **kw: Any) -> Any:
-        nonlocal depth
-        if _quiet() or depth:       # a checkpoint goes backward inside of a backward pass
+        if _quiet() or going_back():    # a checkpoint goes backward inside of a backward pass
             return original(tensors, *args, **kw)
-        depth += 1
         told = [(x, x.before_backward()) for x in _listeners]
-        try:
-            result = original(tensors, *args, **kw)
-        finally:
-            depth -= 1
-            for listener, _ in told:
-                listener.end_backward()
+        result = original(tensors, *args, **kw)
         for listener, mark in told:
             listener.on_backward(tensors, mark)
         return result
@@ -87,8 +84,8 @@ def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def open_for(listener: Any) -> None:
-    """Tells `listener` from now on. It has on_clip, before_backward, end_backward, on_backward,
-    on_unscale and on_zero, which never raise."""
+    """Tells `listener` from now on. It has on_clip, before_backward, on_backward, on_unscale and
+    on_zero, which never raise."""
     _listeners.append(listener)
     if _replaced:
         return

@@ -44,28 +44,34 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A recorder's own error ends the recording; its time is counted as its cost."""
+    """A recorder's own error ends the recording; its time is counted as its cost. A Ctrl-C can come
+    at any line, so autograd is put back as it was found by whoever catches one: one that comes
+    inside of `with torch.no_grad()` as it begins would leave it off."""
     @functools.wraps(method)
     def _call(self: "Recorder", *args: Any, **kw: Any) -> Any:
         if self._inside or self._ended or self._is_copy():
             return None
-        start = time.perf_counter()
+        start, grad = time.perf_counter(), torch.is_grad_enabled()
         try:
-            self._inside = True
-            with torch.no_grad():
+            try:
+                self._inside = True
+                torch.set_grad_enabled(False)
                 return method(self, *args, **kw)
-        except Changed as error:
-            self._give_up(str(error))
-            return None
-        except Exception as error:      # noqa: B902 nothing of ours may reach the training
-            self._give_up(f"{type(error).__name__}: {error}")
-            return None
-        except BaseException:           # a Ctrl-C
+            except Changed as error:
+                self._give_up(str(error))
+                return None
+            except Exception as error:      # noqa: B902 nothing of ours may reach the training
+                self._give_up(f"{type(error).__name__}: {error}")
+                return None
+            finally:
+                torch.set_grad_enabled(grad)
+                self._inside = False
+                self.seconds += time.perf_counter() - start
+        except BaseException:               # a Ctrl-C
+            torch.set_grad_enabled(grad)
+            self._inside = False
             self._interrupt()
             raise
-        finally:
-            self._inside = False
-            self.seconds += time.perf_counter() - start
     return _call
 
 
@@ -400,12 +406,8 @@ class Recorder:
     @_guarded
     def before_backward(self) -> Any:
         """A mark of all gradients, to see afterwards whether the backward pass was ours."""
-        self._going_back, self._stepped_back = True, False
+        self._stepped_back = False
         return self._mark()
-
-    def end_backward(self) -> None:
-        """A backward pass has ended, or failed."""
-        self._going_back = False
 
     def _mark(self) -> Any:
         return [None if p.grad is None else (id(p.grad), local(p.grad)._version)
@@ -495,7 +497,7 @@ class Recorder:
         if not self._is_ours(optimizer):
             return
         self._look_for_a_step_that_failed(optimizer)
-        if self._going_back and not self._stepped_back:
+        if patches.going_back() and not self._stepped_back:
             # Hooks that step as soon as a gradient is there, and drop it: it is this update's.
             self._event("backward")
             self._fresh = self._stepped_back = True
@@ -668,7 +670,7 @@ class Recorder:
         self._skipped: bool | None = None
         self._rng = bytes(32)
         self._fresh = self._stepped = self._finished = False
-        self._going_back = self._stepped_back = False
+        self._stepped_back = False
         self._stepping: Any = None          # the optimizer whose step has begun
         self._waits = False                 # its gradients are taken when its closure has run
         self._is_again = False              # its closure is called once more

@@ -112,9 +112,6 @@ class Watch:
     def before_backward(self) -> None:
         """Nothing is needed before a backward pass."""
 
-    def end_backward(self) -> None:
-        """Nor where one ends."""
-
     def on_backward(self, tensors: Any, mark: Any) -> None:
         """Gradients are there from now on."""
         self.fresh = True
