@@ -25,6 +25,7 @@ enum rows { ROWS_NONE = 0, ROWS_CHECKED, ROWS_STATES };
 struct sealing {
     struct reader *reader;
     struct digest_stream streams[SEALS];
+    struct arena kept; /* of `item`, which outlives what the reader takes for one dataset */
     unsigned char *item;
     size_t length, room;
     enum status status;
@@ -37,7 +38,7 @@ static enum status put(struct sealing *s, const void *bytes, uint64_t length) {
     if (needed > s->room) {
         unsigned char *larger;
         const size_t room = 2 * needed;
-        TRY(arena_take(s->reader->arena, room, 1, "a seal", &larger));
+        TRY(arena_take(&s->kept, room, 1, "a seal", &larger));
         if (s->length > 0) memcpy(larger, s->item, s->length);
         s->item = larger;
         s->room = room;
@@ -259,7 +260,12 @@ static enum status add_dataset(struct sealing *s, hid_t dataset, const char *pat
             FAIL(STATUS_INPUT, "%s: damaged: \"%s\" is too large", s->reader->file.name, path);
         c.count *= c.shape[axis];
     }
-    TRY(add_content(s, &c, rows));
+    struct arena scratch = ARENA_EMPTY, *const outer = s->reader->arena;
+    s->reader->arena = &scratch;
+    const enum status status = add_content(s, &c, rows);
+    s->reader->arena = outer;
+    arena_close(&scratch);
+    TRY(status);
     H5Tclose(c.type);
     return H5Sclose(space) < 0 ? hdf5_fail(STATUS_INPUT, s->reader->file.name, "read \"%s\"", path)
                                : STATUS_OK;
@@ -392,6 +398,7 @@ enum status seal_compute(const struct reader *reader, struct digest out[SEALS]) 
     const enum status status = walk(&s);
     for (int i = 0; i < SEALS; i++)
         digest_stream_close(&s.streams[i], &out[i]);
+    arena_close(&s.kept);
     arena_close(&arena);
     return status;
 }
