@@ -88,9 +88,9 @@ enum status measure_step_open(struct run *run) {
         for (uint32_t p = 0; p < STATE_PIECES; p++) {
             struct leaf_hashes_args *const piece = &step->pieces[i][p];
             piece->leaves = leaves;
-            leaves += leaf_hashes_count(piece->dtype, piece->count);
+            leaves += leaf_hashes_count(piece->form.dtype, piece->count);
             if (piece->count > 0)
-                step->piece = larger(step->piece, LEAFHASH_BLOCK / own_width(piece->dtype));
+                step->piece = larger(step->piece, LEAFHASH_BLOCK / own_width(piece->form.dtype));
         }
     }
     return STATUS_OK;

@@ -213,7 +213,8 @@ static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor
                                  .param_dtype = row->dtype,
                                  .master_dtype = layout->master_dtype,
                                  .gradient_dtype = layout->gradient_dtype,
-                                 .slot_dtype = layout->slot_dtype,
+                                 .slot_dtype = layout->slots.dtype,
+                                 .slot_width = (uint8_t)layout->slots.width,
                                  .param = step_at(run, tensor->param),
                                  .gradient = step_at(run, tensor->gradient)};
     if (layout->has_master) out->master = step_at(run, tensor->master);

@@ -71,7 +71,7 @@ static enum status add_state(const struct config *config, const struct dataset *
                                                                            : 1;
     TRY(plugin_optimizer(&config->optimizer.which, &optimizer));
     TRY(plugin_schedule(&config->schedule.which, &schedule));
-    TRY(state_layout_open(config, table, optimizer, schedule, dataset->samples, arena, &layout));
+    TRY(state_layout_open(config, table, optimizer, schedule, dataset->samples, 1, arena, &layout));
     size_t leaves = 0;
     for (uint32_t i = 0; i < table->count; i++)
         leaves += state_leaves(&table->rows[i], &layout, &layout.tensor[i]);
