@@ -81,15 +81,32 @@ TWINSTEP_HD uint16_t form_store_f16(float x) {
     return (uint16_t)((magnitude < 113u << 23 ? small : large) | (bits >> 16 & 0x8000u));
 }
 
-/* ---- one number of any form ---- */
+/* ---- one number of any form; where that is a constant, loops vectorise ---- */
+
+/* A number of a form other than f64's, as the f32 that it is. */
+TWINSTEP_HD float form_get_f32(const void *values, struct form form, size_t at) {
+    if (!form_is_narrow(form)) return ((const float *)values)[at];
+    const uint16_t bits = ((const uint16_t *)values)[at];
+    return form.dtype == DTYPE_BF16 ? form_load_bf16(bits) : form_load_f16(bits);
+}
+
+/* Sets a number of a form other than f64's to `rounded`, which its dtype has. */
+TWINSTEP_HD void form_set_f32(void *values, struct form form, size_t at, float rounded) {
+    if (!form_is_narrow(form))
+        ((float *)values)[at] = rounded;
+    else
+        ((uint16_t *)values)[at] =
+            form.dtype == DTYPE_BF16 ? form_store_bf16(rounded) : form_store_f16(rounded);
+}
+
+/* Sets a number of f64. */
+TWINSTEP_HD void form_set_f64(void *values, size_t at, double number) {
+    ((double *)values)[at] = number;
+}
 
 TWINSTEP_HD double form_get(const void *values, struct form form, size_t at) {
-    if (form_is_narrow(form)) {
-        const uint16_t bits = ((const uint16_t *)values)[at];
-        return (double)(form.dtype == DTYPE_BF16 ? form_load_bf16(bits) : form_load_f16(bits));
-    }
     return form.dtype == DTYPE_F64 ? ((const double *)values)[at]
-                                   : (double)((const float *)values)[at];
+                                   : (double)form_get_f32(values, form, at);
 }
 
 /* ---- many ---- */
