@@ -48,14 +48,10 @@ enum status measure_open(struct run *run) {
     return measure_step_open(run);
 }
 
-void measure_keep(const struct run *run, struct form form, const void *from, size_t count,
+void measure_keep(const struct run *run, enum dtype dtype, const void *from, size_t count,
                   void *to) {
-    if (form_is_narrow(form)) { /* of which only this program's own ops have any */
-        memcpy(to, from, count * form.width);
-        return;
-    }
     /* The copy names the dtype that carries the numbers, so it converts nothing. */
-    const enum dtype as = form.dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    const enum dtype as = dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     const struct convert_args copy = {count, as, as, from, to};
     struct op_call call = run->model.call;
     call.queued = 1;
@@ -108,7 +104,7 @@ void measure_restart_streams(struct run *run) {
 void measure_keep_params(const struct run *run) {
     const enum dtype param = (enum dtype)run->config.numerics.param;
     RUN_EACH_SPAN(run, span) {
-        measure_keep(run, form_carried(param), run_param(run, span.row), span.count,
+        measure_keep(run, param, run_param(run, span.row), span.count,
                      run->before + run->packed[span.row] * dtype_carrier(param));
     }
 }

@@ -62,19 +62,29 @@ enum status readback_open(struct run *run) {
                       "last moments", &run->moment);
 }
 
-void readback_keep(struct run *run) {
+/* Numbers in two bytes are none that an op converts, so the backend copies their bytes, queued like
+ * an op. */
+static enum status keep_moment(const struct run *run, const struct run_span *span) {
+    const struct form form = run->layout.slots;
+    const void *const from = run_at(run, run->layout.tensor[span->row].slot[0]);
+    void *const to = form_place(run->moment, form, run->packed[span->row]);
+    if (form_is_narrow(form))
+        return backends_copy(run->backend, to, from, span->count * form.width);
+    measure_keep(run, form.dtype, from, span->count, to);
+    return STATUS_OK;
+}
+
+enum status readback_keep(struct run *run) {
     const size_t carrier = dtype_carrier(optimizer_working_dtype(run));
     RUN_EACH_SPAN(run, span) {
-        const struct state_tensor *tensor = &run->layout.tensor[span.row];
-        const size_t first = run->packed[span.row];
+        const size_t count = run->table.rows[span.row].count;
         if (run->working != run->before)
-            measure_keep(run, form_carried(optimizer_working_dtype(run)),
-                         optimizer_weights_now(run, span.row), span.count,
-                         run->working + first * carrier);
-        if (run->moment != NULL && tensor->slot_count[0] == run->table.rows[span.row].count)
-            measure_keep(run, run->layout.slots, run_at(run, tensor->slot[0]), span.count,
-                         form_place(run->moment, run->layout.slots, first));
+            measure_keep(run, optimizer_working_dtype(run), optimizer_weights_now(run, span.row),
+                         span.count, run->working + run->packed[span.row] * carrier);
+        if (run->moment != NULL && run->layout.tensor[span.row].slot_count[0] == count)
+            TRY(keep_moment(run, &span));
     }
+    return STATUS_OK;
 }
 
 _Static_assert(READBACK_BLOCKS_BLOCK == SUM_BLOCK, "blocks of reads are those of law 2");

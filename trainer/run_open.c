@@ -87,7 +87,7 @@ static enum status open_state(struct run *run) {
 /* Whether numbers of bf16 and f16 lie in two bytes where the state has them so: as the backend
  * takes them. */
 static int takes_narrow(const struct run *run) {
-    return !run->options.carriers && (run->backend == NULL || run->backend->takes_narrow);
+    return !run->options.carriers && backends_takes_narrow(run->backend);
 }
 
 static enum status open_tables(struct run *run) {
