@@ -134,3 +134,55 @@ size_t carrier_pack(enum dtype dtype, const void *carriers, size_t count, void *
         if (!pack_one(dtype, in + i * carrier, out + i * width)) return i;
     return count;
 }
+
+/* ---- numbers in two bytes ---- */
+
+/* Lanes and their magnitudes are below 2^15, so a signed comparison gives the right answer; plain
+ * x86-64 has no unsigned one. */
+typedef int16_t half_signs __attribute__((vector_size(OWN_VECTOR * 2)));
+
+static inline __attribute__((always_inline)) void fold_bulk(const unsigned char *in, size_t count,
+                                                            unsigned char *out, int16_t infinite,
+                                                            uint16_t quiet) {
+    for (size_t i = 0; i < count; i += OWN_VECTOR) {
+        halves bits;
+        memcpy(&bits, in + i * 2, sizeof bits);
+        const halves nan = (halves)((half_signs)(bits & 0x7FFFu) > infinite);
+        bits = (bits & ~nan) | (nan & quiet);
+        memcpy(out + i * 2, &bits, sizeof bits);
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void fold_avx2(const unsigned char *in, size_t count,
+                                                      unsigned char *out, int16_t infinite,
+                                                      uint16_t quiet) {
+    fold_bulk(in, count, out, infinite, quiet);
+}
+#endif
+
+static void fold_best(const unsigned char *in, size_t count, unsigned char *out, int16_t infinite,
+                      uint16_t quiet) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        fold_avx2(in, count, out, infinite, quiet);
+        return;
+    }
+#endif
+    fold_bulk(in, count, out, infinite, quiet);
+}
+
+void carrier_fold(enum dtype dtype, const void *values, size_t count, void *out_bytes) {
+    const unsigned char *const in = (const unsigned char *)values;
+    unsigned char *const out = (unsigned char *)out_bytes;
+    const int16_t infinite = dtype == DTYPE_BF16 ? 0x7F80 : 0x7C00;
+    const uint16_t quiet = dtype == DTYPE_BF16 ? 0x7FC0 : 0x7E00;
+    const size_t bulk = count - count % OWN_VECTOR;
+    fold_best(in, bulk, out, infinite, quiet);
+    for (size_t i = bulk; i < count; i++) {
+        uint16_t bits;
+        memcpy(&bits, in + i * sizeof bits, sizeof bits);
+        if ((int)(bits & 0x7FFFu) > infinite) bits = quiet;
+        memcpy(out + i * sizeof bits, &bits, sizeof bits);
+    }
+}

@@ -17,4 +17,8 @@
  * do not overlap, and neither needs alignment. */
 size_t carrier_pack(enum dtype dtype, const void *carriers, size_t count, void *out_bytes);
 
+/* The same for numbers of bf16 or f16 that lie in two bytes each (base/form.h): only NaN become
+ * other bytes. */
+void carrier_fold(enum dtype dtype, const void *values, size_t count, void *out_bytes);
+
 #endif

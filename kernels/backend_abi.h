@@ -32,6 +32,9 @@ struct backend {
     struct module_stamp stamp;
     const char *name; /* "cuda", or what a test's module is called */
     uint64_t layout;  /* BACKEND_LAYOUT (kernels/backend_layout.h) */
+    /* 1: where a state has slots of bf16 or f16, their numbers come in two bytes (base/form.h); 0:
+     * in carriers. */
+    int32_t takes_narrow;
     /* Called once, before everything else. STATUS_UNSUPPORTED, with one line that says what is
      * missing: no driver, no device. */
     enum status (*open)(void);

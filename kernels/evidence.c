@@ -146,35 +146,37 @@ void evidence_squares(int threads, const struct squares_args *tensors, size_t co
 #define PIECE_BYTES ((size_t)4096) /* own-format bytes on their way, in the first-level cache */
 
 /* Adds numbers to a leaf as their own-format bytes. Returns 0 at a number that its dtype cannot
- * hold. */
-static int absorb_packed(enum dtype dtype, const unsigned char *from, size_t count,
+ * hold, which only a carrier is. */
+static int absorb_packed(struct form form, const unsigned char *from, size_t count,
                          struct leafhash *hash) {
-    const size_t width = own_width(dtype);
+    const size_t width = own_width(form.dtype);
     uint32_t piece[PIECE_BYTES / sizeof(uint32_t)];
     for (size_t done = 0, some; done < count; done += some) {
         some = block_length(count, done, PIECE_BYTES / width);
         const size_t bytes = some * width;
-        if (carrier_pack(dtype, from, some, piece) < some) return 0;
+        if (form_is_narrow(form))
+            carrier_fold(form.dtype, from, some, piece);
+        else if (carrier_pack(form.dtype, from, some, piece) < some)
+            return 0;
         memset((unsigned char *)piece + bytes, 0, (0 - bytes) % sizeof(uint32_t));
         leafhash_absorb(hash, piece, bytes);
-        from += some * dtype_carrier(dtype);
+        from += some * form.width;
     }
     return 1;
 }
 
 /* Writes leaf `index` of a tensor. Numbers of f32 are hashed where they lie. */
 static void write_leaf(const struct leaf_hashes_args *is, size_t index) {
-    const size_t per_leaf = LEAFHASH_BLOCK / own_width(is->dtype);
+    const size_t per_leaf = LEAFHASH_BLOCK / own_width(is->form.dtype);
     const size_t first = index * per_leaf, count = block_length(is->count, first, per_leaf);
-    const unsigned char *const from =
-        (const unsigned char *)is->values + first * dtype_carrier(is->dtype);
+    const unsigned char *const from = (const unsigned char *)form_at(is->values, is->form, first);
     struct leafhash_leaf *const out = &is->leaves[index];
     struct leafhash hash;
     leafhash_init(&hash);
     memset(out->misfit, 0, sizeof out->misfit);
-    if (is->dtype == DTYPE_F32)
+    if (is->form.dtype == DTYPE_F32)
         leafhash_absorb_f32(&hash, (const float *)is->values + first, count);
-    else if (!absorb_packed(is->dtype, from, count, &hash))
+    else if (!absorb_packed(is->form, from, count, &hash))
         out->misfit[0] = 1; /* whoever asked says which number it is, and wants no hash */
     for (size_t lane = 0; lane < LEAFHASH_LANES; lane++)
         out->lane[lane] =
@@ -186,7 +188,7 @@ void evidence_leaf_hashes(int threads, const struct leaf_hashes_args *tensors, s
 #pragma omp parallel num_threads(team)
     for (size_t i = 0; i < count; i++) {
         const struct leaf_hashes_args *const is = &tensors[i];
-        const size_t leaves = leaf_hashes_count(is->dtype, is->count);
+        const size_t leaves = leaf_hashes_count(is->form.dtype, is->count);
 #pragma omp for schedule(static) nowait
         for (size_t leaf = 0; leaf < leaves; leaf++)
             write_leaf(is, leaf);
@@ -212,7 +214,7 @@ void evidence_digests(int threads, struct digest_leaves *tensors, size_t count) 
 }
 
 void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count) {
-    const size_t per_leaf = LEAFHASH_BLOCK / own_width(tensor->dtype);
+    const size_t per_leaf = LEAFHASH_BLOCK / own_width(tensor->form.dtype);
     for (size_t at = first; at < first + count; at += per_leaf)
         write_leaf(tensor, at / per_leaf);
 }

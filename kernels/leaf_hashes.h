@@ -9,15 +9,15 @@
 
 #include <stddef.h>
 
-#include "base/dtype.h"
+#include "base/form.h"
 #include "determinism/leafhash.h"
 #include "determinism/own_bits.h"
 
 struct leaf_hashes_args {
-    enum dtype dtype;
+    struct form form;
     size_t count;                 /* numbers */
-    const void *values;           /* (count) carriers of dtype */
-    struct leafhash_leaf *leaves; /* (leaf_hashes_count(dtype, count)); written */
+    const void *values;           /* (count) */
+    struct leafhash_leaf *leaves; /* (leaf_hashes_count(form.dtype, count)); written */
 };
 
 static inline size_t leaf_hashes_count(enum dtype dtype, size_t count) {

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/dtype.h"
+#include "base/form.h"
 #include "base/rule_read.h"
 
 #define READBACK_BLOCKS_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
@@ -42,7 +42,8 @@ struct readback_blocks_block {
 /* What the tensors of a call have in common: carriers of the dtypes named, and the step's numbers.
  */
 struct readback_blocks_args {
-    enum dtype working, gradient_dtype, slot_dtype;
+    enum dtype working, gradient_dtype;
+    struct form slot; /* of slots and of their copies */
     struct rule_direction
         direction; /* of a kind other than RULE_DIRECTION_NONE: without one, nobody asks */
     struct rule_spacing spacing;

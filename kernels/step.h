@@ -13,18 +13,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/form.h"
 #include "base/rule_optim.h"
 
 #define STEP_SLOTS 4   /* OPTIM_SLOTS_MAX of optim/optim.h */
 #define STEP_RANGES 32 /* of one call, at most */
 
-/* Elements first .. first+count-1 of one tensor. Pointers are to its element 0, in carriers of the
- * dtypes named. Slots that a rule does not have are not looked at. */
+/* Elements first .. first+count-1 of one tensor. Pointers are to its element 0: slots in the form
+ * named, all others in carriers of the dtypes named. Slots that a rule does not have are not looked
+ * at. */
 struct step_range {
     enum dtype param_dtype;
     enum dtype master_dtype; /* meaningful when master != NULL */
     enum dtype gradient_dtype;
-    enum dtype slot_dtype;
+    struct form slot;
     void *param;
     void *master; /* NULL: the update is made on param itself */
     const void *gradient;

@@ -74,6 +74,10 @@ void host_window_close(struct host_window *window) {
     window->bytes = 0;
 }
 
+int backends_takes_narrow(const struct backend *backend) {
+    return backend == NULL || backend->takes_narrow;
+}
+
 enum status backends_scratch(const struct backend *backend, const struct op_limits *limits,
                              size_t *out_bytes) {
     return backend == NULL ? backend_scratch(limits, out_bytes)

@@ -68,6 +68,10 @@ TWINSTEP_MUST_USE enum status host_window_store(const struct host_window *window
                                                 size_t bytes);
 void host_window_close(struct host_window *window);
 
+/* Returns 1 where numbers of bf16 and f16 in slots lie in two bytes for this backend; NULL is this
+ * program's own ops. */
+int backends_takes_narrow(const struct backend *backend);
+
 /* Bytes of scratch that every op is content with, for any pair of dtypes. */
 TWINSTEP_MUST_USE enum status backends_scratch(const struct backend *backend,
                                                const struct op_limits *limits, size_t *out_bytes);

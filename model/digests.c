@@ -26,14 +26,27 @@ static size_t job_elements(const struct digest_job *job) {
     return count;
 }
 
+/* Replaces numbers in two bytes by their carriers, which live in the arena. */
+static enum status widen(const struct digest_job *job, struct arena *arena, const void **data) {
+    const size_t count = job_elements(job);
+    float *numbers;
+    TRY(arena_take(arena, count, sizeof *numbers, "numbers to hash", &numbers));
+    form_widen(*data, job->form, count, numbers);
+    *data = numbers;
+    return STATUS_OK;
+}
+
 /* Hashes a tensor on the host, or says which of its numbers does not fit its dtype. */
 static enum status on_host(const struct digests *digests, const struct digest_job *job) {
     struct host_window window = HOST_WINDOW_EMPTY;
+    struct arena carriers = ARENA_EMPTY;
     const void *data;
     enum status status = host_window_read(&window, digests->backend, job->data,
-                                          job_elements(job) * dtype_carrier(job->dtype), &data);
+                                          job_elements(job) * job->form.width, &data);
+    if (status == STATUS_OK && form_is_narrow(job->form)) status = widen(job, &carriers, &data);
     if (status == STATUS_OK)
-        status = digest_tensor(job->name, job->dtype, job->rank, job->shape, data, job->out);
+        status = digest_tensor(job->name, job->form.dtype, job->rank, job->shape, data, job->out);
+    arena_close(&carriers);
     host_window_close(&window);
     return status;
 }
@@ -44,12 +57,12 @@ static void note(struct digests *digests, const struct digest_job *job,
     struct digest_job *const kept = &digests->jobs[digests->job_count];
     *kept = *job;
     digests->hashed[digests->job_count++] = (struct digest_leaves){
-        kept->name, kept->dtype, kept->rank, kept->shape, leaves, kept->out, 0};
+        kept->name, kept->form.dtype, kept->rank, kept->shape, leaves, kept->out, 0};
 }
 
 enum status digests_add(struct digests *digests, const struct digest_job *job) {
     const size_t count = job_elements(job);
-    const size_t leaves = job->leaves != NULL ? 0 : leaf_hashes_count(job->dtype, count);
+    const size_t leaves = job->leaves != NULL ? 0 : leaf_hashes_count(job->form.dtype, count);
     if (digests->job_count == digests->job_limit ||
         leaves > digests->leaf_limit - digests->leaf_count)
         TRY(digests_finish(digests));
@@ -63,7 +76,7 @@ enum status digests_add(struct digests *digests, const struct digest_job *job) {
     }
     struct leafhash_leaf *const made = digests->leaves + digests->leaf_count;
     digests->asked[digests->asked_count++] =
-        (struct leaf_hashes_args){job->dtype, count, job->data, made};
+        (struct leaf_hashes_args){job->form, count, job->data, made};
     digests->leaf_count += leaves;
     note(digests, job, made);
     return STATUS_OK;
@@ -73,8 +86,8 @@ enum status digests_add(struct digests *digests, const struct digest_job *job) {
  * is an error, too, if there is none. */
 static enum status on_misfit(const struct digests *digests, const struct digest_job *job) {
     return job->leaves == NULL ? on_host(digests, job)
-                               : digest_tensor_leaves(job->name, job->dtype, job->rank, job->shape,
-                                                      job->data, job->leaves, job->out);
+                               : digest_tensor_leaves(job->name, job->form.dtype, job->rank,
+                                                      job->shape, job->data, job->leaves, job->out);
 }
 
 enum status digests_finish(struct digests *digests) {

@@ -10,6 +10,7 @@
 #ifndef TWINSTEP_MODEL_DIGESTS_H
 #define TWINSTEP_MODEL_DIGESTS_H
 
+#include "base/form.h"
 #include "determinism/digest.h"
 
 struct arena;
@@ -18,10 +19,10 @@ struct leaf_hashes_args;
 
 struct digest_job {
     const char *name; /* must stay, as the other pointers must, until the digests are done */
-    enum dtype dtype;
+    struct form form;
     size_t rank;
     size_t shape[2];
-    const void *data; /* carriers of dtype; in memory of the backend */
+    const void *data; /* in memory of the backend */
     struct digest *out;
     const struct leafhash_leaf
         *leaves; /* made elsewhere; NULL: they are made when the job is done */

@@ -432,7 +432,7 @@ struct digest_job model_site_job(const struct model *model, const struct batch *
                                  uint32_t sequence, uint32_t site) {
     if (site > model->layers)
         return (struct digest_job){.name = "logp",
-                                   .dtype = DTYPE_F64,
+                                   .form = form_carried(DTYPE_F64),
                                    .rank = 1,
                                    .shape = {batch->label_length[sequence]},
                                    .data = model->logp + batch->label_first[sequence]};
@@ -440,7 +440,7 @@ struct digest_job model_site_job(const struct model *model, const struct batch *
     const void *matrix = site < model->layers ? model->layer[site].x : model->last;
     const size_t first = (size_t)tokens->row * model->C;
     return (struct digest_job){.name = "stream",
-                               .dtype = model->compute,
+                               .form = form_carried(model->compute),
                                .rank = 2,
                                .shape = {tokens->length, model->C},
                                .data = (const unsigned char *)matrix + first * model->carrier};

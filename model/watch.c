@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/element.h"
+#include "base/form.h"
 #include "model/backends.h"
 
 struct watch_view watch_view_of(const struct watch *watch, struct watch_name op,
@@ -75,16 +76,36 @@ static size_t view_extent(const struct watch_view *view) {
     return end / watch_element(view);
 }
 
+/* Shows carriers of numbers in two bytes, and takes back what they are then. */
+static enum status show_carriers(const struct watch *watch, const struct watch_view *view) {
+    const struct form form = form_own(view->dtype);
+    const size_t count = view_extent(view);
+    struct arena arena = ARENA_EMPTY;
+    struct watch_view seen = *view;
+    const enum status status =
+        arena_take(&arena, count, sizeof(float), "numbers that are watched", &seen.data);
+    if (status == STATUS_OK) {
+        seen.narrow = 0;
+        form_widen(view->data, form, count, seen.data);
+        watch->see(watch->context, &seen);
+        if (!watch->only_reads) form_narrow(seen.data, form, count, view->data);
+    }
+    arena_close(&arena);
+    return status;
+}
+
 static enum status show_copy(const struct model *model, const struct watch_view *view) {
     struct host_window window = HOST_WINDOW_EMPTY;
     struct watch_view seen = *view;
-    const size_t bytes = view_extent(view) * watch_element(view);
+    const size_t element = view->narrow ? form_own(view->dtype).width : watch_element(view);
+    const size_t bytes = view_extent(view) * element;
     enum status status = host_window_read(&window, model->backend, view->data, bytes, &seen.data);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && view->narrow)
+        status = show_carriers(model->watch, &seen);
+    else if (status == STATUS_OK)
         model->watch->see(model->watch->context, &seen);
-        if (!model->watch->only_reads)
-            status = host_window_store(&window, model->backend, view->data, bytes);
-    }
+    if (status == STATUS_OK && !model->watch->only_reads)
+        status = host_window_store(&window, model->backend, view->data, bytes);
     host_window_close(&window);
     return status;
 }

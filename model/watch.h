@@ -5,8 +5,9 @@
  *
  * This knows how a tensor is addressed (sample, side, position, column) and nothing of what is done
  * with it: experiment/locate makes digests, a test may disturb. What is handed out is the
- * training's own memory, or, of a tensor that only a backend's ops touch, a copy that becomes the
- * tensor when whoever sees it is done. Invariant: a watch that writes to nothing moves no bit. */
+ * training's own memory, or, of a tensor that only a backend's ops touch or whose numbers lie in
+ * two bytes, a copy that becomes the tensor when whoever sees it is done. Invariant: a watch that
+ * writes to nothing moves no bit. */
 #ifndef TWINSTEP_MODEL_WATCH_H
 #define TWINSTEP_MODEL_WATCH_H
 
@@ -63,6 +64,8 @@ struct watch_view {
     enum watch_axis axis;
     enum watch_kind kind;
     enum dtype dtype; /* the dtype of WATCH_REALS */
+    int narrow; /* 1: `data` are numbers of the dtype in two bytes (base/form.h); who sees the view
+                   is handed their carriers */
     enum watch_columns columns;
     uint32_t inner;
     void *data;

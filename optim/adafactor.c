@@ -112,9 +112,9 @@ struct update {
 static double update_at(const struct update *u, size_t i) {
     const struct optim_tensor *t = u->tensor;
     const double g = optim_value(t->gradient, t->gradient_dtype, i) / u->grad_scale;
-    if (t->rank < 2) return g / real_sqrt_f64(optim_value(t->slots[SLOT_ALL], t->slot_dtype, i));
-    const double row = optim_value(t->slots[SLOT_ROW], t->slot_dtype, i / u->columns);
-    const double column = optim_value(t->slots[SLOT_COLUMN], t->slot_dtype, i % u->columns);
+    if (t->rank < 2) return g / real_sqrt_f64(optim_slot_value(t, SLOT_ALL, i));
+    const double row = optim_slot_value(t, SLOT_ROW, i / u->columns);
+    const double column = optim_slot_value(t, SLOT_COLUMN, i % u->columns);
     return g / (real_sqrt_f64(row / u->row_mean) * real_sqrt_f64(column));
 }
 
@@ -131,7 +131,7 @@ static double mean_of_rows(const struct optim_tensor *tensor) {
     double sum = 0.0;
     if (tensor->rank < 2) return 1.0;
     for (size_t row = 0; row < tensor->shape[0]; row++) {
-        const double x = optim_value(tensor->slots[SLOT_ROW], tensor->slot_dtype, row);
+        const double x = optim_slot_value(tensor, SLOT_ROW, row);
         sum = sum_chain_terms_f64_f64(sum, &x, 1);
     }
     return sum / (double)tensor->shape[0];

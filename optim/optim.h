@@ -19,7 +19,7 @@
 #define OPTIM_SLOTS_MAX 4
 
 /* One trainable tensor. All pointers lead into the state, to numbers in the carriers of the dtypes
- * named (base/dtype.h). */
+ * named (base/dtype.h), but for slots of built-in classes (slot_width). */
 struct optim_tensor {
     const char *name;
     uint32_t rank; /* 1 or 2 */
@@ -30,6 +30,8 @@ struct optim_tensor {
     enum dtype master_dtype; /* of `master`; without meaning when that is NULL */
     enum dtype gradient_dtype;
     enum dtype slot_dtype;
+    uint8_t slot_width; /* bytes of a number in a slot; 0: the carrier's. What a module is handed
+                           lies in carriers, so a module leaves this alone. */
     void *param;
     void *master; /* NULL: the update is made on param itself */
     const void *gradient;

@@ -99,7 +99,7 @@ static struct step_range range_of(const struct optim_call *call, const struct op
     struct step_range range = {.param_dtype = tensor->param_dtype,
                                .master_dtype = tensor->master_dtype,
                                .gradient_dtype = tensor->gradient_dtype,
-                               .slot_dtype = tensor->slot_dtype,
+                               .slot = optim_slot_form(tensor),
                                .param = tensor->param,
                                .master = tensor->master,
                                .gradient = tensor->gradient,
@@ -181,19 +181,17 @@ void optim_spread_tensors(const struct optim_call *call, optim_step_tensor step,
 }
 
 double optim_value(const void *values, enum dtype dtype, size_t index) {
-    if (dtype == DTYPE_F64) return ((const double *)values)[index];
-    return (double)((const float *)values)[index];
+    return form_get(values, form_carried(dtype), index);
 }
 
 enum status optim_direction(const struct optim_call *call, uint32_t index,
                             struct rule_direction rule, const void *before, double *out) {
     const struct optim_tensor *tensor = &call->tensors[index];
-    const enum dtype working = optim_working_dtype(tensor), slot = tensor->slot_dtype;
+    const enum dtype working = optim_working_dtype(tensor);
     for (size_t i = 0; i < tensor->count; i++)
-        out[i] = RULE_DIRECTION_OF(&rule, optim_value(tensor->gradient, tensor->gradient_dtype, i),
-                                   optim_value(tensor->slots[0], slot, i),
-                                   optim_value(tensor->slots[rule.second], slot, i),
-                                   optim_value(before, working, i),
-                                   optim_value(optim_working(tensor), working, i));
+        out[i] = RULE_DIRECTION_OF(
+            &rule, optim_value(tensor->gradient, tensor->gradient_dtype, i),
+            optim_slot_value(tensor, 0, i), optim_slot_value(tensor, (uint32_t)rule.second, i),
+            optim_value(before, working, i), optim_value(optim_working(tensor), working, i));
     return STATUS_OK;
 }

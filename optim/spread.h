@@ -10,6 +10,7 @@
 
 #include "optim/cpu/range.h"
 #include "optim/direction.h"
+#include "optim/slot.h"
 
 /* Every built-in optimizer, in the order that lists show them; optim_NAME is its class. */
 #define OPTIM_CLASSES(ROW) ROW(adafactor) ROW(adam) ROW(adamw) ROW(lion) ROW(sgd)

@@ -211,7 +211,7 @@ static enum status check_in(const struct config *config, struct arena *arena, st
     TRY(plugin_optimizer(&config->optimizer.which, &source.optimizer));
     TRY(plugin_schedule(&config->schedule.which, &schedule));
     TRY(params_open(config, arena, &table));
-    TRY(state_layout_open(config, &table, source.optimizer, schedule, 0, arena, &layout));
+    TRY(state_layout_open(config, &table, source.optimizer, schedule, 0, 0, arena, &layout));
     TRY(find_place(&source, fault, &place));
     return check_numbers(config, &place, fault);
 }
@@ -345,13 +345,15 @@ enum status corruption_start(struct run *run) {
     const size_t at = c->place.slot >= 0 ? tensor->slot[c->place.slot]
                       : is_master        ? tensor->master
                                          : tensor->param;
-    const size_t carrier = dtype_carrier(c->place.dtype);
-    void *const element =
-        (unsigned char *)run_at(run, at) + (size_t)run->config.fault.element * carrier;
+    const struct form form = c->place.slot >= 0 ? run->layout.slots : form_carried(c->place.dtype);
+    void *const element = form_place(run_at(run, at), form, (size_t)run->config.fault.element);
+    double carrier[1];
     void *values;
-    TRY(run_read(run, WINDOW_NOW, element, carrier, &values));
-    flip(&c->place, c->place.dtype, run->config.fault.bit, values, 0);
-    TRY(run_store(run, WINDOW_NOW, element, carrier));
+    TRY(run_read(run, WINDOW_NOW, element, form.width, &values));
+    form_widen(values, form, 1, carrier);
+    flip(&c->place, c->place.dtype, run->config.fault.bit, carrier, 0);
+    form_narrow(carrier, form, 1, values);
+    TRY(run_store(run, WINDOW_NOW, element, form.width));
     c->flipped = 1;
     run->weights_fresh = 0;
     return STATUS_OK;

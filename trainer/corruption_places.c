@@ -221,7 +221,7 @@ static void tell_stored(struct walk *walk) {
         const struct param_row *row = &source->table->rows[i];
         if (row->tied_to >= 0) continue;
         walk->place.row = i;
-        walk->place.dtype = source->layout->slot_dtype;
+        walk->place.dtype = source->layout->slots.dtype;
         for (uint32_t slot = 0; slot < source->optimizer->slot_count; slot++) {
             const size_t count = source->layout->tensor[i].slot_count[slot];
             walk->place.slot = (int)slot;

@@ -189,8 +189,10 @@ enum status divisor_before(const struct run *run, struct arena *arena, struct di
     memset(out, 0, sizeof *out);
     out->reading.untestable = find_reason(run);
     out->reading.task = (enum task)run->config.task;
-    const struct run_options options = {
-        .undivided = 1, .steps = run->options.steps, .order_seed = run->options.order_seed};
+    const struct run_options options = {.undivided = 1,
+                                        .carriers = run->options.carriers,
+                                        .steps = run->options.steps,
+                                        .order_seed = run->options.order_seed};
     TRY(run_open(&run->config, run->dataset, &options, &plain));
     const unsigned char *state;
     enum status status = run_read_state(run, &state);

@@ -88,9 +88,9 @@ enum status measure_step_open(struct run *run) {
         for (uint32_t p = 0; p < STATE_PIECES; p++) {
             struct leaf_hashes_args *const piece = &step->pieces[i][p];
             piece->leaves = leaves;
-            leaves += leaf_hashes_count(piece->dtype, piece->count);
+            leaves += leaf_hashes_count(piece->form.dtype, piece->count);
             if (piece->count > 0)
-                step->piece = larger(step->piece, LEAFHASH_BLOCK / own_width(piece->dtype));
+                step->piece = larger(step->piece, LEAFHASH_BLOCK / own_width(piece->form.dtype));
         }
     }
     return STATUS_OK;
@@ -135,15 +135,14 @@ static void after_piece(void *context, uint32_t tensor, size_t first, size_t cou
         readback_piece(run, &run->measure_step->reading, tensor, first, count);
 }
 
-void measure_step_see(struct run *run, struct optim_seen_call *call) {
+enum status measure_step_see(struct run *run, struct optim_seen_call *call) {
     struct measure_step *const step = run->measure_step;
     struct update_sizes_block *blocks = run->moves;
-    if (step == NULL) return;
+    if (step == NULL) return STATUS_OK;
     step->kept = 1;
     if (call->call.found_inf) { /* the class may hold */
         measure_keep_params(run);
-        if (run->options.readback) readback_keep(run);
-        return;
+        return run->options.readback ? readback_keep(run) : STATUS_OK;
     }
     for (uint32_t i = 0; i < run->owner_count; i++) {
         run->update_sizes_asked[i] = measure_sizes_of(run, i, blocks);
@@ -157,6 +156,7 @@ void measure_step_see(struct run *run, struct optim_seen_call *call) {
     call->after = after_piece;
     call->context = run;
     call->seen = &step->seen;
+    return STATUS_OK;
 }
 
 enum status measure_step_seen(struct run *run, const struct optim_seen_call *call) {

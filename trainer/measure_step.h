@@ -23,7 +23,7 @@ int measure_step_begin(struct run *run);
 
 /* Come before and behind the optimizer's step. The first lets the step be seen, or keeps what it
  * overwrites where it is not; the second fails where the step was not seen as a whole. */
-void measure_step_see(struct run *run, struct optim_seen_call *call);
+TWINSTEP_MUST_USE enum status measure_step_see(struct run *run, struct optim_seen_call *call);
 TWINSTEP_MUST_USE enum status measure_step_seen(struct run *run,
                                                 const struct optim_seen_call *call);
 

@@ -46,11 +46,11 @@ enum status optimizer_input_rule_of(const struct run *run, struct optimizer_inpu
 
 static struct optimizer_places places_of(const struct run *run, uint32_t row) {
     const double *const group = run->record.groups[run->table.rows[row].group];
-    const enum dtype slots = run->layout.slot_dtype;
+    const struct form slots = run->layout.slots;
     return (struct optimizer_places){
         .old = optimizer_weights_before(run, row),
         .now = optimizer_weights_now(run, row),
-        .then = run->moment + run->packed[row] * dtype_carrier(slots),
+        .then = form_at(run->moment, slots, run->packed[row]),
         .slot = run_at(run, run->layout.tensor[row].slot[0]),
         .working = optimizer_working_dtype(run),
         .slots = slots,
@@ -66,7 +66,7 @@ enum status optimizer_input_places(const struct run *run, const struct optimizer
     TRY(run_read(run, WINDOW_OLD, out->old, weights, &out->old));
     TRY(run_read(run, WINDOW_NOW, out->now, weights, &out->now));
     if (rule->source != INPUT_FROM_MOMENT) return STATUS_OK;
-    const size_t moments = count * dtype_carrier(out->slots);
+    const size_t moments = count * out->slots.width;
     TRY(run_read(run, WINDOW_THEN, out->then, moments, &out->then));
     return run_read(run, WINDOW_SLOT, out->slot, moments, &out->slot);
 }
@@ -76,8 +76,8 @@ static struct rule_taken scalars_at(const struct optimizer_input_rule *rule,
     return (struct rule_taken){.keep = rule->keep,
                                .take = rule->take,
                                .decay = at->decay,
-                               .unit = INPUT_ROUNDINGS * dtype_epsilon(at->slots) / 2,
-                               .least = dtype_spacing(0x1p-126, at->slots)};
+                               .unit = INPUT_ROUNDINGS * dtype_epsilon(at->slots.dtype) / 2,
+                               .least = dtype_spacing(0x1p-126, at->slots.dtype)};
 }
 
 struct rule_taken optimizer_input_scalars(const struct run *run,
@@ -89,10 +89,9 @@ struct rule_taken optimizer_input_scalars(const struct run *run,
 static void from_moment(const struct rule_taken *rule, const struct optimizer_places *at,
                         size_t first, size_t count, double *gradient, double *error) {
     for (size_t i = 0; i < count; i++) {
-        const struct rule_taken_value value =
-            rule_taken_value(rule, element_get(at->slot, at->slots, first + i),
-                             element_get(at->then, at->slots, first + i),
-                             element_get(at->old, at->working, first + i));
+        const struct rule_taken_value value = rule_taken_value(
+            rule, form_get(at->slot, at->slots, first + i),
+            form_get(at->then, at->slots, first + i), element_get(at->old, at->working, first + i));
         gradient[i] = value.gradient;
         error[i] = value.error;
     }

@@ -8,6 +8,7 @@
 #ifndef TWINSTEP_TRAINER_OPTIMIZER_INPUT_H
 #define TWINSTEP_TRAINER_OPTIMIZER_INPUT_H
 
+#include "base/form.h"
 #include "base/rule_read.h"
 #include "trainer/run.h"
 
@@ -45,8 +46,9 @@ struct rule_taken optimizer_input_scalars(const struct run *run,
 struct optimizer_places {
     const void *old, *now;   /* weights */
     const void *then, *slot; /* first moment; only with INPUT_FROM_MOMENT */
-    enum dtype working, slots;
-    double decay, lr; /* `decay` is the decay that is inside the gradient */
+    enum dtype working;
+    struct form slots; /* of `then` and `slot` */
+    double decay, lr;  /* `decay` is the decay that is inside the gradient */
 };
 TWINSTEP_MUST_USE enum status optimizer_input_places(const struct run *run,
                                                      const struct optimizer_input_rule *rule,

@@ -255,7 +255,7 @@ enum status phase_digest_gradient(struct run *run, enum phase phase, struct dige
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         const struct digest_job job = {.name = row->name,
-                                       .dtype = run->layout.gradient_dtype,
+                                       .form = form_carried(run->layout.gradient_dtype),
                                        .rank = row->rank,
                                        .shape = {(size_t)row->shape[0], (size_t)row->shape[1]},
                                        .data =

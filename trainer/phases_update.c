@@ -213,7 +213,8 @@ static void fill_tensor(struct run *run, uint32_t row_index, struct optim_tensor
                                  .param_dtype = row->dtype,
                                  .master_dtype = layout->master_dtype,
                                  .gradient_dtype = layout->gradient_dtype,
-                                 .slot_dtype = layout->slot_dtype,
+                                 .slot_dtype = layout->slots.dtype,
+                                 .slot_width = (uint8_t)layout->slots.width,
                                  .param = step_at(run, tensor->param),
                                  .gradient = step_at(run, tensor->gradient)};
     if (layout->has_master) out->master = step_at(run, tensor->master);
@@ -247,7 +248,7 @@ static double decay_of(const struct run *run) {
 enum status phase_optimize(struct run *run) {
     struct state_head *head = run_head(run);
     TRY(phase_close_gradient(run));
-    if (run->options.readback && run->measure_step == NULL) readback_keep(run);
+    if (run->options.readback && run->measure_step == NULL) TRY(readback_keep(run));
     if (run->model.watch != NULL) TRY(model_wait(&run->model));
     if (run->model.watch != NULL) watch_gradient_taken(run);
     TRY(stage(run));
@@ -278,7 +279,7 @@ enum status phase_optimize(struct run *run) {
     if (run->backend != NULL && run->staged == NULL)
         memcpy(call->steps, run->backend->steps, sizeof call->steps);
     TRY(rounding_begin(run));
-    measure_step_see(run, &seen);
+    TRY(measure_step_see(run, &seen));
     if (run->zero != NULL)
         TRY(zero_step(run, call));
     else

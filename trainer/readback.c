@@ -20,6 +20,7 @@
 #include "kernels/products.h"
 #include "optim/direction.h"
 #include "optim/read_rate.h"
+#include "optim/slot.h"
 #include "trainer/plugins/plugin.h"
 
 /* Whether the optimizer's direction is a rule of one element. Elsewhere the class puts the
@@ -57,24 +58,33 @@ enum status readback_open(struct run *run) {
     if (run->optimizer->direction != NULL && !is_ruled(run))
         TRY(arena_take(&run->arena, largest, sizeof(double), "direction", &run->direction));
     if (run->optimizer->moment == NULL || run->optimizer->slot_count == 0) return STATUS_OK;
-    carrier = dtype_carrier(run->layout.slot_dtype);
-    return arena_take(arena_hidden(&run->arena), run->table.elements, carrier, "last moments",
-                      &run->moment);
+    return arena_take(arena_hidden(&run->arena), run->table.elements, run->layout.slots.width,
+                      "last moments", &run->moment);
 }
 
-void readback_keep(struct run *run) {
+/* Numbers in two bytes are none that an op converts, so the backend copies their bytes, queued like
+ * an op. */
+static enum status keep_moment(const struct run *run, const struct run_span *span) {
+    const struct form form = run->layout.slots;
+    const void *const from = run_at(run, run->layout.tensor[span->row].slot[0]);
+    void *const to = form_place(run->moment, form, run->packed[span->row]);
+    if (form_is_narrow(form))
+        return backends_copy(run->backend, to, from, span->count * form.width);
+    measure_keep(run, form.dtype, from, span->count, to);
+    return STATUS_OK;
+}
+
+enum status readback_keep(struct run *run) {
     const size_t carrier = dtype_carrier(optimizer_working_dtype(run));
-    const size_t slot = dtype_carrier(run->layout.slot_dtype);
     RUN_EACH_SPAN(run, span) {
-        const struct state_tensor *tensor = &run->layout.tensor[span.row];
-        const size_t first = run->packed[span.row];
+        const size_t count = run->table.rows[span.row].count;
         if (run->working != run->before)
             measure_keep(run, optimizer_working_dtype(run), optimizer_weights_now(run, span.row),
-                         span.count, run->working + first * carrier);
-        if (run->moment != NULL && tensor->slot_count[0] == run->table.rows[span.row].count)
-            measure_keep(run, run->layout.slot_dtype, run_at(run, tensor->slot[0]), span.count,
-                         run->moment + first * slot);
+                         span.count, run->working + run->packed[span.row] * carrier);
+        if (run->moment != NULL && run->layout.tensor[span.row].slot_count[0] == count)
+            TRY(keep_moment(run, &span));
     }
+    return STATUS_OK;
 }
 
 _Static_assert(READBACK_BLOCKS_BLOCK == SUM_BLOCK, "blocks of reads are those of law 2");
@@ -175,7 +185,7 @@ static struct readback_blocks_args args_of(const struct run *run, const struct o
     struct readback_blocks_args args = {
         .working = working,
         .gradient_dtype = tensor->gradient_dtype,
-        .slot_dtype = tensor->slot_dtype,
+        .slot = optim_slot_form(tensor),
         .direction = optim_direction_rule(run->optimizer, call, index),
         .spacing = spacing_of(working),
         .decay = call->groups[tensor->group].weight_decay,
@@ -200,7 +210,7 @@ static struct readback_blocks_tensor tensor_of(const struct run *run, const stru
     for (int slot = 0; slot < READBACK_BLOCKS_SLOTS; slot++)
         out.slots[slot] = tensor->slots[slot];
     if (rule->source == INPUT_FROM_MOMENT)
-        out.moment = run->moment + run->packed[row] * dtype_carrier(tensor->slot_dtype);
+        out.moment = form_at(run->moment, run->layout.slots, run->packed[row]);
     if (run->options.readback == READBACK_ALL) return out;
     /* Both arms of a pair read the same blocks, and no tensor's first ones are read alone. */
     out.stride = readback_blocks_stride(readback_blocks_blocks(tensor->count));
@@ -335,7 +345,7 @@ void readback_keep_piece(const struct run *run, uint32_t index, size_t first, si
     const uint32_t row = run->owner[index];
     const struct state_tensor *const tensor = &run->layout.tensor[row];
     const size_t carrier = dtype_carrier(optimizer_working_dtype(run));
-    const size_t slot = dtype_carrier(run->layout.slot_dtype), packed = run->packed[row];
+    const size_t slot = run->layout.slots.width, packed = run->packed[row];
     if (run->working != run->before)
         keep_numbers(run->working + packed * carrier, optimizer_weights_now(run, row), first, count,
                      carrier);

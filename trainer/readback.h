@@ -16,7 +16,7 @@
 TWINSTEP_MUST_USE enum status readback_open(struct run *run);
 
 /* Keeps these weights and moments; to be called right before the optimizer steps. */
-void readback_keep(struct run *run);
+TWINSTEP_MUST_USE enum status readback_keep(struct run *run);
 
 /* What a step that is seen piece by piece (trainer/measure_step.h) reads back by. */
 struct readback_step {

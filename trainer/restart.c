@@ -38,7 +38,7 @@ static void lose_optimizer(struct run *run) {
         for (uint32_t slot = 0; slot < OPTIM_SLOTS_MAX; slot++)
             if (tensor->slot_count[slot] > 0)
                 model_set(&run->model, run_at(run, tensor->slot[slot]),
-                          tensor->slot_count[slot] * dtype_carrier(layout->slot_dtype), 0);
+                          tensor->slot_count[slot] * layout->slots.width, 0);
     }
 }
 
@@ -93,7 +93,7 @@ struct flat {
     const struct run *run;
     uint32_t group; /* or ALL_GROUPS */
     int slot;       /* -1: masters */
-    enum dtype dtype;
+    struct form form;
 };
 
 /* Where an element stands, and the tensor that holds it as the host sees it. */
@@ -137,14 +137,14 @@ static enum status look_at(const struct flat *flat, enum run_window window, uint
         first += place->count;
     }
     return run_read(flat->run, window, flat_numbers(flat, place->row),
-                    place->count * dtype_carrier(flat->dtype), &place->numbers);
+                    place->count * flat->form.width, &place->numbers);
 }
 
 static enum status store(const struct flat *flat, enum run_window window,
                          const struct flat_place *place) {
     if (place->count == 0) return STATUS_OK;
     return run_store(flat->run, window, flat_numbers(flat, place->row),
-                     place->count * dtype_carrier(flat->dtype));
+                     place->count * flat->form.width);
 }
 
 /* Every element comes from behind its place where parts were longer, and from before it elsewhere;
@@ -152,7 +152,7 @@ static enum status store(const struct flat *flat, enum run_window window,
 static enum status read_by_index(const struct flat *flat, uint64_t saved, uint64_t loading) {
     const uint64_t count = flat_total(flat);
     const int up = partition_part(count, saved) >= partition_part(count, loading);
-    const size_t bytes = dtype_carrier(flat->dtype);
+    const size_t bytes = flat->form.width;
     struct flat_place to = {.count = 0}, from = {.count = 0};
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t index = up ? i : count - 1 - i;
@@ -179,8 +179,8 @@ static enum status read_shards_by_index(struct run *run) {
     const struct state_layout *const layout = &run->layout;
     for (uint32_t group = 0; group < run->table.groups; group++)
         for (int slot = layout->has_master ? -1 : 0; slot < OPTIM_SLOTS_MAX; slot++) {
-            const struct flat flat = {run, group, slot,
-                                      slot < 0 ? layout->master_dtype : layout->slot_dtype};
+            const struct flat flat = {
+                run, group, slot, slot < 0 ? form_carried(layout->master_dtype) : layout->slots};
             TRY(read_by_index(&flat, config->resume.ranks, config->parallel.ranks));
         }
     return STATUS_OK;
@@ -190,7 +190,7 @@ static enum status read_shards_by_index(struct run *run) {
 static enum status look(const struct flat *flat, enum run_window window, uint32_t row,
                         unsigned char **out) {
     return run_read(flat->run, window, flat_numbers(flat, row),
-                    flat_count(flat, row) * dtype_carrier(flat->dtype), out);
+                    flat_count(flat, row) * flat->form.width, out);
 }
 
 /* Owner `index` gets what stands at its padded place in the packed numbers: a later parameter's,
@@ -200,7 +200,7 @@ static enum status read_behind(const struct flat *flat, uint32_t index, const ui
                                const uint64_t *packed) {
     const uint32_t *const owner = flat->run->owner;
     const uint64_t count = flat_count(flat, owner[index]);
-    const size_t bytes = dtype_carrier(flat->dtype);
+    const size_t bytes = flat->form.width;
     unsigned char *to, *from = NULL;
     uint32_t source = index, seen = UINT32_MAX;
     if (count == 0 || padded[index] == packed[index]) return STATUS_OK;
@@ -238,7 +238,7 @@ static enum status read_padded(struct run *run) {
                          places + count, places + 2 * (size_t)count);
     for (int slot = layout->has_master ? -1 : 0; slot < OPTIM_SLOTS_MAX; slot++) {
         const struct flat flat = {run, ALL_GROUPS, slot,
-                                  slot < 0 ? layout->master_dtype : layout->slot_dtype};
+                                  slot < 0 ? form_carried(layout->master_dtype) : layout->slots};
         for (uint32_t i = count; status == STATUS_OK && i-- > 0;)
             status = read_behind(&flat, i, places + count, places + 2 * (size_t)count);
     }

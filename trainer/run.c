@@ -181,7 +181,9 @@ static int same_class(const struct config_class *a, const struct config_class *b
 }
 
 int run_same_layout(const struct run *a, const struct run *b) {
-    if (a->layout.bytes != b->layout.bytes || a->table.count != b->table.count ||
+    const struct state_layout *const x = state_carried(&a->layout), *const y =
+                                                                        state_carried(&b->layout);
+    if (x->bytes != y->bytes || a->table.count != b->table.count ||
         !same_class(&a->config.optimizer.which, &b->config.optimizer.which) ||
         !same_class(&a->config.schedule.which, &b->config.schedule.which) ||
         a->layout.reference != b->layout.reference ||
@@ -191,11 +193,11 @@ int run_same_layout(const struct run *a, const struct run *b) {
     for (uint32_t i = 0; i < a->table.count; i++)
         if (a->table.rows[i].count != b->table.rows[i].count ||
             a->table.rows[i].dtype != b->table.rows[i].dtype ||
-            memcmp(&a->layout.tensor[i], &b->layout.tensor[i], sizeof a->layout.tensor[i]) != 0)
+            memcmp(&x->tensor[i], &y->tensor[i], sizeof x->tensor[i]) != 0)
             return 0;
     return a->layout.has_master == b->layout.has_master &&
            a->layout.master_dtype == b->layout.master_dtype &&
            a->layout.gradient_dtype == b->layout.gradient_dtype &&
-           a->layout.slot_dtype == b->layout.slot_dtype &&
+           a->layout.slots.dtype == b->layout.slots.dtype &&
            a->layout.accumulator_dtype == b->layout.accumulator_dtype;
 }

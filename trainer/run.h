@@ -25,6 +25,8 @@ struct run_options {
                       sums */
     int apart; /* 1: what an update did is measured behind it, although the optimizer's step could
                   measure it (trainer/measure_step.h; tests) */
+    int carriers; /* 1: every number of the state lies in its carrier, as on a device, although it
+                     could lie in two bytes (tests) */
     uint64_t replay_every; /* record.replay_check: updates between two checks; 0: none is made */
     uint64_t steps; /* updates that will be asked for; bounds the first pass of the reference */
     uint64_t order_seed; /* resolved seed of the order of sums; never "free" */
@@ -76,7 +78,9 @@ TWINSTEP_MUST_USE enum status run_step(struct run *run, const struct record **ou
 TWINSTEP_MUST_USE enum status run_snapshot(const struct run *run, unsigned char *snapshot);
 TWINSTEP_MUST_USE enum status run_restore(struct run *run, const unsigned char *snapshot);
 
-/* Returns 1 when `b` can continue a snapshot of `a`, because both lay their state out alike. */
+/* Returns 1 when `b` can continue a state that is kept of `a`, because both have the same numbers
+ * in it. Their widths may differ, since they are a backend's: then no snapshot of one is one of the
+ * other. */
 int run_same_layout(const struct run *a, const struct run *b);
 
 /* Returns the arguments of a configuration's schedule, without a state. */

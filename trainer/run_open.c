@@ -84,6 +84,12 @@ static enum status open_state(struct run *run) {
     return arena_take(&run->arena, tensors, 1, "tensors of a step on the host", &run->staged);
 }
 
+/* Whether numbers of bf16 and f16 lie in two bytes where the state has them so: as the backend
+ * takes them. */
+static int takes_narrow(const struct run *run) {
+    return !run->options.carriers && backends_takes_narrow(run->backend);
+}
+
 static enum status open_tables(struct run *run) {
     struct arena *arena = &run->arena;
     TRY(plugin_optimizer(&run->config.optimizer.which, &run->optimizer));
@@ -93,7 +99,7 @@ static enum status open_tables(struct run *run) {
     TRY(plugin_check_call(&run->config.schedule.which, run->schedule, &call));
     TRY(params_open(&run->config, arena, &run->table));
     TRY(state_layout_open(&run->config, &run->table, run->optimizer, run->schedule,
-                          run->dataset->samples, arena, &run->layout));
+                          run->dataset->samples, takes_narrow(run), arena, &run->layout));
     TRY(open_state(run));
     TRY(arena_take(arena, run->table.count, sizeof *run->owner, "run", &run->owner));
     TRY(arena_take(arena, run->table.count + 1, sizeof *run->packed, "run", &run->packed));

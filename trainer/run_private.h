@@ -199,7 +199,7 @@ struct update_sizes_args measure_sizes_of(const struct run *run, uint32_t index,
 /* measure.c: Begins the streams of digests over the micro-batches of an update. */
 void measure_restart_streams(struct run *run);
 
-/* measure.c: Copies numbers as bits for whoever looks at them later. It uses the backend's op, so
+/* measure.c: Copies carriers as bits for whoever looks at them later. It uses the backend's op, so
  * that a device's memory stays on the device, and queues it: the phase that runs waits for it, or
  * the first phase of the update. */
 void measure_keep(const struct run *run, enum dtype dtype, const void *from, size_t count,

@@ -12,6 +12,7 @@
 #include "trainer/corruption.h"
 #include "trainer/measure_step.h"
 #include "trainer/run_private.h"
+#include "trainer/state_file.h"
 
 struct run_windows {
     struct host_window window[RUN_WINDOWS];
@@ -139,7 +140,47 @@ static enum status equal_apart(const struct run *a, const struct run *b, int *ou
     return STATUS_OK;
 }
 
+/* ---- states of two widths ---- */
+
+/* The form of files is one for both widths. `arena` has it until it is closed. */
+static enum status form_of(const struct run *run, struct arena *arena, unsigned char **out) {
+    const unsigned char *state;
+    TRY(run_read_state(run, &state));
+    TRY(arena_take(arena, state_file_bytes(&run->table, &run->layout), 1, "a state", out));
+    return state_file_make(&run->table, &run->layout, state, *out);
+}
+
+static enum status equal_forms(const struct run *a, const struct run *b, int *out) {
+    struct arena arena = ARENA_EMPTY;
+    unsigned char *x = NULL, *y = NULL;
+    enum status status = form_of(a, &arena, &x);
+    if (status == STATUS_OK) status = form_of(b, &arena, &y);
+    if (status == STATUS_OK) *out = memcmp(x, y, state_file_bytes(&a->table, &a->layout)) == 0;
+    arena_close(&arena);
+    return status;
+}
+
+/* Puts a state into the run that is kept as its twin has it. */
+static enum status load_twin(struct run *run, const struct run_kept *kept, struct arena *arena) {
+    const struct state_layout *const twin = run->layout.twin;
+    unsigned char *bytes, *form, *state;
+    if (twin == NULL || twin->bytes != kept->bytes)
+        FAIL(STATUS_INTERNAL, "a kept state of %zu bytes: expected %zu", kept->bytes,
+             run->layout.bytes);
+    TRY(arena_take(arena, kept->bytes, 1, "a kept state", &bytes));
+    TRY(arena_take(arena, state_file_bytes(&run->table, twin), 1, "a kept state", &form));
+    TRY(arena_take(arena, run->layout.bytes, 1, "a kept state", &state));
+    TRY(backends_pull(kept->backend, bytes, kept->memory, kept->bytes));
+    TRY(state_file_make(&run->table, twin, bytes, form));
+    state_file_read(&run->table, &run->layout, form, state);
+    memcpy(run->state.host, state, run->layout.tensors);
+    return backends_push(run->backend, run->state.tensors, state + run->layout.tensors,
+                         tensor_bytes(run));
+}
+
 enum status run_equal(const struct run *a, const struct run *b, int *out) {
+    if (a->layout.bytes != b->layout.bytes) return equal_forms(a, b, out);
+
     *out = memcmp(a->state.host, b->state.host, a->layout.tensors) == 0;
     if (!*out) return STATUS_OK;
     if (a->backend != b->backend || a->backend == NULL) return equal_apart(a, b, out);
@@ -176,6 +217,12 @@ enum status run_keep(const struct run *run, const struct run_kept *kept) {
 enum status run_load(struct run *run, const struct run_kept *kept) {
     const unsigned char *const tensors = kept->memory + kept->tensors;
     measure_step_forget(run);
+    if (kept->bytes != run->layout.bytes) {
+        struct arena arena = ARENA_EMPTY;
+        const enum status status = load_twin(run, kept, &arena);
+        arena_close(&arena);
+        return status;
+    }
     /* whichever of the two has a device moves the bytes; where none has, it is the same program */
     const struct backend *const moves = kept->backend != NULL ? kept->backend : run->backend;
     TRY(backends_pull(moves, run->state.host, kept->memory, kept->tensors));

@@ -132,7 +132,7 @@ struct plan {
 };
 
 static void layout_digest(const struct plan *plan, struct digest *out) {
-    const struct state_layout *layout = plan->layout;
+    const struct state_layout *layout = state_carried(plan->layout);
     const uint64_t sizes[] = {layout->bytes, layout->reference, layout->schedule,
                               plan->schedule->state_size, (uint64_t)(layout->has_master != 0)};
     struct digest_stream stream;
@@ -150,7 +150,7 @@ static void layout_digest(const struct plan *plan, struct digest *out) {
     if (layout->peak > 0) add_words(&stream, "peak", (const uint64_t[]){layout->peak}, 1);
     add_dtype(&stream, "master", layout->master_dtype);
     add_dtype(&stream, "gradient", layout->gradient_dtype);
-    add_dtype(&stream, "slots", layout->slot_dtype);
+    add_dtype(&stream, "slots", layout->slots.dtype);
     add_dtype(&stream, "accumulator", layout->accumulator_dtype);
     add_class(&stream, "optimizer", &plan->config->optimizer.which);
     for (uint32_t s = 0; s < plan->optimizer->slot_count; s++)
@@ -165,7 +165,7 @@ static void describe(const struct plan *plan, uint64_t every, struct trace_snaps
     struct digest layout;
     layout_digest(plan, &layout);
     const size_t bytes = state_file_bytes(plan->table, plan->layout);
-    const int narrow = bytes < plan->layout->bytes;
+    const int narrow = bytes < state_carried(plan->layout)->bytes;
     *out = (struct trace_snapshot_plan){.bytes = bytes,
                                         .every = every,
                                         .format = narrow ? SNAPSHOT_FORMAT_NARROW : SNAPSHOT_FORMAT,
@@ -182,7 +182,7 @@ static enum status plan_in(struct arena *arena, const struct config *config,
     TRY(plugin_optimizer(&config->optimizer.which, &plan.optimizer));
     TRY(plugin_schedule(&config->schedule.which, &plan.schedule));
     TRY(params_open(config, arena, &table));
-    TRY(state_layout_open(config, &table, plan.optimizer, plan.schedule, dataset->samples, arena,
+    TRY(state_layout_open(config, &table, plan.optimizer, plan.schedule, dataset->samples, 0, arena,
                           &layout));
     describe(&plan, every, out);
     return STATUS_OK;
@@ -221,7 +221,7 @@ static enum status check_layout(const char *path, const struct trace_run *record
 
 size_t snapshot_room(const struct run *run) {
     const size_t bytes = state_file_bytes(&run->table, &run->layout);
-    return bytes < run->layout.bytes ? bytes : 0;
+    return bytes < state_carried(&run->layout)->bytes ? bytes : 0;
 }
 
 static enum status put_in(struct arena *arena, struct trace *trace, uint32_t index,

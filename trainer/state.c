@@ -37,8 +37,7 @@ static void place_slot(struct walker *walker, const struct optim_class *optimize
         out->slot_count[slot] =
             (size_t)optim_slot_elements(optimizer, values, slot, row->rank, row->shape);
         if (out->slot_count[slot] > 0)
-            out->slot[slot] =
-                place(walker, out->slot_count[slot], dtype_carrier(layout->slot_dtype));
+            out->slot[slot] = place(walker, out->slot_count[slot], layout->slots.width);
     }
 }
 
@@ -86,36 +85,72 @@ static void place_replicas(struct walker *walker, const struct config *config,
     replicas->first = place(walker, replicas->copies, replicas->bytes);
 }
 
-enum status state_layout_open(const struct config *config, const struct param_table *table,
-                              const struct optim_class *optimizer,
-                              const struct sched_class *schedule, size_t dataset_samples,
-                              struct arena *arena, struct state_layout *out) {
+/* What the layout is made of. */
+struct plan {
+    const struct config *config;
+    const struct param_table *table;
+    const struct optim_class *optimizer;
+    const struct sched_class *schedule;
+    size_t dataset_samples;
+};
+
+static void place_host(struct walker *walker, const struct plan *plan, struct state_layout *out) {
+    const struct config *const config = plan->config;
+    place(walker, 1, sizeof(struct state_head));
+    out->schedule = place(walker, plan->schedule->state_size, 1);
+    if (config->loop.skip == SKIP_OLMO_OUTLIER) {
+        out->outlier_numbers = outlier_numbers(config->loop.skip_window);
+        out->outliers = place(walker, out->outlier_numbers, sizeof(double));
+    }
+    if (resume_errs(config, RESUME_PEAK_OVERWRITTEN)) out->peak = place(walker, 1, sizeof(double));
+    if (config->numerics.mode == MODE_ORDER_FREE)
+        out->sums = place(walker, 1, sizeof(struct loss_sums));
+    if (config_has_reference(config) && config->dpo.reference != REFERENCE_LIVE)
+        out->reference = place(walker, plan->dataset_samples, 2 * sizeof(double));
+}
+
+/* The bytes at the end tell a layout with narrow numbers from its twin, since every other size is a
+ * multiple of 64: a state that is kept as bytes is never taken for one of the other width. */
+#define NARROW_MARK ((size_t)8)
+
+static enum status open_in(const struct plan *plan, int narrow, struct arena *arena,
+                           struct state_layout *out) {
+    const struct config *const config = plan->config;
+    const enum dtype slots = (enum dtype)config->numerics.optimizer;
+    struct walker walker = {0, 0};
     memset(out, 0, sizeof *out);
     out->has_master = config->numerics.master != KEY_WORD_ENUM;
     out->master_dtype = out->has_master ? (enum dtype)config->numerics.master : DTYPE_F32;
     out->gradient_dtype = (enum dtype)config->numerics.gradient;
-    out->slot_dtype = (enum dtype)config->numerics.optimizer;
+    out->slots = narrow ? form_own(slots) : form_carried(slots);
+    out->narrow = form_is_narrow(out->slots);
     out->accumulator_dtype = (enum dtype)config->numerics.accumulate;
     out->accumulator = dtype_carrier(out->accumulator_dtype);
-    const int exact = config->numerics.mode == MODE_ORDER_FREE;
-    if (exact) out->accumulator = sizeof(struct exact_sum);
-    TRY(arena_take(arena, table->count, sizeof *out->tensor, "state layout", &out->tensor));
-    struct walker walker = {0, 0};
-    place(&walker, 1, sizeof(struct state_head));
-    out->schedule = place(&walker, schedule->state_size, 1);
-    if (config->loop.skip == SKIP_OLMO_OUTLIER) {
-        out->outlier_numbers = outlier_numbers(config->loop.skip_window);
-        out->outliers = place(&walker, out->outlier_numbers, sizeof(double));
-    }
-    if (resume_errs(config, RESUME_PEAK_OVERWRITTEN)) out->peak = place(&walker, 1, sizeof(double));
-    if (exact) out->sums = place(&walker, 1, sizeof(struct loss_sums));
-    if (config_has_reference(config) && config->dpo.reference != REFERENCE_LIVE)
-        out->reference = place(&walker, dataset_samples, 2 * sizeof(double));
+    if (config->numerics.mode == MODE_ORDER_FREE) out->accumulator = sizeof(struct exact_sum);
+    TRY(arena_take(arena, plan->table->count, sizeof *out->tensor, "state layout", &out->tensor));
+    place_host(&walker, plan, out);
     out->tensors = walker.used;
-    place_tensors(&walker, table, optimizer, config->optimizer.which.values, out);
+    place_tensors(&walker, plan->table, plan->optimizer, config->optimizer.which.values, out);
     place_replicas(&walker, config, out);
     if (walker.overflow) FAIL(STATUS_MEMORY, "model: the training state overflows memory");
-    out->bytes = walker.used;
+    out->bytes = walker.used + (out->narrow ? NARROW_MARK : 0);
+    return STATUS_OK;
+}
+
+enum status state_layout_open(const struct config *config, const struct param_table *table,
+                              const struct optim_class *optimizer,
+                              const struct sched_class *schedule, size_t dataset_samples,
+                              int narrow, struct arena *arena, struct state_layout *out) {
+    const struct plan plan = {config, table, optimizer, schedule, dataset_samples};
+    struct state_layout *pair; /* in carriers, and narrow */
+    if (!form_is_narrow(form_own((enum dtype)config->numerics.optimizer)))
+        return open_in(&plan, 0, arena, out);
+    TRY(arena_take(arena, 2, sizeof *pair, "state layout", &pair));
+    for (int i = 0; i < 2; i++)
+        TRY(open_in(&plan, i, arena, &pair[i]));
+    pair[0].twin = &pair[1];
+    pair[1].twin = &pair[0];
+    *out = pair[narrow != 0];
     return STATUS_OK;
 }
 
@@ -138,7 +173,7 @@ int state_follows(const struct param_table *table, const struct state_layout *la
            ends_at(x->gradient, a->count, gradient, y->gradient) &&
            (!layout->has_master ||
             ends_at(x->master, a->count, dtype_carrier(layout->master_dtype), y->master)) &&
-           (!slot || ends_at(x->slot[0], a->count, dtype_carrier(layout->slot_dtype), y->slot[0]));
+           (!slot || ends_at(x->slot[0], a->count, layout->slots.width, y->slot[0]));
 }
 
 /* The pieces of a tensor by number. */
@@ -160,18 +195,18 @@ static int piece_of(const struct param_row *row, const struct state_layout *layo
     *out = (struct piece){.at = tensor->param,
                           .count = row->count,
                           .job = {.name = piece == PIECE_PARAM ? row->name : names[piece],
-                                  .dtype = row->dtype,
+                                  .form = form_carried(row->dtype),
                                   .rank = row->rank,
                                   .shape = {(size_t)row->shape[0], (size_t)row->shape[1]}}};
     if (piece == PIECE_PARAM || row->tied_to >= 0) return row->tied_to < 0;
     if (piece == PIECE_MASTER) {
         out->at = tensor->master;
-        out->job.dtype = layout->master_dtype;
+        out->job.form = form_carried(layout->master_dtype);
         return row->trainable && layout->has_master;
     }
     out->at = tensor->slot[piece - PIECE_SLOTS];
     out->count = tensor->slot_count[piece - PIECE_SLOTS];
-    out->job.dtype = layout->slot_dtype;
+    out->job.form = layout->slots;
     if (out->count != row->count) {
         out->job.rank = 1;
         out->job.shape[0] = out->count;
@@ -185,7 +220,7 @@ size_t state_leaves(const struct param_row *row, const struct state_layout *layo
     struct piece piece;
     for (uint32_t p = 0; p < STATE_PIECES; p++)
         if (piece_of(row, layout, tensor, p, &piece))
-            leaves += leaf_hashes_count(piece.job.dtype, piece.count);
+            leaves += leaf_hashes_count(piece.job.form.dtype, piece.count);
     return leaves;
 }
 
@@ -209,7 +244,7 @@ void state_pieces_of(const struct param_row *row, const struct state_layout *lay
     struct piece piece;
     for (uint32_t p = 0; p < STATE_PIECES; p++) {
         const int is_there = piece_of(row, layout, tensor, p, &piece);
-        out[p].dtype = piece.job.dtype;
+        out[p].form = piece.job.form;
         out[p].count = is_there ? piece.count : 0;
         out[p].values = is_there ? tensors + (piece.at - layout->tensors) : NULL;
     }

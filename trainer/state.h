@@ -16,6 +16,7 @@
 #ifndef TWINSTEP_TRAINER_STATE_H
 #define TWINSTEP_TRAINER_STATE_H
 
+#include "base/form.h"
 #include "data/sampler.h"
 #include "determinism/digest.h"
 #include "kernels/leaf_hashes.h"
@@ -107,17 +108,28 @@ struct state_layout {
     struct state_replicas replicas;
     size_t accumulator; /* bytes of one element of an accumulator */
     int has_master;
-    enum dtype master_dtype, gradient_dtype, slot_dtype, accumulator_dtype;
+    enum dtype master_dtype, gradient_dtype, accumulator_dtype;
+    struct form slots; /* of the numbers in slots */
+    int narrow;        /* 1: numbers of bf16 and f16 in slots lie in two bytes */
+    /* The same state in the other width; NULL where none of its slots can be narrow. No two of the
+     * same training have as many bytes. */
+    const struct state_layout *twin;
 };
 
-/* Lays out the state of a training; the tables live in `arena`. Fails with STATUS_MEMORY where its
- * bytes do not fit a size_t. */
+/* The layout with all numbers in carriers: what digests of layouts and files of states describe. */
+static inline const struct state_layout *state_carried(const struct state_layout *layout) {
+    return layout->narrow ? layout->twin : layout;
+}
+
+/* Lays out the state of a training, with numbers of bf16 and f16 in slots in two bytes where
+ * `narrow` is 1; the tables live in `arena`. Fails with STATUS_MEMORY where its bytes do not fit a
+ * size_t. */
 TWINSTEP_MUST_USE enum status state_layout_open(const struct config *config,
                                                 const struct param_table *table,
                                                 const struct optim_class *optimizer,
                                                 const struct sched_class *schedule,
-                                                size_t dataset_samples, struct arena *arena,
-                                                struct state_layout *out);
+                                                size_t dataset_samples, int narrow,
+                                                struct arena *arena, struct state_layout *out);
 
 /* Returns 1 when the numbers of `next` begin where those of `row` end: those of parameters,
  * masters, gradients, accumulators (equally many of them) and first slots of the parameter's size.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Walks the narrow numbers of a state in the order in which trainer/state.c places them, so that
- * what lies between two pieces can be copied as one. */
+ * what lies between two pieces can be copied as one. The form is that of a state whose numbers all
+ * lie in carriers: where memory has two bytes, only the zeros behind a piece, up to the next
+ * multiple of 64, are other ones. */
 #include "trainer/state_file.h"
 
 #include <string.h>
@@ -19,34 +21,38 @@ struct place {
     int kind;
 };
 
-/* Narrow numbers that lie side by side. */
+/* Numbers that lie side by side and are narrow in files. */
 struct piece {
     const char *tensor;
     size_t at, count; /* at: the offset into the state */
-    enum dtype dtype;
+    size_t carried;   /* the offset where all numbers lie in carriers */
+    struct form form; /* in the state */
 };
 
-/* Returns 0 where the row has no narrow numbers of the kind. */
+/* Returns 0 where the row has no numbers of the kind that files have in two bytes. */
 static int piece_of(const struct place *place, struct piece *out) {
     const struct state_layout *const layout = place->layout;
     const struct param_row *const row = &place->table->rows[place->row];
     const struct state_tensor *const tensor = &layout->tensor[place->row];
-    *out = (struct piece){row->name, tensor->param, row->count, row->dtype};
+    const struct state_tensor *const carried = &state_carried(layout)->tensor[place->row];
+    *out = (struct piece){row->name, tensor->param, row->count, carried->param,
+                          form_carried(row->dtype)};
     if (row->tied_to >= 0 || (place->kind != KIND_PARAM && !row->trainable)) return 0;
     if (place->kind == KIND_GRADIENT) {
         out->at = tensor->gradient;
-        out->dtype = layout->gradient_dtype;
+        out->carried = carried->gradient;
+        out->form = form_carried(layout->gradient_dtype);
     } else if (place->kind >= KIND_SLOT) {
         out->at = tensor->slot[place->kind - KIND_SLOT];
+        out->carried = carried->slot[place->kind - KIND_SLOT];
         out->count = tensor->slot_count[place->kind - KIND_SLOT];
-        out->dtype = layout->slot_dtype;
+        out->form = layout->slots;
     }
-    return out->count > 0 && dtype_width(out->dtype) == sizeof(uint16_t);
+    return out->count > 0 && dtype_width(out->form.dtype) == sizeof(uint16_t);
 }
 
 /* A copy has the parts of struct state_replicas one behind the other. */
-static size_t in_copy(const struct place *place, size_t at) {
-    const struct state_replicas *const replicas = &place->layout->replicas;
+static size_t in_copy(const struct place *place, const struct state_replicas *replicas, size_t at) {
     const int part = place->kind >= KIND_SLOT;
     const size_t start = replicas->first + (place->copy - 1) * replicas->bytes +
                          (part ? replicas->piece[0].bytes : 0);
@@ -55,11 +61,15 @@ static size_t in_copy(const struct place *place, size_t at) {
 
 /* Moves on to the next narrow numbers. Returns 0 where there are none. */
 static int next_piece(struct place *place, struct piece *out) {
-    for (; place->copy <= place->layout->replicas.copies; place->copy++, place->kind = 0) {
+    const struct state_layout *const layout = place->layout;
+    for (; place->copy <= layout->replicas.copies; place->copy++, place->kind = 0) {
         for (; place->kind < KINDS; place->kind++, place->row = 0) {
             for (; place->row < place->table->count; place->row++) {
                 if (!piece_of(place, out)) continue;
-                if (place->copy > 0) out->at = in_copy(place, out->at);
+                if (place->copy > 0) {
+                    out->at = in_copy(place, &layout->replicas, out->at);
+                    out->carried = in_copy(place, &state_carried(layout)->replicas, out->carried);
+                }
                 place->row++;
                 return 1;
             }
@@ -106,52 +116,114 @@ static int put_nan(enum dtype dtype, uint16_t bits, unsigned char *out_carriers,
     return 1;
 }
 
+/* Where the walk stands behind a piece, in the state and in one whose numbers lie in carriers.
+ * Behind a piece in two bytes the zeros up to the next multiple of 64 have been passed, which are
+ * not equally many in both. */
+struct behind {
+    size_t state, carried;
+    size_t state_zeros, carried_zeros; /* that were passed */
+};
+
+static size_t padding(size_t at) {
+    return (0 - at) % 64;
+}
+
+static struct behind behind_piece(const struct piece *piece) {
+    struct behind out = {.state = piece->at + piece->count * piece->form.width,
+                         .carried =
+                             piece->carried + piece->count * dtype_carrier(piece->form.dtype)};
+    if (!form_is_narrow(piece->form)) return out;
+    out.state_zeros = padding(out.state);
+    out.carried_zeros = padding(out.carried);
+    out.state += out.state_zeros;
+    out.carried += out.carried_zeros;
+    return out;
+}
+
 size_t state_file_bytes(const struct param_table *table, const struct state_layout *layout) {
     struct place place = {.table = table, .layout = layout};
     struct piece piece;
     size_t saved = 0;
     while (next_piece(&place, &piece))
-        saved += piece.count * (dtype_carrier(piece.dtype) - sizeof(uint16_t));
-    return layout->bytes - saved;
+        saved += piece.count * (dtype_carrier(piece.form.dtype) - sizeof(uint16_t));
+    return state_carried(layout)->bytes - saved;
+}
+
+static enum status make_piece(const struct piece *piece, const unsigned char *state,
+                              unsigned char *out) {
+    const enum dtype dtype = piece->form.dtype;
+    if (form_is_narrow(piece->form)) {
+        memcpy(out, state + piece->at, piece->count * sizeof(uint16_t));
+        return STATUS_OK;
+    }
+    const size_t fits = carrier_pack(dtype, state + piece->at, piece->count, out);
+    if (fits < piece->count)
+        FAIL(STATUS_INTERNAL,
+             "state of %s: number %zu behind byte %zu is none of %s: the operation that wrote it "
+             "did not round",
+             piece->tensor, fits, piece->at, dtype_name(dtype));
+    keep_nan(dtype, state + piece->at, piece->count, out);
+    return STATUS_OK;
+}
+
+/* Copies what lies between `from` and an offset of the carried layout. Returns its end in the file.
+ */
+static unsigned char *make_between(const unsigned char *state, struct behind from, size_t carried,
+                                   unsigned char *out) {
+    memset(out, 0, from.carried_zeros);
+    memcpy(out + from.carried_zeros, state + from.state, carried - from.carried);
+    return out + from.carried_zeros + (carried - from.carried);
 }
 
 enum status state_file_make(const struct param_table *table, const struct state_layout *layout,
                             const unsigned char *state, unsigned char *out) {
     struct place place = {.table = table, .layout = layout};
     struct piece piece;
-    size_t done = 0; /* bytes of the state that are written */
+    struct behind done = {.state = 0};
     while (next_piece(&place, &piece)) {
-        memcpy(out, state + done, piece.at - done);
-        out += piece.at - done;
-        const size_t fits = carrier_pack(piece.dtype, state + piece.at, piece.count, out);
-        if (fits < piece.count)
-            FAIL(STATUS_INTERNAL,
-                 "state of %s: number %zu behind byte %zu is none of %s: the operation that wrote "
-                 "it did not round",
-                 piece.tensor, fits, piece.at, dtype_name(piece.dtype));
-        keep_nan(piece.dtype, state + piece.at, piece.count, out);
+        out = make_between(state, done, piece.carried, out);
+        TRY(make_piece(&piece, state, out));
         out += piece.count * sizeof(uint16_t);
-        done = piece.at + piece.count * dtype_carrier(piece.dtype);
+        done = behind_piece(&piece);
     }
-    memcpy(out, state + done, layout->bytes - done);
+    (void)make_between(state, done, state_carried(layout)->bytes, out);
     return STATUS_OK;
+}
+
+static void read_piece(const struct piece *piece, const unsigned char *bytes,
+                       unsigned char *out_state) {
+    if (form_is_narrow(piece->form)) {
+        memcpy(out_state + piece->at, bytes, piece->count * sizeof(uint16_t));
+        return;
+    }
+    for (size_t i = 0; i < piece->count; i++) {
+        uint16_t bits;
+        memcpy(&bits, bytes + i * sizeof bits, sizeof bits);
+        if (!put_nan(piece->form.dtype, bits, out_state + piece->at, i))
+            dtype_set_bits(out_state + piece->at, piece->form.dtype, i, bits);
+    }
+}
+
+static const unsigned char *read_between(const unsigned char *bytes, struct behind from,
+                                         size_t carried, unsigned char *out_state) {
+    memset(out_state + from.state - from.state_zeros, 0, from.state_zeros);
+    memcpy(out_state + from.state, bytes + from.carried_zeros, carried - from.carried);
+    return bytes + from.carried_zeros + (carried - from.carried);
 }
 
 void state_file_read(const struct param_table *table, const struct state_layout *layout,
                      const unsigned char *bytes, unsigned char *out_state) {
+    const size_t carried = state_carried(layout)->bytes;
     struct place place = {.table = table, .layout = layout};
     struct piece piece;
-    size_t done = 0; /* bytes of the state that are there */
+    struct behind done = {.state = 0};
     while (next_piece(&place, &piece)) {
-        memcpy(out_state + done, bytes, piece.at - done);
-        bytes += piece.at - done;
-        for (size_t i = 0; i < piece.count; i++, bytes += sizeof(uint16_t)) {
-            uint16_t bits;
-            memcpy(&bits, bytes, sizeof bits);
-            if (!put_nan(piece.dtype, bits, out_state + piece.at, i))
-                dtype_set_bits(out_state + piece.at, piece.dtype, i, bits);
-        }
-        done = piece.at + piece.count * dtype_carrier(piece.dtype);
+        bytes = read_between(bytes, done, piece.carried, out_state);
+        read_piece(&piece, bytes, out_state);
+        bytes += piece.count * sizeof(uint16_t);
+        done = behind_piece(&piece);
     }
-    memcpy(out_state + done, bytes, layout->bytes - done);
+    (void)read_between(bytes, done, carried, out_state);
+    const size_t end = done.state + (carried - done.carried);
+    memset(out_state + end, 0, layout->bytes - end);
 }

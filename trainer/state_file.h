@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A state in the form in which files have it: numbers of bf16 and f16 in their own two bytes, every
- * other byte as in memory (docs/decisions/carriers.md).
+ * other byte as in a state whose numbers lie in carriers (docs/decisions/carriers.md).
  *
  * It walks parameters, stored gradients and slots of one of these dtypes, and those of ranks'
  * copies (masters and accumulators are never narrower than f32). What lies between them is copied.
@@ -12,7 +12,8 @@
 
 #include "trainer/state.h"
 
-/* Bytes of the form; layout->bytes where no number is narrow, and the form is the memory itself. */
+/* Bytes of the form; layout->bytes where no number is narrow in it, and the form is the memory
+ * itself. Two layouts of one training that differ in widths have one form. */
 size_t state_file_bytes(const struct param_table *table, const struct state_layout *layout);
 
 /* Writes state_file_bytes() bytes to `out`. Fails with STATUS_INTERNAL where a number is none of

@@ -23,11 +23,12 @@ static void show_reals(const struct run *run, struct watch_name op, enum watch_l
 
 /* Shows a tensor of a parameter's shape, or a slot that has another one as a vector. */
 static void show_parameter(const struct run *run, uint32_t row, struct watch_name tensor,
-                           enum dtype dtype, size_t count, void *data, uint32_t covered) {
+                           struct form form, size_t count, void *data, uint32_t covered) {
     const struct param_row *param = &run->table.rows[row];
     struct watch_view view = watch_view_of(run->model.watch, watch_own(param->name), tensor, data);
     const int shaped = count == param->count;
-    view.dtype = dtype;
+    view.dtype = form.dtype;
+    view.narrow = form_is_narrow(form);
     view.columns = shaped ? WATCH_MATRIX : WATCH_SCALARS;
     view.count = count;
     view.width = shaped ? (size_t)param->shape[1] : count;
@@ -42,14 +43,13 @@ static void show_weights(struct run *run, uint32_t row) {
     const size_t count = run->table.rows[row].count;
     for (uint32_t slot = 0; slot < run->optimizer->slot_count; slot++)
         if (tensor->slot_count[slot] > 0)
-            show_parameter(run, row, watch_own(run->optimizer->slot_names[slot]),
-                           layout->slot_dtype, tensor->slot_count[slot],
-                           run_at(run, tensor->slot[slot]), 0);
+            show_parameter(run, row, watch_own(run->optimizer->slot_names[slot]), layout->slots,
+                           tensor->slot_count[slot], run_at(run, tensor->slot[slot]), 0);
     if (layout->has_master)
-        show_parameter(run, row, watch_named(LABEL_MASTER), layout->master_dtype, count,
-                       run_at(run, tensor->master), 0);
-    show_parameter(run, row, watch_named(LABEL_PARAMETER), run->table.rows[row].dtype, count,
-                   run_at(run, tensor->param), 0);
+        show_parameter(run, row, watch_named(LABEL_MASTER), form_carried(layout->master_dtype),
+                       count, run_at(run, tensor->master), 0);
+    show_parameter(run, row, watch_named(LABEL_PARAMETER), form_carried(run->table.rows[row].dtype),
+                   count, run_at(run, tensor->param), 0);
 }
 
 static uint32_t covered_of(const struct run *run) {
@@ -59,7 +59,7 @@ static uint32_t covered_of(const struct run *run) {
 static void show_gradients(struct run *run, enum watch_label tensor) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        show_parameter(run, row, watch_named(tensor), run->layout.gradient_dtype,
+        show_parameter(run, row, watch_named(tensor), form_carried(run->layout.gradient_dtype),
                        run->table.rows[row].count, run_at(run, run->layout.tensor[row].gradient),
                        covered_of(run));
     }
@@ -218,7 +218,7 @@ void watch_gradient_closed(struct run *run, enum phase phase) {
 void watch_weights_copied(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        show_parameter(run, row, watch_named(LABEL_COMPUTE_COPY), run->model.compute,
+        show_parameter(run, row, watch_named(LABEL_COMPUTE_COPY), form_carried(run->model.compute),
                        run->table.rows[row].count, run->weight_copies[row], 0);
     }
 }

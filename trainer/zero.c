@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernels/op.h"
+#include "optim/slot.h"
 #include "trainer/plugins/plugin.h"
 #include "trainer/real_ranks.h"
 #include "trainer/run_private.h"
@@ -157,7 +158,7 @@ enum status zero_share_sums(struct run *run) {
 /* ---- the step ---- */
 
 static void *move(void *numbers, enum dtype dtype, uint64_t first) {
-    return numbers == NULL ? NULL : (unsigned char *)numbers + first * dtype_carrier(dtype);
+    return form_place(numbers, form_carried(dtype), first);
 }
 
 /* The part of a tensor as a tensor of its own: its elements stand alone. */
@@ -171,7 +172,7 @@ static struct optim_tensor part_of(const struct optim_tensor *whole, struct part
     out.gradient =
         (const unsigned char *)whole->gradient + part.first * dtype_carrier(whole->gradient_dtype);
     for (int slot = 0; slot < OPTIM_SLOTS_MAX; slot++)
-        out.slots[slot] = move(whole->slots[slot], whole->slot_dtype, part.first);
+        out.slots[slot] = form_place(whole->slots[slot], optim_slot_form(whole), part.first);
     return out;
 }
 
@@ -183,17 +184,21 @@ static size_t move_stepped(const struct run *run, uint32_t rank, void *what, uns
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct partition_range part = zero_part(run, rank, i);
         const struct optim_tensor own = part_of(&call->tensors[i], part);
+        const size_t slot = optim_slot_form(&own).width;
         const struct {
             void *numbers;
-            enum dtype dtype;
+            size_t width;
         } written[2 + OPTIM_SLOTS_MAX] = {
-            {own.param, own.param_dtype},   {own.master, own.master_dtype},
-            {own.slots[0], own.slot_dtype}, {own.slots[1], own.slot_dtype},
-            {own.slots[2], own.slot_dtype}, {own.slots[3], own.slot_dtype},
+            {own.param, dtype_carrier(own.param_dtype)},
+            {own.master, dtype_carrier(own.master_dtype)},
+            {own.slots[0], slot},
+            {own.slots[1], slot},
+            {own.slots[2], slot},
+            {own.slots[3], slot},
         };
         for (size_t k = 0; k < COUNT_OF(written); k++)
             moved += move_bytes(written[k].numbers, packed == NULL ? NULL : packed + moved,
-                                own.count * dtype_carrier(written[k].dtype), way);
+                                own.count * written[k].width, way);
     }
     return moved;
 }

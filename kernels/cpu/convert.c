@@ -6,37 +6,39 @@
 
 #include <string.h>
 
+#include "base/form.h"
 #include "kernels/narrow.h"
 
 NARROW(ROW_INLINE, narrow, double, f64)
 NARROW(ROW_INLINE, narrow_float, float, f32)
 
-ROW_INLINE void from_double(const double *x, void *y, size_t n, enum dtype to) {
+ROW_INLINE void from_double(const double *x, void *y, size_t n, struct form to) {
     EACH for (size_t i = 0; i < n; i++) {
-        if (to == DTYPE_F64)
-            ((double *)y)[i] = x[i];
+        if (to.dtype == DTYPE_F64)
+            form_set_f64(y, i, x[i]);
         else
-            ((float *)y)[i] = narrow(x[i], to);
+            form_set_f32(y, to, i, narrow(x[i], to.dtype));
     }
 }
 
-ROW_INLINE void from_float(const float *x, void *y, size_t n, enum dtype to) {
+ROW_INLINE void from_float(const void *x, struct form from, void *y, size_t n, struct form to) {
     EACH for (size_t i = 0; i < n; i++) {
-        if (to == DTYPE_F64)
-            ((double *)y)[i] = (double)x[i];
+        const float number = form_get_f32(x, from, i);
+        if (to.dtype == DTYPE_F64)
+            form_set_f64(y, i, (double)number);
         else
-            ((float *)y)[i] = narrow_float(x[i], to);
+            form_set_f32(y, to, i, narrow_float(number, to.dtype));
     }
 }
 
 static void convert_piece(const struct convert_args *args, size_t first, size_t n) {
-    const void *const x = (const char *)args->source + first * dtype_carrier(args->from);
-    void *const y = (char *)args->destination + first * dtype_carrier(args->to);
+    const void *const x = form_at(args->source, form_carried(args->from), first);
+    void *const y = form_place(args->destination, form_carried(args->to), first);
     if (args->from == DTYPE_F64) {
-#define DOUBLE(d) from_double((const double *)x, y, n, d)
+#define DOUBLE(d) from_double((const double *)x, y, n, form_carried(d))
         STORAGE_SWITCH(args->to, DOUBLE);
     } else {
-#define FLOAT(d) from_float((const float *)x, y, n, d)
+#define FLOAT(d) from_float(x, form_carried(DTYPE_F32), y, n, form_carried(d))
         STORAGE_SWITCH(args->to, FLOAT);
     }
 }

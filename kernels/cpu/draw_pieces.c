@@ -7,6 +7,7 @@
  * to do and vectorises; the arithmetic of a number is that function's in the same order. */
 #include "kernels/cpu/draw_pieces.h"
 
+#include "base/form.h"
 #include "base/variant.h"
 #include "determinism/normal.h"
 #include "kernels/cpu/call.h"
@@ -60,9 +61,9 @@ ROW_INLINE void store(double std, const double *numbers, size_t count, void *val
     EACH for (size_t i = 0; i < count; i++) {
         const double number = std * numbers[i];
         if (dtype == DTYPE_F64)
-            ((double *)values)[at + i] = number;
+            form_set_f64(values, at + i, number);
         else
-            ((float *)values)[at + i] = narrow(number, dtype);
+            form_set_f32(values, form_carried(dtype), at + i, narrow(number, dtype));
     }
 }
 

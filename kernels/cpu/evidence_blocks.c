@@ -32,16 +32,29 @@ static inline double join(const struct lanes *sum) {
     return sum_join_f64(sum->in);
 }
 
-/* Reads numbers first .. first+count-1 of a tensor; `dtype` names its carrier. */
+/* Reads numbers first .. first+count-1 of a tensor. */
+static inline void read_form(const void *values, struct form form, size_t first, size_t count,
+                             double *restrict out) {
+    const void *const from = form_at(values, form, first);
+    const uint16_t *const halves = (const uint16_t *)from;
+    const float *const floats = (const float *)from;
+    if (form.dtype == DTYPE_F64)
+        memcpy(out, from, count * sizeof *out);
+    else if (!form_is_narrow(form))
+        for (size_t i = 0; i < count; i++)
+            out[i] = (double)floats[i];
+    else if (form.dtype == DTYPE_BF16)
+        for (size_t i = 0; i < count; i++)
+            out[i] = (double)form_load_bf16(halves[i]);
+    else
+        for (size_t i = 0; i < count; i++)
+            out[i] = (double)form_load_f16(halves[i]);
+}
+
+/* The same where they lie in carriers. */
 static inline void read_values(const void *values, enum dtype dtype, size_t first, size_t count,
                                double *restrict out) {
-    if (dtype == DTYPE_F64) {
-        memcpy(out, (const double *)values + first, count * sizeof *out);
-    } else {
-        const float *const x = (const float *)values + first;
-        for (size_t i = 0; i < count; i++)
-            out[i] = (double)x[i];
-    }
+    read_form(values, form_carried(dtype), first, count, out);
 }
 
 static inline void subtract(const double *a, const double *b, size_t count, double *restrict out) {
@@ -238,21 +251,21 @@ static inline void read_numbers(const struct readback_blocks_args *args,
     read_values(of->now, args->working, at, count, out->now);
     switch (k->kind) {
     case RULE_DIRECTION_ADAM:
-        read_values(of->slots[0], args->slot_dtype, at, count, out->slot[0]);
-        read_values(of->slots[k->second], args->slot_dtype, at, count, out->slot[1]);
+        read_form(of->slots[0], args->slot, at, count, out->slot[0]);
+        read_form(of->slots[k->second], args->slot, at, count, out->slot[1]);
         direct_adam(k, out, count);
         break;
     case RULE_DIRECTION_SGD:
         read_values(of->gradient, args->gradient_dtype, at, count, out->gradient);
         if (k->momentum != 0.0)
-            read_values(of->slots[0], args->slot_dtype, at, count, out->slot[0]);
+            read_form(of->slots[0], args->slot, at, count, out->slot[0]);
         else
             memset(out->slot[0], 0, sizeof out->slot[0]);
         direct_sgd(k, out, count);
         break;
     default:
         read_values(of->gradient, args->gradient_dtype, at, count, out->gradient);
-        read_values(of->slots[0], args->slot_dtype, at, count, out->slot[0]);
+        read_form(of->slots[0], args->slot, at, count, out->slot[0]);
         read_values(of->made, args->working, at, count, out->made);
         direct_lion(k, out, count);
     }
@@ -296,8 +309,8 @@ static inline void add_taken(const struct readback_blocks_args *args,
                              const double *old, struct lanes *sums) {
     double slot[CHUNK], then[CHUNK], gradient[CHUNK], error[CHUNK];
     const struct rule_taken k = args->taken;
-    read_values(of->slots[0], args->slot_dtype, at, count, slot);
-    read_values(of->moment, args->slot_dtype, at, count, then);
+    read_form(of->slots[0], args->slot, at, count, slot);
+    read_form(of->moment, args->slot, at, count, then);
     for (size_t i = 0; i < count; i++) {
         const struct rule_taken_value value = rule_taken_value(&k, slot[i], then[i], old[i]);
         gradient[i] = value.gradient;

@@ -5,6 +5,7 @@
  * Invariant: square is law 2 in f64 for every variant: groups of 2^p blocks are nodes of the tree,
  * so threads divide groups and the join of their sums is the tree itself. */
 #include "kernels/cpu/call.h"
+#include "base/form.h"
 #include "kernels/cpu/exact.h"
 #include "kernels/cpu/race.h"
 
@@ -17,9 +18,9 @@ ROW_INLINE void close_elements(const struct close_args *args, size_t first, size
     EACH for (size_t i = first; i < last; i++) {
         const accumulator sum = uses == 2 ? a[i] + b[i] : a[i];
         if (dtype == DTYPE_F64)
-            ((double *)args->gradient)[i] = (double)sum;
+            form_set_f64(args->gradient, i, (double)sum);
         else
-            ((float *)args->gradient)[i] = (float)carrier_store(sum, dtype);
+            form_set_f32(args->gradient, form_carried(dtype), i, (float)carrier_store(sum, dtype));
     }
 }
 
@@ -39,7 +40,8 @@ static void close_exactly(const struct close_args *args, size_t first, size_t la
     for (size_t i = first; i < last; i++) {
         struct exact_sum sum = a[i];
         if (args->uses == 2) exact_sum_join(&sum, b + i);
-        ((float *)args->gradient)[i] = (float)carrier_store(exact_acc(&sum), args->storage);
+        form_set_f32(args->gradient, form_carried(args->storage), i,
+                     (float)carrier_store(exact_acc(&sum), args->storage));
     }
 }
 
@@ -142,13 +144,14 @@ void VARIANT(square)(const struct op_call *call, const struct square_args *args)
  * then with one rounding to storage. It is the same for every variant. */
 ROW_INLINE void scale_elements(const struct scale_args *args, size_t first, size_t last,
                                enum dtype dtype) {
+    const struct form form = form_carried(dtype);
     const float narrow = (float)args->factor;
     EACH for (size_t i = first; i < last; i++) {
         if (dtype == DTYPE_F64) {
-            ((double *)args->values)[i] = ((double *)args->values)[i] * args->factor;
+            form_set_f64(args->values, i, form_get(args->values, form, i) * args->factor);
         } else {
-            const float product = ((float *)args->values)[i] * narrow;
-            ((float *)args->values)[i] = (float)carrier_store((accumulator)product, dtype);
+            const float product = form_get_f32(args->values, form, i) * narrow;
+            form_set_f32(args->values, form, i, (float)carrier_store((accumulator)product, dtype));
         }
     }
 }

@@ -124,9 +124,9 @@ void VARIANT(leaf_hashes)(const struct leaf_hashes_args *tensors, size_t count) 
     struct leaf_hashes_job job;
     LIST_FITS(struct leaf_hashes_job);
     for (size_t i = 0; i < count;) {
-        const enum dtype dtype = tensors[i].dtype;
+        const enum dtype dtype = tensors[i].form.dtype;
         LIST_OPEN(&job);
-        for (; i < count && tensors[i].dtype == dtype && job.list.count < LIST_TENSORS; i++) {
+        for (; i < count && tensors[i].form.dtype == dtype && job.list.count < LIST_TENSORS; i++) {
             job.is[job.list.count] = tensors[i];
             list_add(&job.list, leaf_hashes_count(dtype, tensors[i].count));
         }

@@ -19,8 +19,8 @@ GPU_INLINE double readback_blocks_direction(const struct readback_blocks_args *i
                                             double old) {
     const struct rule_direction *const k = &is->direction;
     return RULE_DIRECTION_OF(k, number_at(of->gradient, is->gradient_dtype, i),
-                             number_at(of->slots[0], is->slot_dtype, i),
-                             number_at(of->slots[k->second], is->slot_dtype, i), old,
+                             number_at(of->slots[0], is->slot.dtype, i),
+                             number_at(of->slots[k->second], is->slot.dtype, i), old,
                              number_at(of->made, is->working, i));
 }
 
@@ -45,8 +45,8 @@ GPU_INLINE void readback_blocks_taken(const struct readback_blocks_args *is,
                                       const struct readback_blocks_tensor *of, size_t i, double old,
                                       double *sum) {
     const struct rule_taken_value taken =
-        rule_taken_value(&is->taken, number_at(of->slots[0], is->slot_dtype, i),
-                         number_at(of->moment, is->slot_dtype, i), old);
+        rule_taken_value(&is->taken, number_at(of->slots[0], is->slot.dtype, i),
+                         number_at(of->moment, is->slot.dtype, i), old);
     sum[READBACK_BLOCKS_TAKEN] =
         real_fma_f64(taken.gradient, taken.gradient, sum[READBACK_BLOCKS_TAKEN]);
     sum[READBACK_BLOCKS_TAKEN_ERROR] =

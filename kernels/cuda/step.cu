@@ -37,11 +37,11 @@ GPU_INLINE void step_store_param(carrier p, const struct step_range *is, size_t 
 }
 
 GPU_INLINE carrier step_load_slot(const struct step_range *is, int slot, size_t i) {
-    return step_load(is->slots[slot], is->slot_dtype, i);
+    return step_load(is->slots[slot], is->slot.dtype, i);
 }
 
 GPU_INLINE void step_store_slot(carrier x, const struct step_range *is, int slot, size_t i) {
-    step_store(x, is->slots[slot], is->slot_dtype, i);
+    step_store(x, is->slots[slot], is->slot.dtype, i);
 }
 
 /* ---- ranges on their way: every job begins with them ---- */
@@ -87,7 +87,7 @@ struct step_adam_job {
 
 GPU_INLINE void step_adam_element(const struct step_range *is, const struct rule_adam *k,
                                   enum rule_adam_variant variant, size_t i) {
-    const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
+    const enum dtype param = step_working_dtype(is), slot = is->slot.dtype;
     struct rule_adam_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i),
                                   step_load_slot(is, 1, i),
                                   k->amsgrad ? step_load_slot(is, 2, i) : (carrier)0};
@@ -126,7 +126,7 @@ struct step_sgd_job {
 
 KERNEL(step_sgd_kernel, struct step_sgd_job) {
     STEP_ELEMENT(is, i);
-    const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
+    const enum dtype param = step_working_dtype(is), slot = is->slot.dtype;
     struct rule_sgd_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i)};
     const carrier g = step_gradient(is, i);
     if (args->cpu)
@@ -157,7 +157,7 @@ struct step_lion_job {
 
 KERNEL(step_lion_kernel, struct step_lion_job) {
     STEP_ELEMENT(is, i);
-    const enum dtype param = step_working_dtype(is), slot = is->slot_dtype;
+    const enum dtype param = step_working_dtype(is), slot = is->slot.dtype;
     struct rule_lion_element e = {step_load(step_working(is), param, i), step_load_slot(is, 0, i)};
     const carrier g = step_gradient(is, i);
     STEP_SWITCH(param, slot, rule_lion_step, &e, g, &args->k, args->cpu);

@@ -14,7 +14,8 @@
 struct pass {
     const struct step_range *range; /* the whole tensor */
     const struct optim_tensor *tensor;
-    enum dtype param, slot;
+    enum dtype param;
+    struct form slot;
     size_t rows, columns;
     carrier eps1, beta2, weight2;
     carrier row_mean; /* the mean of the row statistics */
@@ -25,13 +26,12 @@ static size_t shorter(size_t left, size_t limit) {
     return left < limit ? left : limit;
 }
 
-static void store_one(void *values, enum dtype dtype, size_t index, carrier value) {
-    range_store(&value, values, dtype, index, 1);
+static void store_one(void *values, struct form form, size_t index, carrier value) {
+    range_store(&value, values, form, index, 1);
 }
 
-static carrier load_one(const void *values, enum dtype dtype, size_t index) {
-    if (dtype == DTYPE_F64) return (carrier)((const double *)values)[index];
-    return (carrier)((const float *)values)[index];
+static carrier load_one(const void *values, struct form form, size_t index) {
+    return (carrier)form_get(values, form, index);
 }
 
 static carrier mean_of(double sum, size_t count) {
@@ -57,7 +57,8 @@ static carrier rms_of_param(struct pass *pass) {
     sum_lanes_open_f64(&sum);
     for (size_t first = 0; first < total; first += RANGE_BLOCK) {
         const size_t count = shorter(total - first, RANGE_BLOCK);
-        range_load(pass->block.p, step_working(pass->range), pass->param, first, count);
+        range_load(pass->block.p, step_working(pass->range), form_carried(pass->param), first,
+                   count);
         append_squares(&sum, pass->block.p, count);
     }
     return rms_of(sum_lanes_close_f64(&sum), total);
@@ -79,7 +80,7 @@ static void fold_rows(struct pass *pass) {
         const carrier mean = mean_of(sum_lanes_close_f64(&sum), pass->columns);
         store_one(slot, pass->slot, row,
                   rule_adafactor_mean(load_one(slot, pass->slot, row), mean, pass->beta2,
-                                      pass->weight2, pass->slot));
+                                      pass->weight2, pass->slot.dtype));
     }
 }
 
@@ -98,7 +99,7 @@ static void fold_columns(struct pass *pass) {
         range_load(pass->block.p, slot, pass->slot, first, count);
         for (size_t i = 0; i < count; i++)
             pass->block.p[i] = rule_adafactor_mean(pass->block.p[i], mean_of(chain[i], pass->rows),
-                                                   pass->beta2, pass->weight2, pass->slot);
+                                                   pass->beta2, pass->weight2, pass->slot.dtype);
         range_store(pass->block.p, slot, pass->slot, first, count);
     }
 }
@@ -113,7 +114,7 @@ static void fold_elements(struct pass *pass) {
         for (size_t i = 0; i < count; i++) {
             const carrier square = rule_adafactor_square(pass->block.g[i], pass->eps1);
             pass->block.p[i] = rule_adafactor_mean(pass->block.p[i], square, pass->beta2,
-                                                   pass->weight2, pass->slot);
+                                                   pass->weight2, pass->slot.dtype);
         }
         range_store(pass->block.p, slot, pass->slot, first, count);
     }
@@ -169,13 +170,13 @@ static void end_piece(struct pass *pass, const struct ending *ending, size_t row
     struct range_block *block = &pass->block;
     const size_t at = row * pass->columns + first;
     update_piece(pass, row, first, count);
-    range_load(block->p, step_working(pass->range), pass->param, at, count);
+    range_load(block->p, step_working(pass->range), form_carried(pass->param), at, count);
     if (ending->averaged) range_load(block->slot[1], pass->tensor->slots[3], pass->slot, at, count);
     for (size_t i = 0; i < count; i++) {
         carrier update = (block->g[i] / ending->divisor) * ending->lr;
         if (ending->averaged) {
-            const carrier old = rule_store(block->slot[1][i] * ending->beta1, pass->slot);
-            update = rule_store(old + ending->weight1 * update, pass->slot);
+            const carrier old = rule_store(block->slot[1][i] * ending->beta1, pass->slot.dtype);
+            update = rule_store(old + ending->weight1 * update, pass->slot.dtype);
             block->slot[1][i] = update;
         }
         const carrier p = rule_adafactor_param(block->p[i], update, ending->minus_decay);
@@ -194,7 +195,7 @@ void VARIANT(optim_adafactor_tensor)(const struct optim_tensor *tensor,
     pass.range = range;
     pass.tensor = tensor;
     pass.param = step_working_dtype(range);
-    pass.slot = tensor->slot_dtype;
+    pass.slot = range->slot;
     pass.rows = tensor->rank < 2 ? 1 : (size_t)tensor->shape[0];
     pass.columns = tensor->count / pass.rows;
     pass.eps1 = (carrier)s->eps1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Element loops of the optimizers on this processor (kernels/step.h says what they are handed): the
- * blocks in which elements travel between the tensors' carriers and the working carrier.
+ * blocks in which elements travel between the tensors' memory and the working carrier.
  *
- * A tensor's values, gradient and slots may have different carriers; a block converts them, so each
- * rule is written once. Blocks have a fixed length (the rest of the last one holds +0 and is never
- * stored), so that compilers vectorise without a tail. No sum here: elements know nothing of each
- * other, hence no thread, block or instruction set moves a bit. */
+ * A tensor's values, gradient and slots may have different forms (base/form.h); a block converts
+ * them, so each rule is written once. Blocks have a fixed length (the rest of the last one holds +0
+ * and is never stored), so that compilers vectorise without a tail. No sum here: elements know
+ * nothing of each other, hence no thread, block or instruction set moves a bit. */
 #ifndef TWINSTEP_OPTIM_CPU_RANGE_H
 #define TWINSTEP_OPTIM_CPU_RANGE_H
 
@@ -44,33 +44,50 @@ struct range_block {
     carrier stored[RANGE_BLOCK];
 };
 
-static inline void range_load(carrier *out, const void *values, enum dtype dtype, size_t first,
-                              size_t count) {
+/* Whole blocks have a constant length of their own, which compilers vectorise best. */
+#define RANGE_EACH(count, statement)                                                               \
+    do {                                                                                           \
+        if ((count) == RANGE_BLOCK)                                                                \
+            for (size_t i = 0; i < RANGE_BLOCK; i++)                                               \
+                statement;                                                                         \
+        else                                                                                       \
+            for (size_t i = 0; i < (count); i++)                                                   \
+                statement;                                                                         \
+    } while (0)
+
+static inline void range_load(carrier *restrict out, const void *values, struct form form,
+                              size_t first, size_t count) {
+    const void *const from = form_at(values, form, first);
     for (size_t i = count; i < RANGE_BLOCK; i++)
         out[i] = (carrier)0;
-    if (dtype == DTYPE_F64)
-        for (size_t i = 0; i < count; i++)
-            out[i] = (carrier)((const double *)values)[first + i];
+    if (form.dtype == DTYPE_F64)
+        RANGE_EACH(count, out[i] = (carrier)((const double *)from)[i]);
+    else if (!form_is_narrow(form))
+        RANGE_EACH(count, out[i] = (carrier)((const float *)from)[i]);
+    else if (form.dtype == DTYPE_BF16)
+        RANGE_EACH(count, out[i] = (carrier)form_load_bf16(((const uint16_t *)from)[i]));
     else
-        for (size_t i = 0; i < count; i++)
-            out[i] = (carrier)((const float *)values)[first + i];
+        RANGE_EACH(count, out[i] = (carrier)form_load_f16(((const uint16_t *)from)[i]));
 }
 
-static inline void range_store(const carrier *block, void *values, enum dtype dtype, size_t first,
-                               size_t count) {
-    if (dtype == DTYPE_F64)
-        for (size_t i = 0; i < count; i++)
-            ((double *)values)[first + i] = (double)block[i];
+static inline void range_store(const carrier *restrict block, void *values, struct form form,
+                               size_t first, size_t count) {
+    void *const to = form_place(values, form, first);
+    if (form.dtype == DTYPE_F64)
+        RANGE_EACH(count, ((double *)to)[i] = (double)block[i]);
+    else if (!form_is_narrow(form))
+        RANGE_EACH(count, ((float *)to)[i] = (float)block[i]);
+    else if (form.dtype == DTYPE_BF16)
+        RANGE_EACH(count, ((uint16_t *)to)[i] = form_store_bf16((float)block[i]));
     else
-        for (size_t i = 0; i < count; i++)
-            ((float *)values)[first + i] = (float)block[i];
+        RANGE_EACH(count, ((uint16_t *)to)[i] = form_store_f16((float)block[i]));
 }
 
 /* Loads gradients as they are stored, divides them by the loss scale and rounds them to their dtype
  * again: torch unscales in place. */
 static inline void range_load_gradient(carrier *out, const struct step_range *range, size_t first,
                                        size_t count) {
-    range_load(out, range->gradient, range->gradient_dtype, first, count);
+    range_load(out, range->gradient, form_carried(range->gradient_dtype), first, count);
     if (range->grad_scale == 1.0) return;
     const carrier scale = (carrier)range->grad_scale;
     for (size_t i = 0; i < count; i++)
@@ -80,11 +97,12 @@ static inline void range_load_gradient(carrier *out, const struct step_range *ra
 /* Stores the working copy. Where that is a master, the parameter becomes its rounding. */
 static inline void range_store_param(struct range_block *block, const struct step_range *range,
                                      size_t first, size_t count) {
-    range_store(block->p, step_working(range), step_working_dtype(range), first, count);
+    range_store(block->p, step_working(range), form_carried(step_working_dtype(range)), first,
+                count);
     if (range->master == NULL) return;
     for (size_t i = 0; i < count; i++)
         block->stored[i] = carrier_store((accumulator)block->p[i], range->param_dtype);
-    range_store(block->stored, range->param, range->param_dtype, first, count);
+    range_store(block->stored, range->param, form_carried(range->param_dtype), first, count);
 }
 
 /* Applies a rule to all numbers of a block; `k` is what it needs of the step. */
@@ -96,7 +114,7 @@ typedef void (*range_rule)(struct range_block *block, const void *k, enum dtype 
 static inline void range_step(const struct step_range *range, int slots, range_rule rule,
                               const void *k) {
     const enum dtype param = step_working_dtype(range);
-    const enum dtype slot = range->slot_dtype;
+    const struct form slot = range->slot;
     struct range_block block;
     for (int s = slots; s < RANGE_SLOTS; s++)
         range_load(block.slot[s], NULL, slot, 0, 0);
@@ -104,11 +122,11 @@ static inline void range_step(const struct step_range *range, int slots, range_r
         const size_t first = range->first + done;
         const size_t left = range->count - done;
         const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
-        range_load(block.p, step_working(range), param, first, count);
+        range_load(block.p, step_working(range), form_carried(param), first, count);
         range_load_gradient(block.g, range, first, count);
         for (int s = 0; s < slots; s++)
             range_load(block.slot[s], range->slots[s], slot, first, count);
-        rule(&block, k, param, slot);
+        rule(&block, k, param, slot.dtype);
         range_store_param(&block, range, first, count);
         for (int s = 0; s < slots; s++)
             range_store(block.slot[s], range->slots[s], slot, first, count);

@@ -6,7 +6,8 @@
  *
  * Each figure is the least of ROUNDS (default 200) steps over 16,384 elements, which stay in the
  * second-level cache, in seconds of the thread. The hash is of all parameters and slots after the
- * steps of a row: builds whose hashes agree computed the same bits. */
+ * steps of a row: builds whose hashes agree computed the same bits, and so did rows that differ in
+ * the bytes of a slot. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,15 +28,19 @@ enum { ELEMENTS = 16384 };
 
 static const struct {
     const char *name;
-    enum dtype param, slot;
+    enum dtype param;
+    struct form slot;
 } pairs[] = {
-    {"f32, f32", DTYPE_F32, DTYPE_F32},
-    {"bf16, bf16", DTYPE_BF16, DTYPE_BF16},
-    {"f32, bf16", DTYPE_F32, DTYPE_BF16},
+    {"f32, f32", DTYPE_F32, {DTYPE_F32, 4}},
+    {"bf16, bf16", DTYPE_BF16, {DTYPE_BF16, 4}},
+    {"bf16, bf16 in two bytes", DTYPE_BF16, {DTYPE_BF16, 2}},
+    {"f32, bf16", DTYPE_F32, {DTYPE_BF16, 4}},
+    {"f32, bf16 in two bytes", DTYPE_F32, {DTYPE_BF16, 2}},
 };
 
 struct tensors {
     float p[ELEMENTS], g[ELEMENTS], m[ELEMENTS], v[ELEMENTS];
+    float slot[2][ELEMENTS]; /* m and v as they lie in the pair's form */
 };
 
 static double thread_seconds(void) {
@@ -62,16 +67,18 @@ static uint64_t hash(const struct tensors *t) {
 }
 
 static double least_seconds(struct tensors *t, step_loop *loop, enum rule_adam_variant variant,
-                            enum dtype param, enum dtype slot, int rounds) {
+                            enum dtype param, struct form slot, int rounds) {
     const struct step_range range = {.param_dtype = param,
                                      .gradient_dtype = param,
-                                     .slot_dtype = slot,
+                                     .slot = slot,
                                      .param = t->p,
                                      .gradient = t->g,
-                                     .slots = {t->m, t->v},
+                                     .slots = {t->slot[0], t->slot[1]},
                                      .count = ELEMENTS,
                                      .grad_scale = 1.0};
     double best = 0.0;
+    form_narrow(t->m, slot, ELEMENTS, t->slot[0]);
+    form_narrow(t->v, slot, ELEMENTS, t->slot[1]);
     for (int i = 0; i < rounds; i++) {
         const struct rule_adam_call call = {.variant = variant,
                                             .decoupled = 1,
@@ -88,6 +95,8 @@ static double least_seconds(struct tensors *t, step_loop *loop, enum rule_adam_v
         const double seconds = thread_seconds() - start;
         if (i == 0 || seconds < best) best = seconds;
     }
+    form_widen(t->slot[0], slot, ELEMENTS, t->m);
+    form_widen(t->slot[1], slot, ELEMENTS, t->v);
     return best;
 }
 

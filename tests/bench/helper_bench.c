@@ -63,6 +63,7 @@ static enum status add_state(const struct config *config, const struct dataset *
                              struct bench_memory *out) {
     const struct optim_class *optimizer;
     const struct sched_class *schedule;
+    const struct backend *backend;
     struct state_layout layout;
     const size_t param = dtype_carrier((enum dtype)config->numerics.param);
     const size_t compute = dtype_carrier((enum dtype)config->numerics.compute);
@@ -71,7 +72,9 @@ static enum status add_state(const struct config *config, const struct dataset *
                                                                            : 1;
     TRY(plugin_optimizer(&config->optimizer.which, &optimizer));
     TRY(plugin_schedule(&config->schedule.which, &schedule));
-    TRY(state_layout_open(config, table, optimizer, schedule, dataset->samples, arena, &layout));
+    TRY(backends_open(config, &backend));
+    TRY(state_layout_open(config, table, optimizer, schedule, dataset->samples,
+                          backends_takes_narrow(backend), arena, &layout));
     size_t leaves = 0;
     for (uint32_t i = 0; i < table->count; i++)
         leaves += state_leaves(&table->rows[i], &layout, &layout.tensor[i]);

@@ -189,6 +189,36 @@ static float half_value(uint32_t half) {
     return half & 0x8000u ? -value : value;
 }
 
+/* Every pattern of two bytes, at every place of a vector: only NaN become other bytes. */
+static void verify_folding(void **state) {
+    static const struct {
+        enum dtype dtype;
+        uint32_t infinite;
+        uint16_t quiet;
+    } formats[] = {{DTYPE_BF16, 0x7F80u, 0x7FC0u}, {DTYPE_F16, 0x7C00u, 0x7E00u}};
+    enum { PATTERNS = 65536, ODD = 3 };
+    static uint16_t drawn[PATTERNS + ODD], own[PATTERNS + ODD + 1];
+    (void)state;
+    for (size_t f = 0; f < COUNT_OF(formats); f++)
+        for (size_t shift = 0; shift < OWN_VECTOR; shift++) {
+            for (size_t i = 0; i < PATTERNS + ODD; i++)
+                drawn[i] = (uint16_t)(i * 257 + shift);
+            own[PATTERNS + ODD] = 0xAAAAu;
+            carrier_fold(formats[f].dtype, drawn, PATTERNS + ODD, own);
+            for (size_t i = 0; i < PATTERNS + ODD; i++) {
+                const int is_nan = (drawn[i] & 0x7FFFu) > formats[f].infinite;
+                assert_int_equal(own[i], is_nan ? formats[f].quiet : drawn[i]);
+            }
+            assert_int_equal(own[PATTERNS + ODD], 0xAAAAu); /* nothing behind the end */
+            fold_bulk((const unsigned char *)drawn, PATTERNS, (unsigned char *)own,
+                      (int16_t)formats[f].infinite, formats[f].quiet);
+            for (size_t i = 0; i < PATTERNS; i++) {
+                const int is_nan = (drawn[i] & 0x7FFFu) > formats[f].infinite;
+                assert_int_equal(own[i], is_nan ? formats[f].quiet : drawn[i]);
+            }
+        }
+}
+
 static void verify_all_halves(void **state) {
     (void)state;
     for (uint32_t half = 0; half < 65536; half++) {
@@ -240,6 +270,7 @@ int main(void) {
         cmocka_unit_test(validate_every_spare_bit),
         cmocka_unit_test(validate_misfit_index),
         cmocka_unit_test(corroborate_vectors_and_elements),
+        cmocka_unit_test(verify_folding),
         cmocka_unit_test(verify_all_halves),
         cmocka_unit_test(verify_all_eighths),
     };

@@ -50,7 +50,7 @@ static const struct inert {
 };
 static const char *const inert_sections[] = {"schedule", "clip", "numerics"};
 
-enum form { AS_DRAWN = 0, RENAMED, EXCHANGED, INERT_IN_BOTH, INERT_IN_TEST, FORMS };
+enum turn { AS_DRAWN = 0, RENAMED, EXCHANGED, INERT_IN_BOTH, INERT_IN_TEST, FORMS };
 static const char *const form_names[FORMS] = {
     "as drawn", "renamed", "exchanged", "a key more in both arms", "a key more in the test arm"};
 
@@ -77,7 +77,7 @@ static struct pair draw_pair(uint32_t number) {
 }
 
 /* Writes the scenario of a pair in one of its forms. */
-static void write_pair(const struct pair *pair, enum form form, char *out, size_t size) {
+static void write_pair(const struct pair *pair, enum turn form, char *out, size_t size) {
     const char *told[COUNT_OF(inert)], *own = "", *names[2] = {"baseline", "test"};
     char arms[2][512];
     for (size_t i = 0; i < COUNT_OF(inert); i++)
@@ -148,7 +148,7 @@ static int meet(const struct attributed *a, const struct attributed *b, double s
     return between <= slack;
 }
 
-static void compare(const struct judgement *drawn, const struct judgement *turned, enum form form,
+static void compare(const struct judgement *drawn, const struct judgement *turned, enum turn form,
                     const char *text, struct count *count) {
     assert_int_equal(drawn->verdict, VERDICT_OUTSIDE_FLOOR);
     assert_int_equal(turned->verdict, drawn->verdict);
@@ -193,7 +193,7 @@ static void verify_shares_however_a_pair_is_told(void **state) {
         struct bench bench[2];
         char text[2048];
         for (int f = AS_DRAWN; f < FORMS; f++) {
-            const enum form form = (enum form)f;
+            const enum turn form = (enum turn)f;
             /* The default run turns each pair in one way: one of which nothing moves, one of which
              * new orders are drawn. */
             if (form != AS_DRAWN && count.pairs < PAIRS && p % (FORMS - 1) != (uint32_t)f - 1)

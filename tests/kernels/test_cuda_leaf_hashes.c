@@ -52,7 +52,7 @@ static void ask_leaves(const struct bench *bench, const struct leaf_hashes_args 
 
 static void make_leaves(const struct bench *bench, enum dtype dtype, const void *values,
                         size_t count, struct leafhash_leaf *leaves) {
-    ask_leaves(bench, &(struct leaf_hashes_args){dtype, count, values, leaves}, 1);
+    ask_leaves(bench, &(struct leaf_hashes_args){form_carried(dtype), count, values, leaves}, 1);
 }
 
 /* Draws one NaN in eight, of any payload, and zeros of both signs, infinities and subnormals; the
@@ -106,17 +106,18 @@ static struct leafhash_leaf *take_leaves(struct bench *bench, enum dtype dtype, 
 
 static void digest_is_the_hosts(const struct leaf_hashes_args *of) {
     struct digest want, got;
-    assert_int_equal(digest_tensor("w", of->dtype, 1, &of->count, of->values, &want), STATUS_OK);
-    if (digest_tensor_leaves("w", of->dtype, 1, &of->count, of->values, of->leaves, &got) !=
+    assert_int_equal(digest_tensor("w", of->form.dtype, 1, &of->count, of->values, &want),
+                     STATUS_OK);
+    if (digest_tensor_leaves("w", of->form.dtype, 1, &of->count, of->values, of->leaves, &got) !=
         STATUS_OK)
-        fail_msg("%s, %zu numbers: %s", dtype_name(of->dtype), of->count, status_text());
+        fail_msg("%s, %zu numbers: %s", dtype_name(of->form.dtype), of->count, status_text());
     if (digest_compare(&want, &got) != 0)
-        fail_msg("%s, %zu numbers: another digest than the host's", dtype_name(of->dtype),
+        fail_msg("%s, %zu numbers: another digest than the host's", dtype_name(of->form.dtype),
                  of->count);
 }
 
 static struct leaf_hashes_args draw_leaves(struct bench *bench, enum dtype dtype, size_t count) {
-    return (struct leaf_hashes_args){dtype, count, draw_tensor(bench, dtype, count),
+    return (struct leaf_hashes_args){form_carried(dtype), count, draw_tensor(bench, dtype, count),
                                      take_leaves(bench, dtype, count)};
 }
 
@@ -468,11 +469,11 @@ static double direction_of(const struct readback_blocks_args *args,
                            const struct readback_blocks_tensor *of, size_t i) {
     const struct rule_direction *const k = &args->direction;
     const double old = number_of(of->old, args->working, i);
-    const double first = number_of(of->slots[0], args->slot_dtype, i);
+    const double first = number_of(of->slots[0], args->slot.dtype, i);
     const double g = number_of(of->gradient, args->gradient_dtype, i);
     switch (k->kind) {
     case RULE_DIRECTION_ADAM:
-        return rule_direction_adam(k, first, number_of(of->slots[k->second], args->slot_dtype, i),
+        return rule_direction_adam(k, first, number_of(of->slots[k->second], args->slot.dtype, i),
                                    old);
     case RULE_DIRECTION_SGD:
         return rule_direction_sgd(k, g, first, old);
@@ -503,8 +504,8 @@ static void fill_columns(const struct readback_blocks_args *args,
         struct rule_taken_value taken = {0.0, 0.0};
         if (of->moment != NULL)
             taken =
-                rule_taken_value(&args->taken, number_of(of->slots[0], args->slot_dtype, first + i),
-                                 number_of(of->moment, args->slot_dtype, first + i), old);
+                rule_taken_value(&args->taken, number_of(of->slots[0], args->slot.dtype, first + i),
+                                 number_of(of->moment, args->slot.dtype, first + i), old);
         out->u[i] = is_read ? t.u : 0.0;
         out->p[i] = is_read ? t.p : 0.0;
         out->d[i] = is_read ? t.d : 0.0;
@@ -564,7 +565,7 @@ static struct readback_blocks_tensor draw_reads(struct bench *bench,
                                                 const struct readback_blocks_args *args,
                                                 size_t count, int numbers) {
     const int kinds = numbers == READBACK_BLOCKS_KINDS;
-    const enum dtype working = args->working, others = args->slot_dtype;
+    const enum dtype working = args->working, others = args->slot.dtype;
     const size_t width = dtype_carrier(others);
     struct readback_blocks_tensor of = {.count = count, .turn = 1};
     of.old = draw_step(bench, working, count, kinds);
@@ -589,7 +590,7 @@ static struct readback_blocks_args readback_blocks_of(enum dtype working, enum d
     return (struct readback_blocks_args){
         .working = working,
         .gradient_dtype = others,
-        .slot_dtype = others,
+        .slot = form_carried(others),
         .spacing = {dtype_epsilon(working), 0x1p-126},
         .taken = {.keep = 0.9, .take = 0.1, .decay = 0.1, .unit = 0x1p-20, .least = 0x1p-149}};
 }

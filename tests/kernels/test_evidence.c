@@ -170,7 +170,7 @@ static struct readback_blocks_args args_of(size_t direction, enum dtype dtype) {
     return (struct readback_blocks_args){
         .working = dtype,
         .gradient_dtype = dtype,
-        .slot_dtype = dtype,
+        .slot = form_carried(dtype),
         .direction = directions[direction],
         .spacing = {dtype_epsilon(dtype), 0x1p-126},
         .decay = directions[direction].decay,
@@ -405,7 +405,7 @@ static void corroborate_leaf_hashes(void **state) {
         for (int threads = 1; threads <= 3; threads++) {
             memset(leaves, 0xff, sizeof leaves);
             for (size_t c = 0; c < COUNT_OF(counts); c++)
-                asked[c] = (struct leaf_hashes_args){dtypes[k], counts[c],
+                asked[c] = (struct leaf_hashes_args){form_carried(dtypes[k]), counts[c],
                                                      carriers(0, dtypes[k], 0), leaves[c]};
             evidence_leaf_hashes(threads, asked, COUNT_OF(counts));
             for (size_t c = 0; c < COUNT_OF(counts); c++) {
@@ -418,6 +418,47 @@ static void corroborate_leaf_hashes(void **state) {
                                  STATUS_OK);
                 assert_int_equal(digest_compare(&want, &got), 0);
             }
+        }
+    }
+}
+
+/* Numbers in two bytes have the leaf hashes of their carriers, and read-back the same sums. */
+static void corroborate_narrow(void **state) {
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_F16};
+    static const size_t counts[] = {1, 15, 8193, 32768, 32769, MOST};
+    static struct leafhash_leaf leaves[2][3];
+    static struct readback_blocks_block blocks[2][4];
+    static uint16_t halves[TENSORS][MOST];
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(dtypes); k++) {
+        const struct form forms[2] = {form_carried(dtypes[k]), form_own(dtypes[k])};
+        draw(dtypes[k], 1);
+        for (size_t v = 0; v < TENSORS; v++)
+            form_narrow(vectors[v].narrow, forms[1], MOST, halves[v]);
+        for (size_t c = 0; c < COUNT_OF(counts); c++) {
+            const struct leaf_hashes_args asked[2] = {
+                {forms[0], counts[c], vectors[0].narrow, leaves[0]},
+                {forms[1], counts[c], halves[0], leaves[1]}};
+            memset(leaves, 0xff, sizeof leaves);
+            evidence_leaf_hashes(2, asked, 2);
+            assert_memory_equal(leaves[0], leaves[1], sizeof leaves[0]);
+        }
+        for (size_t d = 0; d < COUNT_OF(directions); d++) {
+            struct readback_blocks_args args = args_of(d, dtypes[k]);
+            const int moment =
+                directions[d].kind != RULE_DIRECTION_SGD || directions[d].momentum != 0.0;
+            struct readback_blocks_tensor tensor =
+                tensor_of(d, dtypes[k], 12345, moment, blocks[0]);
+            evidence_readback_blocks(2, &args, &tensor, 1);
+            args.slot = forms[1];
+            tensor.blocks = blocks[1];
+            if (moment) tensor.moment = halves[5];
+            for (size_t s = 0; s < READBACK_BLOCKS_SLOTS; s++)
+                if (tensor.slots[s] != NULL) tensor.slots[s] = halves[s == 0 ? 2 : 3];
+            evidence_readback_blocks(2, &args, &tensor, 1);
+            for (size_t b = 0; b < COUNT_OF(blocks[0]); b++)
+                for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
+                    assert_same("narrow", blocks[1][b].sum[s], blocks[0][b].sum[s]);
         }
     }
 }
@@ -470,7 +511,8 @@ static void verify_misfits(void **state) {
     draw(DTYPE_BF16, 0);
     for (size_t p = 0; p < COUNT_OF(places); p++) {
         const float right = vectors[0].narrow[places[p]];
-        const struct leaf_hashes_args asked = {DTYPE_BF16, MOST, vectors[0].narrow, leaves};
+        const struct leaf_hashes_args asked = {form_carried(DTYPE_BF16), MOST, vectors[0].narrow,
+                                               leaves};
         vectors[0].narrow[places[p]] = 0x1.000002p0f;
         evidence_leaf_hashes(2, &asked, 1);
         assert_int_equal(
@@ -487,7 +529,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_spacing_inverse), cmocka_unit_test(corroborate_blocks),
         cmocka_unit_test(corroborate_calls),        cmocka_unit_test(corroborate_leaf_hashes),
-        cmocka_unit_test(corroborate_digests),      cmocka_unit_test(verify_misfits),
+        cmocka_unit_test(corroborate_digests),      cmocka_unit_test(corroborate_narrow),
+        cmocka_unit_test(verify_misfits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void ask_leaves(const struct leaf_hashes_args *tensors, size_t count) {
 /* Hashes one block's bytes in the dtype's own format, as leafhash.c does. */
 static void make_leaf(const struct leaf_hashes_args *args, size_t leaf) {
     static uint32_t words[LEAFHASH_BLOCK / sizeof(uint32_t)];
-    const size_t width = dtype_width(args->dtype), block = LEAFHASH_BLOCK / width;
+    const size_t width = dtype_width(args->form.dtype), block = LEAFHASH_BLOCK / width;
     const size_t first = leaf * block;
     const size_t count = args->count - first < block ? args->count - first : block;
     const unsigned char *const values = (const unsigned char *)args->values;
@@ -46,8 +46,9 @@ static void make_leaf(const struct leaf_hashes_args *args, size_t leaf) {
     struct leafhash hash;
     memset(words, 0, sizeof words);
     memset(out, 0, sizeof *out);
-    out->misfit[7] = carrier_pack(args->dtype, values + first * dtype_carrier(args->dtype), count,
-                                  words) != count;
+    out->misfit[7] =
+        carrier_pack(args->form.dtype, values + first * dtype_carrier(args->form.dtype), count,
+                     words) != count;
     leafhash_init(&hash);
     leafhash_absorb(&hash, words, count * width);
     leafhash_close(&hash, (uint8_t *)out->lane);
@@ -58,7 +59,7 @@ static enum status wait_leaves(void) {
     if (device.broken) FAIL(STATUS_INTERNAL, "the device is broken");
     for (size_t i = 0; i < device.count; i++)
         for (size_t leaf = 0;
-             leaf < leaf_hashes_count(device.asked[i].dtype, device.asked[i].count);
+             leaf < leaf_hashes_count(device.asked[i].form.dtype, device.asked[i].count);
              leaf++, device.made++)
             make_leaf(&device.asked[i], leaf);
     device.count = 0;
@@ -89,12 +90,12 @@ static struct problem problem;
 
 static int open_problem(void **state) {
     static const struct digest_job jobs[JOBS] = {
-        {"a", DTYPE_BF16, 2, {20, 50}, problem.values, &problem.got[0], NULL},
-        {"b", DTYPE_F32, 1, {16385, 0}, problem.values, &problem.got[1], NULL},
-        {"c", DTYPE_F64, 1, {3, 0}, problem.wide, &problem.got[2], NULL},
-        {"d", DTYPE_F32, 2, {0, 50}, problem.values, &problem.got[3], NULL},
-        {"e", DTYPE_TF32, 2, {400, 100}, problem.values, &problem.got[4], NULL},
-        {"f", DTYPE_E5M2, 0, {0, 0}, problem.values + 1, &problem.got[5], NULL},
+        {"a", {DTYPE_BF16, 4}, 2, {20, 50}, problem.values, &problem.got[0], NULL},
+        {"b", {DTYPE_F32, 4}, 1, {16385, 0}, problem.values, &problem.got[1], NULL},
+        {"c", {DTYPE_F64, 8}, 1, {3, 0}, problem.wide, &problem.got[2], NULL},
+        {"d", {DTYPE_F32, 4}, 2, {0, 50}, problem.values, &problem.got[3], NULL},
+        {"e", {DTYPE_TF32, 4}, 2, {400, 100}, problem.values, &problem.got[4], NULL},
+        {"f", {DTYPE_E5M2, 4}, 0, {0, 0}, problem.values + 1, &problem.got[5], NULL},
     };
     (void)state;
     memset(&problem, 0, sizeof problem);
@@ -106,7 +107,7 @@ static int open_problem(void **state) {
         problem.wide[i] = 0.1 * (double)i;
     for (size_t i = 0; i < JOBS; i++) {
         const struct digest_job *const job = &problem.jobs[i];
-        assert_int_equal(digest_tensor(job->name, job->dtype, job->rank, job->shape, job->data,
+        assert_int_equal(digest_tensor(job->name, job->form.dtype, job->rank, job->shape, job->data,
                                        &problem.want[i]),
                          STATUS_OK);
     }
@@ -189,8 +190,8 @@ static void corroborate_made_elsewhere(void **state) {
     for (size_t i = 0; i < COUNT_OF(made); i++) {
         struct digest_job *const job = &problem.jobs[made[i]];
         const size_t count = i == 0 ? 16385 : 40000;
-        const struct leaf_hashes_args args = {job->dtype, count, job->data, leaves[i]};
-        for (size_t leaf = 0; leaf < leaf_hashes_count(job->dtype, count); leaf++)
+        const struct leaf_hashes_args args = {job->form, count, job->data, leaves[i]};
+        for (size_t leaf = 0; leaf < leaf_hashes_count(job->form.dtype, count); leaf++)
             make_leaf(&args, leaf);
         job->leaves = leaves[i];
     }
@@ -216,7 +217,7 @@ static void verify_errors(void **state) {
     const struct digest_job *const job = &problem.jobs[4];
     struct digest unused;
     assert_int_equal(
-        digest_tensor(job->name, job->dtype, job->rank, job->shape, job->data, &unused),
+        digest_tensor(job->name, job->form.dtype, job->rank, job->shape, job->data, &unused),
         STATUS_INTERNAL);
     snprintf(want, sizeof want, "%s", status_text());
     open_digests(&backend, LEAVES, JOBS, &digests);

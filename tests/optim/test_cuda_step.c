@@ -257,7 +257,8 @@ static void verify_ranges(void **state) {
                                .first = FIRST,
                                .count = LAST - FIRST,
                                .grad_scale = 1.0};
-    range.param_dtype = range.gradient_dtype = range.slot_dtype = DTYPE_F32;
+    range.param_dtype = range.gradient_dtype = DTYPE_F32;
+    range.slot = form_carried(DTYPE_F32);
     table->loop[STEP_ADAM](&range, 1, &scalars);
     range.count = 0; /* nothing at all */
     table->loop[STEP_ADAM](&range, 1, &scalars);

@@ -148,8 +148,8 @@ static const char *step_gap(struct bench *bench) {
     if (memcmp(run->state.host, bench->run[1].state.host, run->layout.bytes) != 0) return "state";
     if (memcmp(&steps[0], &steps[1], sizeof steps[0]) != 0) return "counts of steps";
     if (run->options.readback && run->moment != NULL &&
-        memcmp(run->moment, bench->run[1].moment,
-               run->table.elements * dtype_carrier(run->layout.slot_dtype)) != 0)
+        memcmp(run->moment, bench->run[1].moment, run->table.elements * run->layout.slots.width) !=
+            0)
         return "old moments";
     if (run->options.readback && run->layout.has_master &&
         memcmp(run->working, bench->run[1].working,

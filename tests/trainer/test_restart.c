@@ -161,7 +161,7 @@ static void lose_optimizer(struct bench *bench, struct bench *fresh) {
             if (tensor->slot_count[s] > 0)
                 memcpy(bench->run.state.host + tensor->slot[s],
                        fresh->run.state.host + tensor->slot[s],
-                       tensor->slot_count[s] * dtype_carrier(layout->slot_dtype));
+                       tensor->slot_count[s] * layout->slots.width);
         /* carriers of bf16 and of f32 are both float */
         if (layout->has_master)
             memcpy(bench->run.state.host + tensor->master, bench->run.state.host + tensor->param,

@@ -175,7 +175,7 @@ static struct run_steps steps_by_hand(const struct run *run, const unsigned char
         const size_t stride = stride_of(run->table.rows[run->owner[i]].count);
         for (size_t e = 0; e < run->table.rows[run->owner[i]].count; e++) {
             if (by_turns && e / 4096 % stride != (update + run->owner[i]) % stride) continue;
-            if (element_get(now + tensor->slot[0], layout->slot_dtype, e) == 0.0) continue;
+            if (form_get(now + tensor->slot[0], layout->slots, e) == 0.0) continue;
             out.meant++;
             out.lost += memcmp(now + at + e * carrier, before + at + e * carrier, carrier) == 0;
         }

@@ -38,7 +38,7 @@ static void open_bench(const char *words, uint32_t ranks, struct bench *out) {
     assert_int_equal(plugin_optimizer(&out->config.optimizer.which, &optimizer), STATUS_OK);
     assert_int_equal(plugin_schedule(&out->config.schedule.which, &schedule), STATUS_OK);
     assert_int_equal(params_open(&out->config, &out->arena, &out->table), STATUS_OK);
-    assert_int_equal(state_layout_open(&out->config, &out->table, optimizer, schedule, 5,
+    assert_int_equal(state_layout_open(&out->config, &out->table, optimizer, schedule, 5, 0,
                                        &out->arena, &out->layout),
                      STATUS_OK);
     unsigned char **const memory[] = {&out->state, &out->bytes, &out->back};

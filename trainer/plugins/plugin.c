@@ -138,8 +138,12 @@ enum status plugin_direction(const struct config_class *which, const struct opti
                              const struct optim_call *call, uint32_t index, const void *old,
                              double *out) {
     struct fpenv_kept kept;
+    enum status directed;
     before(which, &kept);
-    return after(which, "direction", &kept, class_->direction(call, index, old, out));
+    if (!is_foreign(which))
+        return after(which, "direction", &kept, class_->direction(call, index, old, out));
+    TRY(guarded_direction(class_, call, index, old, out, &directed));
+    return after(which, "direction", &kept, directed);
 }
 
 enum status plugin_moment(const struct config_class *which, const struct optim_class *class_,

@@ -11,16 +11,18 @@
 
 #include "base/arena.h"
 #include "base/dtype.h"
+#include "optim/slot.h"
 
 #define GUARD 64
 #define PATTERN 0xA5
 
-/* A copy of one piece of a tensor. */
+/* A copy of one piece of a tensor, in carriers. */
 struct piece {
     unsigned char *copy; /* behind its first guard */
     void *original;      /* NULL: a gradient, which is read only */
     const void *source;
-    size_t bytes;
+    struct form form;    /* of source and original */
+    size_t count, bytes; /* bytes: of the copy */
     const char *tensor, *what;
 };
 
@@ -31,15 +33,16 @@ struct guarded {
 };
 
 static enum status add(struct guarded *g, const struct optim_tensor *tensor, const char *what,
-                       const void *source, void *original, enum dtype dtype, void **out) {
+                       const void *source, void *original, struct form form, void **out) {
     struct piece *piece = &g->pieces[g->count];
     unsigned char *memory;
-    const size_t bytes = tensor->count * dtype_carrier(dtype);
+    const size_t bytes = tensor->count * dtype_carrier(form.dtype);
     TRY(arena_take(&g->arena, bytes + 2 * GUARD, 1, "a copy for a module", &memory));
     memset(memory, PATTERN, GUARD);
-    if (bytes > 0) memcpy(memory + GUARD, source, bytes);
+    form_widen(source, form, tensor->count, memory + GUARD);
     memset(memory + GUARD + bytes, PATTERN, GUARD);
-    *piece = (struct piece){memory + GUARD, original, source, bytes, tensor->name, what};
+    *piece = (struct piece){memory + GUARD, original, source,       form,
+                            tensor->count,  bytes,    tensor->name, what};
     g->count++;
     *out = piece->copy;
     return STATUS_OK;
@@ -49,16 +52,19 @@ static enum status copy_tensor(struct guarded *g, const struct optim_class *clas
                                const struct optim_tensor *from, struct optim_tensor *to) {
     void *gradient;
     *to = *from;
-    TRY(add(g, from, "its gradient", from->gradient, NULL, from->gradient_dtype, &gradient));
+    to->slot_width = 0;
+    TRY(add(g, from, "its gradient", from->gradient, NULL, form_carried(from->gradient_dtype),
+            &gradient));
     to->gradient = gradient;
-    TRY(add(g, from, "its parameter", from->param, from->param, from->param_dtype, &to->param));
+    TRY(add(g, from, "its parameter", from->param, from->param, form_carried(from->param_dtype),
+            &to->param));
     if (from->master != NULL)
-        TRY(add(g, from, "its master", from->master, from->master, from->master_dtype,
+        TRY(add(g, from, "its master", from->master, from->master, form_carried(from->master_dtype),
                 &to->master));
     for (uint32_t i = 0; i < class_->slot_count; i++)
         if (from->slots[i] != NULL)
             TRY(add(g, from, class_->slot_names[i], from->slots[i], from->slots[i],
-                    from->slot_dtype, &to->slots[i]));
+                    optim_slot_form(from), &to->slots[i]));
     return STATUS_OK;
 }
 
@@ -85,8 +91,9 @@ static enum status check(const struct guarded *g) {
 
 static void copy_back(const struct guarded *g) {
     for (size_t i = 0; i < g->count; i++)
-        if (g->pieces[i].original != NULL && g->pieces[i].bytes > 0)
-            memcpy(g->pieces[i].original, g->pieces[i].copy, g->pieces[i].bytes);
+        if (g->pieces[i].original != NULL)
+            form_narrow(g->pieces[i].copy, g->pieces[i].form, g->pieces[i].count,
+                        g->pieces[i].original);
 }
 
 static enum status step(struct guarded *g, const struct optim_class *class_,
@@ -113,5 +120,35 @@ enum status guarded_step(const struct optim_class *class_, const struct optim_ca
     *out_step = STATUS_OK;
     const enum status status = step(&g, class_, call, out_step);
     arena_close(&g.arena);
+    return status;
+}
+
+static enum status direction(struct arena *arena, const struct optim_class *class_,
+                             const struct optim_call *call, uint32_t index, const void *before,
+                             double *out, enum status *out_direction) {
+    const struct optim_tensor *const from = &call->tensors[index];
+    struct optim_call copied = *call;
+    struct optim_tensor *tensors;
+    TRY(arena_take(arena, call->tensor_count, sizeof *tensors, "tensors", &tensors));
+    memcpy(tensors, call->tensors, call->tensor_count * sizeof *tensors);
+    tensors[index].slot_width = 0;
+    for (uint32_t i = 0; i < class_->slot_count; i++) {
+        if (from->slots[i] == NULL) continue;
+        TRY(arena_take(arena, from->count, dtype_carrier(from->slot_dtype), "a copy for a module",
+                       &tensors[index].slots[i]));
+        form_widen(from->slots[i], optim_slot_form(from), from->count, tensors[index].slots[i]);
+    }
+    copied.tensors = tensors;
+    *out_direction = class_->direction(&copied, index, before, out);
+    return STATUS_OK;
+}
+
+enum status guarded_direction(const struct optim_class *class_, const struct optim_call *call,
+                              uint32_t index, const void *before, double *out,
+                              enum status *out_direction) {
+    struct arena arena = ARENA_EMPTY;
+    *out_direction = STATUS_OK;
+    const enum status status = direction(&arena, class_, call, index, before, out, out_direction);
+    arena_close(&arena);
     return status;
 }

@@ -12,4 +12,11 @@
 TWINSTEP_MUST_USE enum status guarded_step(const struct optim_class *class_,
                                            const struct optim_call *call, enum status *out_step);
 
+/* Calls class_->direction on slots in carriers. Of the other tensors of the call a module may read
+ * everything but slots. */
+TWINSTEP_MUST_USE enum status guarded_direction(const struct optim_class *class_,
+                                                const struct optim_call *call, uint32_t index,
+                                                const void *before, double *out,
+                                                enum status *out_direction);
+
 #endif
