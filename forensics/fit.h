@@ -296,6 +296,8 @@ struct fit_stop {
     size_t point;           /* the first point at which that schedule would have moved on */
     uint8_t of_known_total; /* 1: its total is the one that the log or the user said */
     uint8_t typed; /* 1: somebody may have typed the LR that stands, or its share of the peak */
+    uint8_t held;  /* 1: no step of that schedule has the LR that stands, so the scheduler did not
+                      stop at it: the LR is held from below (or above, behind a rise) */
 };
 /* Looks for that reading of a column that `set` explains or does not. Where a floor, or the total
  * that the schedule came to, is known, there is none. */

@@ -468,12 +468,14 @@ static enum status find_stop(const struct fit_known *known, const struct fit_set
     return fit_find_stop(set->series, &every, set, arena, out);
 }
 
-/* Says so where nothing else is known of the column but a schedule that came to its end early. */
+/* Says so where nothing else is known of the column but a schedule that came to its end early.
+ * *is_meant becomes 1 where the LR that stands may be meant: no bug is named then. */
 static enum status say_stop(const struct fit_known *known, struct arena *arena,
-                            struct fit_check *out) {
+                            struct fit_check *out, int *is_meant) {
     const struct fit *best = out->found.count > 0 ? &out->found.fits[0] : NULL;
     struct fit_stop stop;
     char *text;
+    *is_meant = 0;
     TRY(find_stop(known, &out->found, arena, &stop));
     if (stop.fit == NULL) return STATUS_OK;
     /* Another bug is believed where the schedule in front has no total that somebody said. */
@@ -481,11 +483,25 @@ static enum status say_stop(const struct fit_known *known, struct arena *arena,
         !stop.of_known_total)
         return STATUS_OK;
     const unsigned long long update = out->found.series->points[stop.point].update;
-    TRY(arena_format(
-        arena, &text,
-        "in front of update %llu it fits %s, and from there on the LR stands still%s%s", update,
-        stop.fit->text, best != NULL ? "; or it " : "", best != NULL ? out->words : ""));
+    const char *const rest = out->words;
+    if (stop.held)
+        TRY(arena_format(
+            arena, &text,
+            "in front of update %llu it fits %s, and from there on the LR is held from below at %s",
+            update, stop.fit->text,
+            number_text_f64(out->found.series->points[stop.point].value).text));
+    else
+        TRY(arena_format(
+            arena, &text,
+            "in front of update %llu it fits %s, and from there on the LR stands still%s%s", update,
+            stop.fit->text, best != NULL ? "; or it " : "", best != NULL ? rest : ""));
     out->words = text;
+    /* What somebody may have typed is as likely a floor, and one that a loop holds is no bug. */
+    if (stop.held || (stop.typed && (out->fitted & FIT_OF_SCHEDULE) != 0)) {
+        *is_meant = 1;
+        out->bug = NULL;
+        return STATUS_OK;
+    }
     if (best == NULL) out->bug = "schedule_stands_still";
     if (best != NULL && out->bug != NULL) {
         TRY(arena_format(arena, &text, "schedule_stands_still or %s", out->bug));
@@ -541,8 +557,15 @@ static enum status mismatch(const struct series *series, const struct fit_known 
     /* A total that changed excuses no other number. */
     if (extended != NULL && out->bad_points > 0) return say_other(extended, arena, out);
     TRY(say_mismatch(known, arena, out));
-    TRY(say_stop(known, arena, out));
+    int is_meant;
+    TRY(say_stop(known, arena, out, &is_meant));
     out->why |= out->found.why;
+    if (is_meant && (out->fitted & FIT_OF_SCHEDULE) != 0) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs = "--schedule and --min-lr-ratio of the training, or whether its loop holds the "
+                     "LR from below";
+        return STATUS_OK;
+    }
     if ((out->fitted & FIT_OF_SCHEDULE) != 0 && is_nudged(&out->found)) {
         out->verdict = FIT_UNDECIDED;
         out->bug = NULL;

@@ -341,6 +341,12 @@ enum status fit_words(const struct fit_search *search, struct fit *fit) {
     return STATUS_OK;
 }
 
+static double floor_of_partial(const struct fit_search *search) {
+    const struct fit_numbers *numbers = &search->partial_numbers;
+    if (search->partial->floor == NULL) return real_nan_f64();
+    return numbers->absolute ? numbers->floor / numbers->lr : numbers->floor;
+}
+
 enum status fit_words_partial(const struct fit_search *search, const char **out) {
     const struct fit_model *model = search->partial;
     const struct fit_segment plain = {.scale = 1.0};
@@ -350,6 +356,7 @@ enum status fit_words_partial(const struct fit_search *search, const char **out)
                       .lr = search->partial_numbers.lr,
                       .warmup = search->partial_numbers.warmup,
                       .steps = model->needs_total ? (uint64_t)search->partial_numbers.total : 0,
+                      .floor_ratio = floor_of_partial(search),
                       .stride = search->partial_numbers.stride,
                       .segments = &plain,
                       .segment_count = 1};
