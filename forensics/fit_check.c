@@ -545,11 +545,12 @@ static enum status search_all(const struct series *series, const struct fit_know
     return fit_series(series, &every, arena, out);
 }
 
-/* `asked` is the request as it came, before the log and the contract completed it. */
+/* `asked` is the request as it came, before the log and the contract completed it, and `all` what
+ * explains the column. */
 static enum status mismatch(const struct series *series, const struct fit_known *known,
-                            const struct contract_request *asked, struct arena *arena,
-                            struct fit_check *out) {
-    TRY(search_all(series, known, arena, &out->found));
+                            const struct contract_request *asked, const struct fit_set *all,
+                            struct arena *arena, struct fit_check *out) {
+    out->found = *all;
     TRY(expect(series, known, NULL, arena, out));
     int has = 0;
     const struct fit *extended = goes_on(known, asked, out, &has);
@@ -670,6 +671,22 @@ static enum status match_unseen(const struct series *series, const struct fit_kn
         if (set.fits[i].contract == r->contract && has_given(&set.fits[i], known, r->steps) &&
             (before == NULL || set.fits[i].simplicity < before->simplicity))
             TRY(accept_floor(series, known, &set.fits[i], arena, out));
+    return STATUS_OK;
+}
+
+/* Takes the simplest plain fit of the contract out of a search among all of them. That tries more
+ * numbers than one among the schedules of the contract alone, as each explanation lends its warm-up
+ * and its total to the others. */
+static enum status match_among(const struct series *series, const struct fit_known *known,
+                               const struct fit_set *all, struct arena *arena,
+                               struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    for (size_t i = 0; i < all->count && out->expected == NULL; i++) {
+        const struct fit *fit = &all->fits[i];
+        if (fit->contract == r->contract && fit->bug == NULL && !fit->unsound &&
+            !fit_skips_any(fit) && has_given(fit, known, r->steps))
+            TRY(accept_floor(series, known, fit, arena, out));
+    }
     return STATUS_OK;
 }
 
@@ -797,6 +814,11 @@ enum status fit_check(const struct series *series, const struct fit_known *known
     }
     TRY(match(series, &mine, arena, out));
     TRY(match_unseen(series, &mine, arena, out));
+    struct fit_set all = bare_set(series);
+    if (out->expected == NULL) {
+        TRY(search_all(series, &mine, arena, &all));
+        TRY(match_among(series, &mine, &all, arena, out));
+    }
     if (out->expected == NULL) {
         const struct fit_check before = *out;
         TRY(match_skips(series, &mine, arena, out));
@@ -804,7 +826,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         /* A rival stands, and the log shows that nothing was skipped. */
         if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {
             *out = before;
-            return mismatch(series, &mine, &known->request, arena, out);
+            return mismatch(series, &mine, &known->request, &all, arena, out);
         }
         if (out->verdict == FIT_PASS && fit_skips_unshown(out->expected, &mine)) {
             doubt_skips(NULL, out);
