@@ -75,7 +75,6 @@ static int skips_behind(const struct fit_evidence *skips, const struct series *s
 static int stands_still(const struct series *series, size_t first, double scale) {
     const struct series_point *const points = series->points;
     const size_t rows = series->count - first;
-    const uint64_t last = points[series->count - 1].update;
     size_t longest;
     if (first == 0 || rows < STILL) return 0;
     for (size_t i = 1; i < series->count; i++)
@@ -83,8 +82,6 @@ static int stands_still(const struct series *series, size_t first, double scale)
     if (!(points[first].value > fit_half(&points[first], scale)) ||
         !(points[first].value < scale - fit_half(&points[first], scale)))
         return 0;
-    /* For so long a loss scaler may skip updates. */
-    if (last - points[first].update <= fit_skips_most(last)) return 0;
     return moves_before(series, first, &longest) >= MOVES && rows >= LONGER * longest;
 }
 
@@ -223,8 +220,15 @@ enum status fit_find_stop(const struct series *series, const struct fit_known *k
     if (!stands_still(series, first, fit_scale(series->points, series->count)) ||
         skips_behind(&known->skips, series, first))
         return STATUS_OK;
-    TRY(of_front(series, first + 1, known, set, arena, out));
+    const uint64_t last = series->points[series->count - 1].update;
+    /* For so long a loss scaler may skip updates, at an LR of the schedule. */
+    const int skipped = last - series->points[first].update <= fit_skips_most(last);
+    if (!skipped) TRY(of_front(series, first + 1, known, set, arena, out));
     if (out->fit == NULL) TRY(of_front(series, first, known, set, arena, out));
+    if (skipped) {
+        if (out->fit != NULL && !out->held) out->fit = NULL;
+        return STATUS_OK;
+    }
     if (out->fit == NULL) TRY(of_floors(series, first + 1, known, set, arena, out));
     if (out->fit == NULL) TRY(of_floors(series, first, known, set, arena, out));
     return STATUS_OK;
