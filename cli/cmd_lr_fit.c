@@ -74,6 +74,8 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         return "stays at an LR at which a scheduler may stand that is no longer stepped";
     if (fit_skips_unshown(first, known))
         return "needs skipped updates that the log shows by nothing but a repeated norm";
+    if (first->stairs_open)
+        return "moves once per several updates, which does not say what a scheduler step counts";
     if (!fit_is_native(known, first->contract)) return "is not of the framework that wrote the log";
     if (fit_is_half_speed(first) && known->request.min_lr_ratio != 0.5)
         return "is also printed by a decay to 0 that moves at every second update only";
@@ -222,6 +224,12 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (set->count > 0 && fit_is_half_speed(&set->fits[0]))
         puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
              "too (--min-lr-ratio 0.5 says that it is the floor)");
+    if (set->count > 0 && set->fits[0].stairs_open)
+        printf("remark: the LR moves once per %ju updates, which speaks for no framework: a "
+               "scheduler that is stepped once per accumulation (the log counts micro-batches), "
+               "epoch or train() call prints it, and so does a loop that logs an update several "
+               "times\n",
+               (uintmax_t)set->fits[0].epoch_updates);
     print_stop(report, set, &beside->stop);
     if (set->count > 0 && fit_skips_unshown(&set->fits[0], &report->known))
         puts("remark: at the skipped updates the log prints the gradient norm of the update before "

@@ -86,6 +86,8 @@ struct fit {
     double stride; /* how far the counter moves per update, in units of the contract's plain use: 2
                       is twice as fast, 0.125 eight times too slow */
     uint64_t epoch_updates; /* for CONTRACT_UNIT_EPOCH: the updates between two moves */
+    /* 1: nothing says that these are epochs, so the staircase speaks for no framework. */
+    uint8_t stairs_open;
     /* Parameters of the schedule that are not the default: "num_cycles=2". */
     const char *parameters;
     uint8_t takes_warmup; /* 0: the schedule has none, whatever W is given */
@@ -194,6 +196,7 @@ struct fit_known {
     int growing; /* 1: the batch of the log grows, so a counter of samples has no pace */
     const struct fit_samples *samples; /* how it counted them, where the log says so */
     const struct fit_samples *counted; /* set inside of a search over counters of samples */
+    double epoch_updates;   /* updates of an epoch, as the log's epoch column says; 0: unknown */
     int evals_within_epoch; /* 1: the log shows evaluations at which no epoch ends, and the
                                request's metric is theirs */
     int steps_guessed;      /* 1: the log prints no update numbers, so a fit is a guess */
@@ -279,6 +282,11 @@ int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *s
  * *out_fit; NULL: no doubt. */
 const char *fit_break_doubt(const struct fit_known *known, const struct fit_set *set,
                             size_t *out_fit);
+/* The bug of a scheduler that is stepped at every n-th update, where nothing says why. */
+#define FIT_SELDOM "stepped_every_n_updates"
+/* Tells whether the stairs of a fit are those of epochs, by the length of an epoch that was said or
+ * that the log shows, else by the framework that is expected or that wrote the log. */
+int fit_stairs_are_epochs(const struct fit *fit, const struct fit_known *known);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a
  * schedule of steps. */

@@ -135,7 +135,11 @@ static void describe(struct line *line, const struct fit *fit) {
     const int has_total =
         fit->steps > 0 && !(ends_early && fit->total_hidden && (double)fit->steps <= fit->warmup);
     line->text[0] = '\0';
-    put(line, "%s %s", fit->contract->name, fit->schedule_name);
+    if (fit->stairs_open)
+        put(line, "%s, moved once per %s updates as in %s", fit->schedule_name,
+            number_text_f64((double)fit->epoch_updates).text, fit->contract->name);
+    else
+        put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
     if (fit->reached > 0.0)
         put(line, ", still warming up at the last row: peak at least %.4g (%s assumed)",
@@ -157,7 +161,7 @@ static void describe(struct line *line, const struct fit *fit) {
             fit->total_hidden ? " (not shown)" : "");
     if (fit->stride != 1.0)
         put(line, ", counter moves %s per update", number_text_f64(fit->stride).text);
-    if (fit->epoch_updates > 0)
+    if (fit->epoch_updates > 0 && !fit->stairs_open)
         put(line, ", one move every %s updates", number_text_f64((double)fit->epoch_updates).text);
     if (fit->first_differs)
         put(line, ", but update 1 at %s", number_text_f64(fit->first_value).text);
@@ -270,13 +274,23 @@ static const char *bug_of_stairs(const struct fit_search *search, const struct f
     const struct fit_known *known = search->known;
     const struct contract_request *request = &known->request;
     const struct contract *expected = known->expected;
-    if (fit->epoch_updates < 2 || expected == NULL || expected->unit == CONTRACT_UNIT_EPOCH)
+    const uint64_t steps = request->steps > 0 ? request->steps : known->run_steps;
+    if (fit->epoch_updates < 2 || (expected != NULL && expected->unit == CONTRACT_UNIT_EPOCH))
         return NULL;
+    /* Where nothing is expected, a schedule that was made for as many moves as the run has updates
+     * is one that somebody meant to move at each of them. */
+    if (expected == NULL)
+        return fit->stairs_open && steps > 0 &&
+                       fit->steps + fit->epoch_updates > steps * fit->epoch_updates &&
+                       fit->steps < (steps + 1) * fit->epoch_updates
+                   ? FIT_SELDOM
+                   : NULL;
     int at_evals = known->evals_within_epoch && request->metric_count > 1;
     for (size_t i = 0; i < request->metric_count; i++)
         at_evals &= request->metric_update[i] % fit->epoch_updates == 0 &&
                     request->metric_update[i] / fit->epoch_updates == i + 1;
-    return at_evals ? "eval_steps_scheduler" : "scheduler_epoch_default";
+    if (at_evals) return "eval_steps_scheduler";
+    return fit->stairs_open ? FIT_SELDOM : "scheduler_epoch_default";
 }
 
 /* Names the case where skipped updates are known and the fit goes on at them while the expectation
@@ -320,7 +334,9 @@ static const char *bug_of(const struct fit_search *search, const struct fit *fit
     if (bug == NULL) bug = bug_of_stairs(search, fit);
     if (bug == NULL) bug = bug_of_numbers(search, fit);
     if (bug == NULL && (fit->contract->bug || search->known->expected != NULL))
-        bug = fit->contract == search->known->expected ? NULL : bug_of_contract(fit->contract);
+        bug = fit->contract == search->known->expected || fit->stairs_open
+                  ? NULL
+                  : bug_of_contract(fit->contract);
     return bug;
 }
 
@@ -334,6 +350,7 @@ enum status fit_describe(const struct fit *fit, struct arena *arena, const char 
 }
 
 enum status fit_words(const struct fit_search *search, struct fit *fit) {
+    fit->stairs_open = fit->epoch_updates > 1 && !fit_stairs_are_epochs(fit, search->known);
     TRY(fit_describe(fit, search->arena, &fit->text));
     fit->bug = bug_of(search, fit);
     fit->unsound = fit->bug != NULL && fit_changes_total(fit);

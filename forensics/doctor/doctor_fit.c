@@ -123,6 +123,22 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
         "twinstep lr fit LOG lists all explanations with their numbers.");
 }
 
+/* Says that the schedule moves at every n-th update only. A loop may mean it. */
+static enum status report_seldom(struct doctor *doctor, const struct fit *fit) {
+    const unsigned long long stair = fit->epoch_updates;
+    TRY(doctor_found(doctor, fit->bug, DOCTOR_POSSIBLE, doctor->fits->series->points[0].row,
+                     "The LR moves once per %llu updates, on a schedule that was made for as many "
+                     "moves as the run has updates: at its end it has made 1 of %llu.",
+                     stair, stair));
+    TRY(doctor_evidence(doctor, "the fit reproduces all %zu printed LRs: %s",
+                        doctor->fits->series->count, fit->text));
+    return doctor_explain(
+        doctor, "the column does not say why the schedule moves so seldom, and it may be meant",
+        "Count the calls of scheduler.step(): once per accumulation in a log with a row per "
+        "micro-batch, once per epoch (Lightning unless interval is 'step') or per train() call, or "
+        "a loop that logs each update twice, prints such stairs.");
+}
+
 /* Says what was tried to explain the column, and what would let more be tried. The search is
  * bounded: it takes the numbers that follow from the rows, and leaves out some that a told number
  * would lead to. */
@@ -342,6 +358,7 @@ static enum status known_bug(struct doctor *doctor) {
                                      "update 1 skipped, as a loss scaler does",
                                      bug, early);
     }
+    if (strcmp(bug, FIT_SELDOM) == 0) return report_seldom(doctor, best);
     return report_bug(doctor, best, bug, segment, other);
 }
 
