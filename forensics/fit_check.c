@@ -690,6 +690,29 @@ static enum status match_among(const struct series *series, const struct fit_kno
     return STATUS_OK;
 }
 
+/* Tries floors that configurations have where the rows end above them: the last row of a decay is
+ * one step above its floor, and a log that was cut off is farther away. */
+static enum status match_floors(const struct series *series, const struct fit_known *known,
+                                struct arena *arena, struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    struct fit_floors floors = {.peak = scale_of(series), .schedule = r->schedule};
+    struct fit_known plain = *known;
+    struct fit_set set;
+    if (series->count < 3 || r->steps == 0 || r->min_lr_ratio == r->min_lr_ratio ||
+        r->value_count > 0)
+        return STATUS_OK;
+    const double last = series->points[series->count - 1].value;
+    plain.plain = 1;
+    while (out->expected == NULL && fit_next_floor(&floors, last, &plain.request)) {
+        if (sched_find_in(r->contract->family, plain.request.schedule) == NULL) continue;
+        TRY(fit_series(series, &plain, arena, &set));
+        for (size_t i = 0; i < set.count && out->expected == NULL; i++)
+            if (has_given(&set.fits[i], known, r->steps))
+                TRY(accept_floor(series, known, &set.fits[i], arena, out));
+    }
+    return STATUS_OK;
+}
+
 static int within_total(const struct fit *fit) {
     for (size_t i = 0; i < fit->skip_count; i++)
         if (fit->skips[i].last > fit->plan.steps) return 0;
@@ -819,6 +842,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         TRY(search_all(series, &mine, arena, &all));
         TRY(match_among(series, &mine, &all, arena, out));
     }
+    if (out->expected == NULL) TRY(match_floors(series, &mine, arena, out));
     if (out->expected == NULL) {
         const struct fit_check before = *out;
         TRY(match_skips(series, &mine, arena, out));

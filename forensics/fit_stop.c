@@ -179,32 +179,38 @@ static enum status of_front(const struct series *series, size_t count,
     return among(series, count, &front, set, arena, out);
 }
 
-/* Looks for schedules that fall to a floor which the rows in front do not reach, so that a search
- * cannot read it off them. The total must be known: each pair of total and floor has its line. The
- * floors are those that configurations have: shares of the peak, and LRs. */
+int fit_next_floor(struct fit_floors *floors, double below, struct contract_request *request) {
+    static const char *const schedules[] = {"polynomial", "linear", "cosine", "cosine_with_min_lr"};
+    static const double typed[] = {0.1,  0.01, 0.05, 0.2,  0.001, 0.5,  1e-5,
+                                   1e-6, 5e-6, 2e-6, 5e-7, 1e-7,  1e-8, 2e-5};
+    while (floors->at < COUNT_OF(schedules) * COUNT_OF(typed)) {
+        const char *const schedule = schedules[floors->at / COUNT_OF(typed)];
+        const double floor = typed[floors->at++ % COUNT_OF(typed)];
+        const double ratio = floor < 1e-4 ? floor / floors->peak : floor;
+        if (!(ratio * floors->peak < below) ||
+            (floors->schedule != NULL && strcmp(floors->schedule, schedule) != 0))
+            continue;
+        request->schedule = schedule;
+        request->min_lr_ratio = ratio;
+        return 1;
+    }
+    return 0;
+}
+
+/* Looks for schedules that fall to a floor which the rows in front do not reach. */
 static enum status of_floors(const struct series *series, size_t count,
                              const struct fit_known *known, const struct fit_set *set,
                              struct arena *arena, struct fit_stop *out) {
-    static const char *const schedules[] = {"linear", "cosine", "polynomial", "cosine_with_min_lr"};
-    static const double floors[] = {0.1,  0.01, 0.05, 0.2,  0.001, 0.5,  1e-5,
-                                    1e-6, 5e-6, 2e-6, 5e-7, 1e-7,  1e-8, 2e-5};
-    const double peak = fit_scale(series->points, count);
     const double still = series->points[series->count - 1].value;
+    struct fit_floors floors = {.peak = fit_scale(series->points, count),
+                                .schedule = known->request.schedule};
     struct fit_known front = *known;
     front.plain = 1;
     front.request.steps = total_of(known);
     if (front.request.steps == 0 || known->request.min_lr_ratio == known->request.min_lr_ratio)
         return STATUS_OK;
-    for (size_t i = 0; i < COUNT_OF(schedules); i++) {
-        front.request.schedule = schedules[i];
-        if (known->request.schedule != NULL && strcmp(known->request.schedule, schedules[i]) != 0)
-            continue;
-        for (size_t f = 0; f < COUNT_OF(floors) && out->fit == NULL; f++) {
-            front.request.min_lr_ratio = floors[f] < 1e-4 ? floors[f] / peak : floors[f];
-            if (front.request.min_lr_ratio * peak < still)
-                TRY(among(series, count, &front, set, arena, out));
-        }
-    }
+    while (out->fit == NULL && fit_next_floor(&floors, still, &front.request))
+        TRY(among(series, count, &front, set, arena, out));
     return STATUS_OK;
 }
 
