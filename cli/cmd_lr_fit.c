@@ -74,6 +74,11 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         return "stays at an LR at which a scheduler may stand that is no longer stepped";
     if (fit_skips_unshown(first, known))
         return "needs skipped updates that the log shows by nothing but a repeated norm";
+    if (known->run_steps > 0 && first->steps != known->run_steps &&
+        first->steps != known->request.steps &&
+        known->request.min_lr_ratio != known->request.min_lr_ratio &&
+        fit_ends_on_its_way(first, set->last))
+        return "ends at a floor that no row stands at, with another total than the log's own";
     if (first->stairs_open)
         return "moves once per several updates, which does not say what a scheduler step counts";
     if (!fit_is_native(known, first->contract)) return "is not of the framework that wrote the log";

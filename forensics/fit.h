@@ -291,6 +291,10 @@ int fit_stairs_are_epochs(const struct fit *fit, const struct fit_known *known);
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a
  * schedule of steps. */
 int fit_is_next_stage(const struct fit *fit, size_t i);
+/* Tells whether the fit is a line to a floor above 0 that nobody would type, of which `last`, the
+ * last update that the log shows of it, is the end: no row stands at that floor, so a line to a
+ * lower one with a larger total prints the same, and neither is shown. */
+int fit_ends_on_its_way(const struct fit *fit, uint64_t last);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);

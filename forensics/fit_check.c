@@ -558,6 +558,15 @@ static enum status mismatch(const struct series *series, const struct fit_known 
     /* A total that changed excuses no other number. */
     if (extended != NULL && out->bad_points > 0) return say_other(extended, arena, out);
     TRY(say_mismatch(known, arena, out));
+    const struct fit *const best = out->found.count > 0 ? &out->found.fits[0] : NULL;
+    if ((out->fitted & FIT_OF_SCHEDULE) != 0 && best != NULL && best->bug == NULL &&
+        known->run_steps > 0 && best->steps != known->run_steps && best->segment_count == 1 &&
+        fit_ends_on_its_way(best, out->found.last)) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs = "--schedule and --min-lr-ratio of the training, or rows behind the end of the "
+                     "decay: a line to another floor prints the same";
+        return STATUS_OK;
+    }
     int is_meant;
     TRY(say_stop(known, arena, out, &is_meant));
     out->why |= out->found.why;

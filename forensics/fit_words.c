@@ -179,7 +179,8 @@ int fit_is_next_stage(const struct fit *fit, size_t i) {
     if (segment->event != FIT_RESET && segment->event != FIT_RESTARTED) return 0;
     /* The counter that the update had when it went on, from 1. */
     const int64_t began = 1 - segment->shift, counter = began + fit->segments[i - 1].shift;
-    return fit->steps > 0 && counter > (int64_t)fit->steps;
+    return fit->steps > 0 && counter > (int64_t)fit->steps &&
+           !fit_ends_on_its_way(fit, (uint64_t)counter - 1);
 }
 
 static const char *bug_of_event(const struct fit *fit) {
@@ -237,6 +238,19 @@ int fit_bug_is_in_column(const struct contract *contract) {
     return contract->bug && bug_of_contract(contract) != NULL;
 }
 
+/* Returns the last update of the fit's own count that a row shows: a counter that was set back
+ * begins again. */
+static uint64_t farthest(const struct fit_search *search, const struct fit *fit) {
+    int64_t most = 0;
+    for (size_t i = 0; i < fit->segment_count; i++) {
+        const uint64_t end =
+            i + 1 < fit->segment_count ? fit->segments[i + 1].update - 1 : search->last;
+        const int64_t counter = (int64_t)end + fit->segments[i].shift;
+        if (counter > most) most = counter;
+    }
+    return (uint64_t)most;
+}
+
 /* Names a departure from the numbers that are known. */
 static const char *bug_of_numbers(const struct fit_search *search, const struct fit *fit) {
     const struct contract_request *request = &search->known->request;
@@ -257,6 +271,7 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
             fit->contract->unit == CONTRACT_UNIT_SAMPLE &&
             fit_is_native(search->known, fit->contract))
             return NULL;
+        if (total < steps && fit_ends_on_its_way(fit, farthest(search, fit))) return NULL;
         if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
         return total > steps ? "max_steps_ignored" : "schedule_too_short";
     }

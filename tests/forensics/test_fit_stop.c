@@ -248,12 +248,70 @@ static void validate_checks(void **state) {
     }
 }
 
+/* get_polynomial_decay_schedule_with_warmup to an lr_end that no row reaches: of a run that was
+ * stopped early, and of one that began anew in the middle. The line to the last LR of a stretch
+ * prints it, too, and is no schedule that was made too short. */
+static void validate_lines_that_end_on_their_way(void **state) {
+    (void)state;
+    const double end = 3.3e-6, warmup = 20.0, total = 777.0;
+    static const struct {
+        int rows, restart; /* updates that the log has, and the one behind which it begins anew */
+        const char *finding;
+    } logs[] = {{529, 0, NULL}, {700, 477, "scheduler_not_restored"}};
+    for (size_t i = 0; i < COUNT_OF(logs); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = helper_log(&arena, (size_t)logs[i].rows);
+        struct doctor_options options;
+        struct doctor_report report;
+        struct fit_known known;
+        struct fit_check check;
+        struct fit_set set;
+        struct series series;
+        log->format = "hf-trainer-state";
+        log->max_steps = 777;
+        for (int row = 0; row < logs[i].rows; row++) {
+            const double step = logs[i].restart > 0 && row >= logs[i].restart
+                                    ? (double)(row - logs[i].restart)
+                                    : (double)row;
+            helper_put(&arena, log, LOG_LR_LOGGED, (size_t)row,
+                       step < warmup
+                           ? PEAK * step / warmup
+                           : (PEAK - end) * (1.0 - (step - warmup) / (total - warmup)) + end,
+                       PRINT_EXACT);
+            helper_put(&arena, log, LOG_LOSS, (size_t)row, 3.0 / (1.0 + 0.01 * row), 4);
+            log->step[row] = row + 1;
+        }
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        doctor_options_init(&options);
+        assert_int_equal(doctor_examine(log, &options, &set, &arena, &report), STATUS_OK);
+        assert_int_equal(report.finding_count, logs[i].finding != NULL);
+        if (logs[i].finding != NULL)
+            assert_string_equal(report.findings[0].id, logs[i].finding);
+        else
+            assert_true(fit_ends_on_its_way(&set.fits[0], set.last));
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        assert_int_equal(check.verdict, logs[i].finding != NULL ? FIT_FAIL : FIT_UNDECIDED);
+        if (logs[i].finding == NULL)
+            assert_null(check.bug);
+        else
+            assert_string_equal(check.bug, logs[i].finding);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_every_column),
         cmocka_unit_test(validate_updates_that_were_skipped),
         cmocka_unit_test(verify_partial_names_its_floor),
         cmocka_unit_test(validate_checks),
+        cmocka_unit_test(validate_lines_that_end_on_their_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
