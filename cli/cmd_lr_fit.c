@@ -31,8 +31,10 @@ static json_t *used_json(const struct fit_used *used) {
 /* What the column follows up to the row from which on it stands still: null where it does not. */
 static json_t *stop_json(const struct lr_report *report, const struct fit_stop *stop) {
     if (stop->fit == NULL) return json_null();
-    return json_pack("{sI sb so}", "update", (json_int_t)report->series.points[stop->point].update,
-                     "of_known_total", stop->of_known_total, "fit", lr_report_fit_json(stop->fit));
+    return json_pack("{sI sb sb so}", "update",
+                     (json_int_t)report->series.points[stop->point].update, "of_known_total",
+                     stop->of_known_total, "held", stop->held, "fit",
+                     lr_report_fit_json(stop->fit));
 }
 
 /* Which listed fit leaves the answer undecided, and why: null where none does. */
@@ -66,10 +68,19 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     *out_fit = 0;
     if (beside->early != NULL && fit_bug_is_in_column(first->contract))
         return "is a known bug, and with update 1 skipped a sound contract prints the same";
+    if (beside->stop.fit != NULL && beside->stop.held)
+        return "ends where another schedule goes on whose LR is held from below";
     if (beside->stop.fit != NULL)
         return "stays at an LR at which a scheduler may stand that is no longer stepped";
     if (fit_skips_unshown(first, known))
         return "needs skipped updates that the log shows by nothing but a repeated norm";
+    if (known->run_steps > 0 && first->steps != known->run_steps &&
+        first->steps != known->request.steps &&
+        known->request.min_lr_ratio != known->request.min_lr_ratio &&
+        fit_ends_on_its_way(first, set->last))
+        return "ends at a floor that no row stands at, with another total than the log's own";
+    if (first->stairs_open)
+        return "moves once per several updates, which does not say what a scheduler step counts";
     if (!fit_is_native(known, first->contract)) return "is not of the framework that wrote the log";
     if (fit_is_half_speed(first) && known->request.min_lr_ratio != 0.5)
         return "is also printed by a decay to 0 that moves at every second update only";
@@ -176,9 +187,17 @@ static void print_unseen(const struct fit *fit) {
 static void print_stop(const struct lr_report *report, const struct fit_set *set,
                        const struct fit_stop *stop) {
     if (stop->fit == NULL) return;
+    const struct series_point *const point = &report->series.points[stop->point];
+    if (stop->held) {
+        printf("remark: in front of update %ju the column is that of %s; from there on the LR is "
+               "held from below at %s, as where a loop sets lr = max(lr, floor): no step of that "
+               "schedule has this LR, so no scheduler stopped at it\n",
+               (uintmax_t)point->update, stop->fit->text, number_text_f64(point->value).text);
+        return;
+    }
     printf("remark: in front of update %ju the column is that of %s; from there on it stands "
            "still, as where the scheduler is no longer stepped%s\n",
-           (uintmax_t)report->series.points[stop->point].update, stop->fit->text,
+           (uintmax_t)point->update, stop->fit->text,
            set->count > 0 ? " (--min-lr-ratio says that the LR at which it stands is the floor)"
                           : "");
 }
@@ -210,6 +229,12 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (set->count > 0 && fit_is_half_speed(&set->fits[0]))
         puts("remark: a decay to 0 whose schedule moves at every second update only prints this, "
              "too (--min-lr-ratio 0.5 says that it is the floor)");
+    if (set->count > 0 && set->fits[0].stairs_open)
+        printf("remark: the LR moves once per %ju updates, which speaks for no framework: a "
+               "scheduler that is stepped once per accumulation (the log counts micro-batches), "
+               "epoch or train() call prints it, and so does a loop that logs an update several "
+               "times\n",
+               (uintmax_t)set->fits[0].epoch_updates);
     print_stop(report, set, &beside->stop);
     if (set->count > 0 && fit_skips_unshown(&set->fits[0], &report->known))
         puts("remark: at the skipped updates the log prints the gradient norm of the update before "
@@ -245,6 +270,21 @@ static int exit_of(const struct fit_known *known, const struct fit_set *set,
     return doubt == NULL ? EXIT_AS_EXPECTED : EXIT_UNTESTABLE;
 }
 
+/* Leaves the known bugs out, where the end of the column is explained by a loop that holds its LR:
+ * they owe that end to numbers that were fitted to it. */
+static enum status leave_bugs_out(struct fit_set *set, struct arena *arena) {
+    struct fit *kept;
+    size_t count = 0;
+    TRY(arena_take(arena, set->count + 1, sizeof *kept, "fit", &kept));
+    for (size_t i = 0; i < set->count; i++)
+        if (set->fits[i].bug == NULL) kept[count++] = set->fits[i];
+    set->fits = kept;
+    set->count = count;
+    set->left_out = 0;
+    if (count == 0) set->why |= FIT_WHY_NOTHING;
+    return STATUS_OK;
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct lr_report report;
     struct fit_set set;
@@ -260,6 +300,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(fit_keep_used(&set, &cli->arena, &report.used));
     TRY(fit_early_skip(&set, &report.known, &cli->arena, &beside.early));
     TRY(fit_find_stop(&report.series, &report.known, &set, &cli->arena, &beside.stop));
+    if (beside.stop.fit != NULL && beside.stop.held) TRY(leave_bugs_out(&set, &cli->arena));
     beside.doubtful = 0;
     beside.doubt = set.count > 0 ? doubt_of(&report.known, &set, &beside, &beside.doubtful) : NULL;
     *out_exit = exit_of(&report.known, &set, &report.used, beside.doubt);

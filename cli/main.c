@@ -222,12 +222,25 @@ static enum status perform_verb(struct cli *cli, const struct verb *verb,
     return verb->run(cli, options, out_exit);
 }
 
+/* Tells whether mpirun started this process as another rank than 0. All of them read the same
+ * command line, and none has joined the others yet, so only the environment says it: Open MPI's
+ * name, and the one of MPICH and what descends from it. */
+static int is_later_rank(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const char *const rank = getenv(names[i]);
+        if (rank != NULL && rank[0] != '\0' && strcmp(rank, "0") != 0) return 1;
+    }
+    return 0;
+}
+
 /* Tells a CI system, too, that the command line is wrong. Which words are files is not known then,
- * so the JUnit file is written where none of them is that file. */
+ * so the JUnit file is written where none of them is that file. Of ranks only the first tells. */
 static enum status publish_usage(struct cli *cli, const struct verb *verb, int argc, char **argv,
                                  enum status failed) {
     struct options options = {.argument_count = 0};
     char *text;
+    if (is_later_rank()) return failed;
     if (arena_format(&cli->arena, &text, "%s", status_text()) != STATUS_OK ||
         options_for_ci(verb, argc, argv, &cli->arena, &options) != STATUS_OK)
         return failed;

@@ -86,6 +86,8 @@ struct fit {
     double stride; /* how far the counter moves per update, in units of the contract's plain use: 2
                       is twice as fast, 0.125 eight times too slow */
     uint64_t epoch_updates; /* for CONTRACT_UNIT_EPOCH: the updates between two moves */
+    /* 1: nothing says that these are epochs, so the staircase speaks for no framework. */
+    uint8_t stairs_open;
     /* Parameters of the schedule that are not the default: "num_cycles=2". */
     const char *parameters;
     uint8_t takes_warmup; /* 0: the schedule has none, whatever W is given */
@@ -194,6 +196,7 @@ struct fit_known {
     int growing; /* 1: the batch of the log grows, so a counter of samples has no pace */
     const struct fit_samples *samples; /* how it counted them, where the log says so */
     const struct fit_samples *counted; /* set inside of a search over counters of samples */
+    double epoch_updates;   /* updates of an epoch, as the log's epoch column says; 0: unknown */
     int evals_within_epoch; /* 1: the log shows evaluations at which no epoch ends, and the
                                request's metric is theirs */
     int steps_guessed;      /* 1: the log prints no update numbers, so a fit is a guess */
@@ -279,10 +282,19 @@ int fit_break_is_doubtful(const struct fit_known *known, const struct fit_set *s
  * *out_fit; NULL: no doubt. */
 const char *fit_break_doubt(const struct fit_known *known, const struct fit_set *set,
                             size_t *out_fit);
+/* The bug of a scheduler that is stepped at every n-th update, where nothing says why. */
+#define FIT_SELDOM "stepped_every_n_updates"
+/* Tells whether the stairs of a fit are those of epochs, by the length of an epoch that was said or
+ * that the log shows, else by the framework that is expected or that wrote the log. */
+int fit_stairs_are_epochs(const struct fit *fit, const struct fit_known *known);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a
  * schedule of steps. */
 int fit_is_next_stage(const struct fit *fit, size_t i);
+/* Tells whether the fit is a line to a floor above 0 that nobody would type, of which `last`, the
+ * last update that the log shows of it, is the end: no row stands at that floor, so a line to a
+ * lower one with a larger total prints the same, and neither is shown. */
+int fit_ends_on_its_way(const struct fit *fit, uint64_t last);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);
@@ -296,6 +308,8 @@ struct fit_stop {
     size_t point;           /* the first point at which that schedule would have moved on */
     uint8_t of_known_total; /* 1: its total is the one that the log or the user said */
     uint8_t typed; /* 1: somebody may have typed the LR that stands, or its share of the peak */
+    uint8_t held;  /* 1: no step of that schedule has the LR that stands, so the scheduler did not
+                      stop at it: the LR is held from below (or above, behind a rise) */
 };
 /* Looks for that reading of a column that `set` explains or does not. Where a floor, or the total
  * that the schedule came to, is known, there is none. */

@@ -468,12 +468,14 @@ static enum status find_stop(const struct fit_known *known, const struct fit_set
     return fit_find_stop(set->series, &every, set, arena, out);
 }
 
-/* Says so where nothing else is known of the column but a schedule that came to its end early. */
+/* Says so where nothing else is known of the column but a schedule that came to its end early.
+ * *is_meant becomes 1 where the LR that stands may be meant: no bug is named then. */
 static enum status say_stop(const struct fit_known *known, struct arena *arena,
-                            struct fit_check *out) {
+                            struct fit_check *out, int *is_meant) {
     const struct fit *best = out->found.count > 0 ? &out->found.fits[0] : NULL;
     struct fit_stop stop;
     char *text;
+    *is_meant = 0;
     TRY(find_stop(known, &out->found, arena, &stop));
     if (stop.fit == NULL) return STATUS_OK;
     /* Another bug is believed where the schedule in front has no total that somebody said. */
@@ -481,11 +483,25 @@ static enum status say_stop(const struct fit_known *known, struct arena *arena,
         !stop.of_known_total)
         return STATUS_OK;
     const unsigned long long update = out->found.series->points[stop.point].update;
-    TRY(arena_format(
-        arena, &text,
-        "in front of update %llu it fits %s, and from there on the LR stands still%s%s", update,
-        stop.fit->text, best != NULL ? "; or it " : "", best != NULL ? out->words : ""));
+    const char *const rest = out->words;
+    if (stop.held)
+        TRY(arena_format(
+            arena, &text,
+            "in front of update %llu it fits %s, and from there on the LR is held from below at %s",
+            update, stop.fit->text,
+            number_text_f64(out->found.series->points[stop.point].value).text));
+    else
+        TRY(arena_format(
+            arena, &text,
+            "in front of update %llu it fits %s, and from there on the LR stands still%s%s", update,
+            stop.fit->text, best != NULL ? "; or it " : "", best != NULL ? rest : ""));
     out->words = text;
+    /* What somebody may have typed is as likely a floor, and one that a loop holds is no bug. */
+    if (stop.held || (stop.typed && (out->fitted & FIT_OF_SCHEDULE) != 0)) {
+        *is_meant = 1;
+        out->bug = NULL;
+        return STATUS_OK;
+    }
     if (best == NULL) out->bug = "schedule_stands_still";
     if (best != NULL && out->bug != NULL) {
         TRY(arena_format(arena, &text, "schedule_stands_still or %s", out->bug));
@@ -529,11 +545,12 @@ static enum status search_all(const struct series *series, const struct fit_know
     return fit_series(series, &every, arena, out);
 }
 
-/* `asked` is the request as it came, before the log and the contract completed it. */
+/* `asked` is the request as it came, before the log and the contract completed it, and `all` what
+ * explains the column. */
 static enum status mismatch(const struct series *series, const struct fit_known *known,
-                            const struct contract_request *asked, struct arena *arena,
-                            struct fit_check *out) {
-    TRY(search_all(series, known, arena, &out->found));
+                            const struct contract_request *asked, const struct fit_set *all,
+                            struct arena *arena, struct fit_check *out) {
+    out->found = *all;
     TRY(expect(series, known, NULL, arena, out));
     int has = 0;
     const struct fit *extended = goes_on(known, asked, out, &has);
@@ -541,8 +558,24 @@ static enum status mismatch(const struct series *series, const struct fit_known 
     /* A total that changed excuses no other number. */
     if (extended != NULL && out->bad_points > 0) return say_other(extended, arena, out);
     TRY(say_mismatch(known, arena, out));
-    TRY(say_stop(known, arena, out));
+    const struct fit *const best = out->found.count > 0 ? &out->found.fits[0] : NULL;
+    if ((out->fitted & FIT_OF_SCHEDULE) != 0 && best != NULL && best->bug == NULL &&
+        known->run_steps > 0 && best->steps != known->run_steps && best->segment_count == 1 &&
+        fit_ends_on_its_way(best, out->found.last)) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs = "--schedule and --min-lr-ratio of the training, or rows behind the end of the "
+                     "decay: a line to another floor prints the same";
+        return STATUS_OK;
+    }
+    int is_meant;
+    TRY(say_stop(known, arena, out, &is_meant));
     out->why |= out->found.why;
+    if (is_meant && (out->fitted & FIT_OF_SCHEDULE) != 0) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs = "--schedule and --min-lr-ratio of the training, or whether its loop holds the "
+                     "LR from below";
+        return STATUS_OK;
+    }
     if ((out->fitted & FIT_OF_SCHEDULE) != 0 && is_nudged(&out->found)) {
         out->verdict = FIT_UNDECIDED;
         out->bug = NULL;
@@ -647,6 +680,45 @@ static enum status match_unseen(const struct series *series, const struct fit_kn
         if (set.fits[i].contract == r->contract && has_given(&set.fits[i], known, r->steps) &&
             (before == NULL || set.fits[i].simplicity < before->simplicity))
             TRY(accept_floor(series, known, &set.fits[i], arena, out));
+    return STATUS_OK;
+}
+
+/* Takes the simplest plain fit of the contract out of a search among all of them. That tries more
+ * numbers than one among the schedules of the contract alone, as each explanation lends its warm-up
+ * and its total to the others. */
+static enum status match_among(const struct series *series, const struct fit_known *known,
+                               const struct fit_set *all, struct arena *arena,
+                               struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    for (size_t i = 0; i < all->count && out->expected == NULL; i++) {
+        const struct fit *fit = &all->fits[i];
+        if (fit->contract == r->contract && fit->bug == NULL && !fit->unsound &&
+            !fit_skips_any(fit) && has_given(fit, known, r->steps))
+            TRY(accept_floor(series, known, fit, arena, out));
+    }
+    return STATUS_OK;
+}
+
+/* Tries floors that configurations have where the rows end above them: the last row of a decay is
+ * one step above its floor, and a log that was cut off is farther away. */
+static enum status match_floors(const struct series *series, const struct fit_known *known,
+                                struct arena *arena, struct fit_check *out) {
+    const struct contract_request *r = &known->request;
+    struct fit_floors floors = {.peak = scale_of(series), .schedule = r->schedule};
+    struct fit_known plain = *known;
+    struct fit_set set;
+    if (series->count < 3 || r->steps == 0 || r->min_lr_ratio == r->min_lr_ratio ||
+        r->value_count > 0)
+        return STATUS_OK;
+    const double last = series->points[series->count - 1].value;
+    plain.plain = 1;
+    while (out->expected == NULL && fit_next_floor(&floors, last, &plain.request)) {
+        if (sched_find_in(r->contract->family, plain.request.schedule) == NULL) continue;
+        TRY(fit_series(series, &plain, arena, &set));
+        for (size_t i = 0; i < set.count && out->expected == NULL; i++)
+            if (has_given(&set.fits[i], known, r->steps))
+                TRY(accept_floor(series, known, &set.fits[i], arena, out));
+    }
     return STATUS_OK;
 }
 
@@ -774,6 +846,12 @@ enum status fit_check(const struct series *series, const struct fit_known *known
     }
     TRY(match(series, &mine, arena, out));
     TRY(match_unseen(series, &mine, arena, out));
+    struct fit_set all = bare_set(series);
+    if (out->expected == NULL) {
+        TRY(search_all(series, &mine, arena, &all));
+        TRY(match_among(series, &mine, &all, arena, out));
+    }
+    if (out->expected == NULL) TRY(match_floors(series, &mine, arena, out));
     if (out->expected == NULL) {
         const struct fit_check before = *out;
         TRY(match_skips(series, &mine, arena, out));
@@ -781,7 +859,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         /* A rival stands, and the log shows that nothing was skipped. */
         if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {
             *out = before;
-            return mismatch(series, &mine, &known->request, arena, out);
+            return mismatch(series, &mine, &known->request, &all, arena, out);
         }
         if (out->verdict == FIT_PASS && fit_skips_unshown(out->expected, &mine)) {
             doubt_skips(NULL, out);

@@ -249,6 +249,27 @@ static enum status read_skips(struct fit_known *known, const struct log *log, st
     return STATUS_OK;
 }
 
+/* Returns how many updates an epoch has, from a column that counts parts of it, or from two epochs
+ * that begin in rows of a column that counts whole ones; 0: it cannot be read. */
+static double updates_of_epoch(const struct log *log) {
+    const struct log_column *epoch = log_column_of(log, LOG_EPOCH);
+    double before = real_nan_f64(), began = 0.0, updates = 0.0;
+    for (size_t row = 0; epoch != NULL && row < log->rows; row++) {
+        const double at = epoch->value[row], update = (double)log->step[row];
+        if (!log_has(epoch, row) || !(at >= 0.0) || update < 1.0) continue;
+        if (at > 0.0 && at != fit_round(at)) {
+            updates = update / at;
+            continue;
+        }
+        if (at == before + 1.0) {
+            if (began > 0.0 && updates == 0.0) updates = update - began;
+            began = update;
+        }
+        before = at;
+    }
+    return updates;
+}
+
 /* Tells whether an evaluation stands where no epoch ends: a hundredth of an epoch is more than the
  * two digits leave to which transformers rounds it. */
 static int evaluates_within_epoch(const struct log *log) {
@@ -273,6 +294,7 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     TRY(read_skips(known, log, arena));
     known->steps_guessed = log->step_guessed;
     TRY(fit_samples_from_log(known, log, arena));
+    known->epoch_updates = updates_of_epoch(log);
     if (known->request.metric_count == 0) {
         TRY(fit_metric_from_log(log, NULL, arena, &known->request));
         known->evals_within_epoch = evaluates_within_epoch(log);
@@ -292,6 +314,16 @@ int fit_is_native(const struct fit_known *known, const struct contract *contract
     for (size_t i = 0; known->possible[i] != NULL; i++)
         if (strcmp(known->possible[i], contract->name) == 0) return 1;
     return 0;
+}
+
+/* A fiftieth is more than the two digits leave to which transformers rounds an epoch. */
+int fit_stairs_are_epochs(const struct fit *fit, const struct fit_known *known) {
+    const double stair = (double)fit->epoch_updates;
+    if (known->request.updates_per_epoch > 0 || known->request.dataset > 0) return 1;
+    if (known->epoch_updates > 0.0)
+        return real_abs_f64(stair - known->epoch_updates) <= 0.02 * stair + 0.5;
+    if (known->expected != NULL) return strncmp(known->expected->name, "lightning", 9) == 0;
+    return fit_is_native(known, fit->contract);
 }
 
 void fit_keep_native(const struct fit_known *known, struct fit_set *set) {

@@ -271,10 +271,26 @@ int fit_raises_doubt(const struct fit_known *known, const struct fit_set *set,
     return fit_doubt(known, set, other) != NULL;
 }
 
-int fit_is_half_speed(const struct fit *fit) {
+static int is_line(const struct fit *fit) {
     const char *name = sched_bare_name(fit->schedule);
-    const int line = strcmp(name, "linear") == 0 || strcmp(name, "polynomial") == 0;
-    return line && fit->parameters[0] == '\0' && real_abs_f64(fit->floor_ratio - 0.5) < 1e-9;
+    return (strcmp(name, "linear") == 0 || strcmp(name, "polynomial") == 0) &&
+           fit->parameters[0] == '\0';
+}
+
+static int is_typed(double x) {
+    return fit_shortest_of(x * (1.0 - 0x1p-44), x * (1.0 + 0x1p-44), 2) > 0.0;
+}
+
+/* The contracts print f(T) at update T or T + 1, so a row that stands at it comes no sooner than
+ * behind that one. */
+int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
+    return is_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 && fit->steps > 0 &&
+           fit->floor_ratio > 0.0 && last < fit->steps + 2 && !is_typed(fit->floor_ratio) &&
+           !is_typed(fit->floor_ratio * fit->lr);
+}
+
+int fit_is_half_speed(const struct fit *fit) {
+    return is_line(fit) && real_abs_f64(fit->floor_ratio - 0.5) < 1e-9;
 }
 
 /* Tells whether the contract, with update 1 skipped, prints the column of the fit. */

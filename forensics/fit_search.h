@@ -90,6 +90,20 @@ TWINSTEP_MUST_USE enum status fit_plateau(const struct fit_search *search, struc
 /* Sets fit.unseen_warmup and the peaks that go with it (forensics/fit_hidden.c). */
 void fit_find_unseen(const struct fit_search *search, struct fit_model *model, struct fit *out);
 
+/* ---- floors that the rows do not reach (forensics/fit_stop.c) ---- */
+
+/* Begins with `at` 0. `peak` makes shares of LRs; `schedule` of NULL means any that has a floor. */
+struct fit_floors {
+    size_t at;
+    double peak;
+    const char *schedule;
+};
+/* Puts the next floor below an LR that configurations have (shares of the peak, and LRs) into a
+ * request, and a schedule that falls to one. Returns 0 at the end. A search reads a floor off rows
+ * that reach it; elsewhere each pair of total and floor has its line, so the total must be known.
+ */
+int fit_next_floor(struct fit_floors *floors, double below, struct contract_request *request);
+
 /* ---- in words (forensics/fit_words.c) ---- */
 
 TWINSTEP_MUST_USE enum status fit_describe(const struct fit *fit, struct arena *arena,

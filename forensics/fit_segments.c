@@ -105,12 +105,24 @@ static void resume_range(const struct path *path, size_t i, uint64_t *first, uin
     if (now - *first >= RESUME_WIDEST) *first = now - RESUME_WIDEST + 1;
 }
 
+/* Tells whether all rows from i on show one LR, where the log shows no resume and the schedule is
+ * no constant: a free peak would explain one number by one number. A loop that holds its LR from
+ * below prints that, and so does a scheduler that is no longer stepped (forensics/fit_stop.c). */
+static int is_level(const struct path *path, size_t i) {
+    const struct series_point *points = path->series->points;
+    if (strncmp(sched_bare_name(path->model->plan.schedule), "constant", 8) == 0) return 0;
+    if (i > 0 && (points[i].part != points[i - 1].part || points[i].update <= points[i - 1].update))
+        return 0;
+    return fit_alike(points + i, path->series->count - i, path->scale) == path->series->count - i;
+}
+
 /* Tries a shift with the scale left open: the admitted scale is narrowed point by point, and the
  * shortest decimal that is left is taken. */
 static void try_scaled(const struct path *path, struct option *best, int64_t shift,
                        enum fit_event event, size_t i) {
     double low = 0.0, high = real_inf_f64();
     size_t end = i;
+    if (is_level(path, i)) return;
     use(path, &path->segments[path->count - 1]);
     for (; end < path->series->count; end++) {
         const struct series_point *point = &path->series->points[end];

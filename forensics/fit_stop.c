@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A schedule that stands still: the column follows one up to some row and shows one LR from there
  * to its end, as where the scheduler is no longer stepped. A schedule that came to its floor prints
- * the same, so this is a second reading of a column and by itself no verdict.
+ * the same, so this is a second reading of a column and by itself no verdict. Where no step of the
+ * schedule has the LR that stands, the scheduler did not stop at it: the loop holds its LR there.
  *
  * Invariant: a stop is only reported where the schedule in front of it would have gone on moving,
  * the way it moved before. */
+#include <string.h>
+
 #include "base/real.h"
 #include "forensics/fit_search.h"
 
@@ -18,6 +21,14 @@
 /* Cost (forensics/fit_cost.c) by which what the front follows may be dearer than what explains the
  * whole column and still be a reading of it: half a contradiction. */
 #define DEARER 0.5
+/* Digits of an LR, or of its share of the peak, up to which somebody may have typed it, and the
+ * largest n of a share 1/n that is written as a fraction. Chosen: smallest LRs in configurations
+ * have one digit or two, and torch's LinearLR begins at 1/3. */
+#define TYPED_DIGITS 2
+#define TYPED_PART 10
+/* Updates between two rows among which a step with the LR that stands is looked for: it bounds the
+ * work, and rows that lie farther apart leave it open. */
+#define WIDEST 65536
 
 /* A scheduler that stands still prints one number, so a row that is a printed step away moved. */
 static int alike(const struct series_point *a, const struct series_point *b) {
@@ -64,7 +75,6 @@ static int skips_behind(const struct fit_evidence *skips, const struct series *s
 static int stands_still(const struct series *series, size_t first, double scale) {
     const struct series_point *const points = series->points;
     const size_t rows = series->count - first;
-    const uint64_t last = points[series->count - 1].update;
     size_t longest;
     if (first == 0 || rows < STILL) return 0;
     for (size_t i = 1; i < series->count; i++)
@@ -72,8 +82,6 @@ static int stands_still(const struct series *series, size_t first, double scale)
     if (!(points[first].value > fit_half(&points[first], scale)) ||
         !(points[first].value < scale - fit_half(&points[first], scale)))
         return 0;
-    /* For so long a loss scaler may skip updates. */
-    if (last - points[first].update <= fit_skips_most(last)) return 0;
     return moves_before(series, first, &longest) >= MOVES && rows >= LONGER * longest;
 }
 
@@ -110,35 +118,104 @@ static int is_plain(const struct fit *fit, const struct fit_known *known) {
            !fit->schedule->feedback && fit_is_native(known, fit->contract);
 }
 
+static int is_typed_number(double value, double half) {
+    const double least = 0x1p-46 * value, slack = half > least ? half : least;
+    return fit_shortest_of(value - slack, value + slack, TYPED_DIGITS) > 0.0;
+}
+
+/* Tells whether somebody may have typed the LR that stands, as a number or as a share of the peak:
+ * 1e-6, a tenth, or a third. */
+static int is_typed(const struct series_point *still, double peak) {
+    const double half = 0.5 * still->quantum, share = still->value / peak;
+    if (is_typed_number(still->value, half) || is_typed_number(share, half / peak)) return 1;
+    for (double n = 3.0; n <= TYPED_PART; n += 1.0)
+        if (real_abs_f64(share * n - 1.0) <= half / peak * n + 0x1p-46) return 1;
+    return 0;
+}
+
+/* Tells whether a step of the schedule between the row before and point `at` has the LR that
+ * stands, so that the scheduler may have stopped there. */
+static int has_step(const struct fit *fit, const struct series *series, size_t at) {
+    const struct series_point *const points = series->points;
+    const uint64_t first = points[at - 1].update, last = points[at].update;
+    if (last - first > WIDEST) return 1;
+    for (uint64_t update = first; update <= last; update++)
+        if (fit_matches(&points[at], fit_logged(fit, 0, update), fit->lr, NULL)) return 1;
+    return 0;
+}
+
+static uint64_t total_of(const struct fit_known *known) {
+    return known->request.steps > 0 ? known->request.steps : known->run_steps;
+}
+
 /* Looks among the fits of the first `count` points. */
-static enum status of_front(const struct series *series, size_t count,
-                            const struct fit_known *known, const struct fit_set *set,
-                            struct arena *arena, struct fit_stop *out) {
-    const uint64_t total = known->request.steps > 0 ? known->request.steps : known->run_steps;
-    struct fit_known front = *known;
+static enum status among(const struct series *series, size_t count, const struct fit_known *front,
+                         const struct fit_set *set, struct arena *arena, struct fit_stop *out) {
+    const uint64_t total = total_of(front);
     struct series *before;
     struct fit_set found;
     TRY(arena_take(arena, 1, sizeof *before, "fit", &before));
     *before = (struct series){.points = series->points, .count = count};
-    front.plain = 1;
-    TRY(fit_series(before, &front, arena, &found));
+    TRY(fit_series(before, front, arena, &found));
     for (size_t i = 0; i < found.count && out->fit == NULL; i++) {
         const struct fit *fit = &found.fits[i];
         if (set->count > 0 && fit->simplicity > set->fits[0].simplicity + DEARER) break;
-        const size_t at = is_plain(fit, known) ? first_left(fit, series, count) : series->count;
+        const size_t at = is_plain(fit, front) ? first_left(fit, series, count) : series->count;
         if (at + STILL > series->count + 2 || !goes_on(fit, series, at)) continue;
-        const double still = series->points[at].value;
-        *out =
-            (struct fit_stop){.fit = fit,
-                              .point = at,
-                              .of_known_total = total > 0 && fit->steps == total,
-                              .typed = fit_digits(still) <= 1 || fit_digits(still / fit->lr) <= 1};
+        *out = (struct fit_stop){.fit = fit,
+                                 .point = at,
+                                 .of_known_total = total > 0 && fit->steps == total,
+                                 .typed = is_typed(&series->points[at], fit->lr) != 0,
+                                 .held = has_step(fit, series, at) == 0};
     }
     return STATUS_OK;
 }
 
-/* Where the schedule stopped at a row, that row is on it; where it stopped between two, it is not.
- */
+static enum status of_front(const struct series *series, size_t count,
+                            const struct fit_known *known, const struct fit_set *set,
+                            struct arena *arena, struct fit_stop *out) {
+    struct fit_known front = *known;
+    front.plain = 1;
+    return among(series, count, &front, set, arena, out);
+}
+
+int fit_next_floor(struct fit_floors *floors, double below, struct contract_request *request) {
+    static const char *const schedules[] = {"polynomial", "linear", "cosine", "cosine_with_min_lr"};
+    static const double typed[] = {0.1,  0.01, 0.05, 0.2,  0.001, 0.5,  1e-5,
+                                   1e-6, 5e-6, 2e-6, 5e-7, 1e-7,  1e-8, 2e-5};
+    while (floors->at < COUNT_OF(schedules) * COUNT_OF(typed)) {
+        const char *const schedule = schedules[floors->at / COUNT_OF(typed)];
+        const double floor = typed[floors->at++ % COUNT_OF(typed)];
+        const double ratio = floor < 1e-4 ? floor / floors->peak : floor;
+        if (!(ratio * floors->peak < below) ||
+            (floors->schedule != NULL && strcmp(floors->schedule, schedule) != 0))
+            continue;
+        request->schedule = schedule;
+        request->min_lr_ratio = ratio;
+        return 1;
+    }
+    return 0;
+}
+
+/* Looks for schedules that fall to a floor which the rows in front do not reach. */
+static enum status of_floors(const struct series *series, size_t count,
+                             const struct fit_known *known, const struct fit_set *set,
+                             struct arena *arena, struct fit_stop *out) {
+    const double still = series->points[series->count - 1].value;
+    struct fit_floors floors = {.peak = fit_scale(series->points, count),
+                                .schedule = known->request.schedule};
+    struct fit_known front = *known;
+    front.plain = 1;
+    front.request.steps = total_of(known);
+    if (front.request.steps == 0 || known->request.min_lr_ratio == known->request.min_lr_ratio)
+        return STATUS_OK;
+    while (out->fit == NULL && fit_next_floor(&floors, still, &front.request))
+        TRY(among(series, count, &front, set, arena, out));
+    return STATUS_OK;
+}
+
+/* Where the schedule stopped at a row, that row is on it; where it stopped between two, or where
+ * its LR is held, it is not. */
 enum status fit_find_stop(const struct series *series, const struct fit_known *known,
                           const struct fit_set *set, struct arena *arena, struct fit_stop *out) {
     *out = (struct fit_stop){.fit = NULL};
@@ -149,8 +226,18 @@ enum status fit_find_stop(const struct series *series, const struct fit_known *k
     if (!stands_still(series, first, fit_scale(series->points, series->count)) ||
         skips_behind(&known->skips, series, first))
         return STATUS_OK;
-    TRY(of_front(series, first + 1, known, set, arena, out));
-    if (out->fit == NULL && series->points[first].update > series->points[first - 1].update + 1)
-        TRY(of_front(series, first, known, set, arena, out));
+    const uint64_t last = series->points[series->count - 1].update;
+    /* For so long a loss scaler may skip updates, at an LR of the schedule. What explains the whole
+     * column and is no bug needs no other reading of so few rows. */
+    const int skipped = last - series->points[first].update <= fit_skips_most(last);
+    if (skipped && set->count > 0 && is_plain(&set->fits[0], known)) return STATUS_OK;
+    if (!skipped) TRY(of_front(series, first + 1, known, set, arena, out));
+    if (out->fit == NULL) TRY(of_front(series, first, known, set, arena, out));
+    if (skipped) {
+        if (out->fit != NULL && !out->held) out->fit = NULL;
+        return STATUS_OK;
+    }
+    if (out->fit == NULL) TRY(of_floors(series, first + 1, known, set, arena, out));
+    if (out->fit == NULL) TRY(of_floors(series, first, known, set, arena, out));
     return STATUS_OK;
 }

@@ -135,7 +135,11 @@ static void describe(struct line *line, const struct fit *fit) {
     const int has_total =
         fit->steps > 0 && !(ends_early && fit->total_hidden && (double)fit->steps <= fit->warmup);
     line->text[0] = '\0';
-    put(line, "%s %s", fit->contract->name, fit->schedule_name);
+    if (fit->stairs_open)
+        put(line, "%s, moved once per %s updates as in %s", fit->schedule_name,
+            number_text_f64((double)fit->epoch_updates).text, fit->contract->name);
+    else
+        put(line, "%s %s", fit->contract->name, fit->schedule_name);
     if (fit->parameters[0] != '\0') put(line, " (%s)", fit->parameters);
     if (fit->reached > 0.0)
         put(line, ", still warming up at the last row: peak at least %.4g (%s assumed)",
@@ -157,7 +161,7 @@ static void describe(struct line *line, const struct fit *fit) {
             fit->total_hidden ? " (not shown)" : "");
     if (fit->stride != 1.0)
         put(line, ", counter moves %s per update", number_text_f64(fit->stride).text);
-    if (fit->epoch_updates > 0)
+    if (fit->epoch_updates > 0 && !fit->stairs_open)
         put(line, ", one move every %s updates", number_text_f64((double)fit->epoch_updates).text);
     if (fit->first_differs)
         put(line, ", but update 1 at %s", number_text_f64(fit->first_value).text);
@@ -175,7 +179,8 @@ int fit_is_next_stage(const struct fit *fit, size_t i) {
     if (segment->event != FIT_RESET && segment->event != FIT_RESTARTED) return 0;
     /* The counter that the update had when it went on, from 1. */
     const int64_t began = 1 - segment->shift, counter = began + fit->segments[i - 1].shift;
-    return fit->steps > 0 && counter > (int64_t)fit->steps;
+    return fit->steps > 0 && counter > (int64_t)fit->steps &&
+           !fit_ends_on_its_way(fit, (uint64_t)counter - 1);
 }
 
 static const char *bug_of_event(const struct fit *fit) {
@@ -233,6 +238,19 @@ int fit_bug_is_in_column(const struct contract *contract) {
     return contract->bug && bug_of_contract(contract) != NULL;
 }
 
+/* Returns the last update of the fit's own count that a row shows: a counter that was set back
+ * begins again. */
+static uint64_t farthest(const struct fit_search *search, const struct fit *fit) {
+    int64_t most = 0;
+    for (size_t i = 0; i < fit->segment_count; i++) {
+        const uint64_t end =
+            i + 1 < fit->segment_count ? fit->segments[i + 1].update - 1 : search->last;
+        const int64_t counter = (int64_t)end + fit->segments[i].shift;
+        if (counter > most) most = counter;
+    }
+    return (uint64_t)most;
+}
+
 /* Names a departure from the numbers that are known. */
 static const char *bug_of_numbers(const struct fit_search *search, const struct fit *fit) {
     const struct contract_request *request = &search->known->request;
@@ -253,6 +271,7 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
             fit->contract->unit == CONTRACT_UNIT_SAMPLE &&
             fit_is_native(search->known, fit->contract))
             return NULL;
+        if (total < steps && fit_ends_on_its_way(fit, farthest(search, fit))) return NULL;
         if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
         return total > steps ? "max_steps_ignored" : "schedule_too_short";
     }
@@ -270,13 +289,23 @@ static const char *bug_of_stairs(const struct fit_search *search, const struct f
     const struct fit_known *known = search->known;
     const struct contract_request *request = &known->request;
     const struct contract *expected = known->expected;
-    if (fit->epoch_updates < 2 || expected == NULL || expected->unit == CONTRACT_UNIT_EPOCH)
+    const uint64_t steps = request->steps > 0 ? request->steps : known->run_steps;
+    if (fit->epoch_updates < 2 || (expected != NULL && expected->unit == CONTRACT_UNIT_EPOCH))
         return NULL;
+    /* Where nothing is expected, a schedule that was made for as many moves as the run has updates
+     * is one that somebody meant to move at each of them. */
+    if (expected == NULL)
+        return fit->stairs_open && steps > 0 &&
+                       fit->steps + fit->epoch_updates > steps * fit->epoch_updates &&
+                       fit->steps < (steps + 1) * fit->epoch_updates
+                   ? FIT_SELDOM
+                   : NULL;
     int at_evals = known->evals_within_epoch && request->metric_count > 1;
     for (size_t i = 0; i < request->metric_count; i++)
         at_evals &= request->metric_update[i] % fit->epoch_updates == 0 &&
                     request->metric_update[i] / fit->epoch_updates == i + 1;
-    return at_evals ? "eval_steps_scheduler" : "scheduler_epoch_default";
+    if (at_evals) return "eval_steps_scheduler";
+    return fit->stairs_open ? FIT_SELDOM : "scheduler_epoch_default";
 }
 
 /* Names the case where skipped updates are known and the fit goes on at them while the expectation
@@ -320,7 +349,9 @@ static const char *bug_of(const struct fit_search *search, const struct fit *fit
     if (bug == NULL) bug = bug_of_stairs(search, fit);
     if (bug == NULL) bug = bug_of_numbers(search, fit);
     if (bug == NULL && (fit->contract->bug || search->known->expected != NULL))
-        bug = fit->contract == search->known->expected ? NULL : bug_of_contract(fit->contract);
+        bug = fit->contract == search->known->expected || fit->stairs_open
+                  ? NULL
+                  : bug_of_contract(fit->contract);
     return bug;
 }
 
@@ -334,11 +365,18 @@ enum status fit_describe(const struct fit *fit, struct arena *arena, const char 
 }
 
 enum status fit_words(const struct fit_search *search, struct fit *fit) {
+    fit->stairs_open = fit->epoch_updates > 1 && !fit_stairs_are_epochs(fit, search->known);
     TRY(fit_describe(fit, search->arena, &fit->text));
     fit->bug = bug_of(search, fit);
     fit->unsound = fit->bug != NULL && fit_changes_total(fit);
     if (fit->unsound) fit->bug = NULL;
     return STATUS_OK;
+}
+
+static double floor_of_partial(const struct fit_search *search) {
+    const struct fit_numbers *numbers = &search->partial_numbers;
+    if (search->partial->floor == NULL) return real_nan_f64();
+    return numbers->absolute ? numbers->floor / numbers->lr : numbers->floor;
 }
 
 enum status fit_words_partial(const struct fit_search *search, const char **out) {
@@ -350,6 +388,7 @@ enum status fit_words_partial(const struct fit_search *search, const char **out)
                       .lr = search->partial_numbers.lr,
                       .warmup = search->partial_numbers.warmup,
                       .steps = model->needs_total ? (uint64_t)search->partial_numbers.total : 0,
+                      .floor_ratio = floor_of_partial(search),
                       .stride = search->partial_numbers.stride,
                       .segments = &plain,
                       .segment_count = 1};

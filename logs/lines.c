@@ -14,6 +14,8 @@
 /* Bytes of a line in which a rank tag is sought. Chosen so that a scheduler's job name and a time
  * fit in front of it, and so that the words "[rank" inside a message are not taken for a tag. */
 #define TAG_REACH 80
+/* The same behind a progress bar, which ends without a line end and is as wide as its terminal. */
+#define BAR_REACH 1024
 
 static int is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -112,16 +114,24 @@ static void take_ray_tag(struct log_span *span) {
     span->text = rest.text;
 }
 
-/* Takes off the tag of torchrun, "[rank0]:" or "[default3]:", with a job's name before it at most.
- */
-static void read_rank_tag(struct log_span *span, int32_t *rank) {
+/* Tells whether a text is, or ends in, a progress bar of tqdm. */
+static int has_bar(struct log_span span) {
+    return log_span_after(span, "%|").text != NULL || log_span_after(span, "it/s").text != NULL ||
+           log_span_after(span, "s/it").text != NULL;
+}
+
+/* Takes off the tag of torchrun, "[rank0]:" or "[default3]:", which stands within `reach` bytes, or
+ * behind a progress bar. */
+static void read_torchrun_tag(struct log_span *span, size_t reach, int32_t *rank) {
     static const char *const words[] = {"[rank", "[default"};
-    const struct log_span head = {span->text, span->length < TAG_REACH ? span->length : TAG_REACH};
-    if (read_srun_tag(span, rank)) return;
+    const struct log_span head = {span->text, span->length < BAR_REACH ? span->length : BAR_REACH};
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         struct log_span rest = log_span_after(head, words[i]);
         int64_t number;
-        if (rest.text == NULL || !log_span_integer(&rest, &number) || number > 999999) continue;
+        if (rest.text == NULL) continue;
+        const size_t before = (size_t)(rest.text - span->text) - strlen(words[i]);
+        if (before >= reach && !has_bar((struct log_span){span->text, before})) continue;
+        if (!log_span_integer(&rest, &number) || number > 999999) continue;
         if (!log_span_starts(rest, "]:")) continue;
         rest.length = span->length - (size_t)(rest.text - span->text);
         *span = (struct log_span){rest.text + 2, rest.length - 2};
@@ -129,6 +139,11 @@ static void read_rank_tag(struct log_span *span, int32_t *rank) {
         *rank = (int32_t)number;
         return;
     }
+}
+
+/* Takes off the tag of the rank, with a job's name or a progress bar before it at most. */
+static void read_rank_tag(struct log_span *span, int32_t *rank) {
+    if (!read_srun_tag(span, rank)) read_torchrun_tag(span, TAG_REACH, rank);
 }
 
 /* Finds one piece, up to '\n' or '\r'. Returns 0 at the end. */
@@ -143,7 +158,8 @@ static int next_piece(struct log_lines *lines, struct log_line *out) {
     return 1;
 }
 
-/* Moves over the mark behind a piece. A rank tag holds for all pieces of a physical line. */
+/* Moves over the mark behind a piece. A rank tag holds for all pieces of a physical line, up to one
+ * with a tag of its own. */
 static void end_piece(struct log_lines *lines) {
     if (lines->at == lines->end) return;
     if (*lines->at++ == '\r') return;
@@ -219,6 +235,8 @@ int log_lines_next(struct log_lines *lines, struct log_line *out) {
             take_ray_tag(&out->span);
             read_rank_tag(&out->span, &lines->rank);
             lines->at_start = 0;
+        } else if (fits && out->span.length > 0) {
+            read_torchrun_tag(&out->span, 1, &lines->rank);
         }
         out->rank = lines->rank;
         end_piece(lines);

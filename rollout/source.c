@@ -36,6 +36,8 @@ struct rollout_source {
     int texts;                     /* files of lines that are open */
     struct rollout_arrays *arrays; /* NULL: lines */
     struct rollout_facts facts;
+    uint32_t first_line;  /* of the first sequence; 0: none was read */
+    int masked;           /* 1: the first sequence has a mask */
     struct place *places; /* of the second file, sorted */
     size_t place_count;
     struct rollout_sequence other; /* the sequence of the second file */
@@ -317,6 +319,23 @@ static enum status check_whole(const struct rollout_sequence *s) {
     return STATUS_OK;
 }
 
+/* A mask that some sequences have and others lack (null, or no such name) leaves open whether all
+ * tokens of the others count, so it is refused. */
+static enum status check_mask(struct rollout_source *source, const struct rollout_sequence *s) {
+    const int masked = s->list[ROLLOUT_MASK].given != 0;
+    if (source->first_line == 0) {
+        source->first_line = s->line;
+        source->masked = masked;
+    }
+    if (masked == source->masked) return STATUS_OK;
+    const char *const name = source->facts.names[ROLLOUT_MASK];
+    FAIL(STATUS_INPUT,
+         "%s:%u: %s: expected %s as in line %u, got %s; write a mask of ones where every token "
+         "counts",
+         s->file, s->line, name != NULL ? name : "mask", source->masked ? "a list" : "no mask",
+         source->first_line, masked ? "a list" : "null or no such name");
+}
+
 static enum status next_of_lines(struct rollout_source *source, struct rollout_sequence *out,
                                  int *out_more) {
     struct text *text = &source->text[0];
@@ -346,6 +365,7 @@ enum status rollout_next(struct rollout_source *source, struct rollout_sequence 
     TRY(need_sides(source, out));
     TRY(check_values(out));
     TRY(check_whole(out));
+    if (source->arrays == NULL) TRY(check_mask(source, out));
     return rollout_align(out);
 }
 

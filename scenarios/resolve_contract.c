@@ -20,8 +20,8 @@ static enum status unknown_contract(const struct resolving *resolving, const cha
     for (size_t i = 0; i < schema->contract_count; i++)
         suggest_offer(&nearest, schema->contracts[i].name);
     fault_set(&fault, STATUS_INPUT, "schedule.contract",
-              "expected none or a contract that `twinstep keys` lists, got \"%s\"%s", name,
-              synonym != NULL ? synonym_hint(synonym, hint) : suggest_hint(&nearest, hint));
+              "expected none or a contract that `twinstep list contracts` lists, got \"%s\"%s",
+              name, synonym != NULL ? synonym_hint(synonym, hint) : suggest_hint(&nearest, hint));
     return resolve_report(resolving, &fault);
 }
 

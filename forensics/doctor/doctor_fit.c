@@ -123,6 +123,22 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
         "twinstep lr fit LOG lists all explanations with their numbers.");
 }
 
+/* Says that the schedule moves at every n-th update only. A loop may mean it. */
+static enum status report_seldom(struct doctor *doctor, const struct fit *fit) {
+    const unsigned long long stair = fit->epoch_updates;
+    TRY(doctor_found(doctor, fit->bug, DOCTOR_POSSIBLE, doctor->fits->series->points[0].row,
+                     "The LR moves once per %llu updates, on a schedule that was made for as many "
+                     "moves as the run has updates: at its end it has made 1 of %llu.",
+                     stair, stair));
+    TRY(doctor_evidence(doctor, "the fit reproduces all %zu printed LRs: %s",
+                        doctor->fits->series->count, fit->text));
+    return doctor_explain(
+        doctor, "the column does not say why the schedule moves so seldom, and it may be meant",
+        "Count the calls of scheduler.step(): once per accumulation in a log with a row per "
+        "micro-batch, once per epoch (Lightning unless interval is 'step') or per train() call, or "
+        "a loop that logs each update twice, prints such stairs.");
+}
+
 /* Says what was tried to explain the column, and what would let more be tried. The search is
  * bounded: it takes the numbers that follow from the rows, and leaves out some that a told number
  * would lead to. */
@@ -216,8 +232,32 @@ static enum status total_is_open(struct doctor *doctor) {
                                      "and nothing says that total");
 }
 
-/* Says that the schedule was left before its end. Where a sound schedule with a floor prints the
- * column, too, that is a remark. */
+/* Says that the LR is held where the schedule goes on: no scheduler stopped there, and no bug is
+ * known that does it. */
+static enum status is_held(struct doctor *doctor, const struct fit_stop *stop) {
+    const struct series *series = doctor->fits->series;
+    const struct series_point *point = &series->points[stop->point];
+    const struct series_point *last = &series->points[series->count - 1];
+    TRY(doctor_remark(doctor, "lr_held_from_below", point->row,
+                      "From update %llu on the LR is held from below at %s: the schedule in front "
+                      "of it goes on, and no step of it has that LR.",
+                      (unsigned long long)point->update,
+                      word_value(point->value, point->quantum).text));
+    doctor->findings[doctor->count - 1].confidence = DOCTOR_LIKELY;
+    TRY(doctor_evidence_lr(doctor, point - 1));
+    TRY(doctor_evidence_lr(doctor, point));
+    TRY(doctor_evidence(
+        doctor, "the %zu values in front of it follow %s, which comes to %s at update %llu",
+        stop->point, stop->fit->text, word_about(fit_logged(stop->fit, 0, last->update)).text,
+        (unsigned long long)last->update));
+    return doctor_explain(doctor,
+                          "a scheduler that is no longer stepped stands at an LR of its schedule",
+                          "A loop that sets lr = max(lr, floor) prints this. Is it meant?");
+}
+
+/* Says that the schedule was left before its end. `sound`: a sound schedule of the log's own
+ * framework, with a floor, prints the column, too. That is a remark where somebody may have typed
+ * the floor. */
 static enum status stands_still(struct doctor *doctor, const struct fit_stop *stop, int sound) {
     static const char words[] =
         "The LR stands still from update %llu on, where its schedule goes on: the "
@@ -225,15 +265,16 @@ static enum status stands_still(struct doctor *doctor, const struct fit_stop *st
     const struct series *series = doctor->fits->series;
     const struct series_point *point = &series->points[stop->point];
     const struct series_point *last = &series->points[series->count - 1];
-    const int likely =
-        stop->of_known_total && !stop->typed && series->count - stop->point >= ROWS_OF_EVENT;
-    if (sound)
+    const int remark = sound && stop->typed;
+    const int likely = !sound && stop->of_known_total && !stop->typed &&
+                       series->count - stop->point >= ROWS_OF_EVENT;
+    if (remark)
         TRY(doctor_remark(doctor, "schedule_stands_still", point->row, words,
                           (unsigned long long)point->update));
     else
         TRY(doctor_found(doctor, "schedule_stands_still", likely ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
                          point->row, words, (unsigned long long)point->update));
-    if (sound) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    if (remark) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
     TRY(doctor_evidence_lr(doctor, point - 1));
     TRY(doctor_evidence_lr(doctor, last));
     TRY(doctor_evidence(
@@ -247,8 +288,9 @@ static enum status stands_still(struct doctor *doctor, const struct fit_stop *st
                             doctor->fits->fits[0].bug != NULL ? doctor->fits->fits[0].bug : ""));
     return doctor_explain(
         doctor,
-        likely ? "the schedule in front is that of the total that the log says, and nobody types "
-                 "the LR at which it stands"
+        likely ? "the schedule in front is that of the total that the log says, and neither the LR "
+                 "at which it stands nor its share of the peak is a number of two digits, as one "
+                 "that somebody set is"
                : "a schedule with a floor, or a loop that holds its LR from below, prints the same",
         "Look where scheduler.step() is called, and whether that is reached at every update; then "
         "at the schedule's smallest LR. twinstep lr fit LOG --min-lr-ratio R says that the LR at "
@@ -266,19 +308,18 @@ static int names_other_bug(const struct doctor *doctor) {
 /* Finds the reading of the column as a schedule that stands still. Another bug is believed first,
  * but where the schedule in front has the total that the log says: the other one then owes its
  * floor, and what else it takes, to the rows at which the LR stands. */
-static enum status find_stop(struct doctor *doctor, struct fit_stop *out) {
-    struct fit_known known;
+static enum status find_stop(struct doctor *doctor, const struct fit_known *known,
+                             struct fit_stop *out) {
     *out = (struct fit_stop){.fit = NULL};
     if (doctor->fits->series == NULL) return STATUS_OK;
-    fit_known_init(&known);
-    TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
-    TRY(fit_find_stop(doctor->fits->series, &known, doctor->fits, doctor->arena, out));
+    TRY(fit_find_stop(doctor->fits->series, known, doctor->fits, doctor->arena, out));
     if (!out->of_known_total && names_other_bug(doctor)) out->fit = NULL;
     return STATUS_OK;
 }
 
 static enum status known_bug(struct doctor *doctor) {
     const struct fit_segment *segment;
+    struct fit_known known;
     struct fit_stop stop;
     if (doctor->log->step_guessed)
         return doctor_untestable(doctor, "the log prints no update numbers, so a schedule that "
@@ -286,8 +327,12 @@ static enum status known_bug(struct doctor *doctor) {
     if (doctor_has(doctor, "interleaved_writers"))
         return doctor_untestable(doctor, "rows of two runs alternate");
     const struct fit *plain = doctor_plain_fit(doctor);
-    TRY(find_stop(doctor, &stop));
-    if (stop.fit != NULL) return stands_still(doctor, &stop, plain != NULL);
+    fit_known_init(&known);
+    TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
+    TRY(find_stop(doctor, &known, &stop));
+    const int own = plain != NULL && fit_is_native(&known, plain->contract);
+    if (stop.fit != NULL && stop.held && !own) return is_held(doctor, &stop);
+    if (stop.fit != NULL && !stop.held) return stands_still(doctor, &stop, own);
     if (doctor->fits->count == 0) return why_unknown(doctor);
     const struct fit *first = &doctor->fits->fits[0];
     if (plain == NULL && fit_changes_total(first)) return total_is_open(doctor);
@@ -305,10 +350,7 @@ static enum status known_bug(struct doctor *doctor) {
                                  "as a bug (%s) shows too little of itself",
                                  bug);
     if (best->contract->bug) {
-        struct fit_known known;
         const char *early;
-        fit_known_init(&known);
-        TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
         TRY(fit_early_skip(doctor->fits, &known, doctor->arena, &early));
         if (early != NULL)
             return doctor_untestable(doctor,
@@ -316,6 +358,7 @@ static enum status known_bug(struct doctor *doctor) {
                                      "update 1 skipped, as a loss scaler does",
                                      bug, early);
     }
+    if (strcmp(bug, FIT_SELDOM) == 0) return report_seldom(doctor, best);
     return report_bug(doctor, best, bug, segment, other);
 }
 

@@ -704,6 +704,18 @@ static void validate_usage_error_for_ci(void **state) {
     assert_non_null(strstr(xml, "errors=\"1\""));
     assert_non_null(strstr(xml, "<error message=\"lr check: unknown option --nope"));
     free(xml);
+    /* Of the ranks that mpirun started, the first alone tells. */
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+    for (int i = 0; i < 4; i++) {
+        remove("usage.xml");
+        setenv(names[i / 2], i % 2 == 0 ? "1" : "0", 1);
+        said = helper_run(2, "lr check used.csv --expect hf --nope --junit usage.xml --github");
+        unsetenv(names[i / 2]);
+        assert_int_equal(helper_exists("usage.xml"), i % 2);
+        assert_int_equal(strstr(said.out, "::error") != NULL, i % 2);
+        assert_non_null(strstr(said.err, "unknown option --nope"));
+        helper_free(&said);
+    }
     helper_write("usage.xml", used);
     said = helper_run(2, "lr check usage.xml --nope --junit=usage.xml");
     helper_free(&said);

@@ -52,6 +52,15 @@ static const struct {
      "rows.jsonl:1: expected token ids for each of 2 log-probs, got 1"},
     {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1], \"mask\": [0]}\n", "",
      "expected tokens with two log-probs, got none (1 masked out"},
+    {"{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], \"loss_mask\": [0, 1]}\n"
+     "{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], \"loss_mask\": null}\n",
+     "",
+     "rows.jsonl:2: loss_mask: expected a list as in line 1, got null or no such name; write a "
+     "mask "
+     "of ones"},
+    {"{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2]}\n"
+     "{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], \"mask\": [0, 1]}\n",
+     "", "rows.jsonl:2: mask: expected no mask as in line 1, got a list"},
     {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1], \"sample_mask\": [1, 0]}\n", "",
      "rows.jsonl:1: kept: expected one number for the whole sequence, got a list of 2"},
     {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1]} 5\n", "",

@@ -603,12 +603,9 @@ static void verify_another_total_excuses_nothing_else(void **state) {
         double lr, warmup, ratio;
         size_t values;
         int verdict;
-    } cases[] = {{NULL, 0, -1, -1, 0, FIT_UNDECIDED},
-                 {"linear", 5e-5, 20, -1, 0, FIT_UNDECIDED},
-                 {"cosine", 0, -1, -1, 0, FIT_FAIL},
-                 {NULL, 1e-4, -1, -1, 0, FIT_FAIL},
-                 {NULL, 0, 30, -1, 0, FIT_FAIL},
-                 {NULL, 0, -1, 0.2, 0, FIT_FAIL},
+    } cases[] = {{NULL, 0, -1, -1, 0, FIT_UNDECIDED},   {"linear", 5e-5, 20, -1, 0, FIT_UNDECIDED},
+                 {"cosine", 0, -1, -1, 0, FIT_FAIL},    {NULL, 1e-4, -1, -1, 0, FIT_FAIL},
+                 {NULL, 0, 30, -1, 0, FIT_FAIL},        {NULL, 0, -1, 0.2, 0, FIT_FAIL},
                  {"polynomial", 0, -1, -1, 1, FIT_FAIL}};
     struct series_point points[30];
     for (size_t i = 0; i < COUNT_OF(points); i++) {
@@ -682,8 +679,12 @@ static void validate_stairs_of_evaluations(void **state) {
     (void)state;
     static const struct {
         double epoch; /* updates of an epoch */
+        int evaluates;
         const char *bug;
-    } logs[] = {{30, "eval_steps_scheduler"}, {15, "scheduler_epoch_default"}};
+    } logs[] = {{30, 1, "eval_steps_scheduler"},
+                {15, 1, "scheduler_epoch_default"},
+                {15, 0, "scheduler_epoch_default"},
+                {30, 0, "stepped_every_n_updates"}};
     for (size_t i = 0; i < COUNT_OF(logs); i++) {
         struct arena arena = ARENA_EMPTY;
         struct log *log = helper_log(&arena, 60);
@@ -697,7 +698,7 @@ static void validate_stairs_of_evaluations(void **state) {
             log->step[row] = (int64_t)row + 1;
             helper_put(&arena, log, LOG_LR_LOGGED, row, 1e-3 * share(0, stair, 6, 60), PRINT_EXACT);
             helper_put(&arena, log, LOG_EPOCH, row, (double)(row + 1) / logs[i].epoch, PRINT_EXACT);
-            if ((row + 1) % 15 == 0)
+            if ((row + 1) % 15 == 0 && logs[i].evaluates)
                 helper_put(&arena, log, LOG_EVAL_LOSS, row, 2.0 + 1.0 / (double)(row + 1),
                            PRINT_EXACT);
         }
@@ -713,6 +714,55 @@ static void validate_stairs_of_evaluations(void **state) {
         assert_int_equal(check.verdict, FIT_FAIL);
         assert_non_null(check.bug);
         assert_string_equal(check.bug, logs[i].bug);
+        arena_close(&arena);
+    }
+}
+
+/* A linear schedule that is stepped at every second update of a log of the Trainer. Lightning's
+ * default prints such stairs where an epoch has two updates, and this log shows that none has. In
+ * whole epochs of Lightning's own log, the stairs are Lightning's. */
+static void validate_stairs_of_no_framework(void **state) {
+    (void)state;
+    static const struct {
+        const char *format;
+        double epoch; /* updates of an epoch; 0: no such column */
+        int whole;    /* 1: the column counts whole epochs */
+        const char *text, *bug;
+    } logs[] = {{"hf-trainer-state", 50, 0,
+                 "linear, moved once per 2 updates as in lightning-epoch",
+                 "stepped_every_n_updates"},
+                {"hf-trainer-state", 0, 0, "linear, moved once per 2 updates as in lightning-epoch",
+                 "stepped_every_n_updates"},
+                {"lightning", 25, 1, "linear, moved once per 2 updates as in lightning-epoch",
+                 "stepped_every_n_updates"},
+                {"lightning", 2, 1, "lightning-epoch linear", "max_steps_ignored"}};
+    for (size_t i = 0; i < COUNT_OF(logs); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = helper_log(&arena, 200);
+        struct series series;
+        struct fit_known known;
+        struct fit_set set;
+        log->format = logs[i].format;
+        log->max_steps = 200;
+        for (size_t row = 0; row < 200; row++) {
+            const double epoch = (double)row / logs[i].epoch;
+            log->step[row] = (int64_t)row + 1;
+            helper_put(&arena, log, LOG_LR_LOGGED, row, 1e-3 * share(0, (double)(row / 2), 6, 200),
+                       PRINT_EXACT);
+            if (logs[i].epoch > 0.0)
+                helper_put(&arena, log, LOG_EPOCH, row, logs[i].whole ? floor(epoch) : epoch,
+                           PRINT_EXACT);
+        }
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        if (strncmp(set.fits[0].text, logs[i].text, strlen(logs[i].text)) != 0)
+            fail_msg("%zu: %s", i, set.fits[0].text);
+        assert_non_null(set.fits[0].bug);
+        assert_string_equal(set.fits[0].bug, logs[i].bug);
         arena_close(&arena);
     }
 }
@@ -737,6 +787,7 @@ int main(void) {
         cmocka_unit_test(verify_levels_are_no_broken_schedule),
         cmocka_unit_test(verify_no_schedule_is_negative_throughout),
         cmocka_unit_test(validate_stairs_of_evaluations),
+        cmocka_unit_test(validate_stairs_of_no_framework),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

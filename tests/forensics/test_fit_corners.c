@@ -191,6 +191,65 @@ static void validate_epochs_of_unknown_length(void **state) {
     }
 }
 
+/* Megatron's cosine to a twentieth of its peak, every fifth row in seven digits. A search among
+ * Megatron's schedules alone tries no such floor, and another framework prints the same rows. */
+static void verify_a_sound_log_of_the_expected_contract_passes(void **state) {
+    (void)state;
+    const double peak = 2e-5, least = 1e-6, warmup = 37.0, total = 1234.0, pi = 3.14159265358979;
+    struct arena arena = ARENA_EMPTY;
+    struct log *log = helper_log(&arena, 246);
+    struct series series;
+    struct fit_known known;
+    struct fit_check check;
+    log->format = "megatron";
+    log->max_steps = 1234;
+    for (size_t row = 0; row < log->rows; row++) {
+        const double done = 5.0 * (double)(row + 1), share = (done - warmup) / (total - warmup);
+        log->step[row] = (int64_t)done;
+        helper_put(&arena, log, LOG_LR_LOGGED, row,
+                   done <= warmup ? peak * done / warmup
+                                  : least + 0.5 * (cos(pi * share) + 1.0) * (peak - least),
+                   PRINT_E6);
+    }
+    fit_known_init(&known);
+    assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+    known.request.contract = contract_find("megatron");
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
+    assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+    if (check.verdict != FIT_PASS) fail_msg("%s", check.words);
+    assert_true(fabs(check.expected->lr - peak) < 1e-12);
+    assert_true(check.expected->warmup == warmup);
+    arena_close(&arena);
+}
+
+/* get_polynomial_decay_schedule_with_warmup to an lr_end that is not its default, whose last row is
+ * one step above it: lr_end and the slope stand for each other until one is named. */
+static void verify_a_polynomial_to_its_own_end_passes(void **state) {
+    (void)state;
+    const double peak = 2e-4, end = 1e-8, total = 500.0;
+    struct arena arena = ARENA_EMPTY;
+    struct log *log = helper_log(&arena, 500);
+    struct series series;
+    struct fit_known known;
+    struct fit_check check;
+    log->format = "hf-trainer-state";
+    log->max_steps = 500;
+    for (size_t row = 0; row < log->rows; row++) {
+        log->step[row] = (int64_t)row + 1;
+        helper_put(&arena, log, LOG_LR_LOGGED, row,
+                   (peak - end) * (1.0 - (double)row / total) + end, PRINT_EXACT);
+    }
+    fit_known_init(&known);
+    assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+    known.request.contract = contract_find("hf");
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
+    assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+    if (check.verdict != FIT_PASS) fail_msg("%s", check.words);
+    assert_true(check.expected->lr == peak && check.expected->steps == 500);
+    assert_true(fabs(check.expected->floor_ratio * peak - end) < 1e-12 * end);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_known_peak_where_no_row_tells_it),
@@ -198,6 +257,8 @@ int main(void) {
         cmocka_unit_test(validate_the_warmups_around_a_known_peak),
         cmocka_unit_test(validate_epochs_that_end_between_rows),
         cmocka_unit_test(validate_epochs_of_unknown_length),
+        cmocka_unit_test(verify_a_sound_log_of_the_expected_contract_passes),
+        cmocka_unit_test(verify_a_polynomial_to_its_own_end_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

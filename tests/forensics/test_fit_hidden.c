@@ -15,6 +15,7 @@
 
 #include "base/macro.h"
 #include "forensics/fit.h"
+#include "tests/forensics/helper_log.h"
 
 #define ROWS 512
 
@@ -342,6 +343,38 @@ static void verify_the_expectation_is_what_was_typed(void **state) {
     }
 }
 
+/* A line of 12 epochs of 20 updates behind a warm-up of two, whose rows are not in the log. Each
+ * shorter warm-up prints the same stairs with a higher peak: 1e-3 * 12 / 10 without any. */
+static void validate_stairs_behind_a_warmup(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct log *log = helper_log(&arena, 200);
+    struct fit_known known;
+    struct fit_set set;
+    struct series series;
+    int doubted = 0;
+    log->format = "lightning";
+    for (size_t row = 0; row < log->rows; row++) {
+        const double epoch = (double)((row + 40) / 20);
+        log->step[row] = (int64_t)row + 41;
+        helper_put(&arena, log, LOG_LR_LOGGED, row, 1e-3 * ((12.0 - epoch) / 10.0), PRINT_EXACT);
+        helper_put(&arena, log, LOG_EPOCH, row, epoch, PRINT_EXACT);
+    }
+    fit_known_init(&known);
+    assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    const struct fit *fit = &set.fits[0];
+    assert_int_equal(fit->epoch_updates, 20);
+    assert_true(fit->unseen_from == 0.0 && fit->unseen_warmup == 40.0);
+    assert_true(fabs(fit->unseen_least - 1e-3) < 1e-9 && fabs(fit->unseen_most - 1.2e-3) < 1e-9);
+    for (size_t i = 1; i < set.count; i++)
+        doubted |= fit_raises_doubt(&known, &set, &set.fits[i]);
+    assert_true(doubted);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_typed_peak_in_front_of_the_first_row),
@@ -354,6 +387,7 @@ int main(void) {
         cmocka_unit_test(validate_a_peak_that_only_the_decay_shows),
         cmocka_unit_test(validate_a_warmup_of_permilles),
         cmocka_unit_test(verify_the_expectation_is_what_was_typed),
+        cmocka_unit_test(validate_stairs_behind_a_warmup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

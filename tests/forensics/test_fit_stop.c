@@ -22,10 +22,10 @@
 #define PEAK 5e-5
 #define PI 3.14159265358979323846
 
-enum shape { LINEAR, COSINE, STAIRS };
+enum shape { LINEAR, COSINE, STAIRS, NEXT /* linear, and a row shows the LR of the next update */ };
 
 /* The default run takes the first CHEAP of them: where nothing fits, a search takes long. */
-#define CHEAP 7
+#define CHEAP 9
 static const struct column {
     const char *name;
     enum shape shape;
@@ -38,39 +38,66 @@ static const struct column {
     /* What is expected: the update at which it stops, or 0; what the doctor says, or NULL. */
     int found;
     const char *confidence;
+    double held;        /* the loop sets lr = max(lr, held) behind the warm-up; 0: it does not */
+    const char *format; /* of the log; NULL: none that speaks for a framework */
 } columns[] = {
-    {"linear", LINEAR, 500, 1, 20, 500, 262, 0, 0, 500, PRINT_EXACT, 264, "likely"},
+    {"linear", LINEAR, 500, 1, 20, 500, 262, 0, 0, 500, PRINT_EXACT, 264, "likely", 0, NULL},
+    /* For 13 updates, as many as a scaler skips: but at a skip the LR is one of the schedule. */
+    {"held at its end", LINEAR, 300, 1, 30, 300, 0, 0, 0, 300, PRINT_EXACT, 288, "held", 2.5e-6,
+     "hf-trainer-state"},
+    {"held from below", LINEAR, 400, 1, 20, 400, 0, 0, 0, 400, PRINT_EXACT, 348, "held", 7e-6,
+     "hf-trainer-state"},
     {"the floor is said", LINEAR, 500, 1, 20, 262, 0, 0.4958333333333333, 0.4958333333333333, 0,
-     PRINT_EXACT, 0, NULL},
+     PRINT_EXACT, 0, NULL, 0, NULL},
     /* Other bugs explain the whole column, with a floor that nobody chose. */
-    {"a break explains it", LINEAR, 100, 10, 30, 1000, 503, 0, 0, 1000, PRINT_EXACT, 510, "likely"},
+    {"a break explains it", LINEAR, 100, 10, 30, 1000, 503, 0, 0, 1000, PRINT_EXACT, 510, "likely",
+     0, NULL},
     {"a stride explains it", LINEAR, 100, 10, 0, 1000, 500, 0, 0, 1000, PRINT_EXACT, 510,
-     "possible"},
-    {"a cosine's floor", COSINE, 500, 1, 20, 300, 0, 0.1, 0, 0, PRINT_EXACT, 0, NULL},
-    {"at its end", LINEAR, 500, 1, 20, 400, 0, 0, 0, 0, PRINT_EXACT, 0, NULL},
-    {"it goes on", LINEAR, 500, 1, 20, 500, 0, 0, 0, 500, PRINT_EXACT, 0, NULL},
-    {"as many as a scaler skips", LINEAR, 500, 1, 20, 500, 476, 0, 0, 500, PRINT_EXACT, 0, NULL},
-    {"cosine", COSINE, 500, 1, 20, 500, 262, 0, 0, 500, PRINT_EXACT, 264, "likely"},
-    {"without a total", LINEAR, 500, 1, 20, 500, 262, 0, 0, 0, PRINT_EXACT, 264, "remark"},
-    {"three digits", LINEAR, 500, 1, 0, 500, 262, 0, 0, 0, PRINT_E2, 264, "remark"},
-    {"cosine without a total", COSINE, 500, 1, 0, 500, 262, 0, 0, 0, PRINT_E6, 264, "possible"},
-    {"between two rows", LINEAR, 50, 10, 20, 500, 262, 0, 0, 500, PRINT_EXACT, 270, "likely"},
-    {"at a round share", COSINE, 500, 1, 0, 500, 250, 0, 0, 500, PRINT_EXACT, 252, "possible"},
-    {"stairs of 40 updates", STAIRS, 500, 1, 0, 500, 0, 0, 0, 500, PRINT_EXACT, 0, NULL}};
+     "possible", 0, NULL},
+    {"a cosine's floor", COSINE, 500, 1, 20, 300, 0, 0.1, 0, 0, PRINT_EXACT, 0, NULL, 0, NULL},
+    {"at its end", LINEAR, 500, 1, 20, 400, 0, 0, 0, 0, PRINT_EXACT, 0, NULL, 0, NULL},
+    {"it goes on", LINEAR, 500, 1, 20, 500, 0, 0, 0, 500, PRINT_EXACT, 0, NULL, 0, NULL},
+    {"as many as a scaler skips", LINEAR, 500, 1, 20, 500, 476, 0, 0, 500, PRINT_EXACT, 0, NULL, 0,
+     NULL},
+    /* polynomial of transformers, whose lr_end no row shows. */
+    {"on the way to lr_end", LINEAR, 400, 1, 20, 400, 205, 0.02, 0, 400, PRINT_EXACT, 207, "likely",
+     0, "hf-trainer-state"},
+    {"at an LR of two digits", LINEAR, 400, 1, 0, 400, 340, 0, 0, 400, PRINT_EXACT, 342, "remark",
+     0, NULL},
+    {"at a third", LINEAR, 300, 1, 0, 300, 200, 0, 0, 300, PRINT_EXACT, 202, "remark", 0, NULL},
+    {"cosine", COSINE, 500, 1, 20, 500, 262, 0, 0, 500, PRINT_EXACT, 264, "likely", 0, NULL},
+    /* A contract of another framework prints it with a floor, and excuses nothing. */
+    {"of the next LR", NEXT, 500, 1, 20, 500, 250, 0, 0, 500, PRINT_EXACT, 251, "likely", 0,
+     "hf-trainer-state"},
+    {"a cosine held from below", COSINE, 400, 1, 20, 400, 0, 0, 0, 400, PRINT_EXACT, 309, "held",
+     7e-6, NULL},
+    {"a cosine on the way to its floor", COSINE, 500, 1, 20, 500, 233, 0.04, 0, 500, PRINT_E6, 235,
+     "likely", 0, NULL},
+    {"without a total", LINEAR, 500, 1, 20, 500, 262, 0, 0, 0, PRINT_EXACT, 264, "possible", 0,
+     NULL},
+    {"three digits", LINEAR, 500, 1, 0, 500, 262, 0, 0, 0, PRINT_E2, 264, "possible", 0, NULL},
+    {"cosine without a total", COSINE, 500, 1, 0, 500, 262, 0, 0, 0, PRINT_E6, 264, "possible", 0,
+     NULL},
+    {"between two rows", LINEAR, 50, 10, 20, 500, 262, 0, 0, 500, PRINT_EXACT, 270, "likely", 0,
+     NULL},
+    {"at a round share", COSINE, 500, 1, 0, 500, 250, 0, 0, 500, PRINT_EXACT, 252, "possible", 0,
+     NULL},
+    {"stairs of 40 updates", STAIRS, 500, 1, 0, 500, 0, 0, 0, 500, PRINT_EXACT, 0, NULL, 0, NULL}};
 
 static double lr_of(const struct column *c, int update) {
-    double step = update - 1;
+    double step = update - 1 + (c->shape == NEXT);
     if (c->stops > 0) step = fmin(step, c->stops);
     if (c->shape == STAIRS) step = 40.0 * floor(step / 40.0);
     if (step < c->warmup) return PEAK * (step / c->warmup);
     const double progress = fmin((step - c->warmup) / (c->total - c->warmup), 1.0);
     const double share = c->shape == COSINE ? 0.5 * (1.0 + cos(PI * progress)) : 1.0 - progress;
-    return PEAK * (share * (1.0 - c->floor) + c->floor);
+    return fmax(PEAK * (share * (1.0 - c->floor) + c->floor), c->held);
 }
 
 static struct log *log_of(const struct column *c, struct arena *arena) {
     struct log *log = helper_log(arena, (size_t)c->rows);
     log->max_steps = (uint64_t)c->run;
+    if (c->format != NULL) log->format = c->format;
     for (int row = 0; row < c->rows; row++) {
         const int update = (row + 1) * c->every;
         log->step[row] = update;
@@ -86,6 +113,8 @@ static const char *said_by_doctor(const struct log *log, const struct fit_set *s
     struct doctor_report report;
     doctor_options_init(&options);
     assert_int_equal(doctor_examine(log, &options, set, arena, &report), STATUS_OK);
+    for (size_t i = 0; i < report.finding_count + report.remark_count; i++)
+        if (strcmp(report.findings[i].id, "lr_held_from_below") == 0) return "held";
     for (size_t i = 0; i < report.finding_count + report.remark_count; i++)
         if (strcmp(report.findings[i].id, "schedule_stands_still") == 0)
             return i < report.finding_count
@@ -112,6 +141,10 @@ static void ask(const struct column *c, size_t skipped_row, struct fit_stop *out
     assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
     assert_int_equal(fit_find_stop(&series, &known, &set, &arena, out), STATUS_OK);
+    /* One number behind the break is no evidence of another peak. */
+    for (size_t i = 0; c->held > 0.0 && i < set.count; i++)
+        for (size_t s = 1; s < set.fits[i].segment_count; s++)
+            if (set.fits[i].segments[s].scale != 1.0) fail_msg("%s: %s", c->name, set.fits[i].text);
     const uint64_t update = out->fit != NULL ? series.points[out->point].update : 0;
     if (skipped_row == 0 && update != (uint64_t)c->found)
         fail_msg("%s: stops at %llu, expected %d", c->name, (unsigned long long)update, c->found);
@@ -145,23 +178,56 @@ static void validate_updates_that_were_skipped(void **state) {
     assert_null(doctor);
 }
 
+static const struct column *column_named(const char *name) {
+    size_t i = 0;
+    while (strcmp(columns[i].name, name) != 0)
+        i++;
+    return &columns[i];
+}
+
+/* What is said of the first rows, where nothing explains all of them, has the floor of that fit. */
+static void verify_partial_names_its_floor(void **state) {
+    (void)state;
+    static const struct column column = {"stops", COSINE, 300,         1, 20,   300, 200, 0.1,
+                                         0,       300,    PRINT_EXACT, 0, NULL, 0,   NULL};
+    struct arena arena = ARENA_EMPTY;
+    const struct log *log = log_of(&column, &arena);
+    struct fit_known known;
+    struct fit_set set;
+    struct series series;
+    fit_known_init(&known);
+    assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_int_equal(set.count, 0);
+    assert_non_null(set.partial);
+    if (strstr(set.partial, "total 300, floor 0.1 of the peak") == NULL)
+        fail_msg("%s", set.partial);
+    arena_close(&arena);
+}
+
 /* What a check says: that the LR stands still, and no pass on a floor that nobody gave. */
 static void validate_checks(void **state) {
     (void)state;
     static const struct {
-        size_t column;
-        const char *contract;
+        const char *column, *contract;
         double floor;
         int verdict;
         const char *bug, *words;
-    } cases[] = {{0, "hf", 0, FIT_FAIL, "schedule_stands_still or schedule_too_short",
-                  "in front of update 264 it fits hf linear, peak 5e-05, warm-up 20, total 500"},
-                 {9, "nemo-rl-megatron", 0, FIT_UNDECIDED, NULL, "every printed LR agrees with"},
-                 {1, "nemo-rl-megatron", 0.4958333333333333, FIT_PASS, NULL, "every printed LR is"},
-                 {8, "hf", 0, FIT_UNDECIDED, NULL, "in front of update 264 it fits hf cosine"}};
+    } cases[] = {
+        {"linear", "hf", 0, FIT_FAIL, "schedule_stands_still or schedule_too_short",
+         "in front of update 264 it fits hf linear, peak 5e-05, warm-up 20, total 500"},
+        {"without a total", "nemo-rl-megatron", 0, FIT_UNDECIDED, NULL,
+         "every printed LR agrees with"},
+        {"the floor is said", "nemo-rl-megatron", 0.4958333333333333, FIT_PASS, NULL,
+         "every printed LR is"},
+        {"cosine", "hf", 0, FIT_UNDECIDED, NULL, "in front of update 264 it fits hf cosine"},
+        {"held from below", "hf", 0, FIT_UNDECIDED, NULL,
+         "from there on the LR is held from below at 7e-06"},
+        {"at a third", "hf", 0, FIT_UNDECIDED, NULL, "in front of update 202 it fits"}};
     for (size_t i = 0; i < helper_size(1, 3, COUNT_OF(cases)); i++) {
         struct arena arena = ARENA_EMPTY;
-        const struct log *log = log_of(&columns[cases[i].column], &arena);
+        const struct log *log = log_of(column_named(cases[i].column), &arena);
         struct fit_known known;
         struct fit_check check;
         struct series series;
@@ -182,11 +248,70 @@ static void validate_checks(void **state) {
     }
 }
 
+/* get_polynomial_decay_schedule_with_warmup to an lr_end that no row reaches: of a run that was
+ * stopped early, and of one that began anew in the middle. The line to the last LR of a stretch
+ * prints it, too, and is no schedule that was made too short. */
+static void validate_lines_that_end_on_their_way(void **state) {
+    (void)state;
+    const double end = 3.3e-6, warmup = 20.0, total = 777.0;
+    static const struct {
+        int rows, restart; /* updates that the log has, and the one behind which it begins anew */
+        const char *finding;
+    } logs[] = {{529, 0, NULL}, {700, 477, "scheduler_not_restored"}};
+    for (size_t i = 0; i < COUNT_OF(logs); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = helper_log(&arena, (size_t)logs[i].rows);
+        struct doctor_options options;
+        struct doctor_report report;
+        struct fit_known known;
+        struct fit_check check;
+        struct fit_set set;
+        struct series series;
+        log->format = "hf-trainer-state";
+        log->max_steps = 777;
+        for (int row = 0; row < logs[i].rows; row++) {
+            const double step = logs[i].restart > 0 && row >= logs[i].restart
+                                    ? (double)(row - logs[i].restart)
+                                    : (double)row;
+            helper_put(&arena, log, LOG_LR_LOGGED, (size_t)row,
+                       step < warmup
+                           ? PEAK * step / warmup
+                           : (PEAK - end) * (1.0 - (step - warmup) / (total - warmup)) + end,
+                       PRINT_EXACT);
+            helper_put(&arena, log, LOG_LOSS, (size_t)row, 3.0 / (1.0 + 0.01 * row), 4);
+            log->step[row] = row + 1;
+        }
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        doctor_options_init(&options);
+        assert_int_equal(doctor_examine(log, &options, &set, &arena, &report), STATUS_OK);
+        assert_int_equal(report.finding_count, logs[i].finding != NULL);
+        if (logs[i].finding != NULL)
+            assert_string_equal(report.findings[0].id, logs[i].finding);
+        else
+            assert_true(fit_ends_on_its_way(&set.fits[0], set.last));
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        assert_int_equal(check.verdict, logs[i].finding != NULL ? FIT_FAIL : FIT_UNDECIDED);
+        if (logs[i].finding == NULL)
+            assert_null(check.bug);
+        else
+            assert_string_equal(check.bug, logs[i].finding);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_every_column),
         cmocka_unit_test(validate_updates_that_were_skipped),
+        cmocka_unit_test(verify_partial_names_its_floor),
         cmocka_unit_test(validate_checks),
+        cmocka_unit_test(validate_lines_that_end_on_their_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,20 @@ static void validate_rank_tags(void **state) {
     expect_line(&lines, "rank0: f", 5, -1, 0);
     expect_line(&lines, "1:2", 6, -1, 0);
     expect_end(&lines);
+    /* Behind a bar, which ends without a line end; each piece may have a tag of its own. */
+    const struct log_source bars =
+        source_of(" 12%|#2   | 12/100 [00:01<00:09,  9.9it/s, loss=2.3, lr=1e-5, norm=0.913, "
+                  "tokens=8192][rank1]: a\n 13%|# | 13/100 [00:01<00:09]\r[rank2]: b\rc\n"
+                  "d [rank4]: e\n f\rg [rank3]: h\n");
+    log_lines_open(&lines, &bars, NULL);
+    expect_line(&lines, "a", 1, 1, 0);
+    expect_line(&lines, " 13%|# | 13/100 [00:01<00:09]", 2, -1, 0);
+    expect_line(&lines, "b", 2, 2, 0);
+    expect_line(&lines, "c", 2, 2, 0);
+    expect_line(&lines, "e", 3, 4, 0);
+    expect_line(&lines, " f", 4, -1, 0);
+    expect_line(&lines, "g [rank3]: h", 4, -1, 0); /* a message, and no tag */
+    expect_end(&lines);
 }
 
 /* The rank of the first row is kept; lines without a tag belong to no rank and stay. */

@@ -123,11 +123,11 @@ static const struct {
      "f.yaml:2:37: error: schedule.increment: schedule.contract tens (line 2) sets it to 10; give "
      "a contract or a loop, not both"},
     {"twinstep: 1\ncommon: {schedule: {contract: ten}}\n", STATUS_INPUT,
-     "f.yaml:2:31: error: schedule.contract: expected none or a contract that `twinstep keys` "
-     "lists, got \"ten\"; did you mean tens?"},
+     "f.yaml:2:31: error: schedule.contract: expected none or a contract that `twinstep list "
+     "contracts` lists, got \"ten\"; did you mean tens?"},
     {"twinstep: 1\ncommon: {schedule: {contract: zzzzzzzz}}\n", STATUS_INPUT,
-     "f.yaml:2:31: error: schedule.contract: expected none or a contract that `twinstep keys` "
-     "lists, got \"zzzzzzzz\""},
+     "f.yaml:2:31: error: schedule.contract: expected none or a contract that `twinstep list "
+     "contracts` lists, got \"zzzzzzzz\""},
     {"twinstep: 1\ncommon: {schedule: {contract: dreams}}\n", STATUS_UNSUPPORTED,
      "f.yaml:2:31: error: schedule.contract: no training here obeys contract dreams: it dreams"},
     {"twinstep: 1\ncommon: {schedule: {contract: tens, name: cosine}}\n", STATUS_INPUT,
