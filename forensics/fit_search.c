@@ -136,18 +136,13 @@ int fit_contract_is_late(const struct contract *contract) {
 }
 
 int fit_models_one_function(const struct fit_model *a, const struct fit_model *b) {
-    return a->plan.schedule == b->plan.schedule && strcmp(a->parameters, b->parameters) == 0 &&
-           (a->contract->unit == CONTRACT_UNIT_EPOCH) ==
-               (b->contract->unit == CONTRACT_UNIT_EPOCH) &&
-           a->contract->float32 == b->contract->float32 && a->given_floor == b->given_floor &&
-           a->unit == b->unit && a->scale == b->scale && a->warmup_scale == b->warmup_scale;
+    return a->function == b->function;
 }
 
 /* What a contract does on a skip matters only where updates were skipped. */
 int fit_models_alike(const struct fit_model *a, const struct fit_model *b) {
-    return logs_after(a->contract) == logs_after(b->contract) &&
-           (a->plan.skipped_count == 0 || a->contract->on_skip == b->contract->on_skip) &&
-           fit_models_one_function(a, b);
+    return fit_models_one_function(a, b) && logs_after(a->contract) == logs_after(b->contract) &&
+           (a->plan.skipped_count == 0 || a->contract->on_skip == b->contract->on_skip);
 }
 
 /* Tells whether two models that are alike, set to the same numbers, log the same double at every
