@@ -361,6 +361,13 @@ enum {
     WALK = 6000000
 };
 
+/* Tries more warm-ups and floors. */
+static void search_deep(struct fit_search *search, struct fit_window *window) {
+    search->budget = DEEP;
+    window->deep = window->every_model = 1;
+    fit_search_window(search, window, 0, search->series->count, 0);
+}
+
 /* Searches for explanations where no simple use of a contract gives the column. */
 static enum status unusual(struct fit_search *search, struct fit_window *window) {
     search->budget = SEGMENTS;
@@ -371,9 +378,7 @@ static enum status unusual(struct fit_search *search, struct fit_window *window)
     search->budget = STRIDES_FREE;
     pass_strides(search, 1);
     if (search->count > 0) return STATUS_OK;
-    search->budget = DEEP;
-    window->deep = window->every_model = 1;
-    fit_search_window(search, window, 0, search->series->count, 0);
+    search_deep(search, window);
     return STATUS_OK;
 }
 
@@ -398,7 +403,10 @@ enum status fit_search_run(struct fit_search *search) {
     if (search->count > 0) search->longest = count;
     /* Over counters of samples no skipped update is left, and no stride or segment is looked for.
      */
-    if (search->known->counted != NULL) return STATUS_OK;
+    if (search->known->counted != NULL) {
+        if (search->count == 0) search_deep(search, &window);
+        return STATUS_OK;
+    }
     if (!search->known->plain || search->known->with_skips) {
         search->budget = any_typed(search) ? 0 : SKIPS;
         TRY(fit_search_skips(search));
