@@ -48,7 +48,6 @@ struct ablate_result {
 struct ablate_judged {
     uint32_t factor; /* index in the file */
     struct attributed share, left, alone;
-    struct attributed joined; /* with all factors that are needed (evidence/attribution.h) */
     /* The pairs of hybrids that differ in this factor alone and were both run, and those of them
      * that are equal in everything that is read. Where all of the plan's are, and the floor is
      * exact, there is no evidence that it acted. A hybrid that failed is evidence. */

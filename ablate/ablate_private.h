@@ -18,6 +18,8 @@ struct judging {
     uint32_t full; /* the mask of all factors */
     /* The hybrid whose end point is farthest from the baseline; `full` if none is farther. */
     uint32_t farthest;
+    struct attribution_set *sets; /* what hybrids open, by masks of factors */
+    uint32_t set_count;
     int full_elsewhere; /* the hybrid of all factors was run where no arm was */
 };
 

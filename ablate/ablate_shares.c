@@ -174,29 +174,25 @@ static enum status share_exact(struct judging *judging, const double *way) {
     return STATUS_OK;
 }
 
-/* The factors without which most of the way to all of them is not gone. */
-static uint32_t needed_of(const struct ablate_verdict *verdict) {
-    uint32_t needed = 0;
-    for (uint32_t i = 0; i < verdict->factor_count; i++)
-        if (attribution_is_needed(&verdict->factors[i].left)) needed |= 1u << i;
-    return needed;
+static enum status take_sets(struct judging *judging, uint32_t count) {
+    judging->set_count = count;
+    return arena_take(judging->arena, count, sizeof *judging->sets, "hybrids", &judging->sets);
 }
 
-/* Fills in what factors do alone, what their repairs leave, and what they do with all that are
- * needed; that hybrid may not be in the plan. */
-static void take_sizes(struct judging *judging, const double *size) {
+/* Fills in what factors do alone, what their repairs leave, and what each hybrid of the plan does.
+ */
+static enum status take_sizes(struct judging *judging, const double *size) {
     struct ablate_verdict *const out = judging->out;
     for (uint32_t i = 0; i < out->factor_count; i++) {
         const uint32_t self = 1u << i;
         out->factors[i].alone = exactly(size[place_of(judging, self)] / out->full);
         out->factors[i].left = exactly(size[place_of(judging, judging->full & ~self)] / out->full);
     }
-    const uint32_t needed = needed_of(out);
-    for (uint32_t i = 0; i < out->factor_count; i++) {
-        const uint32_t place = place_of(judging, needed | 1u << i);
-        if (place < judging->plan->mask_count)
-            out->factors[i].joined = exactly(size[place] / out->full);
-    }
+    TRY(take_sets(judging, judging->plan->mask_count));
+    for (uint32_t i = 0; i < judging->set_count; i++)
+        judging->sets[i] =
+            (struct attribution_set){judging->plan->masks[i], exactly(size[i] / out->full)};
+    return STATUS_OK;
 }
 
 static enum status figures_exact(struct judging *judging, double *largest) {
@@ -226,7 +222,7 @@ static enum status figures_exact(struct judging *judging, double *largest) {
             judging->farthest = judging->plan->masks[i];
         }
     if (out->full == 0.0) return STATUS_OK;
-    take_sizes(judging, size);
+    TRY(take_sizes(judging, size));
     return share_exact(judging, way);
 }
 
@@ -286,12 +282,10 @@ static enum status figures_noisy(struct judging *judging, double *largest) {
         out->factors[i].left = (struct attributed){projection.size[rest], projection.size_low[rest],
                                                    projection.size_high[rest]};
     }
-    const uint32_t needed = needed_of(out);
-    for (uint32_t i = 0; i < factors; i++) {
-        const uint32_t mask = needed | 1u << i;
-        out->factors[i].joined = (struct attributed){
-            projection.size[mask], projection.size_low[mask], projection.size_high[mask]};
-    }
+    TRY(take_sets(judging, judging->full));
+    for (uint32_t mask = 0; mask < judging->full; mask++)
+        judging->sets[mask] = (struct attribution_set){
+            mask, {projection.size[mask], projection.size_low[mask], projection.size_high[mask]}};
     for (uint32_t mask = 1; mask < judging->full; mask++)
         if (projection.size_low[mask] * out->full > *largest)
             *largest = projection.size_low[mask] * out->full;
@@ -302,7 +296,7 @@ void ablate_take_shares(struct judging *judging, const char *reason) {
     struct ablate_verdict *out = judging->out;
     for (uint32_t i = 0; i < out->factor_count; i++)
         out->factors[i].share = out->factors[i].left = out->factors[i].alone =
-            out->factors[i].joined = exactly(ABLATE_UNKNOWN);
+            exactly(ABLATE_UNKNOWN);
     out->full = out->residual = out->confidence = ABLATE_UNKNOWN;
     out->orders = 0;
     out->word = WORD_NONE;
@@ -328,14 +322,21 @@ static void choose_word(struct judging *judging, double largest) {
     struct attribution of = {.causes = out->factor_count,
                              .distance = out->full,
                              .largest_low = largest,
-                             .response = ABLATE_UNKNOWN};
+                             .response = ABLATE_UNKNOWN,
+                             .sets = judging->sets,
+                             .set_count = judging->set_count};
     if (!out->has_distance || !isfinite(out->full)) return;
     for (uint32_t i = 0; i < out->factor_count; i++) {
         of.share[i] = out->factors[i].share;
         of.left[i] = out->factors[i].left;
         of.alone[i] = out->factors[i].alone;
-        of.joined[i] = out->factors[i].joined;
         of.moved |= out->factors[i].pairs > out->factors[i].equal;
+    }
+    for (uint32_t s = 0; s < judging->set_count; s++) { /* into the order of `factors` */
+        uint32_t mask = 0;
+        for (uint32_t i = 0; i < out->factor_count; i++)
+            mask |= (judging->sets[s].mask >> out->factors[i].factor & 1u) << i;
+        judging->sets[s].mask = mask;
     }
     out->word = attribution_word(&of);
     attribution_choose_joint(&of, out->word, &out->joint);
@@ -349,7 +350,7 @@ enum status ablate_judge_hybrids(struct judging *judging) {
     for (uint32_t i = 0; i < out->factor_count; i++) {
         struct ablate_judged *factor = &out->factors[i];
         factor->factor = i;
-        factor->share = factor->left = factor->alone = factor->joined = exactly(ABLATE_UNKNOWN);
+        factor->share = factor->left = factor->alone = exactly(ABLATE_UNKNOWN);
         factor->first = (struct ablate_first){0, "", ""};
         judge_equality(judging, i, factor);
         judge_losses(judging, i, factor);

@@ -48,13 +48,9 @@ static int opens_all(const struct attributed *gap) {
     return gap->low >= ALONE_MOST;
 }
 
-int attribution_is_needed(const struct attributed *left) {
+/* Its repair closes most of the gap. */
+static int is_needed(const struct attributed *left) {
     return left->high < HALF_OF_GAP;
-}
-
-/* Its repair closes some of the gap, or it makes some of the way. */
-static int takes_part(const struct attributed *share, const struct attributed *left) {
-    return left->high < LEFT_MOST || !(fabs(share->value) < CAUSE_OTHER);
 }
 
 static int nearly_cancel(const struct attribution *of) {
@@ -124,68 +120,140 @@ enum attribution_word attribution_word(const struct attribution *of) {
     return WORD_SEVERAL;
 }
 
-static uint32_t count_roles(const struct attribution_joint *of, uint32_t causes,
-                            enum joint_role role) {
+/* ---- whom a joint sentence names, and what it may say of them ---- */
+
+static uint32_t count_of(uint32_t mask) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < causes; i++)
-        count += of->role[i] == role;
+    for (; mask != 0; mask &= mask - 1)
+        count++;
     return count;
+}
+
+static uint32_t full_of(const struct attribution *of) {
+    return (1u << of->causes) - 1;
+}
+
+/* The gap that a set of causes opens; NULL: it was not trained. */
+static const struct attributed *size_of(const struct attribution *of, uint32_t mask) {
+    static const struct attributed nothing = {0.0, 0.0, 0.0}, whole = {1.0, 1.0, 1.0};
+    if (mask == 0) return &nothing;
+    if (mask == full_of(of)) return &whole;
+    for (uint32_t i = 0; i < of->set_count; i++)
+        if (of->sets[i].mask == mask && !isnan(of->sets[i].size.value)) return &of->sets[i].size;
+    return NULL;
+}
+
+static int is_partial(const struct attribution *of) {
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < of->set_count; i++)
+        known += of->sets[i].mask != 0 && of->sets[i].mask != full_of(of) &&
+                 !isnan(of->sets[i].size.value);
+    return known < full_of(of) - 1;
+}
+
+/* Entering a set, it changed the gap by what is not little. */
+static int takes_part(const struct attribution *of, uint32_t cause) {
+    const uint32_t self = 1u << cause;
+    const double alone = of->alone[cause].value, left = of->left[cause].value;
+    if (alone >= ALONE_LITTLE || fabs(1.0 - left) >= ALONE_LITTLE) return 1;
+    for (uint32_t i = 0; i < of->set_count; i++) {
+        const uint32_t without = of->sets[i].mask & ~self;
+        const struct attributed *const a = size_of(of, without), *const b =
+                                                                     size_of(of, without | self);
+        if (a != NULL && b != NULL && fabs(a->value - b->value) >= ALONE_LITTLE) return 1;
+    }
+    return 0;
+}
+
+static void give_role(const struct attribution *of, uint32_t mask, enum joint_role role,
+                      struct attribution_joint *out) {
+    for (uint32_t i = 0; i < of->causes; i++)
+        if ((mask >> i & 1u) != 0) out->role[i] = role;
+}
+
+/* A mixture is meant where it has all of `core` and, where there are some, one of `any`. Of those
+ * that were trained: whether a meant one leaves the gap shut, and what the others open. */
+static void look_at_others(const struct attribution *of, uint32_t core, uint32_t any,
+                           struct attribution_joint *out) {
+    int all = 0, half = 0, unclear = 0;
+    for (uint32_t i = 0; i < of->set_count; i++) {
+        const uint32_t mask = of->sets[i].mask;
+        const struct attributed *const size = size_of(of, mask);
+        if (mask == full_of(of) || size == NULL) continue;
+        if ((mask & core) == core && (any == 0 || (mask & any) != 0)) {
+            out->blocked |= size->high < HALF_OF_GAP;
+            continue;
+        }
+        all |= opens_all(size);
+        half |= size->low >= HALF_OF_GAP;
+        unclear |= !(size->high < HALF_OF_GAP);
+    }
+    out->others = all                                       ? OTHERS_ALL
+                  : half                                    ? OTHERS_HALF
+                  : size_of(of, full_of(of) & ~any) == NULL ? OTHERS_UNTRAINED
+                  : unclear                                 ? OTHERS_UNKNOWN
+                                                            : OTHERS_SHUT;
 }
 
 /* Where two or more open next to all of the gap, those that open half of it are no equals. */
 static void choose_enough(const struct attribution *of, struct attribution_joint *out) {
-    int all[CAUSE_COUNT];
-    uint32_t count = 0;
+    uint32_t half = 0, all = 0;
     for (uint32_t i = 0; i < of->causes; i++) {
-        const int enough = is_enough(&of->alone[i], &of->left[i]);
-        out->role[i] = enough ? JOINT_ROLE_NAMED : JOINT_ROLE_NONE;
-        all[i] = enough && opens_all(&of->alone[i]);
-        count += (uint32_t)all[i];
+        if (!is_enough(&of->alone[i], &of->left[i])) continue;
+        half |= 1u << i;
+        if (opens_all(&of->alone[i])) all |= 1u << i;
     }
-    out->kind = count < 2 ? JOINT_HALF : JOINT_ALL;
-    for (uint32_t i = 0; i < of->causes && count >= 2; i++)
-        if (!all[i]) out->role[i] = JOINT_ROLE_NONE;
+    out->kind = count_of(all) < 2 ? JOINT_HALF : JOINT_ALL;
+    const uint32_t named = out->kind == JOINT_ALL ? all : half;
+    give_role(of, named, JOINT_ROLE_NAMED, out);
+    const struct attributed *const rest = size_of(of, full_of(of) & ~named);
+    if (rest != NULL) out->rest = *rest;
+    out->rest_is_little = rest != NULL && rest->high < ALONE_LITTLE;
+    for (uint32_t i = 0; i < of->set_count; i++)
+        out->blocked |= (of->sets[i].mask & named) != 0 && of->sets[i].size.high < HALF_OF_GAP;
 }
 
-/* Where nothing is known of single causes, all that take part are named; where that is one of them
- * at most, all: nothing is together with itself. */
+/* Where nothing is known of single causes, all that are seen to take part are named; where mixtures
+ * were left out, or that is one of them at most, all: nothing is together with itself. */
 static void name_all(const struct attribution *of, struct attribution_joint *out) {
+    uint32_t named = 0;
     out->kind = JOINT_OPEN;
     for (uint32_t i = 0; i < of->causes; i++)
-        out->role[i] = takes_part(&of->share[i], &of->left[i]) ? JOINT_ROLE_NAMED : JOINT_ROLE_NONE;
-    const int few = count_roles(out, of->causes, JOINT_ROLE_NAMED) < 2;
-    for (uint32_t i = 0; i < of->causes && few; i++)
-        out->role[i] = JOINT_ROLE_NAMED;
+        if (takes_part(of, i)) named |= 1u << i;
+    if (out->partial || count_of(named) < 2) named = full_of(of);
+    give_role(of, named, JOINT_ROLE_NAMED, out);
 }
 
 /* Two or more causes that are needed open the gap together where they open it without the others.
- * Where they do not, it may take any one of several others, each of which takes part. */
+ * Where they do not, it may take any one of several others. */
 static void choose_together(const struct attribution *of, struct attribution_joint *out) {
-    const struct attributed *core = NULL;
-    for (uint32_t i = 0; i < of->causes; i++) {
-        if (attribution_is_needed(&of->left[i])) {
-            out->role[i] = JOINT_ROLE_NAMED;
-            core = &of->joined[i];
-        } else if (takes_part(&of->share[i], &of->left[i]) && opens_all(&of->joined[i])) {
-            out->role[i] = JOINT_ROLE_ANY;
-        }
+    uint32_t needed = 0, any = 0;
+    out->partial = is_partial(of);
+    for (uint32_t i = 0; i < of->causes; i++)
+        if (is_needed(&of->left[i])) needed |= 1u << i;
+    const struct attributed *const core = size_of(of, needed);
+    const int shut = core != NULL && core->high < HALF_OF_GAP;
+    for (uint32_t i = 0; i < of->causes && shut; i++) {
+        const struct attributed *const joined = size_of(of, needed | 1u << i);
+        if (joined != NULL && opens_all(joined)) any |= 1u << i;
     }
-    const uint32_t needed = count_roles(out, of->causes, JOINT_ROLE_NAMED);
-    const uint32_t others = count_roles(out, of->causes, JOINT_ROLE_ANY);
-    if (needed >= 2 && core->low >= HALF_OF_GAP) {
-        out->kind = opens_all(core) ? JOINT_ALL : JOINT_HALF;
-        for (uint32_t i = 0; i < of->causes; i++)
-            if (out->role[i] == JOINT_ROLE_ANY) out->role[i] = JOINT_ROLE_NONE;
-    } else if (needed >= 1 && others >= 2 && core->high < HALF_OF_GAP) {
+    if (needed != 0 && shut && any != 0)
         out->kind = JOINT_ANY;
-    } else {
+    else if (count_of(needed) >= 2 && core != NULL && core->low >= HALF_OF_GAP)
+        out->kind = opens_all(core) ? JOINT_ALL : JOINT_HALF;
+    else {
         name_all(of, out);
+        return;
     }
+    give_role(of, needed, JOINT_ROLE_NAMED, out);
+    give_role(of, any, JOINT_ROLE_ANY, out);
+    look_at_others(of, needed, any, out);
 }
 
 void attribution_choose_joint(const struct attribution *of, enum attribution_word word,
                               struct attribution_joint *out) {
     memset(out, 0, sizeof *out);
+    out->rest = (struct attributed){(double)NAN, (double)NAN, (double)NAN};
     if (word == WORD_EACH)
         choose_enough(of, out);
     else if (word == WORD_TOGETHER)

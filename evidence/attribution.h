@@ -27,6 +27,12 @@ struct attributed {
     double value, low, high;
 };
 
+/* A set S of causes, bit i for cause i, and |d_S| / D, the gap that it opens. */
+struct attribution_set {
+    uint32_t mask;
+    struct attributed size;
+};
+
 struct attribution {
     uint32_t causes;    /* by falling |share| */
     double distance;    /* D */
@@ -36,9 +42,9 @@ struct attribution {
      * that one; NaN: there is none */
     double response;
     struct attributed share[CAUSE_COUNT], left[CAUSE_COUNT], alone[CAUSE_COUNT];
-    /* What a cause opens together with all that are needed (attribution_is_needed); of one of
-     * these: what they open together. Only attribution_choose_joint reads it. */
-    struct attributed joined[CAUSE_COUNT];
+    /* Of the sets that were trained, in any order. Only attribution_choose_joint reads them. */
+    const struct attribution_set *sets;
+    uint32_t set_count;
 };
 
 /* The sentences about causes, in the order in which they are tried: the first that is true is told.
@@ -72,9 +78,6 @@ extern const char *const attribution_words[WORD_COUNT]; /* "none", "equal", "can
 /* Whether the perturbed run's response is large enough to explain a gap. */
 int rounding_explains(double response, double gap);
 
-/* Whether a cause is needed for the gap: its repair closes most of it. */
-int attribution_is_needed(const struct attributed *left);
-
 /* The sentence that these figures bear. */
 enum attribution_word attribution_word(const struct attribution *attribution);
 
@@ -82,18 +85,37 @@ enum attribution_word attribution_word(const struct attribution *attribution);
 enum joint_kind {
     JOINT_ALL,  /* those named open next to all of the gap: together, or each by itself */
     JOINT_HALF, /* they open half of it or more */
-    JOINT_ANY,  /* together: those that are needed, with any one of those of JOINT_ROLE_ANY */
+    JOINT_ANY,  /* together: those that are needed, with any one of those of JOINT_ROLE_ANY, of
+                   which there are two or more where the others are OTHERS_SHUT */
     JOINT_OPEN  /* together: which of those that take part are needed was not seen */
 };
 enum joint_role { JOINT_ROLE_NONE = 0, JOINT_ROLE_NAMED, JOINT_ROLE_ANY };
+
+/* What the mixtures open that lack one of those that are named, or all of JOINT_ROLE_ANY. */
+enum joint_others {
+    OTHERS_SHUT = 0,  /* of those that were trained, none opens half of the gap: "only together" */
+    OTHERS_HALF,      /* one opens half of it or more */
+    OTHERS_ALL,       /* one opens next to all of it */
+    OTHERS_UNTRAINED, /* the one that lacks JOINT_ROLE_ANY and nothing else was not trained */
+    OTHERS_UNKNOWN    /* noise covers what one opens */
+};
+
 struct attribution_joint {
     enum joint_kind kind;
     enum joint_role role[CAUSE_COUNT];
+    enum joint_others others; /* WORD_TOGETHER, not of JOINT_OPEN */
+    int partial;              /* WORD_TOGETHER: not every mixture was trained */
+    int blocked; /* a mixture with those that are named leaves the gap shut all the same */
+    struct attributed
+        rest;           /* WORD_EACH: what repairing all leaves that are named; NaN: untrained */
+    int rest_is_little; /* for certain */
 };
 
-/* Chooses the causes that the sentence of `word`, one of these two, may name: none is named as
- * needed that another one can replace, nor as enough for half where two are enough for all. The
- * rest has JOINT_ROLE_NONE, as all have where the word is another. */
+/* Chooses the causes that the sentence of `word`, one of these two, may name, and what it may say
+ * of other mixtures. None is named as needed that another one can replace, nor as enough for half
+ * where two are enough for all. Shares decide nothing here: a cause whose share is small may be one
+ * of those that open the gap. The rest has JOINT_ROLE_NONE, as all have where the word is another.
+ */
 void attribution_choose_joint(const struct attribution *attribution, enum attribution_word word,
                               struct attribution_joint *out);
 

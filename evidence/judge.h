@@ -62,9 +62,6 @@ struct judged_cause {
      * arms' distance (evidence/attribution.h). Their intervals hold the noise of runs, or the error
      * of sampled orders, or both, where there is such; NaN: it was not trained. */
     struct attributed share, left, alone;
-    /* The same of the gap that it opens together with all causes that are needed
-     * (attribution_is_needed); of one of these: the gap that they open together. */
-    struct attributed joined;
     double moves;      /* |theta_c - A| of the hybrid with this factor only; NaN: not trained */
     uint32_t place[2]; /* the first and last rank that an estimated share may have, from 1 */
     int64_t acted;     /* the first update that it alone changes; 0: none; -1: not trained alone */

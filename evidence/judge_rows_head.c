@@ -187,6 +187,27 @@ static const char *whole_of(const struct judgement *judgement) {
     return judgement->by_distance ? "the distance" : "the way";
 }
 
+/* The shares of all but the first. Of those that are known to be exactly 0 there is nothing to say,
+ * and one that the table's digits show as 0 is small and not 0. */
+static void put_besides(const struct judgement *judgement, struct row_pen *pen) {
+    uint32_t said = 0;
+    for (uint32_t i = 1; i < judgement->cause_count; i++) {
+        const struct judged_cause *const cause = &judgement->causes[i];
+        const struct attributed *const share = &cause->share;
+        if (share->low == 0.0 && share->high == 0.0) continue;
+        if (said++ >= CAUSES_IN_WORDS - 1) continue;
+        row_put(pen, "%s%s ", said == 1 ? " Besides: " : ", ", cause->name);
+        if (fabs(share->low) < SHARE_TIE && fabs(share->high) < SHARE_TIE)
+            row_put(pen, "below %g %%", 100.0 * SHARE_TIE);
+        else
+            put_percent(share, pen);
+    }
+    if (said > CAUSES_IN_WORDS - 1) row_put(pen, " (and %u more)", said - (CAUSES_IN_WORDS - 1));
+    row_put(pen, said > 0                      ? "."
+                 : judgement->cause_count == 2 ? " The other makes none of the way."
+                                               : " The others make none of the way.");
+}
+
 static void put_one(const struct judgement *judgement, struct row_pen *pen) {
     const struct judged_cause *first = &judgement->causes[0];
     row_put(pen, " Cause: ");
@@ -200,9 +221,8 @@ static void put_one(const struct judgement *judgement, struct row_pen *pen) {
     row_put(pen, " of %s from %s to %s; with it alone repaired, ", whole_of(judgement),
             judgement->arms[0], judgement->arms[1]);
     put_percent(&first->left, pen);
-    row_put(pen, " of the gap is left. Besides: ");
-    put_figures(judgement, 1, 0, pen);
-    row_put(pen, ".");
+    row_put(pen, " of the gap is left.");
+    put_besides(judgement, pen);
 }
 
 static void put_several(const struct judgement *judgement, struct row_pen *pen) {
@@ -263,45 +283,111 @@ static void put_names(const struct judgement *judgement, enum joint_role role,
             row_put(pen, "%s%s", count++ == 0 ? "" : ", ", judgement->causes[i].name);
 }
 
-static void put_together(const struct judgement *judgement, struct row_pen *pen) {
-    uint32_t needed = 0;
-    switch (judgement->joint.kind) {
-    case JOINT_ALL:
-    case JOINT_HALF:
-        row_put(pen, " Only together do these causes open %sthe gap",
-                judgement->joint.kind == JOINT_ALL ? "" : "most of ");
+static uint32_t count_roles(const struct judgement *judgement, enum joint_role role) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        count += judgement->joint.role[i] == role;
+    return count;
+}
+
+/* The same of both joint sentences: those who are named open the gap in the mixtures that the
+ * sentence says, and need not in larger ones. */
+static void put_blocked(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->joint.blocked) row_put(pen, ", though not in every mixture with others");
+}
+
+/* What keeps the sentence from "only". */
+static void put_other_mixtures(const struct judgement *judgement, struct row_pen *pen) {
+    switch (judgement->joint.others) {
+    case OTHERS_ALL:
+        row_put(pen, "; other mixtures open it as well");
         break;
-    case JOINT_ANY:
-        for (uint32_t i = 0; i < judgement->cause_count; i++)
-            needed += judgement->joint.role[i] == JOINT_ROLE_NAMED;
-        row_put(pen, " Only together with any of ");
+    case OTHERS_HALF:
+        row_put(pen, "; other mixtures open half of it or more");
+        break;
+    case OTHERS_UNTRAINED:
+        row_put(pen, "; the mixture without ");
         put_names(judgement, JOINT_ROLE_ANY, pen);
-        row_put(pen, needed == 1 ? " does " : " do ");
-        put_names(judgement, JOINT_ROLE_NAMED, pen);
-        row_put(pen, " open the gap");
+        row_put(pen, " was not trained");
+        break;
+    case OTHERS_UNKNOWN:
+        row_put(pen, "; noise hides what other mixtures open");
         break;
     default:
-        row_put(pen, " Only together do causes open the gap");
+        break;
     }
+}
+
+/* Nothing but these mixtures was seen to open the gap. */
+static void put_only_together(const struct judgement *judgement, struct row_pen *pen) {
+    const enum joint_kind kind = judgement->joint.kind;
+    row_put(pen, judgement->joint.partial && kind != JOINT_OPEN
+                     ? " In the mixtures that were trained, only together "
+                     : " Only together ");
+    if (kind == JOINT_ANY) {
+        row_put(pen, "with any of ");
+        put_names(judgement, JOINT_ROLE_ANY, pen);
+        row_put(pen, count_roles(judgement, JOINT_ROLE_NAMED) == 1 ? " does " : " do ");
+        put_names(judgement, JOINT_ROLE_NAMED, pen);
+        row_put(pen, " open the gap");
+    } else {
+        row_put(pen, "do %scauses open %sthe gap", kind == JOINT_OPEN ? "" : "these ",
+                kind == JOINT_HALF ? "most of " : "");
+    }
+}
+
+static void put_together(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->joint.others == OTHERS_SHUT) {
+        put_only_together(judgement, pen);
+    } else if (judgement->joint.kind == JOINT_ANY) {
+        row_put(pen, " ");
+        put_names(judgement, JOINT_ROLE_NAMED, pen);
+        row_put(pen, count_roles(judgement, JOINT_ROLE_NAMED) == 1 ? " opens" : " open");
+        row_put(pen, " the gap together with %s",
+                count_roles(judgement, JOINT_ROLE_ANY) == 1 ? "" : "any of ");
+        put_names(judgement, JOINT_ROLE_ANY, pen);
+    } else {
+        row_put(pen, " Together these causes open %sthe gap",
+                judgement->joint.kind == JOINT_HALF ? "most of " : "");
+    }
+    put_blocked(judgement, pen);
+    put_other_mixtures(judgement, pen);
     row_put(pen, "; alone each opens: ");
+}
+
+static void put_each(const struct judgement *judgement, struct row_pen *pen) {
+    row_put(pen, " Each of several causes %s by itself",
+            judgement->joint.kind == JOINT_ALL ? "is enough" : "opens at least half of the gap");
+    put_blocked(judgement, pen);
+    row_put(pen, "; alone they open: ");
+}
+
+/* Whether it is enough to repair all that are each enough. */
+static void put_rest(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->word != WORD_EACH) {
+        row_put(pen, ".");
+    } else if (judgement->joint.rest_is_little) {
+        row_put(pen, ": repair all.");
+    } else if (isnan(judgement->joint.rest.value)) {
+        row_put(pen, ". What repairing all of these leaves was not trained.");
+    } else {
+        row_put(pen, ". Repairing all of these leaves ");
+        put_percent(&judgement->joint.rest, pen);
+        row_put(pen, ".");
+    }
 }
 
 /* Both sentences say what each of their causes does alone, and then the same of the others. */
 static void put_jointly(const struct judgement *judgement, struct row_pen *pen) {
-    uint32_t others = 0;
     if (judgement->word == WORD_EACH)
-        row_put(pen, " Each of several causes %s by itself; alone they open: ",
-                judgement->joint.kind == JOINT_ALL ? "is enough"
-                                                   : "opens at least half of the gap");
+        put_each(judgement, pen);
     else
         put_together(judgement, pen);
     put_meant(judgement, 1, 0, pen);
     row_put(pen, " of it. Repairing one alone leaves ");
     put_meant(judgement, 1, 1, pen);
-    row_put(pen, judgement->word == WORD_EACH ? ": repair all." : ".");
-    for (uint32_t i = 0; i < judgement->cause_count; i++)
-        others += judgement->joint.role[i] == JOINT_ROLE_NONE;
-    if (others == 0) return;
+    put_rest(judgement, pen);
+    if (count_roles(judgement, JOINT_ROLE_NONE) == 0) return;
     row_put(pen, " Others differ, too; alone they open: ");
     put_meant(judgement, 0, 0, pen);
     row_put(pen, "; repairing one alone leaves ");

@@ -24,7 +24,8 @@
 /* The figures of factors, as the trace numbers them. */
 struct figures {
     struct attributed share[CAUSE_COUNT], left[CAUSE_COUNT], alone[CAUSE_COUNT];
-    struct attributed joined[CAUSE_COUNT];
+    struct attribution_set *sets; /* masks over factors; the empty set is among them */
+    uint32_t set_count;
     double distance, largest_low;
 };
 
@@ -40,7 +41,7 @@ static enum status read_factors(struct judging *judging, struct judged_cause *fa
         snprintf(name, sizeof name, "factor_%u_keys", i);
         factors[i].keys = judging_text(judging, "attribution", name);
         factors[i].acted = -1;
-        factors[i].share = factors[i].left = factors[i].alone = factors[i].joined = unknown;
+        factors[i].share = factors[i].left = factors[i].alone = unknown;
         factors[i].moves = (double)NAN;
     }
     return STATUS_OK;
@@ -64,17 +65,9 @@ static double noise_of(const struct judgement *out, double distance) {
     return out->floor_largest / distance;
 }
 
-/* The factors without which most of the gap is not there. */
-static uint32_t needed_of(const struct figures *figures, uint32_t factors) {
-    uint32_t needed = 0;
-    for (uint32_t i = 0; i < factors; i++)
-        if (attribution_is_needed(&figures->left[i])) needed |= 1u << i;
-    return needed;
-}
-
-/* Fills in what was trained: repairs, causes alone, and the largest displacement. */
-static void take_distances(const struct judging *judging, const struct hybrid_table *table,
-                           struct figures *out) {
+/* Fills in what was trained: repairs, causes alone, all sets, and the largest displacement. */
+static enum status take_distances(const struct judging *judging, const struct hybrid_table *table,
+                                  struct figures *out) {
     const uint32_t full = (1u << table->factors) - 1;
     double largest = 0.0;
     out->distance = hybrid_value(table, table->distance, full);
@@ -86,14 +79,15 @@ static void take_distances(const struct judging *judging, const struct hybrid_ta
         out->left[i] = within_distance(left / out->distance, noise);
         out->alone[i] = within_distance(alone / out->distance, noise);
     }
-    const uint32_t needed = needed_of(out, table->factors);
-    for (uint32_t i = 0; i < table->factors; i++) {
-        const double joined = hybrid_value(table, table->distance, needed | 1u << i);
-        out->joined[i] = within_distance(joined / out->distance, noise);
-    }
-    for (uint32_t i = 0; i < table->count; i++)
+    out->set_count = table->count;
+    TRY(arena_take(judging->arena, table->count, sizeof *out->sets, "sets of causes", &out->sets));
+    for (uint32_t i = 0; i < table->count; i++) {
+        out->sets[i].mask = table->masks == NULL ? i : table->masks[i];
+        out->sets[i].size = within_distance(table->distance[i] / out->distance, noise);
         if (table->distance[i] > largest) largest = table->distance[i];
+    }
     out->largest_low = largest - noise * out->distance;
+    return STATUS_OK;
 }
 
 /* Shares of all hybrids, which are exact but for noise. */
@@ -157,12 +151,9 @@ static void take_projection(struct judging *judging, const struct projection *pr
                                             projection->size_high[self]};
         sum = sum_chain_terms_f64_f64(sum, &projection->share[i], 1);
     }
-    const uint32_t needed = needed_of(out, projection->factors);
-    for (uint32_t i = 0; i < projection->factors; i++) {
-        const uint32_t mask = needed | 1u << i;
-        out->joined[i] = (struct attributed){projection->size[mask], projection->size_low[mask],
-                                             projection->size_high[mask]};
-    }
+    for (uint32_t mask = 1; mask < full; mask++) /* where all were trained, sets[i] is of mask i */
+        out->sets[mask].size = (struct attributed){
+            projection->size[mask], projection->size_low[mask], projection->size_high[mask]};
     for (uint32_t mask = 1; mask < full; mask++)
         if (projection->size_low[mask] * out->distance > out->largest_low)
             out->largest_low = projection->size_low[mask] * out->distance;
@@ -214,10 +205,18 @@ static void place(const struct figures *figures, uint32_t count, uint32_t factor
     }
 }
 
+/* A set of factors as a set of causes; order[i] is the factor of causes[i]. */
+static uint32_t sorted_mask(uint32_t mask, uint32_t factors, const uint32_t *order) {
+    uint32_t sorted = 0;
+    for (uint32_t i = 0; i < factors; i++)
+        if ((mask >> order[i] & 1u) != 0) sorted |= 1u << i;
+    return sorted;
+}
+
 /* Sorts the causes by their shares, and their figures with them; order[i] is the factor of
  * causes[i]. */
 static void take_figures(struct judging *judging, const struct hybrid_table *table,
-                         const struct judged_cause *factors, const struct figures *figures,
+                         const struct judged_cause *factors, struct figures *figures,
                          uint32_t *order) {
     struct judgement *const out = judging->out;
     double size[CAUSE_COUNT], dividends[1 << JUDGE_FACTORS_MAX];
@@ -231,17 +230,14 @@ static void take_figures(struct judging *judging, const struct hybrid_table *tab
         cause->share = figures->share[from];
         cause->left = figures->left[from];
         cause->alone = figures->alone[from];
-        cause->joined = figures->joined[from];
         cause->moves = hybrid_value(table, table->distance, 1u << from);
         place(figures, table->factors, from, cause->place);
     }
     memcpy(dividends, out->dividends, sizeof dividends);
-    for (uint32_t mask = 0; mask < 1u << table->factors && table->masks == NULL; mask++) {
-        uint32_t unsorted = 0;
-        for (uint32_t i = 0; i < table->factors; i++)
-            if (mask >> i & 1u) unsorted |= 1u << order[i];
-        out->dividends[mask] = dividends[unsorted];
-    }
+    for (uint32_t mask = 0; mask < 1u << table->factors && table->masks == NULL; mask++)
+        out->dividends[sorted_mask(mask, table->factors, order)] = dividends[mask];
+    for (uint32_t i = 0; i < figures->set_count; i++)
+        figures->sets[i].mask = sorted_mask(figures->sets[i].mask, table->factors, order);
 }
 
 /* Whether a hybrid left the baseline's weights after some update. A trace of an older
@@ -263,12 +259,13 @@ static void choose_word(struct judging *judging, const struct hybrid_table *tabl
                              .distance = figures->distance,
                              .largest_low = figures->largest_low,
                              .moved = has_moved(table),
-                             .response = out->response};
+                             .response = out->response,
+                             .sets = figures->sets,
+                             .set_count = figures->set_count};
     for (uint32_t i = 0; i < out->cause_count; i++) {
         of.share[i] = out->causes[i].share;
         of.left[i] = out->causes[i].left;
         of.alone[i] = out->causes[i].alone;
-        of.joined[i] = out->causes[i].joined;
     }
     out->word = attribution_word(&of);
     attribution_choose_joint(&of, out->word, &out->joint);
@@ -295,7 +292,7 @@ enum status judge_causes(struct judging *judging) {
     if (table.count == 0) return STATUS_OK;
     const uint64_t last = judging->run[0]->updates;
     if (last > 0) out->travel = trace_row(judging->run[0], last - 1)->reals[REAL_TRAVEL];
-    take_distances(judging, &table, &figures);
+    TRY(take_distances(judging, &table, &figures));
     TRY(table.masks == NULL ? share_few(judging, &table, &figures)
                             : share_many(judging, &table, &figures));
     if (table.masks == NULL && figures.distance > 0.0) TRY(share_projection(judging, &figures));

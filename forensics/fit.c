@@ -463,6 +463,31 @@ static enum status over_updates(const struct series *series, const struct fit_kn
     return STATUS_OK;
 }
 
+/* Tells whether a contract of the log's format explains all rows by one schedule. */
+static int any_plain(const struct fit_set *set, const struct fit_known *known) {
+    for (size_t i = 0; i < set->count; i++)
+        if (fit_is_native(known, set->fits[i].contract) && !set->fits[i].first_differs &&
+            set->fits[i].segment_count <= 1)
+            return 1;
+    return 0;
+}
+
+/* Where the batch stays, a counter of updates explains most logs, in numbers that are easier to
+ * read. What no contract of the log's format explains so without a break has a warm-up or a total
+ * of samples. */
+static enum status over_steady_samples(const struct series *series, const struct fit_known *known,
+                                       struct arena *arena, struct fit_set *out) {
+    struct fit_known steady = *known;
+    struct fit_set by_samples;
+    if (known->steady == NULL || series->count < 3 || any_plain(out, known) ||
+        (out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0)
+        return STATUS_OK;
+    steady.samples = known->steady;
+    TRY(fit_series_by_samples(series, &steady, arena, &by_samples));
+    if (by_samples.count > 0) *out = by_samples;
+    return STATUS_OK;
+}
+
 /* A schedule that counts samples is tried first where the batch grows: in a counter of updates its
  * column has no sense. */
 enum status fit_series(const struct series *series, const struct fit_known *known,
@@ -479,6 +504,8 @@ enum status fit_series(const struct series *series, const struct fit_known *know
         why = out->why & FIT_WHY_BATCH;
     }
     TRY(over_updates(series, known, arena, out));
+    if (only == NULL || fit_samples_counts(only))
+        TRY(over_steady_samples(series, known, arena, out));
     if (known->growing && known->samples == NULL) why = FIT_WHY_BATCH;
     if (out->count == 0) out->why |= why;
     return STATUS_OK;

@@ -108,7 +108,7 @@ struct fit {
      * list holds throughout. That is the list of the last part. */
     const struct fit_part *parts;
     size_t part_count;
-    uint8_t in_samples;                /* 1: warm-up and total are samples, as the batch grows */
+    uint8_t in_samples;                /* 1: warm-up and total are samples */
     const struct fit_samples *samples; /* NULL: what the counter of every update is */
     uint8_t first_differs;             /* 1: the first update logs first_value instead */
     double first_value;
@@ -195,6 +195,7 @@ struct fit_known {
                                     not count others as rivals */
     int growing; /* 1: the batch of the log grows, so a counter of samples has no pace */
     const struct fit_samples *samples; /* how it counted them, where the log says so */
+    const struct fit_samples *steady;  /* the same where the batch stays: tried last */
     const struct fit_samples *counted; /* set inside of a search over counters of samples */
     double epoch_updates;   /* updates of an epoch, as the log's epoch column says; 0: unknown */
     int evals_within_epoch; /* 1: the log shows evaluations at which no epoch ends, and the

@@ -120,7 +120,10 @@ static enum status say_match(const struct fit_known *known, struct arena *arena,
  * a plain guess. */
 static void complete(struct contract_request *r, const struct fit_known *known,
                      const struct fit_set *found, double scale) {
-    const struct fit *best = found->count > 0 ? &found->fits[0] : NULL;
+    /* Samples are no numbers of an expectation in updates. */
+    const struct fit *best =
+        found->count > 0 && (!found->fits[0].in_samples || known->samples != NULL) ? &found->fits[0]
+                                                                                   : NULL;
     if (r->schedule == NULL)
         r->schedule = best != NULL && sched_find_in(r->contract->family,
                                                     sched_bare_name(best->schedule)) != NULL
@@ -811,6 +814,20 @@ static void doubt_few(const struct series *series, struct fit_check *out) {
                  "fewer rows agree with any contract whose numbers are fitted to them";
 }
 
+/* Where the batch stays, the warm-up or the total may be samples that are no whole number of
+ * updates. Sets *out where the expectation then agrees everywhere. */
+static enum status check_samples(const struct series *series, const struct fit_known *known,
+                                 int applied, struct arena *arena, struct fit_check *out) {
+    struct fit_known steady = *known;
+    struct fit_check counted;
+    if (known->steady == NULL || !fit_samples_counts(known->request.contract)) return STATUS_OK;
+    steady.samples = known->steady;
+    steady.steady = NULL;
+    TRY(fit_check(series, &steady, applied, arena, &counted));
+    if (counted.verdict == FIT_PASS) *out = counted;
+    return STATUS_OK;
+}
+
 enum status fit_check(const struct series *series, const struct fit_known *known, int applied,
                       struct arena *arena, struct fit_check *out) {
     struct fit_known mine = *known;
@@ -859,6 +876,8 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         /* A rival stands, and the log shows that nothing was skipped. */
         if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {
             *out = before;
+            TRY(check_samples(series, known, applied, arena, out));
+            if (out->verdict == FIT_PASS && out->expected != NULL) return STATUS_OK;
             return mismatch(series, &mine, &known->request, &all, arena, out);
         }
         if (out->verdict == FIT_PASS && fit_skips_unshown(out->expected, &mine)) {

@@ -120,8 +120,7 @@ void fit_find_unseen(const struct fit_search *search, struct fit_model *model, s
                             .numbers = model->now};
     if (!model->needs_warmup || out->reached > 0.0 || out->stride != 1.0 ||
         out->segment_count != 1 || out->segments[0].shift != 0 || out->first_differs ||
-        out->part_count > 0 || out->in_samples || out->schedule->state_size > 0 ||
-        !fit_model_proportional(model))
+        out->part_count > 0 || out->schedule->state_size > 0 || !fit_model_proportional(model))
         return;
     model->plan.skipped = out->plan.skipped;
     model->plan.skipped_count = out->plan.skipped_count;

@@ -50,16 +50,20 @@ static void find_floor(struct fit_model *model, const struct contract_request *r
 }
 
 void fit_model_set(struct fit_model *model, const struct fit_numbers *numbers) {
-    const double grain = numbers->epoch > 0 ? (double)numbers->epoch : 1.0;
     model->now = *numbers;
     model->plan.call.base_lr = numbers->lr;
-    model->plan.call.warmup = numbers->warmup * model->warmup_scale / grain;
-    model->plan.call.total = numbers->total * model->scale / grain;
-    if (numbers->epoch > 0) model->plan.call.total = fit_ceil(model->plan.call.total);
-    model->plan.increment = model->unit * numbers->stride / grain;
+    model->plan.call.warmup = numbers->warmup * model->warmup_scale;
+    model->plan.call.total = numbers->total * model->scale;
+    model->plan.increment = model->unit * numbers->stride;
     model->plan.steps = (uint64_t)numbers->total;
     model->plan.warmup_updates = numbers->warmup;
-    if (numbers->epoch > 0) model->plan.updates_per_epoch = numbers->epoch;
+    if (numbers->epoch > 0) { /* the counter is in epochs */
+        const double grain = (double)numbers->epoch;
+        model->plan.call.warmup /= grain;
+        model->plan.call.total = fit_ceil(model->plan.call.total / grain);
+        model->plan.increment /= grain;
+        model->plan.updates_per_epoch = numbers->epoch;
+    }
     if (!model->needs_warmup) model->plan.call.warmup = model->plan.warmup_updates = 0.0;
     if (model->floor == NULL) return;
     *model->floor = model->floor_kind == FIT_FLOOR_RATIO || numbers->absolute
@@ -311,6 +315,24 @@ static enum status add_contract(struct list *list, const struct contract_request
     return STATUS_OK;
 }
 
+static int one_function(const struct fit_model *a, const struct fit_model *b) {
+    return a->plan.schedule == b->plan.schedule && strcmp(a->parameters, b->parameters) == 0 &&
+           (a->contract->unit == CONTRACT_UNIT_EPOCH) ==
+               (b->contract->unit == CONTRACT_UNIT_EPOCH) &&
+           a->contract->float32 == b->contract->float32 && a->given_floor == b->given_floor &&
+           a->unit == b->unit && a->scale == b->scale && a->warmup_scale == b->warmup_scale;
+}
+
+/* Numbers the functions once: every pass of the search asks of most pairs of models. */
+static void number_functions(struct list *list) {
+    for (size_t i = 0; i < list->count; i++) {
+        size_t first = 0;
+        while (first < i && !one_function(&list->at[first], &list->at[i]))
+            first++;
+        list->at[i].function = (uint32_t)first;
+    }
+}
+
 enum status fit_models(const struct contract_request *request, const struct fit_known *known,
                        const struct fit_decays *decays, struct arena *arena, struct fit_model **out,
                        size_t *count) {
@@ -331,6 +353,7 @@ enum status fit_models(const struct contract_request *request, const struct fit_
             continue;
         TRY(add_contract(&list, &one, decays, arena));
     }
+    number_functions(&list);
     *out = list.at;
     *count = list.count;
     return STATUS_OK;

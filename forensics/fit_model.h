@@ -31,6 +31,7 @@ struct fit_model {
     double warmup_scale;       /* and per update of W */
     double *floor;             /* the floor's place in the values; NULL: the schedule has none */
     int32_t floor_kind;        /* enum fit_floor */
+    uint32_t function;         /* models with equal ones are one function of their numbers */
     double floor_default;      /* the default, in units of the key */
     uint8_t needs_total, needs_warmup;
     uint8_t plain_rise;  /* 1: the warm-up depends on neither the total nor the floor */

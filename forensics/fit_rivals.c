@@ -100,13 +100,18 @@ enum status fit_judge_rivals(const struct fit_known *known, int applied, struct 
  * share of the total. */
 #define UNSEEN 0.2
 
+/* Digits of a peak that somebody typed. */
+#define TYPED_PEAK 3
+
 /* Tells whether the other fit has another peak in front of the first row, that is as likely to have
- * been typed. */
+ * been typed. In samples a warm-up has so many lengths that no peak is likelier than others which
+ * nobody typed either. */
 static int other_peak(const struct fit *first, const struct fit *other) {
     return first->unseen_most > first->unseen_least && other->unseen_most > other->unseen_least &&
            first->contract == other->contract && first->schedule == other->schedule &&
            !fit_near(other->lr, first->lr) && fit_digits(other->lr) <= fit_digits(first->lr) &&
-           other->simplicity < first->simplicity + UNSEEN;
+           (other->simplicity < first->simplicity + UNSEEN ||
+            (first->in_samples && fit_digits(first->lr) > TYPED_PEAK));
 }
 
 /* A loaded optimizer may still apply the LR that was saved, so another total shows one row behind

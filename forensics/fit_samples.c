@@ -85,11 +85,11 @@ enum status fit_samples_from_log(struct fit_known *known, const struct log *log,
     struct fit_samples *out;
     struct log_lag *lag;
     known->growing = batch_grows(log, batch);
-    if (!known->growing || consumed == NULL || !consumed->cumulative || log->step_guessed)
+    if (batch == NULL || consumed == NULL || !consumed->cumulative || log->step_guessed)
         return STATUS_OK;
     TRY(log_lag_of(log, arena, &lag));
     TRY(arena_take(arena, 1, sizeof *out, "samples", &out));
-    *out = (struct fit_samples){.step = least_step(log, batch)};
+    *out = (struct fit_samples){.step = known->growing ? least_step(log, batch) : 1.0};
     TRY(arena_take(arena, log->rows, sizeof *out->update, "samples", &out->update));
     TRY(arena_take(arena, log->rows, sizeof *out->part, "samples", &out->part));
     TRY(arena_take(arena, log->rows, sizeof *out->counter, "samples", &out->counter));
@@ -101,7 +101,10 @@ enum status fit_samples_from_log(struct fit_known *known, const struct log *log,
         if (log_has(batch, row)) out->batch = batch->value[row];
     const uint64_t last = out->update[out->count - 1];
     if (known->run_steps > last) out->total += out->batch * (double)(known->run_steps - last);
-    known->samples = out;
+    if (known->growing)
+        known->samples = out;
+    else if (out->choices == 0)
+        known->steady = out;
     return STATUS_OK;
 }
 
@@ -217,7 +220,7 @@ enum status fit_series_by_samples(const struct series *series, const struct fit_
     struct series_point *points;
     uint32_t *digits;
     fit_samples_known(&counted);
-    counted.samples = NULL;
+    counted.samples = counted.steady = NULL;
     counted.counted = samples;
     TRY(arena_take(arena, series->count, sizeof *points, "samples", &points));
     TRY(arena_take(arena, samples->choices, sizeof *digits, "samples", &digits));

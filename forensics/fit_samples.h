@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A schedule that counts samples under a batch that grows (Megatron's --rampup-batch-size): one
  * update adds the samples of its own batch, so the counter of a row is read off the samples that
- * the log prints as consumed, less those of skipped updates. Private to forensics/fit*.c.
+ * the log prints as consumed, less those of skipped updates. Under a batch that stays, warm-up and
+ * total may be samples that are no whole number of updates (--lr-warmup-samples 3000 with 1,024 in
+ * an update), which the same search finds. Private to forensics/fit*.c.
  *
  * Invariant: a counter that the log leaves open is tried with every number of samples that its
  * batches admit, and never rounded. */
@@ -28,8 +30,8 @@ struct fit_samples {
     struct series series; /* whose points fits are asked about; set by the search */
 };
 
-/* Sets known->growing where the batch of the log grows, and known->samples where the log says how
- * many samples it consumed. */
+/* Sets known->growing where the batch of the log grows. Where the log says how many samples it
+ * consumed, sets known->samples if it grows, and known->steady if not. */
 TWINSTEP_MUST_USE enum status fit_samples_from_log(struct fit_known *known, const struct log *log,
                                                    struct arena *arena);
 /* Tells whether the contract's counter is that of the samples. */

@@ -136,18 +136,13 @@ int fit_contract_is_late(const struct contract *contract) {
 }
 
 int fit_models_one_function(const struct fit_model *a, const struct fit_model *b) {
-    return a->plan.schedule == b->plan.schedule && strcmp(a->parameters, b->parameters) == 0 &&
-           (a->contract->unit == CONTRACT_UNIT_EPOCH) ==
-               (b->contract->unit == CONTRACT_UNIT_EPOCH) &&
-           a->contract->float32 == b->contract->float32 && a->given_floor == b->given_floor &&
-           a->unit == b->unit && a->scale == b->scale && a->warmup_scale == b->warmup_scale;
+    return a->function == b->function;
 }
 
 /* What a contract does on a skip matters only where updates were skipped. */
 int fit_models_alike(const struct fit_model *a, const struct fit_model *b) {
-    return logs_after(a->contract) == logs_after(b->contract) &&
-           (a->plan.skipped_count == 0 || a->contract->on_skip == b->contract->on_skip) &&
-           fit_models_one_function(a, b);
+    return fit_models_one_function(a, b) && logs_after(a->contract) == logs_after(b->contract) &&
+           (a->plan.skipped_count == 0 || a->contract->on_skip == b->contract->on_skip);
 }
 
 /* Tells whether two models that are alike, set to the same numbers, log the same double at every
@@ -366,6 +361,13 @@ enum {
     WALK = 6000000
 };
 
+/* Tries more warm-ups and floors. */
+static void search_deep(struct fit_search *search, struct fit_window *window) {
+    search->budget = DEEP;
+    window->deep = window->every_model = 1;
+    fit_search_window(search, window, 0, search->series->count, 0);
+}
+
 /* Searches for explanations where no simple use of a contract gives the column. */
 static enum status unusual(struct fit_search *search, struct fit_window *window) {
     search->budget = SEGMENTS;
@@ -376,9 +378,7 @@ static enum status unusual(struct fit_search *search, struct fit_window *window)
     search->budget = STRIDES_FREE;
     pass_strides(search, 1);
     if (search->count > 0) return STATUS_OK;
-    search->budget = DEEP;
-    window->deep = window->every_model = 1;
-    fit_search_window(search, window, 0, search->series->count, 0);
+    search_deep(search, window);
     return STATUS_OK;
 }
 
@@ -403,7 +403,10 @@ enum status fit_search_run(struct fit_search *search) {
     if (search->count > 0) search->longest = count;
     /* Over counters of samples no skipped update is left, and no stride or segment is looked for.
      */
-    if (search->known->counted != NULL) return STATUS_OK;
+    if (search->known->counted != NULL) {
+        if (search->count == 0) search_deep(search, &window);
+        return STATUS_OK;
+    }
     if (!search->known->plain || search->known->with_skips) {
         search->budget = any_typed(search) ? 0 : SKIPS;
         TRY(fit_search_skips(search));

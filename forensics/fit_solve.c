@@ -372,6 +372,7 @@ static int rise_fits(struct fit_model *model, const struct fit_window *window,
         if (here.low > range.low) range.low = here.low;
         if (here.high < range.high) range.high = here.high;
         used++;
+        if (used >= 2 && empty(range)) return 0;
     }
     if (used < 2) return 1;
     return !empty(range) && range.high >= top->value - fit_half(top, window->scale);

@@ -3,10 +3,15 @@
  *
  * base/real.h splits x into n pi/2 + r + low; the sine or cosine of r comes from its Taylor series,
  * each term and the sum kept as a pair high + low (error below 2^-100) and rounded once. A shorter
- * sum is used where its error bound shows that it rounds to the same double. */
+ * sum is used where its error bound shows that it rounds to the same double.
+ *
+ * Both functions are compiled with and without the instruction for fma, whose bits are those of the
+ * library's function: a search over schedules spends a third of its time in them. */
 #include "sched/values.h"
 
 #include "base/real.h"
+
+#define INTO static inline __attribute__((always_inline))
 
 /* The unevaluated sum high + low, with |low| at most half an ulp of high. */
 struct pair {
@@ -14,25 +19,25 @@ struct pair {
 };
 
 /* The exact sum of two doubles with |a| >= |b| (Dekker's fast two-sum). */
-static struct pair pair_of(double a, double b) {
+INTO struct pair pair_of(double a, double b) {
     const double sum = a + b;
     return (struct pair){sum, b - (sum - a)};
 }
 
-static struct pair pair_add(struct pair a, struct pair b) {
+INTO struct pair pair_add(struct pair a, struct pair b) {
     const double sum = a.high + b.high;
     const double part = sum - a.high;
     const double error = (a.high - (sum - part)) + (b.high - part);
     return pair_of(sum, error + (a.low + b.low));
 }
 
-static struct pair pair_multiply(struct pair a, struct pair b) {
+INTO struct pair pair_multiply(struct pair a, struct pair b) {
     const double high = a.high * b.high;
     const double error = real_fma_f64(a.high, b.high, -high);
     return pair_of(high, error + (a.high * b.low + a.low * b.high));
 }
 
-static struct pair pair_divide(struct pair a, double divisor) {
+INTO struct pair pair_divide(struct pair a, double divisor) {
     const double high = a.high / divisor;
     const double rest = real_fma_f64(-high, divisor, a.high) + a.low;
     return pair_of(high, rest / divisor);
@@ -70,7 +75,7 @@ static const struct short_series sine_terms = {
 
 /* The double nearest to a sum that is known within 2^-60 relatively. Where every number within
  * 2^-59 of it rounds alike, that double is the answer, and *sure is 1. */
-static double rounded_alike(struct pair sum, int *sure) {
+INTO double rounded_alike(struct pair sum, int *sure) {
     const double slack = real_abs_f64(sum.high) * 0x1p-59;
     const double y = sum.high + (sum.low + slack);
     *sure = y == sum.high + (sum.low - slack);
@@ -79,8 +84,8 @@ static double rounded_alike(struct pair sum, int *sure) {
 
 /* What `series` gives, within 2^-60 relatively, from two terms in double-double and the rest in
  * plain double. *sure is as in rounded_alike. */
-static double short_cut(struct pair first, struct pair z, const struct short_series *terms,
-                        int *sure) {
+INTO double short_cut(struct pair first, struct pair z, const struct short_series *terms,
+                      int *sure) {
     double rest = terms->rest[6];
     for (int i = 6; i-- > 0;)
         rest = terms->rest[i] + z.high * rest;
@@ -91,26 +96,44 @@ static double short_cut(struct pair first, struct pair z, const struct short_ser
     return rounded_alike(pair_multiply(first, sum), sure);
 }
 
-static double cosine_of_reduced(struct pair r) {
+INTO double cosine_of_reduced(struct pair r) {
     const struct pair z = pair_multiply(r, r), one = {1.0, 0.0};
     int sure;
     const double y = short_cut(one, z, &cosine_terms, &sure);
     return sure ? y : series(one, z, 1.0);
 }
 
-static double sine_of_reduced(struct pair r) {
+INTO double sine_of_reduced(struct pair r) {
     const struct pair z = pair_multiply(r, r);
     int sure;
     const double y = short_cut(r, z, &sine_terms, &sure);
     return sure ? y : series(r, z, 2.0);
 }
 
-double sched_cos(double x) {
+INTO double cosine(double x) {
     if (!(real_abs_f64(x) <= REAL_TRIG_LIMIT)) return real_nan_f64();
     const struct real_trig t = real_trig_reduce_f64(x);
     const struct pair r = pair_of(t.r, t.low);
     const double y = (t.n & 1u) != 0 ? sine_of_reduced(r) : cosine_of_reduced(r);
     return t.n == 1u || t.n == 2u ? -y : y; /* the quarter turns give cos, -sin, -cos, sin */
+}
+
+/* NAME computes the same as FUNCTION for this instruction set. */
+#define COMPILED(name, function, parameters, arguments, target)                                    \
+    target static double name parameters {                                                         \
+        return function arguments;                                                                 \
+    }
+COMPILED(cosine_plain, cosine, (double x), (x), )
+#if defined(__x86_64__)
+#define FMA __attribute__((target("fma")))
+COMPILED(cosine_fma, cosine, (double x), (x), FMA)
+#endif
+
+double sched_cos(double x) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("fma")) return cosine_fma(x);
+#endif
+    return cosine_plain(x);
 }
 
 /* The cosine of `angle`, which is `turns` whole turns. Beyond the limit of sched_cos whole turns
@@ -146,7 +169,7 @@ static double exp_series(struct pair r) {
  * part, r rest, is in plain double: it is below 2^-6, six roundings change it by less than 2^-56,
  * and three times r < 2^-1.5 follows. The first term left out is below 2^-67. *sure is as in
  * rounded_alike. */
-static double exp_short_cut(struct pair r, int *sure) {
+INTO double exp_short_cut(struct pair r, int *sure) {
     const struct pair sixth = {0x1.5555555555555p-3, 0x1.5555555555555p-57};
     const struct pair half = {0.5, 0.0}, one = {1.0, 0.0};
     double rest = 0x1.ae7f3e733b81fp-41; /* 1 / 15! */
@@ -170,7 +193,7 @@ static double exp_short_cut(struct pair r, int *sure) {
 }
 
 /* e^(x + low) for |x| < 700: n ln 2 is taken off in double-double, then the series follows. */
-static double exp_pair(double x, double low) {
+INTO double exp_pair(double x, double low) {
     const struct pair ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
     const double n = sched_half_even(real_abs_f64(x) / ln2.high) * (x < 0.0 ? -1.0 : 1.0);
     const struct pair whole = pair_multiply((struct pair){n, 0.0}, ln2);
@@ -180,13 +203,25 @@ static double exp_pair(double x, double low) {
     return (sure ? y : exp_series(r)) * real_exp2_f64(n);
 }
 
-double sched_pow(double x, double y) {
+INTO double power(double x, double y) {
     if (y == 1.0) return x;
     if (!(x > 0.0) || !real_finite_f64(x)) return real_pow_f64(x, y);
     const struct real_pair_f64 log = real_log_pair_f64(x);
     const double high = y * log.high;
     if (!(real_abs_f64(high) < 700.0)) return real_pow_f64(x, y);
     return exp_pair(high, real_fma_f64(y, log.high, -high) + y * log.low);
+}
+
+COMPILED(power_plain, power, (double x, double y), (x, y), )
+#if defined(__x86_64__)
+COMPILED(power_fma, power, (double x, double y), (x, y), FMA)
+#endif
+
+double sched_pow(double x, double y) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("fma")) return power_fma(x, y);
+#endif
+    return power_plain(x, y);
 }
 
 double sched_log(double x) {

@@ -78,6 +78,27 @@ static void print_only(const struct ablate_plan *plan, const struct ablate_verdi
            name_of(plan, only));
 }
 
+/* The shares of all but the first. Of those that are known to be exactly 0 there is nothing to say,
+ * and one that the last digit of the table does not show is small and not 0. */
+static void print_besides(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    uint32_t said = 0;
+    for (uint32_t i = 1; i < verdict->factor_count; i++) {
+        const struct ablate_judged *const factor = &verdict->factors[i];
+        const struct attributed *const share = &factor->share;
+        if (share->low == 0.0 && share->high == 0.0) continue;
+        if (said++ >= IN_WORDS - 1) continue;
+        printf("%s", said == 1 ? " Besides: " : ", ");
+        if (fabs(share->low) < SHARE_TIE && fabs(share->high) < SHARE_TIE)
+            printf("%s below %g %%", name_of(plan, factor), 100.0 * SHARE_TIE);
+        else
+            print_figure(plan, factor, FIGURE_SHARE, 0);
+    }
+    if (said > IN_WORDS - 1) printf(", %u more", said - (IN_WORDS - 1));
+    printf("%s", said > 0                     ? "."
+                 : verdict->factor_count == 2 ? " The other makes none of the way."
+                                              : " The others make none of the way.");
+}
+
 static void print_one(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     const struct ablate_judged *first = &verdict->factors[0];
     const int closed = is_closed(verdict);
@@ -90,9 +111,8 @@ static void print_one(const struct ablate_plan *plan, const struct ablate_verdic
     printf(closed ? " of the way from baseline to test; with it alone repaired, "
                   : " of the way to all factors; with it alone left out, ");
     print_percent(&first->left);
-    printf(" of %s is left. Besides: ", closed ? "the gap" : "that way");
-    print_figures(plan, verdict, 1, FIGURE_SHARE);
-    putchar('.');
+    printf(" of %s is left.", closed ? "the gap" : "that way");
+    print_besides(plan, verdict);
 }
 
 static void print_several(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
@@ -141,55 +161,126 @@ static void print_names(const struct ablate_plan *plan, const struct ablate_verd
             printf("%s%s", count++ == 0 ? "" : ", ", name_of(plan, &verdict->factors[i]));
 }
 
-static void print_together(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+static uint32_t count_roles(const struct ablate_verdict *verdict, enum joint_role role) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++)
+        count += verdict->joint.role[i] == role;
+    return count;
+}
+
+static void print_blocked(const struct ablate_verdict *verdict) {
+    if (verdict->joint.blocked) printf(", though not in every mixture with others");
+}
+
+/* What keeps the sentence from "only". */
+static void print_other_mixtures(const struct ablate_plan *plan,
+                                 const struct ablate_verdict *verdict) {
     const int closed = is_closed(verdict);
+    switch (verdict->joint.others) {
+    case OTHERS_ALL:
+        printf(closed ? "; other mixtures open it as well" : "; other mixtures act as well");
+        break;
+    case OTHERS_HALF:
+        printf(closed ? "; other mixtures open half of it or more"
+                      : "; other mixtures go half of the way or more");
+        break;
+    case OTHERS_UNTRAINED:
+        printf("; the mixture without ");
+        print_names(plan, verdict, JOINT_ROLE_ANY);
+        printf(" was not run");
+        break;
+    case OTHERS_UNKNOWN:
+        printf("; noise hides what other mixtures do");
+        break;
+    default:
+        break;
+    }
+}
+
+/* What those who are named do: open the gap, or act where the gap is not known to be theirs. */
+static const char *deed_of(const struct ablate_verdict *verdict) {
+    const int half = verdict->joint.kind == JOINT_HALF;
+    if (is_closed(verdict)) return half ? "open most of the gap" : "open the gap";
+    return half ? "go most of the way" : "act";
+}
+
+static void print_only_together(const struct ablate_plan *plan,
+                                const struct ablate_verdict *verdict) {
     const enum joint_kind kind = verdict->joint.kind;
-    uint32_t needed = 0;
-    printf(" Only together ");
+    printf(verdict->joint.partial && kind != JOINT_OPEN
+               ? " In the mixtures that were run, only together "
+               : " Only together ");
     if (kind == JOINT_ANY) {
-        for (uint32_t i = 0; i < verdict->factor_count; i++)
-            needed += verdict->joint.role[i] == JOINT_ROLE_NAMED;
         printf("with any of ");
         print_names(plan, verdict, JOINT_ROLE_ANY);
-        printf(needed == 1 ? " does " : " do ");
+        printf(count_roles(verdict, JOINT_ROLE_NAMED) == 1 ? " does " : " do ");
         print_names(plan, verdict, JOINT_ROLE_NAMED);
-        printf(closed ? " open the gap" : " act");
-    } else if (closed) {
-        printf("do %scauses open %sthe gap", kind == JOINT_OPEN ? "" : "these ",
-               kind == JOINT_HALF ? "most of " : "");
     } else {
-        printf(kind == JOINT_OPEN   ? "do factors act"
-               : kind == JOINT_HALF ? "do these factors go most of the way"
-                                    : "do these factors act");
+        printf("do %s%s", kind == JOINT_OPEN ? "" : "these ",
+               is_closed(verdict) ? "causes" : "factors");
     }
+    printf(" %s", deed_of(verdict));
+}
+
+static void print_together(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    const int closed = is_closed(verdict), one = count_roles(verdict, JOINT_ROLE_NAMED) == 1;
+    if (verdict->joint.others == OTHERS_SHUT) {
+        print_only_together(plan, verdict);
+    } else if (verdict->joint.kind == JOINT_ANY) {
+        putchar(' ');
+        print_names(plan, verdict, JOINT_ROLE_NAMED);
+        printf(closed ? " open%s the gap" : " act%s", one ? "s" : "");
+        printf(" together with %s", count_roles(verdict, JOINT_ROLE_ANY) == 1 ? "" : "any of ");
+        print_names(plan, verdict, JOINT_ROLE_ANY);
+    } else {
+        printf(" Together these %s %s", closed ? "causes" : "factors", deed_of(verdict));
+    }
+    print_blocked(verdict);
+    print_other_mixtures(plan, verdict);
     printf(closed ? "; alone each opens: " : "; alone each goes: ");
 }
 
 static void print_each(const struct ablate_verdict *verdict) {
-    const int all = verdict->joint.kind == JOINT_ALL;
-    if (is_closed(verdict))
-        printf(" Each of several causes %s by itself; alone they open: ",
+    const int all = verdict->joint.kind == JOINT_ALL, closed = is_closed(verdict);
+    if (closed)
+        printf(" Each of several causes %s by itself",
                all ? "is enough" : "opens at least half of the gap");
     else
-        printf(" Each of several factors goes %s by itself; alone they go: ",
+        printf(" Each of several factors goes %s by itself",
                all ? "the way to all of them" : "at least half of the way to all of them");
+    print_blocked(verdict);
+    printf(closed ? "; alone they open: " : "; alone they go: ");
+}
+
+/* Whether it is enough to repair all that are each enough. */
+static void print_rest(const struct ablate_verdict *verdict) {
+    const int closed = is_closed(verdict);
+    if (verdict->word != WORD_EACH) {
+        putchar('.');
+    } else if (verdict->joint.rest_is_little) {
+        printf(closed ? ": repair all." : ".");
+    } else if (isnan(verdict->joint.rest.value)) {
+        printf(closed ? ". What repairing all of these leaves was not run."
+                      : ". What leaving all of these out leaves was not run.");
+    } else {
+        printf(closed ? ". Repairing all of these leaves " : ". Leaving all of these out leaves ");
+        print_percent(&verdict->joint.rest);
+        putchar('.');
+    }
 }
 
 /* Both sentences say what each of their factors does alone, and then the same of the others. */
 static void print_joint(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
-    const int closed = is_closed(verdict), each = verdict->word == WORD_EACH;
-    uint32_t others = 0;
-    if (each)
+    const int closed = is_closed(verdict);
+    if (verdict->word == WORD_EACH)
         print_each(verdict);
     else
         print_together(plan, verdict);
     print_meant(plan, verdict, 1, FIGURE_ALONE);
     printf(" of it. %s one alone leaves ", closed ? "Repairing" : "Leaving out");
     print_meant(plan, verdict, 1, FIGURE_LEFT);
-    printf(each && closed ? ": repair all." : ".");
-    for (uint32_t i = 0; i < verdict->factor_count; i++)
-        others += verdict->joint.role[i] == JOINT_ROLE_NONE;
-    if (others == 0) return;
+    print_rest(verdict);
+    if (count_roles(verdict, JOINT_ROLE_NONE) == 0) return;
     printf(closed ? " Others differ, too; alone they open: " : " Of the others, alone each goes: ");
     print_meant(plan, verdict, 0, FIGURE_ALONE);
     printf("; %s one alone leaves ", closed ? "repairing" : "leaving out");

@@ -426,184 +426,198 @@ static void validate_two_of_three_are_enough(void **state) {
 
 /* ---- whom a joint sentence names ---- */
 
-/* Three causes whose shares, repairs, own gaps and gaps with all that are needed are these. */
-struct joint_figures {
-    double share[3], left[3], alone[3], joined[3];
-};
+/* The gaps that sets of three causes open: none, a, b, ab, c, ac, bc, abc. */
+typedef double sizes[8];
 
 struct joint_case {
     const char *what;
     enum attribution_word word;
-    struct joint_figures figures;
+    sizes size; /* NaN: not trained */
     enum joint_kind kind;
     const char *roles; /* a letter each: named, any, - for none */
+    enum joint_others others;
 };
+
+/* The sets of causes that were trained, and their figures. Shares are unknown: they decide nothing.
+ */
+static struct attribution open_joint(const sizes size, struct attribution_set sets[8]) {
+    struct attribution of = {
+        .causes = 3, .distance = 1.0, .largest_low = 1.0, .response = NONE, .sets = sets};
+    for (uint32_t c = 0; c < 3; c++) {
+        of.share[c] = exact(NONE);
+        of.left[c] = exact(size[7u & ~(1u << c)]);
+        of.alone[c] = exact(size[1u << c]);
+    }
+    for (uint32_t mask = 0; mask < 8; mask++)
+        if (!isnan(size[mask]))
+            sets[of.set_count++] = (struct attribution_set){mask, exact(size[mask])};
+    return of;
+}
 
 /* What docs/ATTRIBUTION.md says below the table of words; the rows come in pairs about each of its
  * thresholds, met exactly and missed by one unit in the last place. */
 static void validate_joint(void **state) {
     (void)state;
-    const double third = 1.0 / 3.0, below_half = within(0.5), below_most = within(0.9);
+    const double below_half = within(0.5), below_most = within(0.9);
     const struct joint_case rows[] = {
         {"two act together, the third does nothing",
          WORD_TOGETHER,
-         {{0.5, 0.5, 0}, {0, 0, 1}, {0, 0, 0}, {1, 1, 1}},
+         {0, 0, 0, 1, 0, 0, 0, 1},
          JOINT_ALL,
-         "nn-"},
+         "nn-",
+         OTHERS_SHUT},
         {"all three act together",
          WORD_TOGETHER,
-         {{third, third, third}, {0, 0, 0}, {0, 0, 0}, {1, 1, 1}},
+         {0, 0, 0, 0, 0, 0, 0, 1},
          JOINT_ALL,
-         "nnn"},
-        {"left 0.5 of the second: it is not needed, and what takes part is named",
+         "nnn",
+         OTHERS_SHUT},
+        {"the first opens half with the third: the second is not needed",
          WORD_TOGETHER,
-         {{0.5, 0.5, 0}, {0, 0.5, 1}, {0, 0, 0}, {0, 0.5, 0}},
-         JOINT_OPEN,
-         "nn-"},
-        {"left within 0.5",
+         {0, 0, 0, 1, 0, 0.5, 0, 1},
+         JOINT_ANY,
+         "na-",
+         OTHERS_HALF},
+        {"within half",
          WORD_TOGETHER,
-         {{0.5, 0.5, 0}, {0, below_half, 1}, {0, 0, 0}, {1, 1, 1}},
+         {0, 0, 0, 1, 0, below_half, 0, 1},
          JOINT_ALL,
-         "nn-"},
+         "nn-",
+         OTHERS_SHUT},
         {"two open 0.9 together",
          WORD_TOGETHER,
-         {{0.4, 0.4, 0.2}, {0, 0, 0.9}, {0, 0, 0}, {0.9, 0.9, 1}},
+         {0, 0, 0, 0.9, 0, 0, 0, 1},
          JOINT_ALL,
-         "nn-"},
+         "nn-",
+         OTHERS_SHUT},
         {"two open within 0.9 together: most of the gap",
          WORD_TOGETHER,
-         {{0.4, 0.4, 0.2}, {0, 0, 0.9}, {0, 0, 0}, {below_most, below_most, 1}},
+         {0, 0, 0, below_most, 0, 0, 0, 1},
          JOINT_HALF,
-         "nn-"},
+         "nn-",
+         OTHERS_SHUT},
         {"two open 0.5 together",
          WORD_TOGETHER,
-         {{0.4, 0.4, 0.2}, {0, 0, 0.5}, {0, 0, 0}, {0.5, 0.5, 1}},
+         {0, 0, 0, 0.5, 0, 0, 0, 1},
          JOINT_HALF,
-         "nn-"},
-        {"two open within 0.5 together, and one other is no `any of several`",
+         "nn-",
+         OTHERS_SHUT},
+        {"two open within 0.5 together: the third is needed, too",
          WORD_TOGETHER,
-         {{0.4, 0.4, 0.2}, {0, 0, 0.5}, {0, 0, 0}, {below_half, below_half, 1}},
-         JOINT_OPEN,
-         "nnn"},
+         {0, 0, 0, below_half, 0, 0, 0, 1},
+         JOINT_ALL,
+         "nnn",
+         OTHERS_SHUT},
         {"one with any of two others",
          WORD_TOGETHER,
-         {{2 * third, third / 2, third / 2}, {0, 1, 1}, {0, 0, 0}, {0, 1, 1}},
+         {0, 0, 0, 1, 0, 1, 0, 1},
          JOINT_ANY,
-         "naa"},
+         "naa",
+         OTHERS_SHUT},
         {"each of the others opens 0.9 with it",
          WORD_TOGETHER,
-         {{0.6, 0.2, 0.2}, {0, 1, 1}, {0, 0, 0}, {below_half, 0.9, 0.9}},
+         {0, 0, 0, 0.9, 0, 0.9, 0, 1},
          JOINT_ANY,
-         "naa"},
+         "naa",
+         OTHERS_SHUT},
         {"one of the others opens within 0.9 with it",
          WORD_TOGETHER,
-         {{0.6, 0.2, 0.2}, {0, 1, 1}, {0, 0, 0}, {0, 0.9, below_most}},
-         JOINT_OPEN,
-         "nnn"},
-        {"the one opens 0.5 by itself, as intervals can have it",
-         WORD_TOGETHER,
-         {{0.6, 0.2, 0.2}, {0, 1, 1}, {0, 0, 0}, {0.5, 1, 1}},
-         JOINT_OPEN,
-         "nnn"},
-        {"one of the others makes 0.1 of the way",
-         WORD_TOGETHER,
-         {{0.8, 0.1, 0.1}, {0, 1, 1}, {0, 0, 0}, {0, 1, 1}},
+         {0, 0, 0, 0.9, 0, below_most, 0, 1},
          JOINT_ANY,
-         "naa"},
-        {"one of the others makes within 0.1 of the way, and its repair closes nothing",
-         WORD_TOGETHER,
-         {{0.8, 0.1, within(0.1)}, {0, 1, 0.9}, {0, 0, 0}, {0, 1, 1}},
-         JOINT_OPEN,
-         "nn-"},
-        {"its repair closes a little",
-         WORD_TOGETHER,
-         {{0.8, 0.1, within(0.1)}, {0, 1, below_most}, {0, 0, 0}, {0, 1, 1}},
-         JOINT_ANY,
-         "naa"},
-        {"a share of -0.1 takes part",
-         WORD_TOGETHER,
-         {{0.9, 0.2, -0.1}, {0, 1, 1}, {0, 0, 0}, {0, 1, 1}},
-         JOINT_ANY,
-         "naa"},
+         "na-",
+         OTHERS_HALF},
         {"the hybrid of those that are needed was not trained",
          WORD_TOGETHER,
-         {{0.5, 0.5, 0}, {0, 0, 1}, {0, 0, 0}, {NONE, NONE, 1}},
+         {0, 0, 0, NONE, 0, 0, 0, 1},
          JOINT_OPEN,
-         "nn-"},
-        {"none is needed, and one alone takes part: all are named",
+         "nnn",
+         OTHERS_SHUT},
+        {"the mixture without the one that helps was not trained",
          WORD_TOGETHER,
-         {{0.9, 0.05, 0.05}, {0.8, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+         {0, 0, 0, 1, 0, NONE, 0, 1},
+         JOINT_ANY,
+         "na-",
+         OTHERS_UNTRAINED},
+        {"none is needed",
+         WORD_TOGETHER,
+         {0, 0, 0, 1, 0, 1, 0.8, 1},
          JOINT_OPEN,
-         "nnn"},
+         "nnn",
+         OTHERS_SHUT},
         {"two are enough, the third does nothing",
          WORD_EACH,
-         {{0.5, 0.5, 0}, {1, 1, 1}, {1, 1, 0}, {1, 1, 0}},
+         {0, 1, 1, 1, 0, 1, 1, 1},
          JOINT_ALL,
-         "nn-"},
+         "nn-",
+         OTHERS_SHUT},
         {"two open 0.9, the third half of it",
          WORD_EACH,
-         {{0.4, 0.4, 0.2}, {1, 1, 1}, {0.9, 0.9, 0.5}, {0.9, 0.9, 0.5}},
+         {0, 0.9, 0.9, 1, 0.5, 1, 1, 1},
          JOINT_ALL,
-         "nn-"},
+         "nn-",
+         OTHERS_SHUT},
         {"one opens 0.9 and one within: half, of all three",
          WORD_EACH,
-         {{0.4, 0.4, 0.2}, {1, 1, 1}, {0.9, below_most, 0.5}, {0.9, below_most, 0.5}},
+         {0, 0.9, below_most, 1, 0.5, 1, 1, 1},
          JOINT_HALF,
-         "nnn"},
+         "nnn",
+         OTHERS_SHUT},
         {"the third opens within half",
          WORD_EACH,
-         {{0.4, 0.4, 0.2}, {1, 1, 1}, {0.9, below_most, below_half}, {0.9, 0.8, 0.4}},
+         {0, 0.9, below_most, 1, below_half, 1, 1, 1},
          JOINT_HALF,
-         "nn-"},
+         "nn-",
+         OTHERS_SHUT},
         {"the repair of the third closes something",
          WORD_EACH,
-         {{0.4, 0.4, 0.2}, {0.9, 0.9, below_most}, {0.8, 0.8, 0.8}, {0.8, 0.8, 0.8}},
+         {0, 0.8, 0.8, below_most, 0.8, 1, 1, 1},
          JOINT_HALF,
-         "nn-"},
+         "nn-",
+         OTHERS_SHUT},
         {"another word names nobody",
          WORD_OPEN,
-         {{0.5, 0.5, 0}, {0, 0, 1}, {0, 0, 0}, {1, 1, 1}},
+         {0, 0, 0, 1, 0, 0, 0, 1},
          JOINT_ALL,
-         "---"},
+         "---",
+         OTHERS_SHUT},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const struct joint_figures *const from = &rows[i].figures;
-        struct attribution of = {.causes = 3, .distance = 1.0, .largest_low = 1.0};
+        struct attribution_set sets[8];
+        const struct attribution of = open_joint(rows[i].size, sets);
         struct attribution_joint joint;
         char roles[4] = "";
-        for (uint32_t c = 0; c < 3; c++) {
-            of.share[c] = exact(from->share[c]);
-            of.left[c] = exact(from->left[c]);
-            of.alone[c] = exact(from->alone[c]);
-            of.joined[c] = exact(from->joined[c]);
-        }
+        uint32_t rest = 7;
         attribution_choose_joint(&of, rows[i].word, &joint);
-        for (uint32_t c = 0; c < 3; c++)
+        for (uint32_t c = 0; c < 3; c++) {
             roles[c] = "-na"[joint.role[c]];
-        if (joint.kind != rows[i].kind || strcmp(roles, rows[i].roles) != 0)
-            fail_msg("%s: expected %d, %s, got %d, %s", rows[i].what, (int)rows[i].kind,
-                     rows[i].roles, (int)joint.kind, roles);
+            if (roles[c] != '-') rest &= ~(1u << c);
+        }
+        if (joint.kind != rows[i].kind || strcmp(roles, rows[i].roles) != 0 ||
+            joint.others != rows[i].others)
+            fail_msg("%s: expected %d, %s, %d, got %d, %s, %d", rows[i].what, (int)rows[i].kind,
+                     rows[i].roles, (int)rows[i].others, (int)joint.kind, roles, (int)joint.others);
+        assert_int_equal(joint.partial, rows[i].word == WORD_TOGETHER && of.set_count < 8);
+        if (rows[i].word != WORD_EACH) continue;
+        assert_true(joint.rest.value == rows[i].size[rest]);
+        assert_int_equal(joint.rest_is_little, rows[i].size[rest] < 0.1);
     }
 }
 
 /* An estimate counts only where its whole interval lies on one side. */
 static void verify_joint_intervals(void **state) {
     (void)state;
-    const struct attributed little = {0.0, 0.0, 0.6}, much = {1.0, 0.4, 1.2};
-    struct attribution of = {.causes = 2, .distance = 1.0, .largest_low = 1.0};
+    static const sizes size = {0, 0, 0, 1, 0, 0, 0, 1};
+    struct attribution_set sets[8];
+    struct attribution of = open_joint(size, sets);
     struct attribution_joint joint;
-    for (uint32_t c = 0; c < 2; c++) {
-        of.share[c] = exact(0.5);
-        of.left[c] = of.alone[c] = exact(0.0);
-        of.joined[c] = exact(1.0);
-    }
     attribution_choose_joint(&of, WORD_TOGETHER, &joint);
     assert_int_equal(joint.kind, JOINT_ALL);
-    of.left[1] = little;
+    of.left[1] = sets[5].size = (struct attributed){0.0, 0.0, 0.6};
     attribution_choose_joint(&of, WORD_TOGETHER, &joint);
-    assert_int_equal(joint.kind, JOINT_OPEN);
-    of.left[1] = exact(0.0);
-    of.joined[0] = of.joined[1] = much;
+    assert_int_equal(joint.kind, JOINT_ANY);
+    assert_int_equal(joint.others, OTHERS_UNKNOWN);
+    of.left[1] = sets[5].size = exact(0.0);
+    of.left[2] = sets[3].size = (struct attributed){1.0, 0.4, 1.2};
     attribution_choose_joint(&of, WORD_TOGETHER, &joint);
     assert_int_equal(joint.kind, JOINT_OPEN);
 }

@@ -515,8 +515,11 @@ static const struct game {
      {0, 0, 0, 1, 0, 0.75, 0, 1},
      {0, 0, 0, 1, 0, 0.75, 0, 1},
      WORD_TOGETHER,
-     "Only together do causes open the gap; alone each opens: schedule 0 %, optimizer 0 %, dtype "
-     "0 % of it. Repairing one alone leaves schedule 0 %, optimizer 75 %, dtype 100 %."},
+     "schedule opens the gap together with optimizer; other mixtures open half of it or more; "
+     "alone each opens: schedule 0 %, optimizer 0 % of it. Repairing one alone leaves schedule 0 "
+     "%, "
+     "optimizer 75 %. Others differ, too; alone they open: dtype 0 %; repairing one alone leaves "
+     "dtype 100 %."},
     /* Two are needed and open three quarters; the third makes the rest with them. */
     {3,
      {0, 0, 0, 0.75, 0, 0, 0, 1},
@@ -531,8 +534,9 @@ static const struct game {
      {0, 1, 1, 1, 0.5, 1, 1, 1},
      WORD_EACH,
      "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer 100 % "
-     "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all. Others "
-     "differ, too; alone they open: dtype 50 %; repairing one alone leaves dtype 100 %."},
+     "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %. Repairing all of these "
+     "leaves 50 %. Others differ, too; alone they open: dtype 50 %; repairing one alone leaves "
+     "dtype 100 %."},
     {2,
      {0, 1, 0.9375 - 0.25, 1},
      {0, 1, 0.9375, 1},
@@ -553,6 +557,19 @@ static const struct game {
      WORD_CAUSE,
      "Cause: schedule (the learning-rate schedule) makes 96.88 % of the way from left to right; "
      "with it alone repaired, 3.125 % of the gap is left. Besides: optimizer 3.125 %."},
+    /* Of a share that is exactly 0 there is nothing to say; 1e-6 is small, and is not 0. */
+    {2,
+     {0, 1, 0, 1},
+     {0, 1, 0, 1},
+     WORD_CAUSE,
+     "Cause: schedule (the learning-rate schedule) makes 100 % of the way from left to right; with "
+     "it alone repaired, 0 % of the gap is left. The other makes none of the way."},
+    {3,
+     {0, 1 - 0x1p-20, 0x1p-20, 1, 0, 1 - 0x1p-20, 0x1p-20, 1},
+     {0, 1 - 0x1p-20, 0x1p-20, 1, 0, 1 - 0x1p-20, 0x1p-20, 1},
+     WORD_CAUSE,
+     "Cause: schedule (the learning-rate schedule) makes 100 % of the way from left to right; with "
+     "it alone repaired, 9.537e-05 % of the gap is left. Besides: optimizer below 0.001 %."},
     {2,
      {0, 0.5, 0.5, 1},
      {0, 0.5, 0.5, 1},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * Megatron logs whose batch grows (--rampup-batch-size). Its scheduler counts samples, so the LRs
  * are computed here sample by sample from the formulas of core/optimizer_param_scheduler.py, and
  * not through a contract. */
@@ -14,6 +14,7 @@
 
 #include "forensics/doctor/doctor.h"
 #include "forensics/fit.h"
+#include "tests/base/helper_size.h"
 #include "tests/forensics/helper_log.h"
 
 #define UPDATES 600
@@ -210,11 +211,54 @@ static void verify_a_constant_batch_counts_updates(void **state) {
     arena_close(&arena);
 }
 
+/* Under a batch that stays, lengths in samples that are no whole number of updates: of warm-up and
+ * total with rows apart, and of either. */
+static void validate_samples_of_a_batch_that_stays(void **state) {
+    (void)state;
+    static const struct ramp steady[] = {
+        {6e-4, 6e-5, 150, 2500, 1, 10, UPDATES, {0}, 0, 0, 0, {0}, 0},
+        {1.5e-4, 1.5e-5, 1000, 0, 1, 1, UPDATES, {0}, 0, 0, 0, {0}, 0},
+        {3e-4, 0, 0, 2500, 0, 1, UPDATES, {0}, 0, 0, 0, {0}, 0},
+    };
+    const size_t count = helper_size(1, 1, COUNT_OF(steady));
+    for (size_t i = 0; i < count; i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = make(&arena, &steady[i]);
+        struct doctor_options options;
+        struct doctor_report report;
+        struct fit_known known;
+        struct fit_check check;
+        struct series series;
+        struct fit_set set;
+        look(log, &arena, &known, &series, &set);
+        assert_true(known.samples == NULL && known.steady != NULL);
+        if (set.count == 0) fail_msg("case %zu: nothing fits", i);
+        const struct fit *fit = &set.fits[0];
+        assert_string_equal(fit->schedule_name, steady[i].cosine ? "cosine" : "linear");
+        if (!fit->in_samples || fit->lr != steady[i].peak || fit->warmup != steady[i].warmup ||
+            (double)fit->steps != consumed(&steady[i], UPDATES) + steady[i].more)
+            fail_msg("case %zu: %s", i, fit->text);
+        for (size_t p = 0; p < series.count; p++)
+            assert_true(fit_matches(&series.points[p], fit_logged(fit, p, series.points[p].update),
+                                    fit->lr, NULL));
+        doctor_options_init(&options);
+        assert_int_equal(doctor_examine(log, &options, &set, &arena, &report), STATUS_OK);
+        if (report.finding_count > 0)
+            fail_msg("case %zu: %s: %s", i, report.findings[0].id, report.findings[0].words);
+        known.request.contract = contract_find("megatron");
+        if (steady[i].more > 0.0) known.request.steps = fit->steps;
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (check.verdict != FIT_PASS) fail_msg("case %zu: %s", i, check.words);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_the_counter_of_a_growing_batch),
         cmocka_unit_test(verify_nothing_is_said_without_samples),
         cmocka_unit_test(verify_a_constant_batch_counts_updates),
+        cmocka_unit_test(validate_samples_of_a_batch_that_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

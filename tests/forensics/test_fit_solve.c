@@ -10,10 +10,13 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
 #include "base/real.h"
+#include "determinism/philox.h"
 #include "forensics/fit.h"
 #include "forensics/fit_solve.h"
 #include "tests/forensics/helper_log.h"
@@ -214,8 +217,52 @@ static void validate_a_total_of_one(void **state) {
     }
 }
 
+/* ---- short decimals ---- */
+
+/* The first of the decimals of 1, 2, ... digits nearest to the middle that the C library prints and
+ * reads back into [low, high]. */
+static double printed(double low, double high, int digits) {
+    for (int behind = 0; behind < digits; behind++) {
+        char text[64];
+        snprintf(text, sizeof text, "%.*e", behind, 0.5 * (low + high));
+        const double value = strtod(text, NULL);
+        if (value >= low && value <= high) return value;
+    }
+    return real_nan_f64();
+}
+
+/* Learning rates as they are typed, and computed ones, in intervals from a few ulp to a print's
+ * quantum; halves of a last digit, where printing rounds to even; powers of ten from both sides. */
+static void corroborate_shortest_decimals(void **state) {
+    (void)state;
+    static const double tens[] = {1e-7, 1e-5, 1e-4, 1e-3, 0.1, 1.0, 10.0, 1e5};
+    for (uint32_t i = 0; i < 20000; i++) {
+        const struct philox_block at = {{i, 0, 0, 0}};
+        const struct philox_block drawn = philox_draw(at, UINT64_C(0xdec));
+        const double ten = tens[drawn.word[0] % COUNT_OF(tens)];
+        const double share = (double)drawn.word[1] * 0x1p-32;
+        const double typed = (double)(1 + drawn.word[1] % 9999) * 1e-3;
+        const double x = i % 5 == 0   ? ten * (1.0 - (double)(drawn.word[1] % 4) * 0x1p-53)
+                         : i % 5 == 1 ? ten * (double)(1 + drawn.word[1] % 9999) / 8.0
+                         : i % 5 == 2 ? ten * share
+                                      : ten * typed;
+        const double half = i % 5 == 0 && i % 2 == 0 ? 0.0
+                            : i % 5 == 2             ? x * exp2(-(double)(48 + drawn.word[2] % 6))
+                                                     : x * exp2(-(double)(1 + drawn.word[2] % 53));
+        const int digits = 1 + (int)(drawn.word[3] % 17);
+        const double low = x - half * (double)(drawn.word[3] >> 8 & 3u), high = x + half;
+        if (low <= 0.0) continue; /* 0 is shorter than all */
+        const double expected = printed(low, high, digits);
+        const double got = fit_shortest_of(low, high, digits);
+        if (real_bits_f64(got) != real_bits_f64(expected) && !(got != got && expected != expected))
+            fail_msg("[%a, %a], %d digits: expected %.17g, got %.17g", low, high, digits, expected,
+                     got);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_shortest_decimals),
         cmocka_unit_test(validate_a_plateau_ends_with_its_window),
         cmocka_unit_test(validate_errors_of_many_rows),
         cmocka_unit_test(verify_an_evaluation_spends),

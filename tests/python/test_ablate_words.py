@@ -139,8 +139,16 @@ class Words(Case):
              "leaves a 75 %, b 75 %, c 75 %."),
             (half, {"xxy": 0.5}, False,
              " Each of several factors goes the way to all of them by itself; alone they go: a 100 %, b 100 % of it. "
-             "Leaving out one alone leaves a 100 %, b 100 %. Of the others, alone each goes: c 50 %; leaving out one "
+             "Leaving out one alone leaves a 100 %, b 100 %. Leaving all of these out leaves 50 %. Of the others, alone each goes: c 50 %; "
+             "leaving out one alone leaves c 100 %."),
+            (["yyx", "yyy"], {"yxy": 0.5}, True,
+             " a opens the gap together with b; other mixtures open half of it or more; alone each opens: a 0 %, b 0 % "
+             "of it. Repairing one alone leaves a 0 %, b 50 %. Others differ, too; alone they open: c 0 %; repairing one "
              "alone leaves c 100 %."),
+            (["yyx", "yyy"], {"yxy": 0.5}, False,
+             " a acts together with b; other mixtures go half of the way or more; alone each goes: a 0 %, b 0 % of it. "
+             "Leaving out one alone leaves a 0 %, b 50 %. Of the others, alone each goes: c 0 %; leaving out one alone "
+             "leaves c 100 %."),
             (half, {"xxy": 0.5, "xyx": 0.75}, True,
              " Each of several causes opens at least half of the gap by itself; alone they open: a 100 %, b 75 %, c 50 % "
              "of it. Repairing one alone leaves a 100 %, b 100 %, c 100 %: repair all."),
@@ -156,6 +164,23 @@ class Words(Case):
                 head = self.text()[0]
                 self.assertEqual(head[-len(sentence):], sentence)
             shutil.rmtree(self.root / "x.ablate")
+
+    def test_only_is_said_of_the_mixtures_that_were_run(self):
+        for levels in map("".join, itertools.product("xy", repeat=4)):
+            save(str(self.root / levels), {"w": [float(levels.startswith("yyy")), 0.0]})
+        self.script(f"cp {self.root}/{{a}}{{b}}{{c}}{{d}} {{dir}}/w", {"weights": "{dir}/w"},
+                    dict.fromkeys("abcd", ["x", "y"]), name="x.yaml", hybrids="single")
+        self.assertEqual(self.text()[0],
+                         "OUTSIDE THE FLOOR. In the mixtures that were run, only together do these causes open the gap; "
+                         "alone each opens: a 0 %, b 0 %, c 0 % of it. Repairing one alone leaves a 0 %, b 0 %, c 0 %. "
+                         "Others differ, too; alone they open: d 0 %; repairing one alone leaves d 100 %.")
+
+    def test_a_share_of_exactly_0_is_none_of_the_besides(self):
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}", "--t2", "{t2}"],
+                   factors={"t0": [0, 1], "t1": [0, 0.001], "t2": [0, "0e1"]})
+        self.assertEqual(self.text()[0],
+                         "OUTSIDE THE FLOOR. Cause: t0 makes 100 % of the way from baseline to test; with it alone "
+                         "repaired, 0.1 % of the gap is left. Besides: t1 below 0.001 %.")
 
     def test_digests_decide_at_distance_zero(self):
         for row, code in (("0.5", 1), ("1.0", 0)):
