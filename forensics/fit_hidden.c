@@ -98,8 +98,14 @@ static void find_family(struct family *family, const struct series_point *top, s
     const double end = (double)top->update * model->unit / model->warmup_scale;
     family->value = fit_model_logged(model, top->update, 0);
     if (out->warmup > end || !prints(family, out->warmup)) return;
-    const double least = farthest(family, fit_ceil(out->warmup), 0.0);
-    const double most = farthest(family, fit_floor(out->warmup), end);
+    double least = farthest(family, fit_ceil(out->warmup), 0.0);
+    double most = farthest(family, fit_floor(out->warmup), end);
+    /* A warm-up of epochs is one of whole epochs. */
+    if (out->epoch_updates > 0) {
+        const double epoch = (double)out->epoch_updates;
+        least = epoch * fit_ceil(least / epoch);
+        most = epoch * fit_floor(most / epoch);
+    }
     /* A row of the next LR at update 1 leaves 0 and 1 open, of which nobody types the 1. */
     if (most < least + 2.0 || !differ(family, least, most)) return;
     out->unseen_warmup = most;
