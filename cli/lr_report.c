@@ -115,7 +115,11 @@ static const struct {
     {FIT_WHY_COARSE, "coarse", "the printed digits admit several numbers or contracts"},
     {FIT_WHY_APPLIED, "applied",
      "contracts that apply different learning rates log these same values"},
-    {FIT_WHY_NOTHING, "nothing", "no shipped contract and schedule gives these values"},
+    {FIT_WHY_NOTHING, "nothing",
+     "no shipped contract and schedule was found that gives these values; the search is bounded "
+     "and tried peaks, warm-ups and floors that follow from the rows, the total that the log says "
+     "and some others, some skipped updates, and resumes (--schedule, --warmup, --steps and "
+     "--min-lr-ratio say what is known)"},
     {FIT_WHY_NOT_FINITE, "not-finite", "a learning rate is not a number, or infinite"},
     {FIT_WHY_BATCH, "batch",
      "the batch grows, and the log does not say how many samples every update consumed"},

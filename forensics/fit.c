@@ -479,8 +479,8 @@ static enum status over_steady_samples(const struct series *series, const struct
                                        struct arena *arena, struct fit_set *out) {
     struct fit_known steady = *known;
     struct fit_set by_samples;
-    if (known->steady == NULL || series->count < 3 || any_plain(out, known) ||
-        (out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0)
+    if (known->steady == NULL || series->count < 3 || known->request.skipped_count > 0 ||
+        any_plain(out, known) || (out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0)
         return STATUS_OK;
     steady.samples = known->steady;
     TRY(fit_series_by_samples(series, &steady, arena, &by_samples));

@@ -815,12 +815,17 @@ static void doubt_few(const struct series *series, struct fit_check *out) {
 }
 
 /* Where the batch stays, the warm-up or the total may be samples that are no whole number of
- * updates. Sets *out where the expectation then agrees everywhere. */
+ * updates. Sets *out where the expectation then agrees everywhere. Skipped updates that were given,
+ * and the run's own number of updates, are none of samples: over these they would be forgotten, and
+ * what contradicts them would pass. */
 static enum status check_samples(const struct series *series, const struct fit_known *known,
                                  int applied, struct arena *arena, struct fit_check *out) {
     struct fit_known steady = *known;
     struct fit_check counted;
-    if (known->steady == NULL || !fit_samples_counts(known->request.contract)) return STATUS_OK;
+    const struct contract_request *const r = &known->request;
+    if (known->steady == NULL || !fit_samples_counts(r->contract) || r->skipped_count > 0 ||
+        (r->steps > 0 && (r->steps == known->run_steps || r->steps == out->found.last)))
+        return STATUS_OK;
     steady.samples = known->steady;
     steady.steady = NULL;
     TRY(fit_check(series, &steady, applied, arena, &counted));
