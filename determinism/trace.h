@@ -293,5 +293,8 @@ TWINSTEP_MUST_USE enum status trace_check_states(const struct trace_image *image
  * While it is written, OUT is called OUT.rebuild. The caller sees to it that neither is PART. */
 #define TRACE_REBUILD ".rebuild"
 TWINSTEP_MUST_USE enum status trace_recover(const char *part, const char *out, int overwrite);
+/* The same from the image of PART, which trace_open_long has opened. */
+TWINSTEP_MUST_USE enum status trace_recover_image(const struct trace_image *image, const char *part,
+                                                  const char *out, int overwrite);
 
 #endif

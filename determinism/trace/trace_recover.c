@@ -124,11 +124,19 @@ static enum status rebuild(const char *part, const char *out, int overwrite,
     return status;
 }
 
+enum status trace_recover_image(const struct trace_image *image, const char *part, const char *out,
+                                int overwrite) {
+    struct arena arena = ARENA_EMPTY;
+    const enum status status = rebuild(part, out, overwrite, image, &arena);
+    arena_close(&arena);
+    return status;
+}
+
 enum status trace_recover(const char *part, const char *out, int overwrite) {
     struct arena arena = ARENA_EMPTY;
     struct trace_image *image = NULL;
     enum status status = trace_open_long(part, &arena, &image);
-    if (status == STATUS_OK) status = rebuild(part, out, overwrite, image, &arena);
+    if (status == STATUS_OK) status = trace_recover_image(image, part, out, overwrite);
     trace_close(image);
     arena_close(&arena);
     return status;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,33 @@ static int wait_for_second_process(pid_t child) {
     return 0;
 }
 
+/* recover says which updates the arrays lack that the columns have: those from the first NaN on,
+ * up to the last row. Whether the run was told to stop behind a whole block is chance. */
+static void require_lacking(const char *part, const char *command) {
+    struct arena arena = ARENA_EMPTY;
+    struct trace_image *image;
+    char first[64], last[64];
+    if (trace_open(part, &arena, &image) != STATUS_OK) fail_msg("%s", status_text());
+    const struct trace_array *const lost = trace_array_of(image, "steps/lost");
+    const uint64_t updates = trace_run_of(image, "baseline")->updates;
+    uint64_t there = 0;
+    assert_non_null(lost);
+    while (there < updates && !isnan(lost->values[there]))
+        there++;
+    struct said said = helper_run(0, command);
+    snprintf(first, sizeof first, "\"first\": %ju,", (uintmax_t)(there + 1));
+    snprintf(last, sizeof last, "\"last\": %ju,", (uintmax_t)updates);
+    if (there == updates) {
+        assert_non_null(strstr(said.out, "\"lacking\": []"));
+    } else {
+        const char *const array = strstr(said.out, "\"array\": \"steps/lost\"");
+        if (array == NULL || strstr(array, first) == NULL || strstr(array, last) == NULL)
+            fail_msg("expected %s %s in %s", first, last, said.out);
+    }
+    helper_free(&said);
+    arena_close(&arena);
+}
+
 static void interrupt_with(int signal) {
     helper_scenario("long.yaml", "steps: 20000\n" RECORD, "seed: 3", LATE_LOOP);
     unlink("long.h5.part"); /* of the test before */
@@ -93,7 +121,7 @@ static void interrupt_with(int signal) {
     helper_refuse(2, "run long.yaml", "long.h5.part: exists");
     helper_accept(0, "recover long.h5.part");
     helper_refuse(2, "recover long.h5.part", "long.h5: exists");
-    helper_accept(0, "recover long.h5.part --overwrite");
+    require_lacking("long.h5.part", "recover long.h5.part --overwrite --json");
     said = helper_run(3, "attribute long.h5");
     assert_non_null(strstr(said.out, "first    update 1, phase "));
     helper_free(&said);
