@@ -193,15 +193,21 @@ class Loops(unittest.TestCase):
 
     def test_verify_a_closure_that_is_called_again_is_no_second_micro_batch(self):
         """LBFGS calls its closure several times a step: batch, loss, norm and gradient are those of the
-        first call, in which micro-batches add up, and two histories differ in the step alone."""
+        first call, in which micro-batches add up. Two trainings of which one calls it once differ in
+        the step alone, also where the forward pass comes before zero_grad."""
+        for forward_first in (False, True):
+            with self.subTest(forward_first=forward_first):
+                self.call_closures_again(forward_first)
+
+    def call_closures_again(self, forward_first):
         first = {}
         for history in (2, 10):
             torch.manual_seed(4)
             model = torch.nn.Linear(8, 1)
-            optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=5 - history // 5,
+            optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=5 if history == 2 else 1,
                                           history_size=history)
             seen = []
-            path = os.path.join(self.folder.name, f"{history}.h5")
+            path = os.path.join(self.folder.name, f"{history}-{forward_first}.h5")
             with twinstep.Recorder(model, optimizer, path=path, quiet=True) as r:
                 for k in range(3):
                     draw = torch.Generator().manual_seed(k)
@@ -209,23 +215,27 @@ class Loops(unittest.TestCase):
                     calls = []
 
                     def closure():
-                        optimizer.zero_grad()
+                        if not forward_first:
+                            optimizer.zero_grad()
                         total = 0.0
-                        for x in rows:
+                        for i, x in enumerate(rows):
                             loss = (model(x) - x.sum(1, keepdim=True)).square().mean() / 2
+                            if forward_first and i == 0:
+                                optimizer.zero_grad()
                             loss.backward()
                             total += loss.item()
                         norm = sum(p.grad.double().square().sum().item() for p in model.parameters())
                         calls.append((total, norm ** 0.5))
                         return total
                     optimizer.step(closure)
-                    self.assertGreater(len(calls), 1)
+                    self.assertEqual(len(calls) > 1, history == 2)
                     seen.append(calls[0])
                     r.update()
             losses, norms = read(path, "loss", "grad_norm")
             np.testing.assert_allclose(losses, [loss for loss, _ in seen], rtol=1e-12)
             np.testing.assert_allclose(norms, [norm for _, norm in seen], rtol=1e-6)    # norms of f32
-            self.assertEqual(order(path), "zero forward backward optimize")
+            self.assertEqual(order(path), "forward zero backward optimize" if forward_first
+                             else "zero forward backward optimize")
             first[history] = path
         said = self.program("compare", *first.values()).stdout
         self.assertIn("Roots differ from update 1 on: phase optimize, weight", said)

@@ -424,6 +424,7 @@ class Recorder:
         if moved:
             self._fresh = True
             self._spent.clear()
+        self._used = self._batches
         if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
             tensors = tensors[0]
         if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and not self._is_again:
@@ -484,10 +485,14 @@ class Recorder:
     def _end_evaluation(self) -> None:
         """Gradients go. Where a step has its closure called more than once (LBFGS), batch, loss and
         gradient of the update are those of the first call, of the weights that the step began with:
-        those of the last one are of weights that it has moved."""
+        those of the last one are of weights that it has moved. What the model was given since the
+        last backward pass belongs to the next call, whose forward comes before its zero_grad."""
         if self._stepping is not None and self._is_fresh(self._stepping):
             self._fresh_gradients(self._stepping)
             self._is_again = True
+            for i in range(self._used, self._batches):
+                self._row.drop_digest("batch", i)
+            self._batches = self._used
 
     @_guarded
     def on_step(self, optimizer: Any, has_closure: bool = False) -> None:
@@ -660,7 +665,7 @@ class Recorder:
     def _clear(self) -> None:
         self._row = Row()
         self._places: dict[str, int] = {}
-        self._events = self._batches = 0
+        self._events = self._batches = self._used = 0   # used: batches that went backward, too
         self._losses: list[torch.Tensor] = []
         self._said: set[str] = set()
         self._parameters: set[str] = set()

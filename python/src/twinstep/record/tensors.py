@@ -122,6 +122,10 @@ class Row:
                 continue
             self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total, ranks)
 
+    def drop_digest(self, column: str, at: Any) -> None:
+        """Takes back entry `at` of `column`, if there is one."""
+        self.sums.pop((column, at), None)
+
     def _roots(self) -> list[tuple[str, Ranks]]:
         return [(name, ranks) for name, found in self.roots.items() for ranks in found]
 
