@@ -318,8 +318,8 @@ static void explain_gradient(struct compare_report *report) {
     else if (norm_scaled(report))
         say(report, CAUSE_SCHEDULE,
             "Equal forward passes, and gradient norms that are apart by the loss scale from update "
-            "1 on: one norm is taken, and clipped by, before the gradients are unscaled "
-            "(clip_scaled_grads: the order of the loop, which is of cause schedule).",
+            "1 on: one norm is taken before the gradients are unscaled, and so is what is clipped "
+            "by it (clip_scaled_grads: the order of the loop, which is of cause schedule).",
             "Call scaler.unscale_(optimizer) before clip_grad_norm_ in both loops.");
     else if (has_ratio(report, LOG_GRAD_NORM))
         say(report, CAUSE_NORMALISATION,
@@ -662,20 +662,40 @@ static const struct {
          "the loop, which is of cause schedule)."},
         "Call scaler.unscale_(optimizer) before clip_grad_norm_ in both loops."}};
 
+/* Tells whether the norms of the first update in which they differ are apart by the loss scale, as
+ * those of one gradient are before and behind unscale_; true where they were not both recorded. */
+static int norms_scaled(const struct compare_report *report, uint64_t update) {
+    const struct compare_column *norm = compare_column_of(report, LOG_GRAD_NORM);
+    const struct compare_column *scale = compare_column_of(report, LOG_LOSS_SCALE);
+    const int32_t side = report->loop.side;
+    if (norm == NULL || norm->pairs == 0) return 1;
+    if (scale == NULL || norm->first_update != update) return 0;
+    for (size_t i = 0; i < scale->side[side].count; i++) {
+        const struct series_point point = compare_point(&scale->side[side], i);
+        if (point.update == update)
+            return real_abs_f64(norm->first[side].value / norm->first[1 - side].value -
+                                point.value) < RATIO_DRIFT * point.value;
+    }
+    return 0;
+}
+
 /* Tells whether another order of phases explains the first difference, which is `first` of loss and
  * gradient: nothing that a training reads differs before the order acts. Gradients that are kept
- * act on the next update, the others on the gradient of this one. */
+ * act on the next update's gradient; gradients that were cleared leave the step without any, so the
+ * next loss may be the first to show it; and a norm before unscale_ is the loss scale times the one
+ * behind it, or another gradient differs as well. */
 static int loops_part(const struct compare_report *report, const struct compare_column *first) {
     const struct compare_loop *loop = &report->loop;
     const struct compare_column *data = first_of(report, data_names);
     const struct compare_column *lr = first_of(report, lr_names);
     const struct compare_column *forward = first_of(report, forward_names);
     const uint64_t acts = loop->update + (loop->kind == COMPARE_LOOP_KEEPS);
-    if (loop->kind == COMPARE_LOOP_ALIKE || first == NULL || first->first_update != acts) return 0;
-    if (loop->kind == COMPARE_LOOP_KEEPS
-            ? report->root_update > 0 && report->root_update < loop->update
-            : forward != NULL && forward->first_update <= acts)
+    const uint64_t last = acts + (loop->kind == COMPARE_LOOP_CLEARS && first == forward);
+    if (loop->kind == COMPARE_LOOP_ALIKE || first == NULL || first->first_update < acts ||
+        first->first_update > last || (forward != NULL && forward->first_update <= acts))
         return 0;
+    if (report->root_update > 0 && report->root_update != acts) return 0;
+    if (loop->kind == COMPARE_LOOP_SCALED && !norms_scaled(report, acts)) return 0;
     return (data == NULL || data->first_update > first->first_update) &&
            (lr == NULL || lr->first_update >= first->first_update) &&
            (report->lr.group_first == NULL ||

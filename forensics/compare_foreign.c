@@ -183,29 +183,40 @@ static int64_t place_of(const struct trace_run *run, const struct record *record
     return INT64_MIN;
 }
 
-/* Tells whether a loop does `kind` in an update: 1 or 0, or -1 where its phases do not say. */
-static int does(const struct trace_run *run, const struct record *record, int32_t kind) {
+/* Tells whether gradients of an update stay for the next one: no zero_grad comes between its
+ * backward pass and the next one. */
+static int keeps(const struct trace_run *run, const struct record *record,
+                 const struct record *next) {
+    const int64_t after = place_of(run, record, "zero"), here = place_of(run, record, "backward");
+    const int64_t before = place_of(run, next, "zero"), back = place_of(run, next, "backward");
+    if (after == INT64_MIN || back < 0) return -1;
+    return !(after > here) && !(before >= 0 && before < back);
+}
+
+/* Tells whether a loop does `kind` in an update: 1 or 0, or -1 where its phases do not say. `next`
+ * is the update behind it, or NULL. */
+static int does(const struct trace_run *run, const struct record *record, const struct record *next,
+                int32_t kind) {
     const int64_t backward = place_of(run, record, "backward");
     const int64_t step = place_of(run, record, "optimize"), zero = place_of(run, record, "zero");
     const int64_t clip = place_of(run, record, "clip"), unscale = place_of(run, record, "unscale");
     if (backward < 0 || step < 0) return -1;
-    if (kind == COMPARE_LOOP_SCALED)
-        return clip == INT64_MIN || unscale == INT64_MIN ? -1 : clip >= 0 && clip < unscale;
-    if (zero == INT64_MIN) return -1;
-    return kind == COMPARE_LOOP_KEEPS ? zero < 0 : zero > backward && zero < step;
+    if (kind == COMPARE_LOOP_SCALED) return clip < 0 || unscale < 0 ? -1 : clip < unscale;
+    if (kind == COMPARE_LOOP_KEEPS) return next == NULL ? -1 : keeps(run, record, next);
+    return zero == INT64_MIN ? -1 : zero > backward && zero < step;
 }
 
 struct compare_loop compare_loops(const struct trace_run *a, const struct trace_run *b) {
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
         const struct record *x = trace_row(a, i), *y = trace_row(b, j);
-        const int last = i + 1 == a->updates || j + 1 == b->updates;
         i += x->step <= y->step;
         j += y->step <= x->step;
         if (x->step != y->step) continue;
+        const struct record *const p = i < a->updates ? trace_row(a, i) : NULL;
+        const struct record *const q = j < b->updates ? trace_row(b, j) : NULL;
         for (int32_t kind = COMPARE_LOOP_KEEPS; kind <= COMPARE_LOOP_SCALED; kind++) {
-            const int here = does(a, x, kind), there = does(b, y, kind);
-            if (here < 0 || there < 0 || here == there || (last && kind == COMPARE_LOOP_KEEPS))
-                continue;
+            const int here = does(a, x, p, kind), there = does(b, y, q, kind);
+            if (here < 0 || there < 0 || here == there) continue;
             return (struct compare_loop){kind, there, x->step};
         }
     }

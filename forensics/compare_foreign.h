@@ -29,8 +29,8 @@ TWINSTEP_MUST_USE enum status compare_orders(const struct trace_run *a, const st
 
 /* Finds the first update that both have in which one loop does what enum compare_loop_kind lists
  * and the other does not, by the places of the phases backward, unscale, clip, optimize and zero.
- * A phase that neither run recorded in that update tells nothing; so does the last row of a run,
- * behind which gradients need not be cleared. kind is COMPARE_LOOP_ALIKE if there is none. */
+ * A phase that a run does not name tells nothing, and neither does an update in which one of them
+ * does not clip. kind is COMPARE_LOOP_ALIKE if there is none. */
 struct compare_loop compare_loops(const struct trace_run *a, const struct trace_run *b);
 
 #endif

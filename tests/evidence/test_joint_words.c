@@ -486,7 +486,7 @@ static void verify_each_game_of_three_and_four_causes(void **state) {
     (void)state;
     uint32_t said[SAID_COUNT] = {0};
     read_boolean(3, 1, said);
-    read_boolean(4, helper_size(63, 3, 1), said); /* odd: every bit takes both values */
+    read_boolean(4, helper_size(9, 3, 1), said); /* odd: every bit takes both values */
     for (int i = 0; i < SAID_COUNT; i++)
         if (said[i] == 0) fail_msg("no game has sentence %d", i);
 }
@@ -576,7 +576,7 @@ static void verify_drawn_games(void **state) {
 static void verify_sampled_games(void **state) {
     (void)state;
     uint32_t said[SAID_COUNT] = {0};
-    read_drawn(6, 1, helper_size(200, 1000, 100000), said);
+    read_drawn(6, 1, helper_size(600, 1000, 100000), said);
     for (int i = 0; i < SAID_COUNT; i++)
         if (said[i] == 0 && i != SAID_ANY && i != SAID_TOGETHER)
             fail_msg("no game has sentence %d", i);

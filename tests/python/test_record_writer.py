@@ -90,6 +90,7 @@ GOOD = ["forward", "backward", "unscale", "clip", "optimize", "zero"]
 KEEPS = ["forward", "backward", "unscale", "clip", "optimize"]
 CLEARS = ["forward", "backward", "zero", "unscale", "clip", "optimize"]
 SCALED = ["forward", "backward", "clip", "unscale", "optimize", "zero"]
+UNCLIPPED = ["forward", "backward", "unscale", "optimize", "zero"]
 
 
 class Writer(unittest.TestCase):
@@ -113,17 +114,21 @@ class Writer(unittest.TestCase):
                              == np.arange(1, n + 1) % 255 + 1).all())
         return n
 
-    def compared(self, order, norm_from=99, loss_from=99, order_from=1, order_to=9, reverse=False):
-        """What `compare` says of a run of this order beside one of GOOD, which differ from these
-        updates on."""
-        for name, here in (("a", GOOD), ("b", order)):
+    def compared(self, order, norm_from=99, loss_from=99, order_from=1, order_to=9, reverse=False,
+                 root_from=0, other=GOOD, ratio=1024.0, normed=True):
+        """What `compare` says of a run of this order in some updates beside one of `other`; norm, loss
+        and weights differ from these updates on."""
+        for name, here in (("a", other), ("b", order)):
             trace, frames = plan(self.folder / f"{name}.h5"), []
             for k in range(1, 9):
-                mine = here if order_from <= k <= order_to else GOOD
+                mine = here if order_from <= k <= order_to else other
+                norm = 2 / k * (ratio if name == "b" and k >= norm_from else 1)
+                weights = [bytes([k + 100 * (name == "b" and 0 < root_from <= k)]) * 32] * 2
                 frames.append(trace.pack({
-                    "step": k, "lr_applied": [0.1, 0.2], "skipped": 0,
+                    "step": k, "lr_applied": [0.1, 0.2], "skipped": 0, "loss_scale": 1024.0,
                     "loss": 1 / k + (name == "b" and k >= loss_from) * 0.01 * k,
-                    "grad_norm": 2 / k + (name == "b" and k >= norm_from) * 0.3 * k,
+                    "grad_norm": norm if normed or name == "a" else None,
+                    "tensors/digest_parameter": weights if root_from else None,
                     "phases/place": places(mine)}))
             file = writer.Trace(trace.header())
             file.append(frames)
@@ -136,23 +141,34 @@ class Writer(unittest.TestCase):
         return done.stdout
 
     def test_the_order_of_a_loop_explains_what_follows_it(self):
-        for order, norm, words in ((KEEPS, 2, "in which B called no zero_grad and A did"),
-                                   (CLEARS, 1, "B calls zero_grad between backward and step"),
-                                   (SCALED, 1, "B clips before it unscales")):
-            with self.subTest(words):
-                said = self.compared(order, norm, norm + 1)
+        for order, norm, words, more in (
+                (KEEPS, 2, "in which B called no zero_grad and A did", {}),
+                (KEEPS, 2, "in which B called no zero_grad and A did", {"root_from": 2}),
+                (KEEPS, 6, "in which A called no zero_grad and B did",
+                 {"order_from": 5, "reverse": True}),
+                (CLEARS, 1, "B calls zero_grad between backward and step", {}),
+                (CLEARS, 99, "B calls zero_grad between backward and step",
+                 {"loss_from": 2, "root_from": 1, "normed": False}),
+                (SCALED, 1, "B clips before it unscales", {}),
+                (SCALED, 1, "A clips before it unscales", {"reverse": True})):
+            with self.subTest(words, **more):
+                said = self.compared(order, norm, **{"loss_from": norm + 1, **more})
                 self.assertIn(words, said)
                 self.assertIn("Points to: schedule", said)
-        self.assertIn("A clips before it unscales", self.compared(SCALED, 1, 2, reverse=True))
-        self.assertIn("in which A called no zero_grad and B did",
-                      self.compared(KEEPS, 6, 7, order_from=5, reverse=True))
 
     def test_the_order_of_a_loop_explains_nothing_else(self):
-        for case in ((KEEPS, 1, 2), (KEEPS, 3, 4), (KEEPS, 99, 1), (KEEPS, 8, 99, 8),
-                     (CLEARS, 2, 3), (SCALED, 1, 1), (SCALED, 3, 4), (GOOD, 1, 2)):
-            with self.subTest(str(case)):
-                said = self.compared(*case)
-                self.assertNotIn("the order of the loop", said)
+        """Neither what differs before it acts or later, nor a loop that clears gradients at its head, nor
+        norms that are apart by another ratio, nor a loop that does not clip."""
+        for case, more in (((KEEPS, 1, 2), {}), ((KEEPS, 3, 4), {}), ((KEEPS, 99, 1), {}),
+                           ((KEEPS, 8, 99, 8), {}), ((KEEPS, 2, 3), {"root_from": 1}),
+                           ((KEEPS, 2, 2), {}), ((CLEARS, 2, 3), {}), ((CLEARS, 3, 4), {}),
+                           ((SCALED, 1, 1), {}), ((SCALED, 3, 4), {}),
+                           ((SCALED, 1, 2), {"ratio": 1142.0}),
+                           ((SCALED, 1, 2), {"other": UNCLIPPED}),
+                           ((["zero", *KEEPS], 2, 3), {"root_from": 2}), ((GOOD, 1, 2), {"ratio": 3.0})):
+            with self.subTest(str(case), **more):
+                said = self.compared(*case, **{"ratio": 1024.0 if case[0] == SCALED else 3.0, **more})
+                self.assertNotIn("B clips before" if "other" in more else "the order of the loop", said)
 
     def test_what_it_writes_is_sealed(self):
         for complete, word in ((True, "whole"), (False, "unfinished")):
