@@ -817,15 +817,20 @@ static void doubt_few(const struct series *series, struct fit_check *out) {
 /* Where the batch stays, the warm-up or the total may be samples that are no whole number of
  * updates. Sets *out where the expectation then agrees everywhere. Skipped updates that were given,
  * and the run's own number of updates, are none of samples: over these they would be forgotten, and
- * what contradicts them would pass. */
+ * what contradicts them would pass. So would a scheduler that stopped before the log's total, which
+ * counts for nothing beside samples. */
 static enum status check_samples(const struct series *series, const struct fit_known *known,
-                                 int applied, struct arena *arena, struct fit_check *out) {
+                                 const struct fit_set *all, int applied, struct arena *arena,
+                                 struct fit_check *out) {
     struct fit_known steady = *known;
     struct fit_check counted;
     const struct contract_request *const r = &known->request;
     if (known->steady == NULL || !fit_samples_counts(r->contract) || r->skipped_count > 0 ||
         (r->steps > 0 && (r->steps == known->run_steps || r->steps == out->found.last)))
         return STATUS_OK;
+    struct fit_stop stop;
+    TRY(fit_find_stop(series, known, all, arena, &stop));
+    if (stop.fit != NULL) return STATUS_OK;
     steady.samples = known->steady;
     steady.steady = NULL;
     TRY(fit_check(series, &steady, applied, arena, &counted));
@@ -881,7 +886,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
         /* A rival stands, and the log shows that nothing was skipped. */
         if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {
             *out = before;
-            TRY(check_samples(series, known, applied, arena, out));
+            TRY(check_samples(series, known, &all, applied, arena, out));
             if (out->verdict == FIT_PASS && out->expected != NULL) return STATUS_OK;
             return mismatch(series, &mine, &known->request, &all, arena, out);
         }

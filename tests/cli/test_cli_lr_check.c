@@ -753,8 +753,31 @@ static void validate_schedule_that_stands_still(void **state) {
     json_decref(json);
 }
 
+/* A linear schedule of 500 updates whose scheduler stopped at update 233: a line to that update,
+ * with a floor that nobody typed, prints it, and a search in samples, which forgets the log's
+ * total, must not take that line for the expectation. */
+static void validate_a_stop_is_no_pass_in_samples(void **state) {
+    (void)state;
+    char text[50 * 160 + 1];
+    size_t length = 0;
+    for (int k = 10; k <= 500; k += 10) {
+        const double step = k < 233 ? k : 233;
+        length += (size_t)snprintf(
+            text + length, sizeof text - length,
+            " iteration %8d/     500 | consumed samples: %12d | learning rate: %.6E | global batch "
+            "size: %5d | lm loss: %.6E |\n",
+            k, 8 * k, step < 30 ? 1e-5 * step / 30.0 : 1e-5 * (500.0 - step) / 470.0, 8,
+            2.0 + 10.0 / k);
+    }
+    helper_write("stops.log", text);
+    struct said said = helper_run(1, "lr check stops.log --expect megatron");
+    assert_non_null(strstr(said.out, "from there on the LR stands still"));
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_a_stop_is_no_pass_in_samples),
         cmocka_unit_test(validate_pass),
         cmocka_unit_test(validate_fail),
         cmocka_unit_test(validate_behind),
