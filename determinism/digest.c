@@ -240,6 +240,29 @@ void digest_sha256(const void *bytes, size_t length, struct digest *out_digest) 
     close_sha(&sha, out_digest);
 }
 
+_Static_assert(sizeof(struct sha256_ctx) <= sizeof(struct digest_bytes_so_far),
+               "what is kept between two portions");
+
+void digest_sha256_begin(struct digest_bytes_so_far *out) {
+    struct sha256_ctx sha;
+    sha256_init(&sha);
+    memset(out, 0, sizeof *out);
+    memcpy(out->words, &sha, sizeof sha);
+}
+
+void digest_sha256_add(struct digest_bytes_so_far *to, const void *bytes, size_t length) {
+    struct sha256_ctx sha;
+    memcpy(&sha, to->words, sizeof sha);
+    sha256_update(&sha, length, (const uint8_t *)bytes);
+    memcpy(to->words, &sha, sizeof sha);
+}
+
+void digest_sha256_end(const struct digest_bytes_so_far *of, struct digest *out_digest) {
+    struct sha256_ctx sha;
+    memcpy(&sha, of->words, sizeof sha);
+    close_sha(&sha, out_digest);
+}
+
 static enum status hash_stream(int file, const char *path, struct sha256_ctx *sha) {
     uint8_t piece[1 << 15];
     for (;;) {

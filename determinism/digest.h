@@ -70,6 +70,14 @@ void digest_bytes(const char *name, const void *bytes, size_t length, struct dig
 /* Plain SHA-256, as sha256sum prints it, for files, texts and provenance. */
 void digest_sha256(const void *bytes, size_t length, struct digest *out_digest);
 
+/* The same of bytes that come in portions. It is plain data without pointers. */
+struct digest_bytes_so_far {
+    uint64_t words[16]; /* the library's state */
+};
+void digest_sha256_begin(struct digest_bytes_so_far *out);
+void digest_sha256_add(struct digest_bytes_so_far *to, const void *bytes, size_t length);
+void digest_sha256_end(const struct digest_bytes_so_far *of, struct digest *out_digest);
+
 /* The same of a regular file's bytes, in hexadecimal. STATUS_INPUT: there is no such file, or it is
  * no regular one (a pipe would be empty when it is read the next time). STATUS_IO: reading failed.
  */

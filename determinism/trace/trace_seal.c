@@ -4,7 +4,7 @@
  *
  * One walk over the tree, by name, feeds all three digests, because the opening seal leaves out
  * what is written later, and the two closing ones differ in their word alone. Numbers go in as they
- * are stored, in pieces, so that no dataset is in memory as a whole. HDF5 protects its own
+ * are stored, in parts of a MiB, so that no dataset is in memory as a whole. HDF5 protects its own
  * structures with checksums, attributes of datasets among them, which are therefore left out.
  *
  * Invariant: reader and writer walk with the same code. */
@@ -25,29 +25,28 @@ enum rows { ROWS_NONE = 0, ROWS_CHECKED, ROWS_STATES };
 struct sealing {
     struct reader *reader;
     struct digest_stream streams[SEALS];
-    struct arena kept; /* of `item`, which outlives what the reader takes for one dataset */
-    unsigned char *item;
-    size_t length, room;
-    enum status status;
+    struct digest_bytes_so_far item; /* what came of one item so far */
+    struct arena kept;               /* of `bytes`, which outlive one dataset */
+    unsigned char *bytes;            /* numbers on their way into it */
+    size_t room;                     /* bytes of these */
 };
 
 static const char *const words[SEALS] = {"seal opening", "seal complete", "seal unfinished"};
 
-static enum status put(struct sealing *s, const void *bytes, uint64_t length) {
-    const size_t needed = s->length + sizeof length + (size_t)length;
-    if (needed > s->room) {
-        unsigned char *larger;
-        const size_t room = 2 * needed;
-        TRY(arena_take(&s->kept, room, 1, "a seal", &larger));
-        if (s->length > 0) memcpy(larger, s->item, s->length);
-        s->item = larger;
-        s->room = room;
-    }
-    for (size_t i = 0; i < sizeof length; i++)
-        s->item[s->length++] = (unsigned char)(length >> 8 * i);
-    if (length > 0) memcpy(s->item + s->length, bytes, (size_t)length);
-    s->length += (size_t)length;
-    return STATUS_OK;
+static void begin_bytes(struct sealing *s, uint64_t length) {
+    uint8_t bytes[sizeof length];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(length >> 8 * i);
+    digest_sha256_add(&s->item, bytes, sizeof bytes);
+}
+
+static void add_bytes(struct sealing *s, const void *bytes, uint64_t length) {
+    digest_sha256_add(&s->item, bytes, (size_t)length);
+}
+
+static void put(struct sealing *s, const void *bytes, uint64_t length) {
+    begin_bytes(s, length);
+    add_bytes(s, bytes, length);
 }
 
 /* What HDF5 cannot tell of an object is no answer: a seal over less would fit, or call a sound file
@@ -56,16 +55,16 @@ static enum status fail_look(const struct sealing *s, const char *path) {
     return hdf5_fail(STATUS_INPUT, s->reader->file.name, "look at \"%s\"", path);
 }
 
-static enum status put_text(struct sealing *s, const char *text) {
-    return put(s, text, strlen(text));
+static void put_text(struct sealing *s, const char *text) {
+    put(s, text, strlen(text));
 }
 
 static void close_item(struct sealing *s, enum part part) {
     struct digest digest;
-    digest_sha256(s->item, s->length, &digest);
+    digest_sha256_end(&s->item, &digest);
+    digest_sha256_begin(&s->item);
     for (int i = part == PART_EARLY ? SEAL_OPENING : SEAL_COMPLETE; i < SEALS; i++)
         digest_stream_add(&s->streams[i], &digest);
-    s->length = 0;
 }
 
 /* ---- attributes of groups ---- */
@@ -73,10 +72,10 @@ static void close_item(struct sealing *s, enum part part) {
 static enum status add_number(struct sealing *s, hid_t attribute, hid_t type) {
     unsigned char bytes[16];
     const size_t size = H5Tget_size(type);
-    if (size > sizeof bytes) return put(s, "", 0);
-    if (size == 0 || H5Aread(attribute, type, bytes) < 0)
+    if (size == 0 || (size <= sizeof bytes && H5Aread(attribute, type, bytes) < 0))
         return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read an attribute");
-    return put(s, bytes, size);
+    put(s, bytes, size <= sizeof bytes ? size : 0);
+    return STATUS_OK;
 }
 
 static enum status add_attribute(struct sealing *s, hid_t group, const char *path, const char *name,
@@ -88,11 +87,15 @@ static enum status add_attribute(struct sealing *s, hid_t group, const char *pat
     const int is_text = kind == H5T_STRING && (s->reader->file.foreign || !variable);
     if (!is_text && kind != H5T_INTEGER && kind != H5T_FLOAT) return STATUS_OK;
     TRY(reader_spend(s->reader, OBJECT_BYTES, 1, "a list of attributes"));
-    TRY(put_text(s, "attribute"));
-    TRY(put_text(s, path));
-    TRY(put_text(s, name));
-    if (is_text) TRY(reader_text(s->reader, group, name, &text));
-    TRY(is_text ? put_text(s, text) : add_number(s, attribute, type));
+    put_text(s, "attribute");
+    put_text(s, path);
+    put_text(s, name);
+    if (is_text) {
+        TRY(reader_text(s->reader, group, name, &text));
+        put_text(s, text);
+    } else {
+        TRY(add_number(s, attribute, type));
+    }
     close_item(s, PART_EARLY);
     return STATUS_OK;
 }
@@ -142,26 +145,64 @@ struct content {
     size_t cell;    /* bytes of one */
 };
 
+/* Room for so many bytes, which stays for what comes behind them. */
+static enum status take_room(struct sealing *s, uint64_t bytes, const char *path) {
+    if (bytes <= s->room) return STATUS_OK;
+    const size_t room = bytes < PIECE ? PIECE : (size_t)bytes;
+    arena_close(&s->kept); /* what is there has gone in */
+    s->room = 0;
+    TRY(arena_take(&s->kept, room, 1, path, &s->bytes));
+    s->room = room;
+    return STATUS_OK;
+}
+
+/* Reads `size` cells from `from` on into room for them. Returns below 0 where HDF5 fails. */
+static herr_t read_cells(const struct sealing *s, const struct content *c,
+                         const hsize_t from[HDF5_MAX_RANK], const hsize_t size[HDF5_MAX_RANK]) {
+    herr_t result = -1;
+    if (c->rank == 0) return H5Dread(c->dataset, c->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, s->bytes);
+    const hid_t file = H5Dget_space(c->dataset), memory = H5Screate_simple(c->rank, size, NULL);
+    if (file >= 0 && memory >= 0)
+        result = H5Sselect_hyperslab(file, H5S_SELECT_SET, from, NULL, size, NULL);
+    if (result >= 0) result = H5Dread(c->dataset, c->type, memory, file, H5P_DEFAULT, s->bytes);
+    if (memory >= 0) H5Sclose(memory);
+    if (file >= 0) H5Sclose(file);
+    return result;
+}
+
+/* Adds rows first ... first + rows - 1, which are one item. A row that is longer than a piece goes
+ * in by parts of its second axis. */
+static enum status add_item(struct sealing *s, const struct content *c, uint64_t first,
+                            uint64_t rows, uint64_t row_bytes) {
+    const uint64_t across = c->rank > 1 ? c->shape[1] : 1, slice = row_bytes / across;
+    uint64_t wide = across;
+    if (row_bytes > PIECE) wide = slice >= PIECE ? 1 : PIECE / slice;
+    put_text(s, "bytes");
+    begin_bytes(s, rows * row_bytes);
+    for (uint64_t at = 0; at < across; at += wide) {
+        const hsize_t from[HDF5_MAX_RANK] = {first, at};
+        hsize_t size[HDF5_MAX_RANK];
+        const uint64_t count = across - at < wide ? across - at : wide;
+        memcpy(size, c->shape, sizeof size);
+        size[0] = rows;
+        if (c->rank > 1) size[1] = count;
+        TRY(take_room(s, rows * count * slice, c->path));
+        if (read_cells(s, c, from, size) < 0)
+            return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read \"%s\"", c->path);
+        add_bytes(s, s->bytes, rows * count * slice);
+    }
+    close_item(s, c->grows ? PART_LATE : PART_EARLY);
+    return STATUS_OK;
+}
+
 static enum status add_rows(struct sealing *s, const struct content *c) {
     const uint64_t rows = c->rank == 0 ? 1 : c->shape[0];
     if (c->count == 0) return STATUS_OK;
     const uint64_t row_bytes = c->count / rows * c->cell;
     const uint64_t many = row_bytes >= PIECE ? 1 : PIECE / row_bytes;
-    unsigned char *bytes;
     TRY(reader_spend(s->reader, c->count, c->cell, c->path));
-    TRY(arena_take(s->reader->arena, many < rows ? many : rows, row_bytes, c->path, &bytes));
-    for (uint64_t row = 0; row < rows; row += many) {
-        hsize_t extent[HDF5_MAX_RANK];
-        memcpy(extent, c->shape, sizeof extent);
-        extent[0] = rows - row < many ? rows - row : many;
-        const herr_t bad = c->rank == 0
-                               ? H5Dread(c->dataset, c->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes)
-                               : reader_rows(c->dataset, c->type, c->rank, row, extent, bytes);
-        if (bad < 0) return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read \"%s\"", c->path);
-        TRY(put_text(s, "bytes"));
-        TRY(put(s, bytes, (c->rank == 0 ? 1 : extent[0]) * row_bytes));
-        close_item(s, c->grows ? PART_LATE : PART_EARLY);
-    }
+    for (uint64_t row = 0; row < rows; row += many)
+        TRY(add_item(s, c, row, rows - row < many ? rows - row : many, row_bytes));
     return STATUS_OK;
 }
 
@@ -188,9 +229,9 @@ static enum status add_texts(struct sealing *s, const struct content *c) {
     if (c->count > 0)
         TRY(variable ? reader_variable_texts(s->reader, c->dataset, c->path, c->count, texts)
                      : read_fixed(s, c, texts));
-    TRY(put_text(s, "texts"));
+    put_text(s, "texts");
     for (uint64_t i = 0; i < c->count; i++)
-        TRY(put_text(s, texts[i]));
+        put_text(s, texts[i]);
     close_item(s, c->grows ? PART_LATE : PART_EARLY);
     return STATUS_OK;
 }
@@ -224,19 +265,19 @@ static int is_early(const struct content *c) {
 static enum status add_content(struct sealing *s, struct content *c, enum rows rows) {
     char word[16];
     TRY(word_of(s, c, word));
-    TRY(put_text(s, "dataset"));
-    TRY(put_text(s, c->path));
-    TRY(put_text(s, word));
+    put_text(s, "dataset");
+    put_text(s, c->path);
+    put_text(s, word);
     close_item(s, PART_EARLY);
     if (strcmp(word, "other") == 0) return STATUS_OK;
     const int row_data = rows == ROWS_STATES || (rows == ROWS_CHECKED && c->grows);
     c->grows = !is_early(c); /* from here on: whether it belongs to the closing seals alone */
-    TRY(put_text(s, "shape"));
+    put_text(s, "shape");
     for (int axis = 0; axis < c->rank; axis++) {
         unsigned char bytes[8];
         for (size_t i = 0; i < sizeof bytes; i++)
             bytes[i] = (unsigned char)(c->shape[axis] >> 8 * i);
-        TRY(put(s, bytes, sizeof bytes));
+        put(s, bytes, sizeof bytes);
     }
     close_item(s, c->grows ? PART_LATE : PART_EARLY);
     if (row_data) return STATUS_OK;
@@ -315,9 +356,9 @@ static enum status add_link(struct sealing *s, hid_t group, const struct link *l
     TRY(arena_take(s->reader->arena, link->bytes + 1, 1, "a link", &target));
     if (H5Lget_val(group, link->name, target, link->bytes, H5P_DEFAULT) < 0)
         return hdf5_fail(STATUS_INPUT, s->reader->file.name, "read link \"%s\"", path);
-    TRY(put_text(s, "link"));
-    TRY(put_text(s, path));
-    TRY(put_text(s, target));
+    put_text(s, "link");
+    put_text(s, path);
+    put_text(s, target);
     close_item(s, PART_EARLY);
     return STATUS_OK;
 }
@@ -358,8 +399,8 @@ static enum status add_group(struct sealing *s, hid_t group, const char *path, e
     if (depth > MAX_DEPTH)
         FAIL(STATUS_INPUT, "%s: damaged, or not a trace: groups nest deeper than %d",
              s->reader->file.name, MAX_DEPTH);
-    TRY(put_text(s, "group"));
-    TRY(put_text(s, path));
+    put_text(s, "group");
+    put_text(s, path);
     close_item(s, PART_EARLY);
     TRY(add_attributes(s, group, path));
     const herr_t bad = H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &next, visit_link, &list);
@@ -393,6 +434,7 @@ enum status seal_compute(const struct reader *reader, struct digest out[SEALS]) 
     struct sealing s = {.reader = &own};
     own.arena = &arena;
     own.spent = 0;
+    digest_sha256_begin(&s.item);
     for (int i = 0; i < SEALS; i++)
         digest_stream_init(&s.streams[i], words[i]);
     const enum status status = walk(&s);

@@ -12,7 +12,7 @@ of the file: exit status 2 with a text, or status and output as before. A flip a
 HDF5's own structures, and HDF5 1.10 has died of one, in a process of its own (base/confined.h): that
 is told like any other refusal, and counted for itself. A flip in a seal itself, of which
 one in each is always taken, must be refused. The seals that the C code wrote must be those that the
-page's Python computes. --part K/N takes every Nth of the other flips from the Kth on (from 0) of each
+page's Python computes, rows of more than a MiB too. --part K/N takes every Nth of the other flips from the Kth on (from 0) of each
 file."""
 
 import argparse
@@ -20,11 +20,13 @@ import concurrent.futures
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 import h5py
+import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
 from faults import part_of
@@ -178,6 +180,34 @@ def make(options, page):
     return files
 
 
+def check_long_rows(options, page, foreign):
+    """Rows of more than a piece (1 MiB) go into the seal by parts: the page's Python has them whole."""
+    path = os.path.join(options.folder, "long.h5")
+    shutil.copy(foreign, path)
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
+        for name, shape in (("two", (2, 300000)), ("three", (2, 3, 120000)), ("wide", (1, 2, 280000))):
+            numbers = np.arange(np.prod(shape), dtype="<f4").reshape(shape)
+            file.create_dataset(f"long/{name}", data=numbers)
+        del file["seal"]
+        page["write_seal"](file)
+        last = {name: item.id.get_offset() + item.id.get_storage_size() - 8
+                for name, item in file["long"].items()}
+    status, _, error = say(options, "import", "--check", path)
+    if status != 0:
+        sys.exit(f"long rows: status {status}: {error.decode()}")
+    for name, at in last.items():
+        with open(path, "r+b") as file:
+            file.seek(at)
+            byte = file.read(1)[0]
+            for value in (byte ^ 1, byte):
+                file.seek(at)
+                file.write(bytes([value]))
+                file.flush()
+                status, _, error = say(options, "import", "--check", path)
+                if (status, b"results are not" in error) != ((2, True) if value != byte else (0, False)):
+                    sys.exit(f"long rows: {name}: status {status}: {error.decode()}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary", type=os.path.abspath)
@@ -189,6 +219,7 @@ def main():
     total = bad = 0
     with tempfile.TemporaryDirectory(prefix="twinstep-seal-") as options.folder:
         files = make(options, page)
+        check_long_rows(options, page, files["foreign"])
         with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             for kind, path in files.items():
                 if kind == "recover" and not options.whole:

@@ -85,6 +85,14 @@ static void validate_other_kinds(void **state) {
     expect_hex(&list[0], "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     digest_sha256("abc", 3, &list[1]);
     expect_hex(&list[1], "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    struct digest_bytes_so_far portions; /* of the 200 bytes above; sha256sum has the same */
+    digest_sha256_begin(&portions);
+    digest_sha256_add(&portions, bytes, 0);
+    digest_sha256_add(&portions, bytes, 63);
+    digest_sha256_add(&portions, bytes + 63, 66);
+    digest_sha256_add(&portions, bytes + 129, 71);
+    digest_sha256_end(&portions, &out);
+    expect_hex(&out, "1901da1c9f699b48f6b2636e65cbf73abf99d0441ef67f5c540a42f7051dec6f");
     digest_root("phases", list, 2, &out);
     expect_hex(&out, "76fdb1007a9a28e5240d6678e78d5f0ff68505845d2c0bf369282c8c944adcfe");
     static struct stream_ledger ledger;
