@@ -61,6 +61,11 @@ compute-sanitizer)
     *test_cuda_ops*)
         planted tardy && exec sleep 30
         planted race && { echo '========= ERROR SUMMARY: 2 errors'; exit 9; } ;;
+    *racecheck*exclude*test_cuda_library*)
+        echo 'an illegal memory access was encountered'
+        echo '========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)'
+        exit 9 ;;
+    *racecheck*test_cuda_library*) ;;
     *check*exclude*library*) ;;
     *memcheck*library*) ;;
     *library*) echo '========= ERROR SUMMARY: 7 errors of a library'; exit 9 ;;

@@ -11,6 +11,10 @@ sanitized='test_cuda_ops test_cuda_step test_cuda_leaf_hashes test_cuda_linear_m
 # our memory is not, so memcheck looks at them, too. initcheck does not know of writes by kernels
 # that it does not watch, so there the program with a library is left out instead. Names are
 # mangled.
+#
+# racecheck alone looks at all kernels of test_cuda_library: where it leaves out cuBLAS's, one of these
+# ends with an illegal access in a small bf16 product (Xid 13), even where it looks at no kernel at
+# all, while it finds nothing where it looks at each. So that end is the tool's.
 library_kernels='regex=cublas|cutlass|xmma|nvjet|gemm|gemv|splitK'
 
 sanitize_one() { # TOOL PROGRAM SECONDS [OPTION...]
@@ -61,7 +65,11 @@ sanitize_with() { # TOOL [OPTION...]
         1-*) ;;
         *) share=$((limit - 30)) ;;
         esac
-        sanitize_one "$tool" "$name" "$share" "$@"
+        if [ "$tool-$name" = racecheck-test_cuda_library ]; then
+            sanitize_one "$tool" "$name" "$share"
+        else
+            sanitize_one "$tool" "$name" "$share" "$@"
+        fi
     done
     jobs_end
 }
@@ -86,6 +94,7 @@ sanitize_told() { # TOOL
     *)
         set -- "$1" --kernel-name-exclude "$library_kernels"
         say "$1. Kernels of a library are left out: \`$library_kernels\`."
+        [ "$1" != racecheck ] || say 'In `test_cuda_library` they are looked at, too.'
         ;;
     esac
     say ''
