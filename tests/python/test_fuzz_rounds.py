@@ -12,6 +12,9 @@ import rounds  # noqa: E402
 
 HEADS = {"crash": "==1== ERROR: AddressSanitizer: heap-buffer-overflow on address 0x0\n",
          "large demand": "==1== ERROR: libFuzzer: out-of-memory (malloc(1660944392))\n",
+         "demand above the sanitizer's limit":
+             "==1==ERROR: AddressSanitizer: requested allocation size 0x40000006e (0x400001070 after "
+             "adjustments for alignment, red zones etc.) exceeds maximum supported size of 0x40000000\n",
          "endless walk": "==1== ERROR: libFuzzer: timeout after 60 seconds\n"}
 SANITIZER = ("    #0 0x1 in __sanitizer_print_stack_trace (/b/fuzz_verbs+0x8202e1)\n"
              "    #1 0x2 in fuzzer::Fuzzer::HandleMalloc(unsigned long) crtstuff.c\n"
