@@ -73,6 +73,8 @@ if(TWINSTEP_MACHINE_IS_V3)
 endif()
 twinstep_host_kernels(shim ${shim_isa})
 twinstep_host_module(shim shim)
+# the same, which keeps all activations in carriers
+twinstep_host_module(carried shim BACKEND_CARRIED=1)
 # to be refused
 twinstep_host_module(layout shim BACKEND_LAYOUT=1)
 twinstep_host_module(lacking shim BACKEND_LACKS=1)

@@ -35,6 +35,8 @@ struct backend {
     /* 1: where a state has slots of bf16 or f16, their numbers come in two bytes (base/form.h); 0:
      * in carriers. */
     int32_t takes_narrow;
+    /* 1: calls of a library may have activations in two bytes (op_call.narrow); 0: in carriers. */
+    int32_t narrow_activations;
     /* Called once, before everything else. STATUS_UNSUPPORTED, with one line that says what is
      * missing: no driver, no device. */
     enum status (*open)(void);

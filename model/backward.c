@@ -21,6 +21,7 @@ static void input_gradient(const struct pass *pass, uint32_t layer, enum param_r
         .rows = pass->rows, .dy = dy, .w = pass_weight(pass, role, layer), .dx = dx, .add = add};
     pass_widths(pass->model, role, &args.N, &args.K);
     call.cuts = pass_cuts_of_output(pass->model, role);
+    call.narrow = pass_narrow(pass->model, role);
     pass->model->ops->linear_input(&call, &args);
     watch_role_output(pass, layer, role, 1, dx, args.K);
 }
@@ -93,11 +94,12 @@ static void mlp_backward(const struct pass *pass, uint32_t i) {
     }
     input_gradient(pass, i, ROLE_DOWN, down, gradient->act, 0);
     struct op_call call = pass_call(pass, SITE_NONE, i);
+    if (form_is_narrow(model->mlp)) call.narrow = NARROW_BOTH;
     model->ops->swiglu_backward(
         &call, &(struct swiglu_backward_args){pass->rows, model->M, layer->gate, layer->up,
                                               gradient->act, gradient->gate, gradient->up});
-    watch_tokens(pass, i, LABEL_SWIGLU, LABEL_DGATE, gradient->gate, model->M);
-    watch_tokens(pass, i, LABEL_SWIGLU, LABEL_DUP, gradient->up, model->M);
+    watch_mlp(pass, i, LABEL_DGATE, gradient->gate);
+    watch_mlp(pass, i, LABEL_DUP, gradient->up);
     input_gradient_of_slices(pass, i, ROLE_GATE, gradient->gate, gradient->b, 0);
     input_gradient_of_slices(pass, i, ROLE_UP, gradient->up, gradient->b, 1);
     const void *branch = gradient->b;
@@ -230,6 +232,7 @@ static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum 
                           const void *dy, const void *x) {
     struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
     struct linear_weight_args args = {.dy = dy, .x = x};
+    call.narrow = pass_narrow(joint->pass.model, role);
     pass_widths(joint->pass.model, role, &args.N, &args.K);
     for (uint32_t i = 0; i < part_count(joint); i++) {
         const struct weight_part part = part_open(joint, i, role, layer);

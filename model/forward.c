@@ -71,10 +71,11 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
     pass_linear(pass, i, ROLE_GATE, layer->b, layer->gate);
     pass_linear(pass, i, ROLE_UP, layer->b, layer->up);
     struct op_call call = pass_call(pass, SITE_NONE, i);
+    if (form_is_narrow(model->mlp)) call.narrow = NARROW_BOTH;
     model->ops->swiglu_forward(
         &call,
         &(struct swiglu_forward_args){pass->rows, model->M, layer->gate, layer->up, layer->act});
-    watch_tokens(pass, i, LABEL_SWIGLU, LABEL_OUTPUT, layer->act, model->M);
+    watch_mlp(pass, i, LABEL_OUTPUT, layer->act);
     linear_of_slices(pass, i, ROLE_DOWN, layer->act, layer->down);
     void *branch = layer->down;
     if (model->post_norm) {

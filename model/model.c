@@ -64,9 +64,9 @@ static void carve_layer(struct model *model, struct carver *carver, size_t R,
     layer->att = carve(carver, R, model->Q, element);
     layer->o = carve(carver, R, model->C, element);
     layer->h = carve(carver, R, model->C, element);
-    layer->gate = carve(carver, R, model->M, element);
-    layer->up = carve(carver, R, model->M, element);
-    layer->act = carve(carver, R, model->M, element);
+    layer->gate = carve(carver, R, model->M, model->mlp.width);
+    layer->up = carve(carver, R, model->M, model->mlp.width);
+    layer->act = carve(carver, R, model->M, model->mlp.width);
     layer->down = carve(carver, R, model->C, element);
     layer->rstd_a = carve(carver, R, 1, acc);
     layer->rstd_b = carve(carver, R, 1, acc);
@@ -91,9 +91,9 @@ static void carve_gradients(struct model *model, struct carver *carver, size_t R
     }
     gradient->b = carve(carver, R, model->C, element);
     gradient->down = carve(carver, R, model->C, element);
-    gradient->gate = carve(carver, R, model->M, element);
-    gradient->up = carve(carver, R, model->M, element);
-    gradient->act = carve(carver, R, model->M, element);
+    gradient->gate = carve(carver, R, model->M, model->mlp.width);
+    gradient->up = carve(carver, R, model->M, model->mlp.width);
+    gradient->act = carve(carver, R, model->M, model->mlp.width);
     gradient->o = carve(carver, R, model->C, element);
     gradient->att = carve(carver, R, model->Q, element);
     gradient->q = carve(carver, R, model->Q, element);
@@ -205,6 +205,19 @@ static struct op_limits bounds_of(const struct model *model, const struct batch_
                               .order_free = config->numerics.mode == MODE_ORDER_FREE,
                               .cuts = (uint32_t)config->numerics.cuts,
                               .library_bytes = library ? library_bytes(model) : 0};
+}
+
+/* The MLP's activations lie in two bytes where a device's library multiplies them as they lie:
+ * carriers would be packed for it, and its sums unpacked. A bias is added to sums that are not
+ * rounded yet (law 17), which two bytes cannot hold; and gradients of weights of one column do not
+ * go through the library. */
+static struct form form_of_mlp(const struct model *model) {
+    const int takes = model->backend != NULL && model->backend->narrow_activations;
+    if (takes && model->call.library != NULL && model->accumulate == DTYPE_F32 &&
+        !model->config->model.mlp_bias && model->config->numerics.cuts <= 1 && model->M > 1 &&
+        model->C > 1)
+        return form_own(model->compute);
+    return form_carried(model->compute);
 }
 
 /* Sets the template of every call, but for its ops and their scratch. */
@@ -337,6 +350,7 @@ enum status model_open(const struct config *config, const struct param_table *ta
     out->backend = backend;
     take_sizes(out);
     TRY(open_call(out));
+    out->mlp = form_of_mlp(out);
     TRY(open_ops(out, limits));
     struct arena *const hidden = arena_hidden(arena);
     TRY(arena_take(hidden, out->scratch_bytes, 1, "kernel scratch", &out->call.scratch));

@@ -13,13 +13,14 @@
 #ifndef TWINSTEP_MODEL_MODEL_H
 #define TWINSTEP_MODEL_MODEL_H
 
+#include "base/form.h"
 #include "base/splits.h"
 #include "kernels/blas.h"
 #include "kernels/op_call.h"
 #include "model/params.h"
 
 /* What a layer keeps from its forward for its backward: matrices of the compute carrier, (R,
- * width). */
+ * width), but for those of width M, which have the form model.mlp. */
 struct layer_buffers {
     void *x; /* (R, C) the residual stream that enters the layer */
     void *a; /* (R, C) input_layernorm(x); OLMo-2: x itself */
@@ -42,7 +43,7 @@ struct layer_buffers {
     void *att_state;       /* (R, heads, 2) attention_forward_args.state, accumulation dtype */
 };
 
-/* Gradients of one layer, which every layer uses again. (R, width) */
+/* Gradients of one layer, which every layer uses again. (R, width), likewise. */
 struct layer_gradients {
     void *stream;   /* (R, C) with respect to the layer's output; later to its input */
     void *h;        /* (R, C) with respect to h */
@@ -91,6 +92,7 @@ struct model {
     const struct backend *backend; /* has these ops; NULL: this program has them */
     enum dtype compute, accumulate, loss;
     size_t carrier, accumulator; /* bytes of one element in either */
+    struct form mlp; /* how gate, up, act and their gradients lie in memory (model_open) */
     uint32_t C, Q, K, M, V, H, G, D, layers;
     double scale;  /* 1 / sqrt(D) */
     int post_norm; /* 1: norms stand behind attention and MLP, not before them (OLMo-2) */

@@ -122,6 +122,8 @@ void watch_show_tensor(const struct model *model, const struct watch_view *view)
 /* What the model's ops call when they have written something; nothing happens without a watch. */
 void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
                   enum watch_label tensor, void *data, uint32_t width);
+/* The same for what SwiGLU wrote. */
+void watch_mlp(const struct pass *pass, uint32_t layer, enum watch_label tensor, void *data);
 /* The same for rows of heads: `width` is that of all of them. */
 void watch_heads(const struct pass *pass, uint32_t layer, enum watch_label op,
                  enum watch_label tensor, void *data, uint32_t width);

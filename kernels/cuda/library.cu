@@ -39,22 +39,26 @@ static cudaStream_t library_stream(const struct library_mode *mode, unsigned par
 }
 
 /* Calls cublasGemmEx. Setting a stream takes back a workspace that was given earlier, so it is
- * given again each time. */
+ * given again each time. Workers that have parts of a sum join them in f32, where C is shorter,
+ * too, so that a sum is rounded once. */
 static void library_gemm(const struct library_mode *mode, const struct library_call *c,
                          unsigned part) {
     size_t bytes = 0;
     char *const workspace = library_workspace(mode, part, &bytes);
     const cublasAtomicsMode_t atomics =
         mode->atomics ? CUBLAS_ATOMICS_ALLOWED : CUBLAS_ATOMICS_NOT_ALLOWED;
+    const int shorter = c->p->out == DTYPE_BF16 || c->p->out == DTYPE_F16;
+    const cublasMath_t math =
+        shorter ? CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION : CUBLAS_DEFAULT_MATH;
     if (library_note(here.set_stream(here.handle, library_stream(mode, part)), "cublasSetStream") ||
         library_note(here.set_atomics(here.handle, atomics), "cublasSetAtomicsMode") ||
-        library_note(here.set_math(here.handle, CUBLAS_DEFAULT_MATH), "cublasSetMathMode"))
+        library_note(here.set_math(here.handle, math), "cublasSetMathMode"))
         return;
     if (mode->pinned &&
         library_note(here.set_workspace(here.handle, workspace, bytes), "cublasSetWorkspace"))
         return;
     library_note(here.gemm(here.handle, c->left, c->right, c->m, c->n, c->k, c->alpha_at, c->p->b,
-                           c->type, c->lda, c->p->a, c->type, c->ldb, c->beta_at, c->p->c, c->sum,
+                           c->type, c->lda, c->p->a, c->type, c->ldb, c->beta_at, c->p->c, c->out,
                            c->ldc, c->compute, CUBLAS_GEMM_DEFAULT),
                  "cublasGemmEx");
 }

@@ -28,7 +28,8 @@ struct library_product {
     int b_transposed;                    /* B lies as (N, K) */
     int held;                            /* 1: C = C + A . B; 0: C = A . B */
     enum dtype type; /* A and B: f64, f32, tf32 (f32 numbers), bf16, f16 (2 bytes) */
-    enum dtype sum;  /* C and its sums: f64 where A and B are, else f32 */
+    enum dtype sum;  /* the sums: f64 where A and B are, else f32 */
+    enum dtype out;  /* C: as `sum`; or bf16 or f16 as A and B, each sum rounded once, not `held` */
     void *c;
 };
 

@@ -39,8 +39,9 @@ static void library_kept_check(const struct op_call *call) {
 /* Whether both packings read the same numbers and write the same bytes. A list that lies at the
  * same place is the same list. How many numbers a thread takes moves no byte. */
 static int library_packs_alike(const struct library_pack *a, const struct library_pack *b) {
-    return a->from == b->from && a->lines == b->lines && a->width == b->width &&
-           a->stride == b->stride && a->pitch == b->pitch && a->rows.index == b->rows.index &&
+    return a->from == b->from && a->form.dtype == b->form.dtype && a->form.width == b->form.width &&
+           a->lines == b->lines && a->width == b->width && a->stride == b->stride &&
+           a->pitch == b->pitch && a->rows.index == b->rows.index &&
            a->rows.count == b->rows.count && a->first == b->first && a->places == b->places &&
            a->placed == b->placed && a->product == b->product && a->type == b->type;
 }
@@ -59,7 +60,8 @@ static const struct library_operand *library_kept_of(const struct library_pack *
  * memory, so of a list that may name any row it knows the number of rows alone. */
 static int library_spoils(const struct library_pack *pack, const void *first, const void *end) {
     const size_t rows = pack->placed ? pack->first + pack->places : pack->lines;
-    const carrier *const last = pack->from + (rows - 1) * pack->stride + pack->width;
+    const void *const last =
+        form_at(pack->from, pack->form, (rows - 1) * pack->stride + pack->width);
     return (uintptr_t)first < (uintptr_t)last && (uintptr_t)pack->from < (uintptr_t)end;
 }
 

@@ -7,7 +7,9 @@
  * Operands and results that lie as the library wants them are not copied, and an operand that the
  * op before has packed is used again (library_kept.h). What does not fit in LIBRARY_SCRATCH_MOST is
  * made in pieces of C, each over all of its terms. An op that the library
- * has no allowed way for is left to the kernel of mode invariant, whole. Invariant: rows not listed
+ * has no allowed way for is left to the kernel of mode invariant, whole. Operands and results in
+ * two bytes (gemm.narrow) are what the library itself reads and writes, where their lines begin at
+ * multiples of 16 bytes. Invariant: rows not listed
  * are neither read nor written, whatever the library does. */
 #include "kernels/cuda/fill.h"
 #include "kernels/cuda/library.h"
@@ -50,6 +52,17 @@ GPU_INLINE void library_round_four(const struct gemm *job, carrier *out, const a
     store4(out, rounded);
 }
 
+/* The same for results in two bytes. */
+GPU_INLINE void library_round_short(const struct gemm *job, void *out, const accumulator *sums,
+                                    unsigned each) {
+    const struct form form = form_own(job->dtype);
+    for (unsigned k = 0; k < each; k++) {
+        carrier rounded = carrier_round(sums[k], job->dtype);
+        if (job->add) rounded = rule_add((carrier)form_get_f32(out, form, k), rounded, job->dtype);
+        form_set_f32(out, form, k, (float)rounded);
+    }
+}
+
 KERNEL(library_scatter_kernel, struct library_scatter) {
     const struct gemm *const job = &args->job;
     const size_t i = (size_t)BLOCK * THREADS + THREAD, lines = args->placed ? job->M : args->rows;
@@ -61,6 +74,11 @@ KERNEL(library_scatter_kernel, struct library_scatter) {
     const size_t place = args->placed ? list_row(&job->rows, row) - args->first : line;
     if (place >= args->rows) return;
     const accumulator *const sums = args->sums + place * args->stride + column;
+    if ((job->narrow & GEMM_OUT) != 0) {
+        const size_t at = list_row(&job->rows, row) * job->N + args->column + column;
+        library_round_short(job, form_place(job->out, form_own(job->dtype), at), sums, args->each);
+        return;
+    }
     if (each != LIBRARY_FOUR) {
         linear_round(job, row, args->column + column, *sums);
         return;
@@ -98,6 +116,13 @@ static enum dtype library_type(const struct op_call *call, const struct gemm *jo
     const enum dtype type = job->product == DTYPE_F64 ? call->compute : job->product;
     if (LIBRARY_WIDE) return DTYPE_F64;
     return type == DTYPE_BF16 || type == DTYPE_F16 || type == DTYPE_TF32 ? type : DTYPE_F32;
+}
+
+/* How the numbers of a matrix of the op lie, whose bit of enum gemm_narrow is `which`. */
+static struct form library_form(const struct op_call *call, const struct gemm *job,
+                                unsigned which) {
+    const struct form carriers = {call->compute, sizeof(carrier)};
+    return (job->narrow & which) != 0 ? form_own(call->compute) : carriers;
 }
 
 /* The bytes that a piece of scratch takes: the next one begins at a multiple of 256. */
@@ -161,8 +186,10 @@ static const void *library_dense(struct library_way *way, struct library_pack pa
  * memory. */
 static struct library_pack library_left_pack(const struct library_way *way, size_t rows) {
     const struct gemm *const job = &way->job;
+    const struct form form = library_form(way->call, job, GEMM_A);
     struct library_pack pack = {
         .from = job->a,
+        .form = form,
         .lines = rows,
         .width = job->K,
         .stride = job->a_stride,
@@ -171,7 +198,7 @@ static struct library_pack library_left_pack(const struct library_way *way, size
         .type = way->type,
     };
     if (job->by_terms) {
-        pack.from += way->row;
+        pack.from = form_at(job->a, form, way->row);
         pack.lines = job->K;
         pack.width = rows;
     } else if (way->placed) {
@@ -180,7 +207,7 @@ static struct library_pack library_left_pack(const struct library_way *way, size
         pack.first = way->call->first_row + way->row;
         pack.places = rows;
     } else if (job->rows.index == NULL) {
-        pack.from += way->row * job->a_stride;
+        pack.from = form_at(job->a, form, way->row * job->a_stride);
         pack.rows.count = (uint32_t)rows;
     } else {
         pack.rows.index += way->row;
@@ -193,8 +220,10 @@ static struct library_pack library_left_pack(const struct library_way *way, size
 static struct library_pack library_right_pack(const struct library_way *way, size_t columns) {
     const struct gemm *const job = &way->job;
     const struct row_list all = {NULL, 0};
+    const struct form form = library_form(way->call, job, GEMM_B);
     struct library_pack pack = {
-        .from = job->b + way->column * (job->b_transposed ? job->b_stride : 1),
+        .from = form_at(job->b, form, way->column * (job->b_transposed ? job->b_stride : 1)),
+        .form = form,
         .lines = job->b_transposed ? columns : job->K,
         .width = job->b_transposed ? job->K : columns,
         .stride = job->b_stride,
@@ -221,12 +250,13 @@ static void library_results(struct library_way *way) {
     const size_t at = way->row * job->N + way->column;
     p->c_stride = way->packs_c ? p->N : job->N;
     p->held = !way->packs_c && (job->held != NULL || job->add);
+    p->out = way->packs_c || (job->narrow & GEMM_OUT) == 0 ? p->sum : job->dtype;
     if (way->packs_c)
         p->c = library_take(way, p->M * p->N, sizeof(accumulator), 0);
     else if (job->held != NULL)
         p->c = job->held + at;
     else
-        p->c = job->out + at;
+        p->c = form_place(job->out, library_form(way->call, job, GEMM_OUT), at);
 }
 
 /* Deals the rows of C to streams where the order is free, in multiples of 8; else all to one.
@@ -247,7 +277,7 @@ static void library_run(struct library_way *way) {
         struct library_product own = *whole;
         own.M = end - first;
         own.a = (const char *)whole->a + first * step * library_size(whole->type);
-        own.c = (char *)whole->c + first * whole->c_stride * sizeof(accumulator);
+        own.c = (char *)whole->c + first * whole->c_stride * library_size(whole->out);
         if (way->asks) {
             if (!library_has(mode, &own, (unsigned)part)) way->lacks = 1;
             continue;
@@ -282,7 +312,8 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
     };
     if (columns % LIBRARY_FOUR == 0 &&
         lines_aligned(scatter.sums, scatter.stride * sizeof(accumulator)) &&
-        lines_aligned(job->out + way->column, job->N * sizeof(carrier)))
+        ((job->narrow & GEMM_OUT) != 0 ||
+         lines_aligned(job->out + way->column, job->N * sizeof(carrier))))
         scatter.each = LIBRARY_FOUR;
     LAUNCH_ELEMENTS(library_scatter_kernel,
                     (way->placed ? job->M : rows) * (columns / scatter.each), &scatter);
@@ -323,25 +354,49 @@ static void library_pieces(const struct library_way *way, size_t *rows, size_t *
 static struct gemm library_job(const struct op_call *call, const struct gemm *job) {
     struct gemm own = *job;
     if (job->by_terms || job->rows.index == NULL || job->M != call->rows) return own;
-    own.a += (size_t)call->first_row * job->a_stride;
-    own.out += (size_t)call->first_row * job->N;
+    const size_t first = call->first_row;
+    own.a =
+        (const carrier *)form_at(job->a, library_form(call, job, GEMM_A), first * job->a_stride);
+    own.out = (carrier *)form_place(job->out, library_form(call, job, GEMM_OUT), first * job->N);
     own.rows.index = NULL;
     return own;
+}
+
+/* Whether an operand lies as the library reads it, but for the order of its lines. */
+static int library_lies(const struct library_way *way, unsigned which, const void *from,
+                        size_t stride) {
+    const struct form form = library_form(way->call, &way->job, which);
+    if (form_is_narrow(form))
+        return way->type == form.dtype && lines_aligned(from, stride * form.width);
+    return LIBRARY_SAME && way->job.product == DTYPE_F64 &&
+           library_size(way->type) == sizeof(carrier);
+}
+
+/* Decides how sums become the results of a layer. A library rounds a sum to bf16 or f16 once, as
+ * linear_round does, and writes it in place; where it cannot, sums are rounded behind it. */
+static void library_place_results(struct library_way *way, int listed) {
+    const struct gemm *const job = &way->job;
+    const int rounds = job->dtype != (LIBRARY_WIDE ? DTYPE_F64 : DTYPE_F32);
+    if ((job->narrow & GEMM_OUT) != 0)
+        way->rounds = way->packs_c = listed || job->add || LIBRARY_WIDE ||
+                                     way->type != job->dtype ||
+                                     !lines_aligned(job->out, job->N * sizeof(uint16_t));
+    else if (job->held == NULL) {
+        way->packs_c = !LIBRARY_SAME || listed || (rounds && job->add);
+        way->rounds = way->packs_c || rounds;
+    }
 }
 
 static struct library_way library_way_of(const struct op_call *call, const struct gemm *job) {
     struct library_way way = {.call = call, .job = library_job(call, job)};
     const int listed = way.job.rows.index != NULL;
-    const int rounds = job->dtype != (LIBRARY_WIDE ? DTYPE_F64 : DTYPE_F32);
     way.type = library_type(call, job);
-    const int lies =
-        LIBRARY_SAME && job->product == DTYPE_F64 && library_size(way.type) == sizeof(carrier);
     way.placed = call->rows != 0 && !job->by_terms && listed;
     way.M = way.placed ? call->rows : job->M;
-    way.packs_a = !lies || listed;
-    way.packs_b = !lies || (job->by_terms && listed);
-    way.packs_c = job->held == NULL && (!LIBRARY_SAME || listed || (rounds && job->add));
-    way.rounds = job->held == NULL && (way.packs_c || rounds);
+    way.packs_a = listed || !library_lies(&way, GEMM_A, way.job.a, job->a_stride);
+    way.packs_b =
+        (job->by_terms && listed) || !library_lies(&way, GEMM_B, way.job.b, job->b_stride);
+    library_place_results(&way, listed);
     way.product.K = job->K;
     way.product.a_transposed = job->by_terms;
     way.product.b_transposed = job->b_transposed;
@@ -393,7 +448,8 @@ static int library_way_spoils(const struct library_way *way, const struct librar
     const struct gemm *const job = &way->job;
     if (job->held != NULL) return library_spoils(pack, job->held, job->held + job->M * job->N);
     const size_t rows = way->placed ? way->call->first_row + way->M : job->M;
-    return library_spoils(pack, job->out, job->out + rows * job->N);
+    const struct form form = library_form(way->call, job, GEMM_OUT);
+    return library_spoils(pack, job->out, form_at(job->out, form, rows * job->N));
 }
 
 /* Keeps the operands of an op that has started all of its work. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Packs an operand of a library's product: lines of numbers that lie somewhere become a dense
- * matrix of the dtype that the library multiplies. Which operands are packed, and where to, is
- * decided in library_linear.cu.
+ * Packs an operand of a library's product: lines of numbers that lie somewhere, as carriers or in
+ * two bytes, become a dense matrix of the dtype that the library multiplies. Which operands are
+ * packed, and where to, is decided in library_linear.cu.
  *
  * Invariant: every number of the lines is written once; what a line has behind its last number,
  * up to the next line, is +0. */
 #ifndef TWINSTEP_KERNELS_CUDA_LIBRARY_PACK_H
 #define TWINSTEP_KERNELS_CUDA_LIBRARY_PACK_H
 
+#include "base/form.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/short.h"
 
@@ -15,7 +16,8 @@
 
 /* Copies lines of `width` numbers, `stride` apart, into a matrix whose lines are `pitch` apart. */
 struct library_pack {
-    const carrier *from;
+    const void *from;
+    struct form form; /* how numbers lie there: in their own width, or, of any dtype, as carriers */
     size_t lines, width, stride, pitch;
     struct row_list rows; /* physical rows of the lines */
     size_t first, places; /* the physical row that is line 0 of the matrix, and how many lines that
@@ -29,6 +31,17 @@ struct library_pack {
 
 GPU_INLINE int library_is_short(enum dtype type) {
     return type == DTYPE_BF16 || type == DTYPE_F16;
+}
+
+/* Whether numbers are copied as they lie: they have the library's dtype, which a product then does
+ * not round. */
+GPU_INLINE int library_copies(const struct library_pack *pack) {
+    return form_is_narrow(pack->form) && pack->form.dtype == pack->type;
+}
+
+/* Number i of those that lie from `from` on. */
+GPU_INLINE carrier library_load(const void *from, struct form form, size_t i) {
+    return form_is_narrow(form) ? (carrier)form_get_f32(from, form, i) : ((const carrier *)from)[i];
 }
 
 struct library_place {
@@ -68,11 +81,12 @@ GPU_INLINE void library_pack_line(const struct library_pack *args, const carrier
 }
 
 /* Packs one number, or two short neighbours; what follows a line is +0. */
-GPU_INLINE void library_pack_few(const struct library_pack *args, const carrier *from, size_t at,
+GPU_INLINE void library_pack_few(const struct library_pack *args, const void *from, size_t at,
                                  size_t column) {
     accumulator number[2] = {0, 0};
     for (unsigned k = 0; k < args->each; k++)
-        if (column + k < args->width) number[k] = operand(from[k], args->product);
+        if (column + k < args->width)
+            number[k] = operand(library_load(from, args->form, k), args->product);
     if (library_is_short(args->type))
         short_put((uint16_t *)args->to + at, (float)number[0], (float)number[1], args->type);
     else if (args->type == DTYPE_F64)
@@ -91,13 +105,15 @@ KERNEL(library_pack_kernel, struct library_pack) {
     if (args->placed && place >= args->places)
         return; /* it belongs to another piece; a row below `first` wraps to a large number */
     const size_t at = place * args->pitch + column;
-    const carrier *const from = args->from + row * args->stride + column;
+    const void *const from = form_at(args->from, args->form, row * args->stride + column);
     if (each != LIBRARY_LINE)
         library_pack_few(args, from, at, column);
+    else if (form_is_narrow(args->form))
+        short_copy8((uint16_t *)args->to + at, (const uint16_t *)from);
     else if (args->product == DTYPE_BF16)
-        library_pack_line(args, from, at, DTYPE_BF16); /* the dtype is a constant there */
+        library_pack_line(args, (const carrier *)from, at, DTYPE_BF16); /* a constant there */
     else
-        library_pack_line(args, from, at, args->product);
+        library_pack_line(args, (const carrier *)from, at, args->product);
 }
 
 static size_t library_size(enum dtype type) {
@@ -115,7 +131,8 @@ static size_t library_pitch(enum dtype type, size_t width) {
 static unsigned library_each(const struct library_pack *pack) {
     const size_t size = library_size(pack->type);
     if (pack->width % LIBRARY_LINE == 0 && pack->type != DTYPE_F64 &&
-        lines_aligned(pack->from, pack->stride * sizeof(carrier)) &&
+        (library_copies(pack) || !form_is_narrow(pack->form)) &&
+        lines_aligned(pack->from, pack->stride * pack->form.width) &&
         lines_aligned(pack->to, pack->pitch * size))
         return LIBRARY_LINE;
     return size == sizeof(uint16_t) ? 2 : 1;

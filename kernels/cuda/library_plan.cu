@@ -15,7 +15,7 @@ struct library_call {
     const struct library_product *p;
     cublasOperation_t left, right;
     int m, n, k, lda, ldb, ldc;
-    cudaDataType_t type, sum;
+    cudaDataType_t type, sum, out;
     cublasComputeType_t compute;
     float one, beta;
     double one_wide, beta_wide;
@@ -43,6 +43,7 @@ static void library_describe(const struct library_product *p, struct library_cal
     out->ldc = (int)p->c_stride;
     out->type = library_type_of(p->type);
     out->sum = wide ? CUDA_R_64F : CUDA_R_32F;
+    out->out = library_type_of(p->out);
     out->compute = wide                    ? CUBLAS_COMPUTE_64F
                    : p->type == DTYPE_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                            : CUBLAS_COMPUTE_32F;
@@ -59,7 +60,7 @@ static void library_describe(const struct library_product *p, struct library_cal
 struct library_shape {
     uint64_t m, n, k, lda, ldb, ldc;
     uint64_t workspace;
-    uint32_t type, operations, alignment, zero;
+    uint32_t type, operations, alignment, out;
 };
 
 struct library_plan {
@@ -110,7 +111,7 @@ static int library_lt_open(const struct library_call *c, struct library_lt *lt) 
                "transb") ||
            library_layout(&lt->left, c->type, c->left, c->m, c->k, c->lda) ||
            library_layout(&lt->right, c->type, c->right, c->k, c->n, c->ldb) ||
-           library_layout(&lt->out, c->sum, CUBLAS_OP_N, c->m, c->n, c->ldc);
+           library_layout(&lt->out, c->out, CUBLAS_OP_N, c->m, c->n, c->ldc);
 }
 
 /* The largest power of two, 256 at most, of which all three addresses are multiples. */
@@ -206,5 +207,6 @@ static struct library_shape library_shape_of(const struct library_mode *mode,
     shape.type = (uint32_t)c->p->type;
     shape.operations = (c->left == CUBLAS_OP_T) | (c->right == CUBLAS_OP_T) << 1 | c->p->held << 2;
     shape.alignment = library_alignment(c->p);
+    shape.out = (uint32_t)c->p->out;
     return shape;
 }

@@ -53,6 +53,8 @@ static void linear_plain(const struct gemm *job) {
 }
 #endif
 
+#include "kernels/cuda/linear_carried.cu"
+
 static void linear_run(const struct op_call *call, const struct gemm *job, enum sum_kind kind,
                        enum op_pass pass) {
     const uint32_t parts = gemm_parts(call, job, pass);
@@ -62,7 +64,11 @@ static void linear_run(const struct op_call *call, const struct gemm *job, enum 
         linear_shuffle(call, job, pass);
     else if (parts > 1)
         linear_split(call, job, parts);
-    else if (call->library == NULL || !library_linear(call, job))
+    else if (call->library != NULL && library_linear(call, job))
+        return;
+    else if (job->narrow != 0)
+        linear_carried(call, job);
+    else
         linear_plain(job);
 }
 
@@ -77,7 +83,7 @@ static void linear_input(const struct op_call *call, const struct linear_input_a
 }
 
 static void linear_weight(const struct op_call *call, const struct linear_weight_args *args) {
-    if (column_weight(call, args)) return;
+    if (call->narrow == NARROW_NONE && column_weight(call, args)) return;
     const struct gemm job = gemm_weight(call, args);
     linear_run(call, &job, SUM_WEIGHT, PASS_WEIGHT);
 }

@@ -4,7 +4,7 @@
 #ifndef TWINSTEP_KERNELS_CUDA_SHORT_H
 #define TWINSTEP_KERNELS_CUDA_SHORT_H
 
-#include "base/dtype.h"
+#include "base/form.h"
 #include "base/real.h"
 
 TWINSTEP_HD uint16_t short_bits_f16(float x) {
@@ -22,6 +22,8 @@ TWINSTEP_HD float short_value_f16(uint16_t bits) {
     if (size >= 0x400u) return real_from_bits_f32(sign | ((size << 13) + (112u << 23)));
     return (sign != 0 ? -0x1p-24f : 0x1p-24f) * (float)size;
 }
+
+#define SHORT_EACH 8u /* numbers of two bytes that go with a load or a store of 16 */
 
 /* The bits of a number of type bf16 or f16. */
 TWINSTEP_HD uint16_t short_bits(float x, enum dtype type) {
@@ -54,8 +56,53 @@ TWINSTEP_HD void short_put8(uint16_t *at, const float *from, enum dtype type) {
 #endif
 }
 
+/* Copies eight neighbours between multiples of 16 bytes: a load and a store on a device. */
+TWINSTEP_HD void short_copy8(uint16_t *to, const uint16_t *from) {
+#if defined(__CUDACC__)
+    *(uint4 *)(void *)to = *(const uint4 *)(const void *)from;
+#else
+    for (int i = 0; i < 8; i++)
+        to[i] = from[i];
+#endif
+}
+
 TWINSTEP_HD float short_value(uint16_t bits, enum dtype type) {
     return type == DTYPE_F16 ? short_value_f16(bits) : real_from_bits_f32((uint32_t)bits << 16);
+}
+
+/* Loads eight neighbours from a multiple of 16 bytes, as the carriers that they are (base/form.h):
+ * one load on a device. */
+TWINSTEP_HD void short_load8(float *to, const uint16_t *from, enum dtype type) {
+#if defined(__CUDACC__)
+    const uint4 all = *(const uint4 *)(const void *)from;
+    const uint32_t two[4] = {all.x, all.y, all.z, all.w};
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const uint16_t bits = (uint16_t)(two[i / 2] >> 16 * (i % 2));
+        to[i] = type == DTYPE_F16 ? form_load_f16(bits) : form_load_bf16(bits);
+    }
+#else
+    for (int i = 0; i < 8; i++)
+        to[i] = type == DTYPE_F16 ? form_load_f16(from[i]) : form_load_bf16(from[i]);
+#endif
+}
+
+/* Stores eight carriers at a multiple of 16 bytes, as form_narrow() does: one store on a device. */
+TWINSTEP_HD void short_store8(uint16_t *to, const float *from, enum dtype type) {
+    uint16_t bits[8];
+#if defined(__CUDACC__)
+#pragma unroll
+#endif
+    for (int i = 0; i < 8; i++)
+        bits[i] = type == DTYPE_F16 ? form_store_f16(from[i]) : form_store_bf16(from[i]);
+#if defined(__CUDACC__)
+    *(uint4 *)(void *)to =
+        make_uint4((uint32_t)bits[1] << 16 | bits[0], (uint32_t)bits[3] << 16 | bits[2],
+                   (uint32_t)bits[5] << 16 | bits[4], (uint32_t)bits[7] << 16 | bits[6]);
+#else
+    for (int i = 0; i < 8; i++)
+        to[i] = bits[i];
+#endif
 }
 
 #endif

@@ -117,9 +117,18 @@ cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t m
     return stepped();
 }
 
+static int fake_math;
+
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
     (void)handle;
-    return mode != CUBLAS_DEFAULT_MATH ? CUBLAS_STATUS_INVALID_VALUE : stepped();
+    fake_math = (int)mode;
+    return mode != CUBLAS_DEFAULT_MATH && mode != CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
+               ? CUBLAS_STATUS_INVALID_VALUE
+               : stepped();
+}
+
+static int is_short(int type) {
+    return type == CUDA_R_16BF || type == CUDA_R_16F;
 }
 
 /* ---- one product, column-major ---- */
@@ -142,13 +151,12 @@ static double number(const struct matrix *matrix, uint64_t row, uint64_t column)
 }
 
 /* The combinations of types that cuBLAS's manual allows and that library.cu may ask for. */
-static int types_fit(int compute, int scale, int type, int sum) {
+static int types_fit(int compute, int scale, int type, int out) {
     if (compute == CUBLAS_COMPUTE_64F)
-        return scale == CUDA_R_64F && type == CUDA_R_64F && sum == CUDA_R_64F;
-    if (scale != CUDA_R_32F || sum != CUDA_R_32F) return 0;
+        return scale == CUDA_R_64F && type == CUDA_R_64F && out == CUDA_R_64F;
+    if (scale != CUDA_R_32F || (out != CUDA_R_32F && (out != type || !is_short(out)))) return 0;
     if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return type == CUDA_R_32F;
-    return compute == CUBLAS_COMPUTE_32F &&
-           (type == CUDA_R_32F || type == CUDA_R_16BF || type == CUDA_R_16F);
+    return compute == CUBLAS_COMPUTE_32F && (type == CUDA_R_32F || is_short(type));
 }
 
 static uint64_t rows_of(const struct matrix *matrix) {
@@ -180,6 +188,10 @@ static void multiply(const struct matrix *a, const struct matrix *b, const struc
             const uint64_t at = column * (uint64_t)c->line + row;
             if (c->type == CUDA_R_64F)
                 ((double *)out)[at] = sum;
+            else if (c->type == CUDA_R_16BF)
+                ((uint16_t *)out)[at] = short_bits(real_round_bf16_f32((float)sum), DTYPE_BF16);
+            else if (c->type == CUDA_R_16F)
+                ((uint16_t *)out)[at] = short_bits(real_round_f16_f32((float)sum), DTYPE_F16);
             else
                 ((float *)out)[at] = (float)sum;
         }
@@ -199,7 +211,9 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa,
     fake_multiplied_ex++;
     fake_compute = (int)compute;
     if (fake_step() || algo != CUBLAS_GEMM_DEFAULT || !shapes_fit(&a, &b, &c) ||
-        !types_fit((int)compute, Ctype, Atype, Ctype))
+        is_short(Ctype) != (fake_math == CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) ||
+        !types_fit((int)compute, compute == CUBLAS_COMPUTE_64F ? CUDA_R_64F : CUDA_R_32F, Atype,
+                   Ctype))
         return CUBLAS_STATUS_INVALID_VALUE;
     multiply(&a, &b, &c, alpha, beta, C);
     return CUBLAS_STATUS_SUCCESS;

@@ -298,11 +298,18 @@ static void put(void *matrix, size_t at, double value, enum dtype type) {
         ((float *)matrix)[at] = (float)value;
 }
 
+static double at(const void *matrix, size_t i, enum dtype type) {
+    if (type == DTYPE_F64) return ((const double *)matrix)[i];
+    if (type == DTYPE_BF16 || type == DTYPE_F16)
+        return (double)short_value(((const uint16_t *)matrix)[i], type);
+    return (double)((const float *)matrix)[i];
+}
+
 /* Checks row-major products of whole numbers, whose sums are exact in any order: C = A . B or C + A
  * . B, each operand as it lies or transposed, with gaps between lines; and nothing beside C may be
  * written. */
-static void check_product(const struct library_mode *mode, enum dtype type, unsigned way,
-                          unsigned wider) {
+static void check_product(const struct library_mode *mode, enum dtype type, enum dtype out,
+                          unsigned way, unsigned wider) {
     alignas(256) static double a[LINES * LINE], b[LINES * LINE], c[LINES * LINE];
     static double left[LINES * LINE], right[LINES * LINE];
     struct library_product p;
@@ -313,12 +320,13 @@ static void check_product(const struct library_mode *mode, enum dtype type, unsi
     p.a = a, p.b = b, p.c = c;
     p.type = type;
     p.sum = type == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    p.out = out;
     for (size_t i = 0; i < LINES * LINE; i++) {
         left[i] = (double)(int)(i * 7 % 11) - 5;
         right[i] = (double)(int)(i * 5 % 13) - 6;
         put(a, i, left[i], type);
         put(b, i, right[i], type);
-        put(c, i, (double)i, p.sum);
+        put(c, i, (double)i, p.out);
     }
     start(0);
     library_multiply(mode, &p, 0);
@@ -333,7 +341,7 @@ static void check_product(const struct library_mode *mode, enum dtype type, unsi
         for (size_t k = 0; k < p.K && within; k++)
             due += left[p.a_transposed ? k * p.a_stride + row : row * p.a_stride + k] *
                    right[p.b_transposed ? column * p.b_stride + k : k * p.b_stride + column];
-        EXPECT(due == (p.sum == DTYPE_F64 ? c[i] : (double)((const float *)c)[i]));
+        EXPECT(due == at(c, i, p.out));
     }
 }
 
@@ -345,7 +353,10 @@ static void verify_row_major(void) {
                 struct library_mode mode;
                 memset(&mode, 0, sizeof mode);
                 mode.pinned = bits & 1, mode.ordered = bits >> 1 & 1, mode.split_k = bits >> 2;
-                check_product(&mode, types[i], way % 8, way / 8);
+                const enum dtype sum = types[i] == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+                check_product(&mode, types[i], sum, way % 8, way / 8);
+                if (i >= 3 && way % 8 < 4) /* C of the operands' dtype, which is not continued */
+                    check_product(&mode, types[i], types[i], way % 8, way / 8);
             }
 }
 

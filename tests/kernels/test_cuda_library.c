@@ -14,6 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/form.h"
 #include "tests/shim/library_twin.h"
 #include "tests/shim/shim_memory.h"
 #include "tests/kernels/helper_machines.h"
@@ -111,6 +112,52 @@ static void *run(const struct problem *p, int op, const struct library_mode *mod
     return out;
 }
 
+/* ---- activations in two bytes ---- */
+
+static void *store_short(struct bench *b, const double *values, size_t count) {
+    uint16_t *const out = (uint16_t *)machine_take(b, count, sizeof *out);
+    const struct form form = form_own(b->law.compute);
+    for (size_t i = 0; i < count; i++)
+        form_set_f32(out, form, i, (float)values[i]);
+    return out;
+}
+
+static void *store_as(struct bench *b, const double *values, size_t count, int is_short) {
+    return is_short ? store_short(b, values, count) : bench_store(b, values, count, b->carrier);
+}
+
+/* As run(), with the matrices in two bytes that `narrow` names; what is returned lies in carriers,
+ * or in accumulators. */
+static void *run_short(const struct problem *p, int op, const struct library_mode *mode,
+                       uint32_t narrow) {
+    struct bench *const b = p->bench;
+    const struct shape s = p->shape;
+    const int input = (narrow & NARROW_INPUT) != 0, output = (narrow & NARROW_OUTPUT) != 0;
+    const int out_short = op == FORWARD ? output : op == INPUT ? input : 0;
+    const void *const x = store_as(b, p->x, p->physical * s.K, input);
+    const void *const w = bench_store(b, p->w, (size_t)s.N * s.K, b->carrier);
+    const void *const dy = store_as(b, p->dy, p->physical * s.N, output);
+    const double *const before = op == FORWARD ? p->y : op == INPUT ? p->dx : p->acc;
+    const size_t count = result_count(p, op);
+    void *const out = op == WEIGHT ? bench_store(b, before, count, b->accumulator)
+                                   : store_as(b, before, count, out_short);
+    const struct linear_forward_args forward = {p->list, s.N, s.K, x, w, out};
+    const struct linear_input_args input_args = {p->list, s.N, s.K, dy, w, out, p->add};
+    const struct linear_weight_args weight = {p->list, s.N, s.K, dy, x, out};
+    b->call.library = mode;
+    b->call.narrow = narrow;
+    if (op == FORWARD) p->ops->linear_forward(&b->call, &forward);
+    if (op == INPUT) p->ops->linear_input(&b->call, &input_args);
+    if (op == WEIGHT) p->ops->linear_weight(&b->call, &weight);
+    machine_wait(b, op_names[op]);
+    b->call.library = NULL;
+    b->call.narrow = NARROW_NONE;
+    if (!out_short) return out;
+    float *const wide = (float *)machine_take(b, count, sizeof *wide);
+    form_widen(out, form_own(b->law.compute), count, wide);
+    return wide;
+}
+
 static double number_at(const struct problem *p, int op, const void *memory, size_t i) {
     const size_t bytes = op == WEIGHT ? p->bench->accumulator : p->bench->carrier;
     return machine_number(memory, i, bytes);
@@ -176,6 +223,23 @@ static void near_invariant(struct bench *b) {
 
 static void exact_sums(struct bench *b) {
     compare_all(b, 1);
+}
+
+/* Every matrix of an op, and any of them, must do in two bytes what it does as carriers: the same
+ * bits on the host, on a device sums that are as near, since its library may choose another
+ * algorithm. Shapes have lines of whole and of broken multiples of 16 bytes, and one product that
+ * the twin lacks. */
+static void compare_short(const struct problem *p, int op, const struct library_mode *mode,
+                          uint32_t narrow) {
+    const void *const due = run(p, op, mode), *const is = run_short(p, op, mode, narrow);
+    for (size_t i = 0; i < result_count(p, op); i++) {
+        const double a = number_at(p, op, due, i), b = number_at(p, op, is, i);
+        if (isnan(a) && isnan(b)) continue;
+        if (p->bench->backend == NULL ? a == b : fabs(a - b) <= bound_of(p, op)) continue;
+        fail_msg("%s of %s, %u rows%s, N %u, K %u, narrow %u, element %zu: expected %a, got %a",
+                 op_names[op], dtype_name(p->bench->law.compute), p->list.count,
+                 p->list.index == NULL ? "" : ", listed", p->shape.N, p->shape.K, narrow, i, a, b);
+    }
 }
 
 static void corroborate_near_invariant(void **state) {
@@ -374,6 +438,37 @@ static struct op_limits limits_of(uint32_t rows, uint32_t width, size_t weight, 
                               .library_bytes = bytes};
 }
 
+static void short_activations(struct bench *b) {
+    static const struct op_rounding roundings[] = {
+        {DTYPE_BF16, DTYPE_BF16}, {DTYPE_F16, DTYPE_BF16}, {DTYPE_TF32, DTYPE_BF16}};
+    static const struct shape of_16[] = {{24, 16, 64}, {70, 40, 8}, {9, 5, LIBRARY_TWIN_LACKS}};
+    static const unsigned modes[] = {3, 19, 7, 1}; /* deterministic, filled, split k, streams */
+    const struct op_limits limits = limits_of(160, LIBRARY_TWIN_LACKS, 16 * LIBRARY_TWIN_LACKS,
+                                              b->law.compute == DTYPE_BF16 ? 4 : 2);
+    if (b->law.wide || (b->law.compute != DTYPE_BF16 && b->law.compute != DTYPE_F16)) return;
+    const struct op_table *const ops = machine_open(b, &limits);
+    const size_t own = COUNT_OF(shapes), all = own + COUNT_OF(of_16);
+    unsigned turn = 0;
+    for (size_t i = 0; i < all; i++)
+        for (int rows = 0; rows < ROWS_KINDS; rows++) {
+            const struct shape shape = i < own ? shapes[i] : of_16[i - own];
+            const struct problem p = problem_of(b, ops, shape, (enum rows)rows, 0);
+            for (uint32_t narrow = NARROW_NONE; narrow <= NARROW_BOTH; narrow++)
+                for (int op = 0; op < OPS; op++, turn++) {
+                    const struct library_mode mode = mode_of(modes[turn % COUNT_OF(modes)]);
+                    if (shape.K == 1 && op == WEIGHT) continue; /* no product: law 20 */
+                    b->call.rounding = &roundings[turn / 3 % COUNT_OF(roundings)];
+                    if (b->law.compute == DTYPE_F16) b->call.rounding = NULL;
+                    compare_short(&p, op, &mode, narrow);
+                }
+        }
+}
+
+static void verify_short_activations(void **state) {
+    (void)state;
+    bench_pairs(short_activations);
+}
+
 /* Scratch holds the rows of x, the head's weight, and the sums of all logits, each in the type in
  * which it is multiplied; 1 GiB at most. */
 static void validate_scratch_bytes(void **state) {
@@ -492,6 +587,33 @@ static void verify_lying_operands_are_not_copied(void **state) {
                 if (lies) lying(&b, (enum rows)rows, add);
                 bench_close(&b);
             }
+}
+
+/* Activations in two bytes are what the library itself reads and writes: of scratch only the packed
+ * weight's bytes may be written, and none for the gradient of a weight whose rows are no list. */
+static void lying_short(struct bench *b) {
+    enum { BYTES = 1 << 16, WEIGHT_BYTES = 32 * 40 * 2 };
+    static const struct shape shape = {20, 32, 40};
+    if (b->law.wide || (b->law.compute != DTYPE_BF16 && b->law.compute != DTYPE_F16)) return;
+    const struct op_table *const ops = open_machine(b);
+    struct problem p = problem_of(b, ops, shape, ROWS_ALL, 1);
+    unsigned char *const scratch = (unsigned char *)machine_take(b, BYTES, 1);
+    void *const before = b->call.scratch;
+    p.add = 0; /* what is added to is rounded apart from the sum */
+    for (int op = 0; op < OPS; op++) {
+        const size_t packed = op == WEIGHT ? 0 : WEIGHT_BYTES;
+        memset(scratch, 0x5a, BYTES);
+        b->call.scratch = scratch;
+        (void)run_short(&p, op, &deterministic, NARROW_BOTH);
+        b->call.scratch = before;
+        for (size_t i = packed; i < BYTES; i++)
+            if (scratch[i] != 0x5a) fail_msg("%s: byte %zu of scratch written", op_names[op], i);
+    }
+}
+
+static void verify_short_activations_are_not_copied(void **state) {
+    (void)state;
+    bench_pairs(lying_short);
 }
 
 /* Under `fill: nan` every piece of scratch is filled with NaN to its last byte before it is used,
@@ -857,6 +979,8 @@ int main(void) {
         cmocka_unit_test(verify_lacking_products),
         cmocka_unit_test(verify_filled_pieces),
         cmocka_unit_test(verify_kept_operands),
+        cmocka_unit_test(verify_short_activations),
+        cmocka_unit_test(verify_short_activations_are_not_copied),
         cmocka_unit_test(verify_changed_operands),
     };
     if (!machines_ready()) return 1;

@@ -74,7 +74,7 @@ static struct span span_b(const struct library_product *p) {
 }
 
 static struct span span_c(const struct library_product *p) {
-    return span_of(p->c, p->M, p->N, p->c_stride, p->sum);
+    return span_of(p->c, p->M, p->N, p->c_stride, p->out);
 }
 
 static int spoils(const struct library_product *p, const struct library_product *other) {
@@ -194,6 +194,12 @@ static void multiply(const void *args) {
             if (product->sum == DTYPE_F64) {
                 double *const c = (double *)product->c + at;
                 *c = product->held ? *c + sum : sum;
+            } else if (product->out == DTYPE_BF16) {
+                ((uint16_t *)product->c)[at] =
+                    short_bits(real_round_bf16_f32((float)sum), DTYPE_BF16);
+            } else if (product->out == DTYPE_F16) {
+                ((uint16_t *)product->c)[at] =
+                    short_bits(real_round_f16_f32((float)sum), DTYPE_F16);
             } else {
                 float *const c = (float *)product->c + at;
                 *c = product->held ? *c + (float)sum : (float)sum;

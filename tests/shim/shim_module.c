@@ -27,6 +27,12 @@
 #define BACKEND_NAME "shim"
 #endif
 
+#if defined(BACKEND_CARRIED) /* the same numbers, in carriers alone */
+#define BACKEND_NARROW 0
+#else
+#define BACKEND_NARROW 1
+#endif
+
 #if defined(BACKEND_LACKS) /* to be refused: no loop of an optimizer is there */
 static const struct step_table lacking = {{NULL}};
 #undef STEPS
@@ -185,6 +191,7 @@ const struct backend twinstep_backend_v1 = {
     .stamp = BACKEND_STAMP,
     .name = BACKEND_NAME,
     .layout = BACKEND_LAYOUT,
+    .narrow_activations = BACKEND_NARROW,
     .open = shim_open,
     .describe = shim_describe,
     .memory = {shim_take, shim_give, 0},
