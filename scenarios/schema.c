@@ -400,8 +400,8 @@ static const struct key_row rows[] = {
          .help = "Whether a device adds with atomics: gradients of queries (dQ), and its library "
                  "where it likes; auto is on in mode fast, else off"),
     ENUM(numerics.determinism.split_k, "auto", CAUSE_NONDETERMINISM, allowed_names, .word = "auto",
-         .help = "Whether the device's library may deal the terms of a sum to several workers; "
-                 "auto is on in mode fast, else off"),
+         .help = "Whether the device's library may deal the terms of a sum to several workers, "
+                 "which repeats its bits; auto is on in modes fast and deterministic, else off"),
     ENUM(numerics.determinism.fill, "auto", CAUSE_NONDETERMINISM, NAMES("none", "nan"),
          .word = "auto",
          .help = "What activations and scratch hold before each forward: what was there, or NaN "

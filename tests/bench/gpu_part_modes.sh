@@ -74,7 +74,7 @@ mode_rows() {
         [ "$mode" = invariant ] || mode_row f32 "$mode" "$mode"
     done
     fast=$fast_bf16
-    for switch in workspace=default order=free atomics=on split_k=on; do
+    for switch in workspace=default order=free atomics=on split_k=off; do
         mode_row bf16 deterministic '' "numerics.determinism.$switch"
     done
 }
