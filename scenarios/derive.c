@@ -103,7 +103,7 @@ static void derive_determinism(struct config *config) {
     fill_enum(&config->numerics.determinism.order, 0);
     fill_enum(&config->numerics.determinism.atomics, is_free);
     fill_enum(&config->numerics.determinism.split_k, is_free || is_fixed);
-    fill_enum(&config->numerics.determinism.fill, fills);
+    fill_enum(&config->numerics.determinism.fill, fills ? FILL_TORCH : FILL_NONE);
 }
 
 void config_set_mode(struct config *config, int32_t mode) {

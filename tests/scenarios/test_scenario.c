@@ -199,7 +199,7 @@ static const struct {
     {"numerics: {backend: cuda, mode: fast, library: none}", "numerics.determinism.split_k: off"},
     {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.workspace: pinned"},
     {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.atomics: off"},
-    {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.fill: nan"},
+    {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.fill: torch"},
     {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.split_k: on"},
     {"numerics: {backend: cuda, mode: deterministic, determinism: {split_k: off}}",
      "numerics.determinism.split_k: off"},

@@ -266,6 +266,8 @@ static void verify_determinism(void **state) {
         {", determinism: {fill: nan}", 0},
         {", mode: deterministic", 1},
         {", mode: deterministic, determinism: {fill: none}", 1},
+        {", mode: deterministic, determinism: {fill: nan}", 1},
+        {", determinism: {fill: torch}", 0},
         {", mode: fast, determinism: {workspace: pinned, order: fixed, atomics: off}", 1},
         {", mode: deterministic, determinism: {workspace: default}", 3},
         {", mode: deterministic, determinism: {order: free}", 3},
