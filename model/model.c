@@ -147,7 +147,7 @@ static void open_device_mode(struct model *model) {
                                            .ordered = !config->numerics.determinism.order,
                                            .split_k = config->numerics.determinism.split_k,
                                            .atomics = config->numerics.determinism.atomics,
-                                           .fill = config->numerics.determinism.fill,
+                                           .fill = config->numerics.determinism.fill == FILL_NAN,
                                            .count = &model->products};
     model->call.library = &model->library;
 }
@@ -424,8 +424,28 @@ void model_poison(struct model *model) {
     model_set(model, model->logp, model->logp_bytes, WORD_OF_NAN);
 }
 
+/* Fills a piece of the activations, which ends where the next one begins. */
+static void fill_piece(const struct model *model, void *piece, const void *next) {
+    const size_t bytes = (size_t)((const unsigned char *)next - (unsigned char *)piece);
+    model_set(model, piece, bytes, WORD_OF_NAN);
+}
+
+/* Fills what torch fills: what embedding and attention write. Outputs of its linear layers, norms
+ * and elementwise ops are allocated past the fill (docs/decisions/cuda-library.md). */
+static void fill_as_torch(const struct model *model) {
+    const struct layer_gradients *const gradient = &model->gradient;
+    fill_piece(model, model->layer[0].x, model->layer[0].q);
+    for (uint32_t i = 0; i < model->layers; i++)
+        fill_piece(model, model->layer[i].att, model->layer[i].o);
+    fill_piece(model, gradient->q, gradient->q_line);
+    fill_piece(model, gradient->k, gradient->k_line);
+    fill_piece(model, gradient->v, gradient->a);
+}
+
 void model_fill(const struct model *model) {
-    if (!model->config->numerics.determinism.fill) return;
+    const int32_t fill = model->config->numerics.determinism.fill;
+    if (fill == FILL_TORCH) fill_as_torch(model);
+    if (fill != FILL_NAN) return;
     model_set(model, model->buffers, model->buffer_bytes, WORD_OF_NAN);
     model_set(model, model->logp, model->logp_bytes, WORD_OF_NAN);
     model_set(model, model->call.scratch, model->fill_bytes, WORD_OF_NAN);

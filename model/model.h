@@ -224,9 +224,9 @@ void model_set_order(struct model *model, uint64_t seed, uint32_t update);
 /* Fills every buffer that forward writes with NaN. */
 void model_poison(struct model *model);
 
-/* Does what numerics.determinism.fill asks for: nothing, or NaN in all that ops write before it is
- * read, scratch included. The scratch of a device's library is filled when an operand or a sum is
- * taken there, before each product. */
+/* Does what numerics.determinism.fill asks for: nothing, or NaN in what embedding and attention
+ * write, or in all that ops write before it is read, scratch included. The scratch of a device's
+ * library is then filled when an operand or a sum is taken there, before each product. */
 void model_fill(const struct model *model);
 
 /* Fills model->logp for the batch. `side_offset` is 0, or 2 for a pass of the reference, whose

@@ -87,6 +87,7 @@ enum kernel_mode {
 enum linear_library { LIBRARY_AUTO = 0, LIBRARY_NONE, LIBRARY_OPENBLAS, LIBRARY_CUBLAS };
 enum ops_backend { BACKEND_CPU = 0, BACKEND_CUDA };
 enum grad_accumulate { GRAD_ACCUMULATE_WIDE = 0, GRAD_ACCUMULATE_STORAGE };
+enum fill { FILL_NONE = 0, FILL_NAN, FILL_TORCH };
 enum dropout_masks { MASKS_OWN = 0, MASKS_SAME };
 enum dropout_recompute { RECOMPUTE_PRESERVE = 0, RECOMPUTE_REDRAW };
 enum clip_over { OVER_GLOBAL = 0, OVER_LOCAL, OVER_AVERAGED };
@@ -290,7 +291,7 @@ struct config {
         char backend_module[CONFIG_PATH_SIZE]; /* or "auto" */
         struct {
             int32_t workspace, order, atomics, split_k; /* 0: held, 1: left free */
-            int32_t fill, zero;                         /* 1: with NaN */
+            int32_t fill, zero;                         /* enum fill */
         } determinism;
         struct {
             int32_t norm, attention; /* enum norm_backward (kernels/op.h), attention_backward */

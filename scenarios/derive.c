@@ -92,16 +92,18 @@ static void derive_numerics(struct config *config) {
 }
 
 /* Mode fast leaves everything free but the order: nobody has measured that it pays to spread the
- * rows of one product over several streams. */
+ * rows of one product over several streams. Mode deterministic holds what moves bits from run to
+ * run; a split of k does not (docs/decisions/cuda-library.md). */
 static void derive_determinism(struct config *config) {
     const int32_t mode = config->numerics.mode;
     const int is_free = mode == MODE_FAST;
-    const int fills = mode == MODE_DETERMINISTIC && config->numerics.backend == BACKEND_CUDA;
+    const int is_fixed = mode == MODE_DETERMINISTIC;
+    const int fills = is_fixed && config->numerics.backend == BACKEND_CUDA;
     fill_enum(&config->numerics.determinism.workspace, is_free);
     fill_enum(&config->numerics.determinism.order, 0);
     fill_enum(&config->numerics.determinism.atomics, is_free);
-    fill_enum(&config->numerics.determinism.split_k, is_free);
-    fill_enum(&config->numerics.determinism.fill, fills);
+    fill_enum(&config->numerics.determinism.split_k, is_free || is_fixed);
+    fill_enum(&config->numerics.determinism.fill, fills ? FILL_TORCH : FILL_NONE);
 }
 
 void config_set_mode(struct config *config, int32_t mode) {

@@ -400,13 +400,14 @@ static const struct key_row rows[] = {
          .help = "Whether a device adds with atomics: gradients of queries (dQ), and its library "
                  "where it likes; auto is on in mode fast, else off"),
     ENUM(numerics.determinism.split_k, "auto", CAUSE_NONDETERMINISM, allowed_names, .word = "auto",
-         .help = "Whether the device's library may deal the terms of a sum to several workers; "
-                 "auto is on in mode fast, else off"),
-    ENUM(numerics.determinism.fill, "auto", CAUSE_NONDETERMINISM, NAMES("none", "nan"),
+         .help = "Whether the device's library may deal the terms of a sum to several workers, "
+                 "which repeats its bits; auto is on in modes fast and deterministic, else off"),
+    ENUM(numerics.determinism.fill, "auto", CAUSE_NONDETERMINISM, NAMES("none", "nan", "torch"),
          .word = "auto",
-         .help = "What activations and scratch hold before each forward: what was there, or NaN "
-                 "(torch.utils.deterministic.fill_uninitialized_memory); auto is nan in mode "
-                 "deterministic of numerics.backend cuda, else none"),
+         .help = "What activations and scratch hold before each forward: what was there; NaN; or "
+                 "NaN where torch.utils.deterministic.fill_uninitialized_memory puts it, in what "
+                 "embedding and attention write; auto is torch in mode deterministic of "
+                 "numerics.backend cuda, else none"),
     ENUM(numerics.backward.norm, "fused", CAUSE_BACKWARD,
          NAMES("fused", "autograd", "memory-efficient"),
          .help = "Formula of RMSNorm's gradient, with equal forwards: one kernel (torch's "

@@ -45,7 +45,7 @@ static enum status set_mode(struct probing *p) {
     if (device && (strcmp(mode, "fast") == 0 || strcmp(mode, "deterministic") == 0)) {
         const int fixed = strcmp(mode, "deterministic") == 0;
         bench->library = (struct library_mode){
-            .pinned = fixed, .ordered = fixed, .split_k = !fixed, .atomics = !fixed};
+            .pinned = fixed, .ordered = fixed, .split_k = 1, .atomics = !fixed};
         bench->call.library = &bench->library;
         return STATUS_OK;
     }

@@ -5,8 +5,9 @@
  * tests is tests/shim/library_twin.c; what is here needs a device, or the made-up one of
  * tests/kernels/cublas_host.py.
  *
- * With split_k it calls cublasGemmEx, whose heuristics may split k; without, cublasLtMatmul with
- * the first algorithm of its heuristics that needs no reduction (library_plan.cu). The workspace is
+ * With split_k (the default of both modes) it calls cublasGemmEx, whose heuristics may split k;
+ * without, cublasLtMatmul with the first algorithm of its heuristics that needs no reduction
+ * (library_plan.cu). The workspace is
  * one buffer for each stream, given to both; or what cuBLAS takes itself (cublasLt: none beyond the
  * device's usual size). Ordered products are on the default stream, as our kernels are, and need no
  * events; others are on streams that wait for it and it for them, and for one another in

@@ -57,6 +57,7 @@ mode_rows() {
     mode_row bf16 fast fast
     mode_row bf16 deterministic deterministic
     mode_row bf16 deterministic deterministic-nofill numerics.determinism.fill=none
+    mode_row bf16 deterministic '' numerics.determinism.fill=nan
     mode_row bf16 fast streams numerics.determinism.order=free
     mode_row bf16 fast serial numerics.determinism.atomics=off
     kept=--recorded
@@ -74,7 +75,7 @@ mode_rows() {
         [ "$mode" = invariant ] || mode_row f32 "$mode" "$mode"
     done
     fast=$fast_bf16
-    for switch in workspace=default order=free atomics=on split_k=on; do
+    for switch in workspace=default order=free atomics=on split_k=off; do
         mode_row bf16 deterministic '' "numerics.determinism.$switch"
     done
 }
@@ -97,7 +98,7 @@ part_modes() {
     say "DPO update of the $model model ($layers layers, hidden $hidden, MLP $mlp, vocabulary $vocab,"
     say "$pairs pairs of 2 x $length tokens), at most $updates updates, median; no records are kept but in"
     say 'the row that says so, and the host waits behind each phase. With a key: that switch of'
-    say '`numerics.determinism` alone is set free; `fill` is `nan` in `deterministic` of a device and'
+    say '`numerics.determinism` alone is changed; `fill` is `torch` in `deterministic` of a device and'
     say '`none` in `fast`.'
     say ''
     say '| dtype | mode | s per update | s forward + backward | tokens/s | x fast, update | x fast, forward + backward | updates |'

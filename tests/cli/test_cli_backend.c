@@ -219,7 +219,7 @@ static void validate_products(void **state) {
     struct said said = helper_run(
         1, "run t.yaml --allow-modules -o p.h5 --json --set common.model.mlp=1021 "
            "--set common.numerics.mode=deterministic --set arms.test.numerics.backend=cuda "
-           "--set arms.test.numerics.determinism.split_k=on");
+           "--set arms.baseline.numerics.determinism.split_k=off");
     static const char *const json[] = {"8 of 56 products of mode deterministic were computed by",
                                        NULL};
     expect(&said, json);
@@ -239,9 +239,9 @@ static void validate_products(void **state) {
     const double *const test = array->values + PRODUCTS_COLUMNS;
     assert_true(test[PRODUCTS_ALL] == 56 && test[PRODUCTS_OURS] == 0 && test[PRODUCTS_K] == 0);
     struct floor_file file;
-    said = helper_run(
-        1, "noise t.yaml --allow-modules -o p.floor --pairs 1 --repeat 1 --modes deterministic "
-           "--set common.model.mlp=1021");
+    said = helper_run(1, "noise t.yaml --allow-modules -o p.floor --pairs 1 --repeat 1 "
+                         "--set common.model.mlp=1021 --set common.numerics.mode=deterministic "
+                         "--set common.numerics.determinism.split_k=off");
     static const char *const noisy[] = {"\n  library      8 of 56 products of mode deterministic",
                                         NULL};
     expect(&said, noisy);
@@ -261,7 +261,7 @@ static void validate_switches(void **state) {
     struct said said = helper_run(0, "noise t.yaml --allow-modules --switches --repeat 1");
     static const char *const device[] = {"device " DEVICE "\n",
                                          "\n  mode deterministic ",
-                                         "\n  determinism.split_k: on ",
+                                         "\n  determinism.split_k: off ",
                                          "\n  mode order-free                 untestable: ",
                                          " [-] ",
                                          NULL};

@@ -199,12 +199,14 @@ static const struct {
     {"numerics: {backend: cuda, mode: fast, library: none}", "numerics.determinism.split_k: off"},
     {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.workspace: pinned"},
     {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.atomics: off"},
-    {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.fill: nan"},
-    {"numerics: {backend: cuda, mode: deterministic, determinism: {split_k: on}}",
-     "numerics.determinism.split_k: on"},
+    {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.fill: torch"},
+    {"numerics: {backend: cuda, mode: deterministic}", "numerics.determinism.split_k: on"},
+    {"numerics: {backend: cuda, mode: deterministic, determinism: {split_k: off}}",
+     "numerics.determinism.split_k: off"},
     {"numerics: {backend: cuda, mode: fast, determinism: {order: free}}",
      "numerics.determinism.order: free"},
     {"numerics: {mode: fast}", "numerics.determinism.split_k: off"},
+    {"numerics: {mode: deterministic}", "numerics.determinism.split_k: off"},
     {"numerics: {mode: deterministic}", "numerics.determinism.fill: none"},
     {"numerics: {determinism: {fill: nan}}", "numerics.determinism.fill: nan"},
 };
@@ -249,7 +251,7 @@ static void validate_races(void **state) {
         {"numerics: {mode: fast, backend: cuda, determinism: {atomics: off, order: free}}", 1},
         {"numerics: {mode: deterministic, backend: cuda}", 0},
         {"numerics: {mode: deterministic, backend: cuda, determinism: {order: free}}", 1},
-        {"numerics: {mode: deterministic, backend: cuda, determinism: {split_k: on}}", 0},
+        {"numerics: {mode: deterministic, backend: cuda, determinism: {split_k: off}}", 0},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct arena arena = ARENA_EMPTY;

@@ -277,6 +277,12 @@ static void verify_filled_once(void **state) {
         filled = 0;
         model_fill(&model);
         assert_int_equal(filled, model.buffer_bytes + model.logp_bytes + OWN_BYTES);
+        filled = 0;
+        config.numerics.determinism.fill = FILL_TORCH;
+        model_fill(&model);
+        const size_t columns = model.C + (model.layers + 1) * model.Q + 2 * model.K;
+        assert_int_equal(filled, limits.rows * columns * model.carrier);
+        config.numerics.determinism.fill = FILL_NAN;
         config.numerics.determinism.atomics = 1; /* then attention's sums have room, too */
         assert_int_equal(model_open(&config, &table, &backend, &limits, &arena, &model), STATUS_OK);
         assert_int_equal(model.fill_bytes, OWN_BYTES + model.D);
