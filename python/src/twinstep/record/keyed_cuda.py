@@ -36,7 +36,7 @@ __device__ unsigned long long part(const Word *words, unsigned long long first,
     const unsigned long long many = 4 * PARTS;
     unsigned long long sum = 0, i = begin;
     if ((unsigned long long)words % 16 == 0) {
-#pragma unroll 4
+#pragma unroll (4 / PARTS)
         for (i += many * threadIdx.x; i + many <= end; i += many * THREADS) {
             const uint4 four = *(const uint4 *)(words + i);
             const unsigned parts[4] = {four.x, four.y, four.z, four.w};
