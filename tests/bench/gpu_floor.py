@@ -3,7 +3,7 @@
 
     TWINSTEP_TORCH_VENV/bin/python tests/bench/gpu_floor.py FOLDER [--runs N] [--device cpu]
     TWINSTEP_TORCH_VENV/bin/python tests/bench/gpu_floor.py FOLDER --noise [--device cpu]
-    TWINSTEP_TORCH_VENV/bin/python tests/bench/gpu_floor.py FOLDER --cost [--device cpu]
+    TWINSTEP_TORCH_VENV/bin/python tests/bench/gpu_floor.py FOLDER --cost [--profile] [--device cpu]
 
 It needs torch and twinstep (the wheel, or PYTHONPATH and TWINSTEP_PROGRAM), and no network: the
 training is a decoder in plain torch, of random weights, on random tokens. Words for its kinds:
@@ -21,15 +21,19 @@ with the first one, and one table says what it found. The first process of a set
 without the recorder, to see whether that has the same bits, and counts the times that the host
 waits for the device (torch.cuda.set_sync_debug_mode) for two numbers of tensors. --noise asks
 twinstep.noise about f32-rows and leaves FOLDER/floor.h5. --cost is the recorder's share of a
-training of 117 M weights and 512 tokens. stderr says how far it is. Exit status 0, or 2 where a
+training of 117 M weights and 512 tokens, and what the device takes for the digests of all weights;
+--profile lists the recorder's dearest functions, by a profiler, which makes them dearer. stderr
+says how far it is. Exit status 0, or 2 where a
 process failed."""
 import argparse
+import cProfile
 import dataclasses
 import hashlib
 import json
 import os
 import pathlib
 import platform
+import pstats
 import statistics
 import subprocess
 import sys
@@ -39,6 +43,7 @@ import warnings
 import torch
 
 import twinstep
+from twinstep.record import keyed_torch
 
 KINDS = ("f32", "tf32", "bf16", "f32-rows", "bf16-rows")
 MODES = ("off", "on")
@@ -356,7 +361,34 @@ def cost(given):
     print(f"an update without the recorder {words[0]}, with it {words[1]}; in its hooks {words[2]}")
     print(f"an update without it, and a wait for the device at its end: {words[3]}")
     print(f"share of the wall time: {statistics.median(recorded) / statistics.median(plain) - 1:+.1%}")
+    print(f"digests of all weights, on the device: {summed(model)}")
+    if given.profile:
+        profiler = cProfile.Profile()
+        with twinstep.Recorder(model, optimizer, quiet=True,
+                               path=pathlib.Path(given.folder) / "cost-profile.h5") as recorder:
+            block(recorder)
+            profiler.runcall(block, recorder)
+        pstats.Stats(profiler).sort_stats("cumulative").print_stats("twinstep", 40)
     return 0
+
+
+def summed(model):
+    """How long the device takes to sum the digests of all weights, in words."""
+    weights = [p for p in model.parameters()]
+    steady = keyed_torch.Steady(weights)
+    if steady.sums() is None:
+        return "not by a kernel of ours (none on a CPU; on a GPU, NVRTC is not there or differs)"
+    times = []
+    for _ in range(20):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        steady.sums()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    size = sum(p.numel() * p.element_size() for p in weights)
+    return (f"{statistics.median(times):.3f} ms by one kernel ({min(times):.3f} to {max(times):.3f}), "
+            f"{size / min(times) / 1e6:.0f} GB/s")
 
 
 def main():
@@ -367,6 +399,7 @@ def main():
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--noise", action="store_true")
     parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--profile", action="store_true")
     for name, value in (("layers", 4), ("width", 256), ("vocabulary", 4096), ("rows", 8),
                         ("tokens", 256), ("updates", 20)):
         parser.add_argument(f"--{name}", type=int, default=value)

@@ -3,6 +3,7 @@
 test_noise_torch.py, which compiles it. They are functions of a module, so that another process can
 import them; TWINSTEP_RACING names the library."""
 import ctypes
+import itertools
 import multiprocessing
 import os
 
@@ -186,3 +187,87 @@ def back():
     """Leaves the mode of `elsewhere`."""
     while _modes:
         _modes.pop().__exit__(None, None, None)
+
+
+# An op that returns, besides its output, what attention of torch does: rows of a logsumexp that are
+# there for alignment, and the state of a generator, which hold what was in the memory before; and an
+# op of other names, whose whole number is a mark (`reads`: which the output depends on, or not).
+_left = itertools.count(1)
+_moves = [0.0]      # by how much the derivative of attention differs between two calls
+_define = torch.library.Library("racing", "FRAGMENT")
+_define.define("attention(Tensor query, float dropout_p=0.) -> "
+               "(Tensor output, Tensor logsumexp, Tensor philox_seed)")
+_define.define("attention_backward(Tensor grad_out, Tensor query, Tensor logsumexp, "
+               "Tensor philox_seed, float dropout_p) -> Tensor")
+_define.define("marked(Tensor x, bool reads) -> (Tensor, Tensor)")
+_define.define("marked_backward(Tensor dy, Tensor mark) -> Tensor")
+
+
+def _attention(query, dropout_p=0.0):
+    total = query.logsumexp(-1)
+    logsumexp = torch.nn.functional.pad(total, (0, 3), value=float(next(_left)))
+    return query * total.unsqueeze(-1), logsumexp, torch.tensor(next(_left))
+
+
+def _attention_backward(grad_out, query, logsumexp, philox_seed, dropout_p):
+    total = logsumexp[..., :query.shape[2]].unsqueeze(-1)
+    return next(_left) * _moves[0] + grad_out * total + (grad_out * query).sum(-1, keepdim=True) * (query - total).exp()
+
+
+def _marked(x, reads):
+    mark = torch.tensor(next(_left))
+    return x + mark * 1e-6 * reads, mark
+
+
+for _name, _do in (("attention", _attention), ("attention_backward", _attention_backward),
+                   ("marked", _marked), ("marked_backward", lambda dy, mark: dy.clone())):
+    _define.impl(_name, _do, "CPU")
+
+
+class Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, query):
+        out, *rest = torch.ops.racing.attention(query)
+        ctx.save_for_backward(query, *rest)
+        return out
+
+    @staticmethod
+    def backward(ctx, dy):
+        return torch.ops.racing.attention_backward(dy, *ctx.saved_tensors, 0.0)
+
+
+class Marked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, reads):
+        y, mark = torch.ops.racing.marked(x, reads)
+        ctx.save_for_backward(mark)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        return torch.ops.racing.marked_backward(dy, *ctx.saved_tensors), None
+
+
+def bookkeeping(reads=False, moves=0.0):
+    torch.manual_seed(7)
+    _moves[0] = moves
+    model = torch.nn.Sequential(torch.nn.Linear(12, 12), torch.nn.Linear(12, 1))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    rows = torch.randn(10, 2, 1, 5, 12)
+
+    def step(k):
+        x = Marked.apply(Attention.apply(model[0](rows[k])), reads)
+        loss = model[1](x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+    return model, optimizer, step
+
+
+def marks_are_read():
+    return bookkeeping(reads=True)
+
+
+def the_derivative_moves():
+    return bookkeeping(moves=1e-6)

@@ -124,6 +124,43 @@ class Noise(unittest.TestCase):
             self.assertEqual(set(states) & {"cuda"}, known)
             self.assertEqual(torch.equal(device[1], before[1]), there)
 
+    def test_verify_what_holds_no_number_is_no_output(self):
+        """States of generators that nothing draws from, rows for alignment, marks that no later op
+        shows; where one shows, the op that made the mark is named, and how far its number is apart."""
+        from twinstep.repeats.opmoves import find
+        from twinstep.repeats.training import generators
+        self.assertEqual(find(racing.bookkeeping, generators(), 1), ())
+        op, = find(racing.the_derivative_moves, generators(), 1)     # not what it was given
+        self.assertEqual((op.op, op.phase, op.outside, op.hidden),
+                         ("racing::attention_backward", "backward", False, False))
+        op, = find(racing.marks_are_read, generators(), 1)
+        self.assertEqual((op.op, op.phase, op.outside, op.hidden),
+                         ("racing::marked", "step", False, False))
+        self.assertGreater(op.apart, 0)
+
+    def test_verify_which_ops_of_two_repeats_move(self):
+        """By hand: a real that the op behind makes the same of, whole numbers, and what stays behind."""
+        from twinstep.repeats.opmoves import Call, moves
+
+        def calls(end, *parts):
+            """Ops of one input and one output each; a part of `end` differs between two repeats."""
+            return [Call(op, "", "step", tuple((end, g) if g in parts else g for g in given),
+                         tuple((end, m) if m in parts else m for m in made), kinds)
+                    for op, given, made, kinds in (
+                        ("sum", ("x",), ("s",), ("real",)), ("index", ("x",), ("i",), ("whole",)),
+                        ("read", ("s", "i"), ("y",), ("real",)), ("loss", ("y",), (), ()),
+                        ("count", ("x",), ("n",), ("whole",)),
+                        ("write", ("y",), ("w",), ("kept",)), ("check", ("w",), ("c",), ("real",)),
+                        ("end", ("x",), ("e",), ("real",)))]
+        for parts, found in (((), {}), (("s",), {0: "hidden"}), (("i",), {}), (("n",), {}),
+                             (("s", "y"), {0: ""}), (("i", "y"), {1: ""}), (("y",), {2: ""}),
+                             (("w",), {5: ""}), (("e",), {7: ""}), (("c", "e"), {6: "", 7: ""})):
+            self.assertEqual(moves(calls(1, *parts), calls(2, *parts)), found, parts)
+        one, other = calls(1, "x"), calls(2, "x", "s")
+        self.assertEqual(moves(one, other)[0], "outside")
+        self.assertRaisesRegex(ValueError, "one repeat called 8 ops", moves, one, other[:-1])
+        self.assertRaisesRegex(ValueError, "op 0 is sum in one repeat and index", moves, one, other[1:])
+
     def test_verify_memory_that_no_op_wrote_is_told(self):
         mode, = twinstep.noise(racing.hidden, repeats=2, both=False).modes
         self.assertTrue(mode.ops)

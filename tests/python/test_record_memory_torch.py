@@ -240,8 +240,10 @@ class Memory(unittest.TestCase):
 
     def test_verify_the_table_is_in_memory_of_the_host(self):
         with torch.device("meta"):
-            table = keyed_cuda.table_of([(1, 2, 3, 4)], is_pinned=torch.cuda.is_available())
-        self.assertEqual((table.device.type, table.tolist()), ("cpu", [[1, 2, 3, 4]]))
+            table, blocks = keyed_cuda.table_of([(1, 2, 3, 4), (5, 6, keyed_cuda.SPAN + 1, 2)],
+                                                is_pinned=torch.cuda.is_available())
+        self.assertEqual((table.device.type, table.tolist(), blocks), (
+            "cpu", [[1, 2, 3, 4, 0], [5, 6, keyed_cuda.SPAN + 1, 2, 1]], 3))
         self.assertEqual(table.is_pinned(), torch.cuda.is_available())
 
 

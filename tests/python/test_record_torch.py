@@ -823,8 +823,10 @@ class Loops(unittest.TestCase):
         source, library = (pathlib.Path(self.folder.name) / f"kernel.{end}" for end in ("cc", "so"))
         source.write_text(textwrap.dedent("""
             #define __global__
-            struct extent { unsigned x, y; };
-            static extent blockIdx, threadIdx, blockDim, gridDim;
+            #define __device__ static
+            struct extent { unsigned x; };
+            struct uint4 { unsigned x, y, z, w; };
+            static extent blockIdx, threadIdx;
             static unsigned long long said[64][32];     // by how far it is shuffled, and by lane
             static unsigned long long __shfl_down_sync(unsigned mask, unsigned long long x, int by) {
                 const unsigned lane = threadIdx.x % 32;
@@ -837,19 +839,39 @@ class Loops(unittest.TestCase):
             extern "C" int cuLaunchKernel(void *, unsigned x, unsigned y, unsigned z, unsigned threads,
                                           unsigned more, unsigned still_more, unsigned shared, void *,
                                           void **words, void **extra) {
-                if (z != 1 || more != 1 || still_more != 1 || shared || extra || threads % 32 || !x || !y)
+                if (y != 1 || z != 1 || more != 1 || still_more != 1 || shared || extra || !x)
                     return 1;
-                gridDim = {x, y};
-                blockDim = {threads, 1};
-                for (blockIdx.y = 0; blockIdx.y < y; blockIdx.y++)
-                    for (blockIdx.x = 0; blockIdx.x < x; blockIdx.x++)
-                        for (threadIdx.x = threads; threadIdx.x-- > 0;)
-                            keyed(*(const long long **)words[0], *(unsigned long long **)words[1]);
+                if (threads != THREADS || threads % 32)
+                    return 2;
+                for (blockIdx.x = 0; blockIdx.x < x; blockIdx.x++)
+                    for (threadIdx.x = threads; threadIdx.x-- > 0;)
+                        keyed(*(const long long **)words[0], *(unsigned long long **)words[1],
+                              *(int *)words[2]);
                 return 0;
             }
             """))
-        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
+        subprocess.run([compiler, "-O1", "-Wno-unknown-pragmas", f"-DSPAN={keyed_cuda.SPAN}ull",
+                        f"-DTHREADS={keyed_cuda.THREADS}", "-shared", "-fPIC", "-o", library,
+                        source], check=True)
         return ctypes.CDLL(str(library))
+
+    @contextlib.contextmanager
+    def a_kernel(self):
+        """The kernel, with the host as its device: what sums weights in recordings meanwhile."""
+        from twinstep.record import keyed_cuda
+        driver = self.kernel_on_the_host()
+        if driver is None:
+            self.skipTest("no C++ compiler")
+        self.keyed_cuda = keyed_cuda
+        kernel = keyed_cuda.Kernel.__new__(keyed_cuda.Kernel)
+        kernel.device, kernel.driver, kernel.function = torch.device("cpu"), driver, ctypes.c_void_p()
+        table_of, stream = keyed_cuda.table_of, unittest.mock.Mock(cuda_stream=0)
+        with unittest.mock.patch.object(torch.cuda, "device", lambda _: contextlib.nullcontext()), \
+                unittest.mock.patch.object(torch.cuda, "current_stream", lambda _: stream), \
+                unittest.mock.patch.object(keyed_cuda, "kernel_of", lambda *_: kernel), \
+                unittest.mock.patch.object(keyed_cuda, "table_of",
+                                           lambda rows, is_pinned: table_of(rows, is_pinned=False)):
+            yield kernel
 
     def test_validate_the_kernel_of_cuda_devices_on_the_host(self):
         """Its source, its table and its launch, with memory of the host and a driver that runs all of
@@ -857,32 +879,85 @@ class Loops(unittest.TestCase):
         (NVRTC's machine code, the driver) is held against plain operations there, by a probe, before it
         is used."""
         from twinstep.record import keyed_cuda, keyed_torch
-        driver = self.kernel_on_the_host()
-        if driver is None:
-            self.skipTest("no C++ compiler")
-        kernel = keyed_cuda._Kernel.__new__(keyed_cuda._Kernel)
-        kernel.device, kernel.driver, kernel.function = torch.device("cpu"), driver, ctypes.c_void_p()
-        table_of, stream = keyed_cuda.table_of, unittest.mock.Mock(cuda_stream=0)
         torch.manual_seed(1)
         words = torch.randint(0, 256, (4096,), dtype=torch.uint8)
-        large = torch.randint(0, 256, (4 * 40963,), dtype=torch.uint8).view(torch.float32)
+        large = torch.randint(0, 256, (4 * 40963,), dtype=torch.uint8)
         some = [words.view(d) for d in keyed_torch.DTYPES if d != torch.bool] \
-            + [words[:0], words[:1], words[:31], large]
+            + [words[:0], words[:1], words[:31], large.view(torch.float32),
+               large[1:], large[2:-2].view(torch.int16), large[4:].view(torch.float32),
+               large[16:-4].view(torch.float32), large[16:], words[:0]]    # not all aligned
         items = [(t, first) for t in some for first in (0, 5, (1 << 32) - 9)]
         expected = [int(keyed_torch.device_sum(t, first)) for t, first in items]
         self.assertEqual([n % 2**64 for n in expected[::3]],
                          [n % 2**64 for n in keyed_torch.keyed_sums(some)])
-        with unittest.mock.patch.object(torch.cuda, "device", lambda _: contextlib.nullcontext()), \
-                unittest.mock.patch.object(torch.cuda, "current_stream", lambda _: stream), \
-                unittest.mock.patch.object(keyed_cuda, "table_of",
-                                           lambda rows, is_pinned: table_of(rows, is_pinned=False)):
-            for most in (keyed_cuda.MOST, 4):       # tensors in a launch
-                with unittest.mock.patch.object(keyed_cuda, "MOST", most):
-                    self.assertEqual([int(n) for n in kernel.sums(items)], expected)
+        with self.a_kernel() as kernel:
+            self.assertEqual(kernel.sums(items).tolist(), expected)
+            self.assertEqual(kernel.sums([(words[:0], 3)]).tolist(), [0])
         if torch.version.cuda:
             self.assertEqual(keyed_cuda.compiled("80")[:4], b"\x7fELF")
         if not torch.cuda.is_available():       # and where it cannot be had, plain operations stay
-            self.assertIsNone(keyed_cuda.sums_of(torch.device("cuda:0"), keyed_torch.device_sum))
+            self.assertIsNone(keyed_cuda.kernel_of(torch.device("cuda:0"), keyed_torch.device_sum))
+
+    def test_verify_rows_of_weights_that_stay_where_they_are(self):
+        """Weights by the kernel, whose table is made once: the rows are those of the host, also where a
+        weight moves, is read in another order, has its memory freed between two updates or steps with
+        another optimizer."""
+        class Counted:
+            """The driver, and how often tables were made."""
+            launches = tables = 0
+
+        def training(path, kernel):
+            torch.manual_seed(4)
+            model = torch.nn.Sequential(torch.nn.Linear(40, 30), torch.nn.Linear(30, 30))
+            first, second = model
+            optimizers = [torch.optim.AdamW(m.parameters(), lr=1e-2) for m in (first, second)]
+            prepare, take, said = kernel.prepare, kernel.take, Counted()
+
+            def _prepare(items):
+                said.tables += 1
+                return prepare(items)
+
+            def _take(table):
+                said.launches += 1
+                return take(table)
+            kernel.prepare, kernel.take = _prepare, _take
+            by_update = []
+            with twinstep.Recorder(model, optimizers, path=path, every=2, quiet=True) as recorder:
+                for k in range(8):
+                    model(torch.randn(4, 40)).square().mean().backward()
+                    for optimizer in optimizers[:2 if k != 1 else 1]:   # then one does not step
+                        optimizer.step()
+                        optimizer.zero_grad()
+                    if k == 2:
+                        first.weight.data = first.weight.data.clone()
+                    if k == 3:      # the same memory, in another order
+                        second.weight.data = second.weight.data.t()
+                    if k == 5:
+                        second.weight.data = second.weight.data.contiguous()
+                        storage = first.bias.untyped_storage()
+                        kept, size = first.bias.data.clone(), storage.nbytes()
+                        storage.resize_(0)          # as FSDP does between two uses
+                        storage.resize_(size)
+                        first.bias.data.copy_(kept)
+                    recorder.update()
+                    by_update.append((said.tables, said.launches))
+            kernel.prepare, kernel.take = prepare, take
+            return by_update
+
+        here = os.path.join(self.folder.name, "host.h5")
+        with self.a_kernel() as kernel:
+            counts = training(self.path, kernel)
+            with unittest.mock.patch.object(self.keyed_cuda, "kernel_of", lambda *_: None):
+                self.assertEqual(training(here, kernel)[-1], (0, 0))
+        for name in ("tensors/digest_parameter", "tensors/digest_gradient", "digest_state", "loss",
+                     "grad_norm", "param_norm"):
+            np.testing.assert_array_equal(read(self.path, name), read(here, name), name)
+        # A table each in the first update; then one where a weight moved (the update after).
+        self.assertEqual(counts[:3], [(2, 2), (2, 3), (2, 5)])
+        self.assertEqual(counts[3], (3, 7))
+        self.assertEqual(counts[4], (3, 8))         # the second one's cannot be read in their order
+        self.assertGreater(counts[6][0], 3)
+        self.assertEqual(counts[7][1], counts[6][1] + 2)
 
     def test_verify_environment(self):
         with unittest.mock.patch.dict(os.environ, {"CUBLAS_WORKSPACE_CONFIG": ":4096:8",

@@ -180,9 +180,14 @@ def lines(facts: Mapping[str, Any]) -> str:
     return "".join(f"{_clean(k).replace(':', '.')}: {_clean(v)}\n" for k, v in facts.items())
 
 
+@functools.lru_cache(maxsize=2)     # a state of 625 numbers, which most updates do not change
+def _text_of(state: Any) -> bytes:
+    return repr(state).encode()
+
+
 def generators(devices: Iterable[torch.device]) -> dict[str, bytes]:
     """32 bytes of the state of each generator: Python's, numpy's, torch's, the devices'."""
-    raw = {"python": repr(random.getstate()).encode(),
+    raw = {"python": _text_of(random.getstate()),
            "torch": bytes(torch.get_rng_state().numpy().data)}
     if "numpy" in sys.modules:
         kind, words, *rest = sys.modules["numpy"].random.get_state()

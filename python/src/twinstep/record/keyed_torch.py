@@ -2,17 +2,27 @@
 """The sums of "keyed 1" of torch tensors, on the device that they are on.
 
 A sum is a Python integer for memory of the host (C) and an i64 tensor of no dimension for a device,
-so nothing waits for a device here. Shards of a DTensor give the sum of what is local; those of all
-ranks add up to the tensor's. No random numbers, no gradients, no change of the tensor."""
+or a place in a vector of it, so nothing waits for a device here. Shards of a DTensor give the sum
+of what is local; those of all ranks add up to the tensor's. No random numbers, no gradients, no
+change of the tensor."""
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Sequence, Union
+import functools
+from operator import attrgetter
+from typing import Any, Callable, Iterator, NamedTuple, Sequence, Union
 
 import torch
 
 from . import digest, keyed_cuda
 
-Total = Union[int, torch.Tensor]
+
+class Of(NamedTuple):
+    """Number `place` of a vector of a device: a kernel sums many tensors into one."""
+    vector: torch.Tensor
+    place: int
+
+
+Total = Union[int, torch.Tensor, Of]
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.float64: "f64",
           torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2", torch.bool: "bool",
           torch.int8: "i8", torch.uint8: "u8", torch.int16: "i16", torch.int32: "i32",
@@ -102,9 +112,14 @@ def _scattered(local: torch.Tensor, shape: tuple[int, ...],
     return _mixed(_flat_words(local), index, MASK[local.element_size()])
 
 
+@functools.lru_cache(maxsize=64)
+def _is_of_shards(kind: type) -> bool:
+    return hasattr(kind, "to_local") and hasattr(kind, "placements")
+
+
 def is_sharded(t: Any) -> bool:
     """Whether this is a DTensor, whose sum needs those of the other ranks of its mesh."""
-    return hasattr(t, "to_local") and hasattr(t, "placements")
+    return _is_of_shards(type(t))
 
 
 def is_partial(t: Any) -> bool:
@@ -129,7 +144,7 @@ def _shard(t: Any) -> tuple[torch.Tensor, tuple[int, ...], bool]:
     return t.to_local(), tuple(offset), counts(t)
 
 
-def _local(t: torch.Tensor) -> tuple[torch.Tensor, int] | Total | None:
+def _local(t: torch.Tensor) -> tuple[torch.Tensor, int] | int | torch.Tensor | None:
     """What this rank holds of `t` and the number of its first element, where it is a contiguous run
     of the tensor; else the sum of it, or None as `keyed_sums` has it. Raises as `keyed_sum`."""
     if t.dtype not in DTYPES or t.layout is not torch.strided:
@@ -159,13 +174,13 @@ def _by_operations(taken: Callable[[], torch.Tensor]) -> torch.Tensor | None:
 
 
 @torch.no_grad()
-def keyed_sum(t: torch.Tensor) -> Total:
+def keyed_sum(t: torch.Tensor) -> int | torch.Tensor:
     """The sum of `t`, or of what this rank holds of it. Raises ValueError for a dtype or a layout
     that "keyed 1" does not know, and where the elements cannot be read."""
     total = keyed_sums([t])[0]
     if total is None:
         raise ValueError(f"{type(t).__name__}: its elements cannot be read")
-    return total
+    return total.vector[total.place] if isinstance(total, Of) else total
 
 
 @torch.no_grad()
@@ -178,7 +193,9 @@ def keyed_sums(tensors: Sequence[torch.Tensor]) -> list[Total | None]:
         found = _local(t)
         if isinstance(found, tuple):
             runs.setdefault(found[0].device, []).append((i, *found))
-        totals.append(None if isinstance(found, tuple) else found)
+            totals.append(None)
+        else:
+            totals.append(found)
     for device, some in runs.items():
         for part in _parts(some):
             for (i, _, _), total in zip(part, _sums_there(device, [(t, f) for _, t, f in part])):
@@ -205,8 +222,60 @@ def _parts(some: Sequence[tuple[int, torch.Tensor, int]]
 
 def _sums_there(device: torch.device, items: Sequence[keyed_cuda.Item]) -> Sequence[Total]:
     if device.type != "cpu":
-        at_once = keyed_cuda.sums_of(device, device_sum)
-        return at_once(items) if at_once is not None else [device_sum(t, f) for t, f in items]
+        kernel = keyed_cuda.kernel_of(device, device_sum)
+        if kernel is None:
+            return [device_sum(t, f) for t, f in items]
+        vector = kernel.sums(items)
+        return [Of(vector, i) for i in range(len(items))]
     pieces = [(t.data_ptr(), t.element_size(), first, t.numel()) for t, first in items]
     threads = torch.get_num_threads() if sum(p[1] * p[3] for p in pieces) > SMALL else 1
     return _host_many(pieces, threads)
+
+
+_KIND = attrgetter("dtype", "shape")
+
+
+class Steady:
+    """Tensors that are summed in every update, as a training's weights are. While none of them has
+    moved, and where all are plain and on one CUDA device, that is one launch with a table which is
+    on the device already, and little of the host for each tensor."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self.tensors = list(tensors)
+        self.prepared = 0           # how often the table was made
+        self._kernel: keyed_cuda.Kernel | None = None
+        self._types: list[type] = []
+        self._have_addresses = False
+        self._facts: Any = None     # what the table was made of
+        self._table: keyed_cuda.Table | None = None
+
+    def sums(self) -> torch.Tensor | None:
+        """The sums, in one vector of the device; None where `keyed_sums` has to take them."""
+        if self.tensors and self._kernel is None:
+            self._kernel = keyed_cuda.kernel_of(self.tensors[0].device, device_sum)
+        if self._kernel is None:
+            return None
+        types = list(map(type, self.tensors))
+        if types != self._types:
+            self._types = types
+            self._have_addresses = all(is_plain(t) and not is_sharded(t)
+                                       and t.layout is torch.strided for t in self.tensors)
+        if not self._have_addresses:
+            return None
+        facts = self._look(self._kernel.stream())
+        if facts != self._facts:
+            self._facts, self._table = facts, self._prepare(self._kernel)
+        return None if self._table is None else self._kernel.take(self._table)
+
+    def _look(self, stream: int) -> Any:
+        """What shows that a tensor is elsewhere, or its memory was freed, or is read otherwise."""
+        some = self.tensors
+        return (stream, list(map(torch.Tensor.data_ptr, some)), list(map(_KIND, some)),
+                list(map(torch.Tensor.stride, some)), list(map(torch.Tensor.is_neg, some)))
+
+    def _prepare(self, kernel: keyed_cuda.Kernel) -> keyed_cuda.Table | None:
+        self.prepared += 1
+        if all(t.device == kernel.device and t.dtype in DTYPES and t.is_contiguous()
+               and not t.is_neg() and is_there(t) for t in self.tensors):
+            return kernel.prepare([(t, 0) for t in self.tensors])
+        return None

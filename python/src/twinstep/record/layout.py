@@ -99,7 +99,7 @@ class Layout:
             value = row.get(c.name)
             values = list(value) if c.axis and value is not None else [value]
             values += [None] * (self.lengths[c.axis] - len(values))
-            for v in values[:self.lengths[c.axis]]:
-                out.append(MISSING[c.kind] if v is None else v if c.kind == "d"
-                           else pack("<d" if c.kind == "f" else "<q", v))
+            missing, kind = MISSING[c.kind], {"f": "<d", "i": "<q", "d": ""}[c.kind]
+            out += [missing if v is None else pack(kind, v) if kind else v
+                    for v in values[:self.lengths[c.axis]]]
         return b"".join(out)

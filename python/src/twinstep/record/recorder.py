@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections import deque
+from operator import attrgetter
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
@@ -28,7 +29,7 @@ from .ended import Ended
 from .keyed_torch import DTYPES, is_sharded, keyed_sums
 from .layout import COLUMNS, READBACK, Layout
 from .readback import Reader
-from .tensors import Row, home, local, state_tensors
+from .tensors import Listed, Row, home, local, state_tensors
 from .together import Parts, Ranks, Together, members
 from .watched import Changed, Held, Watched
 
@@ -36,6 +37,9 @@ WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.",
 
 UNREAD = ("twinstep: {}: without memory of its own at this time, or of a class without the "
           "operations that a digest needs, so its digest is left out, here and wherever this is so")
+
+
+_GRADIENT = attrgetter("grad")
 
 
 def _some(names: Sequence[str]) -> str:
@@ -248,6 +252,7 @@ class Recorder:
                 raise FileExistsError(f"{name} exists: give another path, or remove it")
         self.models = list(model) if isinstance(model, (list, tuple)) else [model]
         self.tensors = find_tensors(self.models)
+        self._weights = [p for _, p in self.tensors]
         self.optimizers = inner_optimizers(optimizer)
         self.scheduler, self.every, self.readback, self.run = scheduler, every, readback, run
         self.config, self.causes = facts.arguments(config), dict(causes or {})
@@ -265,6 +270,7 @@ class Recorder:
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
         self._called = not forward      # since the last backward pass of ours; unknown: always
+        self._lists: dict[tuple[int, ...], Listed] = {}
         self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
                                                if not p.requires_grad))
@@ -385,7 +391,7 @@ class Recorder:
             self._row.put("grad_norm", grad_norm)
             self._told = True
         self._skipped = skipped
-        self._digest_parameters(self.tensors)
+        self._digest_parameters(range(len(self.tensors)))
 
     # ---- what listeners tell ----
 
@@ -410,8 +416,8 @@ class Recorder:
         return self._mark()
 
     def _mark(self) -> Any:
-        return [None if p.grad is None else (id(p.grad), local(p.grad)._version)
-                for _, p in self.tensors]
+        return [None if grad is None else (id(grad), local(grad)._version)
+                for grad in map(_GRADIENT, self._weights)]
 
     @_guarded
     def on_backward(self, tensors: Any, mark: Any) -> None:
@@ -446,8 +452,8 @@ class Recorder:
     @_guarded
     def on_clip(self, parameters: Sequence[torch.Tensor], max_norm: Any, total: Any) -> None:
         """Gradients are about to be clipped to `max_norm`; their norm is `total`."""
-        ours = {id(p) for _, p in self.tensors if p.grad is not None}
-        given = {id(p) for p in parameters}
+        ours = {id(p) for p in self._weights if p.grad is not None}
+        given = set(map(id, parameters))
         if not ours & given:
             return
         self._event("clip")
@@ -465,7 +471,7 @@ class Recorder:
     @_guarded
     def on_zero(self, of: Any, *_: Any) -> None:
         """A module or an optimizer is about to drop its gradients."""
-        ours = {id(p) for _, p in self.tensors}
+        ours = self._watched.places
         if self._is_ours(of) if not isinstance(of, torch.nn.Module) else \
                 any(id(p) in ours for p in of.parameters()):
             self._look_for_a_step_that_failed()
@@ -544,7 +550,7 @@ class Recorder:
         self._fresh_gradients(optimizer)
         self._spent.add(id(optimizer))
         self._waits = False
-        self._digest_parameters([self.tensors[i] for i in sorted(self._watched.held(optimizer))])
+        self._digest_parameters(sorted(self._watched.held(optimizer)))
         if self.step % self.every == 0:
             self._digest_state(optimizer)
         self._put_count(optimizer)
@@ -565,9 +571,11 @@ class Recorder:
         self._event(None)
         self._held.look()
         # What did not step in this update is recorded, too: it must be what it was.
-        still = [(name, p) for name, p in self.tensors if name not in self._parameters]
+        still = [i for i in range(len(self.tensors)) if i not in self._parameters]
         if still:
-            self._digest_parameters(still)
+            self._row.put_digests("tensors/digest_parameter", (
+                (i, self.tensors[i][0], self._weights[i].detach()) for i in still))
+            self._have_digests(still)
         if self.step % self.every == 0:
             for optimizer in self.optimizers:
                 if isinstance(optimizer, torch.optim.Optimizer) and id(optimizer) not in self._ran:
@@ -668,7 +676,7 @@ class Recorder:
         self._events = self._batches = self._used = 0   # used: batches that went backward, too
         self._losses: list[torch.Tensor] = []
         self._said: set[str] = set()
-        self._parameters: set[str] = set()
+        self._parameters: set[int] = set()  # tensors whose digests were taken
         self._groups = 0
         self._clip: float | None = None
         self._logged: Any = None
@@ -747,11 +755,11 @@ class Recorder:
             self._row.put_norm("grad_norm_taken", self._gradients(some))
 
     def _gradients(self, some: Iterable[int]) -> list[torch.Tensor]:
-        return [grad for grad in (self.tensors[i][1].grad for i in some) if grad is not None]
+        return [grad for grad in (self._weights[i].grad for i in some) if grad is not None]
 
     def _take_gradients(self, some: Iterable[int], measure: bool) -> None:
         """Norm and digests of those gradients of `some` that were not taken yet."""
-        some = [i for i in some if i not in self._taken and self.tensors[i][1].grad is not None]
+        some = [i for i in some if i not in self._taken and self._weights[i].grad is not None]
         self._taken.update(some)
         if measure:
             self._row.put_norm("grad_norm", self._gradients(some))
@@ -759,11 +767,16 @@ class Recorder:
             self._row.put_digests("tensors/digest_gradient", (
                 (i, self.tensors[i][0], self.tensors[i][1].grad) for i in some))
 
-    def _digest_parameters(self, some: Sequence[tuple[str, torch.Tensor]]) -> None:
-        place = {name: i for i, (name, _) in enumerate(self.tensors)}
-        self._row.put_digests("tensors/digest_parameter", (
-            (place[name], name, p.detach()) for name, p in some))
-        self._parameters.update(name for name, _ in some)
+    def _digest_parameters(self, some: Sequence[int]) -> None:
+        """`some` are the same ones in many updates: those that an optimizer holds."""
+        if tuple(some) not in self._lists:
+            self._lists[tuple(some)] = Listed("tensors/digest_parameter", (
+                (i, *self.tensors[i]) for i in some))
+        self._row.put_listed(self._lists[tuple(some)])
+        self._have_digests(some)
+
+    def _have_digests(self, some: Sequence[int]) -> None:
+        self._parameters.update(some)
         if self.step % self.every == 0 and len(self._parameters) == len(self.tensors):
             self._row.put_norm("param_norm", [p for _, p in self.tensors])
 

@@ -5,16 +5,18 @@ A `Row` collects values that may still be tensors of a device: it stacks them th
 per device when the row leaves, and has those added up that ranks hold parts of."""
 from __future__ import annotations
 
+from itertools import islice, repeat
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import torch
 
 from . import digest
-from .keyed_torch import (DTYPES, Total, counts, is_partial, is_plain, is_sharded, is_there,
-                          keyed_sums)
+from .keyed_torch import (DTYPES, Of, Steady, Total, counts, is_partial, is_plain, is_sharded,
+                          is_there, keyed_sums)
 from .together import Parts, Ranks, members
 
 AddUp = Callable[[Mapping[Ranks, Parts]], Mapping[Ranks, Parts]]
+Label = tuple[str, str, tuple[int, ...], Ranks]     # name, dtype, shape, who holds parts of it
 
 
 def local(t: torch.Tensor) -> torch.Tensor:
@@ -25,6 +27,34 @@ def local(t: torch.Tensor) -> torch.Tensor:
 def _is_norm(t: Any) -> bool:
     """Whether a DTensor is a Euclidean norm of which each rank has that of its part."""
     return all(p.is_replicate() or getattr(p, "norm_type", None) == 2 for p in t.placements)
+
+
+def _together(norms: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Numbers of no dimension as f64, in one vector of the device of the first."""
+    first = norms[0]
+    if all(n.dtype is first.dtype and n.device == first.device for n in norms):
+        return torch.stack(list(norms)).to(torch.float64)   # one op, where each had one
+    return torch.stack([n.to(first.device, torch.float64, non_blocking=True) for n in norms])
+
+
+class Listed:
+    """Tensors whose digests are wanted in many updates: where they belong in a column, under which
+    names."""
+
+    def __init__(self, column: str, some: Iterable[tuple[Any, str, torch.Tensor]]) -> None:
+        self.column, self.some = column, list(some)
+        self.keys = [(column, at) for at, _, _ in self.some]
+        self.labels: list[Label] = []
+        self._steady, self._of = Steady([t for _, _, t in self.some]), 0
+
+    def sums(self) -> torch.Tensor | None:
+        """The sums of the tensors, as `Steady` has them, whose dtypes and shapes are in `labels`
+        then."""
+        vector = self._steady.sums()
+        if vector is not None and self._of != self._steady.prepared:
+            self._of = self._steady.prepared
+            self.labels = [(name, DTYPES[t.dtype], tuple(t.shape), ()) for _, name, t in self.some]
+        return vector
 
 
 @torch.no_grad()
@@ -49,8 +79,7 @@ def squares(tensors: Sequence[torch.Tensor]) -> dict[Ranks, torch.Tensor] | None
         if all(is_plain(local(t)) for t in tensors):
             raise
         return None
-    first = norms[0].device
-    total = torch.stack([n.to(first, torch.float64, non_blocking=True) for n in norms]).square()
+    total = _together(norms).square()
     if list(by_ranks) == [()]:
         return {(): total.sum()}
     return {ranks: sum((total[i] for i in some), torch.zeros_like(total[0]))
@@ -66,7 +95,7 @@ class Row:
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
-        self.sums: dict[tuple[str, Any], tuple[str, str, tuple[int, ...], Total, Ranks]] = {}
+        self.sums: dict[tuple[str, Any], tuple[Label, Total]] = {}  # by column and place in it
         self.roots: dict[str, dict[Ranks, torch.Tensor]] = {}   # squares whose roots are wanted
         self.unknown: set[str] = set()      # norms of which a part cannot be told
         self.left_out: dict[str, list[str]] = {}    # column: names of what cannot be read
@@ -120,7 +149,16 @@ class Row:
             if total is None:
                 self.left_out.setdefault(column, []).append(name)
                 continue
-            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), total, ranks)
+            self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), ranks), total
+
+    def put_listed(self, listed: Listed) -> None:
+        """The same of tensors that were listed before, which is faster again."""
+        vector = listed.sums()
+        if vector is None:
+            self.put_digests(listed.column, ((at, name, t.detach()) for at, name, t in listed.some))
+        else:
+            places = map(Of, repeat(vector), range(len(listed.keys)))
+            self.sums.update(zip(listed.keys, zip(listed.labels, places)))
 
     def drop_digest(self, column: str, at: Any) -> None:
         """Takes back entry `at` of `column`, if there is one."""
@@ -131,7 +169,7 @@ class Row:
 
     def leave(self) -> bool:
         """Begins to bring everything home; whether it is there, so that `close` will not wait."""
-        self._coming = Coming([*(total for _, _, _, total, _ in self.sums.values()),
+        self._coming = Coming([*(total for _, total in self.sums.values()),
                                *(self.roots[name][ranks] for name, ranks in self._roots()),
                                *self.values.values()])
         return self._coming.is_here
@@ -143,18 +181,18 @@ class Row:
             self.leave()
         assert self._coming is not None
         numbers = iter(self._coming.numbers())
-        places, roots = list(self.sums), self._roots()
-        totals = [next(numbers) for _ in places]
-        parted = [next(numbers) for _ in roots]
+        roots = self._roots()
+        totals = list(islice(numbers, len(self.sums)))
+        parted = list(islice(numbers, len(roots)))
         row = dict(zip(self.values, numbers))
         parts: dict[Ranks, Parts] = {}
         whole: dict[Any, Any] = {}
-        for place, total in zip(places, totals):
+        for (place, (label, _)), total in zip(self.sums.items(), totals):
             if total is None:
-                self.left_out.setdefault(place[0], []).append(self.sums[place][0])
+                self.left_out.setdefault(place[0], []).append(label[0])
                 continue
             total = int(total) % (1 << 64)
-            ranks = self.sums[place][4]
+            ranks = label[3]
             if ranks:
                 parts.setdefault(ranks, Parts()).names.append(place)
                 parts[ranks].totals.append(total)
@@ -175,9 +213,8 @@ class Row:
             if all((name, ranks) in whole for ranks in found):
                 row[name] = sum(whole[name, ranks] for ranks in found) ** 0.5
         columns: dict[str, dict[Any, bytes]] = {}
-        for column, at in places:
+        for (column, at), ((name, dtype, shape, _), _) in self.sums.items():
             if (column, at) in whole:
-                name, dtype, shape = self.sums[column, at][:3]
                 columns.setdefault(column, {})[at] = digest.close(
                     name, dtype, shape, whole[column, at])
         row["digests"] = columns
@@ -204,21 +241,33 @@ class Coming:
 
     A tensor of floats comes as the bits of f64 beside those of integers. Tensors of a subclass with
     operations of its own are brought in the same way where their copy is a plain tensor, else one
-    by one, at once; None of one that cannot be read."""
+    by one, at once; None of one that cannot be read. An `Of` is a number of a vector of i64, and
+    vectors come whole, behind the tensors of no dimension."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._values = list(values)
         # where each copy's numbers belong, which of them are reals, the copy, its event
         self._copies: list[tuple[list[int], list[bool], torch.Tensor, Any]] = []
         by_kind: dict[tuple[torch.device, Any], list[int]] = {}
+        vectors: dict[torch.device, dict[int, tuple[torch.Tensor, list[int]]]] = {}
         for i, v in enumerate(values):
-            if isinstance(v, torch.Tensor):
+            if isinstance(v, Of):
+                of = vectors.setdefault(v.vector.device, {})
+                if id(v.vector) not in of:
+                    of[id(v.vector)] = v.vector, [-1] * len(v.vector)
+                of[id(v.vector)][1][v.place] = i
+            elif isinstance(v, torch.Tensor):
                 by_kind.setdefault((v.device, None if is_plain(v) else type(v)), []).append(i)
-        for (_, kind), places in by_kind.items():
+        for device in vectors:
+            by_kind.setdefault((device, None), [])
+        for (device, kind), places in by_kind.items():
             some = [values[i] for i in places]
-            begun = _begun(some) if kind is None else _begun_of_subclass(some)
+            whole = list(vectors.get(device, {}).values()) if kind is None else []
+            begun = _begun(some, [v for v, _ in whole]) if kind is None \
+                else _begun_of_subclass(some)
             if begun is not None:
-                self._copies.append((places, [t.is_floating_point() for t in some], *begun))
+                self._copies.append(([*places, *(i for _, of in whole for i in of)],
+                                     [t.is_floating_point() for t in some], *begun))
             for i, t in zip(places, some):
                 self._values[i] = _item(t) if begun is None else None
 
@@ -232,9 +281,14 @@ class Coming:
         for places, are_real, there, event in self._copies:
             if event is not None:
                 event.synchronize()
-            both = zip(there.view(torch.float64).tolist(), there.tolist())
-            for i, is_real, (real, whole) in zip(places, are_real, both):
-                self._values[i] = real if is_real else whole
+            numbers = there.tolist()
+            reals = there[:len(are_real)].view(torch.float64).tolist()
+            for at, is_real in enumerate(are_real):
+                if is_real:
+                    numbers[at] = reals[at]
+            for i, number in zip(places, numbers):
+                if i >= 0:      # else one of a vector that nobody asked for any more
+                    self._values[i] = number
         self._copies.clear()
         return self._values
 
@@ -244,10 +298,15 @@ def home(values: Sequence[Any]) -> list[Any]:
     return Coming(values).numbers()
 
 
-def _begun(some: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Any] | None:
-    there, event = depart(torch.stack([
-        t.to(torch.float64).view(torch.int64) if t.is_floating_point() else t.to(torch.int64)
-        for t in some]))
+def _begun(some: Sequence[torch.Tensor],
+           vectors: Sequence[torch.Tensor] = ()) -> tuple[torch.Tensor, Any] | None:
+    """The copy of `some`, of no dimension, and behind them that of `vectors` of i64."""
+    parts = list(vectors)
+    if some:
+        parts.insert(0, torch.stack([
+            t.to(torch.float64).view(torch.int64) if t.is_floating_point() else t.to(torch.int64)
+            for t in some]))
+    there, event = depart(parts[0] if len(parts) == 1 else torch.cat(parts))
     return (there, event) if is_plain(there) else None
 
 

@@ -9,7 +9,7 @@ the user."""
 from __future__ import annotations
 
 from itertools import chain
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, Callable, Iterable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
@@ -20,12 +20,11 @@ class Changed(Exception):
     """The training went on to something that the recording has no columns for."""
 
 
-def _kind(p: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
-    return p.dtype, tuple(p.shape)
+_KIND = attrgetter("dtype", "shape")
 
 
 def _ids(optimizer: torch.optim.Optimizer) -> list[list[int]]:
-    return [[id(p) for p in group["params"]] for group in optimizer.param_groups]
+    return [list(map(id, group["params"])) for group in optimizer.param_groups]
 
 
 class Watched:
@@ -36,7 +35,8 @@ class Watched:
         self.tensors = list(tensors)
         self.places = {id(p): i for i, (_, p) in enumerate(self.tensors)}
         self.frozen = {id(p): (name, p) for name, p in frozen}  # held, so that no id comes again
-        self._kinds: list[tuple[torch.dtype, tuple[int, ...]]] = []     # of the first step or row
+        self._weights = [p for _, p in self.tensors]
+        self._kinds: list[tuple[torch.dtype, torch.Size]] = []          # of the first step or row
         self._ids: WeakKeyDictionary[Any, list[list[int]]] = WeakKeyDictionary()
 
     def held(self, optimizer: torch.optim.Optimizer) -> list[int]:
@@ -49,7 +49,7 @@ class Watched:
         has not stepped yet is known from here on: its first steps can be skipped, or come later."""
         for optimizer in optimizers:
             self._ids.setdefault(optimizer, _ids(optimizer))
-        self._kinds = self._kinds or [_kind(p) for _, p in self.tensors]
+        self._kinds = self._kinds or list(map(_KIND, self._weights))
 
     def admit(self, optimizer: torch.optim.Optimizer, groups: int | None) -> None:
         """An optimizer is about to step. Raises Changed where rows are written, with columns for so
@@ -79,10 +79,11 @@ class Watched:
                 if p.grad is not None and id(p) in self.frozen:
                     raise Changed(f"{self.frozen[id(p)][0]} was frozen when the recording began, "
                                   "and is trained now; begin another one there")
-        if not self._kinds:
-            self._kinds = [_kind(p) for _, p in self.tensors]
-        for (name, p), before in zip(self.tensors, self._kinds):
-            if _kind(p) != before:
+        now = list(map(_KIND, self._weights))
+        self._kinds = self._kinds or now
+        for (name, p), before, kind in zip(self.tensors, self._kinds, now) \
+                if now != self._kinds else ():
+            if kind != before:
                 raise Changed(f"{name} was {before[0]} {list(before[1])} in the first update, "
                               f"and is {p.dtype} {list(p.shape)} now; begin another one there")
 

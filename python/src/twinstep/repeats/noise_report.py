@@ -29,7 +29,8 @@ class MovedOp:
 
     `module` called it, or called the op that this one is the derivative of; `place` counts the ops
     of the update from 0; `times` of `of` comparisons; `apart`: |a - b| / |a| of its output, None
-    where no further repeat showed it. `outside`: no op of torch wrote what it was given."""
+    where no further repeat showed it. `outside`: no op of torch wrote what it was given. `hidden`:
+    the ops that read what it made make the same of it."""
     op: str
     module: str
     phase: str
@@ -38,6 +39,7 @@ class MovedOp:
     of: int
     apart: float | None
     outside: bool = False
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,10 @@ class Mode:
 
 
 def _op_line(op: MovedOp) -> str:
-    far = "" if op.apart is None else f", |a-b|/|a| {op.apart:.2e}"
+    far = "" if op.apart is None else f", |a-b|/|a| {op.apart:.2e}" if op.apart > 0 \
+        else ", in bits alone (the sign of a zero, a NaN)"
+    if op.hidden:
+        far += ", of which the ops that read it make the same"
     if op.outside:
         return (f"    before {op.op} in {op.module or 'the step'} ({op.phase}): its input was "
                 f"written by no op of torch (an own kernel?), in {op.times} of {op.of}")

@@ -3,10 +3,12 @@
 
 An update runs under a dispatch mode that digests what every op is given and what it returns. The
 code is the same in all repeats, so op i of one is op i of another. Only the first op of a chain is
-named: what merely passes on another input is none."""
+named: what merely passes on another input is none. An output that holds no number is none either:
+memory that the op left as it was, and a number of a generator or an index whose difference no later
+op shows."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +23,8 @@ from .training import Training
 # Their outputs hold whatever was in the memory: what they return is no result.
 RAW = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided",
        "resize_")
+# What attention calls the state of a generator, which it neither writes nor reads without dropout.
+STATES = ("philox_seed", "philox_offset", "rng_state", "unused")
 KEPT = 20       # ops whose outputs are kept in further repeats, to see how far they are apart
 
 
@@ -32,6 +36,7 @@ class Call:
     phase: str
     given: tuple[Any, ...]
     made: tuple[Any, ...]
+    kinds: tuple[str, ...]      # of what it made: "kept" (written in place), "real", "whole"
 
     @property
     def shape(self) -> tuple[str, str, int]:
@@ -98,11 +103,15 @@ class Ops(TorchDispatchMode):
         kwargs = kwargs or {}
         module, phase = self._where()
         written = list(_written(func, args, kwargs))
-        skip = {id(t) for t in written if _memory(t) in self.raw}
+        named = _named(func, args, kwargs)
+        parts = _parts(named, named.items())
+        parts.update((id(t), None) for t in written if _memory(t) in self.raw)
         leaves = tree_leaves((args, kwargs))
-        given = tuple("not written yet" if id(t) in skip else _digest(t)
-                      if isinstance(t, torch.Tensor) else _plain(t) for t in leaves)
+        given = tuple(_plain(t) if not isinstance(t, torch.Tensor)
+                      else _digest_of_part(t, parts) for t in leaves)
         out = func(*args, **kwargs)
+        parts = _parts(named, zip((r.name for r in func._schema.returns),
+                                  out if isinstance(out, (tuple, list)) else (out,)))
         results = [t for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
         if func.overloadpacket._qualified_op_name.split("::")[-1] in RAW:
             self.raw.update(map(_memory, results))
@@ -111,10 +120,48 @@ class Ops(TorchDispatchMode):
         seen = {_memory(t) for t in leaves if isinstance(t, torch.Tensor)}
         self.raw -= {_memory(t) for t in results} - seen | set(map(_memory, written))
         results += [t for t in written if all(t is not r for r in results)]
+        here = {id(t) for t in written}
         if len(self.calls) in self.keep:
-            self.kept[len(self.calls)] = [t.detach().to("cpu", copy=True) for t in results]
-        self.calls.append(Call(func.name(), module, phase, given, tuple(map(_digest, results))))
+            found = [parts.get(id(t), t) for t in results]
+            self.kept[len(self.calls)] = [
+                t.detach().to("cpu", copy=True) for t in found if t is not None]
+        self.calls.append(Call(
+            func.name(), module, phase, given, tuple(_digest_of_part(t, parts) for t in results),
+            tuple("kept" if id(t) in here else "real" if t.is_floating_point() or t.is_complex()
+                  else "whole" for t in results)))
         return out
+
+
+def _digest_of_part(t: torch.Tensor, parts: Mapping[int, torch.Tensor | None]) -> Any:
+    part = parts.get(id(t), t)
+    return "not written" if part is None else _digest(part)
+
+
+def _named(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by their names, also those that have their default."""
+    return {a.name: args[i] if i < len(args) else kwargs.get(a.name, a.default_value)
+            for i, a in enumerate(func._schema.arguments)}
+
+
+def _parts(given: Mapping[str, Any], some: Iterable[tuple[str, Any]]
+           ) -> dict[int, torch.Tensor | None]:
+    """Of the tensors `some`, by name, of an attention that is `given` so, by id: what of them it
+    writes and reads, None for nothing. Its logsumexp can be longer than the rows of the query, so
+    that its memory is aligned; the rest is whatever was there."""
+    found: dict[int, torch.Tensor | None] = {}
+    query = given.get("query")
+    for name, t in some:
+        if not isinstance(t, torch.Tensor) or "dropout_p" not in given \
+                or not isinstance(query, torch.Tensor):
+            continue
+        if name in STATES and given["dropout_p"] == 0:
+            found[id(t)] = None
+        elif name in ("logsumexp", "log_sumexp") and t.dim() == 3 and query.dim() == 4:
+            # (batch, heads, rows), of a query (batch, heads, rows, size) or (batch, rows, heads,
+            # size); both are as long as t where it is not padded.
+            rows = query.shape[2] if query.shape[1] == t.shape[1] else query.shape[1]
+            found[id(t)] = t[..., :rows] if rows < t.shape[2] else t
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -130,29 +177,51 @@ def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
             yield from (t for t in tree_leaves(value) if isinstance(t, torch.Tensor))
 
 
-def moves(a: Sequence[Call], b: Sequence[Call]) -> dict[int, bool]:
-    """The places of ops that made another output of equal inputs; True: an input differs that no op
-    made. Raises ValueError where the repeats called other ops."""
-    found: dict[int, bool] = {}
-    made: set[Any] = set()
+def _shown(a: Sequence[Call], b: Sequence[Call]) -> list[list[bool]]:
+    """Of each op's outputs, whether they differ, and a later op shows it by another output of its
+    own, or nobody reads them and they are reals or stay behind in a tensor that was there before.
+
+    Raises ValueError where the repeats called other ops."""
     for i, (x, y) in enumerate(zip(a, b)):
         if x.shape != y.shape or len(x.given) != len(y.given):
             raise ValueError(f"op {i} is {x.op} in one repeat and {y.op} in another")
-        strange = [p for p, q in zip(x.given, y.given) if p != q]
-        if any(isinstance(p, tuple) and p not in made for p in strange):
-            found[i] = True
-        elif not strange and x.made != y.made:
-            found[i] = False
-        made.update(x.made)
     if len(a) != len(b):
         raise ValueError(f"one repeat called {len(a)} ops and another {len(b)}")
+    shown: list[list[bool]] = []
+    read: dict[tuple[Any, Any], bool] = {}  # by a tensor's two contents: whether a later op shows
+    for x, y in zip(reversed(a), reversed(b)):
+        here = [p != q and (kind == "kept" or read.get((p, q), kind == "real"))
+                for p, q, kind in zip(x.made, y.made, x.kinds)]
+        shown.append(here)
+        for pair in zip(x.given, y.given):
+            if pair[0] != pair[1]:          # an op without an output took a number home
+                read[pair] = read.get(pair, False) or any(here) or not x.made
+    return shown[::-1]
+
+
+def moves(a: Sequence[Call], b: Sequence[Call]) -> dict[int, str]:
+    """The places of ops that made another output of equal inputs: "outside", an input differs that
+    no op made; "hidden", a real differs, and what reads it makes the same of it; else "". Raises
+    ValueError where the repeats called other ops."""
+    found: dict[int, str] = {}
+    made: set[Any] = set()
+    for i, (x, y, shown) in enumerate(zip(a, b, _shown(a, b))):
+        strange = [p for p, q in zip(x.given, y.given) if p != q]
+        if any(isinstance(p, tuple) and p not in made for p in strange):
+            found[i] = "outside"
+        elif not strange and any(shown):
+            found[i] = ""
+        elif not strange and any(p != q and kind == "real"
+                                 for p, q, kind in zip(x.made, y.made, x.kinds)):
+            found[i] = "hidden"
+        made.update(x.made)
     return found
 
 
 def _apart(a: Sequence[torch.Tensor], b: Sequence[torch.Tensor]) -> float:
     far = 0.0
     for x, y in zip(a, b):
-        if x.is_floating_point() and x.shape == y.shape:
+        if not x.is_complex() and x.shape == y.shape:
             one, other = x.to(torch.float64), y.to(torch.float64)
             size = float(torch.linalg.vector_norm(one))
             if size > 0:
@@ -173,10 +242,13 @@ def find(build: Any, states: Any, repeats: int) -> tuple[MovedOp, ...]:
     base = listed()
     count: dict[int, int] = {}
     outside: set[int] = set()
+    shown: set[int] = set()
     for _ in range(repeats):
-        for place, strange in moves(base.calls, listed().calls).items():
+        for place, how in moves(base.calls, listed().calls).items():
             count[place] = count.get(place, 0) + 1
-            if strange:
+            if how != "hidden":
+                shown.add(place)
+            if how == "outside":
                 outside.add(place)
     keep = frozenset(sorted(set(count) - outside)[:KEPT])
     apart: dict[int, float] = {}
@@ -188,4 +260,5 @@ def find(build: Any, states: Any, repeats: int) -> tuple[MovedOp, ...]:
                 if i in keep:
                     apart[i] = max(apart.get(i, 0.0), _apart(first.kept[i], other.kept[i]))
     return tuple(MovedOp(base.calls[i].op, base.calls[i].module, base.calls[i].phase, i, count[i],
-                         repeats, apart.get(i), i in outside) for i in sorted(count))
+                         repeats, apart.get(i), i in outside, i not in shown)
+                 for i in sorted(count))
