@@ -55,6 +55,7 @@ struct ablate_judged {
     uint32_t planned;          /* pairs that the plan has; fewer are there where a run failed */
     uint32_t same[READ_KINDS]; /* pairs that are equal in what this kind shows */
     int inert;
+    int is_idle; /* by the figures: it does nothing in any mixture (attribution_is_idle) */
     int alone_equal, left_equal;  /* to the baseline; -1: not run, or noisy */
     double loss_alone, loss_left; /* less the baseline's loss; NaN: unknown */
     struct ablate_first first;    /* where the factor alone parts from the baseline */

@@ -340,6 +340,8 @@ static void choose_word(struct judging *judging, double largest) {
     }
     out->word = attribution_word(&of);
     attribution_choose_joint(&of, out->word, &out->joint);
+    for (uint32_t i = 0; i < out->factor_count; i++)
+        out->factors[i].is_idle = attribution_is_idle(&of, i);
 }
 
 enum status ablate_judge_hybrids(struct judging *judging) {

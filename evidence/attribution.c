@@ -26,13 +26,23 @@ int rounding_explains(double response, double gap) {
     return response / ROUNDING_EXPLAINS >= gap;
 }
 
+/* The interval of |share|, which begins at 0 where the share's own holds 0. */
+static struct attributed size_of_share(const struct attributed *share) {
+    const double a = fabs(share->low), b = fabs(share->high);
+    const double low = share->low * share->high <= 0.0 ? 0.0 : a > b ? b : a;
+    return (struct attributed){fabs(share->value), low, a > b ? a : b};
+}
+
+int share_is_before(const struct attributed *share, const struct attributed *other) {
+    return size_of_share(other).high < size_of_share(share).low - SHARE_TIE;
+}
+
 #define NEARLY_FACTOR 10.0  /* of D: a hybrid that went so far makes percentages meaningless */
 #define OPPOSE_LEFT 1.1     /* a repair that leaves more than this widened the gap */
 #define OPPOSE_SHARE (-0.1) /* a share below this leads away from the test arm */
 #define ALONE_LITTLE 0.1
-#define ALONE_ENOUGH 0.5
 #define ALONE_MOST 0.9
-#define HALF_OF_GAP 0.5   /* a repair that leaves less closed most of the gap */
+#define HALF_OF_GAP 0.5   /* "most of the gap": what opens so much, and what leaves less */
 #define LEFT_MOST 0.9     /* a repair that leaves at least this closed next to nothing */
 #define CAUSE_SHARE 0.9   /* of one cause, which then leaves */
 #define CAUSE_LEFT 0.35   /* at most so much when it is repaired, */
@@ -41,7 +51,7 @@ int rounding_explains(double response, double gap) {
 
 /* It opens half of the gap alone or more, and its repair closes next to nothing. */
 static int is_enough(const struct attributed *alone, const struct attributed *left) {
-    return alone->low >= ALONE_ENOUGH && left->low >= LEFT_MOST;
+    return alone->low >= HALF_OF_GAP && left->low >= LEFT_MOST;
 }
 
 static int opens_all(const struct attributed *gap) {
@@ -163,6 +173,26 @@ static int takes_part(const struct attribution *of, uint32_t cause) {
         if (a != NULL && b != NULL && fabs(a->value - b->value) >= ALONE_LITTLE) return 1;
     }
     return 0;
+}
+
+int share_is_none(const struct attributed *share) {
+    return share->low == 0.0 && share->high == 0.0;
+}
+
+static int is_exactly(const struct attributed *a, const struct attributed *b) {
+    return a->low == a->high && b->low == b->high && a->value == b->value;
+}
+
+int attribution_is_idle(const struct attribution *of, uint32_t cause) {
+    const uint32_t self = 1u << cause;
+    if (!share_is_none(&of->share[cause])) return 0;
+    for (uint32_t i = 0; i < of->set_count; i++) {
+        const uint32_t without = of->sets[i].mask & ~self;
+        const struct attributed *const a = size_of(of, without), *const b =
+                                                                     size_of(of, without | self);
+        if (a != NULL && b != NULL && !is_exactly(a, b)) return 0;
+    }
+    return of->left[cause].value == 1.0 && of->alone[cause].value == 0.0;
 }
 
 static void give_role(const struct attribution *of, uint32_t mask, enum joint_role role,

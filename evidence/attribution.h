@@ -75,11 +75,22 @@ extern const char *const attribution_words[WORD_COUNT]; /* "none", "equal", "can
  * formula has equal. */
 #define SHARE_TIE 1e-5
 
+/* Whether a share stands before another one for certain, in the order of falling |share|: its
+ * interval of |share| lies above the other's by more than SHARE_TIE. */
+int share_is_before(const struct attributed *share, const struct attributed *other);
+
+/* Whether a share is known to be exactly 0. */
+int share_is_none(const struct attributed *share);
+
 /* Whether the perturbed run's response is large enough to explain a gap. */
 int rounding_explains(double response, double gap);
 
 /* The sentence that these figures bear. */
 enum attribution_word attribution_word(const struct attribution *attribution);
+
+/* Whether a cause is known to do nothing: its share is exactly 0, and of the sets that were trained
+ * it changes the size of none, by whatever set it enters. A list of causes leaves it out. */
+int attribution_is_idle(const struct attribution *attribution, uint32_t cause);
 
 /* What WORD_TOGETHER and WORD_EACH say of the causes that they name. */
 enum joint_kind {

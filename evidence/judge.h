@@ -64,6 +64,7 @@ struct judged_cause {
     struct attributed share, left, alone;
     double moves;      /* |theta_c - A| of the hybrid with this factor only; NaN: not trained */
     uint32_t place[2]; /* the first and last rank that an estimated share may have, from 1 */
+    int is_idle;       /* it does nothing in any hybrid (attribution_is_idle) */
     int64_t acted;     /* the first update that it alone changes; 0: none; -1: not trained alone */
 };
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "evidence/figure_text.h"
+
 static const struct trace_run *arm_run(const struct judgement *judgement, int arm) {
     return trace_run_of(judgement->image, judgement->arms[arm]);
 }
@@ -141,66 +143,99 @@ static void put_more(const struct judgement *judgement, struct row_pen *pen) {
         row_put(pen, " (and %u more)", judgement->cause_count - CAUSES_IN_WORDS);
 }
 
-/* "99.9 %", with its interval where that is wide enough to show in three digits. */
 static void put_percent(const struct attributed *of, struct row_pen *pen) {
-    row_put(pen, "%.4g %%", 100.0 * of->value);
-    if (of->high - of->low > 0.002)
-        row_put(pen, " (%.3g to %.3g)", 100.0 * of->low, 100.0 * of->high);
+    char text[FIGURE_TEXT];
+    row_put(pen, "%s", figure_text(of, text));
 }
 
-/* Tells whether cause i stands in front of the next one for certain. */
-static int is_ordered(const struct judgement *judgement, uint32_t i) {
-    return judgement->causes[i].place[1] < judgement->causes[i + 1].place[0];
+static void put_share(const struct attributed *share, int is_signed, struct row_pen *pen) {
+    char text[FIGURE_TEXT];
+    row_put(pen, "%s", share_text(share, is_signed, text));
+}
+
+/* The causes that a list of figures tells: those that do something, in their order. */
+struct told {
+    uint32_t cause[CAUSE_COUNT];
+    uint32_t count;    /* of those that fit the sentence */
+    uint32_t left_out; /* those that would not fit */
+};
+
+static struct told told_of(const struct judgement *judgement) {
+    struct told told = {{0}, 0, 0};
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        if (judgement->causes[i].is_idle) continue;
+        if (told.count < CAUSES_IN_WORDS)
+            told.cause[told.count++] = i;
+        else
+            told.left_out++;
+    }
+    return told;
+}
+
+static void put_left_out(const struct told *told, struct row_pen *pen) {
+    if (told->left_out > 0) row_put(pen, " (and %u more)", told->left_out);
+}
+
+/* What a list that leaves out causes says of them. */
+static void put_nothing(const struct judgement *judgement, struct row_pen *pen) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (judgement->causes[i].is_idle)
+            row_put(pen, "%s%s", count++ == 0 ? " " : ", ", judgement->causes[i].name);
+    if (count > 0) row_put(pen, count == 1 ? " makes none of it." : " make none of it.");
+}
+
+/* Tells whether the cause at this place of the list stands in front of the next for certain. */
+static int is_ordered(const struct judgement *judgement, const struct told *told, uint32_t at) {
+    return judgement->causes[told->cause[at]].place[1] <
+           judgement->causes[told->cause[at + 1]].place[0];
 }
 
 static int all_ordered(const struct judgement *judgement) {
-    for (uint32_t i = 0; i + 1 < causes_in_words(judgement); i++)
-        if (!is_ordered(judgement, i)) return 0;
+    const struct told told = told_of(judgement);
+    for (uint32_t i = 0; i + 1 < told.count; i++)
+        if (!is_ordered(judgement, &told, i)) return 0;
     return 1;
 }
 
-/* The shares, of which "and" joins those that have no order. */
-static void put_ordered(const struct judgement *judgement, struct row_pen *pen) {
-    for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
-        row_put(pen, "%s%s ",
-                i == 0                         ? ""
-                : is_ordered(judgement, i - 1) ? ", "
-                                               : " and ",
-                judgement->causes[i].name);
-        put_percent(&judgement->causes[i].share, pen);
+/* The shares; where they are in an order, "and" joins those that have none. */
+static void put_shares(const struct judgement *judgement, int in_order, int is_signed,
+                       struct row_pen *pen) {
+    const struct told told = told_of(judgement);
+    for (uint32_t i = 0; i < told.count; i++) {
+        const struct judged_cause *const cause = &judgement->causes[told.cause[i]];
+        const int joins = in_order && i > 0 && !is_ordered(judgement, &told, i - 1);
+        row_put(pen, "%s%s ", i == 0 ? "" : joins ? " and " : ", ", cause->name);
+        put_share(&cause->share, is_signed, pen);
     }
-    put_more(judgement, pen);
+    put_left_out(&told, pen);
 }
 
-/* The causes from `first` on, with one figure each. */
-static void put_figures(const struct judgement *judgement, uint32_t first, int left,
-                        struct row_pen *pen) {
-    for (uint32_t i = first; i < causes_in_words(judgement); i++) {
-        const struct judged_cause *cause = &judgement->causes[i];
-        row_put(pen, "%s%s ", i == first ? "" : ", ", cause->name);
-        put_percent(left ? &cause->left : &cause->share, pen);
+/* What is left of the gap with one cause alone repaired. */
+static void put_lefts(const struct judgement *judgement, struct row_pen *pen) {
+    const struct told told = told_of(judgement);
+    for (uint32_t i = 0; i < told.count; i++) {
+        const struct judged_cause *const cause = &judgement->causes[told.cause[i]];
+        row_put(pen, "%s%s ", i == 0 ? "" : ", ", cause->name);
+        put_percent(&cause->left, pen);
     }
-    put_more(judgement, pen);
+    put_left_out(&told, pen);
 }
 
 static const char *whole_of(const struct judgement *judgement) {
     return judgement->by_distance ? "the distance" : "the way";
 }
 
-/* The shares of all but the first. Of those that are known to be exactly 0 there is nothing to say,
- * and one that the table's digits show as 0 is small and not 0. */
+/* The shares of all but the first. Of those that are known to be exactly 0 there is nothing to say.
+ */
 static void put_besides(const struct judgement *judgement, struct row_pen *pen) {
     uint32_t said = 0;
     for (uint32_t i = 1; i < judgement->cause_count; i++) {
         const struct judged_cause *const cause = &judgement->causes[i];
-        const struct attributed *const share = &cause->share;
-        if (share->low == 0.0 && share->high == 0.0) continue;
+        if (share_is_none(&cause->share)) continue;
         if (said++ >= CAUSES_IN_WORDS - 1) continue;
         row_put(pen, "%s%s ", said == 1 ? " Besides: " : ", ", cause->name);
-        if (fabs(share->low) < SHARE_TIE && fabs(share->high) < SHARE_TIE)
-            row_put(pen, "below %g %%", 100.0 * SHARE_TIE);
-        else
-            put_percent(share, pen);
+        put_share(&cause->share, 0, pen);
     }
     if (said > CAUSES_IN_WORDS - 1) row_put(pen, " (and %u more)", said - (CAUSES_IN_WORDS - 1));
     row_put(pen, said > 0                      ? "."
@@ -231,14 +266,12 @@ static void put_several(const struct judgement *judgement, struct row_pen *pen) 
                  : all_ordered(judgement)
                      ? " Several causes, in this order: "
                      : " Several causes, in this order but for those joined by \"and\": ");
-    if (judgement->word == WORD_OPEN)
-        put_figures(judgement, 0, 0, pen);
-    else
-        put_ordered(judgement, pen);
+    put_shares(judgement, judgement->word != WORD_OPEN, 0, pen);
     row_put(pen, " of %s from %s to %s. With one alone repaired, this much of the gap is left: ",
             whole_of(judgement), judgement->arms[0], judgement->arms[1]);
-    put_figures(judgement, 0, 1, pen);
+    put_lefts(judgement, pen);
     row_put(pen, ".");
+    put_nothing(judgement, pen);
 }
 
 static void put_oppose(const struct judgement *judgement, struct row_pen *pen) {
@@ -251,14 +284,11 @@ static void put_oppose(const struct judgement *judgement, struct row_pen *pen) {
                     : " Causes oppose each other: repairing one alone can widen the gap. Of %s "
                       "from %s to %s: ",
             whole_of(judgement), arms[0], arms[1]);
-    for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
-        const struct judged_cause *cause = &judgement->causes[i];
-        row_put(pen, "%s%s %+.4g %%", i == 0 ? "" : ", ", cause->name, 100.0 * cause->share.value);
-    }
-    put_more(judgement, pen);
+    put_shares(judgement, 0, 1, pen);
     row_put(pen, ". Repairing one alone leaves ");
-    put_figures(judgement, 0, 1, pen);
+    put_lefts(judgement, pen);
     row_put(pen, " of the gap.");
+    put_nothing(judgement, pen);
 }
 
 /* One figure of each cause that the sentence is about, or of each other one. */
@@ -435,9 +465,13 @@ static void put_rounding(const struct judgement *judgement, struct row_pen *pen)
     const struct judged_mark *mark = &judgement->marks[judgement->ranked];
     row_put(pen, " At update %llu rounding did less than %g of it, and the causes made: ",
             (unsigned long long)mark->update, ROUNDING_SPARES);
-    for (uint32_t i = 0; i < judgement->cause_count; i++)
-        row_put(pen, "%s%s %.4g %%", i == 0 ? "" : ", ", judgement->causes[i].name,
-                100.0 * mark->share[i]);
+    uint32_t said = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct attributed share = {mark->share[i], mark->share[i], mark->share[i]};
+        if (share_is_none(&share)) continue;
+        row_put(pen, "%s%s ", said++ == 0 ? "" : ", ", judgement->causes[i].name);
+        put_share(&share, 0, pen);
+    }
     row_put(pen, " of the way.");
 }
 
@@ -517,8 +551,9 @@ static void put_agreement(const struct judgement *judgement, struct row_pen *pen
     int told = 0;
     if (word != WORD_CAUSE && word != WORD_SEVERAL && word != WORD_OPEN && word != WORD_OPPOSE)
         return;
-    for (uint32_t i = 0; i < causes_in_words(judgement); i++)
-        told |= judgement_lacks_spread(judgement, i);
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (i < CAUSES_IN_WORDS || judgement->causes[i].is_idle)
+            told |= judgement_lacks_spread(judgement, i);
     if (told)
         row_put(pen,
                 " A share without an interval is an estimate from %u sampled orders that agree; "

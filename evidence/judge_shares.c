@@ -186,22 +186,14 @@ static enum status share_projection(struct judging *judging, struct figures *fig
     return STATUS_OK;
 }
 
-/* The first and last place that a factor may have: in front of it stand for certain those whose
- * interval of |share| lies above its own, and behind it those whose interval lies below, by more
- * than a tie. */
+/* The first and last place that a factor may have. */
 static void place(const struct figures *figures, uint32_t count, uint32_t factor, uint32_t out[2]) {
-    double low[CAUSE_COUNT], high[CAUSE_COUNT];
-    for (uint32_t i = 0; i < count; i++) {
-        const struct attributed *share = &figures->share[i];
-        const double a = fabs(share->low), b = fabs(share->high);
-        high[i] = a > b ? a : b;
-        low[i] = share->low * share->high <= 0.0 ? 0.0 : a > b ? b : a;
-    }
+    const struct attributed *const own = &figures->share[factor];
     out[0] = 1;
     out[1] = count;
     for (uint32_t i = 0; i < count; i++) {
-        out[0] += low[i] > high[factor] + SHARE_TIE;
-        out[1] -= high[i] < low[factor] - SHARE_TIE;
+        out[0] += (uint32_t)share_is_before(&figures->share[i], own);
+        out[1] -= (uint32_t)share_is_before(own, &figures->share[i]);
     }
 }
 
@@ -269,6 +261,8 @@ static void choose_word(struct judging *judging, const struct hybrid_table *tabl
     }
     out->word = attribution_word(&of);
     attribution_choose_joint(&of, out->word, &out->joint);
+    for (uint32_t i = 0; i < out->cause_count; i++)
+        out->causes[i].is_idle = attribution_is_idle(&of, i);
     out->by_distance = figures->distance > 0.0 && table->way == NULL && out->projection.runs == 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "cli/ablate/ablate_guard.h"
+#include "evidence/figure_text.h"
 #include "scenarios/yaml.h"
 
 #define IN_WORDS 4 /* so many factors fit a sentence; the table has all */
@@ -30,31 +31,63 @@ static uint32_t in_words(const struct ablate_verdict *verdict) {
 }
 
 static void print_percent(const struct attributed *of) {
-    printf("%.4g %%", 100.0 * of->value);
-    if (of->high - of->low > 0.002) printf(" (%.3g to %.3g)", 100.0 * of->low, 100.0 * of->high);
+    char text[FIGURE_TEXT];
+    fputs(figure_text(of, text), stdout);
 }
 
-enum figure { FIGURE_SHARE, FIGURE_LEFT, FIGURE_ALONE };
-
-static const struct attributed *figure_of(const struct ablate_judged *of, enum figure figure) {
-    return figure == FIGURE_SHARE ? &of->share : figure == FIGURE_LEFT ? &of->left : &of->alone;
+static void print_share(const struct attributed *of, int is_signed) {
+    char text[FIGURE_TEXT];
+    fputs(share_text(of, is_signed, text), stdout);
 }
 
-/* A figure whose hybrid failed is "unknown", and never a number. */
+enum figure { FIGURE_LEFT, FIGURE_ALONE };
+
 static void print_figure(const struct ablate_plan *plan, const struct ablate_judged *of,
                          enum figure figure, int goes_on) {
     printf("%s%s ", goes_on ? ", " : "", name_of(plan, of));
-    if (isnan(figure_of(of, figure)->value))
-        printf("unknown");
-    else
-        print_percent(figure_of(of, figure));
+    print_percent(figure == FIGURE_LEFT ? &of->left : &of->alone);
 }
 
 static void print_figures(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
-                          uint32_t from, enum figure figure) {
-    for (uint32_t i = from; i < in_words(verdict); i++)
-        print_figure(plan, &verdict->factors[i], figure, i > from);
+                          enum figure figure) {
+    for (uint32_t i = 0; i < in_words(verdict); i++)
+        print_figure(plan, &verdict->factors[i], figure, i > 0);
     if (verdict->factor_count > IN_WORDS) printf(", %u more", verdict->factor_count - IN_WORDS);
+}
+
+/* What to print between factors of a list of shares that is in an order. */
+static const char *between(const struct ablate_judged *before, const struct ablate_judged *of,
+                           int in_order) {
+    return in_order && !share_is_before(&before->share, &of->share) ? " and " : ", ";
+}
+
+/* The shares, or what is left without a factor, of those that do something. Where shares are in an
+ * order, "and" joins those that have none. */
+static void print_acting(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
+                         int shares, int in_order, int is_signed) {
+    const struct ablate_judged *before = NULL;
+    uint32_t said = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++) {
+        const struct ablate_judged *const factor = &verdict->factors[i];
+        if (factor->is_idle || said++ >= IN_WORDS) continue;
+        printf("%s%s ", before == NULL ? "" : between(before, factor, in_order),
+               name_of(plan, factor));
+        if (shares)
+            print_share(&factor->share, is_signed);
+        else
+            print_percent(&factor->left);
+        before = factor;
+    }
+    if (said > IN_WORDS) printf(", %u more", said - IN_WORDS);
+}
+
+/* What such a list says of those that it leaves out. */
+static void print_nothing(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++)
+        if (verdict->factors[i].is_idle)
+            printf("%s%s", count++ == 0 ? " " : ", ", name_of(plan, &verdict->factors[i]));
+    if (count > 0) printf(count == 1 ? " makes none of it." : " make none of it.");
 }
 
 static int has_shares(const struct ablate_verdict *verdict) {
@@ -78,20 +111,16 @@ static void print_only(const struct ablate_plan *plan, const struct ablate_verdi
            name_of(plan, only));
 }
 
-/* The shares of all but the first. Of those that are known to be exactly 0 there is nothing to say,
- * and one that the last digit of the table does not show is small and not 0. */
+/* The shares of all but the first. Of those that are known to be exactly 0 there is nothing to say.
+ */
 static void print_besides(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     uint32_t said = 0;
     for (uint32_t i = 1; i < verdict->factor_count; i++) {
         const struct ablate_judged *const factor = &verdict->factors[i];
-        const struct attributed *const share = &factor->share;
-        if (share->low == 0.0 && share->high == 0.0) continue;
+        if (share_is_none(&factor->share)) continue;
         if (said++ >= IN_WORDS - 1) continue;
-        printf("%s", said == 1 ? " Besides: " : ", ");
-        if (fabs(share->low) < SHARE_TIE && fabs(share->high) < SHARE_TIE)
-            printf("%s below %g %%", name_of(plan, factor), 100.0 * SHARE_TIE);
-        else
-            print_figure(plan, factor, FIGURE_SHARE, 0);
+        printf("%s%s ", said == 1 ? " Besides: " : ", ", name_of(plan, factor));
+        print_share(&factor->share, 0);
     }
     if (said > IN_WORDS - 1) printf(", %u more", said - (IN_WORDS - 1));
     printf("%s", said > 0                     ? "."
@@ -115,18 +144,33 @@ static void print_one(const struct ablate_plan *plan, const struct ablate_verdic
     print_besides(plan, verdict);
 }
 
+/* Whether each share of the list of those that do something stands before the next one. */
+static int all_ordered(const struct ablate_verdict *verdict) {
+    const struct ablate_judged *before = NULL;
+    uint32_t said = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++) {
+        const struct ablate_judged *const factor = &verdict->factors[i];
+        if (factor->is_idle || said++ >= IN_WORDS) continue;
+        if (before != NULL && !share_is_before(&before->share, &factor->share)) return 0;
+        before = factor;
+    }
+    return 1;
+}
+
 static void print_several(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     const int closed = is_closed(verdict);
     printf(closed ? " Several causes, " : " Several of the factors act, ");
     printf(verdict->word == WORD_OPEN ? "and which of them is the first is open: "
-                                      : "in this order: ");
-    print_figures(plan, verdict, 0, FIGURE_SHARE);
+           : all_ordered(verdict)     ? "in this order: "
+                                      : "in this order but for those joined by \"and\": ");
+    print_acting(plan, verdict, 1, verdict->word != WORD_OPEN, 0);
     printf(closed
                ? " of the way from baseline to test. With one alone repaired, this much of the "
                  "gap is left: "
                : " of the way to all factors. With one left out, this much of that way is left: ");
-    print_figures(plan, verdict, 0, FIGURE_LEFT);
+    print_acting(plan, verdict, 0, 0, 0);
     putchar('.');
+    print_nothing(plan, verdict);
 }
 
 static void print_oppose(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
@@ -134,11 +178,12 @@ static void print_oppose(const struct ablate_plan *plan, const struct ablate_ver
     printf(closed ? " Causes oppose each other" : " The factors oppose each other");
     if (has_shares(verdict)) {
         printf(closed ? ": of the way from baseline to test " : ": of the way to all factors ");
-        print_figures(plan, verdict, 0, FIGURE_SHARE);
+        print_acting(plan, verdict, 1, 0, 1);
     }
     printf(closed ? ". Repairing one alone leaves " : ". Leaving one out leaves ");
-    print_figures(plan, verdict, 0, FIGURE_LEFT);
+    print_acting(plan, verdict, 0, 0, 0);
     printf(closed ? " of the gap." : " of it.");
+    print_nothing(plan, verdict);
 }
 
 /* The same of each factor that a joint sentence names, or of each other one. */
@@ -347,10 +392,10 @@ static void print_without_shares(const struct ablate_plan *plan,
     }
     printf(closed ? " With one factor repaired, this much of the gap is left: "
                   : " With one factor left out, this much of the way to all factors is left: ");
-    print_figures(plan, verdict, 0, FIGURE_LEFT);
+    print_figures(plan, verdict, FIGURE_LEFT);
     printf(closed ? ". Alone, each opens this much of it: "
                   : ". Alone, each goes this much of it: ");
-    print_figures(plan, verdict, 0, FIGURE_ALONE);
+    print_figures(plan, verdict, FIGURE_ALONE);
     putchar('.');
 }
 

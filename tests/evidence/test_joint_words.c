@@ -379,8 +379,8 @@ static enum said read_cause(struct reading *of) {
             claim(of, (silent >> cause & 1u) != 0, "another name");
             silent &= ~(1u << cause);
             expect(of, " ");
-            if (next_is(of, "below 0.001 %"))
-                claim(of, share_of(game, cause) < 1e-5, "so little");
+            if (next_is(of, "within 0.001 % of 0"))
+                claim(of, fabs(share_of(game, cause)) <= 1e-5, "so little");
             else
                 read_percent(of, share_of(game, cause));
         } while (next_is(of, ", "));
@@ -398,15 +398,34 @@ static enum said read_several(struct reading *of) {
     of->text = strchr(of->text, ':');
     assert_non_null(of->text);
     of->text += 2;
+    uint32_t silent = all_of(of->game), more = 0, count = 0;
     do {
         const uint32_t cause = read_name(of);
-        claim(of, cause < of->game->causes, "a name");
+        claim(of, cause < of->game->causes && (silent >> cause & 1u) != 0, "another name");
+        silent &= ~(1u << cause);
         expect(of, " ");
         const double share = share_of(of->game, cause);
-        read_percent(of, share);
+        if (next_is(of, "within 0.001 % of 0"))
+            claim(of, fabs(share) <= 1e-5, "so little");
+        else
+            read_percent(of, share);
         claim(of, fabs(share) <= before + 1e-5, "their order");
         before = fabs(share);
     } while (next_is(of, ", ") || next_is(of, " and "));
+    next_is(of, " (and 1 more)");
+    expect(of, " of the way from left to right. With one alone repaired, this much of the gap is "
+               "left: ");
+    claim(of, read_figures(of, 1, &more) == (all_of(of->game) & ~silent), "the same causes");
+    expect(of, ".");
+    for (; *of->text != '\0' && next_is(of, count == 0 ? " " : ", "); count++) {
+        const uint32_t cause = read_name(of);
+        claim(of, (silent >> cause & 1u) != 0, "a cause without a figure");
+        for (uint32_t set = 0; set < 1u << of->game->causes; set++)
+            claim(of, of->game->size[set] == of->game->size[set | 1u << cause], "no effect");
+        silent &= ~(1u << cause);
+    }
+    if (count > 0) expect(of, count == 1 ? " makes none of it." : " make none of it.");
+    claim(of, (silent & (silent - 1)) == 0, "at most one more");
     return SAID_SEVERAL;
 }
 

@@ -569,7 +569,44 @@ static const struct game {
      {0, 1 - 0x1p-20, 0x1p-20, 1, 0, 1 - 0x1p-20, 0x1p-20, 1},
      WORD_CAUSE,
      "Cause: schedule (the learning-rate schedule) makes 100 % of the way from left to right; with "
-     "it alone repaired, 9.537e-05 % of the gap is left. Besides: optimizer below 0.001 %."},
+     "it alone repaired, 9.537e-05 % of the gap is left. Besides: optimizer within 0.001 % of 0."},
+    /* A share that leads away is as small as the one before, and is told like it. */
+    {3,
+     {0, 1, 0x1p-20, 1 + 0x1p-20, -0x1p-20, 1 - 0x1p-20, 0, 1},
+     {0, 1, 0x1p-20, 1 + 0x1p-20, 0x1p-20, 1 - 0x1p-20, 0, 1},
+     WORD_CAUSE,
+     "Cause: schedule (the learning-rate schedule) makes 100 % of the way from left to right; with "
+     "it alone repaired, 0 % of the gap is left. Besides: optimizer within 0.001 % of 0, dtype "
+     "within 0.001 % of 0."},
+    /* A list leaves out what does nothing, and one that only looks so keeps its figures. */
+    {3,
+     {0, 1.5, 0.5, 2, 0, 1.5, 0.5, 2},
+     {0, 1.5, 0.5, 2, 0, 1.5, 0.5, 2},
+     WORD_SEVERAL,
+     "Several causes, in this order: schedule 75 %, optimizer 25 % of the way from left to right. "
+     "With one alone repaired, this much of the gap is left: schedule 25 %, optimizer 75 %. dtype "
+     "makes none of it."},
+    {3,
+     {0, 1.5, 0.5, 2, 0, 1.5, 0.5, 2},
+     {0, 1.5, 0.5, 2, 0.25, 1.5, 0.5, 2},
+     WORD_SEVERAL,
+     "Several causes, in this order: schedule 75 %, optimizer 25 %, dtype 0 % of the way from left "
+     "to right. With one alone repaired, this much of the gap is left: schedule 25 %, optimizer "
+     "75 %, dtype 100 %."},
+    {3,
+     {0, 3, -2, 1, 0, 3, -2, 1},
+     {0, 3, 2, 1, 0, 3, 2, 1},
+     WORD_OPPOSE,
+     "Causes oppose each other. Of the way from left to right: schedule +300 %, optimizer -200 %. "
+     "Repairing one alone leaves schedule 200 %, optimizer 300 % of the gap. dtype makes none of "
+     "it."},
+    {3,
+     {0, 0, 0.5, 0.5, 0.5, 0.5, 1, 1},
+     {0, 0, 0.5, 0.5, 0.5, 0.5, 1, 1},
+     WORD_OPEN,
+     "Several causes, and which of them is the first is open: optimizer 50 %, dtype 50 % of the "
+     "way from left to right. With one alone repaired, this much of the gap is left: optimizer "
+     "50 %, dtype 50 %. schedule makes none of it."},
     {2,
      {0, 0.5, 0.5, 1},
      {0, 0.5, 0.5, 1},

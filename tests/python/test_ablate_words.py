@@ -86,7 +86,7 @@ class Words(Case):
                 {"xx": [0, 0], "yx": [2, 0], "xy": [0, 1], "yy": [2, 1]},
             "Several of the factors act, and which of them is the first is open: ":
                 {"xx": [0, 0], "yx": [1, 0], "xy": [0, 1], "yy": [1, 1]},
-            "The factors oppose each other: of the way to all factors a 300 %, b -200 %. Leaving one out leaves ":
+            "The factors oppose each other: of the way to all factors a +300 %, b -200 %. Leaving one out leaves ":
                 {"xx": [0, 0], "yx": [3, 0], "xy": [-2, 0], "yy": [1, 0]},
             "Only together do these factors act; alone each goes: ":
                 {"xx": [0, 0], "yx": [0, 0], "xy": [0, 0], "yy": [1, 0]},
@@ -180,7 +180,32 @@ class Words(Case):
                    factors={"t0": [0, 1], "t1": [0, 0.001], "t2": [0, "0e1"]})
         self.assertEqual(self.text()[0],
                          "OUTSIDE THE FLOOR. Cause: t0 makes 100 % of the way from baseline to test; with it alone "
-                         "repaired, 0.1 % of the gap is left. Besides: t1 below 0.001 %.")
+                         "repaired, 0.1 % of the gap is left. Besides: t1 within 0.001 % of 0.")
+
+    def test_a_list_leaves_out_what_does_nothing_and_joins_what_has_no_order(self):
+        lists = [ # end points of the levels of a, b, c and d, on one line, and what is said
+            (lambda a, b, c, d: 2 * a + b + c,
+             " Several causes, in this order but for those joined by \"and\": a 50 %, b 25 % and c 25 % of the way from "
+             "baseline to test. With one alone repaired, this much of the gap is left: a 50 %, b 75 %, c 75 %. d makes "
+             "none of it."),
+            (lambda a, b, c, d: 3 * a + b,
+             " Several causes, in this order: a 75 %, b 25 % of the way from baseline to test. With one alone repaired, "
+             "this much of the gap is left: a 25 %, b 75 %. c, d make none of it."),
+            (lambda a, b, c, d: 3 * a - 2 * c,
+             " Causes oppose each other: of the way from baseline to test a +300 %, c -200 %. Repairing one alone leaves "
+             "a 200 %, c 300 % of the gap. b, d make none of it."),
+            (lambda a, b, c, d: 8 * a - 2.0 ** -17 * b + 2.0 ** -18 * c,
+             " Cause: a makes 100 % of the way from baseline to test; with it alone repaired, 4.768e-05 % of the gap is "
+             "left. Besides: b within 0.001 % of 0, c within 0.001 % of 0."),
+        ]
+        for end, sentence in lists:
+            for levels in itertools.product((0, 1), repeat=4):
+                save(str(self.root / "".join("xy"[i] for i in levels)), {"w": [float(end(*levels)), 0.0]})
+            self.script(f"cp {self.root}/{{a}}{{b}}{{c}}{{d}} {{dir}}/w", {"weights": "{dir}/w"},
+                        dict.fromkeys("abcd", ["x", "y"]), name="x.yaml")
+            with self.subTest(sentence):
+                self.assertEqual(self.text()[0], "OUTSIDE THE FLOOR." + sentence)
+            shutil.rmtree(self.root / "x.ablate")
 
     def test_digests_decide_at_distance_zero(self):
         for row, code in (("0.5", 1), ("1.0", 0)):
