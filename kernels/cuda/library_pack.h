@@ -35,7 +35,7 @@ GPU_INLINE int library_is_short(enum dtype type) {
 
 /* Whether numbers are copied as they lie: they have the library's dtype, which a product then does
  * not round. */
-GPU_INLINE int library_copies(const struct library_pack *pack) {
+TWINSTEP_HD int library_copies(const struct library_pack *pack) {
     return form_is_narrow(pack->form) && pack->form.dtype == pack->type;
 }
 
