@@ -90,6 +90,8 @@ struct fit {
     uint8_t stairs_open;
     /* Parameters of the schedule that are not the default: "num_cycles=2". */
     const char *parameters;
+    uint8_t drops_taken;  /* 1: its levels are taken from the column, and nothing explains when they
+                             begin */
     uint8_t takes_warmup; /* 0: the schedule has none, whatever W is given */
     /* 1: the log starts behind the warm-up, so another W fits with another L. */
     uint8_t warmup_hidden;
@@ -286,7 +288,8 @@ const char *fit_break_doubt(const struct fit_known *known, const struct fit_set 
 /* The bug of a scheduler that is stepped at every n-th update, where nothing says why. */
 #define FIT_SELDOM "stepped_every_n_updates"
 /* Tells whether the stairs of a fit are those of epochs, by the length of an epoch that was said or
- * that the log shows, else by the framework that is expected or that wrote the log. */
+ * that the log shows, else by the contract that is expected or asked about, or by the framework
+ * that wrote the log. */
 int fit_stairs_are_epochs(const struct fit *fit, const struct fit_known *known);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
  * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a

@@ -536,6 +536,24 @@ static enum status doubt_floor(const struct fit_known *known, struct arena *aren
     return STATUS_OK;
 }
 
+/* Withdraws a pass that rests on a schedule which nobody gave and whose one fall nothing explains:
+ * a peak that was changed on the way, at a resume say, prints the same. Falls by one factor again
+ * and again are a schedule's. */
+static void doubt_drop(struct fit_check *out) {
+    const struct series *series = out->found.series;
+    size_t falls = 0;
+    if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_SCHEDULE) == 0 ||
+        !out->expected->drops_taken)
+        return;
+    for (size_t i = 1; i < series->count; i++)
+        falls += series->points[i].value != series->points[i - 1].value;
+    if (falls > 1) return;
+    out->verdict = FIT_UNDECIDED;
+    out->needs =
+        "--schedule of the training: nothing in the log explains why the LR falls where it "
+        "does, and a constant LR whose peak was changed there prints the same";
+}
+
 static enum status search_all(const struct series *series, const struct fit_known *known,
                               struct arena *arena, struct fit_set *out) {
     struct fit_known every = *known;
@@ -799,6 +817,14 @@ static enum status judge_skips(const struct series *series, const struct fit_kno
     }
     const struct contract *late = late_twin(series, known, out->expected);
     if (late != NULL) doubt_skips(late->name, out);
+    const struct fit_set own = {
+        .series = series, .fits = out->expected, .count = 1, .last = out->found.last};
+    struct fit_stop stop;
+    TRY(find_stop(known, &own, arena, &stop));
+    if (stop.fit == NULL || out->verdict != FIT_PASS) return STATUS_OK;
+    doubt_skips(NULL, out);
+    out->needs = "what tells of a skipped update, or whether the loop of the training holds the LR "
+                 "from below: that prints the same end";
     return STATUS_OK;
 }
 
@@ -902,6 +928,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
     TRY(fit_judge_rivals(&mine, applied, arena, out));
     if (applied) TRY(fit_judge_plainer(series, &mine, arena, out));
     TRY(doubt_floor(&mine, arena, out));
+    doubt_drop(out);
     doubt_few(series, out);
     return say_match(&mine, arena, out);
 }

@@ -323,6 +323,7 @@ int fit_stairs_are_epochs(const struct fit *fit, const struct fit_known *known) 
     if (known->epoch_updates > 0.0)
         return real_abs_f64(stair - known->epoch_updates) <= 0.02 * stair + 0.5;
     if (known->expected != NULL) return strncmp(known->expected->name, "lightning", 9) == 0;
+    if (known->possible == NULL) return known->request.contract != NULL;
     return fit_is_native(known, fit->contract);
 }
 

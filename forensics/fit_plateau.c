@@ -383,7 +383,11 @@ static enum status without_metric(struct plateau *p) {
     TRY(say_drops(p, &parameters));
     /* Drops taken as they are explain any falling staircase: the cost lies above that of every fit
      * that explains when they fall, and for a single drop at that of a contradicted number (1). */
-    return add(p, &plan, parameters, p->count > 2 ? 0.7 : 1.0, max_error, rms_error, NULL);
+    const size_t before = p->fit_count;
+    TRY(add(p, &plan, parameters, p->count > 2 ? 0.7 : 1.0, max_error, rms_error, NULL));
+    for (size_t i = before; i < p->fit_count; i++)
+        p->fits[i].drops_taken = 1;
+    return STATUS_OK;
 }
 
 /* ---- into the list ---- */

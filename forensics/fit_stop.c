@@ -234,7 +234,13 @@ enum status fit_find_stop(const struct series *series, const struct fit_known *k
     if (!skipped) TRY(of_front(series, first + 1, known, set, arena, out));
     if (out->fit == NULL) TRY(of_front(series, first, known, set, arena, out));
     if (skipped) {
-        if (out->fit != NULL && !out->held) out->fit = NULL;
+        /* At a step whose LR somebody may have typed, a tenth of the peak say, a loop may hold it
+         * as well: that is as likely as a known bug, or as updates that were skipped without a word
+         * up to the last row. */
+        const int meant = out->of_known_total && out->typed && set->count > 0 &&
+                          (set->fits[0].bug != NULL || fit_skips_any(&set->fits[0])) &&
+                          known->skips.shown == 0;
+        if (out->fit != NULL && !out->held && !meant) out->fit = NULL;
         return STATUS_OK;
     }
     if (out->fit == NULL) TRY(of_floors(series, first + 1, known, set, arena, out));

@@ -185,11 +185,49 @@ int fit_is_next_stage(const struct fit *fit, size_t i) {
            !fit_ends_on_its_way(fit, (uint64_t)counter - 1);
 }
 
-static const char *bug_of_event(const struct fit *fit) {
-    static const char *const bugs[] = {
-        [FIT_JUMP] = "eval_steps_scheduler",        [FIT_RESET] = "scheduler_not_restored",
-        [FIT_DOUBLED] = "double_counter",           [FIT_RESCALED] = "initial_lr_overwritten",
-        [FIT_RESTARTED] = "initial_lr_overwritten", [FIT_TOTAL] = NULL};
+/* Share of an LR within which a factor of the peak is that LR: the factor is the shortest of those
+ * that the rows admit. */
+#define ABOUT 1e-3
+
+/* Tells whether the peak behind a break is an LR that the schedule in front of it had between the
+ * two rows: a scheduler that is made anew takes the one that the optimizer has for its peak. */
+static int peak_is_decayed(const struct fit_search *search, const struct fit *fit, size_t i) {
+    const struct fit_segment *const segment = &fit->segments[i];
+    const struct series_point *const points = search->series->points;
+    const double peak = segment->scale * fit->lr;
+    size_t before = segment->point;
+    while (before > 0 && points[before - 1].update >= segment->update)
+        before--;
+    if (before == 0) return 0;
+    const uint64_t first = points[before - 1].update;
+    const double from = fit_logged(fit, before - 1, first);
+    const double to = fit_logged(fit, before - 1, segment->update + 1);
+    const double low = from < to ? from : to, high = from < to ? to : from;
+    return peak >= low * (1.0 - ABOUT) && peak <= high * (1.0 + ABOUT);
+}
+
+/* Names what a resume broke; a peak that is no LR of the schedule in front is merely another one.
+ */
+static const char *bug_of_segment(const struct fit_search *search, const struct fit *fit,
+                                  size_t i) {
+    switch (fit->segments[i].event) {
+    case FIT_JUMP:
+        return "eval_steps_scheduler";
+    case FIT_RESET:
+        return "scheduler_not_restored";
+    case FIT_DOUBLED:
+        return "double_counter";
+    case FIT_RESCALED:
+        return peak_is_decayed(search, fit, i) ? "initial_lr_overwritten" : "other_peak";
+    case FIT_RESTARTED:
+        return peak_is_decayed(search, fit, i) ? "initial_lr_overwritten"
+                                               : "scheduler_not_restored";
+    default:
+        return NULL;
+    }
+}
+
+static const char *bug_of_event(const struct fit_search *search, const struct fit *fit) {
     size_t jumps = 0;
     for (size_t i = 0; i < fit->segment_count; i++)
         jumps += fit->segments[i].event == FIT_JUMP;
@@ -197,7 +235,8 @@ static const char *bug_of_event(const struct fit *fit) {
         /* Validations come again and again; ahead once may be anything. */
         if (fit->segments[i].event == FIT_JUMP && jumps < 2) continue;
         if (fit_is_next_stage(fit, i)) continue;
-        if (bugs[fit->segments[i].event] != NULL) return bugs[fit->segments[i].event];
+        const char *const bug = bug_of_segment(search, fit, i);
+        if (bug != NULL) return bug;
     }
     return NULL;
 }
@@ -340,7 +379,7 @@ static int stands_still(const struct fit_search *search) {
 }
 
 static const char *bug_of(const struct fit_search *search, const struct fit *fit) {
-    const char *bug = bug_of_event(fit);
+    const char *bug = bug_of_event(search, fit);
     /* A first update apart, and not at the peak, in a contract that is a bug is that bug's. */
     if (bug == NULL && fit->first_differs && !stands_still(search) &&
         (!fit->contract->bug || bug_of_contract(fit->contract) == NULL ||

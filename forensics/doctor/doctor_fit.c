@@ -19,7 +19,7 @@
 static const char *const event_bugs[] = {[FIT_JUMP] = "lr_jump",
                                          [FIT_RESET] = "scheduler_not_restored",
                                          [FIT_DOUBLED] = "double_counter",
-                                         [FIT_RESCALED] = "initial_lr_overwritten",
+                                         [FIT_RESCALED] = "other_peak",
                                          [FIT_RESTARTED] = "scheduler_not_restored",
                                          [FIT_TOTAL] = NULL};
 
@@ -137,6 +137,24 @@ static enum status report_seldom(struct doctor *doctor, const struct fit *fit) {
         "Count the calls of scheduler.step(): once per accumulation in a log with a row per "
         "micro-batch, once per epoch (Lightning unless interval is 'step') or per train() call, or "
         "a loop that logs each update twice, prints such stairs.");
+}
+
+/* Says that the peak is another one from some row on, and none that a resume makes by mistake. */
+static enum status report_other_peak(struct doctor *doctor, const struct fit *fit,
+                                     const struct fit_segment *segment) {
+    const struct series_point *point = &doctor->fits->series->points[segment->point];
+    TRY(doctor_found(doctor, "other_peak", DOCTOR_POSSIBLE, point->row,
+                     "From update %llu on the peak is another one, and none of the LRs that the "
+                     "schedule had there: %s.",
+                     (unsigned long long)point->update, fit->text));
+    TRY(doctor_evidence_lr(doctor, point - 1));
+    TRY(doctor_evidence_lr(doctor, point));
+    TRY(doctor_evidence(doctor, "the fit reproduces all %zu printed LRs, largest error %s",
+                        doctor->fits->series->count, word_about(fit->max_error).text));
+    return doctor_explain(doctor, "a run that was resumed with another LR prints the same",
+                          "Was the run resumed there with that LR? A scheduler that is made anew "
+                          "takes the LR that the optimizer has for its peak, which is not what "
+                          "this column shows.");
 }
 
 /* Says what was tried to explain the column, and what would let more be tried. The search is
@@ -359,6 +377,8 @@ static enum status known_bug(struct doctor *doctor) {
                                      bug, early);
     }
     if (strcmp(bug, FIT_SELDOM) == 0) return report_seldom(doctor, best);
+    if (segment->event == FIT_RESCALED && strcmp(bug, "other_peak") == 0)
+        return report_other_peak(doctor, best, segment);
     return report_bug(doctor, best, bug, segment, other);
 }
 

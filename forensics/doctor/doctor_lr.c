@@ -111,6 +111,10 @@ static enum status rises_past_end(struct doctor *doctor) {
     if (end < 6) return doctor_untestable(doctor, "fewer than 6 LRs before a resume");
     const size_t low = begin_of_rise(lr, end), top = top_before(lr, low);
     if (low < top + 2 || low + 3 > end) return STATUS_OK;
+    /* A schedule that began anew is back in its warm-up, and at no end. */
+    if (doctor_has(doctor, "scheduler_not_restored") ||
+        doctor_has(doctor, "initial_lr_overwritten"))
+        return STATUS_OK;
     if (!(lr->points[low].value < 0.5 * lr->points[top].value)) return STATUS_OK;
     for (size_t i = top; i < low; i++)
         if (lr->points[i].value < lr->points[low].value) return STATUS_OK;

@@ -33,6 +33,9 @@ static double restarts_once(size_t row) { /* and goes on at its peak */
 static double restarts_from_floor(size_t row) { /* held at its minimum for ten updates before */
     return row < 30 ? 1e-6 * (1.0 - (double)row / 33.0) : row < 40 ? 1e-7 : 1e-6;
 }
+static double begins_anew(size_t row) { /* constant behind a warm-up of 14, anew from update 31 */
+    return row % 30 < 14 ? 1e-6 * ((double)(row % 30) / 14.0) : 1e-6;
+}
 static double short_of_the_end(size_t row) { /* a schedule of 55 updates in a run of 60 */
     return row < 55 ? 1e-6 * (1.0 - (double)row / 55.0) : 0.0;
 }
@@ -72,6 +75,10 @@ static void lr_restarts_once(struct patient *p) {
 }
 static void lr_restarts_from_floor(struct patient *p) {
     set_lr(p, restarts_from_floor);
+}
+static void lr_begins_anew(struct patient *p) {
+    set_lr(p, begins_anew);
+    p->fits = 1;
 }
 static void lr_short(struct patient *p) {
     set_lr(p, short_of_the_end);
@@ -387,6 +394,7 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      LINE(lr_restarts, "lr_rises_past_end", QUIET),
                                      LINE(lr_restarts_once, "lr_rises_past_end", QUIET),
                                      LINE(lr_restarts_from_floor, "lr_rises_past_end", QUIET),
+                                     FOUND(lr_begins_anew, "scheduler_not_restored", LIKELY),
                                      LINE(lr_short, "lr_zero_early", QUIET),
                                      FOUND(lr_early, "lr_zero_at_1/N_of_run", LIKELY),
                                      FOUND(lr_early_processes, "xP_scheduler", LIKELY),

@@ -39,7 +39,8 @@ static double share(int cosine, double s, double warmup, double total) {
     return cosine ? 0.5 * (1.0 + cos(PI * progress)) : fmax(0.0, 1.0 - progress);
 }
 
-enum twist { ANEW, HALF, DOUBLED, STAGES, LEVELS };
+/* DECAYED: the LR of the schedule at the resume becomes its peak. */
+enum twist { ANEW, HALF, DECAYED, DOUBLED, STAGES, LEVELS };
 
 struct run {
     int cosine;
@@ -59,6 +60,9 @@ static double rate(const struct run *run, uint64_t k) {
         return 1e-4 * share(run->cosine, behind ? s - resume : s, 60, total);
     case HALF:
         return 1e-4 * share(run->cosine, s, 60, total) * (behind ? 0.5 : 1.0);
+    case DECAYED:
+        return 1e-4 * share(run->cosine, s, 60, total) *
+               (behind ? share(run->cosine, (double)run->resume, 60, total) : 1.0);
     case DOUBLED:
         return 1e-4 * share(run->cosine, behind ? s + resume : s, 60, total);
     case STAGES:
@@ -81,26 +85,30 @@ static struct series make(const struct run *run, struct series_point *points) {
 static const struct run runs[] = {
     /* one of each kind, which the default run takes */
     {0, ANEW, 400, 200, 5, "scheduler_not_restored", 0},
-    {1, HALF, 400, 200, 5, "initial_lr_overwritten", 0},
+    {1, HALF, 400, 200, 5, "other_peak", 0},
+    {1, DECAYED, 400, 200, 5, "initial_lr_overwritten", 0},
     {0, DOUBLED, 2000, 600, 10, "double_counter", 0},
     {0, STAGES, 300, 0, 5, NULL, 0},
     {0, LEVELS, 1000, 300, 1, NULL, 0},
     {1, ANEW, 400, 200, 5, "scheduler_not_restored", 1},
-    {1, HALF, 400, 200, 5, "initial_lr_overwritten", 1},
+    {1, HALF, 400, 200, 5, "other_peak", 1},
     {1, DOUBLED, 2000, 600, 10, "double_counter", 1},
     /* and of other lengths */
     {0, ANEW, 2000, 1000, 1, "scheduler_not_restored", 0},
     {0, ANEW, 2000, 1000, 10, "scheduler_not_restored", 0},
     {1, ANEW, 2000, 1000, 20, "scheduler_not_restored", 0},
     {0, ANEW, 2000, 1000, 50, "scheduler_not_restored", 0},
-    {1, HALF, 2000, 1000, 10, "initial_lr_overwritten", 0},
-    {0, HALF, 2000, 1000, 20, "initial_lr_overwritten", 0},
-    {1, HALF, 2000, 1000, 50, "initial_lr_overwritten", 0},
+    {1, HALF, 2000, 1000, 10, "other_peak", 0},
+    {1, DECAYED, 2000, 1000, 10, "initial_lr_overwritten", 0},
+    {0, HALF, 2000, 1000, 20, "other_peak", 0},
+    {0, DECAYED, 2000, 1000, 20, "initial_lr_overwritten", 0},
+    {1, HALF, 2000, 1000, 50, "other_peak", 0},
+    {1, DECAYED, 2000, 1003, 50, "initial_lr_overwritten", 1},
     {1, DOUBLED, 2000, 600, 25, "double_counter", 0},
     {1, STAGES, 300, 0, 10, NULL, 0},
     {0, ANEW, 2000, 1000, 10, "scheduler_not_restored", 1},
     {0, ANEW, 2100, 350, 50, "scheduler_not_restored", 1}, /* row 400 is on both courses */
-    {0, HALF, 2000, 703, 25, "initial_lr_overwritten", 1},
+    {0, HALF, 2000, 703, 25, "other_peak", 1},
     {0, DOUBLED, 2000, 600, 50, "double_counter", 1},
 };
 
@@ -109,7 +117,7 @@ static const struct run runs[] = {
 static void validate_what_broke_between_two_rows(void **state) {
     (void)state;
     static struct series_point points[ROWS];
-    for (size_t i = 0; i < helper_size(8, 8, COUNT_OF(runs)); i++) {
+    for (size_t i = 0; i < helper_size(9, 9, COUNT_OF(runs)); i++) {
         const struct run *run = &runs[i];
         const struct series series = make(run, points);
         struct arena arena = ARENA_EMPTY;
@@ -680,11 +688,13 @@ static void validate_stairs_of_evaluations(void **state) {
     static const struct {
         double epoch; /* updates of an epoch */
         int evaluates;
+        size_t stair; /* updates; three of them are a column of few values, and no staircase */
         const char *bug;
-    } logs[] = {{30, 1, "eval_steps_scheduler"},
-                {15, 1, "scheduler_epoch_default"},
-                {15, 0, "scheduler_epoch_default"},
-                {30, 0, "stepped_every_n_updates"}};
+    } logs[] = {{30, 1, 15, "eval_steps_scheduler"},
+                {15, 1, 15, "scheduler_epoch_default"},
+                {15, 0, 15, "scheduler_epoch_default"},
+                {30, 0, 15, "stepped_every_n_updates"},
+                {30, 0, 20, "other_warmup"}};
     for (size_t i = 0; i < COUNT_OF(logs); i++) {
         struct arena arena = ARENA_EMPTY;
         struct log *log = helper_log(&arena, 60);
@@ -694,7 +704,7 @@ static void validate_stairs_of_evaluations(void **state) {
         log->format = "hf-trainer-state";
         log->max_steps = 60;
         for (size_t row = 0; row < 60; row++) {
-            const double stair = (double)(15 * (row / 15) + 6);
+            const double stair = (double)(logs[i].stair * (row / logs[i].stair) + 6);
             log->step[row] = (int64_t)row + 1;
             helper_put(&arena, log, LOG_LR_LOGGED, row, 1e-3 * share(0, stair, 6, 60), PRINT_EXACT);
             helper_put(&arena, log, LOG_EPOCH, row, (double)(row + 1) / logs[i].epoch, PRINT_EXACT);
@@ -712,15 +722,17 @@ static void validate_stairs_of_evaluations(void **state) {
         known.request.warmup = 6;
         assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
         assert_int_equal(check.verdict, FIT_FAIL);
-        assert_non_null(check.bug);
-        assert_string_equal(check.bug, logs[i].bug);
+        if ((check.bug == NULL) != (logs[i].bug == NULL) ||
+            (check.bug != NULL && strcmp(check.bug, logs[i].bug) != 0))
+            fail_msg("%zu: %s, %s", i, check.bug != NULL ? check.bug : "no bug", check.words);
         arena_close(&arena);
     }
 }
 
 /* A linear schedule that is stepped at every second update of a log of the Trainer. Lightning's
  * default prints such stairs where an epoch has two updates, and this log shows that none has. In
- * whole epochs of Lightning's own log, the stairs are Lightning's. */
+ * whole epochs of Lightning's own log, the stairs are Lightning's; a log of no framework that says
+ * nothing of epochs speaks for nobody. */
 static void validate_stairs_of_no_framework(void **state) {
     (void)state;
     static const struct {
@@ -732,6 +744,8 @@ static void validate_stairs_of_no_framework(void **state) {
                  "linear, moved once per 2 updates as in lightning-epoch",
                  "stepped_every_n_updates"},
                 {"hf-trainer-state", 0, 0, "linear, moved once per 2 updates as in lightning-epoch",
+                 "stepped_every_n_updates"},
+                {"key-value", 0, 0, "linear, moved once per 2 updates as in lightning-epoch",
                  "stepped_every_n_updates"},
                 {"lightning", 25, 1, "linear, moved once per 2 updates as in lightning-epoch",
                  "stepped_every_n_updates"},

@@ -237,6 +237,32 @@ static void validate_checks(void **state) {
     arena_close(&arena);
 }
 
+/* A constant LR that falls by one factor, once or again and again, in a log without a metric. One
+ * fall may be a peak that somebody changed at a resume, and passes no check without a schedule. */
+static void verify_one_fall_is_no_pass(void **state) {
+    (void)state;
+    for (size_t falls = 1; falls <= 3; falls += 2) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        double lr = 1e-4;
+        for (size_t i = 0; i < 200; i++) {
+            if (i >= 80 && i % 40 == 0 && i < 80 + 40 * falls) lr *= 0.3;
+            points[i] = (struct series_point){.update = i + 1, .row = i, .value = lr};
+        }
+        const struct series series = {points, 200};
+        fit_known_init(&known);
+        known.run_steps = 200;
+        known.request.contract = contract_find("hf-4.50");
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (check.verdict != (falls == 1 ? FIT_UNDECIDED : FIT_PASS))
+            fail_msg("%zu falls: verdict %d, %s", falls, check.verdict, check.words);
+        assert_true(check.expected->schedule->feedback);
+        if (falls == 1) assert_non_null(strstr(check.needs, "--schedule of the training"));
+        arena_close(&arena);
+    }
+}
+
 /* A healthy log must never fail its own check, and the fit must list its training. */
 static void verify_healthy(void **state) {
     (void)state;
@@ -460,6 +486,7 @@ int main(void) {
         cmocka_unit_test(validate_found_beside_what_is_given),
         cmocka_unit_test(validate_said_without_metric),
         cmocka_unit_test(validate_checks),
+        cmocka_unit_test(verify_one_fall_is_no_pass),
         cmocka_unit_test(verify_healthy),
         cmocka_unit_test(verify_nothing_else),
         cmocka_unit_test(verify_steps_are_no_plateau),
