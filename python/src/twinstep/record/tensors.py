@@ -249,20 +249,20 @@ class Coming:
         # where each copy's numbers belong, which of them are reals, the copy, its event
         self._copies: list[tuple[list[int], list[bool], torch.Tensor, Any]] = []
         by_kind: dict[tuple[torch.device, Any], list[int]] = {}
-        vectors: dict[torch.device, dict[int, tuple[torch.Tensor, list[int]]]] = {}
+        vectors: dict[int, tuple[torch.Tensor, list[int]]] = {}
         for i, v in enumerate(values):
             if isinstance(v, Of):
-                of = vectors.setdefault(v.vector.device, {})
-                if id(v.vector) not in of:
-                    of[id(v.vector)] = v.vector, [-1] * len(v.vector)
-                of[id(v.vector)][1][v.place] = i
+                vector, place = v
+                if id(vector) not in vectors:
+                    vectors[id(vector)] = vector, [-1] * len(vector)
+                    by_kind.setdefault((vector.device, None), [])
+                vectors[id(vector)][1][place] = i
             elif isinstance(v, torch.Tensor):
                 by_kind.setdefault((v.device, None if is_plain(v) else type(v)), []).append(i)
-        for device in vectors:
-            by_kind.setdefault((device, None), [])
         for (device, kind), places in by_kind.items():
             some = [values[i] for i in places]
-            whole = list(vectors.get(device, {}).values()) if kind is None else []
+            whole = [of for of in vectors.values() if of[0].device == device] \
+                if kind is None else []
             begun = _begun(some, [v for v, _ in whole]) if kind is None \
                 else _begun_of_subclass(some)
             if begun is not None:
