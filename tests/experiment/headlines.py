@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import math
 import pathlib
+import struct
 import sys
 import tempfile
 
@@ -100,6 +101,41 @@ def pairs(size):
          {"schedule": lr(1.6, COARSE), "optimizer": clip(0.7)}),
         ("shuffled, SGD: a bound of clipping that nothing reaches", {**coarse, **SHUFFLED}, 1,
          {"optimizer": key("clip.max_norm", "1e6")}),
+        ("SGD: LR x 4, gradient x 2", sgd, 1, {"schedule": lr(4), "normalisation": DOUBLED}),
+        ("SGD: LR / 2, gradient / 2", sgd, 1, {"schedule": lr(1 / 2), "normalisation": HALVED}),
+        ("SGD: LR x 2, gradient x 2", sgd, 1, {"schedule": lr(2), "normalisation": DOUBLED}),
+        ("SGD: LR x 1.1, gradient / 2", sgd, 1, {"schedule": lr(1.1), "normalisation": HALVED}),
+        ("SGD: LR x 0.96, gradient x 2", sgd, 1, {"schedule": lr(0.96), "normalisation": DOUBLED}),
+        ("SGD: LR x 0.95, gradient x 2", sgd, 1, {"schedule": lr(0.95), "normalisation": DOUBLED}),
+        ("SGD, momentum 0.9: LR x 2, gradient / 2", {**sgd, "optimizer.momentum": 0.9}, 3,
+         {"schedule": lr(2), "normalisation": HALVED}),
+        ("SGD from LR 0, gradient x 2", {**sgd, "optimizer.lr": 0}, 1,
+         {"schedule": lr(1), "normalisation": DOUBLED}),
+        ("SGD to LR 0, gradient x 2", sgd, 1, {"schedule": lr(0), "normalisation": DOUBLED}),
+        ("SGD to beta 0, clipped to 0.4 of the norm", sgd, 1,
+         {"objective": key("dpo.beta", 0, factor=0.0), "optimizer": clip(0.4)}),
+        ("SGD: LR x 2, a bound that nothing reaches, two threads", sgd, 2,
+         {"schedule": lr(2), "optimizer": key("clip.max_norm", "1e6"), "nondeterminism": idle["nondeterminism"]}),
+        ("SGD: LR x 4, gradient x 2, two threads, padding", sgd, 1,
+         {"schedule": lr(4), "normalisation": DOUBLED, "nondeterminism": idle["nondeterminism"],
+          "batch-shape": idle["batch-shape"]}),
+        ("AdamW without epsilon: two counts an update, gradient x 2", {**adam, "optimizer.eps": "1e-30"}, 2,
+         {"optimizer": key("optimizer.t", "twice", counts=2), "normalisation": DOUBLED}),
+        ("AdamW: LR x 0.5, decay 0.1", adam, 3,
+         {"schedule": lr(0.5, ADAM), "optimizer": key("optimizer.weight_decay", 0.1, decay=0.1)}),
+        ("AdamW: beta1 0.5, moments lost after 2 of 4", adam, 4,
+         {"optimizer": key("optimizer.beta1", 0.5, beta1=0.5), "resume": (forgets, {"forgets": 2})}),
+        ("SGD, momentum 0.9: LR x 1.7, momentum 0.5", {**sgd, "optimizer.momentum": 0.9}, 3,
+         {"schedule": lr(1.7), "optimizer": key("optimizer.momentum", 0.5, momentum=0.5)}),
+        ("SGD: LR x 2, gradient / 2, other data, decay 0.02", sgd, 2,
+         {"schedule": lr(2), "normalisation": HALVED, "data-order": OTHER_DATA,
+          "optimizer": key("optimizer.weight_decay", 0.02, decay=0.02)}),
+        ("SGD: LR x 2, weights of bf16", sgd, 1,
+         {"schedule": lr(2), "dtype": key("numerics.param", "bf16", coarse=True)}),
+        ("shuffled, SGD: LR x 4, gradient x 2", {**coarse, **SHUFFLED}, 1,
+         {"schedule": lr(4, COARSE), "normalisation": DOUBLED}),
+        ("atomic, SGD to LR 0, gradient x 2", {**coarse, **ATOMIC}, 1,
+         {"schedule": lr(0, COARSE), "normalisation": DOUBLED}),
     ]
 
 
@@ -129,8 +165,16 @@ def to_binary32(value):
     return ctypes.c_float(value).value
 
 
+def to_bf16(value):
+    """To nearest, ties to even, by way of binary32, where second roundings are too rare to matter here."""
+    bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    return struct.unpack("<f", struct.pack("<I", (bits + 0x7fff + (bits >> 16 & 1)) >> 16 << 16))[0]
+
+
 def trained(weights, gradients, p):
     """The last weights. Coefficients of clipping are rounded to binary32, as torch's are."""
+    if p.get("coarse"):
+        return [to_bf16(w) for w in trained([to_bf16(w) for w in weights], gradients, {**p, "coarse": False})]
     first, second, counted, is_new = [0.0] * len(weights), [0.0] * len(weights), 0, True
     for update, gradient in enumerate(gradients):
         if p.get("forgets") == update:
