@@ -178,8 +178,8 @@ static void touch(const void *memory, size_t bytes, int writes, int atomic) {
         shim_tell("touches what lies outside its shared memory");
     else if (!is_within(memory, now->shared, now->shared_bytes) && !is_seen(memory, bytes))
         shim_tell("touches memory that a device does not see");
-    for (uintptr_t place = (uintptr_t)memory & ~(uintptr_t)3; place < (uintptr_t)memory + bytes;
-         place += 4)
+    for (uintptr_t place = (uintptr_t)memory / SHADOW_PLACE * SHADOW_PLACE;
+         place < (uintptr_t)memory + bytes; place += SHADOW_PLACE)
         look(place, writes, atomic, now);
 }
 

@@ -6,7 +6,7 @@
  * It finds two threads at one place of which one writes, with no barrier between them (two atomics
  * are no race); a read of shared memory that the block has not written; an access beyond shared
  * memory; and, once watch_memory() has named what a device sees, an access to anything else.
- * shim_error() reports them like the shim's own findings. Places are 4 bytes wide. The C library's
+ * shim_error() reports them like the shim's own findings. Places are 2 bytes wide. The C library's
  * memcpy is not seen.
  *
  * Invariant: barriers order the accesses of a block; nothing orders two blocks of a launch. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define PAGE_BYTES ((uintptr_t)4 * SHADOW_PLACES)
+#define PAGE_BYTES ((uintptr_t)SHADOW_PLACE * SHADOW_PLACES)
 #define SLOTS_FIRST ((size_t)1024)
 
 struct shadow_slot {
@@ -83,7 +83,7 @@ struct shadow_cell *shadow_find(struct shadow *shadow, uintptr_t address, uint32
         shadow->recent = number;
     }
     if (shadow->recent_page == NULL) return NULL;
-    return &shadow->recent_page->cell[address / 4 % SHADOW_PLACES];
+    return &shadow->recent_page->cell[address / SHADOW_PLACE % SHADOW_PLACES];
 }
 
 void shadow_close(struct shadow *shadow) {

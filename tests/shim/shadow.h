@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The memory of each place (4 bytes) that a launch touched: which thread wrote it last, and which
- * read it since. It is kept in pages for 1 KiB of memory, which are found by address. A launch has
- * as many pages as it touches, from an arena; the next launch takes the same ones again.
+ * The memory of each place that a launch touched: which thread wrote it last, and which read it
+ * since. A place has 2 bytes, as the smallest numbers of kernels do: neighbours of one word may be
+ * two threads'. Places are kept in pages for 1 KiB of memory, which are found by address. A launch
+ * has as many pages as it touches, from an arena; the next launch takes the same ones again.
  *
  * Invariant: a place that this launch has not touched is empty, whatever earlier ones did there. */
 #ifndef TWINSTEP_TESTS_SHIM_SHADOW_H
@@ -12,7 +13,8 @@
 
 #include "base/arena.h"
 
-#define SHADOW_PLACES 256u /* places of a page */
+#define SHADOW_PLACE 2u    /* bytes of a place */
+#define SHADOW_PLACES 512u /* places of a page */
 #define SHADOW_MANY 0xffffu
 
 /* One thread at one point of its run. `thread` is SHADOW_MANY where several threads of this epoch
