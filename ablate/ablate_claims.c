@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -129,12 +130,14 @@ static enum status read_claim(const char *path, struct arena *arena, char **out)
 static int is_here(const struct ablate_folder *folder, const struct holder *holder) {
     struct holder us;
     return parse_holder(folder->worker, &us) && strcmp(holder->boot, us.boot) == 0 &&
-           strcmp(holder->space, us.space) == 0 && us.boot[0] != '-' && us.space[0] != '-' &&
-           holder->start[0] != '-';
+           strcmp(holder->space, us.space) == 0 && us.boot[0] != '-' && us.space[0] != '-';
 }
 
+/* Where nobody could tell when the holder started (no memory to read it, say), any process of its
+ * number counts as the holder: who is gone is gone, and who may be there is waited for. */
 static int lives(const struct holder *holder) {
     char now[32];
+    if (holder->start[0] == '-') return kill((pid_t)holder->process, 0) == 0 || errno != ESRCH;
     read_start(holder->process, now);
     return strcmp(now, holder->start) == 0;
 }

@@ -63,6 +63,18 @@ class Left(Case):
         self.assertEqual(len(self.logged()), 6)
         self.assertEqual(list(self.claims.iterdir()), [])
 
+    def test_a_claim_without_a_start_ends_with_its_process(self):
+        with subprocess.Popen(["true"]) as ended:
+            pass
+        gone = f"{HOST} {BOOT} {SPACE} {ended.pid} -"  # its planner had no memory to read the start
+        (self.claims / "baseline-2").write_text(gone)
+        (self.claims / f"slot-{HOST}-0").write_text(gone)
+        self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
+        (self.root / "x.ablate/runs/test-1/done").unlink()
+        (self.claims / "test-1").write_text(f"{HOST} {BOOT} {SPACE} {os.getpid()} -")
+        said = self.run_program("x.yaml", "--take-over", HOST, code=2).stderr
+        self.assertIn(f"its process {os.getpid()} lives here and has the claim test-1", said)
+
     def test_what_is_no_claim_is_an_error_with_its_name(self):
         (self.claims / "test-1").write_text("mine")
         self.assertRegex(self.run_program("x.yaml", code=2).stderr,
