@@ -101,7 +101,7 @@ TOKENS = [
     ("signal", r"(?<![.>])\b(signal|sigaction|raise|kill|killpg|sigprocmask|pthread_sigmask|alarm|"
                r"setitimer|sigwait\w*)\s*\(", list(LAYERS),
      ["cli/main.c", "cli/second.c", "cli/jobs.c", "cli/pipe_write.c", "cli/ablate/ablate_guard.c",
-      "base/confined.c"],
+      "base/confined.c", "ablate/ablate_claims.c"],
      "signals are main's, and of those who wait for another process"),
     ("socket", r"(?<![.>])\b(socket(pair)?|connect|bind|listen|accept4?|getaddrinfo|gethostbyname)\s*\(",
      list(LAYERS), ["cli/ablate/ablate_start.c"], "nothing here talks to a network"),
