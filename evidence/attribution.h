@@ -42,7 +42,8 @@ struct attribution {
      * that one; NaN: there is none */
     double response;
     struct attributed share[CAUSE_COUNT], left[CAUSE_COUNT], alone[CAUSE_COUNT];
-    /* Of the sets that were trained, in any order. Only attribution_choose_joint reads them. */
+    /* Of the sets that were trained, in any order. attribution_choose_joint and
+     * attribution_is_idle read them. */
     const struct attribution_set *sets;
     uint32_t set_count;
 };

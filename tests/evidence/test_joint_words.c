@@ -601,8 +601,30 @@ static void verify_sampled_games(void **state) {
             fail_msg("no game has sentence %d", i);
 }
 
+/* Where neither a cause's repair nor the cause alone is among the sets, their figures say whether
+ * it does nothing. */
+static void verify_idle_without_sets(void **state) {
+    (void)state;
+    static const struct {
+        double left, alone;
+        int is_idle;
+    } cases[] = {{1, 0, 1}, {0.5, 0, 0}, {1, 0.5, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const double left = cases[i].left, alone = cases[i].alone;
+        const struct attribution of = {
+            .causes = 2,
+            .distance = 1.0,
+            .share = {{1, 1, 1}, {0, 0, 0}},
+            .left = {{0, 0, 0}, {left, left, left}},
+            .alone = {{1, 1, 1}, {alone, alone, alone}},
+        };
+        assert_int_equal(attribution_is_idle(&of, 1), cases[i].is_idle);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_idle_without_sets),
         cmocka_unit_test(verify_each_game_of_three_and_four_causes),
         cmocka_unit_test(verify_drawn_games),
         cmocka_unit_test(verify_sampled_games),
