@@ -132,13 +132,26 @@ int fit_changes_total(const struct fit *fit) {
     return 0;
 }
 
+/* Tells whether the segment goes on towards a total that nobody said. */
+static int is_unsaid(const struct fit_segment *segment, const struct fit_known *known) {
+    return segment->event == FIT_TOTAL && segment->steps != known->run_steps &&
+           segment->steps != known->request.steps;
+}
+
 int fit_total_is_said(const struct fit *fit, const struct fit_known *known) {
     if (known == NULL || fit->unsound || fit->contract->bug) return 0;
     for (size_t i = 1; i < fit->segment_count; i++)
-        if (fit->segments[i].event == FIT_TOTAL && fit->segments[i].steps != known->run_steps &&
-            fit->segments[i].steps != known->request.steps)
-            return 0;
+        if (is_unsaid(&fit->segments[i], known)) return 0;
     return 1;
+}
+
+/* Tells whether an event of the fit has a peak or a total of its own, which is a free number. */
+static int has_free_event(const struct fit *fit, const struct fit_known *known) {
+    for (size_t i = 1; i < fit->segment_count; i++)
+        if (fit->segments[i].event == FIT_RESCALED || fit->segments[i].event == FIT_RESTARTED ||
+            is_unsaid(&fit->segments[i], known))
+            return 1;
+    return 0;
 }
 
 static const char *bug_or_none(const struct fit *fit) {
@@ -203,9 +216,11 @@ const char *fit_break_doubt(const struct fit_known *known, const struct fit_set 
     for (size_t i = 1; i < set->count; i++) {
         const struct fit *other = &set->fits[i];
         /* Where the log itself says the other total, the doubts are those of a log without breaks:
-         * none comes from other frameworks' contracts. */
+         * none comes from other frameworks' contracts, nor from a later peak or total that nobody
+         * said behind a peak that is no rounder. */
         if (extended && !other_event && fit_is_native(known, first->contract) &&
-            !fit_is_native(known, other->contract))
+            (!fit_is_native(known, other->contract) ||
+             (has_free_event(other, known) && fit_digits(other->lr) >= fit_digits(first->lr))))
             continue;
         if (other->segment_count <= first->segment_count &&
             other->same_applied != first->same_applied &&
