@@ -297,6 +297,13 @@ static int is_line(const struct fit *fit) {
            fit->parameters[0] == '\0';
 }
 
+/* Tells whether the decay is a line, behind a plateau or without one. */
+static int ends_as_line(const struct fit *fit) {
+    return is_line(fit) || (sched_row(fit->schedule, "decay") != NULL &&
+                            (strstr(fit->parameters, "decay_type=linear") != NULL ||
+                             strstr(fit->parameters, "decay_style=linear") != NULL));
+}
+
 static int is_typed(double x) {
     return fit_shortest_of(x * (1.0 - 0x1p-44), x * (1.0 + 0x1p-44), 2) > 0.0;
 }
@@ -304,9 +311,18 @@ static int is_typed(double x) {
 /* The contracts print f(T) at update T or T + 1, so a row that stands at it comes no sooner than
  * behind that one. */
 int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
-    return is_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 && fit->steps > 0 &&
+    return ends_as_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 && fit->steps > 0 &&
            fit->floor_ratio > 0.0 && last < fit->steps + 2 && !is_typed(fit->floor_ratio) &&
            !is_typed(fit->floor_ratio * fit->lr);
+}
+
+/* Warm-ups are shares of a tenth or less as a rule, and of a fifth at most. Chosen above that. */
+#define LONG_WARMUP 0.25
+
+int fit_hides_plateau(const struct fit *fit) {
+    return fit->warmup_hidden && fit->steps > 0 && !fit->total_hidden &&
+           sched_row(fit->schedule, "decay") == NULL &&
+           fit->warmup > LONG_WARMUP * (double)fit->steps;
 }
 
 int fit_is_half_speed(const struct fit *fit) {
