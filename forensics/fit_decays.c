@@ -57,10 +57,10 @@ static void find_cut_decays(const struct series *series, double scale, size_t to
     for (size_t shape = 0; shape < FIT_SHAPES; shape++) {
         const double length = apart / (done[shape][1] - done[shape][0]);
         if (!(length >= 2.0 && length < 1e9)) continue;
-        for (double away = 0.0; away <= 1.0; away += 1.0) {
+        add_decay(out, (uint64_t)fit_round(length));
+        /* Rounded rows leave more than one length, exact ones do not. */
+        for (double away = -1.0; points[end].quantum > 0.0 && away <= 1.0; away += 2.0)
             add_decay(out, (uint64_t)(fit_round(length) + away));
-            if (away > 0.0) add_decay(out, (uint64_t)(fit_round(length) - away));
-        }
     }
 }
 

@@ -358,7 +358,7 @@ enum {
     SEGMENTS = 1500000,
     STRIDES_FREE = 1000000,
     DEEP = 1000000,
-    FLOORS = 400000,
+    FLOORS = 150000,
     /* Steps of recursive schedules in all passes together, since they fit few logs. */
     WALK = 6000000
 };
