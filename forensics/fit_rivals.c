@@ -316,6 +316,28 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
            !is_typed(fit->floor_ratio * fit->lr);
 }
 
+/* Rows that must show the LR that stands, as in forensics/fit_stop.c. */
+#define STILL 4
+
+int fit_stands_at_top(const struct fit *fit, const struct series *series) {
+    const struct series_point *const points = series->points;
+    size_t top = series->count;
+    if (series->count < STILL + 2 || !fit->takes_warmup || !(fit->warmup > 1.0) ||
+        fit->warmup_hidden || fit->reached > 0.0 || fit->stride != 1.0 || fit->segment_count != 1 ||
+        fit->first_differs || fit_skips_any(fit) || fit->samples != NULL || fit->schedule->feedback)
+        return 0;
+    while (top > 0 && points[top - 1].value == points[series->count - 1].value)
+        top--;
+    if (top == 0 || series->count - top < STILL) return 0;
+    for (size_t i = 0; i < top; i++)
+        if (!(points[i].value < points[top].value)) return 0;
+    return 1;
+}
+
+int fit_peak_is_odd(const struct fit *fit) {
+    return !is_typed(fit->lr);
+}
+
 /* Warm-ups are shares of a tenth or less as a rule, and of a fifth at most. Chosen above that. */
 #define LONG_WARMUP 0.25
 
