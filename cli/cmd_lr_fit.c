@@ -8,6 +8,7 @@
 #include "cli/json.h"
 #include "cli/lr_options.h"
 #include "cli/lr_report.h"
+#include "forensics/fit_samples.h"
 
 enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
 
@@ -58,6 +59,13 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
                      set->partial != NULL ? json_string(set->partial) : json_null());
 }
 
+/* Tells whether the column may as well be that of a scheduler that stopped in its warm-up: nobody
+ * said the peak or the schedule. */
+static int may_have_stopped(const struct fit_known *known, const struct fit_set *set) {
+    return known->request.lr != known->request.lr && known->request.schedule == NULL &&
+           fit_stands_at_top(&set->fits[0], set->series);
+}
+
 /* Returns why the best fit is no decision, or NULL. It is one where the log's own framework
  * explains it, nothing that is listed raises a doubt about it, it is no bug that a sound contract
  * prints as well once update 1 was skipped, and no floor at which a scheduler may have stood that
@@ -74,11 +82,19 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         return "stays at an LR at which a scheduler may stand that is no longer stepped";
     if (fit_skips_unshown(first, known))
         return "needs skipped updates that the log shows by nothing but a repeated norm";
-    if (known->run_steps > 0 && first->steps != known->run_steps &&
-        first->steps != known->request.steps &&
+    if (first->steps != known->run_steps && first->steps != known->request.steps &&
         known->request.min_lr_ratio != known->request.min_lr_ratio &&
         fit_ends_on_its_way(first, set->last))
-        return "ends at a floor that no row stands at, with another total than the log's own";
+        return known->run_steps > 0
+                   ? "ends at a floor that no row stands at, with another total than the log's own"
+                   : "ends at a floor that no row stands at, with a total that nobody said";
+    if (fit_hides_plateau(first) && known->request.warmup != known->request.warmup &&
+        known->request.schedule == NULL)
+        return "has a warm-up of more than a quarter of its total that no row shows: a plateau up "
+               "to there and a decay behind it (WSD) print the same";
+    if (may_have_stopped(known, set) && fit_peak_is_odd(first))
+        return "has a peak that nobody would type: a scheduler that is no longer stepped inside of "
+               "a longer warm-up prints the same";
     if (first->stairs_open)
         return "moves once per several updates, which does not say what a scheduler step counts";
     if (!fit_is_native(known, first->contract)) return "is not of the framework that wrote the log";
@@ -235,6 +251,9 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
                "epoch or train() call prints it, and so does a loop that logs an update several "
                "times\n",
                (uintmax_t)set->fits[0].epoch_updates);
+    if (set->count > 0 && may_have_stopped(&report->known, set))
+        puts("remark: a scheduler that is no longer stepped inside of a longer warm-up, to a "
+             "higher peak, prints the same rows (--lr and --schedule say which it was)");
     print_stop(report, set, &beside->stop);
     if (set->count > 0 && fit_skips_unshown(&set->fits[0], &report->known))
         puts("remark: at the skipped updates the log prints the gradient norm of the update before "
@@ -257,6 +276,11 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
     if (no_total)
         puts("because: without a total, no shipped contract and schedule was found that gives "
              "these values; --steps T says the total");
+    if ((set->why & FIT_WHY_NOTHING) != 0 && fit_samples_are_asked(&report->known) &&
+        report->known.steady == NULL && report->known.samples == NULL && !report->known.growing)
+        puts("because: the log prints neither its batch nor its consumed samples, so no warm-up or "
+             "total of samples was tried that is no whole number of updates; --global-batch B "
+             "says the samples of an update");
     lr_report_print_why(no_total ? set->why & ~(uint32_t)FIT_WHY_NOTHING : set->why);
     return STATUS_OK;
 }

@@ -377,51 +377,6 @@ static void judge_fits(struct fit_set *out, const struct fit_search *search) {
     out->first_bad = search->longest;
 }
 
-static void add_decay(struct fit_decays *decays, uint64_t length) {
-    char text[sizeof decays->text[0]];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)length);
-    for (size_t i = 0; i < decays->count; i++)
-        if (strcmp(decays->text[i], text) == 0) return;
-    if (length > 0 && decays->count < FIT_DECAYS)
-        memcpy(decays->text[decays->count++], text, sizeof text);
-}
-
-/* Lists the lengths that a decay behind a plateau may have: from the end of the plateau to the end
- * of the run, give or take two updates, as the conventions of the contracts differ by that much at
- * either end. Where rows lie far apart, or where updates may have been skipped, the plateau may
- * have ended elsewhere: then the shares of the run that people type are tried as well, of those
- * that end there. */
-static void find_decays(const struct series *series, const struct fit_known *known, double scale,
-                        uint64_t last, struct fit_decays *out) {
-    static const uint64_t percent[] = {10, 20, 5, 15, 25, 30, 50};
-    const struct series_point *points = series->points;
-    const uint64_t pace = known->request.processes > 1 ? known->request.processes : 1;
-    const uint64_t end = known->request.steps > 0 ? known->request.steps
-                         : known->run_steps > 0   ? known->run_steps
-                                                  : last;
-    size_t top = 0, flat = 0;
-    out->count = 0;
-    for (size_t i = 0; i < series->count; i++) {
-        if (points[i].value < scale - fit_half(&points[i], scale)) continue;
-        top = i;
-        flat++;
-    }
-    /* There is no plateau, or no decay behind it. Where a contract is asked for whose counter moves
-     * once per process, one row may be all of it. */
-    const struct contract *asked = known->request.contract;
-    const size_t least = pace > 1 && asked != NULL && asked->unit == CONTRACT_UNIT_PROCESS ? 1 : 2;
-    if (flat < least || top + 1 == series->count || points[top].update + 2 > end) return;
-    const uint64_t longest = end - points[top].update + 2, next = points[top + 1].update + 2;
-    for (uint64_t away = 0; away < 5 && away < longest; away++)
-        add_decay(out, longest - away);
-    for (size_t i = 0; i < COUNT_OF(percent); i++) {
-        const uint64_t length = end * percent[i] / 100;
-        /* Where the counter moves once per process, so do the lengths. */
-        if (length <= longest + fit_skips_most(last) && length + next * pace >= end)
-            add_decay(out, length);
-    }
-}
-
 /* Tells whether the column is negative and never above 0. Schedules may run below 0 behind their
  * end, and no training is there throughout: what prints such a column is no schedule's own. */
 static int is_negative(const struct series *series) {
@@ -453,7 +408,7 @@ static enum status over_updates(const struct series *series, const struct fit_kn
     /* What departs from the expectation may be the smallest LR, so it is fitted, not taken. */
     if (known->expected != NULL) request.min_lr_ratio = real_nan_f64();
     struct fit_decays decays;
-    find_decays(series, known, search.scale, out->last, &decays);
+    fit_find_decays(series, known, search.scale, out->last, &decays);
     TRY(fit_models(&request, known, &decays, arena, &search.models, &search.model_count));
     TRY(fit_search_run(&search));
     TRY(list(&search, out));
@@ -479,9 +434,12 @@ static enum status over_steady_samples(const struct series *series, const struct
                                        struct arena *arena, struct fit_set *out) {
     struct fit_known steady = *known;
     struct fit_set by_samples;
-    if (known->steady == NULL || series->count < 3 || known->request.skipped_count > 0 ||
-        any_plain(out, known) || (out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0)
+    if (known->steady == NULL || series->count < 3 || !fit_samples_are_asked(known) ||
+        known->request.skipped_count > 0 || any_plain(out, known) ||
+        (out->why & (FIT_WHY_NO_COLUMN | FIT_WHY_NOT_FINITE)) != 0)
         return STATUS_OK;
+    /* Samples that no row prints are no reason to leave a bug of a counter of updates unnamed. */
+    if (known->steady->assumed && out->count > 0) return STATUS_OK;
     steady.samples = known->steady;
     TRY(fit_series_by_samples(series, &steady, arena, &by_samples));
     if (by_samples.count > 0) *out = by_samples;

@@ -302,6 +302,14 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);
+/* Tells whether the column rises along the fit's warm-up and stands still at its top to the last
+ * row: a scheduler that is no longer stepped inside of a longer warm-up prints the same. */
+int fit_stands_at_top(const struct fit *fit, const struct series *series);
+/* Tells whether its peak has more digits than somebody types. */
+int fit_peak_is_odd(const struct fit *fit);
+/* Tells whether the fit has a warm-up in front of the first row that is longer than trainings have,
+ * and a decay behind it: a plateau up to there and a decay of that length (WSD) print the same. */
+int fit_hides_plateau(const struct fit *fit);
 /* Tells whether the contract is a known bug that its columns of LRs show. One whose bug is the
  * length of the total (hf-4.51) prints and applies what a sound contract of that total does. */
 int fit_bug_is_in_column(const struct contract *contract);

@@ -35,7 +35,7 @@ static double *value_of(const struct fit_model *model, const struct key_row *row
 }
 
 static void find_floor(struct fit_model *model, const struct contract_request *request) {
-    static const char *const names[] = {"min_lr_ratio", "min_lr", "lr_end"};
+    static const char *const names[] = {"min_lr_ratio", "min_lr", "lr_end", "warmup_min_lr"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const struct key_row *row = sched_row(model->plan.schedule, names[i]);
         if (row == NULL || row->type != KEY_REAL) continue;

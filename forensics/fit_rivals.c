@@ -132,13 +132,26 @@ int fit_changes_total(const struct fit *fit) {
     return 0;
 }
 
+/* Tells whether the segment goes on towards a total that nobody said. */
+static int is_unsaid(const struct fit_segment *segment, const struct fit_known *known) {
+    return segment->event == FIT_TOTAL && segment->steps != known->run_steps &&
+           segment->steps != known->request.steps;
+}
+
 int fit_total_is_said(const struct fit *fit, const struct fit_known *known) {
     if (known == NULL || fit->unsound || fit->contract->bug) return 0;
     for (size_t i = 1; i < fit->segment_count; i++)
-        if (fit->segments[i].event == FIT_TOTAL && fit->segments[i].steps != known->run_steps &&
-            fit->segments[i].steps != known->request.steps)
-            return 0;
+        if (is_unsaid(&fit->segments[i], known)) return 0;
     return 1;
+}
+
+/* Tells whether an event of the fit has a peak or a total of its own, which is a free number. */
+static int has_free_event(const struct fit *fit, const struct fit_known *known) {
+    for (size_t i = 1; i < fit->segment_count; i++)
+        if (fit->segments[i].event == FIT_RESCALED || fit->segments[i].event == FIT_RESTARTED ||
+            is_unsaid(&fit->segments[i], known))
+            return 1;
+    return 0;
 }
 
 static const char *bug_or_none(const struct fit *fit) {
@@ -203,9 +216,11 @@ const char *fit_break_doubt(const struct fit_known *known, const struct fit_set 
     for (size_t i = 1; i < set->count; i++) {
         const struct fit *other = &set->fits[i];
         /* Where the log itself says the other total, the doubts are those of a log without breaks:
-         * none comes from other frameworks' contracts. */
+         * none comes from other frameworks' contracts, nor from a later peak or total that nobody
+         * said behind a peak that is no rounder. */
         if (extended && !other_event && fit_is_native(known, first->contract) &&
-            !fit_is_native(known, other->contract))
+            (!fit_is_native(known, other->contract) ||
+             (has_free_event(other, known) && fit_digits(other->lr) >= fit_digits(first->lr))))
             continue;
         if (other->segment_count <= first->segment_count &&
             other->same_applied != first->same_applied &&
@@ -282,6 +297,13 @@ static int is_line(const struct fit *fit) {
            fit->parameters[0] == '\0';
 }
 
+/* Tells whether the decay is a line, behind a plateau or without one. */
+static int ends_as_line(const struct fit *fit) {
+    return is_line(fit) || (sched_row(fit->schedule, "decay") != NULL &&
+                            (strstr(fit->parameters, "decay_type=linear") != NULL ||
+                             strstr(fit->parameters, "decay_style=linear") != NULL));
+}
+
 static int is_typed(double x) {
     return fit_shortest_of(x * (1.0 - 0x1p-44), x * (1.0 + 0x1p-44), 2) > 0.0;
 }
@@ -289,9 +311,40 @@ static int is_typed(double x) {
 /* The contracts print f(T) at update T or T + 1, so a row that stands at it comes no sooner than
  * behind that one. */
 int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
-    return is_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 && fit->steps > 0 &&
+    return ends_as_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 && fit->steps > 0 &&
            fit->floor_ratio > 0.0 && last < fit->steps + 2 && !is_typed(fit->floor_ratio) &&
            !is_typed(fit->floor_ratio * fit->lr);
+}
+
+/* Rows that must show the LR that stands, as in forensics/fit_stop.c. */
+#define STILL 4
+
+int fit_stands_at_top(const struct fit *fit, const struct series *series) {
+    const struct series_point *const points = series->points;
+    size_t top = series->count;
+    if (series->count < STILL + 2 || !fit->takes_warmup || !(fit->warmup > 1.0) ||
+        fit->warmup_hidden || fit->reached > 0.0 || fit->stride != 1.0 || fit->segment_count != 1 ||
+        fit->first_differs || fit_skips_any(fit) || fit->samples != NULL || fit->schedule->feedback)
+        return 0;
+    while (top > 0 && points[top - 1].value == points[series->count - 1].value)
+        top--;
+    if (top == 0 || series->count - top < STILL) return 0;
+    for (size_t i = 0; i < top; i++)
+        if (!(points[i].value < points[top].value)) return 0;
+    return 1;
+}
+
+int fit_peak_is_odd(const struct fit *fit) {
+    return !is_typed(fit->lr);
+}
+
+/* Warm-ups are shares of a tenth or less as a rule, and of a fifth at most. Chosen above that. */
+#define LONG_WARMUP 0.25
+
+int fit_hides_plateau(const struct fit *fit) {
+    return fit->warmup_hidden && fit->steps > 0 && !fit->total_hidden &&
+           sched_row(fit->schedule, "decay") == NULL &&
+           fit->warmup > LONG_WARMUP * (double)fit->steps;
 }
 
 int fit_is_half_speed(const struct fit *fit) {

@@ -52,6 +52,27 @@ static void add_choice(struct fit_samples *out, const struct log_lag *lag, doubl
     out->choice_most[out->choices++] = open / out->step < 0x1p31 ? (uint32_t)(open / out->step) : 0;
 }
 
+/* Where the batch stays, update k has consumed k batches, whether the log prints that or not.
+ * Returns the batch: the one that the log prints, or the one that was given; 0: neither, or updates
+ * were skipped, whose samples only a printed total counts. */
+static double steady_batch(const struct fit_known *known, const struct log *log,
+                           const struct log_column *batch) {
+    if (known->growing || known->skips.shown > 0) return 0.0;
+    for (size_t row = 0; batch != NULL && row < log->rows; row++)
+        if (log_has(batch, row)) return batch->value[row];
+    return (double)known->request.global_batch;
+}
+
+static void add_steady_rows(struct fit_samples *out, const struct log *log) {
+    for (size_t row = 0; row < log->rows; row++) {
+        if (log->step[row] < 1) continue;
+        out->update[out->count] = (uint64_t)log->step[row];
+        out->part[out->count] = log->part != NULL ? log->part[row] : 0;
+        out->total = out->batch * (double)log->step[row];
+        out->counter[out->count++] = out->total;
+    }
+}
+
 /* Adds the rows that say how many samples were consumed. A part goes on with what was skipped
  * before the checkpoint from which it began. */
 static void add_rows(struct fit_samples *out, const struct log *log,
@@ -85,8 +106,9 @@ enum status fit_samples_from_log(struct fit_known *known, const struct log *log,
     struct fit_samples *out;
     struct log_lag *lag;
     known->growing = batch_grows(log, batch);
-    if (batch == NULL || consumed == NULL || !consumed->cumulative || log->step_guessed)
-        return STATUS_OK;
+    const int printed = batch != NULL && consumed != NULL && consumed->cumulative;
+    const double steady = steady_batch(known, log, batch);
+    if (log->step_guessed || (!printed && (consumed != NULL || !(steady >= 1.0)))) return STATUS_OK;
     TRY(log_lag_of(log, arena, &lag));
     TRY(arena_take(arena, 1, sizeof *out, "samples", &out));
     *out = (struct fit_samples){.step = known->growing ? least_step(log, batch) : 1.0};
@@ -95,9 +117,15 @@ enum status fit_samples_from_log(struct fit_known *known, const struct log *log,
     TRY(arena_take(arena, log->rows, sizeof *out->counter, "samples", &out->counter));
     TRY(arena_take(arena, log->rows, sizeof *out->choice_row, "samples", &out->choice_row));
     TRY(arena_take(arena, log->rows, sizeof *out->choice_most, "samples", &out->choice_most));
-    add_rows(out, log, consumed, lag);
+    if (printed) {
+        add_rows(out, log, consumed, lag);
+    } else {
+        out->batch = steady;
+        out->assumed = 1;
+        add_steady_rows(out, log);
+    }
     if (out->count == 0) return STATUS_OK;
-    for (size_t row = 0; row < log->rows; row++)
+    for (size_t row = 0; printed && row < log->rows; row++)
         if (log_has(batch, row)) out->batch = batch->value[row];
     const uint64_t last = out->update[out->count - 1];
     if (known->run_steps > last) out->total += out->batch * (double)(known->run_steps - last);
@@ -127,6 +155,15 @@ static uint64_t counted_before(const struct fit_samples *samples, uint32_t part,
 uint64_t fit_samples_before(const struct fit_samples *samples, size_t point, uint64_t update) {
     const struct series *series = &samples->series;
     return counted_before(samples, point < series->count ? series->points[point].part : 0, update);
+}
+
+int fit_samples_are_asked(const struct fit_known *known) {
+    const struct contract *asked[] = {known->request.contract, known->expected};
+    for (size_t i = 0; i < COUNT_OF(asked); i++)
+        if (asked[i] != NULL && asked[i]->unit == CONTRACT_UNIT_SAMPLE) return 1;
+    for (size_t i = 0; known->possible != NULL && known->possible[i] != NULL; i++)
+        if (contract_find(known->possible[i])->unit == CONTRACT_UNIT_SAMPLE) return 1;
+    return 0;
 }
 
 int fit_samples_counts(const struct contract *contract) {

@@ -20,6 +20,8 @@ struct fit_samples {
     double *counter;
     size_t count;
     double batch; /* of the last row */
+    /* 1: the log prints no consumed samples, and every row is taken to have that batch. */
+    uint8_t assumed;
     double total; /* what the whole run consumes, if the batch grows no more */
     /* Where updates were skipped while the batch grew, `counter` takes the fewest samples; choices
      * says how many more there can be: (row, in steps of `step`). */
@@ -31,9 +33,12 @@ struct fit_samples {
 };
 
 /* Sets known->growing where the batch of the log grows. Where the log says how many samples it
- * consumed, sets known->samples if it grows, and known->steady if not. */
+ * consumed, sets known->samples if it grows, and known->steady if not; a batch that stays, printed
+ * or given, is enough for that. */
 TWINSTEP_MUST_USE enum status fit_samples_from_log(struct fit_known *known, const struct log *log,
                                                    struct arena *arena);
+/* Tells whether a contract that counts samples (Megatron's) is asked about, or wrote the log. */
+int fit_samples_are_asked(const struct fit_known *known);
 /* Tells whether the contract's counter is that of the samples. */
 int fit_samples_counts(const struct contract *contract);
 /* Turns what is known in updates into samples. */

@@ -30,7 +30,8 @@ static uint64_t roundest(uint64_t low, uint64_t high) {
 }
 
 /* Writes the totals that a flat end of the column shows: a run that goes on behind its schedule
- * (Megatron's --lr-decay-iters, shorter than --train-iters) stays at the floor from there. That is
+ * (Megatron's --lr-decay-iters, shorter than --train-iters; elsewhere such a run is a mistake)
+ * stays at the floor from there. That is
  * the first row of the end, which logs the next LR or the one that was used, or a round number on
  * the way to it. Returns how many there are. */
 static size_t totals_of_end(const struct fit_search *search, uint64_t totals[3]) {
@@ -46,16 +47,6 @@ static size_t totals_of_end(const struct fit_search *search, uint64_t totals[3])
     totals[1] = points[first].update;
     totals[2] = points[first].update - 1;
     return 3;
-}
-
-/* Tells whether Megatron is asked about, or wrote the log: only there is such a run no mistake. */
-static int is_of_samples(const struct fit_known *known) {
-    const struct contract *asked[] = {known->request.contract, known->expected};
-    for (size_t i = 0; i < COUNT_OF(asked); i++)
-        if (asked[i] != NULL && asked[i]->unit == CONTRACT_UNIT_SAMPLE) return 1;
-    for (size_t i = 0; known->possible != NULL && known->possible[i] != NULL; i++)
-        if (contract_find(known->possible[i])->unit == CONTRACT_UNIT_SAMPLE) return 1;
-    return 0;
 }
 
 static void add_total(struct fit_window *window, uint64_t total) {
@@ -77,7 +68,7 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     add_total(out, search->last);
     const size_t own = out->known_totals;
     const size_t end =
-        counted == NULL && is_of_samples(search->known) ? totals_of_end(search, ends) : 0;
+        counted == NULL && fit_samples_are_asked(search->known) ? totals_of_end(search, ends) : 0;
     for (size_t i = 0; i < end; i++)
         add_total(out, ends[i]);
     out->end_totals = out->known_totals - own;
@@ -265,6 +256,15 @@ static void end_turns(struct fit_search *search, const struct fit_window *like, 
     search->budget = left;
 }
 
+/* Tells whether a floor is worth a try that no row reaches: the model has one that nobody gave, and
+ * is of the log's own format. */
+static int may_have_floor(const struct fit_search *search, const struct fit_model *model) {
+    return model->floor != NULL && !model->given_floor && model->needs_total &&
+           model->plan.schedule->state_size == 0 && !model->contract->bug &&
+           model->contract->unit != CONTRACT_UNIT_EPOCH &&
+           fit_is_native(search->known, model->contract);
+}
+
 void fit_search_window(struct fit_search *search, const struct fit_window *like, size_t first,
                        size_t end, uint8_t first_differs) {
     struct fit_window window = *like;
@@ -274,7 +274,8 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
     for (int usual = 1; usual >= 0; usual--)
         for (size_t m = 0; m < search->model_count; m++)
             if (turns[m] == TURN_AHEAD &&
-                (!search->usual_first || fit_is_usual(&search->models[m]) == usual))
+                (!search->usual_first || fit_is_usual(&search->models[m]) == usual) &&
+                (!like->typed_floors || may_have_floor(search, &search->models[m])))
                 solve_model(search, &window, m, first_differs, turns);
     if (window.every_model) end_turns(search, &window, turns);
 }
@@ -357,9 +358,39 @@ enum {
     SEGMENTS = 1500000,
     STRIDES_FREE = 1000000,
     DEEP = 1000000,
+    FLOORS = 150000,
     /* Steps of recursive schedules in all passes together, since they fit few logs. */
     WALK = 6000000
 };
+
+/* Digits of a floor from which on nobody typed it. */
+#define ODD 3
+
+/* Tells whether something agrees with all that is known, and falls to no floor that was merely read
+ * off the last row: a log that was cut off ends above its floor, and then the floor of a longer
+ * decay explains it. */
+static int any_ends(const struct fit_search *search) {
+    for (size_t i = 0; i < search->count; i++) {
+        const struct fit_found *found = &search->found[i];
+        const struct fit_model *model = &search->models[found->solution.model];
+        const double floor = found->solution.numbers.floor;
+        if (found->cost < USABLE && fit_agrees(search, found) &&
+            (model->floor == NULL || floor == model->floor_default || fit_digits(floor) < ODD))
+            return 1;
+    }
+    return 0;
+}
+
+/* Tries the floors that configurations have, where the rows end above theirs: with the total that
+ * somebody said, else with those that two rows leave. */
+static void search_floors(struct fit_search *search, const struct fit_window *like) {
+    struct fit_window window = *like;
+    search->budget = FLOORS;
+    window.typed_floors = 1;
+    window.no_scan = window.said_totals > 0;
+    window.every_model = 0;
+    fit_search_window(search, &window, 0, search->series->count, 0);
+}
 
 /* Tries more warm-ups and floors. */
 static void search_deep(struct fit_search *search, struct fit_window *window) {
@@ -398,6 +429,8 @@ enum status fit_search_run(struct fit_search *search) {
         search->budget = PLAIN;
         fit_search_window(search, &window, 0, count, 0);
     }
+    if (!search->known->plain && search->known->counted == NULL && !any_ends(search))
+        search_floors(search, &window);
     search->usual_first = 0;
     fit_search_hold(search);
     if (search->count > 0) search->longest = count;

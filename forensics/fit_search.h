@@ -80,6 +80,14 @@ int fit_is_usual(const struct fit_model *model);
 /* Tells whether it contradicts no number that is known. */
 int fit_agrees(const struct fit_search *search, const struct fit_found *found);
 
+/* Lists the lengths that a decay behind a plateau may have: from the end of the plateau to the end
+ * of the run, give or take two updates, as the conventions of the contracts differ by that much at
+ * either end. Where rows lie far apart, or where updates may have been skipped, the plateau may
+ * have ended elsewhere: then the shares of the run that people type are tried as well, of those
+ * that end there. */
+void fit_find_decays(const struct series *series, const struct fit_known *known, double scale,
+                     uint64_t last, struct fit_decays *out);
+
 /* ---- feedback schedules (forensics/fit_plateau.c), which no counter explains ---- */
 
 /* Adds what reduce_lr_on_plateau explains to the list, in its rank. With the request's metric the

@@ -219,10 +219,16 @@ static int total_is_shown(const struct path *path, size_t i) {
     return rows == FIT_TOTAL_ROWS;
 }
 
-/* Tries another total, with the counter that was saved or up to three skipped updates behind it.
+static int has_own_peak(const struct option *option) {
+    return option->segment.event == FIT_RESCALED || option->segment.event == FIT_RESTARTED;
+}
+
+/* Tries another total, with the counter that was saved or up to three skipped updates behind it. It
+ * comes before a peak that explains as many rows: what a line without a warm-up prints towards
+ * another total is also that of a counter which is back at 0 with the share of both for its peak.
  * Where the total that is left has something to say of the row before and of this one, it is that
  * of a resume; where no row before has shown any, it is the total of the log. */
-static void try_total(struct path *path, struct option *best, size_t i) {
+static void try_total(struct path *path, struct option *best, size_t i, int said) {
     const struct fit_segment *now = &path->segments[path->count - 1];
     const int open = total_is_open(path, i);
     const int64_t saved = open ? now->shift : shift_saved(path, i);
@@ -235,8 +241,8 @@ static void try_total(struct path *path, struct option *best, size_t i) {
         trial.shift = held < 4 ? saved - held : 0;
         if (matches(path, &trial, i, NULL)) continue;
         use(path, now);
-        fit_find_total(path->search, path->model, &trial, i, &found);
-        if (found.run <= best->run) continue;
+        fit_find_total(path->search, path->model, &trial, i, said, &found);
+        if (found.run < best->run + !has_own_peak(best)) continue;
         if (open && found.segment.warmup != path->model->now.warmup) continue;
         best->segment = found.segment;
         best->segment.point = i;
@@ -258,6 +264,7 @@ static void settle_total(struct path *path, struct option *option) {
 
 static struct option next_segment(struct path *path, size_t i) {
     const struct fit_segment *now = &path->segments[path->count - 1];
+    const size_t left = path->series->count - i;
     struct option best = {.run = 0};
     uint64_t first, last;
     for (int64_t n = 1; n <= 3; n++) {
@@ -269,11 +276,12 @@ static struct option next_segment(struct path *path, size_t i) {
         try_option(path, &best, 1 - (int64_t)r, now->scale, FIT_RESET, i, 3);
         try_option(path, &best, now->shift + (int64_t)r - 1, now->scale, FIT_DOUBLED, i, 3);
     }
+    if (best.run < left) try_total(path, &best, i, 1);
     try_scaled(path, &best, now->shift, FIT_RESCALED, i);
     for (uint64_t r = first; r <= last; r++)
         try_scaled(path, &best, 1 - (int64_t)r, FIT_RESTARTED, i);
     if (best.run < 4) scan_shifts(path, &best, i);
-    if (best.run < path->series->count - i) try_total(path, &best, i);
+    if (best.run < left || has_own_peak(&best)) try_total(path, &best, i, 0);
     return best;
 }
 
@@ -413,7 +421,8 @@ static size_t longest_prefix(struct fit_search *search, size_t high, const struc
 }
 
 /* A break is a step between two rows that is larger, per update, than both of its neighbours, or
- * than the one before it where the column turns: a schedule has corners and no steps. The factor
+ * than the one before it where the column turns, or that goes against both: a schedule has corners
+ * and no steps. The factor
  * was chosen so that a counter that a resume set back to 0 shows beside a warm-up of a few rows. A
  * row too many costs one more prefix, and one too few is left to longest_prefix. */
 #define STEP 1.5
@@ -432,9 +441,18 @@ static int breaks_at(const struct series_point *points, size_t i, double noise) 
     return size > STEP * real_abs_f64(before) && (step * before < 0.0 || step * after < 0.0);
 }
 
+static int turns_at(const struct series_point *points, size_t i, double noise) {
+    const double step = slope(points, i);
+    return real_abs_f64(points[i].value - points[i - 1].value) > noise &&
+           step * slope(points, i - 1) < 0.0 && step * slope(points, i + 1) < 0.0;
+}
+
 /* How often the column must have moved before a break: with fewer moves any schedule explains what
  * stands in front of it, and the rest as peaks that nobody typed. */
 #define MOVES 6
+/* And where the column goes against its course on both sides, which no level of a schedule of steps
+ * does. */
+#define MOVES_OF_TURN 5
 
 /* Returns the first row behind `from`, and before `cut`, at which the column breaks; 0: there is
  * none. Where it only falls, from level to level, it is a schedule of steps (fit_plateau.c). Reads
@@ -446,9 +464,9 @@ static size_t next_break(const struct fit_search *search, size_t from, size_t cu
     for (size_t i = 1; i + 1 < cut; i++) {
         const int level = points[i - 1].value == points[i > 1 ? i - 2 : 0].value &&
                           points[i + 1].value == points[i].value;
-        if (i > from && moves >= MOVES && (rose || !level) &&
-            breaks_at(points, i, 4.0 * fit_half(&points[i], search->scale)))
-            return i;
+        const double noise = 4.0 * fit_half(&points[i], search->scale);
+        if (i > from && moves >= MOVES && (rose || !level) && breaks_at(points, i, noise)) return i;
+        if (i > from && moves >= MOVES_OF_TURN && turns_at(points, i, noise)) return i;
         moves += points[i].value != points[i - 1].value;
         rose |= points[i].value > points[i - 1].value;
     }

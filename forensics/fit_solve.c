@@ -309,6 +309,31 @@ static size_t distinct_floors(struct fit_floor_trial *floors, size_t count) {
     return kept;
 }
 
+size_t fit_typed_floors(const double **out) {
+    static const double typed[] = {0.1,  0.01, 0.05, 0.2,  0.001, 0.5,  1e-5,
+                                   1e-6, 5e-6, 2e-6, 5e-7, 1e-7,  1e-8, 2e-5};
+    *out = typed;
+    return COUNT_OF(typed);
+}
+
+static size_t list_typed(const struct fit_model *model, const struct fit_window *window,
+                         struct fit_floor_trial *floors) {
+    const double *typed;
+    const size_t listed = fit_typed_floors(&typed);
+    size_t count = 0;
+    for (size_t i = 0; i < listed; i++) {
+        const int lr = typed[i] < 1e-4;
+        if (!((lr ? typed[i] : typed[i] * window->scale) < window->least)) continue;
+        if (!lr)
+            floors[count++] = (struct fit_floor_trial){typed[i], 0, 0};
+        else if (model->floor_kind == FIT_FLOOR_ABSOLUTE)
+            floors[count++] = (struct fit_floor_trial){typed[i], 1, 0};
+        else
+            floors[count++] = (struct fit_floor_trial){typed[i] / window->scale, 0, 0};
+    }
+    return count;
+}
+
 size_t fit_list_floors(const struct fit_model *model, const struct fit_window *window,
                        struct fit_floor_trial *floors) {
     static const double ratios[] = {0.1, 0.01, 0.05, 0.2, 0.001, 0.5, 0.3};
@@ -316,6 +341,7 @@ size_t fit_list_floors(const struct fit_model *model, const struct fit_window *w
     const int absolute = model->floor_kind == FIT_FLOOR_ABSOLUTE;
     const double half = fit_half(last, window->scale), least = last->value - half;
     size_t count = 0;
+    if (window->typed_floors) return list_typed(model, window, floors);
     floors[count++] =
         (struct fit_floor_trial){model->floor_default, absolute && model->given_floor != 1, 0};
     if (model->given_floor == 1) floors[0].value = window->known_floor;

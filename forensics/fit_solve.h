@@ -43,6 +43,7 @@ struct fit_window {
     size_t *budget;   /* evaluations of models that are left */
     uint64_t *walk;   /* steps of recursive schedules that are left */
     int deep;         /* 1: try more warm-ups and floors */
+    int typed_floors; /* 1: try the floors that configurations have, and no other */
     int every_model;  /* 1: every model gets a turn, a brief one where evaluations are spent */
     int turn;         /* enum fit_turn */
     struct fit_numbers seeds[FIT_SEEDS]; /* what explains the column under other models */
@@ -103,6 +104,8 @@ struct fit_floor_trial {
     int at_end; /* 1: read off the last point, so the total is there or before */
 };
 #define FIT_FLOORS 20
+/* Floors that configurations have: shares of the peak, and below 1e-4 LRs. Returns how many. */
+size_t fit_typed_floors(const double **out);
 /* Lists what the decay may fall to, with the schedule's own default first; returns how many. */
 size_t fit_list_floors(const struct fit_model *model, const struct fit_window *window,
                        struct fit_floor_trial *floors);

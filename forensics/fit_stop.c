@@ -181,11 +181,11 @@ static enum status of_front(const struct series *series, size_t count,
 
 int fit_next_floor(struct fit_floors *floors, double below, struct contract_request *request) {
     static const char *const schedules[] = {"polynomial", "linear", "cosine", "cosine_with_min_lr"};
-    static const double typed[] = {0.1,  0.01, 0.05, 0.2,  0.001, 0.5,  1e-5,
-                                   1e-6, 5e-6, 2e-6, 5e-7, 1e-7,  1e-8, 2e-5};
-    while (floors->at < COUNT_OF(schedules) * COUNT_OF(typed)) {
-        const char *const schedule = schedules[floors->at / COUNT_OF(typed)];
-        const double floor = typed[floors->at++ % COUNT_OF(typed)];
+    const double *typed;
+    const size_t count = fit_typed_floors(&typed);
+    while (floors->at < COUNT_OF(schedules) * count) {
+        const char *const schedule = schedules[floors->at / count];
+        const double floor = typed[floors->at++ % count];
         const double ratio = floor < 1e-4 ? floor / floors->peak : floor;
         if (!(ratio * floors->peak < below) ||
             (floors->schedule != NULL && strcmp(floors->schedule, schedule) != 0))

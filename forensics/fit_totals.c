@@ -125,21 +125,29 @@ static void keep(const struct attempt *attempt, size_t from, uint64_t total,
     best->segment.call_warmup = attempt->model->plan.call.warmup;
 }
 
-/* Tries the totals that somebody said and the end of the log, and where these explain nothing, the
- * one total that the rows leave. Where they leave several, nothing is claimed. */
-static void try_totals(const struct attempt *attempt, size_t from, struct fit_other_total *best) {
+/* Tries the totals that somebody said. */
+static void try_said(const struct attempt *attempt, size_t from, struct fit_other_total *best) {
     const struct fit_known *known = attempt->search->known;
-    const uint64_t said[] = {known->request.steps, known->run_steps, attempt->search->last};
+    keep(attempt, from, known->request.steps, best);
+    keep(attempt, from, known->run_steps, best);
+}
+
+/* Tries the end of the log, and where that explains nothing, the one total that the rows leave.
+ * Where they leave several, nothing is claimed. */
+static void try_free(const struct attempt *attempt, size_t from, struct fit_other_total *best) {
     uint64_t low, high;
-    for (size_t i = 0; i < COUNT_OF(said); i++)
-        keep(attempt, from, said[i], best);
+    keep(attempt, from, attempt->search->last, best);
     if (best->run >= FIT_TOTAL_ROWS) return;
     if (narrow(attempt, from, &low, &high) >= FIT_TOTAL_ROWS && low == high)
         keep(attempt, from, low, best);
 }
 
 void fit_find_total(struct fit_search *search, struct fit_model *model,
-                    const struct fit_segment *segment, size_t from, struct fit_other_total *best) {
+                    const struct fit_segment *segment, size_t from, int said,
+                    struct fit_other_total *best) {
+    void (*const look)(const struct attempt *, size_t, struct fit_other_total *) =
+        said ? try_said : try_free;
+    const size_t least = said ? FIT_SAID_ROWS : FIT_TOTAL_ROWS;
     struct attempt attempt = {
         .search = search, .model = model, .segment = segment, .saved = model->now};
     const double share = model->needs_warmup ? share_of(model) : 0.0;
@@ -147,9 +155,9 @@ void fit_find_total(struct fit_search *search, struct fit_model *model,
     if (!model->needs_total || model->plan.schedule->state_size > 0 ||
         model->contract->unit == CONTRACT_UNIT_EPOCH || search->totals == 0)
         return;
-    try_totals(&attempt, from, best);
+    look(&attempt, from, best);
     attempt.share = share;
-    if (best->run < FIT_TOTAL_ROWS && share > 0.0) try_totals(&attempt, from, best);
+    if (best->run < least && share > 0.0) look(&attempt, from, best);
     fit_model_set(model, &attempt.saved);
-    if (best->run < FIT_TOTAL_ROWS) best->run = 0;
+    if (best->run < least) best->run = 0;
 }

@@ -235,11 +235,11 @@ static enum status fail_schedule(const struct contract *contract, const char *na
          contract->name, contract->family, name, names);
 }
 
-/* Applies --min-lr-ratio. min_lr and lr_end are rates, not shares, so the ratio is multiplied by L
- * for them. */
+/* Applies --min-lr-ratio. The others are rates, not shares, so the ratio is multiplied by L for
+ * them. */
 static enum status set_floor(const struct contract_request *r, const struct contract_plan *plan,
                              void *values) {
-    static const char *const rates[] = {"min_lr", "lr_end"};
+    static const char *const rates[] = {"min_lr", "lr_end", "warmup_min_lr"};
     const double m = r->min_lr_ratio;
     if (!given(m)) return STATUS_OK;
     if (sched_row(plan->schedule, "min_lr_ratio") != NULL)

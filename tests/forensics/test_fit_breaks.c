@@ -236,6 +236,48 @@ static void verify_three_rows_are_no_other_total(void **state) {
     arena_close(&arena);
 }
 
+/* A Trainer that logs every fifth update went on at update 31 with max_steps 90 in place of 60, and
+ * its state shows no resume. Few rows show either total: the column rises once on its way down, and
+ * without a warm-up it is also that of a counter which is back at 0 with two thirds of the peak.
+ * Where nobody says the 90, it is the end of the log, and no answer. */
+static void validate_another_total_of_few_rows(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t warmup, last, told;
+        const char *text;
+    } cases[] = {
+        {0, 90, 90, "hf linear, peak 5e-05, no warm-up, total 60; total 90 from update 35"},
+        {5, 90, 90, "hf linear, peak 5e-05, warm-up 5, total 60; total 90 from update 35"},
+        {10, 90, 90, "hf linear, peak 5e-05, warm-up 10, total 60; total 90 from update 35"},
+        {0, 45, 90, "hf linear, peak 5e-05, no warm-up, total 60; total 90 from update 35"},
+        {10, 45, 90, "hf linear, peak 5e-05, warm-up 10, total 60; total 90 from update 35"},
+        {0, 90, 0, "hf linear, peak 5e-05, no warm-up, total 60; total 90 from update 35"},
+        {10, 90, 0, "hf linear, peak 5e-05, warm-up 10, total 60; total 90 from update 35"}};
+    static const char *const eras[] = {"hf", "hf-4.50", NULL};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct series_point points[18];
+        struct series series = {points, 0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (uint64_t k = 5; k <= cases[c].last; k += 5, series.count++)
+            points[series.count] = (struct series_point){
+                .update = k,
+                .row = series.count,
+                .value = 5e-5 *
+                         share(0, (double)(k - 1), (double)cases[c].warmup, k <= 30 ? 60.0 : 90.0)};
+        fit_known_init(&known);
+        known.possible = eras;
+        known.run_steps = cases[c].told;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_string_equal(set.fits[0].text, cases[c].text);
+        assert_null(set.fits[0].bug);
+        assert_int_equal(fit_break_is_doubtful(&known, &set), cases[c].told == 0);
+        arena_close(&arena);
+    }
+}
+
 /* Rows of every tenth update, of which the second was skipped before row 30: rows 10 to 30 fit a
  * total of 220 as well, and that one row behind the warm-up is no total that a resume changed. */
 static void verify_a_total_of_one_row_is_none(void **state) {
@@ -787,6 +829,7 @@ int main(void) {
         cmocka_unit_test(verify_no_false_answer_where_f_of_k_is_printed),
         cmocka_unit_test(validate_another_total),
         cmocka_unit_test(verify_three_rows_are_no_other_total),
+        cmocka_unit_test(validate_another_total_of_few_rows),
         cmocka_unit_test(verify_a_total_of_one_row_is_none),
         cmocka_unit_test(validate_skips_in_front_of_the_first_row),
         cmocka_unit_test(verify_ahead_once_is_no_answer),

@@ -15,7 +15,7 @@
 #include "base/macro.h"
 #include "base/real.h"
 #include "forensics/fit.h"
-#include "forensics/fit_solve.h"
+#include "forensics/fit_search.h"
 #include "tests/forensics/helper_log.h"
 
 static void put(struct series_point *points, size_t i, uint64_t update, double value) {
@@ -250,6 +250,215 @@ static void verify_a_polynomial_to_its_own_end_passes(void **state) {
     arena_close(&arena);
 }
 
+/* Schedules of transformers' (get_wsd_schedule with a decay that is a line or a cosine,
+ * get_polynomial_decay_schedule_with_warmup with a power), of Megatron (a line to min_lr, of which
+ * rows show the LR of the next update) and of DeepSpeed (WarmupDecayLR from warmup_min_lr up and
+ * down to it, with its logarithmic warm-up). */
+enum shape { WSD_LINE, WSD_WAVE, POLYNOMIAL, MEGATRON, DEEPSPEED };
+
+struct cut {
+    enum shape shape;
+    double peak, end, power; /* `end`: the LR at the end; of a WSD, the length of the decay */
+    double warmup, total;
+    uint64_t first, every, last, told; /* rows that are logged, and the total that the log says */
+    const char *contract, *text;
+};
+
+static double rate(const struct cut *cut, double s) {
+    const double left = 1.0 - (s - cut->warmup) / (cut->total - cut->warmup);
+    const double wsd = fmax(0.0, (s - (cut->total - cut->end)) / cut->end);
+    if (cut->shape == DEEPSPEED) {
+        const double gamma = s < cut->warmup ? log(s + 1.0) / log(cut->warmup) : fmax(0.0, left);
+        return cut->end + (cut->peak - cut->end) * gamma;
+    }
+    if (s < cut->warmup) return cut->peak * (s / cut->warmup);
+    if (cut->shape == WSD_LINE) return cut->peak * fmax(0.0, 1.0 - wsd);
+    if (cut->shape == WSD_WAVE)
+        return cut->peak * 0.5 * (1.0 + cos(3.14159265358979323846 * fmin(1.0, wsd)));
+    return cut->end + (cut->peak - cut->end) * pow(left, cut->power);
+}
+
+static void fit_cut(const struct cut *cut, struct arena *arena, struct fit_set *set) {
+    static struct series_point points[512];
+    static struct series series;
+    struct fit_known known;
+    series = (struct series){points, 0};
+    for (uint64_t k = cut->first; k <= cut->last; k += cut->every, series.count++)
+        put(points, series.count, k, rate(cut, (double)(cut->shape == MEGATRON ? k : k - 1)));
+    fit_known_init(&known);
+    known.request.contract = contract_find(cut->contract);
+    known.run_steps = cut->told;
+    assert_int_equal(fit_series(&series, &known, arena, set), STATUS_OK);
+    if (set->count == 0) fail_msg("nothing fits: expected %s", cut->text);
+}
+
+/* A log that was cut off ends above the floor of its schedule, and where it says no total, nothing
+ * in it says where a decay behind a plateau ends. A line of Megatron to a twentieth of its peak is,
+ * of the rows that are left, also a line of another total to 0. */
+static void validate_decays_that_a_log_cuts_off(void **state) {
+    (void)state;
+    static const struct cut cuts[] = {
+        {WSD_LINE, 2e-4, 100, 1, 20, 500, 1, 1, 460, 0, "hf",
+         "hf warmup_stable_decay (decay=100, decay_type=linear), peak 0.0002, warm-up 20, total "
+         "500"},
+        {WSD_LINE, 2e-4, 100, 1, 20, 500, 10, 10, 530, 0, "hf",
+         "hf warmup_stable_decay (decay=100, decay_type=linear), peak 0.0002, warm-up 20, total "
+         "500"},
+        {WSD_WAVE, 2e-4, 100, 1, 20, 500, 10, 10, 460, 0, "hf",
+         "hf warmup_stable_decay (decay=100), peak 0.0002, warm-up 20, total 500"},
+        {POLYNOMIAL, 2e-4, 1e-8, 1, 20, 600, 10, 10, 360, 600, "hf",
+         "hf polynomial, peak 0.0002, warm-up 20, total 600, floor 5e-05 of the peak"},
+        {POLYNOMIAL, 2e-4, 1e-8, 2, 37, 777, 10, 10, 777, 777, "hf",
+         "hf polynomial (power=2), peak 0.0002, warm-up 37, total 777, floor 5e-05 of the peak"},
+        {MEGATRON, 1e-5, 5e-7, 1, 10, 200, 1, 1, 112, 200, "megatron",
+         "megatron linear, peak 1e-05, warm-up 10, total 200, floor 0.05 of the peak"},
+        {DEEPSPEED, 1.5e-4, 1e-6, 1, 10, 300, 1, 1, 145, 0, "deepspeed-warmup",
+         "deepspeed-warmup warmup_decay, peak 0.00015, warm-up 10, total 300, floor 0.006667 of "
+         "the peak"}};
+    for (size_t i = 0; i < COUNT_OF(cuts); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_set set;
+        fit_cut(&cuts[i], &arena, &set);
+        if (strcmp(set.fits[0].text, cuts[i].text) != 0 || set.fits[0].bug != NULL)
+            fail_msg("case %zu: %s", i, set.fits[0].text);
+        arena_close(&arena);
+    }
+}
+
+/* Rows of the decay alone: a warm-up up to its begin and a plateau up to there print the same. One
+ * of the length that trainings have hides none. */
+static void verify_a_decay_alone_may_follow_a_plateau(void **state) {
+    (void)state;
+    static const struct {
+        struct cut cut;
+        int hides;
+    } cases[] = {{{WSD_WAVE, 2e-4, 100, 1, 20, 500, 405, 1, 500, 500, "hf", NULL}, 1},
+                 {{WSD_LINE, 2e-4, 100, 1, 20, 500, 410, 10, 470, 500, "hf", NULL}, 1},
+                 {{WSD_WAVE, 2e-4, 450, 1, 50, 500, 405, 1, 500, 500, "hf", NULL}, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_set set;
+        fit_cut(&cases[i].cut, &arena, &set);
+        assert_int_equal(fit_hides_plateau(&set.fits[0]), cases[i].hides);
+        arena_close(&arena);
+    }
+}
+
+/* A scheduler that is not stepped behind the 37th of 100 updates of a warm-up to 3e-5 stands at
+ * 1.11e-5, which nobody typed; at the 50th it stands at 1.5e-5, as a constant LR might. A column
+ * that falls, or that still rises at its last rows, stands nowhere. */
+static void verify_a_stopped_warmup_is_no_constant(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t stop, last;
+        int stands, odd;
+    } cases[] = {{37, 200, 1, 1}, {50, 200, 1, 0}, {200, 200, 0, 0}, {37, 40, 0, 1}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct series_point points[200];
+        const struct series series = {points, cases[c].last};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (uint64_t k = 1; k <= cases[c].last; k++) {
+            const double s = fmin((double)(k - 1), (double)cases[c].stop);
+            put(points, k - 1, k, 3e-5 * (s < 100.0 ? s / 100.0 : 1.0 - (s - 100.0) / 100.0));
+        }
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_int_equal(fit_stands_at_top(&set.fits[0], &series), cases[c].stands);
+        assert_int_equal(fit_peak_is_odd(&set.fits[0]), cases[c].odd);
+        arena_close(&arena);
+    }
+}
+
+/* A line to half of its peak is also that of a decay to 0 that moves at every second update; one to
+ * a quarter is not. */
+static void verify_half_a_peak_is_half_the_speed(void **state) {
+    (void)state;
+    static const struct cut lines[] = {
+        {POLYNOMIAL, 2e-4, 1e-4, 1, 0, 100, 10, 10, 100, 100, "hf", NULL},
+        {POLYNOMIAL, 2e-4, 5e-5, 1, 0, 100, 10, 10, 100, 100, "hf", NULL}};
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_set set;
+        fit_cut(&lines[i], &arena, &set);
+        assert_int_equal(fit_is_half_speed(&set.fits[0]), i == 0);
+        arena_close(&arena);
+    }
+}
+
+/* A warm-up that the second resume left as the first one had made it is not told once more. */
+static void validate_the_words_of_three_totals(void **state) {
+    (void)state;
+    static const struct fit_segment segments[] = {
+        {.update = 1, .scale = 1.0},
+        {.update = 31, .scale = 1.0, .event = FIT_TOTAL, .steps = 90, .warmup = 9.0},
+        {.update = 61, .scale = 1.0, .event = FIT_TOTAL, .steps = 120, .warmup = 9.0}};
+    struct arena arena = ARENA_EMPTY;
+    struct fit fit = {.contract = contract_find("hf"),
+                      .schedule_name = "linear",
+                      .parameters = "",
+                      .lr = 2e-5,
+                      .warmup = 6.0,
+                      .takes_warmup = 1,
+                      .steps = 60,
+                      .floor_ratio = real_nan_f64(),
+                      .stride = 1.0,
+                      .segments = segments,
+                      .segment_count = COUNT_OF(segments)};
+    const char *text;
+    assert_int_equal(fit_describe(&fit, &arena, &text), STATUS_OK);
+    assert_string_equal(text, "hf linear, peak 2e-05, warm-up 6, total 60; total 90 and warm-up 9 "
+                              "from update 31; total 120 from update 61");
+    arena_close(&arena);
+}
+
+/* Megatron counts samples, but its line depends on none: without a batch, a column that is one
+ * update late fails the check, where the log shows that none was skipped. */
+static void verify_a_line_needs_no_batch(void **state) {
+    (void)state;
+    static const struct cut cut = {POLYNOMIAL, 2e-5, 0.0, 1, 10, 100, 1, 1, 100, 100, "hf", NULL};
+    static struct series_point points[95];
+    const struct series series = {points, COUNT_OF(points)};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_check check;
+    for (size_t i = 0; i < COUNT_OF(points); i++)
+        put(points, i, i + 1, rate(&cut, (double)i));
+    fit_known_init(&known);
+    known.request.contract = contract_find("megatron");
+    known.run_steps = known.request.steps = 100;
+    known.skips.quiet = 1;
+    assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+    if (check.verdict != FIT_FAIL) fail_msg("%d %s; %s", check.verdict, check.words, check.needs);
+    arena_close(&arena);
+}
+
+/* Stairs of 30 updates: a column of three of them is a staircase of any schedule, one of four is
+ * that of a scheduler which is stepped too seldom. */
+static void verify_few_stairs_have_no_name(void **state) {
+    (void)state;
+    for (uint64_t moves = 3; moves <= 5; moves++) {
+        static struct series_point points[150];
+        const uint64_t count = 30 * moves;
+        const struct series series = {points, count};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        for (uint64_t k = 1; k <= count; k++)
+            put(points, k - 1, k, 2e-5 * (1.0 - (double)((k - 1) / 30) / (double)moves));
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf");
+        known.run_steps = count;
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        assert_int_equal(check.verdict, FIT_FAIL);
+        assert_int_equal(check.bug != NULL && strcmp(check.bug, FIT_SELDOM) == 0, moves >= 4);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_known_peak_where_no_row_tells_it),
@@ -259,6 +468,13 @@ int main(void) {
         cmocka_unit_test(validate_epochs_of_unknown_length),
         cmocka_unit_test(verify_a_sound_log_of_the_expected_contract_passes),
         cmocka_unit_test(verify_a_polynomial_to_its_own_end_passes),
+        cmocka_unit_test(validate_decays_that_a_log_cuts_off),
+        cmocka_unit_test(verify_a_decay_alone_may_follow_a_plateau),
+        cmocka_unit_test(verify_a_stopped_warmup_is_no_constant),
+        cmocka_unit_test(verify_half_a_peak_is_half_the_speed),
+        cmocka_unit_test(validate_the_words_of_three_totals),
+        cmocka_unit_test(verify_a_line_needs_no_batch),
+        cmocka_unit_test(verify_few_stairs_have_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

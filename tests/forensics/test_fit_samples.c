@@ -256,12 +256,46 @@ static void validate_samples_of_a_batch_that_stays(void **state) {
     }
 }
 
+static void forget(struct log *log, enum log_name name) {
+    for (size_t i = 0; i < log->column_count; i++)
+        if (log->columns[i].name == (int32_t)name) log->columns[i].name = LOG_OTHER;
+}
+
+/* The same where the log prints no consumed samples: its batch says them, or somebody does. Without
+ * either the lengths are no numbers of updates, and nothing fits. */
+static void validate_samples_of_a_batch_alone(void **state) {
+    (void)state;
+    const struct ramp ramp = {6e-4, 6e-5, 1000, 2500, 1, 1, UPDATES, {0}, 0, 0, 0, {0}, 0};
+    for (int said = 0; said < 3; said++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = make(&arena, &ramp);
+        struct fit_known known;
+        struct series series;
+        struct fit_set set;
+        forget(log, LOG_SAMPLES);
+        if (said != 1) forget(log, LOG_GLOBAL_BATCH);
+        fit_known_init(&known);
+        if (said == 2) known.request.global_batch = 16;
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_int_equal(known.steady != NULL, said > 0);
+        assert_int_equal(set.count > 0, said > 0);
+        if (said > 0 && (!set.fits[0].in_samples || set.fits[0].warmup != 1000 ||
+                         (double)set.fits[0].steps != consumed(&ramp, UPDATES) + ramp.more))
+            fail_msg("case %d: %s", said, set.fits[0].text);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_the_counter_of_a_growing_batch),
         cmocka_unit_test(verify_nothing_is_said_without_samples),
         cmocka_unit_test(verify_a_constant_batch_counts_updates),
         cmocka_unit_test(validate_samples_of_a_batch_that_stays),
+        cmocka_unit_test(validate_samples_of_a_batch_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
