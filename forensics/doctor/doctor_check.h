@@ -88,6 +88,8 @@ const struct series_point *series_in_row(const struct series *series, size_t row
 int point_differs(const struct series_point *a, const struct series_point *b);
 /* Returns the largest finite value, or 0 when there is none above it. */
 double series_largest(const struct series *series);
+/* Returns how many points from `at` on, up to a resume, are those from the first one on. */
+size_t series_replayed(const struct series *series, size_t at);
 /* Returns the last update that the log prints, over all rows. */
 uint64_t doctor_last_update(const struct doctor *doctor);
 /* Returns where the run was to end: the log's own total, or else its last update. */

@@ -324,14 +324,15 @@ static int names_other_bug(const struct doctor *doctor) {
 }
 
 /* Finds the reading of the column as a schedule that stands still. Another bug is believed first,
- * but where the schedule in front has the total that the log says: the other one then owes its
- * floor, and what else it takes, to the rows at which the LR stands. */
+ * but where the schedule in front has the total that the log says, or where the LR that stands is
+ * at no step of it: the other one then owes its floor, and what else it takes, to the rows at which
+ * the LR stands. lr fit leaves the bugs out there, too. */
 static enum status find_stop(struct doctor *doctor, const struct fit_known *known,
                              struct fit_stop *out) {
     *out = (struct fit_stop){.fit = NULL};
     if (doctor->fits->series == NULL) return STATUS_OK;
     TRY(fit_find_stop(doctor->fits->series, known, doctor->fits, doctor->arena, out));
-    if (!out->of_known_total && names_other_bug(doctor)) out->fit = NULL;
+    if (!out->of_known_total && !out->held && names_other_bug(doctor)) out->fit = NULL;
     return STATUS_OK;
 }
 
