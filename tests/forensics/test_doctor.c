@@ -341,6 +341,59 @@ static void validate_bug_or_not(void **state) {
     }
 }
 
+/* What another total than the log's explains is named where the rows show that total: not where the
+ * stairs leave open what a step counts, and not in place of a counter that begins anew behind a
+ * schedule at whose end no row stands (the last one in front is update 300, the end 299). */
+static void validate_bugs_about_totals(void **state) {
+    (void)state;
+    static const struct {
+        const char *bug, *finding;
+        double floor;
+        uint8_t stairs_open, resets;
+    } rows[] = {{"max_steps_ignored", "max_steps_ignored", 0.4467, 0, 0},
+                {"max_steps_ignored", NULL, 0.4467, 1, 0},
+                {"schedule_too_short", "scheduler_not_restored", 0.4467, 0, 1},
+                {"schedule_too_short", "schedule_too_short", 0.5, 0, 1}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct patient p;
+        struct series series;
+        struct doctor_report report = look(&p, scene_named("healthy"));
+        const struct fit_segment segments[2] = {
+            {.scale = 1.0},
+            {.point = 30, .update = 310, .shift = -306, .scale = 1.0, .event = FIT_RESET}};
+        struct fit fit = {.contract = contract_find("hf"),
+                          .lr = 5e-7,
+                          .stride = 1.0,
+                          .steps = rows[i].resets ? 299 : 600,
+                          .floor_ratio = rows[i].floor,
+                          .segments = segments,
+                          .segment_count = rows[i].resets ? 2 : 1,
+                          .epoch_updates = rows[i].stairs_open ? 2 : 0,
+                          .stairs_open = rows[i].stairs_open,
+                          .text = "a fit",
+                          .parameters = "",
+                          .bug = rows[i].bug};
+        struct contract_request request;
+        for (size_t row = 0; row < p.log->rows; row++)
+            p.log->step[row] *= 10;
+        contract_request_init(&request);
+        request.contract = fit.contract;
+        request.schedule = "linear";
+        request.lr = 5e-7;
+        request.steps = fit.steps;
+        assert_int_equal(contract_resolve(&request, &p.arena, &fit.plan), STATUS_OK);
+        fit.schedule = fit.plan.schedule;
+        assert_int_equal(series_of(p.log, log_column_of(p.log, LOG_LR_LOGGED), &p.arena, &series),
+                         STATUS_OK);
+        const struct fit_set set = {.series = &series, .fits = &fit, .count = 1};
+        assert_int_equal(doctor_examine(p.log, &p.options, &set, &p.arena, &report), STATUS_OK);
+        if (report.finding_count != (rows[i].finding != NULL))
+            fail_msg("row %zu: %u findings", i, (unsigned)report.finding_count);
+        if (rows[i].finding != NULL) assert_string_equal(report.findings[0].id, rows[i].finding);
+        arena_close(&p.arena);
+    }
+}
+
 static void validate_chance(void **state) {
     (void)state;
     struct patient p;
@@ -372,7 +425,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(verify_evidence),       cmocka_unit_test(validate_places),
         cmocka_unit_test(validate_frozen_table), cmocka_unit_test(validate_chance),
         cmocka_unit_test(validate_empty_log),    cmocka_unit_test(validate_held),
-        cmocka_unit_test(validate_bug_or_not),
+        cmocka_unit_test(validate_bug_or_not),   cmocka_unit_test(validate_bugs_about_totals),
     };
     if (argc > 1 && strcmp(argv[1], "--print") == 0)
         return look_at_all(NULL) || (print_scenes(stdout), forget_all(NULL));
