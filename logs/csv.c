@@ -25,14 +25,6 @@ static char find_separator(const char *at, const char *end) {
     return ',';
 }
 
-void log_csv_open(struct log_csv *csv, const struct log_source *source, size_t length) {
-    csv->start = csv->at = (const char *)source->bytes;
-    csv->end = csv->at + (length < source->length ? length : source->length);
-    csv->separator = find_separator(csv->at, csv->end);
-    csv->line = 1;
-    csv->cut = 0;
-}
-
 static void count_line(struct log_csv *csv) {
     csv->line += csv->line < UINT32_MAX;
 }
@@ -40,6 +32,37 @@ static void count_line(struct log_csv *csv) {
 static void skip_empty_lines(struct log_csv *csv) {
     while (csv->at < csv->end && (*csv->at == '\n' || *csv->at == '\r'))
         if (*csv->at++ == '\n') count_line(csv);
+}
+
+/* Moves behind the bar that a notebook shows above the Trainer's table, and that is copied with it:
+ * " [60/60 02:00, Epoch 1/1]". */
+static void skip_notebook_bar(struct log_csv *csv) {
+    const char *at = csv->at;
+    while (at < csv->end && (*at == ' ' || *at == '\n' || *at == '\r'))
+        at++;
+    const char *const line_end = (const char *)memchr(at, '\n', (size_t)(csv->end - at));
+    if (at == csv->end || *at != '[' || line_end == NULL) return;
+    const char *const text_end = line_end > at && line_end[-1] == '\r' ? line_end - 1 : line_end;
+    const struct log_span line = log_span_trim((struct log_span){at, (size_t)(text_end - at)});
+    struct log_span rest = {line.text + 1, line.length - 1};
+    int64_t count;
+    log_span_blanks(&rest);
+    if (!log_span_integer(&rest, &count) || !log_span_take(&rest, "/") ||
+        !log_span_integer(&rest, &count) || log_span_after(rest, ", Epoch ").text == NULL ||
+        !log_span_ends(line, "]"))
+        return;
+    for (; csv->at <= line_end; csv->at++)
+        if (*csv->at == '\n') count_line(csv);
+    skip_empty_lines(csv);
+}
+
+void log_csv_open(struct log_csv *csv, const struct log_source *source, size_t length) {
+    csv->start = csv->at = (const char *)source->bytes;
+    csv->end = csv->at + (length < source->length ? length : source->length);
+    csv->line = 1;
+    csv->cut = 0;
+    skip_notebook_bar(csv);
+    csv->separator = find_separator(csv->at, csv->end);
 }
 
 /* Reads a quoted field. csv->at stands behind the opening quote before, and behind the closing one

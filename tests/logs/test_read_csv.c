@@ -225,6 +225,15 @@ static void validate_notebook(void **state) {
     logs_expect(log, "Training Loss", 0, 0.0, NAN);
     logs_expect(log, "Training Loss", 1, 1.310127, 1e-6);
     logs_expect(log, "Validation Loss", 0, 1.412313, 1e-6);
+    /* the bar above it, copied with it */
+    log = logs_read(&arena,
+                    " [ 60/60 02:00, Epoch 1/1]\r\n\r\nStep\tTraining Loss\r\n"
+                    "10\t1.310127\r\n20\t1.280041\r\n",
+                    NULL);
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[1], 20);
+    assert_int_equal(log->line[1], 5);
+    logs_expect(log, "Training Loss", 1, 1.280041, 1e-6);
     /* transformers before 5 rounded the loss to four decimals, and the table prints six */
     log = logs_read(&arena, "Step\tTraining Loss\n50\t1.310100\n100\t1.280000\n150\t0.000000\n",
                     NULL);
