@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "logs/names.h"
+
 #define STEP_NONE SIZE_MAX
 
 /* ---- fields ---- */
@@ -23,14 +25,6 @@ static char find_separator(const char *at, const char *end) {
     return ',';
 }
 
-void log_csv_open(struct log_csv *csv, const struct log_source *source, size_t length) {
-    csv->start = csv->at = (const char *)source->bytes;
-    csv->end = csv->at + (length < source->length ? length : source->length);
-    csv->separator = find_separator(csv->at, csv->end);
-    csv->line = 1;
-    csv->cut = 0;
-}
-
 static void count_line(struct log_csv *csv) {
     csv->line += csv->line < UINT32_MAX;
 }
@@ -38,6 +32,37 @@ static void count_line(struct log_csv *csv) {
 static void skip_empty_lines(struct log_csv *csv) {
     while (csv->at < csv->end && (*csv->at == '\n' || *csv->at == '\r'))
         if (*csv->at++ == '\n') count_line(csv);
+}
+
+/* Moves behind the bar that a notebook shows above the Trainer's table, and that is copied with it:
+ * " [60/60 02:00, Epoch 1/1]". */
+static void skip_notebook_bar(struct log_csv *csv) {
+    const char *at = csv->at;
+    while (at < csv->end && (*at == ' ' || *at == '\n' || *at == '\r'))
+        at++;
+    const char *const line_end = (const char *)memchr(at, '\n', (size_t)(csv->end - at));
+    if (at == csv->end || *at != '[' || line_end == NULL) return;
+    const char *const text_end = line_end > at && line_end[-1] == '\r' ? line_end - 1 : line_end;
+    const struct log_span line = log_span_trim((struct log_span){at, (size_t)(text_end - at)});
+    struct log_span rest = {line.text + 1, line.length - 1};
+    int64_t count;
+    log_span_blanks(&rest);
+    if (!log_span_integer(&rest, &count) || !log_span_take(&rest, "/") ||
+        !log_span_integer(&rest, &count) || log_span_after(rest, ", Epoch ").text == NULL ||
+        !log_span_ends(line, "]"))
+        return;
+    for (; csv->at <= line_end; csv->at++)
+        if (*csv->at == '\n') count_line(csv);
+    skip_empty_lines(csv);
+}
+
+void log_csv_open(struct log_csv *csv, const struct log_source *source, size_t length) {
+    csv->start = csv->at = (const char *)source->bytes;
+    csv->end = csv->at + (length < source->length ? length : source->length);
+    csv->line = 1;
+    csv->cut = 0;
+    skip_notebook_bar(csv);
+    csv->separator = find_separator(csv->at, csv->end);
 }
 
 /* Reads a quoted field. csv->at stands behind the opening quote before, and behind the closing one
@@ -102,6 +127,7 @@ struct table {
     int64_t row_step;
     uint8_t *in_row;    /* (LOG_COLUMNS_MAX) 1: the row at hand has a value of that column */
     double *row_values; /* (LOG_COLUMNS_MAX) the value of each column whose in_row is 1 */
+    uint8_t *measured;  /* (LOG_COLUMNS_MAX) 1: the field is a loss, a rate or the like */
     uint32_t record_line;
     int has_row;
 };
@@ -153,7 +179,9 @@ static enum status read_name(struct table *t, struct log_span name, size_t *best
     const enum csv_role role =
         t->habit->role == NULL ? CSV_VALUE : t->habit->role(t->habit->self, &name, index);
     const size_t rank = role == CSV_SKIP ? STEP_NONE : step_rank(t, name);
+    const struct log_known *known = log_known_name(name.text, name.length);
     t->columns[index] = LOG_COLUMN_IGNORED;
+    t->measured[index] = role == CSV_VALUE && known != NULL && !log_name_counts(known->name);
     if (rank < *best || (role == CSV_STEP && *best == STEP_NONE)) {
         *best = rank;
         t->step_field = index;
@@ -207,6 +235,38 @@ static enum status read_step(const struct table *t, int64_t *out) {
     return STATUS_OK;
 }
 
+static size_t digits_at(const struct log_span *text, size_t at) {
+    size_t count = 0;
+    while (at + count < text->length && text->text[at + count] >= '0' &&
+           text->text[at + count] <= '9')
+        count++;
+    return count;
+}
+
+/* Tells whether a cell is "2,5051" or "1,00E-05": one comma between digits. */
+static int has_decimal_comma(struct log_span cell) {
+    const size_t sign = cell.length > 0 && (cell.text[0] == '-' || cell.text[0] == '+');
+    const size_t whole = digits_at(&cell, sign), comma = sign + whole;
+    if (whole == 0 || comma >= cell.length || cell.text[comma] != ',') return 0;
+    const size_t part = digits_at(&cell, comma + 1), end = comma + 1 + part;
+    return part > 0 && (end == cell.length || (cell.text[end] | 0x20) == 'e');
+}
+
+/* A comma parts thousands in "1,234", which quotes hold together. Between semicolons it parts
+ * decimals, and so it does where no three digits stand behind it; then neither "1,904" of the same
+ * column is a thousand and more. */
+static enum status check_comma(const struct table *t, size_t field) {
+    const struct log_span cell = t->cells[field];
+    if (!t->measured[field] || !has_decimal_comma(cell)) return STATUS_OK;
+    if (t->csv.separator != ';' && log_span_is_number(cell)) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s:%" PRIu32
+         ": expected a number with a decimal point in field %zu, got \"%.*s\"; export "
+         "the table with decimal points and commas or tabs between the fields",
+         t->source->name, t->record_line, field + 1, (int)(cell.length < 40 ? cell.length : 40),
+         cell.text);
+}
+
 static int has_value(const struct table *t, size_t field) {
     return t->columns[field] != LOG_COLUMN_IGNORED && log_span_is_number(t->cells[field]);
 }
@@ -231,6 +291,8 @@ static enum status put_record(struct table *t) {
     struct log_number number;
     int64_t step;
     TRY(read_step(t, &step));
+    for (size_t i = 0; i < t->fields; i++)
+        TRY(check_comma(t, i));
     if (!t->habit->merges || !t->has_row || step == INT64_MIN || step != t->row_step ||
         contradicts(t)) {
         TRY(log_build_row(t->build, step, t->record_line, t->source->part));
@@ -324,6 +386,7 @@ static enum status open_table(const struct log_source *source, struct log_build 
     TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->cells, "CSV", &t->cells));
     TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->in_row, "CSV", &t->in_row));
     TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->row_values, "CSV", &t->row_values));
+    TRY(arena_take(scratch, LOG_COLUMNS_MAX, sizeof *t->measured, "CSV", &t->measured));
     t->source = source;
     t->build = build;
     t->habit = habit;

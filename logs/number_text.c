@@ -43,11 +43,13 @@ static int read_special(const char *text, size_t length, struct log_number *out)
     return 1;
 }
 
-/* Checks the commas of "1,234,567.8": groups of three behind one to three digits, and only before
- * the point. */
+/* Checks the commas of "1,234,567.8": groups of three behind one to three digits, the first of
+ * which is no 0 ("0,904" has a decimal comma), and only before the point. */
 static int groups_are_whole(const char *text, size_t length) {
     size_t run = 0, commas = 0;
-    for (size_t i = text[0] == '-' || text[0] == '+'; i < length; i++) {
+    const size_t first = text[0] == '-' || text[0] == '+';
+    if (first < length && text[first] == '0') return 0;
+    for (size_t i = first; i < length; i++) {
         if (is_digit(text[i])) {
             run++;
             continue;

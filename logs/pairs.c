@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "logs/names.h"
+
 #define LIST_MOST 1024
 #define TOKEN_MOST 256
 
@@ -16,6 +18,7 @@ struct walk {
     int blank;         /* 1: only blanks stand between it and `at` */
     int dirty;    /* 1: something unread stands in front of it, so only its last word is a name */
     int attached; /* round brackets that belong to a name, as in "lr(1e-4)" */
+    int listed;   /* 1: the number in front of `at` is the first of a list, as in "loss 2,5051" */
     struct pairs *out;
     char prefix[256]; /* of dicts inside dicts: "train/" */
     size_t prefix_length[PAIRS_DEPTH + 1];
@@ -41,11 +44,21 @@ static int is_quote(char c) {
     return c == '\'' || c == '"';
 }
 
-/* A comma inside "1,234,567" belongs to the number: three digits and no fourth stand behind it. */
+/* A comma inside "1,234,567" belongs to the number: three digits and no fourth stand behind it, and
+ * in front of it no lone 0. */
 static int groups_digits(const char *at, const char *start, const char *end) {
     if (at == start || !is_digit(at[-1]) || end - at < 4) return 0;
+    if (at[-1] == '0' && (at - start == 1 || !(is_digit(at[-2]) || at[-2] == ','))) return 0;
     return is_digit(at[1]) && is_digit(at[2]) && is_digit(at[3]) &&
            (end - at == 4 || !is_digit(at[4]));
+}
+
+/* Tells whether the comma stands between two digits and groups none: in front of it is the first of
+ * several numbers ("0.5,100"), or the whole part of one that a locale with decimal commas printed
+ * ("2,5051"). Either way it is no number of its own. */
+static int lists_digits(const char *at, const char *start, const char *end) {
+    return at < end && *at == ',' && at > start && is_digit(at[-1]) && at + 1 < end &&
+           is_digit(at[1]) && !groups_digits(at, start, end);
 }
 
 /* ---- names of steps ---- */
@@ -159,10 +172,25 @@ static void add_step(struct pairs *out, struct log_span name, int64_t step, uint
         out->steps[out->step_count++] = (struct step_pair){name, step, total, other};
 }
 
-/* Reads "12" or "12/340" or "00012/00340" or "12.000". */
+/* Reads "12" or "1,500". */
+static int read_grouped(struct log_span *text, int64_t *out) {
+    const char *const start = text->text;
+    if (!log_span_integer(text, out)) return 0;
+    while (*out > 0 && *out < (int64_t)1 << 44 && text->length > 0 && text->text[0] == ',' &&
+           groups_digits(text->text, start, text->text + text->length)) {
+        int64_t group;
+        text->text++;
+        text->length--;
+        if (!log_span_integer(text, &group)) return 0;
+        *out = 1000 * *out + group;
+    }
+    return 1;
+}
+
+/* Reads "12" or "12/340" or "00012/00340" or "1,500/10,000" or "12.000". */
 static int read_count(struct log_span text, int64_t *step, uint64_t *total) {
     int64_t all = 0;
-    if (!log_span_integer(&text, step)) return 0;
+    if (!read_grouped(&text, step)) return 0;
     if (log_span_take(&text, ".")) {
         if (text.length == 0) return 0;
         while (text.length > 0 && text.text[0] == '0')
@@ -172,7 +200,7 @@ static int read_count(struct log_span text, int64_t *step, uint64_t *total) {
     }
     if (text.length > 0 && !log_span_take(&text, "/")) return 0;
     log_span_blanks(&text);
-    if (text.length > 0 && !log_span_integer(&text, &all)) return 0;
+    if (text.length > 0 && !read_grouped(&text, &all)) return 0;
     *total = (uint64_t)all;
     return text.length == 0;
 }
@@ -186,6 +214,19 @@ static struct log_span without_numbers(struct log_span name) {
         if (is_name(word))
             return (struct log_span){word.text, name.length - (size_t)(word.text - name.text)};
     }
+}
+
+/* Keeps the first value of the line that may have a decimal comma: "2,5051" at `at`, two runs of
+ * digits and nothing else, under the name of a loss, a rate or the like. */
+static void note_comma(struct walk *w, struct log_span name, const char *at) {
+    const struct log_known *known = log_known_name(name.text, name.length);
+    const char *end = at + (at < w->end && *at == '-');
+    size_t commas = 0;
+    if (known == NULL || log_name_counts(known->name) || w->out->comma.name.length > 0) return;
+    while (end < w->end && (is_digit(*end) || *end == ','))
+        commas += *end++ == ',';
+    const int more = end < w->end && (is_letter(*end) || *end == '.' || *end == '/');
+    if (commas == 1 && !more) w->out->comma = (struct pair){name, {at, (size_t)(end - at)}, 0};
 }
 
 static void add(struct walk *w, struct log_span name, struct log_span value, int in_dict) {
@@ -243,7 +284,10 @@ static void read_words(struct walk *w, struct log_span field) {
         if (is_total) last->total = (uint64_t)step; /* "step 3 of 10" */
         const int counts = name.text != NULL && step_of(name, &step_name);
         word = with_total(word, &rest);
-        if (name.text != NULL && !is_total && (counts ? read_count(word, &step, &total) : !dirty))
+        const int listed = w->listed && rest.length == 0;
+        if (name.text != NULL && listed) note_comma(w, without_numbers(name), word.text);
+        if (name.text != NULL && !is_total && !listed &&
+            (counts ? read_count(word, &step, &total) : !dirty))
             add(w, name, word, 0);
         dirty = 0;
         name = (struct log_span){NULL, 0};
@@ -343,7 +387,9 @@ static void read_value(struct walk *w, struct log_span name, int in_dict, const 
         const struct log_span value = pairs_argument(token);
         const int taken = token.length > 0 && (is_digit(value.text[0]) || value.text[0] == '-' ||
                                                log_span_is_number(value));
-        if (taken) add(w, name, value, in_dict);
+        const int listed = lists_digits(token.text + token.length, token.text, w->end);
+        if (taken && listed && !in_dict) note_comma(w, without_numbers(name), token.text);
+        if (taken && !listed) add(w, name, value, in_dict);
         begin_field(w, taken ? token.text + token.length : at, !taken);
     }
 }
@@ -410,7 +456,10 @@ static int is_mark(const struct walk *w, const char *start) {
 
 static void read_mark(struct walk *w) {
     const char c = *w->at;
+    w->listed = c == ',' && w->at > w->field && is_digit(w->at[-1]) && w->at + 1 < w->end &&
+                is_digit(w->at[1]);
     end_field(w);
+    w->listed = 0;
     if (c == '{' && (w->depth == PAIRS_DEPTH || w->beyond > 0)) {
         w->beyond++;
     } else if (c == '{') {
@@ -478,6 +527,7 @@ static void read_first_count(struct log_span line, struct pairs *out) {
 void pairs_read(struct log_span line, struct pairs *out) {
     struct walk w = {.end = line.text + line.length, .out = out};
     out->count = out->step_count = out->used = 0;
+    out->comma = (struct pair){{NULL, 0}, {NULL, 0}, 0};
     out->cut = 0;
     read_bar(line, &out->bar, &out->bar_rounded);
     begin_field(&w, line.text, 0);

@@ -37,6 +37,8 @@ struct pairs {
     size_t step_count;
     struct step_pair bar; /* name.length 0: the line holds no progress bar with a whole count */
     int bar_rounded;      /* 1: it holds one whose count is rounded ("1.25kit") */
+    struct pair comma;    /* the first loss, rate or the like that may have a decimal comma, whole
+                             ("2,5051") and in no pair; name.length 0: there is none */
     char names[PAIRS_NAMES];
     size_t used;
 };

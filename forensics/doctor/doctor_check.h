@@ -88,6 +88,8 @@ const struct series_point *series_in_row(const struct series *series, size_t row
 int point_differs(const struct series_point *a, const struct series_point *b);
 /* Returns the largest finite value, or 0 when there is none above it. */
 double series_largest(const struct series *series);
+/* Returns how many points from `at` on, up to a resume, are those from the first one on. */
+size_t series_replayed(const struct series *series, size_t at);
 /* Returns the last update that the log prints, over all rows. */
 uint64_t doctor_last_update(const struct doctor *doctor);
 /* Returns where the run was to end: the log's own total, or else its last update. */
@@ -98,6 +100,10 @@ double doctor_lr_is_lost(const struct doctor *doctor);
 TWINSTEP_MUST_USE enum status doctor_lr_lost(struct doctor *doctor);
 /* Returns a fit that is no known bug and has one segment or harmless ones, or NULL. */
 const struct fit *doctor_plain_fit(const struct doctor *doctor);
+/* Returns by how many updates the counter of a fit runs back at segment i, where the log shows no
+ * resume: it is held more often there than there are updates since the row before. 0: it does not.
+ */
+uint64_t doctor_ran_back(const struct doctor *doctor, const struct fit *fit, size_t i);
 /* Tells whether the LR column says that this update was, or may have been, skipped by a loss
  * scaler: the simplest sound fit has a skip there. */
 int doctor_lr_skips(const struct doctor *doctor, uint64_t update);

@@ -23,13 +23,43 @@ static const char *const event_bugs[] = {[FIT_JUMP] = "lr_jump",
                                          [FIT_RESTARTED] = "scheduler_not_restored",
                                          [FIT_TOTAL] = NULL};
 
-static const char *bug_of(const struct fit *fit, const struct fit_segment **segment) {
+/* Tells whether a bug is that the schedule has another total than the log says. */
+static int is_about_total(const char *bug) {
+    return bug != NULL &&
+           (strcmp(bug, "schedule_too_short") == 0 || strcmp(bug, "max_steps_ignored") == 0);
+}
+
+/* Tells whether segment i is the next stage of a run: its schedule had ended in front of it, and a
+ * row stands there. */
+static int is_next_stage(const struct doctor *doctor, const struct fit *fit, size_t i) {
+    const struct fit_segment *segment = &fit->segments[i];
+    if (!fit_is_next_stage(fit, i)) return 0;
+    if (i == 0 || segment->point == 0) return 1;
+    const int64_t update = (int64_t)doctor->fits->series->points[segment->point - 1].update;
+    const int64_t counter = update + fit->segments[i - 1].shift;
+    return counter < 0 || !fit_ends_on_its_way(fit, (uint64_t)counter);
+}
+
+/* A counter that runs back to its first updates began anew. */
+static const char *bug_of_way_back(const struct doctor *doctor, const struct fit *fit, size_t i) {
+    const struct fit_segment *segment = &fit->segments[i];
+    const uint64_t before = doctor->fits->series->points[segment->point - 1].update;
+    const int64_t counter = (int64_t)segment->update + segment->shift;
+    return counter <= 1 + (int64_t)(segment->update - before) ? "scheduler_not_restored"
+                                                              : "lr_jump";
+}
+
+/* A counter that is 0 again, or another event, is seen in the rows; the total of a schedule that
+ * was left before its end is one free number of the fit. So the event is named first. */
+static const char *bug_of(const struct doctor *doctor, const struct fit *fit,
+                          const struct fit_segment **segment) {
     *segment = &fit->segments[0];
     for (size_t i = 0; i < fit->segment_count; i++) {
         const char *name = event_bugs[fit->segments[i].event];
-        if (name == NULL || fit_is_next_stage(fit, i)) continue;
+        if (doctor_ran_back(doctor, fit, i) > 0) name = bug_of_way_back(doctor, fit, i);
+        if (name == NULL || is_next_stage(doctor, fit, i)) continue;
         *segment = &fit->segments[i];
-        return fit->bug != NULL ? fit->bug : name;
+        return fit->bug != NULL && !is_about_total(fit->bug) ? fit->bug : name;
     }
     return fit->bug;
 }
@@ -110,6 +140,12 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
     TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, point));
     TRY(doctor_evidence(doctor, "the fit reproduces all %zu printed LRs, largest error %s",
                         doctor->fits->series->count, word_about(fit->max_error).text));
+    const uint64_t back = doctor_ran_back(doctor, fit, (size_t)(segment - fit->segments));
+    if (back > 0)
+        TRY(doctor_evidence(doctor,
+                            "no scheduler is held more often than there are updates: behind update "
+                            "%llu the counter ran back by %llu",
+                            (unsigned long long)point[-1].update, (unsigned long long)back));
     if (other != NULL)
         TRY(doctor_evidence(doctor, "the same LRs, with another total than the log's own: %s%s%s",
                             other->text, other->bug != NULL ? ", " : "",
@@ -324,14 +360,15 @@ static int names_other_bug(const struct doctor *doctor) {
 }
 
 /* Finds the reading of the column as a schedule that stands still. Another bug is believed first,
- * but where the schedule in front has the total that the log says: the other one then owes its
- * floor, and what else it takes, to the rows at which the LR stands. */
+ * but where the schedule in front has the total that the log says, or where the LR that stands is
+ * at no step of it: the other one then owes its floor, and what else it takes, to the rows at which
+ * the LR stands. lr fit leaves the bugs out there, too. */
 static enum status find_stop(struct doctor *doctor, const struct fit_known *known,
                              struct fit_stop *out) {
     *out = (struct fit_stop){.fit = NULL};
     if (doctor->fits->series == NULL) return STATUS_OK;
     TRY(fit_find_stop(doctor->fits->series, known, doctor->fits, doctor->arena, out));
-    if (!out->of_known_total && names_other_bug(doctor)) out->fit = NULL;
+    if (!out->of_known_total && !out->held && names_other_bug(doctor)) out->fit = NULL;
     return STATUS_OK;
 }
 
@@ -357,7 +394,7 @@ static enum status known_bug(struct doctor *doctor) {
     if (plain == first) return other_total(doctor, 1);
     if (plain != NULL) return STATUS_OK;
     const struct fit *other, *best = fit_of_bug(doctor, &other);
-    const char *bug = bug_of(best, &segment);
+    const char *bug = bug_of(doctor, best, &segment);
     if (bug == NULL) return STATUS_OK;
     if (fit_break_is_doubtful(NULL, doctor->fits))
         return doctor_untestable(doctor, "several explanations of a break in the LR column are as "
@@ -377,6 +414,11 @@ static enum status known_bug(struct doctor *doctor) {
                                      bug, early);
     }
     if (strcmp(bug, FIT_SELDOM) == 0) return report_seldom(doctor, best);
+    if (best->stairs_open && is_about_total(bug))
+        return doctor_untestable(doctor,
+                                 "the LR moves once per %llu updates, and what a scheduler step "
+                                 "counts, and so its total, the column does not say",
+                                 (unsigned long long)best->epoch_updates);
     if (segment->event == FIT_RESCALED && strcmp(bug, "other_peak") == 0)
         return report_other_peak(doctor, best, segment);
     return report_bug(doctor, best, bug, segment, other);

@@ -98,6 +98,47 @@ static size_t top_before(const struct series *lr, size_t low) {
     return top;
 }
 
+/* Tells whether the explanation of the column has a counter that is 0 again at point `at`. */
+static int counter_is_anew(const struct doctor *doctor, const struct series_point *at) {
+    const struct fit *fit = doctor->fits->count > 0 ? &doctor->fits->fits[0] : NULL;
+    for (size_t i = 1; fit != NULL && i < fit->segment_count; i++) {
+        const struct fit_segment *segment = &fit->segments[i];
+        const int anew = segment->event == FIT_RESET || segment->event == FIT_RESTARTED;
+        if (anew && segment->update == at->update) return 1;
+    }
+    return 0;
+}
+
+/* Tells whether the rise from point `at` to point end - 1 is that of a schedule that began anew: a
+ * counter that is 0 again explains the column, or the LRs are those of the first rows. Three of
+ * them that move are no chance, and no schedule past its end gives them. */
+static int begins_anew_at(const struct doctor *doctor, size_t at, size_t end) {
+    const struct series *lr = &doctor->lr;
+    if (counter_is_anew(doctor, &lr->points[at])) return 1;
+    return end - at >= 3 && series_replayed(lr, at) >= end - at &&
+           point_differs(&lr->points[0], &lr->points[end - at - 1]);
+}
+
+/* A schedule in its second warm-up is at no end. A restart that lies farther back is found by what
+ * explains the column (doctor_fit.c); here too few rows are behind it for that. */
+static enum status report_anew(struct doctor *doctor, size_t at, size_t end) {
+    const struct series_point *points = doctor->lr.points;
+    TRY(doctor_found(doctor, "scheduler_not_restored", DOCTOR_POSSIBLE, points[at].row,
+                     "From update %llu on the LR begins anew: its last %zu rows are those of a "
+                     "schedule at its start.",
+                     (unsigned long long)points[at].update, end - at));
+    TRY(doctor_evidence_lr(doctor, &points[at - 1]));
+    TRY(doctor_evidence_lr(doctor, &points[at]));
+    TRY(doctor_evidence_lr(doctor, &points[end - 1]));
+    TRY(doctor_evidence_lr(doctor, &points[0]));
+    return doctor_explain(
+        doctor,
+        "a schedule of several cycles, each with a warm-up of its own, prints the same, and the "
+        "log shows no resume",
+        "Was the run resumed there? Then save and load the scheduler (or set last_epoch) with the "
+        "checkpoint.");
+}
+
 /* After falling to its minimum the LR rises smoothly: a schedule past its end. The minimum is
  * sought first, backwards from the end, and then the top before it: the last row may lie above
  * every other one, since rows need not stand at the peak. A restart, which is meant, jumps: by over
@@ -126,6 +167,8 @@ static enum status rises_past_end(struct doctor *doctor) {
         return lr->points[end - 1].value > 0.9 * peak && lr->points[low].value < 0.05 * peak
                    ? report_return(doctor, &lr->points[low], &lr->points[end - 1], plain)
                    : STATUS_OK;
+    for (size_t at = low; at <= low + 1; at++)
+        if (begins_anew_at(doctor, at, end)) return report_anew(doctor, at, end);
     TRY(doctor_found(doctor, "lr_rises_past_end", DOCTOR_LIKELY, lr->points[low].row,
                      "The LR falls to its minimum at update %llu and rises again to the end.",
                      (unsigned long long)lr->points[low].update));

@@ -32,8 +32,7 @@ static const struct series_point *earlier(const struct series *series, size_t i)
     return NULL;
 }
 
-/* Returns how many LRs from `at` on are those from the beginning of the log on. */
-static size_t replayed(const struct series *lr, size_t at) {
+size_t series_replayed(const struct series *lr, size_t at) {
     size_t count = 0;
     while (at + count < lr->count && count < at &&
            !point_differs(&lr->points[at + count], &lr->points[count]) &&
@@ -143,7 +142,7 @@ static enum status lr_at_resume(struct doctor *doctor) {
     for (; at < lr->count && seen++ < RESUMES; at = next_resume(lr, at + 1)) {
         const struct series_point *before = jumped_from(lr, at);
         if (before == NULL || explained || lr->points[at].update <= lr->points[0].update) continue;
-        const size_t count = replayed(lr, at);
+        const size_t count = series_replayed(lr, at);
         if (count >= 2)
             TRY(report_replay(doctor, at, count));
         else

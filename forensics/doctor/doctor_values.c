@@ -302,6 +302,15 @@ static enum status report_advance(struct doctor *doctor, const struct log_column
         "of another framework.");
 }
 
+/* Returns how many updates an explanation of the LR column skips. */
+static uint64_t held_by(const struct fit *fit) {
+    uint64_t held = fit_skipped(fit);
+    for (size_t i = 0; i < fit->segment_count; i++)
+        if (fit->segments[i].event == FIT_SKIP && fit->segments[i].moved < 0)
+            held += (uint64_t)-fit->segments[i].moved;
+    return held;
+}
+
 /* Says at which updates the LR column holds. Whether a scaler skipped them, only a gradient norm
  * that is not finite tells (`shown`); a scheduler that was not stepped prints the same LRs. */
 static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit, int shown) {
@@ -310,7 +319,7 @@ static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit, int
         "scheduler was not stepped.",
         "%llu update%s skipped, as a loss scaler does: the LR column holds there."};
     static const char *const were_or_that[2] = {" that was", "s that were"};
-    const unsigned long long count = fit_skipped(fit);
+    const unsigned long long count = held_by(fit);
     TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX, words[shown], count,
                       shown ? were(count) : were_or_that[count != 1]));
     if (!shown) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
@@ -333,7 +342,7 @@ static enum status skipped_updates(struct doctor *doctor) {
     const enum log_name name = column_of_skips(doctor);
     const struct log_column *column = log_column_of(doctor->log, name);
     const struct fit *fit = doctor_plain_fit(doctor);
-    const int lr_tells = fit != NULL && fit->skip_count > 0;
+    const int lr_tells = fit != NULL && held_by(fit) > 0;
     struct skips skips = {0, 0, 0, 0, NULL};
     if (column != NULL) skips = count_skips(doctor, column, &doctor->series[name]);
     if (name == LOG_GRAD_NORM && skips.count == 0 && !lr_tells)

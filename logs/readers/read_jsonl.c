@@ -26,7 +26,12 @@ static const struct log_rule llama_factory_rules[] = {
     LOG_RULES_END(LOG_PRINT_JSON),
 };
 
-static const char *const common_steps[] = {"step",
+/* The step and the total in the rows of ms-swift's logging.jsonl: "5/100". Its last line has a
+ * global_step besides, which is no row's. */
+#define PROGRESS "global_step/max_steps"
+
+static const char *const common_steps[] = {PROGRESS,
+                                           "step",
                                            "global_step",
                                            "train/global_step",
                                            "training_step",
@@ -100,6 +105,18 @@ int log_dialect_claim(const struct log_source *source, const struct log_dialect 
     return claim;
 }
 
+/* Reads the step of a row under one name. *total is left where the row says none. */
+static int step_in(const struct json_row *row, const char *name, int64_t *step, int64_t *total) {
+    const struct json_cell *cell = json_row_find(row, name);
+    if (strcmp(name, PROGRESS) != 0) return json_row_step(row, name, step);
+    if (cell == NULL || cell->token != SCAN_STRING) return 0;
+    const char *const slash = (const char *)memchr(cell->text, '/', cell->length);
+    if (slash == NULL) return 0;
+    const size_t length = (size_t)(slash - cell->text);
+    return scan_integer(cell->text, length, step) &&
+           scan_integer(slash + 1, cell->length - length - 1, total);
+}
+
 /* Returns the best name of the step that any of the first rows has; rows of an evaluation may lack
  * it. */
 static const char *choose_step(const struct log_source *source, const char *const *steps,
@@ -111,9 +128,9 @@ static const char *choose_step(const struct log_source *source, const char *cons
         best++;
     if (!first_row(&part, &scan, row)) return NULL;
     for (;;) {
-        int64_t step;
+        int64_t step, total;
         for (size_t i = 0; i < best && steps[i] != NULL; i++)
-            if (json_row_step(row, steps[i], &step)) best = i;
+            if (step_in(row, steps[i], &step, &total)) best = i;
         if (scan_next(&scan) != STATUS_OK || scan.token != SCAN_OBJECT ||
             json_row_read(&scan, row) != STATUS_OK)
             return steps[best];
@@ -151,14 +168,14 @@ static enum status note_wandb(struct log_build *build, const char *step, const s
 static enum status put_row(const struct json_row *row, const char *step_name,
                            const struct log_dialect *dialect, struct log_build *build,
                            const struct log_source *source, struct pace *pace) {
-    int64_t step = INT64_MIN, total;
-    const int stepped = step_name != NULL && json_row_step(row, step_name, &step);
+    int64_t step = INT64_MIN, total = 0;
+    const int stepped = step_name != NULL && step_in(row, step_name, &step, &total);
     if (step > ((int64_t)1 << 53) || (stepped && step < -((int64_t)1 << 53)))
         FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected a step within 2^53, got %" PRId64,
              source->name, row->line, step);
     note_pace(pace, step);
-    if (dialect->total != NULL && json_row_step(row, dialect->total, &total) && total > 0)
-        log_build_max_steps(build, (uint64_t)total);
+    if (dialect->total != NULL && !json_row_step(row, dialect->total, &total)) total = 0;
+    if (total > 0) log_build_max_steps(build, (uint64_t)total);
     TRY(log_build_row(build, step, row->line, source->part));
     return json_row_put(row, stepped ? step_name : NULL, 0, dialect->rules, build);
 }

@@ -176,6 +176,21 @@ static enum status put_pair(struct state *s, const struct pair *pair, uint32_t l
     return log_build_text(s->build, column, pair->value.text, pair->value.length);
 }
 
+/* A locale with decimal commas prints 1.904 as "1,904", which reads as a thousand and more, so a
+ * log in which a loss, a norm or an LR shows such a comma is not read at all. */
+static enum status check_comma(const struct state *s, uint32_t line) {
+    const struct pair *pair = &s->pairs.comma;
+    char name[SHOWN], value[SHOWN];
+    if (pair->name.length == 0) return STATUS_OK;
+    log_show(pair->name.text, pair->name.length, name, sizeof name);
+    log_show(pair->value.text, pair->value.length, value, sizeof value);
+    FAIL(STATUS_INPUT,
+         "%s:%" PRIu32 ": expected one number with a decimal point for \"%s\", got %s; commas that "
+         "part decimals cannot be told from those that part thousands: "
+         "sed -E 's/([0-9]),([0-9])/\\1.\\2/g' makes points of them",
+         s->source->name, line, name, value);
+}
+
 static enum status read_line(struct state *s, struct log_lines *lines,
                              const struct log_line *line) {
     struct step_pair step;
@@ -185,6 +200,7 @@ static enum status read_line(struct state *s, struct log_lines *lines,
     TRY(step_of_line(s, line->number, &step));
     if (step.name.length == 0 || !log_lines_take(lines, line)) return STATUS_OK;
     TRY(check_key(s, &step, line->number));
+    TRY(check_comma(s, line->number));
     s->cut += (size_t)s->pairs.cut;
     if (step.step != s->step) TRY(begin_row(s, &step, line->number));
     for (size_t i = 0; i < s->pairs.count; i++)

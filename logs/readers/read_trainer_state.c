@@ -28,17 +28,37 @@ static const struct log_rule rules[] = {
     {.source = NULL},
 };
 
+/* Moves behind the string that begins at `at`, or to the end. */
+static size_t behind_string(const char *bytes, size_t at, size_t length) {
+    for (at++; at < length && bytes[at] != '"'; at++)
+        at += bytes[at] == '\\';
+    return at < length ? at + 1 : length;
+}
+
+/* The list is one of the first object's own: the last line of ms-swift's logging.jsonl has such a
+ * list as well. */
 static int claim(const struct log_source *source) {
     static const char key[] = "\"log_history\"";
     const size_t length = source->length < 65536 ? source->length : 65536;
     const char *bytes = (const char *)source->bytes;
-    size_t at = 0;
+    size_t at = 0, depth = 0;
     while (at < length &&
            (bytes[at] == ' ' || bytes[at] == '\n' || bytes[at] == '\r' || bytes[at] == '\t'))
         at++;
     if (at == length || bytes[at] != '{') return 0;
-    for (; at + sizeof key - 1 <= length; at++)
-        if (bytes[at] == '"' && memcmp(bytes + at, key, sizeof key - 1) == 0) return 3;
+    while (at < length) {
+        const char c = bytes[at];
+        if (c == '"' && depth == 1 && at + sizeof key - 1 <= length &&
+            memcmp(bytes + at, key, sizeof key - 1) == 0)
+            return 3;
+        if (c == '"') {
+            at = behind_string(bytes, at, length);
+            continue;
+        }
+        depth += c == '{' || c == '[';
+        if ((c == '}' || c == ']') && --depth == 0) return 0;
+        at++;
+    }
     return 0;
 }
 

@@ -258,6 +258,15 @@ def twins(t):
     """Sound trainings that print the same column, as (peak, warm-up, total or None); each is judged as
     right where the program answers it."""
     peak, warmup, total, out = t["peak"], t["warmup"], t["total"], []
+    # Rows of one number are those of a constant LR, whatever was in front of the first one.
+    shown = {value(t, u, True) for u in updates_of(t)}
+    if len(shown) == 1:
+        out.append((shown.pop(), None, None))
+    # Updates that are held on a plateau make it longer, and these two logs say no total.
+    if (t["kind"] == "held" and t["schedule"] == "warmup_stable_decay"
+            and t["framework"] in ("lightning", "torch")
+            and all(warmup <= h < total - t["decay"] for h in t["held"])):
+        out.append((peak, warmup, total + len(t["held"])))
     if t["kind"] == "frozen":
         stop = t["at"]
         if stop >= warmup and value(t, t["ran"], True) == peak:
@@ -278,7 +287,8 @@ def says(fit, peak, warmup, total):
     """Tells whether a fit states these numbers, give or take one update, by which contracts differ."""
     if not abs(fit["lr"] / peak - 1.0) <= 2e-3:
         return False
-    if fit["warmup"] is not None and abs(fit["warmup"] - warmup) > 1 and not fit["warmup_hidden"]:
+    if (warmup is not None and fit["warmup"] is not None and abs(fit["warmup"] - warmup) > 1
+            and not fit["warmup_hidden"]):
         return False
     return total is None or fit["steps"] is None or fit["steps_hidden"] or abs(fit["steps"] - total) <= 1
 
@@ -318,7 +328,7 @@ NAMES = {"frozen": {"schedule_stands_still"}, "restarted": {"scheduler_not_resto
 # What a remark, or something that is only possible, is about the LR.
 REMARKS = {"schedule_stands_still", "lr_held_from_below", "skipped_updates", "lr_stairs", "lr_unexplained",
            "stepped_every_n_updates", "scheduler_not_restored", "lr_jump_at_resume",
-           "schedule_total_changed", "other_peak"}
+           "schedule_total_changed", "other_peak", "scheduler_epoch_default"}
 
 
 def judge_fit(t, altered, answer, status):

@@ -80,6 +80,22 @@ static void lr_begins_anew(struct patient *p) {
     set_lr(p, begins_anew);
     p->fits = 1;
 }
+/* Three rows of the second warm-up: those of the first one, with nothing that explains the column,
+ * and in a log of every tenth update LRs of no other row, which the fit explains. */
+static void lr_anew_cut(struct patient *p) {
+    set_lr(p, begins_anew);
+    p->log->rows = 33;
+}
+static void lr_anew_sparse(struct patient *p) {
+    p->log->rows = 33;
+    for (size_t i = 0; i < 33; i++) {
+        const double n = 10.0 * (double)i + (i < 30 ? 9.0 : -296.0);
+        p->log->step[i] = 10 * (int64_t)(i + 1);
+        scene_put(p, LOG_LR_LOGGED, i, n < 60.0 ? 1e-4 * (n / 60.0) : 1e-4 * (330.0 - n) / 270.0);
+    }
+    p->log->max_steps = 330;
+    p->fits = 1;
+}
 static void lr_short(struct patient *p) {
     set_lr(p, short_of_the_end);
 }
@@ -395,6 +411,8 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      LINE(lr_restarts_once, "lr_rises_past_end", QUIET),
                                      LINE(lr_restarts_from_floor, "lr_rises_past_end", QUIET),
                                      FOUND(lr_begins_anew, "scheduler_not_restored", LIKELY),
+                                     FOUND(lr_anew_cut, "scheduler_not_restored", POSSIBLE),
+                                     FOUND(lr_anew_sparse, "scheduler_not_restored", POSSIBLE),
                                      LINE(lr_short, "lr_zero_early", QUIET),
                                      FOUND(lr_early, "lr_zero_at_1/N_of_run", LIKELY),
                                      FOUND(lr_early_processes, "xP_scheduler", LIKELY),

@@ -169,6 +169,18 @@ static void doubled_told(struct patient *p) {
 static void comes_down(struct patient *p) {
     cosine_every(p, 10, 1.0, 50.0, 0.5);
 }
+/* A line of 300 updates whose loop holds the LR at an eighth of the peak, in a log without a total:
+ * a counter that moves 8 times per update, on a schedule of 2110 with that floor, prints the same.
+ */
+static void held_like_a_stride(struct patient *p) {
+    const struct helper_training training = {300, 3, 0, 8, 4, PRINT_E2, 1.0, 0, NULL, NULL};
+    p->log = helper_trained(&p->arena, &training);
+    for (size_t i = 0; i < 300; i++) {
+        const double n = (double)i, line = 2e-5 * (n < 10.0 ? n / 10.0 : (300.0 - n) / 290.0);
+        scene_put(p, LOG_LR_LOGGED, i, n >= 10.0 && line < 2.5e-6 ? 2.5e-6 : line);
+    }
+    p->fits = 1;
+}
 /* A large LR in front of a warm-up in which the log ends: nothing fell there in the course of a
  * schedule. */
 static void peak_before_warmup(struct patient *p) {
@@ -223,6 +235,7 @@ const struct scene scenes_of_runs[] = {FOUND(interleaved, "interleaved_writers",
                                        FOUND(doubled_every_10, DOUBLED, LIKELY),
                                        FOUND(doubled_told, "xP_scheduler", LIKELY),
                                        LINE(comes_down, "lr_rises_past_end", QUIET),
+                                       REMARK(held_like_a_stride, "lr_held_from_below"),
                                        FOUND(peak_before_warmup, "step_then_set", LIKELY),
                                        REMARK(skipped_by_a_scaler, "skipped_updates"),
                                        SCENES_END};

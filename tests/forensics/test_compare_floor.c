@@ -160,11 +160,26 @@ static void verify_column_alone(void **state) {
     scene.columns[FLOOR_LOSS][20 * STEPS + 4] = 1e-9; /* one pair's loss moved, but less */
     assert_true(hold(&scene, 0.01).p[0] == 0.01);
     scene.columns[FLOOR_LOSS][20 * STEPS + 4] = 0.1; /* and more */
-    assert_true(hold(&scene, 0.05).p[0] == 0.12); /* a tenth of it: all ten norms are longer */
-    scene.points[0][1][4].value = 0.0; /* the logs agree, and that pair is alone */
+    assert_true(hold(&scene, 0.05).p[0] == 0.12);    /* a tenth of it: all ten norms are longer */
+    scene.points[0][1][4].value = 0.0;               /* the logs agree, and that pair is alone */
     assert_true(hold(&scene, 0.05).p[0] == 1.0);
     scene.points[1][1][4].value = 1.0 + 1e-6; /* as the largest of the norms */
     assert_true(hold(&scene, 0.05).p[0] == 0.03);
+}
+
+/* A gap is measured by the upper median of all the others at its update, which parts the 49 short
+ * gaps of 99 from the 50 long ones: the logs' gap at update 1 is five long ones, and not five
+ * hundred short ones, so the ten pairs with ten medians at update 2 are farther out. */
+static void verify_median_of_others(void **state) {
+    (void)state;
+    static struct scene scene;
+    stage_zeros(&scene, 3, 0.0, 0.0f, 1.1);
+    for (uint64_t row = 0; row < PAIRS; row++) {
+        scene.columns[FLOOR_LOSS][row * STEPS] = row < 49 ? 1e-9 : 1e-7;
+        scene.columns[FLOOR_LOSS][row * STEPS + 1] = row % 10 == 5 ? 1e-6 : 1e-7;
+    }
+    scene.points[0][1][0].value = 5e-7;
+    assert_true(hold(&scene, 0.05).p[0] == 0.11);
 }
 
 /* The worst update is that with the largest gap in units of its bound, wherever it stands, and the
@@ -244,8 +259,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_level),        cmocka_unit_test(verify_effect),
         cmocka_unit_test(verify_rare_gaps),    cmocka_unit_test(verify_worst_update),
-        cmocka_unit_test(verify_column_alone), cmocka_unit_test(verify_digits),
-        cmocka_unit_test(validate_left_out),   cmocka_unit_test(validate_verdicts),
+        cmocka_unit_test(verify_column_alone), cmocka_unit_test(verify_median_of_others),
+        cmocka_unit_test(verify_digits),       cmocka_unit_test(validate_left_out),
+        cmocka_unit_test(validate_verdicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

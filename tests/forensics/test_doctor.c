@@ -341,6 +341,71 @@ static void validate_bug_or_not(void **state) {
     }
 }
 
+/* What another total than the log's explains is named where the rows show that total: not where the
+ * stairs leave open what a step counts, and not in place of a counter that begins anew behind a
+ * schedule at whose end no row stands (the last one in front is update 300, the end 299). A
+ * scheduler is held as often as there are updates between two rows; beyond that its counter ran
+ * back, to its beginning or to another place. */
+static void validate_events_of_fits(void **state) {
+    (void)state;
+    static const struct {
+        const char *bug, *finding;
+        double floor;
+        uint8_t stairs_open, event;
+        int64_t moved;
+        size_t point; /* of the event, in rows of every update, or of every tenth (30) */
+    } rows[] = {{"max_steps_ignored", "max_steps_ignored", 0.4467, 0, FIT_PLAIN, 0, 30},
+                {"max_steps_ignored", NULL, 0.4467, 1, FIT_PLAIN, 0, 30},
+                {"schedule_too_short", "scheduler_not_restored", 0.4467, 0, FIT_RESET, -306, 30},
+                {"schedule_too_short", "schedule_too_short", 0.5, 0, FIT_RESET, -306, 30},
+                {NULL, NULL, 0.0, 0, FIT_SKIP, -10, 30},
+                {NULL, "lr_jump", 0.0, 0, FIT_SKIP, -11, 30},
+                {NULL, "scheduler_not_restored", 0.0, 0, FIT_SKIP, -19, 20}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct patient p;
+        struct series series;
+        struct doctor_report report = look(&p, scene_named("healthy"));
+        const int64_t every = rows[i].point == 30 ? 10 : 1;
+        const struct fit_segment segments[2] = {{.scale = 1.0},
+                                                {.point = rows[i].point,
+                                                 .update = (rows[i].point + 1) * (uint64_t)every,
+                                                 .shift = rows[i].moved,
+                                                 .moved = rows[i].moved,
+                                                 .scale = 1.0,
+                                                 .event = rows[i].event}};
+        struct fit fit = {.contract = contract_find("hf"),
+                          .lr = 5e-7,
+                          .stride = 1.0,
+                          .steps = rows[i].event == FIT_RESET ? 299 : 600,
+                          .floor_ratio = rows[i].floor,
+                          .segments = segments,
+                          .segment_count = rows[i].event == FIT_PLAIN ? 1 : 2,
+                          .epoch_updates = rows[i].stairs_open ? 2 : 0,
+                          .stairs_open = rows[i].stairs_open,
+                          .text = "a fit",
+                          .parameters = "",
+                          .bug = rows[i].bug};
+        struct contract_request request;
+        for (size_t row = 0; row < p.log->rows; row++)
+            p.log->step[row] *= every;
+        contract_request_init(&request);
+        request.contract = fit.contract;
+        request.schedule = "linear";
+        request.lr = 5e-7;
+        request.steps = fit.steps;
+        assert_int_equal(contract_resolve(&request, &p.arena, &fit.plan), STATUS_OK);
+        fit.schedule = fit.plan.schedule;
+        assert_int_equal(series_of(p.log, log_column_of(p.log, LOG_LR_LOGGED), &p.arena, &series),
+                         STATUS_OK);
+        const struct fit_set set = {.series = &series, .fits = &fit, .count = 1};
+        assert_int_equal(doctor_examine(p.log, &p.options, &set, &p.arena, &report), STATUS_OK);
+        if (report.finding_count != (rows[i].finding != NULL))
+            fail_msg("row %zu: %u findings", i, (unsigned)report.finding_count);
+        if (rows[i].finding != NULL) assert_string_equal(report.findings[0].id, rows[i].finding);
+        arena_close(&p.arena);
+    }
+}
+
 static void validate_chance(void **state) {
     (void)state;
     struct patient p;
@@ -372,7 +437,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(verify_evidence),       cmocka_unit_test(validate_places),
         cmocka_unit_test(validate_frozen_table), cmocka_unit_test(validate_chance),
         cmocka_unit_test(validate_empty_log),    cmocka_unit_test(validate_held),
-        cmocka_unit_test(validate_bug_or_not),
+        cmocka_unit_test(validate_bug_or_not),   cmocka_unit_test(validate_events_of_fits),
     };
     if (argc > 1 && strcmp(argv[1], "--print") == 0)
         return look_at_all(NULL) || (print_scenes(stdout), forget_all(NULL));

@@ -225,6 +225,15 @@ static void validate_notebook(void **state) {
     logs_expect(log, "Training Loss", 0, 0.0, NAN);
     logs_expect(log, "Training Loss", 1, 1.310127, 1e-6);
     logs_expect(log, "Validation Loss", 0, 1.412313, 1e-6);
+    /* the bar above it, copied with it */
+    log = logs_read(&arena,
+                    " [ 60/60 02:00, Epoch 1/1]\r\n\r\nStep\tTraining Loss\r\n"
+                    "10\t1.310127\r\n20\t1.280041\r\n",
+                    NULL);
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[1], 20);
+    assert_int_equal(log->line[1], 5);
+    logs_expect(log, "Training Loss", 1, 1.280041, 1e-6);
     /* transformers before 5 rounded the loss to four decimals, and the table prints six */
     log = logs_read(&arena, "Step\tTraining Loss\n50\t1.310100\n100\t1.280000\n150\t0.000000\n",
                     NULL);
@@ -255,6 +264,12 @@ static void validate_refusals(void **state) {
          "test:3: column \"step\": expected a whole step, got \"2.5\""},
         {"step,loss\n1,2\n1e300,3\n", NULL, "expected a whole step, got \"1e300\""},
         {"step,loss\n1,2\n5e18,3\n", NULL, "expected a whole step, got \"5e18\""},
+        {"step;loss;lr\n1;2,505;1,00E-05\n2;1,904;9E-06\n", NULL,
+         "test:2: expected a number with a decimal point in field 2, got \"2,505\""},
+        {"step;loss;lr\n1;2.505;1,00E-05\n", "csv",
+         "test:2: expected a number with a decimal point in field 3, got \"1,00E-05\""},
+        {"step\tlr\tloss\n1\t1e-5\t1,904\n2\t1e-5\t0,904\n", NULL,
+         "test:3: expected a number with a decimal point in field 3, got \"0,904\""},
         {"step,loss\nx,3\n", "csv", "test:2: column \"step\": expected a whole step, got \"x\""},
         {"step,loss\n", "csv", "expected a log with numbers, got none"},
         {"a,b\nc,d\n", NULL, "expected a log of a known format"},

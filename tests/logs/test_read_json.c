@@ -118,6 +118,31 @@ static void validate_llama_factory(void **state) {
     arena_close(&arena);
 }
 
+/* The rows of ms-swift, every 5 updates, and its last line (swift/trainers/mixin.py, 3.x). */
+static const char swift[] =
+    "{\"loss\": 1.69, \"grad_norm\": 2.5, \"learning_rate\": 1e-05, \"epoch\": 0.05, "
+    "\"global_step/max_steps\": \"5/100\", \"percentage\": \"5.00%\", \"elapsed_time\": \"10s\"}\n"
+    "{\"loss\": 1.52, \"grad_norm\": 2.25, \"learning_rate\": 9e-06, \"epoch\": 0.1, "
+    "\"global_step/max_steps\": \"10/100\", \"percentage\": \"10.00%\", \"elapsed_time\": "
+    "\"20s\"}\n"
+    "{\"eval_loss\": 1.5, \"epoch\": 0.1, \"global_step/max_steps\": \"10/100\"}\n"
+    "{\"last_model_checkpoint\": \"/o/checkpoint-10\", \"best_metric\": 1.5, \"global_step\": 10, "
+    "\"log_history\": [{\"loss\": 1.69, \"step\": 5}], \"memory\": 12.5}\n";
+
+static void validate_swift(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(&arena, swift, NULL);
+    assert_string_equal(log->format, "jsonl");
+    assert_int_equal(log->max_steps, 100);
+    assert_int_equal(log->step_guessed, 0);
+    assert_int_equal(log->step[0], 5);
+    assert_int_equal(log->step[1], 10);
+    assert_int_equal(log->step[2], 10);
+    logs_expect(log, "loss", 1, 1.52, 0.01);
+    arena_close(&arena);
+}
+
 static const char wandb[] =
     "{\"_step\": 0, \"_runtime\": 1.5, \"_timestamp\": 1700000000.25, \"train/global_step\": 1, "
     "\"train/loss\": 0.6931, \"train/learning_rate\": 0}\n"
@@ -518,6 +543,7 @@ int main(void) {
         cmocka_unit_test(validate_old_trainer_state),
         cmocka_unit_test(validate_unrounded_loss),
         cmocka_unit_test(validate_llama_factory),
+        cmocka_unit_test(validate_swift),
         cmocka_unit_test(validate_wandb),
         cmocka_unit_test(validate_torchtune),
         cmocka_unit_test(validate_megatron_golden),
