@@ -632,8 +632,9 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
             pen,
             " No difference beyond that of repeats was detected at alpha = %g; one that shifts the "
             "distance by 3 sigma of its noise would be with probability %.2f, in a model of "
-            "one number; no cause is named.",
+            "one number",
             judgement->alpha, judgement->power);
+        judge_put_mixtures(judgement, pen);
         break;
     case VERDICT_OUTSIDE_FLOOR:
         put_causes(judgement, pen);
