@@ -52,6 +52,12 @@ static double product(const struct walk *walk, uint32_t a, uint32_t b, size_t ou
     return a == b ? sum / (x * (x - 1.0)) : sum / (x * y);
 }
 
+/* |mu_S - mu_A|^2 of hybrid `s`, without run `out`. */
+static double square_of(const struct walk *walk, uint32_t s, size_t out) {
+    return (product(walk, s, s, out) - product(walk, s, 0, out)) -
+           (product(walk, s, 0, out) - product(walk, 0, 0, out));
+}
+
 /* Figures of one set of runs; the squares are |mu_S - mu_A|^2 / |mu_B - mu_A|^2 by hybrid S. */
 struct estimate {
     double whole, share[PROJECTION_FACTORS_MAX], square[HYBRIDS];
@@ -72,9 +78,7 @@ static enum status estimate(const struct walk *walk, size_t out, struct estimate
     for (uint32_t i = 0; i < walk->factors; i++)
         result->share[i] = shapley.value[i] / shapley.whole;
     for (uint32_t s = 0; s <= b; s++)
-        result->square[s] = ((product(walk, s, s, out) - product(walk, s, 0, out)) -
-                             (product(walk, s, 0, out) - origin)) /
-                            shapley.whole;
+        result->square[s] = square_of(walk, s, out) / shapley.whole;
     return STATUS_OK;
 }
 
@@ -157,16 +161,56 @@ static void take_sizes(const struct walk *walk, const struct estimate *all, cons
     out->size[full] = out->size_low[full] = out->size_high[full] = 1.0;
 }
 
+static enum status walk_open(uint32_t factors, size_t n, const double *gram, struct arena *arena,
+                             struct walk *out) {
+    *out = (struct walk){
+        .factors = factors, .hybrids = 1u << factors, .n = n, .runs = n << factors, .gram = gram};
+    TRY(arena_take(arena, out->runs * out->hybrids, sizeof *out->row, "sums of rows", &out->row));
+    sum_rows(out);
+    return STATUS_OK;
+}
+
+/* |m_S - m_A|^2 of the means m of the runs that there are, which noise adds to. */
+static double plain_square(const struct walk *walk, uint32_t s) {
+    double sum = (walk->sum[s][s] - walk->sum[s][0]) - (walk->sum[s][0] - walk->sum[0][0]);
+    for (size_t i = 0; i < walk->n; i++) {
+        const size_t own = s * walk->n + i;
+        sum = sum_chain_terms_f64_f64(sum, &walk->gram[own * walk->runs + own], 1);
+        sum = sum_chain_terms_f64_f64(sum, &walk->gram[i * walk->runs + i], 1);
+    }
+    return sum / ((double)walk->n * (double)walk->n);
+}
+
+enum status projection_sizes(uint32_t factors, size_t n, const double *gram, double confidence,
+                             struct arena *arena, struct projection_sizes *out) {
+    struct walk walk;
+    double *left;
+    TRY(check(factors, n, gram, confidence));
+    TRY(walk_open(factors, n, gram, arena, &walk));
+    TRY(arena_take(arena, walk.runs, sizeof *left, "jackknife", &left));
+    *out = (struct projection_sizes){.size = {0.0}};
+    for (uint32_t s = 1; s < walk.hybrids; s++) {
+        double freedom;
+        const double square = square_of(&walk, s, walk.runs);
+        for (size_t i = 0; i < walk.runs; i++)
+            left[i] = square_of(&walk, s, i);
+        const double half = half_width(&walk, left, confidence, &freedom);
+        const double most = (square > 0.0 ? square : 0.0) + half, plain = plain_square(&walk, s);
+        out->size[s] = root(square);
+        out->low[s] = root(square - half);
+        out->high[s] = root(plain > most ? plain : most);
+    }
+    return STATUS_OK;
+}
+
 enum status projection_shares(uint32_t factors, size_t n, const double *gram, double confidence,
                               struct arena *arena, struct projection *out) {
     TRY(check(factors, n, gram, confidence));
-    struct walk walk = {
-        .factors = factors, .hybrids = 1u << factors, .n = n, .runs = n << factors, .gram = gram};
+    struct walk walk;
     double *left;
     struct estimate all;
-    TRY(arena_take(arena, walk.runs * walk.hybrids, sizeof *walk.row, "sums of rows", &walk.row));
+    TRY(walk_open(factors, n, gram, arena, &walk));
     TRY(arena_take(arena, FIGURES * walk.runs, sizeof *left, "jackknife", &left));
-    sum_rows(&walk);
     TRY(estimate(&walk, walk.runs, &all));
     TRY(leave_out(&walk, left));
     *out = (struct projection){.factors = factors, .whole = all.whole, .confidence = confidence};

@@ -49,4 +49,20 @@ TWINSTEP_MUST_USE enum status projection_shares(uint32_t factors, size_t n, cons
                                                 double confidence, struct arena *arena,
                                                 struct projection *out);
 
+/* |mu_S - mu_A| by hybrid S, in units of the weights, with intervals. Near 0 the noise may take a
+ * square below 0, and runs that scatter evenly give an interval without a width. So the upper end
+ * adds half of the width to 0 at least, and is never below the distance of the mean end points
+ * themselves, which noise adds to. */
+struct projection_sizes {
+    double size[SHAPLEY_SUBSETS], low[SHAPLEY_SUBSETS], high[SHAPLEY_SUBSETS];
+};
+
+/* Computes the sizes of all hybrids, that of B among them, which need not be above the noise. gram
+ * and n as for projection_shares. STATUS_UNTESTABLE if there are fewer than PROJECTION_RUNS_LEAST
+ * runs of each hybrid or an entry is not finite. STATUS_INPUT: confidence; STATUS_INTERNAL:
+ * factors. */
+TWINSTEP_MUST_USE enum status projection_sizes(uint32_t factors, size_t n, const double *gram,
+                                               double confidence, struct arena *arena,
+                                               struct projection_sizes *out);
+
 #endif

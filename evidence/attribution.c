@@ -130,6 +130,13 @@ enum attribution_word attribution_word(const struct attribution *of) {
     return WORD_SEVERAL;
 }
 
+enum attribution_word attribution_word_within(const struct attribution *of) {
+    if (nearly_cancel(of)) return WORD_NEARLY;
+    for (uint32_t i = 0; i < of->causes; i++)
+        if (of->left[i].low > OPPOSE_LEFT * of->distance) return WORD_OPPOSE;
+    return WORD_NONE;
+}
+
 /* ---- whom a joint sentence names, and what it may say of them ---- */
 
 static uint32_t count_of(uint32_t mask) {

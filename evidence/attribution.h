@@ -89,6 +89,12 @@ int rounding_explains(double response, double gap);
 /* The sentence that these figures bear. */
 enum attribution_word attribution_word(const struct attribution *attribution);
 
+/* The same where the arms are not known to differ: `distance` is the most that D may be, figures of
+ * `left` are lengths like it and not parts of it, and there is nothing else but `largest_low`. The
+ * word is one of WORD_NEARLY and WORD_OPPOSE where it holds for every D from 0 to that, or
+ * WORD_NONE. */
+enum attribution_word attribution_word_within(const struct attribution *attribution);
+
 /* Whether a cause is known to do nothing: its share is exactly 0, and of the sets that were trained
  * it changes the size of none, by whatever set it enters. A list of causes leaves it out. */
 int attribution_is_idle(const struct attribution *attribution, uint32_t cause);

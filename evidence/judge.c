@@ -49,6 +49,8 @@ static enum status open_judging(struct judging *judging) {
     out->first_tensor = "";
     out->reason = "";
     out->missed = "";
+    out->mixtures.unasked = "";
+    out->mixtures.bound = out->mixtures.level = (double)NAN;
     out->rng_words = "";
     out->reported.column = "";
     out->image = judging->image;

@@ -3,8 +3,9 @@
  * the difference each cause makes, and how sure that is.
  *
  * It reads a trace image and nothing else, so that `run` and `attribute` judge alike; it trains
- * nothing. Invariants: without a floor a verdict is `identical` or `untestable`; causes are named
- * only when the verdict is outside-floor; every number was recorded or follows from records. */
+ * nothing. Invariants: without a floor a verdict is `identical` or `untestable`; causes are said to
+ * make a difference only when the verdict is outside-floor; every number was recorded or follows
+ * from records. */
 #ifndef TWINSTEP_EVIDENCE_JUDGE_H
 #define TWINSTEP_EVIDENCE_JUDGE_H
 
@@ -74,6 +75,28 @@ struct judged_projection {
     uint32_t runs;      /* of each hybrid */
     double confidence;  /* of each interval by itself */
     const char *reason; /* why there is no estimate although replicates were trained; or "" */
+};
+
+/* One mixture of causes against the baseline, where the arms lie inside the floor. */
+struct judged_mixture {
+    double p; /* of its runs against as many of the baseline, labels permuted */
+    int is_beyond;
+    struct attributed size; /* |d_S|, a length like the arms' distance */
+};
+
+/* What mixtures do where the arms lie inside the floor of noisy runs and differ in two causes or
+ * more (evidence/judge_mixtures.c). Where runs is 0, that was not asked, and `unasked` says why; ""
+ * there where the question does not arise. */
+struct judged_mixtures {
+    uint32_t runs; /* of each mixture */
+    const char *unasked;
+    uint32_t count, beyond; /* mixtures, and those that go farther than repeats do */
+    double level;           /* of each test: alpha over the number of mixtures */
+    double confidence;      /* of each interval by itself */
+    double bound;           /* |d_N| is at most so much */
+    struct judged_mixture alone[JUDGE_FACTORS_MAX], without[JUDGE_FACTORS_MAX]; /* as `causes` */
+    uint32_t farthest;   /* of those beyond, bit i for causes[i]; 0: none */
+    double farthest_low; /* it goes at least so far */
 };
 
 /* The same causes by another measure than the way of the parameters, in the order of
@@ -194,6 +217,7 @@ enum judged_row_kind {
     ROW_DEVICES,      /* or, where they differ, of each */
     ROW_LIBRARY,      /* products that the device's library left to our kernel */
     ROW_FLOOR,        /* how much repeats differ, and the test against it */
+    ROW_MIXTURES,     /* what mixtures of causes do where the arms lie inside the floor */
     ROW_EVAL,         /* whether the test arm got worse on fixed rows, one row for each set, */
     ROW_EVAL_TABLE,   /* and the figures behind it */
     ROW_SHARES,       /* the parts of the causes, by each measure */
@@ -270,7 +294,8 @@ struct judgement {
     int attributed;                          /* the hybrids were trained and have shares */
     struct judged_sample sample;
     struct judged_projection projection;
-    enum attribution_word word;     /* the sentence that the figures of the causes bear */
+    enum attribution_word word; /* the sentence that the figures of the causes bear */
+    struct judged_mixtures mixtures;
     struct attribution_joint joint; /* which of them it names, in the order of `causes` */
     int by_distance; /* shares are parts of the distance, which has no sign: the trace holds
                         nothing else */

@@ -132,6 +132,27 @@ static json_t *closure_json(const struct judged_closure *noise) {
                      real_json(noise->alpha));
 }
 
+static json_t *mixture_json(const struct judged_mixture *of) {
+    return json_pack("{so so so so sb}", "size", real_json(of->size.value), "low",
+                     real_json(of->size.low), "high", real_json(of->size.high), "p",
+                     real_json(of->p), "beyond", of->is_beyond);
+}
+
+/* What mixtures do where the arms lie inside the floor; null where that is no question. */
+static json_t *mixtures_json(const struct judgement *judgement) {
+    const struct judged_mixtures *const of = &judgement->mixtures;
+    if (of->runs == 0 && of->unasked[0] == '\0') return json_null();
+    json_t *const list = json_array();
+    for (uint32_t i = 0; i < judgement->cause_count && of->runs > 0; i++)
+        json_array_append_new(list, json_pack("{ss so so}", "cause", judgement->causes[i].name,
+                                              "alone", mixture_json(&of->alone[i]), "without",
+                                              mixture_json(&of->without[i])));
+    return json_pack("{ss sI sI sI so so so}", "unasked", of->unasked, "runs", (json_int_t)of->runs,
+                     "count", (json_int_t)of->count, "beyond", (json_int_t)of->beyond, "level",
+                     real_json(of->level), "arms_at_most",
+                     of->runs > 0 ? real_json(of->bound) : json_null(), "causes", list);
+}
+
 /* The lines of the rows of one kind; none where there is no such row. */
 static json_t *lines_json(const struct judgement *judgement, enum judged_row_kind kind) {
     json_t *list = json_array();
@@ -270,6 +291,7 @@ json_t *judgement_json(const struct judgement *judgement) {
     json_object_set_new(object, "closure_noise", closure_json(&judgement->closure_noise));
     json_object_set_new(object, "measures", measures_json(judgement));
     json_object_set_new(object, "marks", marks_json(judgement));
+    json_object_set_new(object, "mixtures", mixtures_json(judgement));
     json_object_set_new(object, "growth", growth_json(judgement));
     json_object_set_new(object, "why", lines_json(judgement, ROW_WHY));
     json_object_set_new(object, "reported", reported_json(&judgement->reported));

@@ -69,10 +69,14 @@ double hybrid_value(const struct hybrid_table *table, const double *values, uint
  * Every hybrid was trained. judge_measures.c. */
 TWINSTEP_MUST_USE enum status judge_measures(struct judging *judging, const uint32_t *order);
 
+/* What mixtures of causes do where the arms lie inside the floor, in the order of the factors, and
+ * the word that this bears: judge_mixtures.c. */
+TWINSTEP_MUST_USE enum status judge_mixtures(struct judging *judging);
+
 /* Whether the causes are all of the difference: judge_closure.c. */
 TWINSTEP_MUST_USE enum status judge_closure(struct judging *judging);
 
-/* The causes and their shares; calls the two before: judge_shares.c. */
+/* The causes and their shares; calls the three before: judge_shares.c. */
 TWINSTEP_MUST_USE enum status judge_causes(struct judging *judging);
 
 /* Whether the test arm got worse on fixed rows: judge_eval.c. */

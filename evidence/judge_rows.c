@@ -11,7 +11,7 @@
 
 #include "evidence/judge_parts.h"
 
-#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 43 */
+#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 44 */
 #define UPDATES_SHOWN 10 /* of more updates the table shows the first seven and the last three */
 
 /* ---- the pen ---- */
@@ -25,7 +25,7 @@ static const char *const labels[] = {
     [ROW_CLOSURE] = "closure",   [ROW_UNTESTED] = "untested", [ROW_EXPECTED] = "expected",
     [ROW_UPDATES] = "update",    [ROW_HAZARD] = "loop",       [ROW_DROPPED] = "data",
     [ROW_EVAL] = "eval",         [ROW_EVAL_TABLE] = "",       [ROW_REPLAY] = "replay",
-    [ROW_REPLICAS] = "replicas",
+    [ROW_REPLICAS] = "replicas", [ROW_MIXTURES] = "mixtures",
 };
 
 /* Makes room for `more` bytes and a NUL; the old piece stays behind in the arena. */
@@ -220,6 +220,7 @@ enum status judge_rows(struct arena *arena, struct judgement *out) {
     judge_row_devices(judgement, &pen);
     judge_row_products(judgement, &pen);
     judge_row_floor(judgement, &pen);
+    judge_row_mixtures(judgement, &pen);
     judge_row_eval(judgement, &pen);
     if (outside) {
         judge_row_shares(judgement, &pen);

@@ -46,6 +46,11 @@ void judge_row_devices(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_products(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_floor(const struct judgement *judgement, struct row_pen *pen);
 
+/* judge_rows_mixtures.c: what mixtures do where the arms lie inside the floor; the first goes on in
+ * the headline. */
+void judge_put_mixtures(const struct judgement *judgement, struct row_pen *pen);
+void judge_row_mixtures(const struct judgement *judgement, struct row_pen *pen);
+
 /* judge_rows_eval.c: whether the test arm got worse on fixed rows. */
 void judge_row_eval(const struct judgement *judgement, struct row_pen *pen);
 

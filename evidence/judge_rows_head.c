@@ -425,21 +425,53 @@ static void put_jointly(const struct judgement *judgement, struct row_pen *pen) 
     row_put(pen, ".");
 }
 
+/* The cause that alone ends farthest from the baseline, of those that are not in `done`. */
+static uint32_t farthest_of(const struct judgement *judgement, uint32_t done) {
+    uint32_t best = judgement->cause_count;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if ((done >> i & 1u) == 0 && (best == judgement->cause_count ||
+                                      judgement->causes[i].moves > judgement->causes[best].moves))
+            best = i;
+    return best;
+}
+
+/* How far causes go alone that cancel exactly, the farthest first: there are no shares to put them
+ * in order. One that goes nowhere takes no part, unless none is seen to at the end. */
+static void put_exact_moves(const struct judgement *judgement, struct row_pen *pen) {
+    uint32_t done = 0, said = 0, moving = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        moving += judgement->causes[i].moves != 0.0;
+    const uint32_t all = moving > 0 ? moving : judgement->cause_count;
+    for (; said < all && said < CAUSES_IN_WORDS; said++) {
+        const uint32_t i = farthest_of(judgement, done);
+        done |= 1u << i;
+        row_put(pen, "%s%s %.4g", said == 0 ? "" : ", ", judgement->causes[i].name,
+                judgement->causes[i].moves / judgement->travel);
+    }
+    if (all > said) row_put(pen, " (and %u more)", all - said);
+    for (uint32_t i = 0; i < judgement->cause_count && moving > 0; i++)
+        if (judgement->causes[i].moves == 0.0)
+            row_put(pen, "; %s alone does not move them", judgement->causes[i].name);
+    row_put(pen, ".");
+}
+
 /* Where the arms lie close together although causes went far, sizes are in units of D, or of the
  * way that was trained where D is 0. */
 static void put_cancel(const struct judgement *judgement, struct row_pen *pen) {
-    const int nearly = judgement->word == WORD_NEARLY;
-    const double unit = nearly ? judgement->total : judgement->travel;
-    row_put(pen, nearly ? " The causes nearly cancel: " : " The causes cancel exactly: ");
-    row_put(pen, nearly ? "alone they move the weights by this many times the arms' distance: "
-                        : "the arms have the same weights at the end, but alone causes move them "
-                          "by this much of the way trained: ");
+    if (judgement->word == WORD_CANCEL) {
+        row_put(pen, " The causes cancel exactly: the arms have the same weights at the end, but "
+                     "alone causes move them by this much of the way trained: ");
+        put_exact_moves(judgement, pen);
+        return;
+    }
+    row_put(pen, " The causes nearly cancel: alone they move the weights by this many times the "
+                 "arms' distance: ");
     for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
         const struct judged_cause *cause = &judgement->causes[i];
-        row_put(pen, "%s%s %.4g", i == 0 ? "" : ", ", cause->name, cause->moves / unit);
+        row_put(pen, "%s%s %.4g", i == 0 ? "" : ", ", cause->name, cause->moves / judgement->total);
     }
     put_more(judgement, pen);
-    row_put(pen, nearly ? "; percentages of so small a rest would mean nothing." : ".");
+    row_put(pen, "; percentages of so small a rest would mean nothing.");
 }
 
 static void put_rounding(const struct judgement *judgement, struct row_pen *pen) {
@@ -632,8 +664,9 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
             pen,
             " No difference beyond that of repeats was detected at alpha = %g; one that shifts the "
             "distance by 3 sigma of its noise would be with probability %.2f, in a model of "
-            "one number; no cause is named.",
+            "one number",
             judgement->alpha, judgement->power);
+        judge_put_mixtures(judgement, pen);
         break;
     case VERDICT_OUTSIDE_FLOOR:
         put_causes(judgement, pen);

@@ -205,15 +205,28 @@ static uint32_t sorted_mask(uint32_t mask, uint32_t factors, const uint32_t *ord
     return sorted;
 }
 
-/* Sorts the causes by their shares, and their figures with them; order[i] is the factor of
- * causes[i]. */
+/* Figures of mixtures, too, go by cause, as `causes` do. */
+static void sort_mixtures(struct judgement *out, const uint32_t *order) {
+    struct judged_mixtures *const to = &out->mixtures;
+    const struct judged_mixtures of = *to;
+    if (of.runs == 0) return;
+    for (uint32_t i = 0; i < out->cause_count; i++) {
+        to->alone[i] = of.alone[order[i]];
+        to->without[i] = of.without[order[i]];
+    }
+    to->farthest = sorted_mask(of.farthest, out->cause_count, order);
+}
+
+/* Sorts the causes by their shares, or by what they do alone where arms inside the floor have no
+ * shares, and their figures with them; order[i] is the factor of causes[i]. */
 static void take_figures(struct judging *judging, const struct hybrid_table *table,
                          const struct judged_cause *factors, struct figures *figures,
                          uint32_t *order) {
     struct judgement *const out = judging->out;
     double size[CAUSE_COUNT], dividends[1 << JUDGE_FACTORS_MAX];
     for (uint32_t i = 0; i < table->factors; i++)
-        size[i] = figures->share[i].value;
+        size[i] =
+            out->mixtures.runs > 0 ? out->mixtures.alone[i].size.value : figures->share[i].value;
     shapley_rank(size, table->factors, order);
     for (uint32_t i = 0; i < table->factors; i++) {
         struct judged_cause *const cause = &out->causes[i];
@@ -230,6 +243,7 @@ static void take_figures(struct judging *judging, const struct hybrid_table *tab
         out->dividends[sorted_mask(mask, table->factors, order)] = dividends[mask];
     for (uint32_t i = 0; i < figures->set_count; i++)
         figures->sets[i].mask = sorted_mask(figures->sets[i].mask, table->factors, order);
+    sort_mixtures(out, order);
 }
 
 /* Whether a hybrid left the baseline's weights after some update. A trace of an older
@@ -242,7 +256,7 @@ static int has_moved(const struct hybrid_table *table) {
 }
 
 /* Where the arms are not known to differ there is no gap to name causes of, whatever the distances
- * of single runs are: no sentence holds then. Arms that end alike may have cancelled. */
+ * of single runs are. Whether causes cancel there, judge_mixtures.c says. */
 static void choose_word(struct judging *judging, const struct hybrid_table *table,
                         const struct figures *figures) {
     struct judgement *const out = judging->out;
@@ -282,6 +296,7 @@ enum status judge_causes(struct judging *judging) {
     TRY(read_factors(judging, factors, &out->cause_count));
     memcpy(out->causes, factors, sizeof factors[0] * out->cause_count);
     if (out->cause_count == 0) return STATUS_OK;
+    TRY(judge_mixtures(judging));
     TRY(judge_hybrids(judging, &table));
     if (table.count == 0) return STATUS_OK;
     const uint64_t last = judging->run[0]->updates;

@@ -218,7 +218,11 @@ static const char *without_shares(const struct judgement *judgement) {
     case VERDICT_IDENTICAL:
         return "None: the arms are equal, so there is nothing to share out.";
     case VERDICT_INSIDE_FLOOR:
-        return "None: the difference is not larger than that of repeats, so no cause is named.";
+        return judgement->mixtures.beyond > 0
+                   ? "None: the difference is not larger than that of repeats, so there is nothing "
+                     "to share out. Causes act all the same: what their mixtures do stands above."
+                   : "None: the difference is not larger than that of repeats, so no cause is "
+                     "named.";
     case VERDICT_SAME_TRAINING:
     case VERDICT_SAME_WEIGHTS:
         return "None: the weights are equal after every update, so there is nothing to share out.";

@@ -178,6 +178,7 @@ enum status scenario_parse(struct arena *arena, const struct schema *schema, con
     TRY(scenario_name_arms(&parsing));
     TRY(scenario_check_set_arms(&parsing));
     TRY(scenario_read_arms(&parsing));
+    TRY(scenario_check_expected(&parsing));
     TRY(check_floor(&parsing));
     TRY(check_orders(&parsing));
     TRY(check_eval(&parsing));

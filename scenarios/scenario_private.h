@@ -44,4 +44,9 @@ TWINSTEP_MUST_USE enum status scenario_check_set_arms(const struct parsing *pars
 /* Reads both configurations, what they take from each other, and the keys without effect. */
 TWINSTEP_MUST_USE enum status scenario_read_arms(struct parsing *parsing);
 
+/* ---- scenario_expect.c ---- */
+
+/* Refuses an expected cause in which these arms cannot differ. */
+TWINSTEP_MUST_USE enum status scenario_check_expected(const struct parsing *parsing);
+
 #endif

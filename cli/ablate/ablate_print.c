@@ -767,7 +767,8 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     print_inert(folder->plan, verdict);
     ablate_print_failed(folder, results);
     if (verdict->kind == ABLATE_INSIDE)
-        puts("  untested causes that cancel exactly: hybrids are run where the arms differ");
+        printf("  untested causes that cancel%s: hybrids are run where the arms differ\n",
+               verdict->floor == ABLATE_FLOOR_NOISY ? "" : " exactly");
     else {
         printf("  untested other seeds and data (seed), %sother machines",
                folder->plan->file->shared ? "repeats in other processes, " : "");

@@ -226,7 +226,8 @@ static const struct argp_option option_rows[] = {
     OPTION(
         "modes", KEY_MODES, "LIST",
         "Of invariant, deterministic, fast, shuffled, shaped, atomic, order-free (beside shuffled: "
-        "how far two orders are from exact sums), or own (as the scenario has it); default own; "
+        "how far two orders are from exact sums), or own (as the scenario has it); a mode sets "
+        "numerics.determinism.* as well, and says which given keys that takes back; default own; "
         "without a scenario fast,atomic,shuffled,deterministic,invariant, and fast,atomic with "
         "--output"),
     OPTION("dtypes", KEY_DTYPES, "LIST",

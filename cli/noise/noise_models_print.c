@@ -2,6 +2,7 @@
  * `twinstep noise --models`: prints the noise floors of the ladder of models, one line per model,
  * dtype and mode. JSON has the whole table of every case instead, made while the case is there. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/json.h"
 #include "cli/noise/noise_asking.h"
@@ -42,6 +43,14 @@ static void print_line(const struct noise_models_line *line, int device) {
     printf("\n");
 }
 
+static void print_reset(const struct noise_models *models, const char *mode) {
+    for (uint32_t i = 0; i < models->count; i++) {
+        if (strcmp(models->lines[i].mode, mode) != 0 || models->lines[i].reset[0] == '\0') continue;
+        printf("mode %s sets %s (own keeps what was given)\n", mode, models->lines[i].reset);
+        return;
+    }
+}
+
 static void print_all(const struct noise_asking *asking, const struct noise_models *models,
                       const struct noise_counts *counts) {
     printf("noise of %d models: %ju update%s, worst of %u repeat%s\n\n%-39s  %s\n", NOISE_MODELS,
@@ -59,6 +68,8 @@ static void print_all(const struct noise_asking *asking, const struct noise_mode
            "bit-equal in every way the stratum is measured; -: untestable (--json says why).\n"
            "%u strata bit-equal, %u not\n",
            counts->equal, counts->apart);
+    for (uint32_t i = 0; i < asking->mode_count; i++) /* one line tells it of every model */
+        print_reset(models, asking->modes[i]);
     if (models->device.attribute_count > 0) printf("device %s\n", models->device_line);
 }
 

@@ -85,19 +85,21 @@ static json_t *cells_json(const struct noise_plan *plan, int column) {
     return list;
 }
 
-static json_t *plan_json(const char *name, const struct noise_plan *plan) {
+static json_t *plan_json(const char *name, const struct noise_case *one,
+                         const struct noise_plan *plan) {
     json_t *columns = json_object();
     for (int c = 0; c < FLOOR_COLUMNS && plan->untestable[0] == '\0'; c++)
         json_object_set_new(columns, floor_columns[c].name,
                             json_pack("{so so}", "update", json_positive(plan->update[c]),
                                       "updates", cells_json(plan, c)));
-    return json_pack("{ss so so so sI sI sI so so so so}", "scenario", name, "lr_error",
+    return json_pack("{ss so so so sI sI sI so so so so ss}", "scenario", name, "lr_error",
                      json_finite(plan->lr_error), "alpha", json_finite(plan->alpha), "power",
                      json_finite(plan->power), "floor_pairs", (json_int_t)plan->floor_pairs,
                      "pairs", (json_int_t)plan->pairs, "steps", (json_int_t)plan->steps,
                      "untestable", json_text(plan->untestable), "columns", columns,
                      "runs_of_each_arm", json_positive(plan->runs), "runs_update",
-                     plan->runs == 0 ? json_null() : json_integer((json_int_t)plan->runs_update));
+                     plan->runs == 0 ? json_null() : json_integer((json_int_t)plan->runs_update),
+                     "set_by_mode", one->reset);
 }
 
 /* Reads a number between 0 and 1, neither of which it may be. */
@@ -114,7 +116,7 @@ static enum status read_share(const struct options *options, int key, const char
 enum status noise_run_plan(struct noise_asking *asking, int *out_exit) {
     const struct options *options = asking->options;
     struct arena *arena = &asking->cli->arena;
-    const struct noise_case own = {.mode = asking->modes[0], .dtype = asking->dtypes[0]};
+    struct noise_case own = {.mode = asking->modes[0], .dtype = asking->dtypes[0]};
     struct noise_plan_source source = {.schema = asking->cli->schema,
                                        .path = options_value(options, KEY_FLOOR)};
     /* Without a scenario, a floor file says itself what is planned. */
@@ -142,7 +144,9 @@ enum status noise_run_plan(struct noise_asking *asking, int *out_exit) {
     progress_close(asking->progress);
     *out_exit = plan.untestable[0] == '\0' && noise_plan_is_seen(&plan) ? EXIT_AS_EXPECTED
                                                                         : EXIT_UNTESTABLE;
-    if (options->json) return json_print(plan_json(name, &plan));
+    if (options->json) return json_print(plan_json(name, &own, &plan));
+    if (own.reset[0] != '\0' && !theirs)
+        printf("mode %s sets %s (own keeps what the scenario gives)\n", own.mode, own.reset);
     if (plan.untestable[0] != '\0')
         printf("%s: untestable: %s\n", name, plan.untestable);
     else

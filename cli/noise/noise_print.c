@@ -110,6 +110,8 @@ void noise_print_case(const struct noise_report *report, const struct noise_case
     fprintf(out, "\n%s, %s, %ju thread%s: %s%s%s\n", one->mode, one->dtype, (uintmax_t)one->threads,
             one->threads == 1 ? "" : "s", own ? mode->names[one->config->numerics.mode] : "",
             own ? ", " : "", mode_words(one->config));
+    if (one->reset[0] != '\0')
+        fprintf(out, "  set by mode  %s (own keeps what the scenario gives)\n", one->reset);
     if (one->untestable[0] != '\0') {
         fprintf(out, "  untestable: %s\n", one->untestable);
         return;
@@ -254,10 +256,11 @@ json_t *noise_case_json(const struct noise_case *one, uint64_t steps) {
     for (uint32_t i = 0; i < one->table.count; i++)
         json_array_append_new(rows, row_json(&one->table.rows[i], steps));
     const char *const library = one->table.products == NULL ? "" : one->table.products;
-    return json_pack("{ss ss sI so so so so ss}", "mode", one->mode, "dtype", one->dtype, "threads",
-                     (json_int_t)one->threads, "untestable", json_text(one->untestable), "strata",
-                     rows, "parts", parts_json(one), "orders", orders_json(one->orders, steps),
-                     "library", library);
+    return json_pack("{ss ss sI so so so so ss ss}", "mode", one->mode, "dtype", one->dtype,
+                     "threads", (json_int_t)one->threads, "untestable", json_text(one->untestable),
+                     "strata", rows, "parts", parts_json(one), "orders",
+                     orders_json(one->orders, steps), "library", library, "set_by_mode",
+                     one->reset);
 }
 
 json_t *noise_json(const struct noise_report *report) {

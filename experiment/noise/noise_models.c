@@ -76,6 +76,7 @@ static enum status measure_in(const struct noise_models_request *request, size_t
         family_name(one.config->model.family), one.config->task == TASK_DPO ? "dpo" : "sft",
         (unsigned)one.config->model.layers, (unsigned)one.config->model.hidden};
     TRY(noise_case_set_up(&one, request->threads, one.config));
+    memcpy(line->reset, one.reset, sizeof line->reset);
     of.config = one.config;
     of.progress = NULL; /* it counts cases here, not strata */
     TRY(noise_case_measure(&of, arena, &one));

@@ -28,6 +28,7 @@ struct noise_models_cell {
 struct noise_models_line {
     struct noise_model model;
     const char *mode, *dtype;
+    char reset[NOISE_REASON_SIZE];      /* as in struct noise_case */
     char untestable[NOISE_REASON_SIZE]; /* "" when the case was measured */
     struct noise_models_cell cells[NOISE_STRATA];
 };

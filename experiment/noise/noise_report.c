@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scenarios/inert.h"
 #include "scenarios/scenario.h"
+#include "scenarios/selection.h"
 
 struct noise_counts noise_count(const struct noise_report *report) {
     struct noise_counts counts = {0, 0, 0};
@@ -32,11 +34,40 @@ static enum status with_option(enum status status, const char *option) {
     return status == STATUS_OK ? status : status_prefix(status, "noise: %s", option);
 }
 
-enum status noise_case_set_up(const struct noise_case *one, uint64_t threads,
-                              struct config *config) {
+/* A key is told that `own` reads and its mode does not imply, so that somebody gave it, and that
+ * the mode of the case sets otherwise. */
+static void note_reset(const struct config *own, const char *name, int32_t given, int32_t implied,
+                       int32_t now, struct noise_case *one) {
+    char path[64];
+    snprintf(path, sizeof path, "numerics.determinism.%s", name);
+    const struct key_row *const row = schema_find(path, NULL);
+    const size_t used = strlen(one->reset);
+    if (row == NULL || given == implied || given == now || inert_reason(own, path) != NULL) return;
+    snprintf(one->reset + used, sizeof one->reset - used, "%s%s: %s -> %s", used == 0 ? "" : ", ",
+             path, row->names[given], row->names[now]);
+}
+
+static void note_resets(const struct config *own, const struct config *config,
+                        struct noise_case *one) {
+    struct config implied = *own;
+    config_set_mode(&implied, own->numerics.mode);
+#define NOTE(key)                                                                                  \
+    note_reset(own, #key, own->numerics.determinism.key, implied.numerics.determinism.key,         \
+               config->numerics.determinism.key, one)
+    NOTE(workspace);
+    NOTE(order);
+    NOTE(atomics);
+    NOTE(split_k);
+    NOTE(fill);
+#undef NOTE
+}
+
+enum status noise_case_set_up(struct noise_case *one, uint64_t threads, struct config *config) {
     const int races = strcmp(one->mode, "atomic") == 0;
+    const struct config own = *config;
     if (strcmp(one->mode, "own") != 0)
         TRY(with_option(noise_set_mode(config, one->mode), "--modes"));
+    note_resets(&own, config, one);
     if (strcmp(one->dtype, "own") != 0)
         TRY(with_option(noise_set_dtype(config, one->dtype), "--dtypes"));
     if (threads != 0)

@@ -15,6 +15,9 @@ struct noise_case {
     const char *mode, *dtype; /* "own" leaves that of the scenario as it is */
     uint64_t threads;         /* of the baseline */
     struct config *config;
+    /* Keys of numerics.determinism that were given beside the mode of the arm and that this mode
+     * sets otherwise, "key: a -> b" joined by ", "; "" where there is none. */
+    char reset[NOISE_REASON_SIZE];
     char untestable[NOISE_REASON_SIZE]; /* why nothing of the case was measured; "" when it was */
     struct noise_table table;
     /* Where the gradients differ in the first of the strata instance, process and repeat that
@@ -54,10 +57,11 @@ struct noise_counts {
 };
 struct noise_counts noise_count(const struct noise_report *report);
 
-/* Puts the mode and the dtype of `one` into `config`. With threads 0 the configuration keeps its
- * own number, but mode atomic gets at least 2, because one thread alone cannot race. STATUS_INPUT,
- * naming the option, if there is no such mode or dtype. */
-TWINSTEP_MUST_USE enum status noise_case_set_up(const struct noise_case *one, uint64_t threads,
+/* Puts the mode and the dtype of `one` into `config`, and says in one->reset which keys that were
+ * given the mode takes back. With threads 0 the configuration keeps its own number, but mode atomic
+ * gets at least 2, because one thread alone cannot race. STATUS_INPUT, naming the option, if there
+ * is no such mode or dtype. */
+TWINSTEP_MUST_USE enum status noise_case_set_up(struct noise_case *one, uint64_t threads,
                                                 struct config *config);
 
 /* Fills one->table, or one->untestable. request->config must be one->config. */

@@ -199,7 +199,7 @@ static enum status measure_all(struct pricing *p) {
 }
 
 enum status noise_switches_set_up(const char *dtype, uint64_t threads, struct config *config) {
-    const struct noise_case own = {.mode = "own", .dtype = dtype};
+    struct noise_case own = {.mode = "own", .dtype = dtype};
     const int alone =
         config->numerics.backend == BACKEND_CPU && config->numerics.threads < 2 && threads == 0;
     return noise_case_set_up(&own, alone ? 2 : threads, config);

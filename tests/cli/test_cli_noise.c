@@ -53,6 +53,40 @@ static void verify_equal(void **state) {
     expect(&said, needles);
 }
 
+/* Whether this machine is noisy in mode fast is no matter here. */
+static struct said say_noise(const char *modes, const char *form) {
+    const char *const words[] = {"noise", "s.yaml",  "--modes", modes, "--repeat",
+                                 "1",     "--steps", "1",       form,  NULL};
+    struct said said = helper_say(words, NULL);
+    assert_true(said.code == 0 || said.code == 1);
+    return said;
+}
+
+/* A mode takes given keys of numerics.determinism back, and says which; own keeps them. A key that
+ * nothing reads, as `order` on the CPU, is no matter. */
+static void verify_what_modes_set(void **state) {
+    (void)state;
+    static const char keys[] = "numerics: {determinism: {order: free, fill: torch}}";
+    helper_scenario("s.yaml", "steps: 1", keys, "");
+    struct said said = say_noise("own,deterministic", "--quiet");
+    const char *const line = strstr(said.out, "  set by mode");
+    if (line == NULL || line < strstr(said.out, "\ndeterministic, ") ||
+        strstr(line, "  set by mode  numerics.determinism.fill: torch -> none (own keeps what the "
+                     "scenario gives)\n") != line)
+        fail_msg("%s", said.out);
+    helper_free(&said);
+    helper_scenario("s.yaml", "steps: 1", "numerics: {mode: fast}", ""); /* nothing was given */
+    said = say_noise("deterministic", "--quiet");
+    assert_null(strstr(said.out, "set by mode"));
+    helper_free(&said);
+    helper_scenario("s.yaml", "steps: 1", keys, "");
+    said = say_noise("own,invariant", "--json"); /* its own mode by name is that mode as well */
+    assert_non_null(strstr(said.out, "\"set_by_mode\": \"\""));
+    assert_non_null(
+        strstr(said.out, "\"set_by_mode\": \"numerics.determinism.fill: torch -> none\""));
+    helper_free(&said);
+}
+
 static void verify_apart(void **state) {
     (void)state;
     helper_scenario("s.yaml", "steps: 3", "shuffle: {kinds: [weight], chunk: 2}", "");
@@ -626,6 +660,7 @@ int main(void) {
         cmocka_unit_test(verify_interrupted),
         cmocka_unit_test(validate_words),
         cmocka_unit_test(verify_equal),
+        cmocka_unit_test(verify_what_modes_set),
         cmocka_unit_test(verify_apart),
         cmocka_unit_test(verify_references),
         cmocka_unit_test(verify_untestable),

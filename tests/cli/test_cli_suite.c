@@ -35,7 +35,7 @@ static void fill(const char *folder) {
 static void add_missed(const char *folder) {
     char path[256];
     snprintf(path, sizeof path, "%s/c-missed.yaml", folder);
-    helper_scenario(path, "steps: 1\nexpect: {verdict: outside-floor, cause: dtype}", "seed: 3",
+    helper_scenario(path, "steps: 1\nexpect: {verdict: outside-floor, word: oppose}", "seed: 3",
                     LATE_LOOP);
 }
 

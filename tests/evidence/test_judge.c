@@ -203,7 +203,7 @@ static const struct {
      "sgd, lr: 2e-3}}, test: {optimizer: {name: sgd, lr: 1e-3}, loss: {divisor: "
      "sum-of-means}}}\n",
      VERDICT_SAME_WEIGHTS,
-     {"The causes cancel exactly", "of the way trained: schedule 0.", "!Cause:", "!nan"}},
+     {"The causes cancel exactly", "of the way trained: normalisation 0.9", "!Cause:", "!nan"}},
     {FORGETS, VERDICT_SAME_WEIGHTS, {"Cause: normalisation."}},
     {OPPOSING,
      VERDICT_OUTSIDE_FLOOR,

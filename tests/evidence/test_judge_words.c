@@ -1009,6 +1009,42 @@ static void validate_exact_cancelling(void **state) {
     helper_image_close(&of);
 }
 
+/* The farthest first, and apart from these the ones that go nowhere; unless none is seen to move at
+ * the end, which a run that left the baseline's weights before may have come back to. */
+static void validate_who_cancels(void **state) {
+    (void)state;
+    static const double distance[] = {0, 0.75, 1.5, 0, 0, 0.75, 1.5, 0},
+                        back[] = {0, 0, 0, 0, 0, 0, 0, 0}, moved[] = {0, 0, 2, 0, 0, 0, 2, 0},
+                        five[32] = {[1] = 3, [2] = 6, [4] = 1.5, [8] = 12, [16] = 9};
+    static const char sentence[] = "made: IDENTICAL. Parameters, slots, losses and applied LR of "
+                                   "all 3 updates are equal. The causes cancel exactly: the arms "
+                                   "have the same weights at the end, but alone causes move them "
+                                   "by this much of the way trained: ";
+    struct helper_image of;
+    char text[1024];
+    helper_image_open(&of, 3);
+    helper_image_causes(&of, names, 3);
+    helper_image_put(&of, "attribution/value", 8, 1, distance);
+    helper_image_judge(&of, STATUS_OK);
+    snprintf(text, sizeof text, "%soptimizer 0.5, schedule 0.25; %s alone does not move them.",
+             sentence, names[2]);
+    helper_image_expect(&of, ROW_HEADLINE, 0, text);
+    helper_image_put(&of, "attribution/value", 8, 1, back);
+    helper_image_put(&of, "attribution/first_weights", 8, 1, moved);
+    helper_image_judge(&of, STATUS_OK);
+    snprintf(text, sizeof text, "%sschedule 0, optimizer 0, %s 0.", sentence, names[2]);
+    helper_image_expect(&of, ROW_HEADLINE, 0, text);
+    helper_image_close(&of);
+    helper_image_open(&of, 3);
+    helper_image_causes(&of, names, 5);
+    helper_image_put(&of, "attribution/value", 32, 1, five);
+    helper_image_judge(&of, STATUS_OK);
+    snprintf(text, sizeof text, "%s%s 4, %s 3, optimizer 2, schedule 1 (and 1 more).", sentence,
+             names[3], names[4]);
+    helper_image_expect(&of, ROW_HEADLINE, 0, text);
+    helper_image_close(&of);
+}
+
 /* Laws of growth: 0.01 k is k^1, and doubling is by 2 in each update. */
 static void validate_growth(void **state) {
     (void)state;
@@ -1056,6 +1092,7 @@ int main(void) {
         cmocka_unit_test(validate_a_measure_ranks_otherwise),
         cmocka_unit_test(validate_rounding),
         cmocka_unit_test(validate_exact_cancelling),
+        cmocka_unit_test(validate_who_cancels),
         cmocka_unit_test(validate_growth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static const struct one_case {
      "50}}}\n",
      "schedule", "optimize", 3, 2, 1},
     {"arms: {baseline: {}, test: {clip: {max_norm: 0.01}}}\n"
-     "expect: {verdict: outside-floor, cause: dtype}\n",
+     "expect: {verdict: outside-floor, word: oppose}\n",
      "optimizer", "clip", 1, 1, 1},
     {"arms: {baseline: {}, test: {data: {seed: 99}}}\n", "data-order", "fetch", 1, 0, 1},
     {"arms: {baseline: {}, test: {init: {seed: 99}}}\n", "init", "before the update", 1, 0, 1},

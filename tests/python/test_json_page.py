@@ -156,6 +156,11 @@ def write_inputs(folder):
     (folder / "faster.yaml").write_text(faster)
     (folder / "racing.yaml").write_text(faster.replace("steps: 24", "steps: 2").replace(
         "mode: invariant", "mode: atomic, threads: 2"))
+    (folder / "cancels.yaml").write_text(faster.replace(
+        "steps: 24", "steps: 1\nfloor: {replicates: 6}").replace("mode: invariant", "mode: atomic").replace(
+            "name: adamw,", "name: sgd,").replace("max_len: 96", "max_len: 32, no_label: drop").replace(
+            "  optimizer:", "  clip: {max_norm: 0}\n  schedule: {name: constant}\n  optimizer:", 1).replace(
+                "{lr: 2e-3}", "{lr: 2e-3}, loss: {divisor: update-and-micros}"))
     (folder / "short.yaml").write_text(faster.replace("steps: 24", "steps: 2").replace(
         "max_len: 96", "max_len: 32, no_label: drop"))
     (folder / "eval.yaml").write_text(faster.replace(
@@ -192,7 +197,7 @@ COMMANDS = {
     "judgement": [
         "run two.yaml -o other.h5 --overwrite --set record.replay_check=1",
         *(f"run {name}.yaml -o other.h5 --overwrite" for name in (
-            "two", "same", "three", "wider", "loop", "faster", "racing", "short", "eval",
+            "two", "same", "three", "wider", "loop", "faster", "racing", "cancels", "short", "eval",
             "parted", "lost", "seeds", "ranks")),
         "attribute two.h5",
     ],

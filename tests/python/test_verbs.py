@@ -19,7 +19,8 @@ LOG = ROOT / "tests/golden/logs/hf5/dpo-linear-cold/trainer_state.json"
 STEPS = ROOT / "tests/golden/foreign/runs/bug-clip-after"
 # What the program prints for results that hold nothing but what is untyped here, on purpose.
 UNTYPED = {
-    results.Judgement: {"rng", "interactions", "closure_noise", "growth", "library", "eval", "sample"},
+    results.Judgement: {"rng", "interactions", "closure_noise", "growth", "library", "eval", "sample",
+                        "mixtures"},
     results.LogCheck: {"row_spacing", "why"}, results.LogFit: {"row_spacing", "left_out", "groups",
                                                                "early_skip", "applied", "partial",
                                                                "stands_still", "doubt"},

@@ -37,8 +37,8 @@ static const char h17[] =
     "record: {probe_every: 2, tensors: false}\n"
     "floor: {design: both, replicates: 6, alpha: 0.05}\n"
     "expect: {verdict: outside-floor, cause: schedule, word: oppose, first_step: 1,\n"
-    "         shares: \"schedule 3 +- 0.05; dtype -2.0 +- 1e-3\", order: "
-    "[schedule, dtype],\n"
+    "         shares: \"schedule 3 +- 0.05; optimizer -2.0 +- 1e-3\", order: "
+    "[schedule, optimizer],\n"
     "         first_phase: optimize, first_tensor: lm_head.weight}\n";
 
 static const struct helper_adamw *adamw(const struct config *config) {
@@ -68,8 +68,8 @@ static void validate_whole_scenario(void **state) {
     assert_int_equal(s->expect.verdict, VERDICT_OUTSIDE_FLOOR);
     assert_int_equal(s->expect.cause, CAUSE_SCHEDULE);
     assert_string_equal(s->expect.word, "oppose");
-    assert_string_equal(s->expect.shares, "schedule 3 +- 0.05; dtype -2.0 +- 1e-3");
-    assert_string_equal(s->expect.order, "schedule, dtype");
+    assert_string_equal(s->expect.shares, "schedule 3 +- 0.05; optimizer -2.0 +- 1e-3");
+    assert_string_equal(s->expect.order, "schedule, optimizer");
     assert_int_equal(s->expect.first_step, 1);
     assert_string_equal(s->expect.first_phase, "optimize");
     assert_string_equal(s->expect.first_tensor, "lm_head.weight");

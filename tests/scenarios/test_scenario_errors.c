@@ -757,12 +757,97 @@ static void validate_files(void **state) {
     unlink(path);
 }
 
+/* Every cause against arms that differ in each: an expectation stands where it is that one, and is
+ * refused by name where no key of it differs. */
+static void verify_expected_causes(void **state) {
+    (void)state;
+    static const char *const differing[CAUSE_COUNT] = {
+        [CAUSE_SCHEDULE] = "optimizer: {lr: 2e-6}",
+        [CAUSE_OPTIMIZER] = "optimizer: {beta1: 0.8}",
+        [CAUSE_DTYPE] = "numerics: {param: bf16}",
+        [CAUSE_NONDETERMINISM] = "numerics: {threads: 2}",
+        [CAUSE_BATCH_SHAPE] = "batch: {pad: 4}",
+        [CAUSE_DATA_ORDER] = "data: {seed: 11}",
+        [CAUSE_RNG] = "dropout: {residual: 0.1}",
+        [CAUSE_NORMALISATION] = "loss: {divisor: sum-of-means}",
+        [CAUSE_REFERENCE] = "dpo: {reference: live}",
+        [CAUSE_MODEL] = "model: {norm_eps: 1e-5}",
+        [CAUSE_PARALLELISM] = "numerics: {cuts: 2}",
+        [CAUSE_RESUME] = "resume: {after: 2}",
+        [CAUSE_INIT] = "init: {std: 0.1}",
+        [CAUSE_OBJECTIVE] = "dpo: {beta: 0.2}",
+        [CAUSE_BACKWARD] = "numerics: {backward: {norm: autograd}}",
+        [CAUSE_CORRUPTION] = "fault: {update: 2}",
+    };
+    for (int cause = 0; cause < CAUSE_COUNT; cause++)
+        for (int arm = 0; arm < CAUSE_COUNT; arm++) {
+            struct arena arena = ARENA_EMPTY;
+            char *text, *message;
+            const char *const name = cause_name((enum cause)cause);
+            assert_int_equal(arena_format(&arena, &text,
+                                          "twinstep: 1\nexpect: {order: [%s]}\nsteps: 4\n"
+                                          "arms: {a: {}, b: {%s}}\n",
+                                          name, differing[arm]),
+                             STATUS_OK);
+            assert_int_equal(arena_format(&arena, &message,
+                                          "f.yaml:2:18: error: expect.order: %s cannot be a cause "
+                                          "here: the arms have the same value of every key of it "
+                                          "that is read",
+                                          name),
+                             STATUS_OK);
+            if (cause == arm)
+                helper_parse(&arena, text, NULL);
+            else
+                helper_refuse(text, NULL, STATUS_INPUT, message);
+            arena_close(&arena);
+        }
+}
+
+/* Orders that are drawn differ between arms of equal keys, and fixed ones do not. An expectation of
+ * the file is let through where an option changed the arms, one of the option itself is not. */
+static void verify_expected_causes_of_options(void **state) {
+    (void)state;
+    static const char drawn[] = "twinstep: 1\nexpect: {cause: nondeterminism}\n"
+                                "common: {numerics: {mode: shuffled, order_seed: free}}\n",
+                      fixed[] = "twinstep: 1\nexpect: {cause: nondeterminism}\n"
+                                "common: {numerics: {mode: shuffled, order_seed: 3}}\n",
+                      file[] = "twinstep: 1\nexpect: {cause: schedule, shares: schedule 1 +- 0.1}\n"
+                               "arms: {a: {}, b: {optimizer: {lr: 2e-6}}}\n",
+                      shares[] = "twinstep: 1\nexpect:\n  shares: model 1 +- 0.1\n",
+                      second[] = "twinstep: 1\nexpect: {order: [schedule, parallelism]}\n"
+                                 "arms: {a: {}, b: {optimizer: {lr: 2e-6}}}\n";
+    static const char *const equal[] = {"arms.b.optimizer.lr=1e-6", NULL},
+                             *const other[] = {"expect.cause=parallelism", NULL};
+    struct arena arena = ARENA_EMPTY;
+    helper_parse(&arena, drawn, NULL);
+    helper_parse(&arena, file, NULL);
+    helper_parse(&arena, file, equal);
+    helper_refuse(fixed, NULL, STATUS_INPUT,
+                  "f.yaml:2:17: error: expect.cause: nondeterminism cannot be a cause here: the "
+                  "arms have the same value of every key of it that is read");
+    helper_refuse(shares, NULL, STATUS_INPUT,
+                  "f.yaml:3:11: error: expect.shares: model cannot be a cause here: the arms have "
+                  "the same value of every key of it that is read");
+    helper_refuse(second, NULL, STATUS_INPUT,
+                  "f.yaml:2:28: error: expect.order: parallelism cannot be a cause here: the arms "
+                  "have the same value of every key of it that is read");
+    helper_refuse(file, other, STATUS_INPUT,
+                  "--set expect.cause=parallelism: error: expect.cause: parallelism cannot be a "
+                  "cause here: the arms have the same value of every key of it that is read");
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_bodies),      cmocka_unit_test(validate_documents),
-        cmocka_unit_test(validate_nul_byte),    cmocka_unit_test(validate_options),
-        cmocka_unit_test(validate_unsupported), cmocka_unit_test(validate_operand_format),
+        cmocka_unit_test(validate_bodies),
+        cmocka_unit_test(validate_documents),
+        cmocka_unit_test(validate_nul_byte),
+        cmocka_unit_test(validate_options),
+        cmocka_unit_test(validate_unsupported),
+        cmocka_unit_test(validate_operand_format),
         cmocka_unit_test(validate_files),
+        cmocka_unit_test(verify_expected_causes),
+        cmocka_unit_test(verify_expected_causes_of_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
