@@ -1583,6 +1583,39 @@ class Loops(unittest.TestCase):
         for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
             self.assertEqual((again.path, again.options, again.recorder), (self.path, {"every": 3}, None))
 
+    def test_verify_a_model_that_is_copied_or_saved_is_as_without(self):
+        import copy
+        saved = os.path.join(self.folder.name, "model.pt")
+
+        def train(path, copies):
+            model, optimizer, _ = parts()
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as recorder:
+                for _ in range(3):
+                    loss = loss_of(model)
+                    if copies:
+                        state = torch.get_rng_state()
+                        target = copy.deepcopy(model)
+                        target(torch.ones(1, 8))        # in training, as the model is
+                        torch.compile(target, backend="eager", fullgraph=True)(torch.ones(1, 8))
+                        torch.save(model, saved)
+                        torch.set_rng_state(state)
+                    loss.backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    recorder.update()
+        other = os.path.join(self.folder.name, "b.h5")
+        train(self.path, False)
+        train(other, True)
+        names = ("digest_batch", "loss", "phases/place", "tensors/digest_parameter", "step")
+        self.assertEqual(len(read(other, "step")), 3)
+        self.assertEqual(read(other, *names), read(self.path, *names))
+        clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        text = ("import sys; sys.modules['twinstep'] = None; import torch\n"
+                f"model = torch.load({saved!r}, weights_only=False); model(torch.ones(1, 8))")
+        done = subprocess.run([sys.executable, "-c", text], env=clean, capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_verify_errors_of_its_own_end_the_recording_alone(self):
         model, optimizer, _ = parts()
         recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()

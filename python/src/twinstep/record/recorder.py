@@ -307,7 +307,7 @@ class Recorder:
             # A hook on a module that compiles its own call would be traced into the graph.
             if self.hook and getattr(module, "_compiled_call_impl", None) is None:
                 self._handles.append(module.register_forward_pre_hook(
-                    self._forward_hook, with_kwargs=True))
+                    patches.ForwardHook(self), with_kwargs=True))
         atexit.register(self._at_exit)
         # Forked children of multiprocessing end by os._exit, after finalizers and without atexit.
         if multiprocessing.parent_process() is not None:
@@ -394,10 +394,6 @@ class Recorder:
         self._digest_parameters(range(len(self.tensors)))
 
     # ---- what listeners tell ----
-
-    def _forward_hook(self, module: Any, args: Any, kwargs: Any) -> None:
-        if module.training and not torch.compiler.is_compiling():
-            self.on_forward(args, kwargs)
 
     @_guarded
     def on_forward(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
