@@ -270,7 +270,8 @@ class Recorder:
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
         self._called = not forward      # since the last backward pass of ours; unknown: always
-        self._lists: dict[tuple[int, ...], Listed] = {}
+        self._all = Listed("tensors/digest_parameter",
+                           ((i, *named) for i, named in enumerate(self.tensors)))
         self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
                                                if not p.requires_grad))
@@ -391,7 +392,6 @@ class Recorder:
             self._row.put("grad_norm", grad_norm)
             self._told = True
         self._skipped = skipped
-        self._digest_parameters(range(len(self.tensors)))
 
     # ---- what listeners tell ----
 
@@ -532,11 +532,10 @@ class Recorder:
 
     @_guarded
     def on_stepped(self, optimizer: Any) -> None:
-        """An optimizer has stepped: weights, and every Nth time its state."""
+        """An optimizer has stepped."""
         if not self._is_ours(optimizer):
             return
         self._stepped, self._stepping, self._is_again = True, None, False
-        self._ran.add(id(optimizer))
         self._watched.look(optimizer)
         if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
             self._places.pop("optimize", None)
@@ -546,9 +545,6 @@ class Recorder:
         self._fresh_gradients(optimizer)
         self._spent.add(id(optimizer))
         self._waits = False
-        self._digest_parameters(sorted(self._watched.held(optimizer)))
-        if self.step % self.every == 0:
-            self._digest_state(optimizer)
         self._put_count(optimizer)
         before = self.optimizers[:self.optimizers.index(optimizer)]
         first = sum(len(o.param_groups) for o in before)
@@ -566,15 +562,13 @@ class Recorder:
             return
         self._event(None)
         self._held.look()
-        # What did not step in this update is recorded, too: it must be what it was.
-        still = [i for i in range(len(self.tensors)) if i not in self._parameters]
-        if still:
-            self._row.put_digests("tensors/digest_parameter", (
-                (i, self.tensors[i][0], self._weights[i].detach()) for i in still))
-            self._have_digests(still)
+        # Behind its steps a training can still move weights (clamp or prune them, take masters
+        # over), and what did not step is recorded, too: all is what the update leaves.
+        self._row.put_listed(self._all)
         if self.step % self.every == 0:
+            self._row.put_norm("param_norm", self._weights)
             for optimizer in self.optimizers:
-                if isinstance(optimizer, torch.optim.Optimizer) and id(optimizer) not in self._ran:
+                if isinstance(optimizer, torch.optim.Optimizer):
                     self._digest_state(optimizer)
         self._rng = facts.moved(self._generators, facts.generators(self._devices()))
         self._finished = True
@@ -672,7 +666,6 @@ class Recorder:
         self._events = self._batches = self._used = 0   # used: batches that went backward, too
         self._losses: list[torch.Tensor] = []
         self._said: set[str] = set()
-        self._parameters: set[int] = set()  # tensors whose digests were taken
         self._groups = 0
         self._clip: float | None = None
         self._logged: Any = None
@@ -686,7 +679,6 @@ class Recorder:
         self._unscaled = self._scaled = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
-        self._ran: set[int] = set()         # optimizers that stepped in this update
         self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
         self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
         self._rates = self._read_rates()
@@ -762,19 +754,6 @@ class Recorder:
         if self.step % self.every == 0 and not self._scaled:
             self._row.put_digests("tensors/digest_gradient", (
                 (i, self.tensors[i][0], self.tensors[i][1].grad) for i in some))
-
-    def _digest_parameters(self, some: Sequence[int]) -> None:
-        """`some` are the same ones in many updates: those that an optimizer holds."""
-        if tuple(some) not in self._lists:
-            self._lists[tuple(some)] = Listed("tensors/digest_parameter", (
-                (i, *self.tensors[i]) for i in some))
-        self._row.put_listed(self._lists[tuple(some)])
-        self._have_digests(some)
-
-    def _have_digests(self, some: Sequence[int]) -> None:
-        self._parameters.update(some)
-        if self.step % self.every == 0 and len(self._parameters) == len(self.tensors):
-            self._row.put_norm("param_norm", [p for _, p in self.tensors])
 
     def _digest_state(self, optimizer: Any) -> None:
         self._row.put_digests("state", (
