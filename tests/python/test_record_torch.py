@@ -1646,6 +1646,45 @@ class Loops(unittest.TestCase):
             *(keyed(name, p) for name, p in weights[-1]),
             *(keyed(f"{name}/{key}", t) for name, key, t in left)]))
 
+    def test_verify_steps_that_nobody_sees_are_no_skips(self):
+        def train(moves, tells):
+            model, _, _ = parts()
+            with warnings.catch_warnings(record=True) as seen, \
+                    twinstep.Recorder(model, path=self.path, quiet=True) as recorder:
+                warnings.simplefilter("always")
+                for k in range(4):
+                    model.zero_grad()
+                    loss_of(model).backward()
+                    if tells:
+                        recorder.before_step([{"lr": 0.1}])
+                    with torch.no_grad():
+                        for p in model.parameters() if moves[k] else ():
+                            p -= 0.1 * p.grad
+                    if tells:
+                        recorder.after_step()
+                    recorder.update()
+            said = [str(w.message) for w in seen if "no step of an optimizer" in str(w.message)]
+            found = read(self.path, "skipped", "lr_applied")
+            os.remove(self.path)
+            return found[0], [r for r, in found[1]], len(said)
+        skipped, rates, said = train([1, 1, 0, 1], False)
+        self.assertEqual((skipped, said), ([-1, -1, 1, -1], 1))
+        self.assertTrue(np.isnan(rates).all())
+        self.assertEqual(train([1, 1, 1, 1], True), ([0] * 4, [0.1] * 4, 0))
+        # one that torch would tell of, and that does not step, is a skip until weights move
+        model, optimizer, _ = parts()
+        with warnings.catch_warnings(), \
+                twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            warnings.simplefilter("ignore")
+            for k in range(4):
+                loss_of(model).backward()
+                if k == 2:
+                    model[0].weight.data += 1.0
+                if k == 3:
+                    optimizer.step()
+                recorder.update()
+        self.assertEqual(read(self.path, "skipped"), [1, 1, -1, 0])
+
     def test_verify_errors_of_its_own_end_the_recording_alone(self):
         model, optimizer, _ = parts()
         recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()

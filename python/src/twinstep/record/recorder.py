@@ -266,7 +266,8 @@ class Recorder:
         self._finalizer: Any = None             # of a child of multiprocessing
         self._inside = self._ended = self._started = self._due = self._met = False
         self._delivers = False          # waits for rows of updates that have ended, or sends them
-        self._told_left_out = False
+        self._told_left_out = self._told_unseen = False
+        self._last: list[bytes | None] | None = None    # digests of weights, of the last row sent
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
         self._called = not forward      # since the last backward pass of ours; unknown: always
@@ -625,8 +626,13 @@ class Recorder:
             logged = [float(r) for r in logged] if isinstance(logged, (list, tuple)) \
                 else [float(logged)] * max(width, 1)
         return Ended(self.step, self._row, len(self._losses), self._places, frozenset(self._said),
-                     self._scaled, self._clip, logged, self._skipped, self._stepped, self._rng,
-                     width, len(self.tensors))
+                     self._scaled, self._clip, logged, self._skipped, self._stepped,
+                     self._are_known(), self._unscaled, self._rng, width, len(self.tensors))
+
+    def _are_known(self) -> bool:
+        """Whether there are optimizers, and all call torch's hooks when they step."""
+        return bool(self.optimizers) and all(
+            isinstance(o, torch.optim.Optimizer) for o in self.optimizers)
 
     def _deliver(self, later: int = 0) -> None:
         """Sends the rows that were not sent yet, but for the last `later`, and waits where one is
@@ -635,8 +641,10 @@ class Recorder:
         self._delivers = True
         while len(self._coming) > later and not self._ended:
             ended = self._coming[0]
-            row = ended.close(self._add_up)         # where this raises, no later row is sent
+            row = ended.close(self._add_up, self._last)     # where it raises, no later row is sent
+            self._last = row["tensors/digest_parameter"]
             self._tell_left_out(ended.row)
+            self._tell_unseen(row)
             assert self._channel is not None and self._layout is not None
             packed = self._layout.pack(row)
             try:
@@ -774,6 +782,13 @@ class Recorder:
         if row.left_out and not self._told_left_out:
             self._told_left_out = True
             warn(UNREAD.format(_some(list(dict.fromkeys(sum(row.left_out.values(), []))))))
+
+    def _tell_unseen(self, row: Mapping[str, Any]) -> None:
+        if row["skipped"] is None and not self._told_unseen:
+            self._told_unseen = True
+            warn(f"twinstep: update {row['step']}: no step of an optimizer of torch was seen, so "
+                 "neither its learning rate nor whether it was skipped is recorded; tell of steps "
+                 "by before_step and after_step")
 
     def _width(self) -> int:
         """How many groups there are columns for: those of all optimizers that are known."""
