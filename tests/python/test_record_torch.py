@@ -1685,6 +1685,22 @@ class Loops(unittest.TestCase):
                 recorder.update()
         self.assertEqual(read(self.path, "skipped"), [1, 1, -1, 0])
 
+    def test_verify_a_step_that_is_compiled_is_seen(self):
+        model, optimizer, _ = parts()
+        step = torch.compile(lambda: optimizer.step(), backend="eager")
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+                for _ in range(3):
+                    loss_of(model).backward()
+                    step()
+                    optimizer.zero_grad()
+                    recorder.update()
+        self.assertEqual([str(w.message) for w in seen if "twinstep" in str(w.message)], [])
+        rates, skipped = read(self.path, "lr_applied", "skipped")
+        self.assertEqual((rates, skipped), ([[1e-2]] * 3, [0] * 3))
+        self.assertEqual(order(self.path), "forward backward optimize zero")
+
     def test_verify_errors_of_its_own_end_the_recording_alone(self):
         model, optimizer, _ = parts()
         recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()

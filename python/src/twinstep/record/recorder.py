@@ -301,10 +301,12 @@ class Recorder:
                  "is recorded")
         self._channel = Channel(self.path)
         patches.open_for(self)
-        # They return None: a pair would replace the arguments of step.
-        self._handles += [register_optimizer_step_pre_hook(
-            lambda o, a, k: self.on_step(o, [*a[1:], k.get("closure")] != [None] * len(a))),
-                          register_optimizer_step_post_hook(lambda o, a, k: self.on_stepped(o))]
+        # They return None: a pair would replace the arguments of step. A step that is compiled
+        # breaks its graph where torch calls hooks (2.15), so they run as they are, untraced.
+        self._handles += [register_optimizer_step_pre_hook(torch.compiler.disable(
+            lambda o, a, k: self.on_step(o, [*a[1:], k.get("closure")] != [None] * len(a)))),
+                          register_optimizer_step_post_hook(torch.compiler.disable(
+                              lambda o, a, k: self.on_stepped(o)))]
         for module in self.models:
             # A hook on a module that compiles its own call would be traced into the graph.
             if self.hook and getattr(module, "_compiled_call_impl", None) is None:
