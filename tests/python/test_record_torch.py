@@ -1701,6 +1701,19 @@ class Loops(unittest.TestCase):
         self.assertEqual((rates, skipped), ([[1e-2]] * 3, [0] * 3))
         self.assertEqual(order(self.path), "forward backward optimize zero")
 
+    def test_verify_a_backward_pass_of_several_losses(self):
+        model, optimizer, _ = parts()
+        sums = []
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            for _ in range(2):
+                some = [loss_of(model), loss_of(model)]
+                torch.autograd.backward(some)
+                optimizer.step()
+                optimizer.zero_grad()
+                recorder.update()
+                sums.append(sum(loss.item() for loss in some))
+        self.assertEqual(read(self.path, "loss"), sums)
+
     def test_verify_errors_of_its_own_end_the_recording_alone(self):
         model, optimizer, _ = parts()
         recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()

@@ -430,10 +430,9 @@ class Recorder:
             self._fresh = True
             self._spent.clear()
         self._used = self._batches
-        if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
-            tensors = tensors[0]
-        if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and not self._is_again:
-            self._losses.append(tensors.detach().clone().to(torch.float64).reshape(()))
+        some = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        if all(isinstance(t, torch.Tensor) and t.numel() == 1 for t in some) and not self._is_again:
+            self._losses += [t.detach().clone().to(torch.float64).reshape(()) for t in some]
 
     @_guarded
     def on_unscale(self, scaler: Any, optimizer: Any = None, *_: Any) -> None:
