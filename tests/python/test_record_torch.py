@@ -1714,6 +1714,40 @@ class Loops(unittest.TestCase):
                 sums.append(sum(loss.item() for loss in some))
         self.assertEqual(read(self.path, "loss"), sums)
 
+    def test_verify_a_loss_that_nobody_saw_is_no_nan(self):
+        def train(back, told=False, times=1.0):
+            model, optimizer, _ = parts()
+            with warnings.catch_warnings(record=True) as seen, \
+                    twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+                warnings.simplefilter("always")
+                for _ in range(3):
+                    x = torch.randn(8, 8)
+                    losses = (model(x) - x.sum(1, keepdim=True)).square() * times
+                    back(model, losses)
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    recorder.update(loss=losses.mean() if told else None)
+            said = self.program("doctor", self.path).stdout
+            with h5py.File(self.path) as f:
+                has = "loss" in f["runs/main/steps"]
+            os.remove(self.path)
+            return has, len([w for w in seen if "no scalar" in str(w.message)]), \
+                "loss_not_finite: certain" in said
+
+        def vector(model, losses):
+            losses.backward(torch.full_like(losses, 1 / len(losses)))
+
+        def assigned(model, losses):
+            some = list(model.parameters())
+            for p, grad in zip(some, torch.autograd.grad(losses.mean(), some)):
+                p.grad = grad
+        self.assertEqual(train(vector), (False, 1, False))
+        self.assertEqual(train(vector, told=True), (True, 0, False))
+        self.assertEqual(train(assigned), (True, 0, False))
+        self.assertEqual(train(assigned, told=True), (True, 0, False))
+        self.assertEqual(train(lambda _, losses: losses.mean().backward(), times=float("nan")),
+                         (True, 0, True))
+
     def test_verify_errors_of_its_own_end_the_recording_alone(self):
         model, optimizer, _ = parts()
         recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True).start()

@@ -613,7 +613,7 @@ class Recorder:
         is_here = ended.row.leave() or self._together is not None
         if self._layout is None:
             self._watched.begin(self.optimizers)
-            self._layout = self._make_layout()
+            self._layout = self._make_layout(ended)
         self._coming.append(ended)      # before the wait, in which a Ctrl-C can come
         self._clear()
         self._deliver(0 if is_here else 1)
@@ -797,12 +797,22 @@ class Recorder:
             return self._layout.groups
         return max(self._groups, sum(len(o.param_groups) for o in self.optimizers))
 
-    def _make_layout(self) -> Layout:
+    def _has_loss(self, first: Ended) -> bool:
+        """Whether there is a column of the loss. A NaN in it behind a backward pass is read as
+        the training's own, so where the first pass was called on no scalar, there is no column."""
+        if first.losses or "loss" in first.said or "backward" not in first.places:
+            return True
+        warn("twinstep: update 1: backward was called on no scalar, so no loss is recorded; give "
+             "it by update(loss=...)")
+        return False
+
+    def _make_layout(self, first: Ended) -> Layout:
         group = {id(p): g for g, some in enumerate(
             g["params"] for o in self.optimizers for g in o.param_groups) for p in some}
         tensors = [(name, DTYPES[p.dtype], ",".join(map(str, p.shape)), group.get(id(p), 0))
                    for name, p in self.tensors]
         groups = max(self._width(), 1 + max(t[3] for t in tensors))
+        has_loss = self._has_loss(first)
         from .. import __version__
         lines = configuration(self.models, self.optimizers, self._devices(), self.config)
         causes = {**{k: "environment" for k in lines if k.startswith("env.")}, **self.causes}
@@ -811,7 +821,8 @@ class Recorder:
                                   "writer": "twinstep.Recorder", "writer_version": __version__},
             {"configuration": facts.lines(lines), "causes": facts.lines(causes),
              "digest": digest.NAME, "rank": self.rank, "world": self.world},
-            tensors, groups, tuple(c for c in COLUMNS if self.readback or c.name not in READBACK))
+            tensors, groups, tuple(c for c in COLUMNS if (self.readback or c.name not in READBACK)
+                                   and (c.name != "loss" or has_loss)))
 
     # ---- the end ----
 
