@@ -1670,6 +1670,7 @@ class Loops(unittest.TestCase):
         skipped, rates, said = train([1, 1, 0, 1], False)
         self.assertEqual((skipped, said), ([-1, -1, 1, -1], 1))
         self.assertTrue(np.isnan(rates).all())
+        self.assertEqual(train([0, 0, 1, 0], False)[0], [1, 1, -1, 1])      # from the first one on
         self.assertEqual(train([1, 1, 1, 1], True), ([0] * 4, [0.1] * 4, 0))
         # one that torch would tell of, and that does not step, is a skip until weights move
         model, optimizer, _ = parts()

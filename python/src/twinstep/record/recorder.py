@@ -267,7 +267,8 @@ class Recorder:
         self._inside = self._ended = self._started = self._due = self._met = False
         self._delivers = False          # waits for rows of updates that have ended, or sends them
         self._told_left_out = self._told_unseen = False
-        self._last: list[bytes | None] | None = None    # digests of weights, of the last row sent
+        # digests of weights, of the last row sent; of the start where steps may not be seen
+        self._last: list[bytes | None] | None = None
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
         self._called = not forward      # since the last backward pass of ours; unknown: always
@@ -299,6 +300,8 @@ class Recorder:
         if unknown:
             warn(f"twinstep: {', '.join(unknown)}: of a dtype that has no digest, so nothing of it "
                  "is recorded")
+        if not self._are_known() and self._together is None:
+            self._last = self._weights_now()
         self._channel = Channel(self.path)
         patches.open_for(self)
         # They return None: a pair would replace the arguments of step. A step that is compiled
@@ -668,6 +671,13 @@ class Recorder:
         self._deliver()
 
     # ---- readings ----
+
+    def _weights_now(self) -> list[bytes | None]:
+        row = Row()
+        row.put_digests("tensors/digest_parameter", (
+            (i, name, p.detach()) for i, (name, p) in enumerate(self.tensors)))
+        found = row.close()["digests"].get("tensors/digest_parameter", {})
+        return [found.get(i) for i in range(len(self.tensors))]
 
     def _clear(self) -> None:
         self._row = Row()
