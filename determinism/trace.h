@@ -159,9 +159,9 @@ struct trace_run {
     uint64_t *snapshot_steps; /* (snapshots) the update after which each was taken, increasing */
     /* The first update that does not match its `check`; 0 if all do, as always from trace_open. */
     uint64_t damaged;
-    /* What a foreign run may leave out: 1 if its rows have no `check`, and if its roots were made
-     * on reading, of its columns. */
-    int unchecked, derived;
+    /* What a foreign run may leave out: 1 if its rows have no `check`, if its roots were made on
+     * reading, of its columns, and if it has no column of the loss. */
+    int unchecked, derived, without_loss;
 };
 struct trace_pair {
     struct trace_pair_plan plan;

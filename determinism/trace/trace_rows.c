@@ -163,6 +163,7 @@ enum status reader_run_rows(struct reader *reader, hid_t steps, struct trace_run
     struct rows rows = {.count = 0};
     TRY(open_rows(reader, steps, &run->plan.shape, foreign, &rows));
     run->unchecked = rows.check < 0;
+    run->without_loss = foreign && !hdf5_may_have(steps, record_reals[REAL_LOSS].name);
     run->updates = rows.count;
     if (!reader->rows_later || foreign) return take_records(reader, &rows, run);
     return verify(reader, &rows, sizeof *run->records, &run->plan.shape,

@@ -2,8 +2,8 @@
  * A trace of ours as a log: either the columns of a run, which are log_rules_exact, or a log that
  * `twinstep import` wrote.
  *
- * In a run, NaN means "not measured", except for the loss, which every update has. Invariant: a log
- * that log_write_trace wrote comes back with equal content. */
+ * In a run, NaN means "not measured", except for the loss, which every update of a run of ours has.
+ * Invariant: a log that log_write_trace wrote comes back with equal content. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,13 +36,31 @@ static enum status put_groups(struct log_build *build, const struct trace_run *r
     return STATUS_OK;
 }
 
+/* Whether a backward pass of that update was seen, or nobody looked for one. */
+static int may_have_gone_back(const struct trace_run *run, const struct record *record) {
+    int looked = 0;
+    for (uint32_t i = 0; i < run->plan.shape.phases; i++)
+        looked |= record->phase_places[i][PHASE_PLACE] >= 0;
+    for (uint32_t i = 0; i < run->plan.shape.phases && looked; i++)
+        if (strcmp(run->plan.phases[i], "backward") == 0)
+            return record->phase_places[i][PHASE_PLACE] >= 0;
+    return 1;
+}
+
+/* Whether a NaN in the place of the loss is one. A writer that saw no loss has none to tell: that
+ * of a recorded training can be computed where its calls are not seen. */
+static int has_loss(const struct trace_run *run, const struct record *record) {
+    return run->plan.foreign == NULL || (!run->without_loss && may_have_gone_back(run, record));
+}
+
 static enum status put_record(struct log_build *build, const struct trace_run *run,
                               const struct record *record) {
     if (record->step > (uint64_t)1 << 53)
         FAIL(STATUS_INPUT, "run %s: expected updates below 2^53, got more", run->plan.id);
     TRY(log_build_row(build, (int64_t)record->step, 0, 0));
     for (int c = 0; c < RECORD_REALS; c++)
-        TRY(put_real(build, record_reals[c].name, record->reals[c], c == REAL_LOSS));
+        TRY(put_real(build, record_reals[c].name, record->reals[c],
+                     c == REAL_LOSS && has_loss(run, record)));
     for (int c = 0; c < RECORD_INTEGERS; c++)
         if (record->integers[c] >= 0)
             TRY(put_real(build, record_integers[c].name, (double)record->integers[c], 0));

@@ -154,6 +154,24 @@ class Judged(unittest.TestCase):
         self.assertRegex(self.say(3, "certify", "no_weight.h5"),
                          'untestable: update 5 has no tensors/digest_parameter of "model')
 
+    def test_verify_a_loss_that_nobody_saw_is_no_nan(self):
+        """Without its column, or in an update whose backward pass was not seen, a NaN says nothing;
+        one behind a backward pass is the training's."""
+        self.change("no_loss.h5", "trl_dpo.h5", lambda steps: steps.pop("loss"))
+
+        def unseen(steps):
+            place = list(steps["phases/phase"][()]).index(b"backward")
+            steps["loss"][4:] = float("nan")
+            steps["phases/place"][5:, place] = -1
+        self.change("unseen.h5", "trl_dpo.h5", unseen)
+
+        def lost(steps):
+            steps["loss"][4:] = float("nan")
+        self.change("lost.h5", "trl_dpo.h5", lost)
+        self.assertNotIn("loss_not_finite", self.say(0, "doctor", "no_loss.h5"))
+        for name, rows in (("unseen.h5", "in 1 of 5 rows"), ("lost.h5", "in 6 of 10 rows")):
+            self.assertIn(f"The loss is no finite number {rows}.", self.say(1, "doctor", name))
+
     def test_verify_a_recording_that_stopped_early_is_not_equal(self):
         for name in ("trl_dpo_again", "racing_b"):
             (pathlib.Path(self.folder.name) / f"short_{name}.h5").write_bytes(

@@ -6,7 +6,7 @@ here as it was when the update ended."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from . import digest
 from .layout import PHASES, READBACK
@@ -27,13 +27,17 @@ class Ended:
     clip: float | None
     logged: list[float] | None  # what the log printed, by groups
     skipped: bool | None        # as the caller said
-    stepped: bool
+    stepped: bool               # an optimizer was seen to step, or the caller said so
+    known: bool                 # every optimizer would have been seen
+    unscaled: bool              # a GradScaler decides whether it steps
     rng: bytes
     width: int
     tensors: int
 
-    def close(self, add_up: AddUp | None = None) -> dict[str, Any]:
-        """The row, as `Layout.pack` takes it; waits for what is not home yet."""
+    def close(self, add_up: AddUp | None = None,
+              before: Sequence[bytes | None] | None = None) -> dict[str, Any]:
+        """The row, as `Layout.pack` takes it; waits for what is not home yet. `before`: the digests
+        of the weights in the row before, if there is one."""
         seen = self.row.close(add_up)
         columns = seen.pop("digests")
         scale = seen.get("loss_scale") or 1.0
@@ -46,10 +50,8 @@ class Ended:
                     row[name] /= scale
         if self.clip is not None and row.get("grad_norm") is not None:
             row["clip_coef"] = min(1.0, self.clip / (row["grad_norm"] + 1e-6))
-        skipped = self.skipped
-        if skipped is None:
-            skipped = not self.stepped or bool(row.pop("found_inf", 0.0))
-        row.update(step=self.step, skipped=int(skipped), digest_rng=self.rng)
+        found_inf = bool(row.pop("found_inf", 0.0))
+        row.update(step=self.step, digest_rng=self.rng)
         for name in ("tokens", "epoch", "optimizer_t"):
             if row.get(name) is not None:
                 row[name] = int(row[name])
@@ -57,7 +59,20 @@ class Ended:
             row[name] = [seen.get(f"{name}/{g}") for g in range(self.width)]
         row["lr_logged"] = self.logged
         self._put_digests(row, columns)
+        row["skipped"] = self._is_skipped(found_inf, row["tensors/digest_parameter"], before)
         return row
+
+    def _is_skipped(self, found_inf: bool, now: Sequence[bytes | None],
+                    before: Sequence[bytes | None] | None) -> bool | None:
+        """None where weights moved, or may have, and nobody was seen to step."""
+        if self.skipped is not None:
+            return self.skipped
+        if self.stepped:
+            return found_inf
+        if self.known and (self.unscaled or before is None):
+            return True
+        stayed = before is not None and None not in now and list(now) == list(before)
+        return True if stayed else None
 
     def _put_digests(self, row: dict[str, Any], columns: dict[str, dict[Any, bytes]]) -> None:
         for name in ("tensors/digest_gradient", "tensors/digest_parameter"):

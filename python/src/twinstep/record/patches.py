@@ -7,6 +7,7 @@ result; they are put back when the last recorder closes. Inside a compiled graph
 from __future__ import annotations
 
 import functools
+from contextlib import nullcontext
 from typing import Any, Callable
 
 import torch
@@ -75,6 +76,23 @@ def _told_before(original: Callable[..., Any], event: str) -> Callable[..., Any]
                 getattr(listener, event)(self, *args)
         return original(self, *args, **kw)
     return _method
+
+
+class ForwardHook:
+    """The hook of a module, which tells `listener` of its calls in training. A model is copied and
+    saved with its hooks (a moving average, a target network, `torch.save(model)`). Of this one the
+    copy has a function of Python's own that does nothing: calls of the copy are no training that is
+    recorded, and what was saved is read where there is no twinstep."""
+
+    def __init__(self, listener: Any) -> None:
+        self._listener = listener
+
+    def __call__(self, module: Any, args: Any, kwargs: Any) -> None:
+        if module.training and not torch.compiler.is_compiling():
+            self._listener.on_forward(args, kwargs)
+
+    def __reduce__(self) -> Any:
+        return getattr, (nullcontext(), "__exit__")
 
 
 def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:

@@ -266,11 +266,14 @@ class Recorder:
         self._finalizer: Any = None             # of a child of multiprocessing
         self._inside = self._ended = self._started = self._due = self._met = False
         self._delivers = False          # waits for rows of updates that have ended, or sends them
-        self._told_left_out = False
+        self._told_left_out = self._told_unseen = False
+        # digests of weights, of the last row sent; of the start where steps may not be seen
+        self._last: list[bytes | None] | None = None
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
         self._called = not forward      # since the last backward pass of ours; unknown: always
-        self._lists: dict[tuple[int, ...], Listed] = {}
+        self._all = Listed("tensors/digest_parameter",
+                           ((i, *named) for i, named in enumerate(self.tensors)))
         self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
                                                if not p.requires_grad))
@@ -297,17 +300,21 @@ class Recorder:
         if unknown:
             warn(f"twinstep: {', '.join(unknown)}: of a dtype that has no digest, so nothing of it "
                  "is recorded")
+        if not self._are_known() and self._together is None:
+            self._last = self._weights_now()
         self._channel = Channel(self.path)
         patches.open_for(self)
-        # They return None: a pair would replace the arguments of step.
-        self._handles += [register_optimizer_step_pre_hook(
-            lambda o, a, k: self.on_step(o, [*a[1:], k.get("closure")] != [None] * len(a))),
-                          register_optimizer_step_post_hook(lambda o, a, k: self.on_stepped(o))]
+        # They return None: a pair would replace the arguments of step. A step that is compiled
+        # breaks its graph where torch calls hooks (2.15), so they run as they are, untraced.
+        self._handles += [register_optimizer_step_pre_hook(torch.compiler.disable(
+            lambda o, a, k: self.on_step(o, [*a[1:], k.get("closure")] != [None] * len(a)))),
+                          register_optimizer_step_post_hook(torch.compiler.disable(
+                              lambda o, a, k: self.on_stepped(o)))]
         for module in self.models:
             # A hook on a module that compiles its own call would be traced into the graph.
             if self.hook and getattr(module, "_compiled_call_impl", None) is None:
                 self._handles.append(module.register_forward_pre_hook(
-                    self._forward_hook, with_kwargs=True))
+                    patches.ForwardHook(self), with_kwargs=True))
         atexit.register(self._at_exit)
         # Forked children of multiprocessing end by os._exit, after finalizers and without atexit.
         if multiprocessing.parent_process() is not None:
@@ -391,13 +398,8 @@ class Recorder:
             self._row.put("grad_norm", grad_norm)
             self._told = True
         self._skipped = skipped
-        self._digest_parameters(range(len(self.tensors)))
 
     # ---- what listeners tell ----
-
-    def _forward_hook(self, module: Any, args: Any, kwargs: Any) -> None:
-        if module.training and not torch.compiler.is_compiling():
-            self.on_forward(args, kwargs)
 
     @_guarded
     def on_forward(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -431,10 +433,9 @@ class Recorder:
             self._fresh = True
             self._spent.clear()
         self._used = self._batches
-        if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
-            tensors = tensors[0]
-        if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and not self._is_again:
-            self._losses.append(tensors.detach().clone().to(torch.float64).reshape(()))
+        some = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        if all(isinstance(t, torch.Tensor) and t.numel() == 1 for t in some) and not self._is_again:
+            self._losses += [t.detach().clone().to(torch.float64).reshape(()) for t in some]
 
     @_guarded
     def on_unscale(self, scaler: Any, optimizer: Any = None, *_: Any) -> None:
@@ -536,11 +537,10 @@ class Recorder:
 
     @_guarded
     def on_stepped(self, optimizer: Any) -> None:
-        """An optimizer has stepped: weights, and every Nth time its state."""
+        """An optimizer has stepped."""
         if not self._is_ours(optimizer):
             return
         self._stepped, self._stepping, self._is_again = True, None, False
-        self._ran.add(id(optimizer))
         self._watched.look(optimizer)
         if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
             self._places.pop("optimize", None)
@@ -550,9 +550,6 @@ class Recorder:
         self._fresh_gradients(optimizer)
         self._spent.add(id(optimizer))
         self._waits = False
-        self._digest_parameters(sorted(self._watched.held(optimizer)))
-        if self.step % self.every == 0:
-            self._digest_state(optimizer)
         self._put_count(optimizer)
         before = self.optimizers[:self.optimizers.index(optimizer)]
         first = sum(len(o.param_groups) for o in before)
@@ -570,15 +567,13 @@ class Recorder:
             return
         self._event(None)
         self._held.look()
-        # What did not step in this update is recorded, too: it must be what it was.
-        still = [i for i in range(len(self.tensors)) if i not in self._parameters]
-        if still:
-            self._row.put_digests("tensors/digest_parameter", (
-                (i, self.tensors[i][0], self._weights[i].detach()) for i in still))
-            self._have_digests(still)
+        # Behind its steps a training can still move weights (clamp or prune them, take masters
+        # over), and what did not step is recorded, too: all is what the update leaves.
+        self._row.put_listed(self._all)
         if self.step % self.every == 0:
+            self._row.put_norm("param_norm", self._weights)
             for optimizer in self.optimizers:
-                if isinstance(optimizer, torch.optim.Optimizer) and id(optimizer) not in self._ran:
+                if isinstance(optimizer, torch.optim.Optimizer):
                     self._digest_state(optimizer)
         self._rng = facts.moved(self._generators, facts.generators(self._devices()))
         self._finished = True
@@ -621,7 +616,7 @@ class Recorder:
         is_here = ended.row.leave() or self._together is not None
         if self._layout is None:
             self._watched.begin(self.optimizers)
-            self._layout = self._make_layout()
+            self._layout = self._make_layout(ended)
         self._coming.append(ended)      # before the wait, in which a Ctrl-C can come
         self._clear()
         self._deliver(0 if is_here else 1)
@@ -635,8 +630,13 @@ class Recorder:
             logged = [float(r) for r in logged] if isinstance(logged, (list, tuple)) \
                 else [float(logged)] * max(width, 1)
         return Ended(self.step, self._row, len(self._losses), self._places, frozenset(self._said),
-                     self._scaled, self._clip, logged, self._skipped, self._stepped, self._rng,
-                     width, len(self.tensors))
+                     self._scaled, self._clip, logged, self._skipped, self._stepped,
+                     self._are_known(), self._unscaled, self._rng, width, len(self.tensors))
+
+    def _are_known(self) -> bool:
+        """Whether there are optimizers, and all call torch's hooks when they step."""
+        return bool(self.optimizers) and all(
+            isinstance(o, torch.optim.Optimizer) for o in self.optimizers)
 
     def _deliver(self, later: int = 0) -> None:
         """Sends the rows that were not sent yet, but for the last `later`, and waits where one is
@@ -645,8 +645,10 @@ class Recorder:
         self._delivers = True
         while len(self._coming) > later and not self._ended:
             ended = self._coming[0]
-            row = ended.close(self._add_up)         # where this raises, no later row is sent
+            row = ended.close(self._add_up, self._last)     # where it raises, no later row is sent
+            self._last = row["tensors/digest_parameter"]
             self._tell_left_out(ended.row)
+            self._tell_unseen(row)
             assert self._channel is not None and self._layout is not None
             packed = self._layout.pack(row)
             try:
@@ -670,13 +672,19 @@ class Recorder:
 
     # ---- readings ----
 
+    def _weights_now(self) -> list[bytes | None]:
+        row = Row()
+        row.put_digests("tensors/digest_parameter", (
+            (i, name, p.detach()) for i, (name, p) in enumerate(self.tensors)))
+        found = row.close()["digests"].get("tensors/digest_parameter", {})
+        return [found.get(i) for i in range(len(self.tensors))]
+
     def _clear(self) -> None:
         self._row = Row()
         self._places: dict[str, int] = {}
         self._events = self._batches = self._used = 0   # used: batches that went backward, too
         self._losses: list[torch.Tensor] = []
         self._said: set[str] = set()
-        self._parameters: set[int] = set()  # tensors whose digests were taken
         self._groups = 0
         self._clip: float | None = None
         self._logged: Any = None
@@ -690,7 +698,6 @@ class Recorder:
         self._unscaled = self._scaled = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
-        self._ran: set[int] = set()         # optimizers that stepped in this update
         self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
         self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
         self._rates = self._read_rates()
@@ -767,19 +774,6 @@ class Recorder:
             self._row.put_digests("tensors/digest_gradient", (
                 (i, self.tensors[i][0], self.tensors[i][1].grad) for i in some))
 
-    def _digest_parameters(self, some: Sequence[int]) -> None:
-        """`some` are the same ones in many updates: those that an optimizer holds."""
-        if tuple(some) not in self._lists:
-            self._lists[tuple(some)] = Listed("tensors/digest_parameter", (
-                (i, *self.tensors[i]) for i in some))
-        self._row.put_listed(self._lists[tuple(some)])
-        self._have_digests(some)
-
-    def _have_digests(self, some: Sequence[int]) -> None:
-        self._parameters.update(some)
-        if self.step % self.every == 0 and len(self._parameters) == len(self.tensors):
-            self._row.put_norm("param_norm", [p for _, p in self.tensors])
-
     def _digest_state(self, optimizer: Any) -> None:
         self._row.put_digests("state", (
             ((i, key), f"{name}/{key}", value) for i, (name, p) in enumerate(self.tensors)
@@ -800,18 +794,35 @@ class Recorder:
             self._told_left_out = True
             warn(UNREAD.format(_some(list(dict.fromkeys(sum(row.left_out.values(), []))))))
 
+    def _tell_unseen(self, row: Mapping[str, Any]) -> None:
+        if row["skipped"] is None and not self._told_unseen:
+            self._told_unseen = True
+            warn(f"twinstep: update {row['step']}: no step of an optimizer of torch was seen, so "
+                 "neither its learning rate nor whether it was skipped is recorded; tell of steps "
+                 "by before_step and after_step")
+
     def _width(self) -> int:
         """How many groups there are columns for: those of all optimizers that are known."""
         if self._layout is not None:
             return self._layout.groups
         return max(self._groups, sum(len(o.param_groups) for o in self.optimizers))
 
-    def _make_layout(self) -> Layout:
+    def _has_loss(self, first: Ended) -> bool:
+        """Whether there is a column of the loss. A NaN in it behind a backward pass is read as
+        the training's own, so where the first pass was called on no scalar, there is no column."""
+        if first.losses or "loss" in first.said or "backward" not in first.places:
+            return True
+        warn("twinstep: update 1: backward was called on no scalar, so no loss is recorded; give "
+             "it by update(loss=...)")
+        return False
+
+    def _make_layout(self, first: Ended) -> Layout:
         group = {id(p): g for g, some in enumerate(
             g["params"] for o in self.optimizers for g in o.param_groups) for p in some}
         tensors = [(name, DTYPES[p.dtype], ",".join(map(str, p.shape)), group.get(id(p), 0))
                    for name, p in self.tensors]
         groups = max(self._width(), 1 + max(t[3] for t in tensors))
+        has_loss = self._has_loss(first)
         from .. import __version__
         lines = configuration(self.models, self.optimizers, self._devices(), self.config)
         causes = {**{k: "environment" for k in lines if k.startswith("env.")}, **self.causes}
@@ -820,7 +831,8 @@ class Recorder:
                                   "writer": "twinstep.Recorder", "writer_version": __version__},
             {"configuration": facts.lines(lines), "causes": facts.lines(causes),
              "digest": digest.NAME, "rank": self.rank, "world": self.world},
-            tensors, groups, tuple(c for c in COLUMNS if self.readback or c.name not in READBACK))
+            tensors, groups, tuple(c for c in COLUMNS if (self.readback or c.name not in READBACK)
+                                   and (c.name != "loss" or has_loss)))
 
     # ---- the end ----
 
