@@ -80,6 +80,8 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         return "ends where another schedule goes on whose LR is held from below";
     if (beside->stop.fit != NULL)
         return "stays at an LR at which a scheduler may stand that is no longer stepped";
+    if (fit_goes_back(first))
+        return "sets its counter back in mid-course, where the log shows no resume";
     if (fit_skips_unshown(first, known))
         return "needs skipped updates that the log shows by nothing but a repeated norm";
     if (first->steps != known->run_steps && first->steps != known->request.steps &&

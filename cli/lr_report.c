@@ -163,8 +163,8 @@ json_t *lr_report_rows_json(const struct lr_report *report) {
 }
 
 static json_t *segment_json(const struct fit_segment *segment) {
-    static const char *const names[] = {"plain",   "skip",     "jump",      "reset",
-                                        "doubled", "rescaled", "restarted", "total"};
+    static const char *const names[] = {"plain",    "skip",      "jump",  "reset", "doubled",
+                                        "rescaled", "restarted", "total", "back"};
     return json_pack("{s:s, s:I, s:I, s:f, s:o}", "event", names[segment->event], "update",
                      (json_int_t)segment->update, "shift", (json_int_t)segment->shift, "scale",
                      segment->scale, "steps", json_positive(segment->steps));

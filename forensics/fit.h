@@ -31,7 +31,9 @@ enum fit_event {
     FIT_RESCALED,  /* the counter goes on, but the peak is another one (the base LR was overwritten
                       at a resume) */
     FIT_RESTARTED, /* the counter is back at 0 and the peak is another one */
-    FIT_TOTAL /* the counter goes on, but towards another total (a resume with other max_steps) */
+    FIT_TOTAL, /* the counter goes on, but towards another total (a resume with other max_steps) */
+    FIT_BACK   /* the counter falls from one row to a later one, but not to 0: no update that was
+                  skipped does that, and a resume does that restored an older scheduler */
 };
 
 /* One stretch of the log: from points[point] on the column is scale * plan(k + shift), where plan
@@ -271,6 +273,9 @@ int fit_changes_total(const struct fit *fit);
 /* Tells whether a fit that changes its total is an answer: it needs no known bug, and every later
  * total is the one that the log or the user said. */
 int fit_total_is_said(const struct fit *fit, const struct fit_known *known);
+/* Tells whether the counter falls to another place than the start, which no known bug does and
+ * another schedule may. */
+int fit_goes_back(const struct fit *fit);
 /* Tells whether the fit needs the schedule held or ahead elsewhere than at the updates that are
  * said to be skipped. */
 int fit_contradicts_skipped(const struct fit *fit, const struct fit_known *known);

@@ -178,6 +178,12 @@ static int runs_ahead(const struct fit *fit, const struct fit_set *set) {
     return jumps == 1 && ahead == 1;
 }
 
+int fit_goes_back(const struct fit *fit) {
+    for (size_t i = 1; i < fit->segment_count && fit->bug == NULL; i++)
+        if (fit->segments[i].event == FIT_BACK) return 1;
+    return 0;
+}
+
 const char *fit_break_doubt(const struct fit_known *known, const struct fit_set *set,
                             size_t *out_fit) {
     const struct fit *first = set->fits;

@@ -75,6 +75,15 @@ static size_t run_of(const struct path *path, const struct fit_segment *segment,
     return i - from;
 }
 
+/* Tells whether a shift from point i on takes the counter back between two rows of which the later
+ * one has the larger update. Where a scheduler is held it stands, and does not fall. */
+static int falls(const struct path *path, int64_t shift, size_t i) {
+    const struct series_point *const points = path->series->points;
+    if (i == 0 || points[i].update <= points[i - 1].update) return 0;
+    const int64_t passed = (int64_t)(points[i].update - points[i - 1].update);
+    return passed + shift - path->segments[path->count - 1].shift < 0;
+}
+
 static void try_option(const struct path *path, struct option *best, int64_t shift, double scale,
                        enum fit_event event, size_t i, size_t least) {
     const struct fit_segment *now = &path->segments[path->count - 1];
@@ -83,7 +92,7 @@ static void try_option(const struct path *path, struct option *best, int64_t shi
     option.segment.update = path->series->points[i].update;
     option.segment.shift = shift;
     option.segment.scale = scale;
-    option.segment.event = (int32_t)event;
+    option.segment.event = (int32_t)(event == FIT_SKIP && falls(path, shift, i) ? FIT_BACK : event);
     option.segment.moved = shift - now->shift;
     option.run = run_of(path, &option.segment, i);
     const size_t left = path->series->count - i;

@@ -44,6 +44,10 @@ static void put_segment(struct line *line, const struct fit_segment *segment, do
         put(line, "; held %lld time%s at update %llu", (long long)-segment->moved,
             segment->moved == -1 ? "" : "s", k);
         break;
+    case FIT_BACK:
+        put(line, "; counter back to %lld at update %llu",
+            (long long)k + (long long)segment->shift - 1, k);
+        break;
     case FIT_JUMP:
         put(line, "; ahead by %lld from update %llu", (long long)segment->moved, k);
         break;
@@ -206,6 +210,13 @@ static int peak_is_decayed(const struct fit_search *search, const struct fit *fi
     return peak >= low * (1.0 - ABOUT) && peak <= high * (1.0 + ABOUT);
 }
 
+/* Tells whether the counter of a segment is as far from 0 at its first row as a scheduler may come
+ * that began anew behind the row before, and took one step more. */
+static int is_near_start(const struct fit_search *search, const struct fit_segment *segment) {
+    const uint64_t before = search->series->points[segment->point - 1].update;
+    return (int64_t)segment->update + segment->shift <= 1 + (int64_t)(segment->update - before);
+}
+
 /* Names what a resume broke; a peak that is no LR of the schedule in front is merely another one.
  */
 static const char *bug_of_segment(const struct fit_search *search, const struct fit *fit,
@@ -215,6 +226,8 @@ static const char *bug_of_segment(const struct fit_search *search, const struct 
         return "eval_steps_scheduler";
     case FIT_RESET:
         return "scheduler_not_restored";
+    case FIT_BACK:
+        return is_near_start(search, &fit->segments[i]) ? "scheduler_not_restored" : NULL;
     case FIT_DOUBLED:
         return "double_counter";
     case FIT_RESCALED:

@@ -100,10 +100,6 @@ double doctor_lr_is_lost(const struct doctor *doctor);
 TWINSTEP_MUST_USE enum status doctor_lr_lost(struct doctor *doctor);
 /* Returns a fit that is no known bug and has one segment or harmless ones, or NULL. */
 const struct fit *doctor_plain_fit(const struct doctor *doctor);
-/* Returns by how many updates the counter of a fit runs back at segment i, where the log shows no
- * resume: it is held more often there than there are updates since the row before. 0: it does not.
- */
-uint64_t doctor_ran_back(const struct doctor *doctor, const struct fit *fit, size_t i);
 /* Tells whether the LR column says that this update was, or may have been, skipped by a loss
  * scaler: the simplest sound fit has a skip there. */
 int doctor_lr_skips(const struct doctor *doctor, uint64_t update);

@@ -21,7 +21,8 @@ static const char *const event_bugs[] = {[FIT_JUMP] = "lr_jump",
                                          [FIT_DOUBLED] = "double_counter",
                                          [FIT_RESCALED] = "other_peak",
                                          [FIT_RESTARTED] = "scheduler_not_restored",
-                                         [FIT_TOTAL] = NULL};
+                                         [FIT_TOTAL] = NULL,
+                                         [FIT_BACK] = "lr_jump"};
 
 /* Tells whether a bug is that the schedule has another total than the log says. */
 static int is_about_total(const char *bug) {
@@ -40,23 +41,13 @@ static int is_next_stage(const struct doctor *doctor, const struct fit *fit, siz
     return counter < 0 || !fit_ends_on_its_way(fit, (uint64_t)counter);
 }
 
-/* A counter that runs back to its first updates began anew. */
-static const char *bug_of_way_back(const struct doctor *doctor, const struct fit *fit, size_t i) {
-    const struct fit_segment *segment = &fit->segments[i];
-    const uint64_t before = doctor->fits->series->points[segment->point - 1].update;
-    const int64_t counter = (int64_t)segment->update + segment->shift;
-    return counter <= 1 + (int64_t)(segment->update - before) ? "scheduler_not_restored"
-                                                              : "lr_jump";
-}
-
 /* A counter that is 0 again, or another event, is seen in the rows; the total of a schedule that
  * was left before its end is one free number of the fit. So the event is named first. */
 static const char *bug_of(const struct doctor *doctor, const struct fit *fit,
                           const struct fit_segment **segment) {
     *segment = &fit->segments[0];
     for (size_t i = 0; i < fit->segment_count; i++) {
-        const char *name = event_bugs[fit->segments[i].event];
-        if (doctor_ran_back(doctor, fit, i) > 0) name = bug_of_way_back(doctor, fit, i);
+        const char *const name = event_bugs[fit->segments[i].event];
         if (name == NULL || is_next_stage(doctor, fit, i)) continue;
         *segment = &fit->segments[i];
         return fit->bug != NULL && !is_about_total(fit->bug) ? fit->bug : name;
@@ -140,12 +131,13 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
     TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, point));
     TRY(doctor_evidence(doctor, "the fit reproduces all %zu printed LRs, largest error %s",
                         doctor->fits->series->count, word_about(fit->max_error).text));
-    const uint64_t back = doctor_ran_back(doctor, fit, (size_t)(segment - fit->segments));
-    if (back > 0)
+    if (segment->event == FIT_BACK)
         TRY(doctor_evidence(doctor,
                             "no scheduler is held more often than there are updates: behind update "
                             "%llu the counter ran back by %llu",
-                            (unsigned long long)point[-1].update, (unsigned long long)back));
+                            (unsigned long long)point[-1].update,
+                            (unsigned long long)-segment->moved -
+                                (unsigned long long)(point->update - point[-1].update)));
     if (other != NULL)
         TRY(doctor_evidence(doctor, "the same LRs, with another total than the log's own: %s%s%s",
                             other->text, other->bug != NULL ? ", " : "",

@@ -176,16 +176,6 @@ static int is_extension(const struct doctor *doctor, const struct fit_segment *s
     return !fit_break_is_hidden(segment, doctor->fits);
 }
 
-uint64_t doctor_ran_back(const struct doctor *doctor, const struct fit *fit, size_t i) {
-    const struct fit_segment *segment = &fit->segments[i];
-    const struct series_point *at = &doctor->fits->series->points[segment->point];
-    if (segment->event != FIT_SKIP || i == 0 || segment->point == 0 || segment->moved >= 0)
-        return 0;
-    if (at->part != at[-1].part || at->update <= at[-1].update) return 0;
-    const uint64_t held = (uint64_t)-segment->moved, updates = at->update - at[-1].update;
-    return held > updates ? held - updates : 0;
-}
-
 static int harmless(const struct doctor *doctor, const struct fit *fit) {
     if (fit->bug != NULL || fit->unsound) return 0;
     if (fit_changes_total(fit) && fit->contract->bug) return 0;
@@ -194,7 +184,6 @@ static int harmless(const struct doctor *doctor, const struct fit *fit) {
         /* What is simpler than an extension may be a bug, and comes first. */
         if (is_extension(doctor, segment) && fit == &doctor->fits->fits[0]) continue;
         if (segment->event != FIT_PLAIN && segment->event != FIT_SKIP) return 0;
-        if (doctor_ran_back(doctor, fit, i) > 0) return 0;
     }
     return 1;
 }

@@ -359,8 +359,8 @@ static void validate_events_of_fits(void **state) {
                 {"schedule_too_short", "scheduler_not_restored", 0.4467, 0, FIT_RESET, -306, 30},
                 {"schedule_too_short", "schedule_too_short", 0.5, 0, FIT_RESET, -306, 30},
                 {NULL, NULL, 0.0, 0, FIT_SKIP, -10, 30},
-                {NULL, "lr_jump", 0.0, 0, FIT_SKIP, -11, 30},
-                {NULL, "scheduler_not_restored", 0.0, 0, FIT_SKIP, -19, 20}};
+                {NULL, "lr_jump", 0.0, 0, FIT_BACK, -11, 30},
+                {"scheduler_not_restored", "scheduler_not_restored", 0.0, 0, FIT_BACK, -19, 20}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct patient p;
         struct series series;

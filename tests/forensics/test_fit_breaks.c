@@ -39,8 +39,9 @@ static double share(int cosine, double s, double warmup, double total) {
     return cosine ? 0.5 * (1.0 + cos(PI * progress)) : fmax(0.0, 1.0 - progress);
 }
 
-/* DECAYED: the LR of the schedule at the resume becomes its peak. */
-enum twist { ANEW, HALF, DECAYED, DOUBLED, STAGES, LEVELS };
+/* DECAYED: the LR of the schedule at the resume becomes its peak. OLDER: the resume brings back the
+ * counter of two thirds of the way. FIRST: a new scheduler took a step before the first update. */
+enum twist { ANEW, HALF, DECAYED, DOUBLED, STAGES, LEVELS, OLDER, FIRST };
 
 struct run {
     int cosine;
@@ -67,6 +68,10 @@ static double rate(const struct run *run, uint64_t k) {
         return 1e-4 * share(run->cosine, behind ? s + resume : s, 60, total);
     case STAGES:
         return 1e-4 * share(run->cosine, fmod(s, total), 60, total);
+    case OLDER:
+        return 1e-4 * share(run->cosine, behind ? s - floor(resume / 3) : s, 60, total);
+    case FIRST:
+        return 1e-4 * share(run->cosine, behind ? s - resume + 1 : s, 60, total);
     default:
         return s < 60 ? 1e-4 * s / 60 : behind ? 2e-5 : 1e-4;
     }
@@ -93,6 +98,8 @@ static const struct run runs[] = {
     {1, ANEW, 400, 200, 5, "scheduler_not_restored", 1},
     {1, HALF, 400, 200, 5, "other_peak", 1},
     {1, DOUBLED, 2000, 600, 10, "double_counter", 1},
+    {1, OLDER, 400, 200, 5, NULL, 0},
+    {1, FIRST, 400, 200, 1, "scheduler_not_restored", 0},
     /* and of other lengths */
     {0, ANEW, 2000, 1000, 1, "scheduler_not_restored", 0},
     {0, ANEW, 2000, 1000, 10, "scheduler_not_restored", 0},
@@ -102,7 +109,7 @@ static const struct run runs[] = {
     {1, DECAYED, 2000, 1000, 10, "initial_lr_overwritten", 0},
     {0, HALF, 2000, 1000, 20, "other_peak", 0},
     {0, DECAYED, 2000, 1000, 20, "initial_lr_overwritten", 0},
-    {1, HALF, 2000, 1000, 50, "other_peak", 0},
+    {1, HALF, 2000, 700, 50, "other_peak", 0}, /* at 1050 a half is also what the decay had */
     {1, DECAYED, 2000, 1003, 50, "initial_lr_overwritten", 1},
     {1, DOUBLED, 2000, 600, 25, "double_counter", 0},
     {1, STAGES, 300, 0, 10, NULL, 0},
@@ -110,6 +117,11 @@ static const struct run runs[] = {
     {0, ANEW, 2100, 350, 50, "scheduler_not_restored", 1}, /* row 400 is on both courses */
     {0, HALF, 2000, 703, 25, "other_peak", 1},
     {0, DOUBLED, 2000, 600, 50, "double_counter", 1},
+    {1, OLDER, 2000, 1000, 1, NULL, 1},
+    {0, OLDER, 1200, 800, 10, NULL, 0},
+    {1, OLDER, 2000, 1003, 20, NULL, 0},
+    {0, FIRST, 2000, 1000, 10, "scheduler_not_restored", 0},
+    {1, FIRST, 2000, 1003, 20, "scheduler_not_restored", 0},
 };
 
 /* What a resume broke has its name; a training that begins behind the end of another one, and the
@@ -117,7 +129,7 @@ static const struct run runs[] = {
 static void validate_what_broke_between_two_rows(void **state) {
     (void)state;
     static struct series_point points[ROWS];
-    for (size_t i = 0; i < helper_size(9, 9, COUNT_OF(runs)); i++) {
+    for (size_t i = 0; i < helper_size(11, 11, COUNT_OF(runs)); i++) {
         const struct run *run = &runs[i];
         const struct series series = make(run, points);
         struct arena arena = ARENA_EMPTY;
@@ -132,6 +144,10 @@ static void validate_what_broke_between_two_rows(void **state) {
             (run->bug != NULL && strcmp(fit->bug, run->bug) != 0))
             fail_msg("run %zu is called %s: %s", i, fit->bug != NULL ? fit->bug : "nothing",
                      fit->text);
+        if (run->twist == OLDER) assert_int_equal(fit->segments[1].event, FIT_BACK);
+        if (run->twist == FIRST && run->every == 1)
+            assert_int_equal(fit->segments[1].event, FIT_BACK);
+        assert_int_equal(fit_goes_back(fit), run->twist == OLDER);
         if (run->next) {
             assert_string_equal(fit->contract->name, "hf-4.50");
             assert_true(fit->steps == run->total && fit->warmup == 60 && fit->lr == 1e-4);
