@@ -133,6 +133,17 @@ static int is_typed(const struct series_point *still, double peak) {
     return 0;
 }
 
+int fit_skips_to_a_floor(const struct fit *fit, const struct fit_known *known,
+                         const struct series *series) {
+    if (fit->skip_count == 0 || series->count < 2 || known->skips.shown > 0 ||
+        known->request.skipped_count > 0)
+        return 0;
+    const struct fit_skip *const skip = &fit->skips[fit->skip_count - 1];
+    const struct series_point *const end = &series->points[series->count - 1];
+    return skip->count > 1 && skip->first >= end[-1].update && end->value > 0.0 &&
+           end->value < end[-1].value && is_typed(end, fit->lr);
+}
+
 /* Tells whether a step of the schedule between the row before and point `at` has the LR that
  * stands, so that the scheduler may have stopped there. */
 static int has_step(const struct fit *fit, const struct series *series, size_t at) {

@@ -255,6 +255,35 @@ static void validate_checks(void **state) {
 /* get_polynomial_decay_schedule_with_warmup to an lr_end that no row reaches: of a run that was
  * stopped early, and of one that began anew in the middle. The line to the last LR of a stretch
  * prints it, too, and is no schedule that was made too short. */
+/* A plateau and a line of `decay` updates to 0 (WSD), rows of every fifth update: the last row is
+ * held from below at a twentieth of the peak, or shows four updates that were skipped, whose LR is
+ * no number that somebody typed. */
+static void validate_skips_of_a_last_row_alone(void **state) {
+    (void)state;
+    static const struct { int decay, floor; } rows[] = {{100, 1}, {60, 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct series_point points[100];
+        struct series series = {points, COUNT_OF(points)};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (size_t p = 0; p < COUNT_OF(points); p++) {
+            const int k = 5 * (int)(p + 1), s = k - (!rows[i].floor && k == 500 ? 5 : 1);
+            const double left = (500 - s) / (double)rows[i].decay;
+            const double share = s < 15 ? s / 15.0 : left < 1.0 ? left : 1.0;
+            points[p] = (struct series_point){
+                .update = (uint64_t)k, .row = p, .value = PEAK * fmax(share, rows[i].floor * 0.05)};
+        }
+        fit_known_init(&known);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0 && set.fits[0].skip_count > 0);
+        assert_int_equal(fit_skips_to_a_floor(&set.fits[0], &known, &series), rows[i].floor);
+        known.skips.shown = 1;
+        assert_int_equal(fit_skips_to_a_floor(&set.fits[0], &known, &series), 0);
+        arena_close(&arena);
+    }
+}
+
 static void validate_lines_that_end_on_their_way(void **state) {
     (void)state;
     const double end = 3.3e-6, warmup = 20.0, total = 777.0;
@@ -315,6 +344,7 @@ int main(void) {
         cmocka_unit_test(validate_updates_that_were_skipped),
         cmocka_unit_test(verify_partial_names_its_floor),
         cmocka_unit_test(validate_checks),
+        cmocka_unit_test(validate_skips_of_a_last_row_alone),
         cmocka_unit_test(validate_lines_that_end_on_their_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
