@@ -19,7 +19,9 @@ decidable, and the program must name it first. Otherwise the first answer must b
     open        the oracle has several: "same set" where `lr fit --all` lists every one of them, or a
                 family that holds it, and nothing else that the oracle looks at and that needs no more
                 skipped updates; "more than the set" where it lists others beside; "named" where some
-                are missing and the first answer is one of them; "other" where it is none"""
+                are missing and the first answer is one of them; "other" where it is none; "stopped" where
+                a constant behind a warm-up is also that of a scheduler that is not stepped any more,
+                and the exit status is 3"""
 import argparse
 import collections
 import concurrent.futures
@@ -444,6 +446,12 @@ def command_of(binary, t, path):
     return command
 
 
+def may_have_stopped(t):
+    """Whether a warm-up to a peak that nobody types is followed by that LR alone: a scheduler that
+    is no longer stepped inside of a longer warm-up prints the same, which the oracle does not ask."""
+    return t["kind"] == "constant_with_warmup" and float(f"{t['peak']:.1e}") != t["peak"]
+
+
 def judge(binary, t, folder, keep):
     rows = column(t, t["contract"] in NEXT)
     path = write_log(t, rows, folder)
@@ -461,6 +469,8 @@ def judge(binary, t, folder, keep):
     first = bool(fits) and any(is_same(t, fits[0], h) for h in simplest)
     if len(numbers) == 1:
         state = "right" if first and done.returncode == 0 else "undecided" if first else "wrong"
+        if state == "undecided" and may_have_stopped(t):
+            state = "open: stopped"
         return state, t, text, simplest
     listed = json.loads(subprocess.run(command + ["--all"], capture_output=True, text=True).stdout)["fits"]
     missing = [h for h in simplest if not any(is_same(t, fit, h) for fit in listed)]
