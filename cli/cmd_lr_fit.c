@@ -85,8 +85,8 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (fit_skips_unshown(first, known))
         return "needs skipped updates that the log shows by nothing but a repeated norm";
     if (fit_skips_to_a_floor(first, known, set->series))
-        return "needs several skipped updates that the last row alone shows, at an LR at which a "
-               "loop may hold it from below";
+        return "needs several skipped updates for the last LR alone, at which a loop may hold it "
+               "from below";
     if (first->steps != known->run_steps && first->steps != known->request.steps &&
         known->request.min_lr_ratio != known->request.min_lr_ratio &&
         fit_ends_on_its_way(first, set->last))

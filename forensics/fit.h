@@ -254,9 +254,9 @@ uint64_t fit_skipped(const struct fit *fit);
  * every update shows nothing but the norm of the update before, once more: DeepSpeed prints that at
  * a skip, and a scheduler that was not stepped may stand beside an equal norm, too. */
 int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
-/* Tells whether the last row alone shows several of the skipped updates that the fit needs, at an
- * LR that somebody may have typed, or whose share of the peak: a loop that holds its LR from below
- * there prints that row, too. */
+/* Tells whether the fit needs several skipped updates for the last LR alone, at which the column
+ * may stand for some rows, and somebody may have typed that LR or its share of the peak: a loop
+ * that holds its LR from below prints these rows, too. */
 int fit_skips_to_a_floor(const struct fit *fit, const struct fit_known *known,
                          const struct series *series);
 /* Tells whether it needs any, or a resume that forgot some. */

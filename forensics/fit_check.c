@@ -920,6 +920,10 @@ enum status fit_check(const struct series *series, const struct fit_known *known
             doubt_skips(NULL, out);
             out->needs = "the loss scale, a count of skipped updates, or --skipped: a finite "
                          "gradient norm that is printed once more is no evidence of a skip";
+        } else if (out->verdict == FIT_PASS && fit_skips_to_a_floor(out->expected, &mine, series)) {
+            doubt_skips(NULL, out);
+            out->needs = "the loss scale, a count of skipped updates, or --skipped: a loop that "
+                         "holds its LR from below prints the last LR, too";
         }
         doubt_few(series, out);
         return say_match(&mine, arena, out);

@@ -135,13 +135,18 @@ static int is_typed(const struct series_point *still, double peak) {
 
 int fit_skips_to_a_floor(const struct fit *fit, const struct fit_known *known,
                          const struct series *series) {
+    uint64_t skipped = 0;
     if (fit->skip_count == 0 || series->count < 2 || known->skips.shown > 0 ||
         known->request.skipped_count > 0)
         return 0;
-    const struct fit_skip *const skip = &fit->skips[fit->skip_count - 1];
-    const struct series_point *const end = &series->points[series->count - 1];
-    return skip->count > 1 && skip->first >= end[-1].update && end->value > 0.0 &&
-           end->value < end[-1].value && is_typed(end, fit->lr);
+    const size_t first = first_of_end(series);
+    const struct series_point *const end = &series->points[first];
+    if (first == 0 || !(end->value > 0.0) || !(end->value < end[-1].value) ||
+        !is_typed(end, fit->lr))
+        return 0;
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].first >= end[-1].update) skipped += fit->skips[i].count;
+    return skipped > 1;
 }
 
 /* Tells whether a step of the schedule between the row before and point `at` has the LR that
