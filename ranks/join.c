@@ -74,7 +74,7 @@ void join_scale_first(enum join_mean mean, uint32_t ranks, enum dtype wire, cons
         multiply(wire, in, (float)(1.0 / ranks), count, out);
         break;
     case JOIN_RECIPROCAL:
-        multiply(wire, in, (float)dtype_round((float)(1.0 / ranks), wire), count, out);
+        multiply(wire, in, (float)dtype_round((double)(float)(1.0 / ranks), wire), count, out);
         break;
     case JOIN_DIVIDE_FIRST:
         divide(wire, in, (float)ranks, count, out);

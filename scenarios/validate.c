@@ -492,7 +492,7 @@ static int meets_gradient(const struct key_list *micro) {
     static const enum phase met[] = {PHASE_REDUCE, PHASE_UNSCALE, PHASE_CLIP, PHASE_OPTIMIZE,
                                      PHASE_ZERO};
     for (size_t i = 0; i < COUNT_OF(met); i++)
-        if (memchr(micro->item, met[i], micro->count) != NULL) return 1;
+        if (memchr(micro->item, (int)met[i], micro->count) != NULL) return 1;
     return 0;
 }
 

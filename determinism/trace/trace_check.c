@@ -426,7 +426,7 @@ enum status reader_check_foreign(struct reader *reader) {
 }
 
 enum status reader_report(const char *path, struct arena *arena, struct foreign_report *out) {
-    struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena};
+    struct reader reader = {.file = {.id = H5I_INVALID_HID, .name = path}, .arena = arena};
     struct checker checker = {.problem_count = 0};
     hid_t root;
     *out = (struct foreign_report){.foreign = 0};

@@ -204,7 +204,7 @@ static enum status read_root(struct reader *reader, struct trace_image *image) {
 
 enum status reader_image(const char *path, int lenient, const struct reader_identity *later,
                          struct arena *arena, struct trace_image **out) {
-    struct reader reader = {.file = {H5I_INVALID_HID, path, 0},
+    struct reader reader = {.file = {.id = H5I_INVALID_HID, .name = path},
                             .arena = arena,
                             .lenient = lenient,
                             .same = later,
@@ -238,7 +238,7 @@ static enum status find_steps(struct reader *reader, const struct reader_block *
 enum status reader_rows_of(const struct reader_block *block, struct arena *arena,
                            void **out_records) {
     struct reader reader = {
-        .file = {H5I_INVALID_HID, block->path, 0}, .arena = arena, .same = block->same};
+        .file = {.id = H5I_INVALID_HID, .name = block->path}, .arena = arena, .same = block->same};
     hid_t steps;
     TRY(reader_open(&reader, block->path));
     enum status status = find_steps(&reader, block, &steps);

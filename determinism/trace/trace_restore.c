@@ -172,7 +172,7 @@ static enum status open_states(struct reader *reader, const char *path, const st
 
 enum status reader_state(const char *path, const struct trace_run *run, uint64_t index,
                          struct arena *arena, unsigned char **out_bytes) {
-    struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena};
+    struct reader reader = {.file = {.id = H5I_INVALID_HID, .name = path}, .arena = arena};
     hid_t group = H5I_INVALID_HID;
     int matches = 1;
     if (index >= run->snapshots)
@@ -192,7 +192,8 @@ enum status reader_state(const char *path, const struct trace_run *run, uint64_t
 enum status reader_check_states(const char *path, const struct reader_identity *same,
                                 const struct trace_run *run, struct arena *arena,
                                 struct trace_states *out) {
-    struct reader reader = {.file = {H5I_INVALID_HID, path, 0}, .arena = arena, .same = same};
+    struct reader reader = {
+        .file = {.id = H5I_INVALID_HID, .name = path}, .arena = arena, .same = same};
     hid_t group = H5I_INVALID_HID;
     unsigned char *bytes = NULL;
     int matches = 1;
