@@ -311,7 +311,7 @@ static int ends_as_line(const struct fit *fit) {
 }
 
 static int is_typed(double x) {
-    return fit_shortest_of(x * (1.0 - 0x1p-44), x * (1.0 + 0x1p-44), 2) > 0.0;
+    return fit_shortest_of(x * (1.0 - 0x1p-44), x * (1.0 + 0x1p-44), FIT_TYPED_DIGITS) > 0.0;
 }
 
 /* The contracts print f(T) at update T or T + 1, so a row that stands at it comes no sooner than
@@ -320,24 +320,6 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
     return ends_as_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 && fit->steps > 0 &&
            fit->floor_ratio > 0.0 && last < fit->steps + 2 && !is_typed(fit->floor_ratio) &&
            !is_typed(fit->floor_ratio * fit->lr);
-}
-
-/* Rows that must show the LR that stands, as in forensics/fit_stop.c. */
-#define STILL 4
-
-int fit_stands_at_top(const struct fit *fit, const struct series *series) {
-    const struct series_point *const points = series->points;
-    size_t top = series->count;
-    if (series->count < STILL + 2 || !fit->takes_warmup || !(fit->warmup > 1.0) ||
-        fit->warmup_hidden || fit->reached > 0.0 || fit->stride != 1.0 || fit->segment_count != 1 ||
-        fit->first_differs || fit_skips_any(fit) || fit->samples != NULL || fit->schedule->feedback)
-        return 0;
-    while (top > 0 && points[top - 1].value == points[series->count - 1].value)
-        top--;
-    if (top == 0 || series->count - top < STILL) return 0;
-    for (size_t i = 0; i < top; i++)
-        if (!(points[i].value < points[top].value)) return 0;
-    return 1;
 }
 
 int fit_peak_is_odd(const struct fit *fit) {

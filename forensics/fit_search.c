@@ -31,9 +31,8 @@ static uint64_t roundest(uint64_t low, uint64_t high) {
 
 /* Writes the totals that a flat end of the column shows: a run that goes on behind its schedule
  * (Megatron's --lr-decay-iters, shorter than --train-iters; elsewhere such a run is a mistake)
- * stays at the floor from there. That is
- * the first row of the end, which logs the next LR or the one that was used, or a round number on
- * the way to it. Returns how many there are. */
+ * stays at the floor from there. That is the first row of the end, which logs the next LR or the
+ * one that was used, or a round number on the way to it. Returns how many there are. */
 static size_t totals_of_end(const struct fit_search *search, uint64_t totals[3]) {
     const struct series_point *points = search->series->points;
     const size_t count = search->series->count;
@@ -363,9 +362,6 @@ enum {
     WALK = 6000000
 };
 
-/* Digits of a floor from which on nobody typed it. */
-#define ODD 3
-
 /* Tells whether something agrees with all that is known, and falls to no floor that was merely read
  * off the last row: a log that was cut off ends above its floor, and then the floor of a longer
  * decay explains it. */
@@ -375,7 +371,8 @@ static int any_ends(const struct fit_search *search) {
         const struct fit_model *model = &search->models[found->solution.model];
         const double floor = found->solution.numbers.floor;
         if (found->cost < USABLE && fit_agrees(search, found) &&
-            (model->floor == NULL || floor == model->floor_default || fit_digits(floor) < ODD))
+            (model->floor == NULL || floor == model->floor_default ||
+             fit_digits(floor) <= FIT_TYPED_DIGITS))
             return 1;
     }
     return 0;

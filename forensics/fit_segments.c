@@ -431,9 +431,9 @@ static size_t longest_prefix(struct fit_search *search, size_t high, const struc
 
 /* A break is a step between two rows that is larger, per update, than both of its neighbours, or
  * than the one before it where the column turns, or that goes against both: a schedule has corners
- * and no steps. The factor
- * was chosen so that a counter that a resume set back to 0 shows beside a warm-up of a few rows. A
- * row too many costs one more prefix, and one too few is left to longest_prefix. */
+ * and no steps. The factor was chosen so that a counter that a resume set back to 0 shows beside a
+ * warm-up of a few rows. A row too many costs one more prefix, and one too few is left to
+ * longest_prefix. */
 #define STEP 1.5
 #define BREAKS 3
 

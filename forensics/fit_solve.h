@@ -125,5 +125,8 @@ double fit_ceil(double x);
 double fit_round(double x);
 /* Returns the significant digits of the shortest decimal of x. */
 int fit_digits(double x);
+/* Digits of an LR, of a floor, or of a share of the peak, up to which somebody may have typed it.
+ * Chosen: the smallest LRs and the peaks in configurations have one digit or two. */
+#define FIT_TYPED_DIGITS 2
 
 #endif

@@ -21,10 +21,8 @@
 /* Cost (forensics/fit_cost.c) by which what the front follows may be dearer than what explains the
  * whole column and still be a reading of it: half a contradiction. */
 #define DEARER 0.5
-/* Digits of an LR, or of its share of the peak, up to which somebody may have typed it, and the
- * largest n of a share 1/n that is written as a fraction. Chosen: smallest LRs in configurations
- * have one digit or two, and torch's LinearLR begins at 1/3. */
-#define TYPED_DIGITS 2
+/* The largest n of a share 1/n of the peak that is written as a fraction. Chosen: torch's LinearLR
+ * begins at 1/3. */
 #define TYPED_PART 10
 /* Updates between two rows among which a step with the LR that stands is looked for: it bounds the
  * work, and rows that lie farther apart leave it open. */
@@ -85,6 +83,21 @@ static int stands_still(const struct series *series, size_t first, double scale)
     return moves_before(series, first, &longest) >= MOVES && rows >= LONGER * longest;
 }
 
+int fit_stands_at_top(const struct fit *fit, const struct series *series) {
+    const struct series_point *const points = series->points;
+    size_t top = series->count;
+    if (series->count < STILL + 2 || !fit->takes_warmup || !(fit->warmup > 1.0) ||
+        fit->warmup_hidden || fit->reached > 0.0 || fit->stride != 1.0 || fit->segment_count != 1 ||
+        fit->first_differs || fit_skips_any(fit) || fit->samples != NULL || fit->schedule->feedback)
+        return 0;
+    while (top > 0 && points[top - 1].value == points[series->count - 1].value)
+        top--;
+    if (top == 0 || series->count - top < STILL) return 0;
+    for (size_t i = 0; i < top; i++)
+        if (!(points[i].value < points[top].value)) return 0;
+    return 1;
+}
+
 /* Tells whether the fit goes on where the column stands still: from point `at` on, the first row
  * that it does not print, in the direction in which the column came. The LR that stands lies on its
  * way: it stopped at an update behind the row before `at`. */
@@ -120,7 +133,7 @@ static int is_plain(const struct fit *fit, const struct fit_known *known) {
 
 static int is_typed_number(double value, double half) {
     const double least = 0x1p-46 * value, slack = half > least ? half : least;
-    return fit_shortest_of(value - slack, value + slack, TYPED_DIGITS) > 0.0;
+    return fit_shortest_of(value - slack, value + slack, FIT_TYPED_DIGITS) > 0.0;
 }
 
 /* Tells whether somebody may have typed the LR that stands, as a number or as a share of the peak:
