@@ -59,7 +59,7 @@ def hooks(model, update, path, options, updates, bare):
                 recorder.seconds = 0.0
                 recorder.step = 0
             if bare:
-                recorder._row.put_digests = lambda *_: None
+                recorder._row.put_digests = recorder._row.put_listed = lambda *_: None
             update.without_forward()
             recorder.update()
         used = recorder.seconds

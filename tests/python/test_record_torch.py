@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import struct
@@ -898,13 +899,38 @@ class Loops(unittest.TestCase):
         if not torch.cuda.is_available():       # and where it cannot be had, plain operations stay
             self.assertIsNone(keyed_cuda.kernel_of(torch.device("cuda:0"), keyed_torch.device_sum))
 
+    def test_verify_each_draw_of_a_generator_is_seen(self):
+        """What is said of the states of generators moves when, and only when, a state does: held
+        against the states as Python, numpy and torch give them."""
+        from twinstep.record import facts
+
+        def states():
+            kind, words, *rest = np.random.get_state()
+            return {"python": repr(random.getstate()), "torch": bytes(torch.get_rng_state().numpy()),
+                    "numpy": repr((kind, words.tobytes(), rest))}
+        draws = [random.random, np.random.rand, lambda: np.random.randn(1), lambda: np.random.randn(1),
+                 lambda: torch.rand(3), lambda: None, lambda: np.random.randn(1), lambda: None,
+                 lambda: np.random.randn(1), lambda: np.random.seed(3), lambda: np.random.seed(3),
+                 lambda: np.random.set_state(kept), lambda: np.random.seed(3), lambda: random.seed(1),
+                 lambda: np.random.permutation(700), lambda: torch.manual_seed(2)]
+        seen, said = {}, {}
+        kept = np.random.get_state()
+        for k, draw in enumerate([lambda: None, *draws, *draws]):
+            draw()
+            found = facts.generators([torch.device("cpu")])
+            self.assertEqual(sorted(found), ["numpy", "python", "torch"])
+            for name, state in states().items():
+                # One digest for each state, and one state for each digest.
+                self.assertEqual(seen.setdefault((name, state), found[name]), found[name], (k, name))
+                self.assertEqual(said.setdefault((name, found[name]), state), state, (k, name))
+
     def test_verify_rows_of_weights_that_stay_where_they_are(self):
         """Weights by the kernel, whose table is made once: the rows are those of the host, also where a
         weight moves, is read in another order, has its memory freed between two updates or steps with
-        another optimizer."""
+        another optimizer. Gradients and moments go by the kernel, too."""
         class Counted:
-            """The driver, and how often tables were made."""
-            launches = tables = 0
+            """How often tables of the four weights were made and used, and those of others used."""
+            launches = tables = others = 0
 
         def training(path, kernel):
             torch.manual_seed(4)
@@ -914,11 +940,12 @@ class Loops(unittest.TestCase):
             prepare, take, said = kernel.prepare, kernel.take, Counted()
 
             def _prepare(items):
-                said.tables += 1
+                said.tables += len(items) == 4
                 return prepare(items)
 
             def _take(table):
-                said.launches += 1
+                said.launches += table.rows == 4
+                said.others += table.rows != 4
                 return take(table)
             kernel.prepare, kernel.take = _prepare, _take
             by_update = []
@@ -942,6 +969,9 @@ class Loops(unittest.TestCase):
                     recorder.update()
                     by_update.append((said.tables, said.launches))
             kernel.prepare, kernel.take = prepare, take
+            # In every second update, of each optimizer: gradients, and its tensors; once gradients
+            # that lie in memory as their transposed weight does, in no table's order.
+            self.assertEqual(said.others, 16 - 1 if said.launches else 0)
             return by_update
 
         here = os.path.join(self.folder.name, "host.h5")

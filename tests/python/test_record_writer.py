@@ -5,6 +5,7 @@ The writer beside a training: what it writes is a foreign trace, and a kill of t
 the training, a full disk, a writer that hangs and a Python without h5py cost neither the training
 nor an update that was written."""
 import fcntl
+import hashlib
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import tempfile
 import textwrap
 import threading
 import time
+import types
 import unittest
 import warnings
 
@@ -30,10 +32,10 @@ except ImportError:
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RECORD = ROOT / "python/src/twinstep/record"
-sys.path.insert(0, str(RECORD))     # the package itself needs torch, and these modules do not
-import channel  # noqa: E402
-import layout  # noqa: E402
-import writer  # noqa: E402
+# The package itself needs torch, and these modules do not: a package of their own, in their folder.
+sys.modules["record"] = types.ModuleType("record")
+sys.modules["record"].__path__ = [str(RECORD)]
+from record import channel, digest, layout, writer  # noqa: E402
 
 PROGRAM = os.environ["TWINSTEP_PROGRAM"]
 
@@ -50,7 +52,7 @@ def plan(path):
 
 def row(k):
     return {"step": k, "loss": 1.0 / k, "lr_applied": [0.1 / k, 0.2], "skipped": 0,
-            "tensors/digest_parameter": [bytes([k % 255 + 1]) * 32, bytes([7]) * 32],
+            "tensors/digest_parameter": [k, -7],
             "phases/place": list(range(len(layout.PHASES)))}
 
 
@@ -110,8 +112,9 @@ class Writer(unittest.TestCase):
             self.assertGreaterEqual(n, least)
             self.assertEqual(list(steps["step"][:n]), list(range(1, n + 1)))
             self.assertEqual(list(steps["loss"][:n]), [1.0 / k for k in range(1, n + 1)])
-            self.assertTrue((steps["tensors/digest_parameter"][:n, 0, 0]
-                             == np.arange(1, n + 1) % 255 + 1).all())
+            for tensor, name, shape, total in ((0, "weight", (2, 3), None), (1, "bias", (), -7)):
+                self.assertEqual([d.tobytes() for d in steps["tensors/digest_parameter"][:n, tensor]],
+                                 [digest.close(name, "f32", shape, total or k) for k in range(1, n + 1)])
         return n
 
     def compared(self, order, norm_from=99, loss_from=99, order_from=1, order_to=9, reverse=False,
@@ -123,7 +126,7 @@ class Writer(unittest.TestCase):
             for k in range(1, 9):
                 mine = here if order_from <= k <= order_to else other
                 norm = 2 / k * (ratio if name == "b" and k >= norm_from else 1)
-                weights = [bytes([k + 100 * (name == "b" and 0 < root_from <= k)]) * 32] * 2
+                weights = [k + 100 * (name == "b" and 0 < root_from <= k)] * 2
                 frames.append(trace.pack({
                     "step": k, "lr_applied": [0.1, 0.2], "skipped": 0, "loss_scale": 1024.0,
                     "loss": 1 / k + (name == "b" and k >= loss_from) * 0.01 * k,
@@ -206,6 +209,29 @@ class Writer(unittest.TestCase):
         self.assertTrue(record(self.folder / "b.h5", 150))
         self.assertIn("equal through update 150",
                       program("certify", self.path, self.folder / "b.h5").stdout)
+
+    def test_verify_digests_are_made_of_sums_beside_the_training(self):
+        """A row has sums of weights, as numbers or as their bytes, and the file SHA-256 of them as
+        docs/FOREIGN.md has it; zeros where a tensor has no sum."""
+        def digested(name, shape, total):
+            words = [b"twinstep keyed 1", name, b"f32"]
+            whole = b"".join(struct.pack("<Q", len(word)) + word for word in words)
+            return hashlib.sha256(whole + struct.pack(f"<{len(shape) + 2}Q", len(shape), *shape,
+                                                      total)).digest()
+        large = 2**64 - 1
+        trace, pipe = plan(self.path), channel.Channel(str(self.path))
+        pipe.begin(trace.header())
+        for k, sums in enumerate(([-1, 5], struct.pack("<2Q", large, 5), [None, 0], [3], None), 1):
+            pipe.send(trace.pack({**row(k), "tensors/digest_parameter": sums}))
+        self.assertTrue(pipe.close(True))
+        weight, none = digested(b"weight", (2, 3), large), bytes(32)
+        expected = [[weight, digested(b"bias", (), 5)]] * 2 + [
+            [none, digested(b"bias", (), 0)], [digested(b"weight", (2, 3), 3), none], [none, none]]
+        with h5py.File(self.path, "r") as f:
+            steps = f["runs/main/steps"]
+            self.assertEqual([[d.tobytes() for d in row] for row in steps["tensors/digest_parameter"]],
+                             expected)
+            self.assertEqual(steps["step"][:].tolist(), [1, 2, 3, 4, 5])
 
     def test_a_run_that_ended_early_is_not_certified_as_equal(self):
         for name, rows in (("a", 9), ("b", 6)):

@@ -25,10 +25,15 @@ def _text(words: str) -> bytes:
     return pack("<Q", len(raw)) + raw
 
 
+def head(name: str, dtype: str, shape: Sequence[int]) -> bytes:
+    """What SHA-256 is given of a tensor before the sum of its elements (u64, little-endian)."""
+    return (_text("twinstep keyed 1") + _text(name) + _text(dtype)
+            + pack(f"<{1 + len(shape)}Q", len(shape), *shape))
+
+
 @functools.lru_cache(maxsize=65536)     # a training has the same tensors in each update
 def _begun(name: str, dtype: str, shape: tuple[int, ...]) -> Any:
-    return sha256(_text("twinstep keyed 1") + _text(name) + _text(dtype)
-                  + pack(f"<{1 + len(shape)}Q", len(shape), *shape))
+    return sha256(head(name, dtype, shape))
 
 
 def close(name: str, dtype: str, shape: Sequence[int], total: int) -> bytes:

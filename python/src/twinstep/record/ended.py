@@ -6,11 +6,50 @@ here as it was when the update ended."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Mapping, Sequence
+from struct import unpack
+from typing import Any, Mapping, Sequence, Union
 
 from . import digest
 from .layout import PHASES, READBACK
-from .tensors import AddUp, Row
+from .tensors import AddUp, Label, Row, Sums
+
+Keyed = tuple[Label, int]       # a tensor's label, and the sum of its elements
+Columns = Mapping[str, Mapping[Any, Keyed]]
+Lists = Mapping[str, Sequence[Sums]]
+Weights = Union[bytes, Sequence[Union[int, None]]]      # sums of weights; bytes where all have one
+
+
+WEIGHTS, GRADIENTS = "tensors/digest_parameter", "tensors/digest_gradient"
+
+
+def keyed_of(name: str, columns: Columns, lists: Lists) -> dict[Any, Keyed]:
+    """What a row has of a column of digests, by the places in it."""
+    found = dict(columns.get(name, {}))
+    for some in lists.get(name, ()):
+        found.update(some.keyed())
+    return found
+
+
+def weights_of(columns: Columns, lists: Lists, tensors: int) -> Weights:
+    """The sums of the weights, as `Layout.pack` takes them."""
+    if WEIGHTS in lists:        # of all of them, in their order
+        return lists[WEIGHTS][0].raw
+    found = columns.get(WEIGHTS, {})
+    return [found[i][1] if i in found else None for i in range(tensors)]
+
+
+def _numbers(weights: Weights) -> Sequence[int | None]:
+    """Each sum as a number; they come as bytes in some updates and not in others where weights
+    move to another device, or into memory that cannot be read."""
+    if isinstance(weights, bytes):
+        return list(unpack(f"<{len(weights) // 8}Q", weights))
+    return list(weights)
+
+
+def _closed(keyed: Keyed) -> bytes:
+    """The digest of a tensor."""
+    (name, dtype, shape, _), total = keyed
+    return digest.close(name, dtype, shape, total)
 
 
 @dataclass
@@ -35,11 +74,11 @@ class Ended:
     tensors: int
 
     def close(self, add_up: AddUp | None = None,
-              before: Sequence[bytes | None] | None = None) -> dict[str, Any]:
-        """The row, as `Layout.pack` takes it; waits for what is not home yet. `before`: the digests
-        of the weights in the row before, if there is one."""
+              before: Weights | None = None) -> dict[str, Any]:
+        """The row, as `Layout.pack` takes it; waits for what is not home yet. `before`: the sums of
+        the weights in the row before, if there is one."""
         seen = self.row.close(add_up)
-        columns = seen.pop("digests")
+        columns, lists = seen.pop("totals"), seen.pop("lists")
         scale = seen.get("loss_scale") or 1.0
         row: dict[str, Any] = {k: v for k, v in seen.items() if "/" not in k}
         if "loss" not in self.said and self.losses:
@@ -58,12 +97,11 @@ class Ended:
         for name in ("lr_applied", "wd_applied", *READBACK):
             row[name] = [seen.get(f"{name}/{g}") for g in range(self.width)]
         row["lr_logged"] = self.logged
-        self._put_digests(row, columns)
-        row["skipped"] = self._is_skipped(found_inf, row["tensors/digest_parameter"], before)
+        self._put_digests(row, columns, lists)
+        row["skipped"] = self._is_skipped(found_inf, row[WEIGHTS], before)
         return row
 
-    def _is_skipped(self, found_inf: bool, now: Sequence[bytes | None],
-                    before: Sequence[bytes | None] | None) -> bool | None:
+    def _is_skipped(self, found_inf: bool, now: Weights, before: Weights | None) -> bool | None:
         """None where weights moved, or may have, and nobody was seen to step."""
         if self.skipped is not None:
             return self.skipped
@@ -71,22 +109,26 @@ class Ended:
             return found_inf
         if self.known and (self.unscaled or before is None):
             return True
-        stayed = before is not None and None not in now and list(now) == list(before)
+        stayed = before is not None and (isinstance(now, bytes) or None not in now) \
+            and _numbers(now) == _numbers(before)
         return True if stayed else None
 
-    def _put_digests(self, row: dict[str, Any], columns: dict[str, dict[Any, bytes]]) -> None:
-        for name in ("tensors/digest_gradient", "tensors/digest_parameter"):
-            found = columns.get(name, {})
-            row[name] = [found.get(i) for i in range(self.tensors)]
+    def _put_digests(self, row: dict[str, Any], columns: Columns, lists: Lists) -> None:
+        row[WEIGHTS] = weights_of(columns, lists, self.tensors)
+        gradients = keyed_of(GRADIENTS, columns, lists)
+        if gradients:
+            row[GRADIENTS] = [
+                _closed(gradients[i]) if i in gradients else None for i in range(self.tensors)]
         left_out = self.row.left_out        # a digest of the others would say more than it saw
         if "batch" in columns and "batch" not in left_out:
-            row["digest_batch"] = digest.listed("batch", columns["batch"].values())
-        if "state" in columns and not {"state", "tensors/digest_parameter"} & set(left_out):
+            row["digest_batch"] = digest.listed("batch", map(_closed, columns["batch"].values()))
+        state = keyed_of("state", columns, lists)
+        if state and not {"state", WEIGHTS} & set(left_out):
             # By the places of tensors: with several optimizers the order in which they step, and
             # which of them do not, is no part of what they hold.
-            known = columns.get("tensors/digest_parameter", {})
-            parts = [known[i] for i in sorted(known)]
-            parts += [d for _, d in sorted(columns["state"].items(), key=lambda of: of[0][0])]
-            row["digest_state"] = digest.listed("state", parts)
+            weights = keyed_of(WEIGHTS, columns, lists)
+            parts = [weights[i] for i in sorted(weights)]
+            parts += [state[at] for at in sorted(state, key=lambda at: (at[0], str(at[1])))]
+            row["digest_state"] = digest.listed("state", map(_closed, parts))
         order = sorted(self.places, key=self.places.__getitem__)
         row["phases/place"] = [order.index(p) if p in order else -1 for p in PHASES]

@@ -4,6 +4,7 @@
 Host, time and paths are left out, so two runs that are meant to be the same have the same lines."""
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import os
@@ -11,7 +12,7 @@ import platform
 import random
 import sys
 from hashlib import sha256
-from typing import Any, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import torch
 
@@ -180,21 +181,44 @@ def lines(facts: Mapping[str, Any]) -> str:
     return "".join(f"{_clean(k).replace(':', '.')}: {_clean(v)}\n" for k, v in facts.items())
 
 
-@functools.lru_cache(maxsize=2)     # a state of 625 numbers, which most updates do not change
-def _text_of(state: Any) -> bytes:
-    return repr(state).encode()
+_seen: dict[str, tuple[Any, bytes]] = {}     # the state of a generator, and 32 bytes of it
+
+
+def _of(name: str, state: Any, text: Callable[[Any], bytes] = bytes) -> bytes:
+    """32 bytes of a state. Most updates leave those of the host as they are, and to compare one is
+    cheaper than to hash it."""
+    kept = _seen.get(name)
+    if kept is None or kept[0] != state:
+        kept = _seen[name] = state, sha256(text(state)).digest()
+    return kept[1]
+
+
+def _of_numpy(generator: Any) -> bytes:
+    """The same of numpy's global generator, whose `get_state` copies 624 words one by one. It has
+    the words in memory that its bit generator names, and beside them at most one normal number that
+    was drawn and not used yet."""
+    words, taken = None, _seen.get("numpy words")
+    bits = getattr(generator, "get_bit_generator", lambda: None)()      # numpy 1.24 and later
+    if type(bits).__name__ == "MT19937":
+        words = id(bits), ctypes.string_at(bits.ctypes.state_address, 4 * 625)
+    if words is None or taken is None or taken[0] != words:
+        kind, key, *rest = generator.get_state()
+        whole = sha256(key.tobytes() + repr((kind, rest)).encode()).digest()
+        if words is None or rest[1]:        # the number can be used, and no word shows it
+            return whole
+        taken = _seen["numpy words"] = words, whole
+    return taken[1]
 
 
 def generators(devices: Iterable[torch.device]) -> dict[str, bytes]:
     """32 bytes of the state of each generator: Python's, numpy's, torch's, the devices'."""
-    raw = {"python": _text_of(random.getstate()),
-           "torch": bytes(torch.get_rng_state().numpy().data)}
+    found = {"python": _of("python", random.getstate(), lambda state: repr(state).encode()),
+             "torch": _of("torch", bytes(torch.get_rng_state().numpy().data))}
     if "numpy" in sys.modules:
-        kind, words, *rest = sys.modules["numpy"].random.get_state()
-        raw["numpy"] = words.tobytes() + repr((kind, rest)).encode()
+        found["numpy"] = _of_numpy(sys.modules["numpy"].random)
     for device in sorted({d for d in devices if d.type == "cuda"}, key=str):
-        raw[str(device)] = bytes(torch.cuda.get_rng_state(device).numpy().data)
-    return {name: sha256(state).digest() for name, state in raw.items()}
+        found[str(device)] = _of(str(device), bytes(torch.cuda.get_rng_state(device).numpy().data))
+    return found
 
 
 def moved(start: Mapping[str, bytes], now: Mapping[str, bytes]) -> bytes:

@@ -232,50 +232,81 @@ def _sums_there(device: torch.device, items: Sequence[keyed_cuda.Item]) -> Seque
     return _host_many(pieces, threads)
 
 
-_KIND = attrgetter("dtype", "shape")
+Kind = tuple[torch.dtype, torch.Size, torch.device]
+_KIND = attrgetter("dtype", "shape", "device")
+
+
+def kinds_of(tensors: Sequence[torch.Tensor]) -> list[Kind]:
+    """The dtype, the shape and the device of each tensor."""
+    return list(map(_KIND, tensors))
+
+
+class Host:
+    """What `Steady` sums tensors of the host with; `keyed_cuda.Kernel` does those of a device."""
+    device = torch.device("cpu")
+
+    @staticmethod
+    def prepare(items: Sequence[keyed_cuda.Item]) -> list[digest.Piece]:
+        """The memory of tensors, for as long as they stay where they are."""
+        return [(t.data_ptr(), t.element_size(), first, t.numel()) for t, first in items]
+
+    @staticmethod
+    def take(pieces: list[digest.Piece]) -> torch.Tensor:
+        """The sums as they are now."""
+        threads = torch.get_num_threads() if sum(p[1] * p[3] for p in pieces) > SMALL else 1
+        return torch.tensor(list(map(_signed, _host_many(pieces, threads))), dtype=torch.int64,
+                            device="cpu")
+
+    @staticmethod
+    def stream() -> int:
+        """Memory of the host has none."""
+        return 0
 
 
 class Steady:
-    """Tensors that are summed in every update, as a training's weights are. While none of them has
-    moved, and where all are plain and on one CUDA device, that is one launch with a table which is
-    on the device already, and little of the host for each tensor."""
+    """Sums the same tensors again and again, as weights are in every update. Where all are plain
+    and on one CUDA device, or on the host, a table says where they are, and as long as none of them
+    has moved it is made once: a sum is then one launch, or one call of C, and Python does little
+    for each tensor."""
 
-    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
-        self.tensors = list(tensors)
+    def __init__(self) -> None:
         self.prepared = 0           # how often the table was made
-        self._kernel: keyed_cuda.Kernel | None = None
+        self._kernel: keyed_cuda.Kernel | Host | None = None
         self._types: list[type] = []
         self._have_addresses = False
         self._facts: Any = None     # what the table was made of
-        self._table: keyed_cuda.Table | None = None
+        self._table: Any = None
 
-    def sums(self) -> torch.Tensor | None:
-        """The sums, in one vector of the device; None where `keyed_sums` has to take them."""
-        if self.tensors and self._kernel is None:
-            self._kernel = keyed_cuda.kernel_of(self.tensors[0].device, device_sum)
+    def sums(self, tensors: Sequence[torch.Tensor],
+             kinds: Sequence[Kind] | None = None) -> torch.Tensor | None:
+        """The sums, in one vector of their device; None where `keyed_sums` has to take them.
+        `kinds`: of the tensors as they are now (`kinds_of`), if they are known."""
+        if not tensors:
+            return None
+        kinds = kinds_of(tensors) if kinds is None else kinds
+        device = kinds[0][2]
+        if self._kernel is None or self._kernel.device != device:
+            self._kernel = keyed_cuda.kernel_of(device, device_sum) \
+                or (Host() if device.type == "cpu" else None)
         if self._kernel is None:
             return None
-        types = list(map(type, self.tensors))
+        types = list(map(type, tensors))
         if types != self._types:
             self._types = types
             self._have_addresses = all(is_plain(t) and not is_sharded(t)
-                                       and t.layout is torch.strided for t in self.tensors)
+                                       and t.layout is torch.strided for t in tensors)
         if not self._have_addresses:
             return None
-        facts = self._look(self._kernel.stream())
+        # What shows that a tensor is elsewhere, or its memory was freed, or is read otherwise.
+        facts = (self._kernel.stream(), list(map(torch.Tensor.data_ptr, tensors)), kinds,
+                 list(map(torch.Tensor.stride, tensors)), list(map(torch.Tensor.is_neg, tensors)))
         if facts != self._facts:
-            self._facts, self._table = facts, self._prepare(self._kernel)
+            self._facts, self._table = facts, self._prepare(self._kernel, tensors)
         return None if self._table is None else self._kernel.take(self._table)
 
-    def _look(self, stream: int) -> Any:
-        """What shows that a tensor is elsewhere, or its memory was freed, or is read otherwise."""
-        some = self.tensors
-        return (stream, list(map(torch.Tensor.data_ptr, some)), list(map(_KIND, some)),
-                list(map(torch.Tensor.stride, some)), list(map(torch.Tensor.is_neg, some)))
-
-    def _prepare(self, kernel: keyed_cuda.Kernel) -> keyed_cuda.Table | None:
+    def _prepare(self, kernel: Any, tensors: Sequence[torch.Tensor]) -> Any:
         self.prepared += 1
         if all(t.device == kernel.device and t.dtype in DTYPES and t.is_contiguous()
-               and not t.is_neg() and is_there(t) for t in self.tensors):
-            return kernel.prepare([(t, 0) for t in self.tensors])
+               and not t.is_neg() and is_there(t) for t in tensors):
+            return kernel.prepare([(t, 0) for t in tensors])
         return None

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from struct import pack
 from typing import Any, Mapping
 
+from . import digest
+
 PHASES = ("forward", "backward", "unscale", "clip", "optimize", "schedule", "zero", "log")
 
 
@@ -16,7 +18,7 @@ PHASES = ("forward", "backward", "unscale", "clip", "optimize", "schedule", "zer
 class Column:
     """A column of docs/FOREIGN.md: one value per update along one axis at most."""
     name: str
-    kind: str           # f: f64, i: i64, d: digest
+    kind: str           # f: f64, i: i64, d: digest, k: digest that the writer makes of a sum
     axis: str           # "", group, tensor, phase
     units: str
     long_name: str
@@ -44,12 +46,12 @@ COLUMNS = tuple(Column(*row) for row in (
     ("wd_readback_error", "f", "group", "1", "bound of its error from rounding"),
     ("wd_applied", "f", "group", "1", "weight decay of the group when the optimizer stepped"),
     ("tensors/digest_gradient", "d", "tensor", "1", "gradient before clipping"),
-    ("tensors/digest_parameter", "d", "tensor", "1", "tensor after the update"),
+    ("tensors/digest_parameter", "k", "tensor", "1", "tensor after the update"),
     ("phases/place", "i", "phase", "1", "place of the phase's first event, -1 not seen"),
     ("step", "i", "", "1", "update, 1-based"),
 ))
 READBACK = ("lr_readback", "lr_readback_error", "wd_readback", "wd_readback_error")
-TYPES = {"f": "<f8", "i": "<i8", "d": "|u1"}
+TYPES = {"f": "<f8", "i": "<i8", "d": "|u1", "k": "|u1"}
 MISSING = {"f": pack("<d", float("nan")), "i": pack("<q", -1), "d": bytes(32)}
 
 
@@ -87,19 +89,31 @@ class Layout:
                 "axes": axes, "columns": [self._describe(c) for c in self.columns]}
 
     def _describe(self, c: Column) -> dict[str, Any]:
-        axes = ([c.axis] if c.axis else []) + (["byte"] if c.kind == "d" else [])
-        shape = ([self.lengths[c.axis]] if c.axis else []) + ([32] if c.kind == "d" else [])
+        is_digest = c.kind in "dk"
+        axes = ([c.axis] if c.axis else []) + (["byte"] if is_digest else [])
+        shape = ([self.lengths[c.axis]] if c.axis else []) + ([32] if is_digest else [])
+        heads = {"heads": [
+            digest.head(name, dtype, [int(n) for n in lengths.split(",") if n]).hex()
+            for name, dtype, lengths, _ in self.tensors]} if c.kind == "k" else {}
         return {"name": c.name, "type": TYPES[c.kind], "shape": shape, "axes": axes,
-                "units": c.units, "long_name": c.long_name}
+                "units": c.units, "long_name": c.long_name, **heads}
 
     def pack(self, row: Mapping[str, Any]) -> bytes:
-        """The bytes of a row, as `writer.py` reads them."""
-        out = []
-        for c in self.columns:
-            value = row.get(c.name)
-            values = list(value) if c.axis and value is not None else [value]
-            values += [None] * (self.lengths[c.axis] - len(values))
-            missing, kind = MISSING[c.kind], {"f": "<d", "i": "<q", "d": ""}[c.kind]
-            out += [missing if v is None else pack(kind, v) if kind else v
-                    for v in values[:self.lengths[c.axis]]]
-        return b"".join(out)
+        """The bytes of a row, as `writer.py` reads them. In a column of kind k each tensor has its
+        sum (any integer, mod 2^64) in place of a digest, behind a byte for each that is 1 where it
+        has one; all sums may be given as bytes, too."""
+        return b"".join(self._packed(c, row.get(c.name)) for c in self.columns)
+
+    def _packed(self, c: Column, value: Any) -> bytes:
+        length = self.lengths[c.axis]
+        if value is None and c.kind != "k":
+            return MISSING[c.kind] * length
+        if isinstance(value, bytes) and c.kind == "k":
+            return b"\1" * length + value
+        values = list(value or ())[:length] if c.axis else [value]
+        values += [None] * (length - len(values))
+        if c.kind == "k":
+            return bytes(v is not None for v in values) + pack(
+                f"<{length}Q", *(0 if v is None else v % (1 << 64) for v in values))
+        missing, kind = MISSING[c.kind], {"f": "<d", "i": "<q", "d": ""}[c.kind]
+        return b"".join(missing if v is None else pack(kind, v) if kind else v for v in values)

@@ -15,7 +15,7 @@ import os
 import sys
 import time
 from collections import deque
-from operator import attrgetter
+from operator import attrgetter, eq, is_
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
@@ -25,7 +25,7 @@ from torch.optim.optimizer import (register_optimizer_step_post_hook,
 
 from . import digest, facts, patches
 from .channel import Channel, warn
-from .ended import Ended
+from .ended import GRADIENTS, WEIGHTS, Ended, Weights, weights_of
 from .keyed_torch import DTYPES, is_sharded, keyed_sums
 from .layout import COLUMNS, READBACK, Layout
 from .readback import Reader
@@ -40,6 +40,11 @@ UNREAD = ("twinstep: {}: without memory of its own at this time, or of a class w
 
 
 _GRADIENT = attrgetter("grad")
+
+
+def _mark_of(grad: torch.Tensor | None) -> Any:
+    """What of a gradient is another one when a backward pass added to it."""
+    return None if grad is None else (id(grad), local(grad)._version)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -267,13 +272,13 @@ class Recorder:
         self._inside = self._ended = self._started = self._due = self._met = False
         self._delivers = False          # waits for rows of updates that have ended, or sends them
         self._told_left_out = self._told_unseen = False
-        # digests of weights, of the last row sent; of the start where steps may not be seen
-        self._last: list[bytes | None] | None = None
+        # sums of weights, of the last row sent; of the start where steps may not be seen
+        self._last: Weights | None = None
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
         self._called = not forward      # since the last backward pass of ours; unknown: always
-        self._all = Listed("tensors/digest_parameter",
-                           ((i, *named) for i, named in enumerate(self.tensors)))
+        self._all = Listed(WEIGHTS, range(len(self.tensors)), [name for name, _ in self.tensors])
+        self._lists: dict[Any, Listed] = {}     # of gradients and optimizers' tensors
         self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
                                                if not p.requires_grad))
@@ -417,14 +422,18 @@ class Recorder:
         self._stepped_back = False
         return self._mark()
 
-    def _mark(self) -> Any:
-        return [None if grad is None else (id(grad), local(grad)._version)
-                for grad in map(_GRADIENT, self._weights)]
+    def _mark(self) -> list[Any]:
+        return list(map(_mark_of, map(_GRADIENT, self._weights)))
+
+    def _moved(self, mark: Sequence[Any]) -> bool:
+        """Whether a gradient is another one than `mark` says. Mostly the first one is, and each
+        look at a gradient makes an object of Python."""
+        return not all(map(eq, mark, map(_mark_of, map(_GRADIENT, self._weights))))
 
     @_guarded
     def on_backward(self, tensors: Any, mark: Any) -> None:
         """A backward pass has ended. `mark` was taken before it: it is ours if it moved."""
-        moved = mark != self._mark() or self._called and _holds_back(self.models)
+        moved = mark is None or self._moved(mark) or self._called and _holds_back(self.models)
         if not moved and not self._stepped_back:
             return
         self._called = not self.forward
@@ -453,16 +462,19 @@ class Recorder:
     @_guarded
     def on_clip(self, parameters: Sequence[torch.Tensor], max_norm: Any, total: Any) -> None:
         """Gradients are about to be clipped to `max_norm`; their norm is `total`."""
-        ours = {id(p) for p in self._weights if p.grad is not None}
-        given = set(map(id, parameters))
-        if not ours & given:
+        # Mostly they are all weights in the model's order, which is quickly seen.
+        has_all = len(parameters) == len(self._weights) and all(map(is_, parameters, self._weights))
+        given = self._watched.places.keys() if has_all else set(map(id, parameters))
+        has_all = has_all or given >= self._watched.places.keys()
+        if not any(grad is not None for grad in map(_GRADIENT, self._weights if has_all else [
+                p for p in self._weights if id(p) in given])):
             return
         self._event("clip")
         if not self._fresh or self.optimizers and self._spent.issuperset(map(id, self.optimizers)):
             return                      # clipped after the step: what it sees, no step takes
-        if len(self.optimizers) > 1:    # a gradient that is not there yet may come for another one
-            ours = set(self._watched.places)
-        told = total is not None and ours <= given
+        # Of several optimizers a gradient that is not there yet may come for another one.
+        told = total is not None and (has_all or len(self.optimizers) < 2 and all(
+            p.grad is None or id(p) in given for p in self._weights))
         if told and not self._row.has("grad_norm") and self._row.put("grad_norm", total):
             self._clip, self._told = float(max_norm), True
         self._take_gradients(range(len(self.tensors)) if len(self.optimizers) < 2 else
@@ -569,7 +581,7 @@ class Recorder:
         self._held.look()
         # Behind its steps a training can still move weights (clamp or prune them, take masters
         # over), and what did not step is recorded, too: all is what the update leaves.
-        self._row.put_listed(self._all)
+        self._row.put_listed(self._all, self._weights, self._watched.kinds())
         if self.step % self.every == 0:
             self._row.put_norm("param_norm", self._weights)
             for optimizer in self.optimizers:
@@ -646,7 +658,7 @@ class Recorder:
         while len(self._coming) > later and not self._ended:
             ended = self._coming[0]
             row = ended.close(self._add_up, self._last)     # where it raises, no later row is sent
-            self._last = row["tensors/digest_parameter"]
+            self._last = row[WEIGHTS]
             self._tell_left_out(ended.row)
             self._tell_unseen(row)
             assert self._channel is not None and self._layout is not None
@@ -672,12 +684,12 @@ class Recorder:
 
     # ---- readings ----
 
-    def _weights_now(self) -> list[bytes | None]:
+    def _weights_now(self) -> Weights:
         row = Row()
-        row.put_digests("tensors/digest_parameter", (
+        row.put_digests(WEIGHTS, (
             (i, name, p.detach()) for i, (name, p) in enumerate(self.tensors)))
-        found = row.close()["digests"].get("tensors/digest_parameter", {})
-        return [found.get(i) for i in range(len(self.tensors))]
+        found = row.close()
+        return weights_of(found["totals"], found["lists"], len(self.tensors))
 
     def _clear(self) -> None:
         self._row = Row()
@@ -703,7 +715,7 @@ class Recorder:
         self._rates = self._read_rates()
 
     def _devices(self) -> set[torch.device]:
-        return {p.device for _, p in self.tensors}
+        return self._watched.devices
 
     def _is_ours(self, optimizer: Any) -> bool:
         optimizer = (inner_optimizers(optimizer) or [None])[0]
@@ -766,18 +778,35 @@ class Recorder:
 
     def _take_gradients(self, some: Iterable[int], measure: bool) -> None:
         """Norm and digests of those gradients of `some` that were not taken yet."""
+        digests = self.step % self.every == 0 and not self._scaled
+        if not measure and not digests:
+            return
         some = [i for i in some if i not in self._taken and self._weights[i].grad is not None]
         self._taken.update(some)
         if measure:
             self._row.put_norm("grad_norm", self._gradients(some))
-        if self.step % self.every == 0 and not self._scaled:
-            self._row.put_digests("tensors/digest_gradient", (
-                (i, self.tensors[i][0], self.tensors[i][1].grad) for i in some))
+        if digests:
+            self._put_lists(GRADIENTS, ((i, self.tensors[i][0], grad) for i, grad in zip(
+                some, self._gradients(some))))
 
     def _digest_state(self, optimizer: Any) -> None:
-        self._row.put_digests("state", (
+        self._put_lists("state", (
             ((i, key), f"{name}/{key}", value) for i, (name, p) in enumerate(self.tensors)
             for key, value in state_tensors(optimizer.state.get(p, {}))))
+
+    def _put_lists(self, column: str, some: Iterable[tuple[Any, str, torch.Tensor]]) -> None:
+        """Digests of tensors in a list for each device. A list is known again by its first tensor's
+        place, because each optimizer has its own."""
+        by_device: dict[torch.device, list[tuple[Any, str, torch.Tensor]]] = {}
+        for place in some:
+            by_device.setdefault(place[2].device, []).append(place)
+        for device, here in by_device.items():
+            places, names, tensors = (list(of) for of in zip(*here))
+            key = column, device, places[0]
+            listed = self._lists.get(key)
+            if listed is None or listed.places != places:
+                listed = self._lists[key] = Listed(column, places, names)
+            self._row.put_listed(listed, tensors)
 
     def _put_count(self, optimizer: Any) -> None:
         for group in optimizer.param_groups:

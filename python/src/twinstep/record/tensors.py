@@ -5,18 +5,21 @@ A `Row` collects values that may still be tensors of a device: it stacks them th
 per device when the row leaves, and has those added up that ranks hold parts of."""
 from __future__ import annotations
 
-from itertools import islice, repeat
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from struct import unpack
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence, Union
 
 import torch
 
-from . import digest
-from .keyed_torch import (DTYPES, Of, Steady, Total, counts, is_partial, is_plain, is_sharded,
+from .keyed_torch import (DTYPES, Kind, Of, Steady, Total, counts, is_partial, is_plain, is_sharded,
                           is_there, keyed_sums)
 from .together import Parts, Ranks, members
 
 AddUp = Callable[[Mapping[Ranks, Parts]], Mapping[Ranks, Parts]]
 Label = tuple[str, str, tuple[int, ...], Ranks]     # name, dtype, shape, who holds parts of it
+Vector = tuple[torch.Tensor, Union[int, list[int]]]     # and where it, or its numbers, belong
+WHOLE = {torch.Tensor, torch.nn.Parameter}  # of whose tensors this process has all
+MASK = (1 << 64) - 1    # of a sum: a device has it as i64
 
 
 def local(t: torch.Tensor) -> torch.Tensor:
@@ -37,23 +40,35 @@ def _together(norms: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.stack([n.to(first.device, torch.float64, non_blocking=True) for n in norms])
 
 
+class Sums(NamedTuple):
+    """Sums of tensors that were listed: u64 of the host, in the order of `places`."""
+    places: Sequence[Any]
+    labels: Sequence[Label]
+    raw: bytes
+
+    def keyed(self) -> Iterable[tuple[Any, tuple[Label, int]]]:
+        """The place of each tensor, with its label and its sum."""
+        return zip(self.places, zip(self.labels, unpack(f"<{len(self.places)}Q", self.raw)))
+
+
 class Listed:
-    """Tensors whose digests are wanted in many updates: where they belong in a column, under which
-    names."""
+    """The tensors of a column that are digested again and again, and mostly stay where they are:
+    `places` in the column, and names."""
 
-    def __init__(self, column: str, some: Iterable[tuple[Any, str, torch.Tensor]]) -> None:
-        self.column, self.some = column, list(some)
-        self.keys = [(column, at) for at, _, _ in self.some]
+    def __init__(self, column: str, places: Sequence[Any] = (), names: Sequence[str] = ()) -> None:
+        self.column, self.places, self.names = column, list(places), list(names)
         self.labels: list[Label] = []
-        self._steady, self._of = Steady([t for _, _, t in self.some]), 0
+        self._steady, self._of = Steady(), 0
 
-    def sums(self) -> torch.Tensor | None:
+    def sums(self, tensors: Sequence[torch.Tensor],
+             kinds: Sequence[Kind] | None = None) -> torch.Tensor | None:
         """The sums of the tensors, as `Steady` has them, whose dtypes and shapes are in `labels`
         then."""
-        vector = self._steady.sums()
+        vector = self._steady.sums(tensors, kinds)
         if vector is not None and self._of != self._steady.prepared:
             self._of = self._steady.prepared
-            self.labels = [(name, DTYPES[t.dtype], tuple(t.shape), ()) for _, name, t in self.some]
+            self.labels = [(name, DTYPES[t.dtype], tuple(t.shape), ())
+                           for name, t in zip(self.names, tensors)]
         return vector
 
 
@@ -62,6 +77,10 @@ def squares(tensors: Sequence[torch.Tensor]) -> dict[Ranks, torch.Tensor] | None
     """The sum of squares of all elements (f64, on the device of the first tensor), by the ranks
     whose sums make it up; under () what this rank has all of. Of replicas one counts. None where
     it cannot be told from what the ranks hold. One pass over the memory, no copy to the host."""
+    if set(map(type, tensors)) <= WHOLE:        # which is quickly seen, and mostly so
+        if not tensors or not all(map(is_there, tensors)):
+            return None if tensors else {}
+        return {(): _together(torch._foreach_norm(list(tensors))).square().sum()}
     if any(members(t) is None or is_partial(t) for t in tensors):
         return None
     if not all(is_there(local(t)) for t in tensors if is_plain(local(t))):
@@ -71,8 +90,6 @@ def squares(tensors: Sequence[torch.Tensor]) -> dict[Ranks, torch.Tensor] | None
         by_ranks.setdefault(members(t) or (), [])
         if counts(t):
             by_ranks[members(t) or ()].append(i)
-    if not tensors:
-        return {}
     try:
         norms = torch._foreach_norm([local(t.detach()) for t in tensors])
     except Exception:       # noqa: B902 what a foreign class raises is its own
@@ -96,6 +113,8 @@ class Row:
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.sums: dict[tuple[str, Any], tuple[Label, Total]] = {}  # by column and place in it
+        # sums in one vector: column, places, labels
+        self.lists: list[tuple[str, list[Any], list[Label], torch.Tensor]] = []
         self.roots: dict[str, dict[Ranks, torch.Tensor]] = {}   # squares whose roots are wanted
         self.unknown: set[str] = set()      # norms of which a part cannot be told
         self.left_out: dict[str, list[str]] = {}    # column: names of what cannot be read
@@ -151,14 +170,17 @@ class Row:
                 continue
             self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), ranks), total
 
-    def put_listed(self, listed: Listed) -> None:
-        """The same of tensors that were listed before, which is faster again."""
-        vector = listed.sums()
+    def put_listed(self, listed: Listed, tensors: Sequence[torch.Tensor],
+                   kinds: Sequence[Kind] | None = None) -> None:
+        """The same of tensors that are listed, which is faster again where they stayed where they
+        were: little is done for each of them. `kinds` are theirs now, as `kinds_of` has them."""
+        vector = listed.sums(tensors, kinds)
         if vector is None:
-            self.put_digests(listed.column, ((at, name, t.detach()) for at, name, t in listed.some))
+            self.put_digests(listed.column, (
+                (at, name, t.detach())
+                for at, name, t in zip(listed.places, listed.names, tensors)))
         else:
-            places = map(Of, repeat(vector), range(len(listed.keys)))
-            self.sums.update(zip(listed.keys, zip(listed.labels, places)))
+            self.lists.append((listed.column, listed.places, listed.labels, vector))
 
     def drop_digest(self, column: str, at: Any) -> None:
         """Takes back entry `at` of `column`, if there is one."""
@@ -171,12 +193,14 @@ class Row:
         """Begins to bring everything home; whether it is there, so that `close` will not wait."""
         self._coming = Coming([*(total for _, total in self.sums.values()),
                                *(self.roots[name][ranks] for name, ranks in self._roots()),
-                               *self.values.values()])
+                               *self.values.values()], [vector for *_, vector in self.lists])
         return self._coming.is_here
 
     def close(self, add_up: AddUp | None = None) -> dict[str, Any]:
-        """Everything as numbers of the host. `add_up` adds up what ranks hold parts of; what it
-        does not return is not measured."""
+        """Everything as numbers of the host. Of the tensors whose digests are wanted there are
+        label and sum under "totals", by column and place in it, and those that were listed
+        under "lists", by column. `add_up` adds up what ranks hold parts of; what it does not return
+        is not measured."""
         if self._coming is None:
             self.leave()
         assert self._coming is not None
@@ -191,7 +215,7 @@ class Row:
             if total is None:
                 self.left_out.setdefault(place[0], []).append(label[0])
                 continue
-            total = int(total) % (1 << 64)
+            total = int(total) & MASK
             ranks = label[3]
             if ranks:
                 parts.setdefault(ranks, Parts()).names.append(place)
@@ -212,12 +236,15 @@ class Row:
         for name, found in self.roots.items():
             if all((name, ranks) in whole for ranks in found):
                 row[name] = sum(whole[name, ranks] for ranks in found) ** 0.5
-        columns: dict[str, dict[Any, bytes]] = {}
-        for (column, at), ((name, dtype, shape, _), _) in self.sums.items():
+        columns: dict[str, dict[Any, tuple[Label, int]]] = {}
+        for (column, at), (label, _) in self.sums.items():
             if (column, at) in whole:
-                columns.setdefault(column, {})[at] = digest.close(
-                    name, dtype, shape, whole[column, at])
-        row["digests"] = columns
+                columns.setdefault(column, {})[at] = label, whole[column, at]
+        row["totals"] = columns
+        lists: dict[str, list[Sums]] = {}
+        for (column, places, labels, _), raw in zip(self.lists, self._coming.vectors):
+            lists.setdefault(column, []).append(Sums(places, labels, raw))
+        row["lists"] = lists
         return row
 
 
@@ -242,32 +269,36 @@ class Coming:
     A tensor of floats comes as the bits of f64 beside those of integers. Tensors of a subclass with
     operations of its own are brought in the same way where their copy is a plain tensor, else one
     by one, at once; None of one that cannot be read. An `Of` is a number of a vector of i64, and
-    vectors come whole, behind the tensors of no dimension."""
+    vectors come whole, behind the tensors of no dimension: those of `Of`, and `vectors`, whose
+    bytes are in the attribute of that name, in the same order, when `numbers` has returned."""
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    def __init__(self, values: Sequence[Any], vectors: Sequence[torch.Tensor] = ()) -> None:
         self._values = list(values)
-        # where each copy's numbers belong, which of them are reals, the copy, its event
-        self._copies: list[tuple[list[int], list[bool], torch.Tensor, Any]] = []
+        self.vectors = [b""] * len(vectors)
+        # where each copy's numbers of no dimension belong, which of them are reals, its vectors and
+        # where theirs belong, the copy, its event
+        self._copies: list[tuple[list[int], list[bool], list[Vector], torch.Tensor, Any]] = []
         by_kind: dict[tuple[torch.device, Any], list[int]] = {}
-        vectors: dict[int, tuple[torch.Tensor, list[int]]] = {}
+        whole: list[Vector] = [(vector, i) for i, vector in enumerate(vectors)]
+        named: dict[int, list[int]] = {}        # of `Of`: by the vector's id, where numbers belong
         for i, v in enumerate(values):
             if isinstance(v, Of):
                 vector, place = v
-                if id(vector) not in vectors:
-                    vectors[id(vector)] = vector, [-1] * len(vector)
-                    by_kind.setdefault((vector.device, None), [])
-                vectors[id(vector)][1][place] = i
+                if id(vector) not in named:
+                    named[id(vector)] = [-1] * len(vector)
+                    whole.append((vector, named[id(vector)]))
+                named[id(vector)][place] = i
             elif isinstance(v, torch.Tensor):
                 by_kind.setdefault((v.device, None if is_plain(v) else type(v)), []).append(i)
+        for vector, _ in whole:
+            by_kind.setdefault((vector.device, None), [])
         for (device, kind), places in by_kind.items():
             some = [values[i] for i in places]
-            whole = [of for of in vectors.values() if of[0].device == device] \
-                if kind is None else []
-            begun = _begun(some, [v for v, _ in whole]) if kind is None \
+            here = [w for w in whole if w[0].device == device] if kind is None else []
+            begun = _begun(some, [vector for vector, _ in here]) if kind is None \
                 else _begun_of_subclass(some)
             if begun is not None:
-                self._copies.append(([*places, *(i for _, of in whole for i in of)],
-                                     [t.is_floating_point() for t in some], *begun))
+                self._copies.append((places, [t.is_floating_point() for t in some], here, *begun))
             for i, t in zip(places, some):
                 self._values[i] = _item(t) if begun is None else None
 
@@ -278,17 +309,23 @@ class Coming:
 
     def numbers(self) -> list[Any]:
         """The list with tensors as numbers."""
-        for places, are_real, there, event in self._copies:
+        for places, are_real, vectors, there, event in self._copies:
             if event is not None:
                 event.synchronize()
-            numbers = there.tolist()
-            reals = there[:len(are_real)].view(torch.float64).tolist()
-            for at, is_real in enumerate(are_real):
-                if is_real:
-                    numbers[at] = reals[at]
-            for i, number in zip(places, numbers):
-                if i >= 0:      # else one of a vector that nobody asked for any more
-                    self._values[i] = number
+            at = len(places)
+            numbers = there[:at].tolist()
+            reals = there[:at].view(torch.float64).tolist()
+            for i, is_real, real, number in zip(places, are_real, reals, numbers):
+                self._values[i] = real if is_real else number
+            for vector, into in vectors:
+                some = there[at:at + len(vector)]
+                at += len(vector)
+                if isinstance(into, int):
+                    self.vectors[into] = some.numpy().tobytes()
+                    continue
+                for i, number in zip(into, some.tolist()):
+                    if i >= 0:          # else one that nobody asked for any more
+                        self._values[i] = number
         self._copies.clear()
         return self._values
 

@@ -9,18 +9,17 @@ the user."""
 from __future__ import annotations
 
 from itertools import chain
-from operator import attrgetter, is_
+from operator import is_, itemgetter
 from typing import Any, Callable, Iterable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
 import torch
 
+from .keyed_torch import Kind, kinds_of
+
 
 class Changed(Exception):
     """The training went on to something that the recording has no columns for."""
-
-
-_KIND = attrgetter("dtype", "shape")
 
 
 def _ids(optimizer: torch.optim.Optimizer) -> list[list[int]]:
@@ -36,7 +35,8 @@ class Watched:
         self.places = {id(p): i for i, (_, p) in enumerate(self.tensors)}
         self.frozen = {id(p): (name, p) for name, p in frozen}  # held, so that no id comes again
         self._weights = [p for _, p in self.tensors]
-        self._kinds: list[tuple[torch.dtype, torch.Size]] = []          # of the first step or row
+        self._kinds: list[Kind] = []            # at the end of the update before
+        self._devices: set[torch.device] = set()
         self._ids: WeakKeyDictionary[Any, list[list[int]]] = WeakKeyDictionary()
 
     def held(self, optimizer: torch.optim.Optimizer) -> list[int]:
@@ -49,7 +49,6 @@ class Watched:
         has not stepped yet is known from here on: its first steps can be skipped, or come later."""
         for optimizer in optimizers:
             self._ids.setdefault(optimizer, _ids(optimizer))
-        self._kinds = self._kinds or list(map(_KIND, self._weights))
 
     def admit(self, optimizer: torch.optim.Optimizer, groups: int | None) -> None:
         """An optimizer is about to step. Raises Changed where rows are written, with columns for so
@@ -73,19 +72,29 @@ class Watched:
 
     def look(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer has stepped. Raises Changed where that moved a weight which was frozen when
-        the recording began, or where a weight has another dtype or shape than it had."""
+        the recording began."""
         for group in optimizer.param_groups if self.frozen else ():
             for p in group["params"]:
                 if p.grad is not None and id(p) in self.frozen:
                     raise Changed(f"{self.frozen[id(p)][0]} was frozen when the recording began, "
                                   "and is trained now; begin another one there")
-        now = list(map(_KIND, self._weights))
-        self._kinds = self._kinds or now
-        for (name, p), before, kind in zip(self.tensors, self._kinds, now) \
-                if now != self._kinds else ():
-            if kind != before:
-                raise Changed(f"{name} was {before[0]} {list(before[1])} in the first update, "
-                              f"and is {p.dtype} {list(p.shape)} now; begin another one there")
+
+    @property
+    def devices(self) -> set[torch.device]:
+        """Where the trained weights are."""
+        return self._devices or {device for _, _, device in kinds_of(self._weights)}
+
+    def kinds(self) -> list[Kind]:
+        """The kinds of the trained weights at the end of an update. Raises Changed where one has
+        another dtype or shape than at the end of the first one."""
+        now = kinds_of(self._weights)
+        if now != self._kinds:
+            for (name, _), before, kind in zip(self.tensors, self._kinds, now):
+                if kind[:2] != before[:2]:
+                    raise Changed(f"{name} was {before[0]} {list(before[1])} in the first update, "
+                                  f"and is {kind[0]} {list(kind[1])} now; begin another one there")
+            self._kinds, self._devices = now, {device for _, _, device in now}
+        return now
 
 
 def _swaps(models: Sequence[Any]) -> bool:
@@ -113,20 +122,28 @@ class Held:
         self._take()
 
     def _take(self) -> None:
-        self._modules = [module for model in self.models for module in model.modules()]
-        self._contents = list(self._inside())
+        self._modules = [vars(module) for model in self.models for module in model.modules()]
+        self._dicts = list(self._held())
+        self._sizes = list(map(len, self._dicts))
+        places = [(inside, key, value) for inside in self._dicts for key, value in inside.items()]
+        self._owners, self._keys, self._contents = \
+            (list(some) for some in (zip(*places) if places else ((), (), ())))
 
-    def _inside(self) -> Iterator[Any]:
-        """What the modules hold: parameters and modules. Six times as fast as their names are made,
-        and the same objects in the same order unless something was replaced or wrapped."""
-        return chain.from_iterable([some.values() for module in self._modules
-                                    for some in (module._parameters, module._modules) if some])
+    def _held(self) -> Iterator[dict[str, Any]]:
+        """The dicts in which modules hold parameters and modules."""
+        return chain.from_iterable(map(itemgetter("_parameters", "_modules"), self._modules))
+
+    def _is_as_before(self) -> bool:
+        """Whether the modules hold the same objects under the same names. No loop of Python's own,
+        because this is asked in each update."""
+        return all(map(is_, self._held(), self._dicts)) \
+            and list(map(len, self._dicts)) == self._sizes \
+            and all(map(is_, map(dict.get, self._owners, self._keys), self._contents))
 
     def look(self) -> None:
         """Raises Changed where a weight of the recording has left its model, or another one that is
         trained has come, or has the name of one. A weight in a wrapper is still there."""
-        now = list(self._inside())
-        if len(now) == len(self._contents) and all(map(is_, now, self._contents)):
+        if self._is_as_before():
             return
         found = set()
         for name, p in self.named(self.models):

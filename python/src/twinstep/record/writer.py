@@ -9,7 +9,9 @@ seals (`_seal.py`) are run by file name, too.
 
 A frame is its length (u64, little-endian) and as many bytes. The first one is JSON: `path`,
 `attributes` of the file, `run` with its attributes, fixed datasets (`texts`, `numbers`) and
-`columns`. Each further one is a row: the bytes of all columns in their order, `step` last. A frame
+`columns`. Each further one is a row: the bytes of all columns in their order, `step` last. Of a
+column with `heads` a row has a byte for each tensor, 1 where it has a sum, and the sums (u64); the
+digest is SHA-256 of the tensor's head and its sum, and is made here, beside the training. A frame
 of length 0 says that the training ran to its end. At the end of the input OUT.part gets its name.
 What went wrong is one line on the standard output; "ok" there says that all of it is in the file.
 """
@@ -22,6 +24,7 @@ import select
 import struct
 import sys
 import time
+from hashlib import sha256
 from typing import Any
 
 OK = b"ok\n"
@@ -110,7 +113,9 @@ class Trace:
         for name, (kind, values) in header["numbers"].items():
             steps[name] = np.array(values, kind)
         self.columns = []
-        self.row = np.dtype([(c["name"], c["type"], tuple(c["shape"])) for c in header["columns"]])
+        self.heads = {c["name"]: [sha256(bytes.fromhex(head)) for head in c["heads"]]
+                      for c in header["columns"] if c.get("heads")}
+        self.row = np.dtype([self._field(c) for c in header["columns"]])
         for c in header["columns"]:
             self.columns.append(self._column(c))
         self._scales(header)
@@ -120,6 +125,24 @@ class Trace:
         f.create_dataset("seal", data=np.zeros(64, "u1"))
         self.seal(f, b"opening")
         f.swmr_mode = True
+
+    def _field(self, c: dict[str, Any]) -> tuple[Any, ...]:
+        """A column in the bytes of a row."""
+        some = len(c.get("heads", ()))
+        if some:
+            return c["name"], [("there", "?", (some,)), ("sum", "V8", (some,))]
+        return c["name"], c["type"], tuple(c["shape"])
+
+    def _closed(self, name: str, rows: Any) -> Any:
+        """The digests of a column of sums; zeros where a tensor has none."""
+        found = self.np.zeros((*rows["there"].shape, 32), "u1")
+        for row, there, sums in zip(found, rows["there"].tolist(), rows["sum"].tolist()):
+            for i, (head, is_there, raw) in enumerate(zip(self.heads[name], there, sums)):
+                if is_there:
+                    whole = head.copy()
+                    whole.update(raw)
+                    row[i] = self.np.frombuffer(whole.digest(), "u1")
+        return found
 
     def _column(self, c: dict[str, Any]) -> Any:
         shape = tuple(c["shape"])
@@ -160,7 +183,7 @@ class Trace:
             if name == "step":      # the last one: everything else is in the file before
                 self.file.flush()
             column.resize(self.rows, axis=0)
-            column[first:] = rows[name]
+            column[first:] = self._closed(name, rows[name]) if name in self.heads else rows[name]
         self.file.flush()
 
     def close(self, complete: bool) -> None:
