@@ -302,9 +302,9 @@ const char *fit_break_doubt(const struct fit_known *known, const struct fit_set 
  * that wrote the log. */
 int fit_stairs_are_epochs(const struct fit *fit, const struct fit_known *known);
 /* Tells whether what departs in segment i is nothing that a resume broke: a counter that is back at
- * 0 behind the end of its schedule is the next training or cycle, and levels of a constant LR are a
- * schedule of steps. */
-int fit_is_next_stage(const struct fit *fit, size_t i);
+ * 0 behind the end of its schedule, at which a row stands, is the next training or cycle, and
+ * levels of a constant LR are a schedule of steps. */
+int fit_is_next_stage(const struct fit *fit, size_t i, const struct series *series);
 /* Tells whether the fit is a line to a floor above 0 that nobody would type, of which `last`, the
  * last update that the log shows of it, is the end: no row stands at that floor, so a line to a
  * lower one with a larger total prints the same, and neither is shown. */

@@ -481,10 +481,6 @@ static enum status say_stop(const struct fit_known *known, struct arena *arena,
     *is_meant = 0;
     TRY(find_stop(known, &out->found, arena, &stop));
     if (stop.fit == NULL) return STATUS_OK;
-    /* Another bug is believed where the schedule in front has no total that somebody said. */
-    if (best != NULL && out->bug != NULL && strcmp(out->bug, "schedule_too_short") != 0 &&
-        !stop.of_known_total)
-        return STATUS_OK;
     const unsigned long long update = out->found.series->points[stop.point].update;
     const char *const rest = out->words;
     if (stop.held)

@@ -178,15 +178,26 @@ static void describe(struct line *line, const struct fit *fit) {
     put_skips(line, fit);
 }
 
-int fit_is_next_stage(const struct fit *fit, size_t i) {
+/* Returns the counter of the last row in front of segment i, or of `last` behind the last segment:
+ * a counter that was set back begins again. */
+static int64_t counter_before(const struct fit *fit, size_t i, const struct series *series,
+                              uint64_t last) {
+    const uint64_t update =
+        i < fit->segment_count ? series->points[fit->segments[i].point - 1].update : last;
+    return (int64_t)update + fit->segments[i - 1].shift;
+}
+
+int fit_is_next_stage(const struct fit *fit, size_t i, const struct series *series) {
     const struct fit_segment *segment = &fit->segments[i];
     const char *name = sched_bare_name(fit->schedule);
     if (segment->event == FIT_RESCALED) return strncmp(name, "constant", 8) == 0;
     if (segment->event != FIT_RESET && segment->event != FIT_RESTARTED) return 0;
+    if (i == 0 || segment->point == 0) return 0;
     /* The counter that the update had when it went on, from 1. */
     const int64_t began = 1 - segment->shift, counter = began + fit->segments[i - 1].shift;
+    const int64_t shown = counter_before(fit, i, series, 0);
     return fit->steps > 0 && counter > (int64_t)fit->steps &&
-           !fit_ends_on_its_way(fit, (uint64_t)counter - 1);
+           (shown < 0 || !fit_ends_on_its_way(fit, (uint64_t)shown));
 }
 
 /* Share of an LR within which a factor of the peak is that LR: the factor is the shortest of those
@@ -247,7 +258,7 @@ static const char *bug_of_event(const struct fit_search *search, const struct fi
     for (size_t i = 0; i < fit->segment_count; i++) {
         /* Validations come again and again; ahead once may be anything. */
         if (fit->segments[i].event == FIT_JUMP && jumps < 2) continue;
-        if (fit_is_next_stage(fit, i)) continue;
+        if (fit_is_next_stage(fit, i, search->series)) continue;
         const char *const bug = bug_of_segment(search, fit, i);
         if (bug != NULL) return bug;
     }
@@ -292,14 +303,11 @@ int fit_bug_is_in_column(const struct contract *contract) {
     return contract->bug && bug_of_contract(contract) != NULL;
 }
 
-/* Returns the last update of the fit's own count that a row shows: a counter that was set back
- * begins again. */
+/* Returns the last update of the fit's own count that a row shows. */
 static uint64_t farthest(const struct fit_search *search, const struct fit *fit) {
     int64_t most = 0;
-    for (size_t i = 0; i < fit->segment_count; i++) {
-        const uint64_t end =
-            i + 1 < fit->segment_count ? fit->segments[i + 1].update - 1 : search->last;
-        const int64_t counter = (int64_t)end + fit->segments[i].shift;
+    for (size_t i = 1; i <= fit->segment_count; i++) {
+        const int64_t counter = counter_before(fit, i, search->series, search->last);
         if (counter > most) most = counter;
     }
     return (uint64_t)most;

@@ -30,17 +30,6 @@ static int is_about_total(const char *bug) {
            (strcmp(bug, "schedule_too_short") == 0 || strcmp(bug, "max_steps_ignored") == 0);
 }
 
-/* Tells whether segment i is the next stage of a run: its schedule had ended in front of it, and a
- * row stands there. */
-static int is_next_stage(const struct doctor *doctor, const struct fit *fit, size_t i) {
-    const struct fit_segment *segment = &fit->segments[i];
-    if (!fit_is_next_stage(fit, i)) return 0;
-    if (i == 0 || segment->point == 0) return 1;
-    const int64_t update = (int64_t)doctor->fits->series->points[segment->point - 1].update;
-    const int64_t counter = update + fit->segments[i - 1].shift;
-    return counter < 0 || !fit_ends_on_its_way(fit, (uint64_t)counter);
-}
-
 /* A counter that is 0 again, or another event, is seen in the rows; the total of a schedule that
  * was left before its end is one free number of the fit. So the event is named first. */
 static const char *bug_of(const struct doctor *doctor, const struct fit *fit,
@@ -48,7 +37,7 @@ static const char *bug_of(const struct doctor *doctor, const struct fit *fit,
     *segment = &fit->segments[0];
     for (size_t i = 0; i < fit->segment_count; i++) {
         const char *const name = event_bugs[fit->segments[i].event];
-        if (name == NULL || is_next_stage(doctor, fit, i)) continue;
+        if (name == NULL || fit_is_next_stage(fit, i, doctor->fits->series)) continue;
         *segment = &fit->segments[i];
         return fit->bug != NULL && !is_about_total(fit->bug) ? fit->bug : name;
     }

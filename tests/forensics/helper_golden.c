@@ -154,7 +154,7 @@ static void print_hidden(FILE *out, const struct fit *fit, const struct fit_set 
         if (fit->segments[i].steps > 0)
             fprintf(out, "    segment %zu: total %llu, warm-up %.6g, next stage %d\n", i,
                     (unsigned long long)fit->segments[i].steps, fit->segments[i].warmup,
-                    fit_is_next_stage(fit, i));
+                    fit_is_next_stage(fit, i, series));
 }
 
 void golden_fits_whole(FILE *out, const struct fit_set *set, const struct fit_known *known) {

@@ -22,7 +22,13 @@
 #define PEAK 5e-5
 #define PI 3.14159265358979323846
 
-enum shape { LINEAR, COSINE, STAIRS, NEXT /* linear, and a row shows the LR of the next update */ };
+enum shape {
+    LINEAR,
+    COSINE,
+    STAIRS,
+    NEXT, /* linear, and a row shows the LR of the next update */
+    ROOT  /* inverse_sqrt */
+};
 
 /* The default run takes the first CHEAP of them: where nothing fits, a search takes long. */
 #define CHEAP 4
@@ -92,6 +98,7 @@ static double lr_of(const struct column *c, int update) {
     if (c->stops > 0) step = fmin(step, c->stops);
     if (c->shape == STAIRS) step = 40.0 * floor(step / 40.0);
     if (step < c->warmup) return PEAK * (step / c->warmup);
+    if (c->shape == ROOT) return PEAK * sqrt(c->warmup / step);
     const double progress = fmin((step - c->warmup) / (c->total - c->warmup), 1.0);
     const double share = c->shape == COSINE ? 0.5 * (1.0 + cos(PI * progress)) : 1.0 - progress;
     return fmax(PEAK * (share * (1.0 - c->floor) + c->floor), c->held);
@@ -209,6 +216,50 @@ static void verify_partial_names_its_floor(void **state) {
     arena_close(&arena);
 }
 
+/* Nothing says a total, and a counter at another pace explains all rows by a floor that nobody
+ * chose. What stands in front of the rows at which the LR stands explains them by fewer numbers. */
+static void validate_names_without_a_total(void **state) {
+    (void)state;
+    static const struct {
+        struct column column;
+        int verdict;
+        const char *bug, *words;
+    } cases[] = {
+        {{.rows = 30, .shape = ROOT, .every = 10, .warmup = 10, .stops = 101, .print = PRINT_EXACT},
+         FIT_FAIL,
+         "schedule_stands_still or xP_scheduler or per_microbatch_stepping",
+         "in front of update 110 it fits hf inverse_sqrt, peak 5e-05, warm-up 10"},
+        {{.rows = 60,
+          .shape = LINEAR,
+          .every = 5,
+          .warmup = 10,
+          .total = 300,
+          .held = 6.25e-6,
+          .print = PRINT_EXACT},
+         FIT_UNDECIDED,
+         NULL,
+         "from there on the LR is held from below at 6.25e-06"}};
+    for (size_t i = 0; i < helper_size(1, 1, COUNT_OF(cases)); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct log *log = log_of(&cases[i].column, &arena);
+        struct fit_known known;
+        struct fit_check check;
+        struct series series;
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        known.request.contract = contract_find("hf");
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (check.verdict != cases[i].verdict || strstr(check.words, cases[i].words) == NULL ||
+            (check.bug == NULL) != (cases[i].bug == NULL) ||
+            (check.bug != NULL && strcmp(check.bug, cases[i].bug) != 0))
+            fail_msg("%zu: verdict %d, %s, %s", i, check.verdict,
+                     check.bug != NULL ? check.bug : "-", check.words);
+        arena_close(&arena);
+    }
+}
+
 /* What a check says: that the LR stands still, and no pass on a floor that nobody gave. */
 static void validate_checks(void **state) {
     (void)state;
@@ -296,10 +347,13 @@ static void validate_lines_that_end_on_their_way(void **state) {
     (void)state;
     const double end = 3.3e-6, warmup = 20.0, total = 777.0;
     static const struct {
-        int rows, restart; /* updates that the log has, and the one behind which it begins anew */
+        /* Rows of the log, updates per row, and the update behind which it begins anew. */
+        int rows, every, restart;
         const char *finding;
-    } logs[] = {{529, 0, NULL}, {700, 477, "scheduler_not_restored"}};
-    for (size_t i = 0; i < helper_size(1, 1, COUNT_OF(logs)); i++) {
+    } logs[] = {{529, 1, 0, NULL},
+                {70, 10, 477, "scheduler_not_restored"},
+                {700, 1, 477, "scheduler_not_restored"}};
+    for (size_t i = 0; i < helper_size(1, 2, COUNT_OF(logs)); i++) {
         struct arena arena = ARENA_EMPTY;
         struct log *log = helper_log(&arena, (size_t)logs[i].rows);
         struct doctor_options options;
@@ -311,16 +365,16 @@ static void validate_lines_that_end_on_their_way(void **state) {
         log->format = "hf-trainer-state";
         log->max_steps = 777;
         for (int row = 0; row < logs[i].rows; row++) {
-            const double step = logs[i].restart > 0 && row >= logs[i].restart
-                                    ? (double)(row - logs[i].restart)
-                                    : (double)row;
+            const int update = (row + 1) * logs[i].every;
+            const int began = logs[i].restart > 0 && update > logs[i].restart ? logs[i].restart : 0;
+            const double step = update - 1 - began;
             helper_put(&arena, log, LOG_LR_LOGGED, (size_t)row,
                        step < warmup
                            ? PEAK * step / warmup
                            : (PEAK - end) * (1.0 - (step - warmup) / (total - warmup)) + end,
                        PRINT_EXACT);
             helper_put(&arena, log, LOG_LOSS, (size_t)row, 3.0 / (1.0 + 0.01 * row), 4);
-            log->step[row] = row + 1;
+            log->step[row] = update;
         }
         fit_known_init(&known);
         assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
@@ -352,6 +406,7 @@ int main(void) {
         cmocka_unit_test(validate_updates_that_were_skipped),
         cmocka_unit_test(verify_partial_names_its_floor),
         cmocka_unit_test(validate_checks),
+        cmocka_unit_test(validate_names_without_a_total),
         cmocka_unit_test(validate_skips_of_a_last_lr_alone),
         cmocka_unit_test(validate_lines_that_end_on_their_way),
     };
