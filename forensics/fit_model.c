@@ -100,6 +100,21 @@ static double rise_of(struct fit_model *model, double total, double floor) {
     return fit_model_logged(model, 3, 0) + fit_model_logged(model, 70, 0);
 }
 
+/* Tells whether the LR stands behind the warm-up where the floor is the peak. Most schedules have
+ * the form floor + (peak - floor) * share, which does in floating point as well; one that goes on
+ * to fall from its floor does not. */
+static int stands_at_its_floor(struct fit_model *model) {
+    static const uint64_t at[] = {150, 400, 700, 800, 900, 950, 980, 999, 1001, 1010, 1500, 3000};
+    struct fit_numbers numbers = {.lr = 1.0, .warmup = PROBE_WARMUP, .total = PROBE_TOTAL};
+    numbers.stride = numbers.floor = 1.0;
+    numbers.epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? 1 : 0;
+    if (model->floor == NULL) return 0;
+    fit_model_set(model, &numbers);
+    for (size_t i = 1; i < COUNT_OF(at); i++)
+        if (fit_model_logged(model, at[i], 0) != fit_model_logged(model, at[0], 0)) return 0;
+    return 1;
+}
+
 static void find_needs(struct fit_model *model) {
     /* Recursive schedules are costly far out, so nothing is probed. */
     if (model->plan.schedule->state_size > 0) {
@@ -114,6 +129,7 @@ static void find_needs(struct fit_model *model) {
     model->plain_rise =
         rise_of(model, 2.0 * PROBE_TOTAL, 0.0) == rise && rise_of(model, PROBE_TOTAL, 0.3) == rise;
     model->linear = sum_of(model, 4.0, PROBE_WARMUP, PROBE_TOTAL) == 4.0 * plain;
+    model->levels = stands_at_its_floor(model) != 0;
 }
 
 static enum status copy_values(struct fit_model *model, struct arena *arena) {
@@ -189,6 +205,7 @@ static int copy_needs(const struct list *list, struct fit_model *model, const ch
         model->needs_warmup = other->needs_warmup;
         model->plain_rise = other->plain_rise;
         model->linear = other->linear;
+        model->levels = other->levels;
         return 1;
     }
     return 0;

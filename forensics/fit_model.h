@@ -36,6 +36,7 @@ struct fit_model {
     uint8_t needs_total, needs_warmup;
     uint8_t plain_rise;  /* 1: the warm-up depends on neither the total nor the floor */
     uint8_t linear;      /* 1: the LR is proportional to L while the floor is */
+    uint8_t levels;      /* 1: a floor that is L leaves nothing that falls behind the warm-up */
     uint8_t given_floor; /* 1: the request fixed the floor as a share of L; 2: as a value of the
                             schedule */
 };

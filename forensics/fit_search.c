@@ -81,6 +81,7 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->only_warmup = search->known->plain && request->warmup == request->warmup;
     out->budget = &search->budget;
     out->walk = &search->walk;
+    out->suspect = &search->suspect;
     out->strides = plain;
     out->stride_count = 1;
 }

@@ -43,6 +43,7 @@ struct fit_search {
      * before the later models come to their turn. */
     int usual_first;
     uint64_t walk;  /* steps of recursive schedules that are left */
+    size_t suspect; /* the point at which the last verification failed */
     uint64_t last;  /* largest update of the series */
     size_t longest; /* points of the longest prefix that anything fits */
     const struct fit_model *partial;

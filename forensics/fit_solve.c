@@ -10,6 +10,10 @@
 #include "base/sum.h"
 
 #define BLOCK 256
+/* Points of a window from which on it is worth one evaluation to be refused by one. */
+#define LONG 256
+/* Updates by which contracts differ in the one whose LR a row shows, with one to spare. */
+#define AHEAD 4
 
 /* ---- against every point ---- */
 
@@ -25,6 +29,35 @@ static int walk(const struct fit_model *model, const struct fit_window *window, 
     return 1;
 }
 
+/* Tells whether the point differs at which the last verification failed: most of what is verified
+ * is refused, by the same few points. A recursive schedule would start over for it. */
+static int differs_again(const struct fit_model *model, const struct fit_window *window) {
+    if (window->suspect == NULL || *window->suspect >= window->count || window->count < LONG ||
+        model->plan.schedule->state_size > 0)
+        return 0;
+    const struct series_point *point = &window->points[*window->suspect];
+    const double value = fit_model_logged(model, point->update, window->shift);
+    return !fit_matches(point, value, window->scale, NULL);
+}
+
+static int refuse(const struct fit_window *window, size_t point) {
+    if (window->suspect != NULL) *window->suspect = point;
+    return 0;
+}
+
+/* Tells whether the floor that is set is the peak, so that nothing falls behind the warm-up. */
+static int is_level(const struct fit_model *model) {
+    return model->levels && model->plan.skipped_count == 0 &&
+           *model->floor == (model->floor_kind == FIT_FLOOR_RATIO ? 1.0 : model->now.lr);
+}
+
+/* Returns the update behind which the warm-up is over under every contract. */
+static double end_of_rise(const struct fit_model *model, const struct fit_window *window) {
+    const double pace = model->now.stride * model->unit / model->warmup_scale;
+    return (model->now.warmup + AHEAD) / pace - (double)window->shift + AHEAD +
+           2.0 * (double)model->now.epoch;
+}
+
 /* A column that falls back is taken from its end, so that a recursive schedule never starts over.
  */
 int fit_verify(const struct fit_model *model, const struct fit_window *window, double *max_error,
@@ -35,13 +68,21 @@ int fit_verify(const struct fit_model *model, const struct fit_window *window, d
     struct sum_lanes_f64 squares;
     uint64_t at = 0;
     size_t held = 0;
+    if (differs_again(model, window)) return 0;
+    const int level = window->count > 0 && is_level(model);
+    const double rise = level ? end_of_rise(model, window) : real_inf_f64();
+    double top = real_nan_f64(); /* the LR of the rows behind it, once one was evaluated */
     sum_lanes_open_f64(&squares);
     for (size_t i = 0; i < window->count; i++) {
-        const struct series_point *point = &window->points[falls ? last - i : i];
+        const size_t at_point = falls ? last - i : i;
+        const struct series_point *point = &window->points[at_point];
         double error;
         if (!walk(model, window, &at, point->update)) return 0;
-        const double value = fit_model_logged(model, point->update, window->shift);
-        if (!fit_matches(point, value, window->scale, &error)) return 0;
+        const int above = (double)point->update > rise;
+        const double value =
+            above && top == top ? top : fit_model_logged(model, point->update, window->shift);
+        if (above) top = value;
+        if (!fit_matches(point, value, window->scale, &error)) return refuse(window, at_point);
         largest = error > largest ? error : largest;
         errors[held++] = error;
         if (held < BLOCK && i < last) continue;

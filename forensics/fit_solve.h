@@ -42,6 +42,7 @@ struct fit_window {
     int no_scan;      /* 1: known totals only */
     size_t *budget;   /* evaluations of models that are left */
     uint64_t *walk;   /* steps of recursive schedules that are left */
+    size_t *suspect;  /* the point at which the last verification failed; NULL: it is not kept */
     int deep;         /* 1: try more warm-ups and floors */
     int typed_floors; /* 1: try the floors that configurations have, and no other */
     int every_model;  /* 1: every model gets a turn, a brief one where evaluations are spent */

@@ -86,6 +86,121 @@ static void validate_errors_of_many_rows(void **state) {
     arena_close(&arena);
 }
 
+/* A point that refused a fit once is looked at first. It refuses those of which it says so, and no
+ * other: whatever point stands there, the answer is that of all points. */
+static void verify_a_suspect_changes_no_answer(void **state) {
+    (void)state;
+    enum { ROWS = 300, BAD = 211 };
+    static double values[ROWS];
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_model *model = constant_model(&known, &arena);
+    for (int bad = 0; bad < 2; bad++) {
+        for (size_t i = 0; i < ROWS; i++)
+            values[i] = bad && i == BAD ? 1.5 : 1.0;
+        fill(points, values, ROWS, 0.0);
+        fit_model_set(model, &(struct fit_numbers){.lr = 1.0, .stride = 1.0});
+        for (size_t first = 0; first <= ROWS; first += 50) {
+            uint64_t walk = 1000;
+            size_t suspect = first == 200 ? BAD : first;
+            struct fit_window window;
+            double largest = -1.0, rms;
+            memset(&window, 0, sizeof window);
+            window.walk = &walk;
+            window.suspect = &suspect;
+            fit_window_open(&window, points, ROWS);
+            assert_int_equal(fit_verify(model, &window, &largest, &rms), !bad);
+            if (bad) assert_int_equal(suspect, BAD);
+            if (!bad) assert_true(largest == 0.0 && rms == 0.0);
+        }
+    }
+    arena_close(&arena);
+}
+
+/* A schedule whose floor is its peak falls nowhere behind its warm-up, to the last bit: a fit of it
+ * is verified by one evaluation for all these rows (fit_solve.c). Asked of every schedule of every
+ * contract that was found to do so, in front of its total and far behind it, at a peak of many
+ * digits. */
+static void verify_nothing_falls_to_the_peak(void **state) {
+    (void)state;
+    const double peak = 3.1415926535897933e-4, warmup = 50.0, total = 200.0;
+    static const struct fit_decays decays = {.text = {"40"}, .count = 1};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_model *models;
+    size_t count, asked = 0, fall = 0;
+    fit_known_init(&known);
+    known.request.processes = 2;
+    known.request.accumulate = 2;
+    assert_int_equal(fit_models(&known.request, &known, &decays, &arena, &models, &count),
+                     STATUS_OK);
+    for (size_t m = 0; m < count; m++) {
+        struct fit_model *model = &models[m];
+        fall += model->floor != NULL && !model->levels;
+        if (!model->levels) continue;
+        for (int absolute = 0; absolute <= (model->floor_kind == FIT_FLOOR_ABSOLUTE); absolute++) {
+            struct fit_numbers numbers = {.lr = peak,
+                                          .warmup = warmup,
+                                          .total = total,
+                                          .stride = 1.0,
+                                          .floor = absolute ? peak : 1.0,
+                                          .absolute = absolute};
+            numbers.epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? 7 : 0;
+            fit_model_set(model, &numbers);
+            /* Four updates beside the warm-up, and two epochs where it counts these. */
+            const uint64_t first = 55 + 2 * numbers.epoch;
+            const double top = fit_model_logged(model, first, 0);
+            for (uint64_t k = first; k < 600; k++)
+                if (fit_model_logged(model, k, 0) != top)
+                    fail_msg("%s %s %s: update %llu", model->contract->name, model->schedule_name,
+                             model->parameters, (unsigned long long)k);
+            asked++;
+        }
+    }
+    assert_true(asked > 100);
+    assert_true(fall > 0); /* OLMo's cosine falls from its floor to 0 in its last part */
+    arena_close(&arena);
+}
+
+/* What was found in this way is found: a warm-up and a plateau under a decay to its own peak. */
+static void corroborate_levels_with_every_point(void **state) {
+    (void)state;
+    enum { ROWS = 120, WARMUP = 20 };
+    static double values[ROWS];
+    static struct series_point points[ROWS];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_model *models;
+    size_t count, verified = 0;
+    static const struct fit_decays none = {.count = 0};
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "cosine";
+    assert_int_equal(fit_models(&known.request, &known, &none, &arena, &models, &count), STATUS_OK);
+    assert_true(count > 0);
+    for (size_t bad = 0; bad <= ROWS; bad++) {
+        for (size_t i = 0; i < ROWS; i++)
+            values[i] = (i < WARMUP ? 2e-5 * ((double)i / WARMUP) : 2e-5) * (i == bad ? 1.25 : 1.0);
+        fill(points, values, ROWS, 0.0);
+        uint64_t walk = 1000;
+        struct fit_window window;
+        double largest, rms;
+        memset(&window, 0, sizeof window);
+        window.walk = &walk;
+        fit_window_open(&window, points, ROWS);
+        fit_model_set(
+            models, &(struct fit_numbers){
+                        .lr = 2e-5, .warmup = WARMUP, .total = 100.0, .stride = 1.0, .floor = 1.0});
+        const int fits = fit_verify(models, &window, &largest, &rms);
+        /* Row 1 is 0, and 0 times a quarter more. */
+        assert_int_equal(fits, bad == 0 || bad == ROWS);
+        verified += (size_t)fits;
+    }
+    assert_int_equal(verified, 2);
+    arena_close(&arena);
+}
+
 /* The search ends when what it may evaluate is spent, so every evaluation must take from it. */
 static void verify_an_evaluation_spends(void **state) {
     (void)state;
@@ -265,6 +380,9 @@ int main(void) {
         cmocka_unit_test(corroborate_shortest_decimals),
         cmocka_unit_test(validate_a_plateau_ends_with_its_window),
         cmocka_unit_test(validate_errors_of_many_rows),
+        cmocka_unit_test(verify_a_suspect_changes_no_answer),
+        cmocka_unit_test(verify_nothing_falls_to_the_peak),
+        cmocka_unit_test(corroborate_levels_with_every_point),
         cmocka_unit_test(verify_an_evaluation_spends),
         cmocka_unit_test(corroborate_a_knee_in_steps_of_processes),
         cmocka_unit_test(validate_a_skip_in_three_rows),
