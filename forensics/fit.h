@@ -202,6 +202,7 @@ struct fit_known {
     const struct fit_samples *steady;  /* the same where the batch stays: tried last */
     const struct fit_samples *counted; /* set inside of a search over counters of samples */
     double epoch_updates;   /* updates of an epoch, as the log's epoch column says; 0: unknown */
+    double epoch_least;     /* the most updates that it shows within one epoch; 0: none */
     int evals_within_epoch; /* 1: the log shows evaluations at which no epoch ends, and the
                                request's metric is theirs */
     int steps_guessed;      /* 1: the log prints no update numbers, so a fit is a guess */

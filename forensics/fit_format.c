@@ -270,6 +270,23 @@ static double updates_of_epoch(const struct log *log) {
     return updates;
 }
 
+/* Returns the most updates that rows of one epoch show, by a column that counts whole ones. An
+ * epoch has as many or more, also where no second one ends in the log. */
+static double least_of_epoch(const struct log *log) {
+    const struct log_column *epoch = log_column_of(log, LOG_EPOCH);
+    double before = real_nan_f64(), first = 0.0, last = 0.0, most = 0.0;
+    for (size_t row = 0; epoch != NULL && row < log->rows; row++) {
+        const double at = epoch->value[row], update = (double)log->step[row];
+        if (!log_has(epoch, row) || update < 1.0) continue;
+        if (at != fit_round(at)) return 0.0;
+        if (at != before || update < last) first = update;
+        if (update - first + 1.0 > most) most = update - first + 1.0;
+        before = at;
+        last = update;
+    }
+    return most;
+}
+
 /* Tells whether an evaluation stands where no epoch ends: a hundredth of an epoch is more than the
  * two digits leave to which transformers rounds it. */
 static int evaluates_within_epoch(const struct log *log) {
@@ -295,6 +312,7 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     known->steps_guessed = log->step_guessed;
     TRY(fit_samples_from_log(known, log, arena));
     known->epoch_updates = updates_of_epoch(log);
+    known->epoch_least = least_of_epoch(log);
     if (known->request.metric_count == 0) {
         TRY(fit_metric_from_log(log, NULL, arena, &known->request));
         known->evals_within_epoch = evaluates_within_epoch(log);
@@ -322,6 +340,8 @@ int fit_stairs_are_epochs(const struct fit *fit, const struct fit_known *known) 
     if (known->request.updates_per_epoch > 0 || known->request.dataset > 0) return 1;
     if (known->epoch_updates > 0.0)
         return real_abs_f64(stair - known->epoch_updates) <= 0.02 * stair + 0.5;
+    /* One update more, where a row shows the LR of the next one. */
+    if (stair + 1.0 < known->epoch_least) return 0;
     if (known->expected != NULL) return strncmp(known->expected->name, "lightning", 9) == 0;
     if (known->possible == NULL) return known->request.contract != NULL;
     return fit_is_native(known, fit->contract);

@@ -459,6 +459,37 @@ static void verify_few_stairs_have_no_name(void **state) {
     }
 }
 
+/* Lightning's log of 60 updates in two epochs, of which no second one ends: 20 moves of 3 updates
+ * are no epochs, as the first of these has 30 updates. With a column that has a new epoch at every
+ * move they are. */
+static void validate_stairs_beside_the_epochs_of_a_log(void **state) {
+    (void)state;
+    for (int moves = 0; moves < 2; moves++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = helper_log(&arena, 60);
+        struct fit_known known;
+        struct fit_set set;
+        struct series series;
+        log->format = "lightning";
+        for (size_t row = 0; row < log->rows; row++) {
+            const double step = (double)(row / 3);
+            helper_put(&arena, log, LOG_LR_LOGGED, row, 2e-4 * ((20.0 - step) / 20.0), PRINT_EXACT);
+            helper_put(&arena, log, LOG_EPOCH, row, moves ? step : (double)(row / 30), PRINT_EXACT);
+            log->step[row] = (int64_t)row + 1;
+        }
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        assert_true(known.possible != NULL);
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_int_equal(set.fits[0].epoch_updates, 3);
+        assert_int_equal(set.fits[0].stairs_open, !moves);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_known_peak_where_no_row_tells_it),
@@ -475,6 +506,7 @@ int main(void) {
         cmocka_unit_test(validate_the_words_of_three_totals),
         cmocka_unit_test(verify_a_line_needs_no_batch),
         cmocka_unit_test(verify_few_stairs_have_no_name),
+        cmocka_unit_test(validate_stairs_beside_the_epochs_of_a_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
