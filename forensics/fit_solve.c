@@ -338,13 +338,19 @@ static void solve_total(struct fit_model *model, const struct fit_window *window
     scan_totals(model, window, out);
 }
 
+/* A floor that was read off the last row and is listed as one that configurations have is both: the
+ * total need not be at the last row then. */
 static size_t distinct_floors(struct fit_floor_trial *floors, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         int seen = floors[i].value != floors[i].value;
-        for (size_t j = 0; j < kept; j++)
-            seen |= floors[j].value == floors[i].value &&
-                    (floors[j].absolute == floors[i].absolute || floors[i].value == 0.0);
+        for (size_t j = 0; j < kept; j++) {
+            if (floors[j].value != floors[i].value ||
+                (floors[j].absolute != floors[i].absolute && floors[i].value != 0.0))
+                continue;
+            seen = 1;
+            if (floors[j].absolute == floors[i].absolute) floors[j].at_end &= floors[i].at_end;
+        }
         if (!seen) floors[kept++] = floors[i];
     }
     return kept;
