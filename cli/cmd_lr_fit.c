@@ -14,8 +14,9 @@ enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
 
 /* What else there is to say of a column beside the fits of all its rows. */
 struct beside {
-    const char *early;    /* contracts that print the same with update 1 skipped, or NULL */
-    struct fit_stop stop; /* the schedule that stands still from some row on */
+    const char *early;     /* contracts that print the same with update 1 skipped, or NULL */
+    struct fit_stop stop;  /* the schedule that stands still from some row on */
+    struct fit_clamp held; /* the schedule whose LR is held on its way */
     /* Why the first fit is no decision, as the rest of a sentence that begins with the number of
      * set.fits[doubtful]; NULL: it is one. */
     const char *doubt;
@@ -38,6 +39,13 @@ static json_t *stop_json(const struct lr_report *report, const struct fit_stop *
                      lr_report_fit_json(stop->fit));
 }
 
+/* What the rows follow that are not held at the lowest or the highest LR: null where none are. */
+static json_t *clamp_json(const struct fit_clamp *held) {
+    if (held->fit == NULL) return json_null();
+    return json_pack("{sf sb sI so}", "level", held->level, "above", held->above, "rows",
+                     (json_int_t)held->rows, "fit", lr_report_fit_json(held->fit));
+}
+
 /* Which listed fit leaves the answer undecided, and why: null where none does. */
 static json_t *doubt_json(const struct fit_set *set, const struct beside *beside) {
     if (beside->doubt == NULL) return json_null();
@@ -47,7 +55,7 @@ static json_t *doubt_json(const struct fit_set *set, const struct beside *beside
 
 static json_t *fit_json(const struct lr_report *report, const struct fit_set *set,
                         const struct beside *beside) {
-    return json_pack("{ss ss sI so sb so so sI sI so so so so so so*}", "log", report->log->path,
+    return json_pack("{ss ss sI so sb so so sI sI so so so so so so so*}", "log", report->log->path,
                      "format", report->log->format, "values", (json_int_t)report->series.count,
                      "run_steps", json_positive(report->known.run_steps), "step_guessed",
                      report->log->step_guessed, "row_spacing", lr_report_rows_json(report), "fits",
@@ -55,8 +63,8 @@ static json_t *fit_json(const struct lr_report *report, const struct fit_set *se
                      (json_int_t)set->groups, "why", lr_report_why_json(set->why), "early_skip",
                      beside->early != NULL ? json_string(beside->early) : json_null(), "doubt",
                      doubt_json(set, beside), "stands_still", stop_json(report, &beside->stop),
-                     "applied", used_json(&report->used), "partial",
-                     set->partial != NULL ? json_string(set->partial) : json_null());
+                     "held", clamp_json(&beside->held), "applied", used_json(&report->used),
+                     "partial", set->partial != NULL ? json_string(set->partial) : json_null());
 }
 
 /* Tells whether the column may as well be that of a scheduler that stopped in its warm-up: nobody
@@ -223,6 +231,17 @@ static void print_stop(const struct lr_report *report, const struct fit_set *set
                           : "");
 }
 
+/* Says that the LR is held on its way, which nothing that was searched for does by itself. */
+static void print_clamp(const struct fit_clamp *held) {
+    if (held->fit == NULL) return;
+    printf(
+        "remark: but for %zu rows at its %s LR, %s, the column is that of %s, which lies %s that "
+        "LR there: a loop that sets lr = %s prints this\n",
+        held->rows, held->above ? "highest" : "lowest", number_text_f64(held->level).text,
+        held->fit->text, held->above ? "above" : "below",
+        held->above ? "min(lr, ceiling)" : "max(lr, floor) from the first update on");
+}
+
 static enum status print_text(const struct lr_report *report, const struct fit_set *set,
                               const struct beside *beside, struct arena *arena) {
     const char *const early = beside->early;
@@ -260,6 +279,7 @@ static enum status print_text(const struct lr_report *report, const struct fit_s
         puts("remark: a scheduler that is no longer stepped inside of a longer warm-up, to a "
              "higher peak, prints the same rows (--lr and --schedule say which it was)");
     print_stop(report, set, &beside->stop);
+    print_clamp(&beside->held);
     if (set->count > 0 && fit_skips_unshown(&set->fits[0], &report->known))
         puts("remark: at the skipped updates the log prints the gradient norm of the update before "
              "once more: DeepSpeed does so at a skip, but an equal number is no evidence of one, "
@@ -329,6 +349,9 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(fit_keep_used(&set, &cli->arena, &report.used));
     TRY(fit_early_skip(&set, &report.known, &cli->arena, &beside.early));
     TRY(fit_find_stop(&report.series, &report.known, &set, &cli->arena, &beside.stop));
+    beside.held = (struct fit_clamp){.fit = NULL};
+    if (beside.stop.fit == NULL)
+        TRY(fit_find_clamp(&report.series, &report.known, &set, &cli->arena, &beside.held));
     if (beside.stop.fit != NULL && beside.stop.held) TRY(leave_bugs_out(&set, &cli->arena));
     beside.doubtful = 0;
     beside.doubt = set.count > 0 ? doubt_of(&report.known, &set, &beside, &beside.doubtful) : NULL;

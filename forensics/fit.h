@@ -340,6 +340,20 @@ TWINSTEP_MUST_USE enum status fit_find_stop(const struct series *series,
                                             const struct fit_known *known,
                                             const struct fit_set *set, struct arena *arena,
                                             struct fit_stop *out);
+/* A third reading, of a column that nothing explains: some rows stand at its lowest LR, from the
+ * first one on, or at its highest, and the others follow a schedule that lies beyond that LR there.
+ */
+struct fit_clamp {
+    const struct fit *fit; /* what the other rows follow; NULL: the column does not read so */
+    double level;          /* the LR at which the held rows stand */
+    int above;             /* 1: it is the highest LR, else the lowest */
+    size_t rows;           /* how many stand at it */
+};
+/* Looks for that reading, where `set` has no fit and the log is that of one run. */
+TWINSTEP_MUST_USE enum status fit_find_clamp(const struct series *series,
+                                             const struct fit_known *known,
+                                             const struct fit_set *set, struct arena *arena,
+                                             struct fit_clamp *out);
 /* Names the contracts under which the first update was skipped, and which then print the best fit's
  * column with its numbers: "hf-4.50, accelerate". NULL: there is none, or the log shows whether
  * updates were skipped. */

@@ -509,6 +509,31 @@ static enum status say_stop(const struct fit_known *known, struct arena *arena,
     return STATUS_OK;
 }
 
+/* Says so where nothing is known of the column but a schedule whose LR is held on its way. *is_held
+ * becomes 1 then. */
+static enum status say_clamp(const struct fit_known *known, struct arena *arena,
+                             struct fit_check *out, int *is_held) {
+    struct fit_known every = *known;
+    struct fit_clamp clamp;
+    char *text;
+    *is_held = 0;
+    every.possible = NULL;
+    TRY(fit_find_clamp(out->found.series, &every, &out->found, arena, &clamp));
+    if (clamp.fit == NULL) {
+        every.request.contract = NULL;
+        every.request.schedule = NULL;
+        every.request.value_count = 0;
+        TRY(fit_find_clamp(out->found.series, &every, &out->found, arena, &clamp));
+    }
+    if (clamp.fit == NULL) return STATUS_OK;
+    TRY(arena_format(arena, &text, "it fits %s, whose LR is held from %s at %s in %zu rows",
+                     clamp.fit->text, clamp.above ? "above" : "below",
+                     number_text_f64(clamp.level).text, clamp.rows));
+    out->words = text;
+    *is_held = 1;
+    return STATUS_OK;
+}
+
 /* Withdraws a pass that rests on a floor which nobody gave, where the schedule may as well have
  * stopped on its way. */
 static enum status doubt_floor(const struct fit_known *known, struct arena *arena,
@@ -584,13 +609,17 @@ static enum status mismatch(const struct series *series, const struct fit_known 
                      "decay: a line to another floor prints the same";
         return STATUS_OK;
     }
-    int is_meant;
+    int is_meant, is_held = 0;
     TRY(say_stop(known, arena, out, &is_meant));
+    if (!is_meant && out->bug == NULL) TRY(say_clamp(known, arena, out, &is_held));
     out->why |= out->found.why;
-    if (is_meant && (out->fitted & FIT_OF_SCHEDULE) != 0) {
+    if ((is_meant || is_held) && (out->fitted & FIT_OF_SCHEDULE) != 0) {
         out->verdict = FIT_UNDECIDED;
-        out->needs = "--schedule and --min-lr-ratio of the training, or whether its loop holds the "
-                     "LR from below";
+        out->needs =
+            is_held
+                ? "--schedule of the training, or whether its loop holds the LR there"
+                : "--schedule and --min-lr-ratio of the training, or whether its loop holds the "
+                  "LR from below";
         return STATUS_OK;
     }
     if ((out->fitted & FIT_OF_SCHEDULE) != 0 && is_nudged(&out->found)) {

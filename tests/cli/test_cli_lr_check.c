@@ -753,6 +753,40 @@ static void validate_schedule_that_stands_still(void **state) {
     json_decref(json);
 }
 
+/* A cosine whose loop sets lr = min(lr, 3.75e-5): no fit prints it, and the rows that are not held
+ * tell all of its numbers. */
+static void validate_lr_that_is_held_from_above(void **state) {
+    (void)state;
+    char text[8192];
+    size_t used_up = (size_t)snprintf(text, sizeof text, "step,learning_rate\n");
+    for (int k = 1; k <= 200; k++) {
+        const double step = k - 1;
+        const double lr =
+            5e-5 * (step < 20.0
+                        ? step / 20.0
+                        : 0.5 * (1.0 + cos(3.14159265358979323846 * (step - 20.0) / 180.0)));
+        used_up += (size_t)snprintf(text + used_up, sizeof text - used_up, "%d,%.17g\n", k,
+                                    lr < 3.75e-5 ? lr : 3.75e-5);
+    }
+    helper_write("held.csv", text);
+    struct said said = helper_run(1, "lr fit held.csv --contract hf --schedule cosine");
+    assert_non_null(strstr(said.out, "Nothing fits."));
+    assert_non_null(strstr(said.out, "highest LR, 3.75e-05, the column is that of hf cosine, peak "
+                                     "5e-05, warm-up 20, total 200, which lies above that LR"));
+    helper_free(&said);
+    json_t *json = json_of(1, "lr fit held.csv --contract hf --schedule cosine --json");
+    const json_t *held = json_object_get(json, "held");
+    assert_true(json_is_true(json_object_get(held, "above")));
+    assert_true(json_real_value(json_object_get(held, "level")) == 3.75e-5);
+    assert_int_equal(json_integer_value(json_object_get(held, "rows")), 66);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(held, "fit"), "steps")),
+                     200);
+    json_decref(json);
+    said = helper_run(3, "lr check held.csv --expect hf");
+    assert_non_null(strstr(said.out, "total 200, whose LR is held from above at 3.75e-05"));
+    helper_free(&said);
+}
+
 /* A linear schedule of 500 updates whose scheduler stopped at update 233: a line to that update,
  * with a floor that nobody typed, prints it, and a search in samples, which forgets the log's
  * total, must not take that line for the expectation. */
@@ -806,6 +840,7 @@ int main(void) {
         cmocka_unit_test(validate_peak_that_was_not_reached),
         cmocka_unit_test(validate_what_a_warmup_shows),
         cmocka_unit_test(validate_schedule_that_stands_still),
+        cmocka_unit_test(validate_lr_that_is_held_from_above),
         cmocka_unit_test(validate_norm_that_is_printed_again),
         cmocka_unit_test(validate_usage_error_for_ci),
         cmocka_unit_test(validate_epochs_against_the_log),

@@ -260,6 +260,67 @@ static void validate_names_without_a_total(void **state) {
     }
 }
 
+/* A loop that holds its LR from above while the schedule passes by, or from below from its first
+ * update on. The rows that are not held tell peak, warm-up and total; where two are held, where a
+ * row between them is off, or where the schedule does not lie beyond the LR at which they stand,
+ * nothing is said. */
+static void validate_an_lr_that_is_held_on_its_way(void **state) {
+    (void)state;
+    enum { LOWEST, HIGHEST, TWO, OFF, WITHIN };
+    static const struct {
+        enum shape shape;
+        int every, how;
+        double level; /* share of the peak */
+    } rows[] = {{COSINE, 1, HIGHEST, 0.75}, {COSINE, 1, LOWEST, 0.125}, {LINEAR, 1, TWO, 0.996},
+                {COSINE, 1, OFF, 0.75},     {COSINE, 1, WITHIN, 0.75},  {LINEAR, 5, LOWEST, 0.125},
+                {COSINE, 5, HIGHEST, 0.75}, {LINEAR, 1, LOWEST, 0.125}};
+    for (size_t i = 0; i < helper_size(1, 5, COUNT_OF(rows)); i++) {
+        const struct column free = {.rows = 400 / rows[i].every,
+                                    .shape = rows[i].shape,
+                                    .every = rows[i].every,
+                                    .warmup = 40,
+                                    .total = 400,
+                                    .print = PRINT_EXACT};
+        const double level = PEAK * rows[i].level;
+        struct arena arena = ARENA_EMPTY;
+        struct fit_set none = {.count = 0};
+        struct fit_known known;
+        struct fit_clamp clamp;
+        struct log *log = log_of(&free, &arena);
+        struct series series;
+        size_t held = 0;
+        for (size_t row = 0; row < log->rows; row++) {
+            const double value = lr_of(&free, (int)log->step[row]);
+            const int holds = rows[i].how == LOWEST ? value < level : value > level;
+            double now = holds ? level : value;
+            if (rows[i].how == OFF && row == 100) now = 0.9 * level;
+            if (rows[i].how == WITHIN && !holds && row > 200) now = 0.999 * value;
+            held += (size_t)(now == level);
+            helper_put(&arena, log, LOG_LR_LOGGED, row, now, PRINT_EXACT);
+        }
+        fit_known_init(&known);
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        none.series = &series;
+        assert_int_equal(fit_find_clamp(&series, &known, &none, &arena, &clamp), STATUS_OK);
+        if ((clamp.fit != NULL) != (rows[i].how <= HIGHEST))
+            fail_msg("%zu: %zu held, %s", i, held, clamp.fit != NULL ? clamp.fit->text : "-");
+        if (clamp.fit == NULL) {
+            assert_true(rows[i].how != TWO || held < 4);
+            arena_close(&arena);
+            continue;
+        }
+        if (clamp.fit->lr != PEAK || clamp.fit->warmup != 40.0 || clamp.fit->steps != 400 ||
+            clamp.level != level || clamp.above != (rows[i].how == HIGHEST) || clamp.rows != held)
+            fail_msg("%zu: %zu rows at %g, %s", i, clamp.rows, clamp.level, clamp.fit->text);
+        /* What a fit explains is not held. */
+        none.count = 1;
+        assert_int_equal(fit_find_clamp(&series, &known, &none, &arena, &clamp), STATUS_OK);
+        assert_null(clamp.fit);
+        arena_close(&arena);
+    }
+}
+
 /* What a check says: that the LR stands still, and no pass on a floor that nobody gave. */
 static void validate_checks(void **state) {
     (void)state;
@@ -407,6 +468,7 @@ int main(void) {
         cmocka_unit_test(verify_partial_names_its_floor),
         cmocka_unit_test(validate_checks),
         cmocka_unit_test(validate_names_without_a_total),
+        cmocka_unit_test(validate_an_lr_that_is_held_on_its_way),
         cmocka_unit_test(validate_skips_of_a_last_lr_alone),
         cmocka_unit_test(validate_lines_that_end_on_their_way),
     };

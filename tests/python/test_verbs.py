@@ -23,7 +23,7 @@ UNTYPED = {
                         "mixtures"},
     results.LogCheck: {"row_spacing", "why"}, results.LogFit: {"row_spacing", "left_out", "groups",
                                                                "early_skip", "applied", "partial",
-                                                               "stands_still", "doubt"},
+                                                               "stands_still", "held", "doubt"},
     results.Fit: {"parameters", "updates_per_epoch", "reached", "skipped", "first_value", "segments",
                   "warmup_hidden", "steps_hidden", "floor_hidden", "waits", "in_samples",
                   "unseen"},
