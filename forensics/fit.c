@@ -194,7 +194,7 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
     /* And where the last row is the peak, no row behind it says that the rise was over. */
     const int rises = search->series->count > 2 && last[-1].value < top;
     if (!fell && copy.needs_warmup && out->warmup > 1.0 && last->value == top &&
-        points[0].value < top && (below || rises))
+        points[0].value < top && (below || rises) && !fit_end_stands(search->series))
         out->reached = top;
     fit_find_unseen(search, &copy, out);
     return STATUS_OK;

@@ -853,6 +853,38 @@ static enum status judge_skips(const struct series *series, const struct fit_kno
     return STATUS_OK;
 }
 
+/* Withdraws a pass that rests on numbers which nobody gave and which lr fit calls undecided: a line
+ * to a floor that no row stands at, or a peak that nobody would type, behind which a scheduler may
+ * have stopped in its warm-up. */
+static void doubt_numbers(const struct fit_known *known, struct fit_check *out) {
+    const struct fit *const fit = out->expected;
+    if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_SCHEDULE) == 0) return;
+    if ((out->fitted & FIT_OF_FLOOR) != 0 && fit->steps != known->request.steps &&
+        fit_ends_on_its_way(fit, out->found.last)) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs =
+            "--schedule, --steps and --min-lr-ratio of the training, or rows behind the "
+            "end of the decay: a line to a lower floor with a larger total prints the same";
+    } else if ((out->fitted & FIT_OF_LR) != 0 && fit_stands_at_top(fit, out->found.series) &&
+               fit_peak_is_odd(fit)) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs = "--lr or --schedule of the training: the peak is one that nobody would type, "
+                     "and a scheduler that is no longer stepped inside of a longer warm-up prints "
+                     "the same";
+    }
+}
+
+/* Tells whether several updates must have been skipped at one distance, which no scaler does. */
+static int skips_evenly(const struct fit *fit) {
+    if (fit->skip_count < 4) return 0;
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].first != fit->skips[i].last ||
+            (i > 0 && fit->skips[i].first - fit->skips[i - 1].first !=
+                          fit->skips[1].first - fit->skips[0].first))
+            return 0;
+    return 1;
+}
+
 /* Withdraws a pass that rests on fewer than three rows and on a number that was fitted to them:
  * there are always numbers that agree. Where everything was given, the rows were predicted. */
 static void doubt_few(const struct series *series, struct fit_check *out) {
@@ -949,6 +981,11 @@ enum status fit_check(const struct series *series, const struct fit_known *known
             doubt_skips(NULL, out);
             out->needs = "the loss scale, a count of skipped updates, or --skipped: a loop that "
                          "holds its LR from below prints the last LR, too";
+        } else if (out->verdict == FIT_PASS && mine.skips.shown == 0 &&
+                   mine.request.skipped_count == 0 && skips_evenly(out->expected)) {
+            doubt_skips(NULL, out);
+            out->needs = "the loss scale, a count of skipped updates, or --skipped: a scheduler "
+                         "that is stepped once per several updates prints the same";
         }
         doubt_few(series, out);
         return say_match(&mine, arena, out);
@@ -958,6 +995,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
     if (applied) TRY(fit_judge_plainer(series, &mine, arena, out));
     TRY(doubt_floor(&mine, arena, out));
     doubt_drop(out);
+    doubt_numbers(&mine, out);
     doubt_few(series, out);
     return say_match(&mine, arena, out);
 }

@@ -99,6 +99,10 @@ TWINSTEP_MUST_USE enum status fit_plateau(const struct fit_search *search, struc
 /* Sets fit.unseen_warmup and the peaks that go with it (forensics/fit_hidden.c). */
 void fit_find_unseen(const struct fit_search *search, struct fit_model *model, struct fit *out);
 
+/* Tells whether the last LR stands for so many rows that it moves no longer, by how long those
+ * before it stood (forensics/fit_stop.c). */
+int fit_end_stands(const struct series *series);
+
 /* ---- floors that the rows do not reach (forensics/fit_stop.c) ---- */
 
 /* Begins with `at` 0. `peak` makes shares of LRs; `schedule` of NULL means any that has a floor. */

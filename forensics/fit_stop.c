@@ -83,6 +83,14 @@ static int stands_still(const struct series *series, size_t first, double scale)
     return moves_before(series, first, &longest) >= MOVES && rows >= LONGER * longest;
 }
 
+int fit_end_stands(const struct series *series) {
+    const size_t first = first_of_end(series);
+    size_t longest;
+    if (first == 0 || series->count - first < STILL) return 0;
+    (void)moves_before(series, first, &longest);
+    return series->count - first >= LONGER * longest;
+}
+
 int fit_stands_at_top(const struct fit *fit, const struct series *series) {
     const struct series_point *const points = series->points;
     size_t top = series->count;

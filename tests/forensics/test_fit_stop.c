@@ -411,10 +411,12 @@ static void validate_lines_that_end_on_their_way(void **state) {
         /* Rows of the log, updates per row, and the update behind which it begins anew. */
         int rows, every, restart;
         const char *finding;
-    } logs[] = {{529, 1, 0, NULL},
-                {70, 10, 477, "scheduler_not_restored"},
-                {700, 1, 477, "scheduler_not_restored"}};
-    for (size_t i = 0; i < helper_size(1, 2, COUNT_OF(logs)); i++) {
+        int says; /* the total that the log says; 0: none */
+    } logs[] = {{529, 1, 0, NULL, 777},
+                {70, 10, 477, "scheduler_not_restored", 777},
+                {529, 1, 0, NULL, 0},
+                {700, 1, 477, "scheduler_not_restored", 777}};
+    for (size_t i = 0; i < helper_size(1, 3, COUNT_OF(logs)); i++) {
         struct arena arena = ARENA_EMPTY;
         struct log *log = helper_log(&arena, (size_t)logs[i].rows);
         struct doctor_options options;
@@ -424,7 +426,7 @@ static void validate_lines_that_end_on_their_way(void **state) {
         struct fit_set set;
         struct series series;
         log->format = "hf-trainer-state";
-        log->max_steps = 777;
+        log->max_steps = (uint64_t)logs[i].says;
         for (int row = 0; row < logs[i].rows; row++) {
             const int update = (row + 1) * logs[i].every;
             const int began = logs[i].restart > 0 && update > logs[i].restart ? logs[i].restart : 0;
@@ -461,6 +463,39 @@ static void validate_lines_that_end_on_their_way(void **state) {
     }
 }
 
+/* A scheduler that is stepped once per two updates behind an even start, and one that stopped at
+ * update 19 of a warm-up of 30: a pass would rest on skipped updates at one distance, or on a peak
+ * that nobody would type and that the rows reached. */
+static void validate_passes_that_numbers_would_rest_on(void **state) {
+    (void)state;
+    for (int stops = 1; stops >= 0; stops--) {
+        enum { ROWS = 120 };
+        struct series_point points[ROWS];
+        const struct series series = {points, ROWS};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        for (size_t i = 0; i < ROWS; i++) {
+            const double step = stops ? fmin((double)i + 1.0, 19.0) : floor((double)i / 2.0);
+            points[i] = (struct series_point){.update = i + 1, .row = i};
+            points[i].value = 1e-5 * fmin(step / (stops ? 30.0 : 6.0), 1.0);
+            if (!stops) continue;
+            points[i].quantum = 1e-12;
+            points[i].value = 1e-12 * rint(points[i].value / 1e-12);
+        }
+        fit_known_init(&known);
+        known.request.contract = contract_find(stops ? "megatron" : "hf");
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (check.verdict != FIT_UNDECIDED || check.expected == NULL)
+            fail_msg("%d: verdict %d, %s", stops, check.verdict, check.words);
+        if (stops)
+            assert_true(check.expected->reached == 0.0 && check.expected->warmup == 19.0);
+        else
+            assert_int_equal(check.expected->skip_count, 6);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_every_column),
@@ -471,6 +506,7 @@ int main(void) {
         cmocka_unit_test(validate_an_lr_that_is_held_on_its_way),
         cmocka_unit_test(validate_skips_of_a_last_lr_alone),
         cmocka_unit_test(validate_lines_that_end_on_their_way),
+        cmocka_unit_test(validate_passes_that_numbers_would_rest_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
