@@ -874,15 +874,16 @@ static void doubt_numbers(const struct fit_known *known, struct fit_check *out) 
     }
 }
 
-/* Tells whether several updates must have been skipped at one distance, which no scaler does. */
+/* Tells whether several updates must have been skipped at one distance, which no scaler does but in
+ * a row. */
 static int skips_evenly(const struct fit *fit) {
     if (fit->skip_count < 4) return 0;
+    const uint64_t apart = fit->skips[1].first - fit->skips[0].first;
     for (size_t i = 0; i < fit->skip_count; i++)
         if (fit->skips[i].first != fit->skips[i].last ||
-            (i > 0 && fit->skips[i].first - fit->skips[i - 1].first !=
-                          fit->skips[1].first - fit->skips[0].first))
+            (i > 0 && fit->skips[i].first - fit->skips[i - 1].first != apart))
             return 0;
-    return 1;
+    return apart > 1;
 }
 
 /* Withdraws a pass that rests on fewer than three rows and on a number that was fitted to them:
@@ -981,8 +982,9 @@ enum status fit_check(const struct series *series, const struct fit_known *known
             doubt_skips(NULL, out);
             out->needs = "the loss scale, a count of skipped updates, or --skipped: a loop that "
                          "holds its LR from below prints the last LR, too";
-        } else if (out->verdict == FIT_PASS && mine.skips.shown == 0 &&
-                   mine.request.skipped_count == 0 && skips_evenly(out->expected)) {
+        } else if (out->verdict == FIT_PASS && (out->fitted & FIT_OF_SCHEDULE) != 0 &&
+                   mine.skips.shown == 0 && mine.request.skipped_count == 0 &&
+                   skips_evenly(out->expected)) {
             doubt_skips(NULL, out);
             out->needs = "the loss scale, a count of skipped updates, or --skipped: a scheduler "
                          "that is stepped once per several updates prints the same";
