@@ -175,6 +175,32 @@ static void validate_made_logs(void **state) {
 
 /* A console of a training in float16: updates 1 and 200 were skipped, total 600, warm-up 30, a row
  * every 10. Only a total that is given leaves the distance between the rows. */
+/* Four rows that fall and rise again fit no spacing, and of a total of 1,000 the last of them lies
+ * less than one row in front with each of 201 to 250 updates per row. Eight of these are tried with
+ * skipped updates, in both ways of counting the first row; the usual ones, which end before the
+ * total, come before them. */
+static void validate_how_many_spacings_are_tried(void **state) {
+    (void)state;
+    static const double values[] = {9e-5, 2.3e-5, 7.1e-5, 4.7e-5};
+    static struct fit_rows rows;
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct log *log = helper_log(&arena, COUNT_OF(values));
+    log->step_guessed = 1;
+    for (size_t row = 0; row < log->rows; row++)
+        helper_put(&arena, log, LOG_LR_LOGGED, row, values[row], PRINT_EXACT);
+    fit_known_init(&known);
+    known.request.steps = 1000;
+    known.request.schedule = "linear";
+    known.request.lr = 9e-5;
+    known.request.warmup = 0.0;
+    number_made(log, &known, &rows, &arena);
+    assert_int_equal(rows.count, 0);
+    /* 12 of the 14 usual ones from update 1 on and 11 with the first row there; 24 and 7. */
+    assert_int_equal(rows.tried, 12 + 11 + 24 + 7 + 8 * 2);
+    arena_close(&arena);
+}
+
 static void validate_a_console_with_skips(void **state) {
     (void)state;
     static struct fit_rows rows;
@@ -205,6 +231,7 @@ int main(void) {
         cmocka_unit_test(validate_real_consoles),
         cmocka_unit_test(validate_a_given_spacing),
         cmocka_unit_test(validate_made_logs),
+        cmocka_unit_test(validate_how_many_spacings_are_tried),
         cmocka_unit_test(validate_a_console_with_skips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,6 +211,27 @@ static void verify_a_constant_batch_counts_updates(void **state) {
     arena_close(&arena);
 }
 
+/* The batch grows and the log prints its samples, but the scheduler counts updates: no counter of
+ * samples explains the column, and a search over updates must follow. */
+static void verify_updates_are_searched_behind_samples(void **state) {
+    (void)state;
+    static const struct ramp ramp = {3e-4, 0, 3000, 0, 0, 10, 60, {0}, 0, 0, 0, {0}, 0};
+    struct arena arena = ARENA_EMPTY;
+    struct log *log = make(&arena, &ramp);
+    struct fit_known known;
+    struct series series;
+    struct fit_set set;
+    for (size_t row = 0; row < log->rows; row++)
+        helper_put(&arena, log, LOG_LR_LOGGED, row,
+                   3e-4 * (UPDATES + 1.0 - (double)log->step[row]) / UPDATES, PRINT_EXACT);
+    look(log, &arena, &known, &series, &set);
+    assert_true(known.samples != NULL);
+    assert_true(set.count > 0);
+    assert_false(set.fits[0].in_samples);
+    assert_int_equal(set.fits[0].steps, UPDATES);
+    arena_close(&arena);
+}
+
 /* Under a batch that stays, lengths in samples that are no whole number of updates: of warm-up and
  * total with rows apart, and of either; and of a total within the last update, whose row alone
  * stands at the floor, behind a warm-up at whose end a row shows the peak. */
@@ -296,6 +317,7 @@ int main(void) {
         cmocka_unit_test(validate_the_counter_of_a_growing_batch),
         cmocka_unit_test(verify_nothing_is_said_without_samples),
         cmocka_unit_test(verify_a_constant_batch_counts_updates),
+        cmocka_unit_test(verify_updates_are_searched_behind_samples),
         cmocka_unit_test(validate_samples_of_a_batch_that_stays),
         cmocka_unit_test(validate_samples_of_a_batch_alone),
     };
