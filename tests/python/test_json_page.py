@@ -116,6 +116,10 @@ def write_inputs(folder):
     (folder / "still.csv").write_text("step,lr\n" + "".join(
         f"{k},{5e-5 * (min(k - 1, 83) / 10 if k <= 10 else (200 - min(k - 1, 83)) / 190)!r}\n"
         for k in range(1, 201)))
+    (folder / "held.csv").write_text("step,lr\n" + "".join(
+        "{},{!r}\n".format(k, min(3.75e-5, 5e-5 * ((k - 1) / 20 if k <= 20 else
+                                                   0.5 + 0.5 * math.cos(math.pi * (k - 21) / 180))))
+        for k in range(1, 201)))
     (folder / "groups.csv").write_text("step,loss,lr_applied,lr_applied[1],lr_applied[2]\n" + "".join(
         f"{k},{2.5 - 0.1 * k:.2f},1e-3,1e-3,1e-3\n" for k in range(1, 7)))
     (folder / "halved.csv").write_text("step,loss,lr_applied,lr_applied[1],lr_applied[3]\n" + "".join(
@@ -205,7 +209,8 @@ COMMANDS = {
         "lr fit clean.jsonl", "lr fit skips.jsonl", "lr fit stopped.jsonl", f"lr fit {HF}",
         f"lr fit {OLD}",
         "lr fit constant.csv", "lr fit odd.csv", "lr fit jump.csv", "lr fit dicts.txt",
-        "lr fit two.h5", "lr fit still.csv --contract hf", f"lr fit {LOGS}/olmo-core/olmo-core-linear",
+        "lr fit two.h5", "lr fit still.csv --contract hf",
+        "lr fit held.csv --contract hf --schedule cosine", f"lr fit {LOGS}/olmo-core/olmo-core-linear",
     ],
     "lr check": [
         "lr check clean.jsonl --expect hf --lr 5e-7 --steps 60 --schedule linear",
