@@ -400,18 +400,41 @@ int log_lines_claim(const struct log_source *source, const struct log_grammar *g
     return claim;
 }
 
+struct torn { /* lines that are no whole rows */
+    size_t lines;
+    uint32_t first;
+};
+
+static void look_for_tear(struct torn *torn, const struct log_line *line,
+                          const struct log_grammar *grammar) {
+    if (grammar->torn == NULL || !grammar->torn(line->span)) return;
+    if (torn->lines++ == 0) torn->first = line->number;
+}
+
+static enum status note_torn(const struct torn *torn, struct log_build *build) {
+    if (torn->lines == 0) return STATUS_OK;
+    return log_build_note(build,
+                          "torn lines, of which only the values in front of the tear were read: "
+                          "%zu, the first is line %" PRIu32
+                          " (the log was cut there, or several processes wrote into one line)",
+                          torn->lines, torn->first);
+}
+
 enum status log_lines_read(const struct log_source *source, struct log_build *build,
                            const struct log_grammar *grammar) {
     struct log_lines lines;
     struct log_line line;
+    struct torn torn = {0, 0};
     log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line)) {
         struct log_row row = {.open = line.open};
+        look_for_tear(&torn, &line, grammar);
         if (!grammar->head(line.span, &row) || !log_lines_take(&lines, &line)) continue;
         TRY(log_build_row(build, row.step, line.number, source->part));
         log_build_max_steps(build, row.max_steps);
         TRY(grammar->fields(build, &row));
     }
     if (grammar->marked) lines.open_row = 0;
+    TRY(note_torn(&torn, build));
     return log_lines_close(&lines, build);
 }

@@ -106,6 +106,9 @@ struct log_grammar {
     int (*head)(struct log_span line, struct log_row *out);
     /* Puts the values of the fields of `row` into the row at hand. */
     TWINSTEP_MUST_USE enum status (*fields)(struct log_build *build, const struct log_row *row);
+    /* Tells whether a line is a row that is not whole, or a piece of one, so that a note says how
+     * many there are. NULL: nothing in the format shows it. */
+    int (*torn)(struct log_span line);
     int marked; /* 1: `fields` takes a value only together with the mark behind it, so it never
                    takes a cut one */
 };

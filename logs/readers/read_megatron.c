@@ -13,21 +13,36 @@ static const struct log_rule rules[] = {
     {.source = NULL},
 };
 
-/* Reads "iteration 1/ 100 |"; the rest stands behind the bar. */
-static int read_head(struct log_span line, struct log_row *out) {
-    struct log_span *rest = &out->rest;
-    int64_t total;
-    *rest = log_span_after(line, "iteration ");
-    if (rest->text == NULL) return 0;
+/* Reads "1/ 100 |", which stands behind the word "iteration"; *rest moves behind it. */
+static int read_count(struct log_span *rest, int64_t *step, int64_t *total) {
     log_span_blanks(rest);
-    if (!log_span_integer(rest, &out->step)) return 0;
+    if (!log_span_integer(rest, step)) return 0;
     log_span_blanks(rest);
     if (!log_span_take(rest, "/")) return 0;
     log_span_blanks(rest);
-    if (!log_span_integer(rest, &total)) return 0;
+    if (!log_span_integer(rest, total)) return 0;
     log_span_blanks(rest);
-    out->max_steps = (uint64_t)total;
     return log_span_take(rest, "|");
+}
+
+/* Finds the first "iteration 1/ 100 |" of a line and says how much stands in front of it: perhaps a
+ * time, or a head that was torn ("iteration 1[time] iteration 1/ 100 |"). */
+static int find_head(struct log_span line, struct log_row *out, size_t *before) {
+    static const char word[] = "iteration ";
+    int64_t total;
+    out->rest = line;
+    while ((out->rest = log_span_after(out->rest, word)).text != NULL) {
+        *before = (size_t)(out->rest.text - line.text) - (sizeof word - 1);
+        if (!read_count(&out->rest, &out->step, &total)) continue;
+        out->max_steps = (uint64_t)total;
+        return 1;
+    }
+    return 0;
+}
+
+static int read_head(struct log_span line, struct log_row *out) {
+    size_t before;
+    return find_head(line, out, &before);
 }
 
 static int claim_line(struct log_span line) {
@@ -40,22 +55,50 @@ static int claim_line(struct log_span line) {
                : 0;
 }
 
-/* Reads the fields. A field ends with its bar: one without a bar is cut, unless the line is whole.
+/* Reads the fields, up to the head of the next row where two stand in one line. Megatron ends each
+ * field with a bar, so one without a bar is cut: of "learning rate: 3.9E-07 |" a part reads as 3.9.
  */
 static enum status read_fields(struct log_build *build, const struct log_row *row) {
     struct log_span rest = row->rest;
+    struct log_row next = {.step = 0};
+    size_t before;
+    if (find_head(rest, &next, &before)) rest.length = before;
     while (rest.length > 0) {
-        const struct log_span before = rest;
+        const size_t length = rest.length;
         struct log_span value = log_span_until(&rest, '|');
-        if (row->open && value.length == before.length) break;
+        if (value.length == length) break;
         const struct log_span name = log_span_trim(log_span_until(&value, ':'));
         TRY(log_put_text(build, rules, name, log_span_trim(value)));
     }
     return STATUS_OK;
 }
 
-static const struct log_grammar grammar = {
-    .claim_line = claim_line, .head = read_head, .fields = read_fields, .marked = 1};
+/* A line is torn where it ends before its last bar, holds the heads of two rows, or begins in the
+ * middle of a row: the log was cut there, or several processes wrote into one line. */
+static int is_torn(struct log_span line) {
+    static const char *const fields[] = {
+        "consumed samples:", "learning rate:", "lm loss:",
+        "loss scale:",       "grad norm:",     "number of skipped iterations:"};
+    struct log_row row = {.step = 0}, next = {.step = 0};
+    size_t before = 0;
+    line = log_span_trim(line);
+    if (find_head(line, &row, &before))
+        return !log_span_ends(line, "|") || read_head(row.rest, &next) ||
+               log_span_after((struct log_span){line.text, before}, "iteration ").text != NULL;
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        struct log_span rest = log_span_after(line, fields[i]);
+        const size_t length = rest.length;
+        const struct log_span value = log_span_until(&rest, '|');
+        if (value.length < length && log_span_is_number(log_span_trim(value))) return 1;
+    }
+    return 0;
+}
+
+static const struct log_grammar grammar = {.claim_line = claim_line,
+                                           .head = read_head,
+                                           .fields = read_fields,
+                                           .torn = is_torn,
+                                           .marked = 1};
 const struct log_reader log_reader_megatron = {.step_base = 1,
                                                .grammar = &grammar,
                                                .sign = "iteration ",

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -416,6 +417,53 @@ static void verify_cut_ends_are_said(void **state) {
     arena_close(&arena);
 }
 
+/* What stands behind a tear belongs to another row, or is a part of a number: it must not be read,
+ * and it must be said. */
+static void verify_torn_lines_are_said(void **state) {
+    static const char whole[] = " iteration 1/ 9 | learning rate: 1.0E-07 | lm loss: 2.5E+00 |\n";
+    static const struct {
+        const char *lines;
+        uint64_t rows, second; /* the number of rows, and the update of the second one */
+        double rate, loss;     /* in the second row; -1: none */
+        const char *note;      /* NULL: nothing is torn */
+    } cases[] = {
+        /* another process ends the line inside a number */
+        {" iteration 2/ 9 | lm loss: 2.4E+00 | learning rate: 2.0\n", 2, 2, -1, 2.4,
+         "1, the first"},
+        /* two rows in one line, and the rest of the first one in the next line */
+        {" iteration 2/ 9 | learning rate: 2.0E-07 | lm loss: 2.4 iteration 3/ 9 | learning rate: "
+         "3.0E-07 | lm loss: 2.3E+00 |\nE+00 | grad norm: 1.5 |\n",
+         2, 2, 2e-7, -1, "2, the first"},
+        /* a head that is torn, and the rest of its row behind a line end */
+        {" iterat\n iteration 2[time] iteration 3/ 9 | learning rate: 3.0E-07 | lm loss: 2.3E+00 "
+         "|\n",
+         2, 3, 3e-7, 2.3, "1, the first"},
+        {"ion 2/ 9 | learning rate: 2.0E-07 | lm loss: 2.4E+00 |\n"
+         " iteration 3/ 9 | learning rate: 3.0E-07 | lm loss: 2.3E+00 |\n",
+         2, 3, 3e-7, 2.3, "1, the first"},
+        /* whole lines, and lines of a validation */
+        {" iteration 2/ 9 | learning rate: 2.0E-07 | lm loss: 2.4E+00 |  \n"
+         " validation loss at iteration 2 | lm loss value: 2.4E+00 | lm loss PPL: 1.1E+01 |\n",
+         2, 2, 2e-7, 2.4, NULL},
+    };
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s%s", whole, cases[i].lines);
+        const struct log *log = logs_read(&arena, text, NULL);
+        if (log->rows != cases[i].rows) fail_msg("case %zu: %zu rows", i, (size_t)log->rows);
+        assert_int_equal(log->step[1], cases[i].second);
+        logs_expect(log, "learning rate", 1, cases[i].rate, cases[i].rate < 0 ? N : 1e-8);
+        logs_expect(log, "lm loss", 1, cases[i].loss, cases[i].loss < 0 ? N : 0.1);
+        if (cases[i].note == NULL)
+            assert_false(logs_has_note(log, "torn lines"));
+        else
+            assert_true(logs_has_note(log, cases[i].note));
+    }
+    arena_close(&arena);
+}
+
 /* The resumed run prints its steps again. */
 static void validate_resume(void **state) {
     struct arena arena = ARENA_EMPTY;
@@ -460,7 +508,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_fixtures),        cmocka_unit_test(validate_special_values),
         cmocka_unit_test(verify_cut_ends_are_said), cmocka_unit_test(validate_resume),
-        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_refusals),        cmocka_unit_test(verify_torn_lines_are_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
