@@ -161,9 +161,25 @@ static void print_columns(const struct compare_report *report, FILE *out) {
     }
 }
 
+static void print_offset(const struct compare_ratio *ratio, const char *bullet, FILE *out) {
+    const int either = ratio->kind == COMPARE_FACTOR_EITHER;
+    fprintf(out, "%sA - B of %s is %s in %zu of %zu pairs (scatter %s): a fixed offset, ", bullet,
+            log_names[ratio->name].name, word_about(ratio->offset).text, ratio->held, ratio->pairs,
+            word_about(ratio->scatter).text);
+    if (either)
+        fprintf(out, "or a fixed factor of %s; %s\n", word_about(ratio->factor).text,
+                ratio->meaning);
+    else
+        fprintf(out, "not a factor; %s\n", ratio->meaning);
+}
+
 static void print_ratios(const struct compare_report *report, const char *bullet, FILE *out) {
     for (size_t i = 0; i < report->ratio_count; i++) {
         const struct compare_ratio *ratio = &report->ratios[i];
+        if (ratio->kind >= COMPARE_FACTOR_OFFSET) {
+            print_offset(ratio, bullet, out);
+            continue;
+        }
         fprintf(out, "%sA/B of %s is %s in %zu of %zu pairs: %s%s%s%s\n", bullet,
                 log_names[ratio->name].name, factor_text(ratio).text, ratio->held, ratio->pairs,
                 ratio->meaning, ratio->bug[0] != 0 ? " (" : "", ratio->bug,
@@ -350,13 +366,19 @@ static json_t *column_json(const struct compare_column *column) {
 }
 
 static json_t *ratio_json(const struct compare_ratio *ratio) {
-    static const char *const kinds[] = {"none",      "n",      "1/n",      "sqrt(n)",
-                                        "1/sqrt(n)", "tokens", "1/tokens", "constant"};
+    static const char *const kinds[] = {
+        "none",   "n",        "1/n",      "sqrt(n)", "1/sqrt(n)",
+        "tokens", "1/tokens", "constant", "offset",  "offset or factor"};
+    const int apart = ratio->kind >= COMPARE_FACTOR_OFFSET;
     json_t *n = ratio->n == 0 ? NULL : json_integer((json_int_t)ratio->n);
-    return json_pack("{ss ss so* so sI sI so* so*}", "column", log_names[ratio->name].name, "kind",
-                     kinds[ratio->kind], "n", n, "factor", json_finite(ratio->factor), "pairs",
-                     (json_int_t)ratio->pairs, "held", (json_int_t)ratio->held, "meaning",
-                     json_string(ratio->meaning), "bugs", json_string(ratio->bug));
+    json_t *offset = apart ? json_finite(ratio->offset) : NULL;
+    json_t *scatter = apart ? json_finite(ratio->scatter) : NULL;
+    json_t *factor = ratio->kind == COMPARE_FACTOR_OFFSET ? NULL : json_finite(ratio->factor);
+    return json_pack("{ss ss so* so* so* so* sI sI so* so*}", "column", log_names[ratio->name].name,
+                     "kind", kinds[ratio->kind], "n", n, "factor", factor, "offset", offset,
+                     "scatter", scatter, "pairs", (json_int_t)ratio->pairs, "held",
+                     (json_int_t)ratio->held, "meaning", json_string(ratio->meaning), "bugs",
+                     json_string(ratio->bug));
 }
 
 static json_t *groups_json(const struct compare_lr *lr) {

@@ -81,14 +81,18 @@ enum compare_factor {
     COMPARE_FACTOR_ROOT_INVERSE,
     COMPARE_FACTOR_TOKENS, /* a = tokens(k) b */
     COMPARE_FACTOR_TOKENS_INVERSE,
-    COMPARE_FACTOR_CONSTANT /* a = factor b with any other constant factor */
+    COMPARE_FACTOR_CONSTANT, /* a = factor b with any other constant factor */
+    COMPARE_FACTOR_OFFSET,   /* no factor: a = b + offset */
+    COMPARE_FACTOR_EITHER    /* a = factor b or a = b + offset, which the columns do not tell */
 };
 
 struct compare_ratio {
     int32_t name;
     int32_t kind; /* enum compare_factor */
     uint64_t n;
-    double factor;      /* a / b */
+    double factor;          /* a / b; with an offset alone 0 */
+    double offset, scatter; /* a - b, and the root mean square of what is left of it; without an
+                               offset 0 */
     size_t pairs, held; /* pairs that were looked at, and those of them that have the ratio within
                            their precision or 0.5 % */
     int first_exact;    /* 1: the first pair has it within its precision */

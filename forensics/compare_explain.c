@@ -67,7 +67,9 @@ static int covers_start(const struct compare_report *report, const enum log_name
 
 static int has_ratio(const struct compare_report *report, enum log_name name) {
     for (size_t i = 0; i < report->ratio_count; i++)
-        if (report->ratios[i].name == (int32_t)name) return 1;
+        if (report->ratios[i].name == (int32_t)name &&
+            report->ratios[i].kind < COMPARE_FACTOR_OFFSET)
+            return 1;
     return 0;
 }
 

@@ -34,6 +34,16 @@ uint64_t compare_widest(const struct log *log);
 TWINSTEP_MUST_USE enum status compare_find_ratio(const struct compare_column *column,
                                                  const struct compare_side *tokens,
                                                  struct compare_ratio *out);
+/* Which of a fixed offset and a fixed factor leaves less of the difference of two columns. */
+enum compare_reading {
+    COMPARE_READ_FACTOR = 0, /* a factor, or nothing: there is no fixed offset */
+    COMPARE_READ_OFFSET,
+    COMPARE_READ_EITHER
+};
+/* Looks for a fixed offset. Unless it returns COMPARE_READ_FACTOR, it fills factor (as if there
+ * were one), offset, scatter, pairs, held and first_exact. */
+enum compare_reading compare_find_offset(const struct compare_column *column,
+                                         struct compare_ratio *out);
 TWINSTEP_MUST_USE enum status compare_applied(const struct compare_input *input,
                                               const struct compare_column *logged,
                                               struct arena *arena, struct compare_lr *out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whether two columns stand in a fixed ratio, and what such a ratio is known for.
+ * Whether two columns stand in a fixed ratio, and what such a ratio is known for. Columns that are
+ * apart by a fixed number are told from those (compare_offset.c).
  *
  * A ratio is claimed when it holds in four fifths of at least four pairs, within the printed
  * precision or DRIFT, and in the first pair within its precision or FIRST_DRIFT. Coarse prints that
@@ -216,14 +217,57 @@ static int find_number(const struct compare_column *column, struct interval firs
     return convinces(ratio);
 }
 
+/* ---- offsets ---- */
+
+static const char *offset_meaning(int32_t name) {
+    switch (name) {
+    case LOG_LOSS:
+        return "such as a term that is in one loss alone and hardly changes (an auxiliary loss, a "
+               "penalty)";
+    case LOG_LOGP_CHOSEN:
+    case LOG_LOGP_REJECTED:
+        return "such as tokens that one sum alone counts and that are alike in every row (of a "
+               "template, the end of a text)";
+    case LOG_REWARD_CHOSEN:
+    case LOG_REWARD_REJECTED:
+    case LOG_REWARD_MARGIN:
+        return "such as another reference";
+    default:
+        return "something is added to one of the two";
+    }
+}
+
+/* Takes the offset in place of the ratio where it explains more. A factor that is a whole number or
+ * a root stays where the columns tell no difference: constants seldom are such numbers by chance.
+ */
+static void weigh_offset(const struct compare_ratio *apart, enum compare_reading reading,
+                         struct compare_ratio *ratio) {
+    if (reading == COMPARE_READ_FACTOR) return;
+    if (reading == COMPARE_READ_EITHER && ratio->kind != COMPARE_FACTOR_NONE &&
+        ratio->kind != COMPARE_FACTOR_CONSTANT)
+        return;
+    *ratio = *apart;
+    ratio->bug = "";
+    ratio->kind = COMPARE_FACTOR_EITHER;
+    ratio->meaning = "the columns vary too little to tell which";
+    if (reading == COMPARE_READ_EITHER) return;
+    ratio->kind = COMPARE_FACTOR_OFFSET;
+    ratio->factor = 0.0;
+    ratio->meaning = offset_meaning(ratio->name);
+}
+
 enum status compare_find_ratio(const struct compare_column *column,
                                const struct compare_side *tokens, struct compare_ratio *out) {
     struct interval first;
+    struct compare_ratio apart = {.name = column->name};
     *out = (struct compare_ratio){.name = column->name};
-    if (column->class_of != COMPARE_DIFFERENT || !first_ratios(column, &first)) return STATUS_OK;
-    if (find_number(column, first, out) || find_tokens(column, tokens, out))
+    if (column->class_of != COMPARE_DIFFERENT) return STATUS_OK;
+    const enum compare_reading reading = compare_find_offset(column, &apart);
+    if (first_ratios(column, &first) &&
+        (find_number(column, first, out) || find_tokens(column, tokens, out)))
         name_meaning(out);
     else
         out->kind = COMPARE_FACTOR_NONE;
+    weigh_offset(&apart, reading, out);
     return STATUS_OK;
 }

@@ -256,6 +256,8 @@ void golden_comparison(FILE *out, const struct compare_report *report) {
         fprintf(out, "ratio %s: kind %d, n %llu, %.5g, %zu of %zu: %s; %s\n",
                 log_names[ratio->name].name, ratio->kind, (unsigned long long)ratio->n,
                 ratio->factor, ratio->held, ratio->pairs, ratio->meaning, or_none(ratio->bug));
+        if (ratio->kind >= COMPARE_FACTOR_OFFSET)
+            fprintf(out, "  offset %.5g, scatter %.5g\n", ratio->offset, ratio->scatter);
     }
     print_lr(out, &report->lr);
     if (report->meaning != NULL)

@@ -59,6 +59,58 @@ static void validate_ratios(void **state) {
     }
 }
 
+/* A fixed number between two columns is no factor, though values of one size make it look like one;
+ * and of columns that do not vary nobody can tell which it is. */
+struct offset_scene {
+    int name;                     /* enum log_name */
+    double level, slope;          /* B is level + slope times its row, but for a wave of 7 rows */
+    double factor, offset, noise; /* A is factor times B + offset, and noise in every second row */
+    int kind;
+};
+
+static void validate_offsets(void **state) {
+    static const struct offset_scene scenes[] = {
+        {LOG_LOGP_CHOSEN, -300.0, 0.25, 1.0, 10.0, 0.0, COMPARE_FACTOR_OFFSET},
+        {LOG_LOGP_CHOSEN, -300.0, 0.25, 1.0, -10.0, 0.125, COMPARE_FACTOR_OFFSET},
+        {LOG_LOGP_REJECTED, -300.0, 0.25, 1.03125, 0.0, 0.0, COMPARE_FACTOR_CONSTANT},
+        {LOG_LOGP_REJECTED, -300.0, 0.25, 2.0, 0.0, 0.0, COMPARE_FACTOR_WHOLE},
+        {LOG_LOGP_REJECTED, -300.0, 0.0, 1.03125, 0.0, 0.0, COMPARE_FACTOR_EITHER},
+        {LOG_LOGP_REJECTED, -300.0, 0.0, 2.0, 0.0, 0.0, COMPARE_FACTOR_WHOLE},
+        {LOG_LOGITS_CHOSEN, 1.0, -0.125, 1.0, 4.0, 0.0,
+         COMPARE_FACTOR_OFFSET}, /* changes its sign */
+        {LOG_LOSS, 2.0, 0.015625, 1.0, 0.25, 0.0, COMPARE_FACTOR_OFFSET},
+        {LOG_GRAD_NORM, 2.0, 0.015625, 1.0, 0.25, 0.0, COMPARE_FACTOR_NONE},
+        {LOG_LOSS, 2.0, 0.015625, 1.0, 0.25, 0.5, COMPARE_FACTOR_NONE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+        const struct offset_scene *s = &scenes[i];
+        struct pair p;
+        pair_open(&p);
+        for (size_t row = 0; row < 60; row++) {
+            const double wave = s->slope == 0.0 ? 0.0 : 4.0 * s->slope * (double)(row % 7);
+            const double b = s->level + s->slope * (double)row + wave;
+            const double noise = row % 2 == 1 ? s->noise : 0.0;
+            pair_put(&p, 1, (enum log_name)s->name, row, b);
+            pair_put(&p, 0, (enum log_name)s->name, row, s->factor * b + s->offset + noise);
+        }
+        const struct compare_ratio *ratio = pair_ratio(pair_compare(&p), (enum log_name)s->name);
+        if ((ratio == NULL ? COMPARE_FACTOR_NONE : ratio->kind) != s->kind)
+            fail_msg("scene %zu: kind %d", i, ratio == NULL ? 0 : ratio->kind);
+        if (s->kind == COMPARE_FACTOR_OFFSET) {
+            assert_true(fabs(ratio->offset - s->offset) <= s->noise);
+            assert_true(ratio->scatter <= s->noise && ratio->scatter >= 0.5 * s->noise);
+            assert_int_equal(ratio->held, 60);
+            assert_true(p.report.cause != CAUSE_NORMALISATION);
+        }
+        if (s->kind == COMPARE_FACTOR_EITHER) {
+            assert_true(fabs(ratio->factor - s->factor) < 1e-6);
+            assert_true(fabs(ratio->offset - (s->factor - 1.0) * s->level) < 1e-3);
+        }
+        arena_close(&p.arena);
+    }
+}
+
 static void validate_ratio_of_tokens(void **state) {
     (void)state;
     struct pair p;
@@ -573,6 +625,7 @@ static void validate_group_of_one_log(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_ratios),
+                                       cmocka_unit_test(validate_offsets),
                                        cmocka_unit_test(validate_ratio_of_tokens),
                                        cmocka_unit_test(validate_ratio_from_the_start),
                                        cmocka_unit_test(validate_coarse_ratio),
