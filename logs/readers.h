@@ -36,13 +36,15 @@
     ROW(open_instruct, "open-instruct", "open-instruct console")                                   \
     ROW(verl, "verl", "verl console")                                                              \
     ROW(nemo_rl_console, "nemo-rl-console", "NeMo-RL console")                                     \
+    ROW(composer, "composer", "Composer console")                                                  \
     ROW(llmc, "llmc", "llm.c main.log")                                                            \
     ROW(llmc_console, "llmc-console", "llm.c console")                                             \
     ROW(deepspeed, "deepspeed", "DeepSpeed progress lines")                                        \
     ROW(lightning, "lightning", "Lightning metrics.csv")                                           \
     ROW(wandb_csv, "wandb-csv", "W&B history as CSV")                                              \
     ROW(csv, "csv", "CSV or TSV with a header (--map)")                                            \
-    ROW(key_value, "key-value", "lines of names and numbers (--map)")
+    ROW(key_value, "key-value", "lines of names and numbers (--map)")                              \
+    ROW(table, "table", "tables of bars, as Markdown has them (--map)")
 
 #define LOG_READER_EXTERN(symbol, name, title) extern const struct log_reader log_reader_##symbol;
 LOG_READERS(LOG_READER_EXTERN)

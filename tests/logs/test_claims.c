@@ -59,9 +59,9 @@ static size_t each_fixture(visit_fixture *visit) {
 }
 
 /* Returns how sure a claim may be: csv and deepspeed have no signature of their own, since other
- * tools print such lines, too, and key-value takes what nobody else claims. */
+ * tools print such lines, too, and key-value and table take what nobody else claims. */
 static int surest(const char *format) {
-    if (strcmp(format, "key-value") == 0) return 1;
+    if (strcmp(format, "key-value") == 0 || strcmp(format, "table") == 0) return 1;
     return strcmp(format, "csv") == 0 || strcmp(format, "deepspeed") == 0 ? 2 : 3;
 }
 

@@ -288,6 +288,49 @@ static const struct expected table[] = {
      {{"Loss", 0, -0.0012, 1e-4},
       {"Avg Reward", 1, 0.3125, 1e-4},
       {"Mean Generation Length", 0, 512.125, 1e-4}}},
+    {"composer/epochs.txt",
+     "composer",
+     1,
+     0,
+     3,
+     {1, 2, 3},
+     {7, 17, 25},
+     {"loss/train/total", "lr-DecoupledAdamW/group0", "l2_norm/grad/global", NULL},
+     {{"loss/train/total", 0, 10.9476, 1e-4},
+      {"loss/train/total", 2, 8.0, 1e-4},
+      {"lr-DecoupledAdamW/group0", 2, 6e-4, 1e-4},
+      {"lr-DecoupledAdamW/group1", 0, 1e-3, 1e-4},
+      {"l2_norm/grad/global", 0, 2.5, 1e-4}}},
+    {"composer/tokens.txt",
+     "composer",
+     1,
+     0,
+     2,
+     {1, 5},
+     {1, 9},
+     {"loss/train/total", "lr-DecoupledLionW/group0", NULL, NULL},
+     {{"loss/train/total", 1, 9.25, 1e-4}, {"time/batch", 1, 4.0, 1.0}}},
+    {"table/card.md",
+     "table",
+     1,
+     0,
+     3,
+     {250, 500, 1000},
+     {13, 14, 16},
+     {"Training Loss", NULL, NULL, "Validation Loss"},
+     {{"Training Loss", 1, 1.125, 1e-4},
+      {"Training Loss", 2, 0.9375, 1e-4},
+      {"Validation Loss", 0, 1.25, 1e-4},
+      {"Wer", 2, 40.25, 1e-2}}},
+    {"table/boxes.txt",
+     "table",
+     1,
+     0,
+     3,
+     {1, 2, 3},
+     {5, 6, 11},
+     {"loss", "lr", NULL, NULL},
+     {{"loss", 1, 2.25, 1e-4}, {"lr", 1, 1e-5, 1e-7}, {"Loss", 2, 2.125, 1e-3}}},
 };
 
 static struct log *read_fixture(struct arena *arena, const char *file) {
@@ -376,6 +419,19 @@ static void validate_special_values(void **state) {
     assert_null(log_column_by_source(log, "Training FLOPS"));
     log = read_fixture(&arena, "nemo-rl-console/grpo.txt");
     logs_expect(log, "Loss", 1, N, 0.0);
+    log = read_fixture(&arena, "composer/epochs.txt");
+    logs_expect(log, "loss/train/total", 1, N, 0.0);
+    assert_null(log_column_by_source(log, "metrics/eval/LanguageCrossEntropy"));
+    log = read_fixture(&arena, "composer/tokens.txt");
+    assert_true(logs_has_note(log, "blocks that do not say their update were left out: 1"));
+    assert_true(logs_has_note(log, "1 rows of other ranks than 0"));
+    log = read_fixture(&arena, "table/card.md");
+    logs_expect(log, "Training Loss", 0, 0.0, N); /* "No log" */
+    logs_expect(log, "Wer", 1, N, 0.0);
+    assert_null(log_column_by_source(log, "Value")); /* a table without steps */
+    assert_true(logs_has_note(log, "left out: 1, the first is line 15"));
+    log = read_fixture(&arena, "table/boxes.txt");
+    assert_true(logs_has_note(log, "2 tables"));
     log = read_fixture(&arena, "nemo/sft.txt");
     logs_expect(log, "consumed_samples", 0, 0.0, N);
     log = read_fixture(&arena, "torchtitan/colours.txt");

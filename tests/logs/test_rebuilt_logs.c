@@ -37,6 +37,10 @@ static const struct rebuilt table[] = {
      1e-8, NULL},
     {"caikit-208.jsonl", "jsonl", 2, 1, 2, 0, NULL, NULL, 0, 0, 0, 0, NULL},
     {"fms-hf-tuning-22.jsonl", "jsonl", 3, 5, 15, 0, NULL, NULL, 0, 0, 0, 0, NULL},
+    {"composer-aws-mpt.txt", "composer", 1, 1, 1, 300000000, "loss/train/total", NULL, 12.0, 1e-4,
+     0, 0, NULL},
+    {"composer-rocm-mpt.txt", "composer", 2, 3, 5, 0, "loss/train/total",
+     "lr-DecoupledAdamW/group0", 8.4213, 1e-4, 0.0, 1e-4, NULL},
     {"cpm-11.txt", "key-value", 4, 20, 60, 3402, "lm loss", "learning rate", 6.40855, 1e-5, 3e-6,
      1e-6, NULL},
     {"deepspeed-1825.txt", "deepspeed", 3, 40, 60, 0, NULL, "lr", 0, 0, 5e-05, 0.0, NULL},
@@ -164,6 +168,7 @@ static const struct rebuilt table[] = {
 
 /* Put together from the tests, pages and format strings of the tool itself. */
 static const struct rebuilt of_tools[] = {
+    {"table-model-card.md", "table", 4, 250, 1000, 0, "Training Loss", NULL, 3.1, 1e-4, 0, 0, NULL},
     /* binary32 has 24 bits: its spacing is 2^-14 at 821, 2^-24 at 0.69, 2^-47 at 1e-7 */
     {"nemo-rl-testing.json", "nemo-rl", 3, 1, 9, 0, "train/loss", NULL, 821.1953735351562, 0x1p-14,
      0, 0, NULL},
