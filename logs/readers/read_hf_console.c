@@ -120,6 +120,9 @@ static int next_pair(struct log_span *rest, struct item *out) {
 
 /* ---- dicts ---- */
 
+/* Numbers by which a dict is known: loss, LR, epoch. */
+#define SAID 3
+
 struct dict {
     struct log_span pairs; /* what stands behind the opening brace */
     int has_loss, has_rate, has_epoch, is_other, quoted_loss, raw;
@@ -127,7 +130,33 @@ struct dict {
     int behind_count; /* 1: "3: " stands in front of it, as behind the step that others print */
     int64_t step;
     uint64_t max_steps; /* 0: the dict does not say */
+    int by_callback;    /* 1: a logger's line in the name of LLaMA-Factory's callbacks holds it */
+    struct log_number said[SAID]; /* digits 0: it does not say this number */
 };
+
+/* Keeps the numbers by which two dicts are known to be of one update. */
+static void keep_said(const struct item *pair, struct dict *dict) {
+    static const char *const names[SAID] = {"loss", "learning_rate", "epoch"};
+    for (size_t i = 0; i < SAID; i++)
+        if (log_span_is(pair->key, names[i]) &&
+            !log_number_read(pair->value.text, pair->value.length, &dict->said[i]))
+            dict->said[i].digits = 0;
+}
+
+/* Tells whether the same update was printed twice: LLaMA-Factory's callback logs the loss, the LR
+ * and the epoch of a dict that the Trainer prints as well, with fewer digits. */
+static int is_again(const struct dict *a, const struct dict *b) {
+    if (a->by_callback == b->by_callback || a->step != b->step) return 0;
+    for (size_t i = 0; i < SAID; i++) {
+        const struct log_number *x = &a->said[i], *y = &b->said[i];
+        const double apart = x->value > y->value ? x->value - y->value : y->value - x->value;
+        const double room = 0.5 * (x->quantum > y->quantum ? x->quantum : y->quantum);
+        const int same = x->value != x->value && y->value != y->value;
+        if (x->digits == 0 || y->digits == 0) return 0;
+        if (!same && !(apart <= 1.001 * room)) return 0;
+    }
+    return 1;
+}
 
 static int is_raw(const struct item *pair) {
     struct log_number number;
@@ -148,6 +177,7 @@ static void look_at(const struct item *pair, struct dict *dict) {
     struct log_span value = pair->value;
     struct log_number number;
     const int is_loss = log_span_is(pair->key, "loss");
+    keep_said(pair, dict);
     /* as a word ('sum', 'auto') either is an option of a configuration */
     if ((is_loss || log_span_is(pair->key, "learning_rate")) && pair->quoted &&
         !log_number_read(value.text, value.length, &number))
@@ -200,6 +230,9 @@ static int next_dict(struct log_span *rest, struct dict *out) {
         if (!next_brace(rest)) return 0;
         *out = (struct dict){.pairs = *rest, .step = INT64_MIN};
         out->behind_count = follows_count(start, rest->text - 1);
+        out->by_callback =
+            log_span_after((struct log_span){start, (size_t)(rest->text - start)}, "callbacks")
+                .text != NULL;
         while ((more = next_pair(rest, &pair)) > 0)
             look_at(&pair, out);
         if (more == 0) return 1;
@@ -259,13 +292,20 @@ static const struct log_rule *choose_rules(struct log_lines *lines,
     return rules_v4;
 }
 
+/* Puts the values of a dict into the row at hand. Of one that says an update again in a callback's
+ * few digits only what the first one lacks is put. */
 static enum status put_dict(struct log_build *build, const struct log_rule *rules,
-                            const struct dict *dict) {
+                            const struct dict *dict, int again) {
     struct log_span rest = dict->pairs;
     struct item pair;
     while (next_pair(&rest, &pair) > 0) {
         struct log_number number;
         size_t column;
+        struct dict known = {.step = 0};
+        keep_said(&pair, &known);
+        if (again && dict->by_callback &&
+            (known.said[0].digits > 0 || known.said[1].digits > 0 || known.said[2].digits > 0))
+            continue;
         if (!log_number_read(pair.value.text, pair.value.length, &number)) continue;
         TRY(log_build_column(build, pair.key.text, pair.key.length, rules, &column));
         if (pair.quoted)
@@ -276,17 +316,26 @@ static enum status put_dict(struct log_build *build, const struct log_rule *rule
     return STATUS_OK;
 }
 
+struct rows {
+    size_t others, again;
+    struct dict last; /* its texts may be gone; has_loss and has_rate 0: there is none, or the one
+                         in front of it was said again */
+};
+
 static enum status read_line(struct log_lines *lines, struct log_line line,
                              const struct log_rule *rules, const struct log_source *source,
-                             struct log_build *build, size_t *others) {
+                             struct log_build *build, struct rows *rows) {
     struct dict dict;
     int found;
     while ((found = next_dict(&line.span, &dict)) > 0) {
-        *others += (size_t)dict.is_other;
+        rows->others += (size_t)dict.is_other;
         if (!is_row(&dict) || !log_lines_take(lines, &line)) continue;
-        TRY(log_build_row(build, dict.step, line.number, source->part));
+        const int again = is_row(&rows->last) && is_again(&rows->last, &dict);
+        rows->again += (size_t)again;
+        if (!again) TRY(log_build_row(build, dict.step, line.number, source->part));
         log_build_max_steps(build, dict.max_steps);
-        TRY(put_dict(build, rules, &dict));
+        TRY(put_dict(build, rules, &dict, again));
+        rows->last = again ? (struct dict){.step = INT64_MIN} : dict;
     }
     if (found == 0) return STATUS_OK;
     return log_build_note(build, "line %" PRIu32 ": a dict does not end: left out", line.number);
@@ -295,14 +344,19 @@ static enum status read_line(struct log_lines *lines, struct log_line line,
 static enum status read(const struct log_source *source, struct log_build *build) {
     struct log_lines lines;
     struct log_line line;
-    size_t others = 0;
+    struct rows rows = {.others = 0};
     const struct log_rule *rules = choose_rules(&lines, source);
     log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line))
-        TRY(read_line(&lines, line, rules, source, build, &others));
-    if (others > 0)
+        TRY(read_line(&lines, line, rules, source, build, &rows));
+    if (rows.others > 0)
         TRY(log_build_note(build, "left out as no rows: %zu of an evaluation or a summary",
-                           others));
+                           rows.others));
+    if (rows.again > 0)
+        TRY(log_build_note(build,
+                           "updates that LLaMA-Factory's callback prints beside the Trainer, which "
+                           "count once: %zu",
+                           rows.again));
     lines.open_row = 0; /* a dict counts only together with its closing brace, so none is cut */
     return log_lines_close(&lines, build);
 }

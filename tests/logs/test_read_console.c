@@ -520,6 +520,37 @@ static void verify_torn_lines_are_said(void **state) {
     arena_close(&arena);
 }
 
+/* LLaMA-Factory's callback logs what the Trainer prints as well, in fewer digits: two lines of one
+ * update must not be two updates, and equal lines of one printer must stay two. */
+static void verify_callbacks_print_again(void **state) {
+    static const char callback[] =
+        "[INFO|2025-05-01 10:00:00] llamafactory.train.callbacks:143 >> ";
+    static const char printed[] = "{'loss': 2.5, 'grad_norm': 1.2512345678901234, 'learning_rate': "
+                                  "4.938441702975689e-05, 'epoch': 0.1}\n";
+    static const char logged[] =
+        "{'loss': 2.5000, 'learning_rate': 4.9384e-05, 'epoch': 0.10, 'throughput': 12.50}\n";
+    static const char next[] =
+        "{'loss': 2.5000, 'learning_rate': 4.9385e-05, 'epoch': 0.10, 'throughput': 13.50}\n";
+    struct arena arena = ARENA_EMPTY;
+    char text[1024];
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        snprintf(text, sizeof text, "%s%s%s%s%s%s", first ? callback : printed,
+                 first ? logged : callback, first ? printed : logged, printed, callback, logged);
+        const struct log *log = logs_read(&arena, text, NULL);
+        assert_int_equal(log->rows, 2);
+        logs_expect(log, "learning_rate", 0, 4.938441702975689e-05, 0.0);
+        logs_expect(log, "throughput", 0, 12.5, 1e-2);
+        logs_expect(log, "grad_norm", 1, 1.2512345678901234, 0.0);
+        assert_true(logs_has_note(log, "which count once: 2"));
+    }
+    snprintf(text, sizeof text, "%s%s%s%s%s%s", printed, printed, callback, next, callback, next);
+    const struct log *log = logs_read(&arena, text, NULL);
+    assert_int_equal(log->rows, 4); /* another LR, and one printer alone */
+    assert_false(logs_has_note(log, "count once"));
+    arena_close(&arena);
+}
+
 /* The resumed run prints its steps again. */
 static void validate_resume(void **state) {
     struct arena arena = ARENA_EMPTY;
@@ -562,9 +593,13 @@ static void validate_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_fixtures),        cmocka_unit_test(validate_special_values),
-        cmocka_unit_test(verify_cut_ends_are_said), cmocka_unit_test(validate_resume),
-        cmocka_unit_test(validate_refusals),        cmocka_unit_test(verify_torn_lines_are_said),
+        cmocka_unit_test(validate_fixtures),
+        cmocka_unit_test(validate_special_values),
+        cmocka_unit_test(verify_cut_ends_are_said),
+        cmocka_unit_test(validate_resume),
+        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(verify_torn_lines_are_said),
+        cmocka_unit_test(verify_callbacks_print_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
