@@ -6,6 +6,8 @@
 #include "base/real.h"
 #include "forensics/doctor/doctor_check.h"
 
+#include <stdio.h>
+
 /* Returns the end of the stretch from `start` without a resume: updates ascend in one part. */
 static size_t stretch_end(const struct series *series, size_t start) {
     size_t i = start + 1;
@@ -61,16 +63,20 @@ static enum status zero_throughout(struct doctor *doctor) {
  * stepped twice per update. Where a warm-up comes before it, a doubled counter halves the warm-up,
  * too, and the fit has the bug's name (doctor_fit.c). */
 static enum status report_return(struct doctor *doctor, const struct series_point *low,
-                                 const struct series_point *end, const struct fit *plain) {
+                                 const struct series_point *back, int falls,
+                                 const struct fit *plain) {
     const struct doctor_options *options = doctor->options;
     const int twice = options->processes == 2 || options->accumulate == 2;
+    char where[64] = "the end of the run";
+    if (falls)
+        snprintf(where, sizeof where, "update %llu, from where it falls again",
+                 (unsigned long long)back->update);
     TRY(doctor_found(doctor, "cosine_comes_back", twice ? DOCTOR_LIKELY : DOCTOR_POSSIBLE, low->row,
-                     "The LR falls to its minimum at update %llu and comes back to its peak at the "
-                     "end of the run.",
-                     (unsigned long long)low->update));
+                     "The LR falls to its minimum at update %llu and comes back to its peak at %s.",
+                     (unsigned long long)low->update, where));
     TRY(doctor_evidence_lr(doctor, low));
-    TRY(doctor_evidence_lr(doctor, end));
-    TRY(doctor_evidence(doctor, "the LR column reads as %s", plain->text));
+    TRY(doctor_evidence_lr(doctor, back));
+    if (plain != NULL) TRY(doctor_evidence(doctor, "the LR column reads as %s", plain->text));
     return doctor_explain(
         doctor,
         twice ? "two scheduler steps per update, as --processes or --accumulate says, do this"
@@ -88,6 +94,18 @@ static size_t begin_of_rise(const struct series *lr, size_t end) {
     while (low + 1 < end && lr->points[low + 1].value <= lr->points[low].value)
         low++;
     return low;
+}
+
+/* Returns the end of the last rise before point `end`, where the LR has come back to its peak and
+ * has hardly left it since: a counter that moves twice per update is past the peak by then where a
+ * warm-up made the schedule shorter than half the run. Elsewhere it returns `end`. */
+static size_t end_of_return(const struct series *lr, size_t end, double peak) {
+    size_t back = end;
+    while (back > 1 && lr->points[back - 1].value < lr->points[back - 2].value)
+        back--;
+    return lr->points[back - 1].value >= 0.9 * peak && lr->points[end - 1].value >= 0.5 * peak
+               ? back
+               : end;
 }
 
 /* Returns the highest of the points before `low`, the first of equal ones. */
@@ -148,8 +166,9 @@ static enum status report_anew(struct doctor *doctor, size_t at, size_t end) {
 static enum status rises_past_end(struct doctor *doctor) {
     const struct series *lr = &doctor->lr;
     const double peak = series_largest(lr);
-    const size_t end = stretch_end(lr, 0);
-    if (end < 6) return doctor_untestable(doctor, "fewer than 6 LRs before a resume");
+    const size_t last = stretch_end(lr, 0);
+    if (last < 6) return doctor_untestable(doctor, "fewer than 6 LRs before a resume");
+    const size_t end = end_of_return(lr, last, peak);
     const size_t low = begin_of_rise(lr, end), top = top_before(lr, low);
     if (low < top + 2 || low + 3 > end) return STATUS_OK;
     /* A schedule that began anew is back in its warm-up, and at no end. */
@@ -163,9 +182,13 @@ static enum status rises_past_end(struct doctor *doctor) {
         lr->points[low + 1].value - lr->points[low].value > 0.25 * peak)
         return STATUS_OK;
     const struct fit *plain = doctor_plain_fit(doctor);
+    if (end < last) /* where every explanation is a bug, that has a name (doctor_fit.c) */
+        return lr->points[low].value < 0.05 * peak && (plain != NULL || doctor->fits->count == 0)
+                   ? report_return(doctor, &lr->points[low], &lr->points[end - 1], 1, plain)
+                   : STATUS_OK;
     if (plain != NULL && plain->steps >= lr->points[end - 1].update)
         return lr->points[end - 1].value > 0.9 * peak && lr->points[low].value < 0.05 * peak
-                   ? report_return(doctor, &lr->points[low], &lr->points[end - 1], plain)
+                   ? report_return(doctor, &lr->points[low], &lr->points[end - 1], 0, plain)
                    : STATUS_OK;
     for (size_t at = low; at <= low + 1; at++)
         if (begins_anew_at(doctor, at, end)) return report_anew(doctor, at, end);

@@ -165,6 +165,27 @@ static void doubled_told(struct patient *p) {
     doubled_every_10(p);
     p->options.processes = 2;
 }
+/* The same where the log says no total: behind a warm-up it is past its second peak at the end. */
+static void doubled_untold(struct patient *p) {
+    doubled_every_1(p);
+    p->log->max_steps = 0;
+    p->fits = 0;
+}
+static void doubled_untold_twice(struct patient *p) {
+    doubled_untold(p);
+    p->options.processes = 2;
+}
+/* A run that ends soon behind its first peak. */
+static void ends_behind_peak(struct patient *p) {
+    cosine_every(p, 1, 0.25, 50.0, 0.5);
+    p->log->max_steps = 0;
+    p->fits = 0;
+}
+/* A schedule of one and a half waves, which ends at its minimum. */
+static void falls_twice(struct patient *p) {
+    cosine_every(p, 1, 1.0, 0.0, 1.5);
+    p->fits = 0;
+}
 /* Half a cosine, as it should be. */
 static void comes_down(struct patient *p) {
     cosine_every(p, 10, 1.0, 50.0, 0.5);
@@ -234,6 +255,10 @@ const struct scene scenes_of_runs[] = {FOUND(interleaved, "interleaved_writers",
                                        FOUND(doubled_every_1, DOUBLED, LIKELY),
                                        FOUND(doubled_every_10, DOUBLED, LIKELY),
                                        FOUND(doubled_told, "xP_scheduler", LIKELY),
+                                       FOUND(doubled_untold, "cosine_comes_back", POSSIBLE),
+                                       FOUND(doubled_untold_twice, "cosine_comes_back", LIKELY),
+                                       LINE(ends_behind_peak, "lr_rises_past_end", QUIET),
+                                       LINE(falls_twice, "lr_rises_past_end", QUIET),
                                        LINE(comes_down, "lr_rises_past_end", QUIET),
                                        REMARK(held_like_a_stride, "lr_held_from_below"),
                                        FOUND(peak_before_warmup, "step_then_set", LIKELY),
