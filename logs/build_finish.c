@@ -308,10 +308,11 @@ static enum status number_rows(struct finish *f, int64_t base) {
     return STATUS_OK;
 }
 
-/* Numbers the parts. A step that falls back means a resume, or a second run in the same file. */
+/* Numbers the parts. A step that falls back means a resume. Where it falls to where the log began,
+ * nothing was resumed: another run stands in the same file, or this one was begun anew. */
 static enum status mark_parts(struct finish *f) {
     uint32_t part = 0;
-    int64_t last = 0;
+    int64_t last = 0, begin = 0;
     size_t falls = 0, twice = 0;
     for (size_t i = 0; i < f->log->rows; i++) {
         const int64_t step = f->log->step[i];
@@ -321,12 +322,16 @@ static enum status mark_parts(struct finish *f) {
         if (falls_back && ++falls <= FALLS_SHOWN)
             TRY(log_build_note(f->build,
                                "the step falls back from %" PRId64 " to %" PRId64
-                               " in line %" PRIu32
-                               ": a resumed run, its rows from here are part %" PRIu32,
-                               last, step, f->log->line[i], part + 1));
+                               " in line %" PRIu32 ": %s, its rows from here are part %" PRIu32,
+                               last, step, f->log->line[i],
+                               step == begin
+                                   ? "where the log began, so another run or one begun anew"
+                                   : "a resumed run",
+                               part + 1));
         twice += step > 0 && step == last && !other;
         part += other || falls_back;
         if (step > 0) last = step;
+        if (step > 0 && begin == 0) begin = step;
         f->log->part[i] = part;
     }
     if (falls > FALLS_SHOWN)

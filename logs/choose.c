@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "logs/names.h"
 #include "logs/pairs.h"
 #include "logs/scan.h"
 
@@ -163,8 +164,51 @@ static void show_json(const struct log_source *source, char *text, size_t size) 
     snprintf(text, size, "; it is JSON, but no object with numbers stands in its first 64 KiB");
 }
 
-/* Says where the first progress bar with values stands: what it counts is for the user to say. */
-static enum status show_bars(const struct log_source *source, char *text, size_t size) {
+/* Appends what keeps a line of values from being a row: its bar or its count may count something
+ * else than updates, which is for the user to say; its commas may part decimals. */
+static void show_line(const struct pairs *pairs, uint32_t line, char *text, size_t size) {
+    char name[SHOWN + 1], value[SHOWN + 1];
+    const struct pair *const comma = &pairs->comma;
+    const struct step_pair *const count = &pairs->counts[0];
+    int known = 0;
+    for (size_t i = 0; i < pairs->count; i++)
+        known |= log_known_name(pairs->pair[i].name.text, pairs->pair[i].name.length) != NULL;
+    if (pairs->bar.name.length > 0 && pairs->count > 0) {
+        snprintf(text, size,
+                 "; line %" PRIu32 " is a progress bar with values (--map step=bar takes its count "
+                 "as the update)",
+                 line);
+    } else if (comma->name.length > 0) {
+        log_show(comma->name.text, comma->name.length, name, sizeof name);
+        log_show(comma->value.text, comma->value.length, value, sizeof value);
+        snprintf(text, size,
+                 "; line %" PRIu32 " has a comma where a decimal point is expected, \"%s\" %s: sed "
+                 "-E 's/([0-9]),([0-9])/\\1.\\2/g' makes points of them",
+                 line, name, value);
+    } else if (known && pairs->step_count == 0 && pairs->count_count > 0) {
+        log_show(count->name.text, count->name.length, name, sizeof name);
+        snprintf(text, size,
+                 "; line %" PRIu32 " has values and counts \"%s\" (--map \"step=%s\" takes that as "
+                 "the update)",
+                 line, name, name);
+    } else if (known && pairs->step_count == 0) {
+        log_show(pairs->pair[0].name.text, pairs->pair[0].name.length, name, sizeof name);
+        snprintf(text, size, "; line %" PRIu32 " has values (\"%s\") and says no step", line, name);
+    }
+}
+
+static int counts(const struct pairs *pairs, const char *wanted) {
+    const struct log_span name = {wanted, strlen(wanted)};
+    if (log_span_is(name, PAIRS_BAR)) return pairs->bar.name.length > 0;
+    for (size_t i = 0; i < pairs->count_count; i++)
+        if (pairs_same_step(pairs->counts[i].name, name)) return 1;
+    return 0;
+}
+
+/* Says what the first line of values lacks. With `wanted` it looks for a line of values that counts
+ * something of that name instead, and the text says something where there is one. */
+static enum status show_values(const struct log_source *source, const char *wanted, char *text,
+                               size_t size) {
     struct arena arena = ARENA_EMPTY;
     struct log_source part = *source;
     struct log_lines lines;
@@ -178,18 +222,14 @@ static enum status show_bars(const struct log_source *source, char *text, size_t
     while (status == STATUS_OK && text[0] == '\0' && log_lines_next(&lines, &line)) {
         if (line.span.length > LOG_LINE_MAX) continue;
         pairs_read(line.span, pairs);
-        if (pairs->bar.name.length > 0 && pairs->count > 0)
-            snprintf(text, size,
-                     "; line %" PRIu32 " is a progress bar with values (--map step=bar takes its "
-                     "count as the update)",
-                     line.number);
+        if (wanted == NULL || counts(pairs, wanted)) show_line(pairs, line.number, text, size);
     }
     arena_close(&arena);
     return status;
 }
 
 static enum status refuse(const struct log_source *source) {
-    char start[49], near[1024], json[512], bars[256];
+    char start[49], near[1024], json[512], values[512];
     log_show((const char *)source->bytes, source->length, start, sizeof start);
     if (source->length == 0)
         FAIL(STATUS_INPUT, "%s: expected a log, got an empty file", source->name);
@@ -204,12 +244,12 @@ static enum status refuse(const struct log_source *source) {
              "damaged one; --format NAME says which it should be",
              source->name);
     show_json(source, json, sizeof json);
-    TRY(show_bars(source, bars, sizeof bars));
+    TRY(show_values(source, NULL, values, sizeof values));
     list_near(source, near, sizeof near);
     FAIL(STATUS_INPUT,
          "%s: expected a log of a known format, got \"%s%s\"%s%s%s; --format NAME says what it is "
          "(twinstep list formats)",
-         source->name, start, source->length >= sizeof start ? "..." : "", json, near, bars);
+         source->name, start, source->length >= sizeof start ? "..." : "", json, near, values);
 }
 
 /* Refuses what is a log in a wrapping that is not undone here: read as text it would be garbage, or
@@ -231,13 +271,11 @@ static enum status refuse_wrapping(const struct log_source *source) {
     return STATUS_OK;
 }
 
-/* Tells whether the user says that the count of a progress bar is the update. */
-static int takes_bars(const struct log_options *options) {
+/* Returns what the user says is the update, or NULL. */
+static const char *step_of(const struct log_options *options) {
     for (size_t i = 0; i < options->map_count; i++)
-        if (strcmp(options->map[i].ours, "step") == 0 &&
-            strcmp(options->map[i].theirs, PAIRS_BAR) == 0)
-            return 1;
-    return 0;
+        if (strcmp(options->map[i].ours, "step") == 0) return options->map[i].theirs;
+    return NULL;
 }
 
 enum status log_choose_reader(const struct log_source *source, const struct log_options *options,
@@ -248,8 +286,11 @@ enum status log_choose_reader(const struct log_source *source, const struct log_
     if (source->length > 0) TRY(ask(source, 0, &best));
     if (best.claim < 3 && (best.row == NULL || reads_lines(best.row->reader)))
         TRY(look_further(source, &best));
-    if (best.row == NULL && source->length > 0 && takes_bars(options))
-        return reader_named("key-value", out);
+    if (best.row == NULL && source->length > 0 && step_of(options) != NULL) {
+        char counted[512]; /* what is no step by its name is one where the user says so */
+        TRY(show_values(source, step_of(options), counted, sizeof counted));
+        if (counted[0] != '\0') return reader_named("key-value", out);
+    }
     *out = best.row;
     return best.row == NULL ? refuse(source) : STATUS_OK;
 }

@@ -240,6 +240,8 @@ static void add(struct walk *w, struct log_span name, struct log_span value, int
         add_step(out, counts ? step_name : name, step, total, !counts);
         return;
     }
+    if (read_count(value, &step, &total) && total > 0 && out->count_count < PAIRS_STEPS)
+        out->counts[out->count_count++] = (struct step_pair){without_numbers(name), step, total, 1};
     if (value.length > 1 && value.text[value.length - 1] == '%') value.length--;
     if (!in_dict) name = without_numbers(name);
     if (!is_name(name) || !log_span_is_number(value)) return;
@@ -526,7 +528,7 @@ static void read_first_count(struct log_span line, struct pairs *out) {
 
 void pairs_read(struct log_span line, struct pairs *out) {
     struct walk w = {.end = line.text + line.length, .out = out};
-    out->count = out->step_count = out->used = 0;
+    out->count = out->step_count = out->count_count = out->used = 0;
     out->comma = (struct pair){{NULL, 0}, {NULL, 0}, 0};
     out->cut = 0;
     read_bar(line, &out->bar, &out->bar_rounded);

@@ -35,6 +35,8 @@ struct pairs {
     int cut;                             /* 1: the line holds more than fits here */
     struct step_pair steps[PAIRS_STEPS]; /* what counts updates by its name; bars are not here */
     size_t step_count;
+    struct step_pair counts[PAIRS_STEPS]; /* other names with a count and a total: "Epoch 1/200" */
+    size_t count_count;
     struct step_pair bar; /* name.length 0: the line holds no progress bar with a whole count */
     int bar_rounded;      /* 1: it holds one whose count is rounded ("1.25kit") */
     struct pair comma;    /* the first loss, rate or the like that may have a decimal comma, whole

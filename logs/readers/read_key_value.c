@@ -88,6 +88,11 @@ static int wanted_step(struct state *s, struct step_pair *out) {
             *out = p->steps[i];
             return 1;
         }
+    for (size_t i = 0; i < p->count_count; i++)
+        if (pairs_same_step(p->counts[i].name, wanted)) {
+            *out = p->counts[i];
+            return 1;
+        }
     for (size_t i = 0; i < p->count; i++) {
         const struct log_span value = p->pair[i].value;
         if (!log_span_is(p->pair[i].name, s->wanted)) continue;

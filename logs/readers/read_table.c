@@ -186,6 +186,6 @@ const struct log_reader log_reader_table = {.step_base = INT64_MIN,
                                             .claim = claim,
                                             .read = read,
                                             .lines = 1,
-                                            .sign = "| ",
+                                            .sign = "|-",
                                             .shape =
                                                 "| Step | NAME | .., over rows with as many cells"};

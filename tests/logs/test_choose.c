@@ -118,6 +118,14 @@ static void validate_refusals_name_what_is_close(void **state) {
         {"a\n 12%|#2   | 3/9 [00:10<01:30, 1.0it/s, loss=2.5]\n",
          {"line 2 is a progress bar with values (--map step=bar", "takes its count as the update)",
           "--format NAME"}},
+        {"a job\nEpoch 1/20, Train Loss: 5.6780\nEpoch 2/20, Train Loss: 5.5\n",
+         {"line 2 has values and counts \"Epoch\" (--map \"step=Epoch\" takes that",
+          "--format NAME", "as the update)"}},
+        {"step 1 loss 5,6780\nstep 2 loss 5,5326\n",
+         {"line 1 has a comma where a decimal point is expected, \"loss\" 5,6780: sed -E",
+          "makes points", "--format NAME"}},
+        {"loss: 2.5\nloss: 2.25\n",
+         {"line 1 has values (\"loss\") and says no step", "--format NAME", "known format"}},
         {"[12:00:01] hello\n", {"got \"[12:00:01] hello?\"; --format", "expected", "known format"}},
     };
     (void)state;

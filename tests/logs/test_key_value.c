@@ -340,6 +340,14 @@ static void validate_the_step_that_the_user_names(void **state) {
     assert_int_equal(log->step[0], 7);
     assert_null(log_column_by_source(log, "episode"));
     assert_int_equal(read_mapped(&arena, text, "nothing", &log), STATUS_INPUT);
+    assert_int_equal(read_mapped(&arena,
+                                 "Epoch 1/20, Actor Loss: 5.6780\nEpoch 2/20, Actor Loss: 5.5\n",
+                                 "epoch", &log),
+                     STATUS_OK);
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[1], 2);
+    assert_int_equal(log->max_steps, 20);
+    assert_string_equal(log_column_of(log, LOG_LOSS)->source, "Actor Loss");
     arena_close(&arena);
 }
 

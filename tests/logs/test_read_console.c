@@ -564,6 +564,13 @@ static void validate_resume(void **state) {
     static const uint32_t parts[] = {0, 0, 0, 1};
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(log->part[i], parts[i]);
+    assert_true(logs_has_note(log, "from 2 to 1 in line 4: where the log began, so another run"));
+    log = logs_read(&arena,
+                    " iteration 1/ 9 | learning rate: 1.0E-07 |\n"
+                    " iteration 3/ 9 | learning rate: 2.0E-07 |\n"
+                    " iteration 2/ 9 | learning rate: 1.0E-07 |\n",
+                    NULL);
+    assert_true(logs_has_note(log, "from 3 to 2 in line 3: a resumed run"));
     arena_close(&arena);
 }
 
