@@ -82,8 +82,19 @@ static int read_header(const struct cells *cells, const char *wanted, size_t *st
     return *step < CELLS;
 }
 
+/* Reads "500", "1,500" or "500.0". */
 static int read_step(struct log_span cell, int64_t *step) {
-    return log_span_integer(&cell, step) && cell.length == 0;
+    struct log_number number;
+    if (!log_number_read(cell.text, cell.length, &number)) return 0;
+    if (!(number.value >= 0.0) || !(number.value < 0x1p62)) return 0;
+    *step = (int64_t)number.value;
+    return (double)*step == number.value;
+}
+
+static int has_value(const struct cells *cells, size_t step) {
+    for (size_t i = 0; i < cells->count; i++)
+        if (i != step && log_span_is_number(cells->cell[i])) return 1;
+    return 0;
 }
 
 /* Tells whether a line draws the table and holds nothing. */
@@ -108,8 +119,7 @@ static int claim(const struct log_source *source) {
         if (!read_cells(line.span, &cells)) {
             step = CELLS;
         } else if (step < CELLS && cells.count == columns) {
-            if (read_step(cells.cell[step], &number)) return 1;
-            step = CELLS;
+            if (read_step(cells.cell[step], &number) && has_value(&cells, step)) return 1;
         } else if (read_header(&cells, NULL, &step)) {
             columns = cells.count;
         }
@@ -182,10 +192,11 @@ static enum status read(const struct log_source *source, struct log_build *build
     return log_lines_close(&lines, build);
 }
 
-const struct log_reader log_reader_table = {.step_base = INT64_MIN,
-                                            .claim = claim,
-                                            .read = read,
-                                            .lines = 1,
-                                            .sign = "|-",
-                                            .shape =
-                                                "| Step | NAME | .., over rows with as many cells"};
+const struct log_reader log_reader_table = {
+    .step_base = INT64_MIN,
+    .claim = claim,
+    .read = read,
+    .lines = 1,
+    .sign = "|-",
+    .shape =
+        "a rule below | Step | NAME | .. (--format table --map step=NAME takes another column)"};
