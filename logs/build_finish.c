@@ -16,6 +16,9 @@
 #define CELLS_PER_VALUE 16
 #define CELLS_FREE ((size_t)1 << 22)
 #define FALLS_SHOWN 4
+/* So many rows tell at what distance rows stand: chosen so that the few lines of a log that
+ * somebody pasted, and shortened, say nothing. */
+#define GAP_ROWS 20
 
 struct finish {
     struct log_build *build;
@@ -340,6 +343,41 @@ static enum status mark_parts(struct finish *f) {
     return STATUS_OK;
 }
 
+/* The distance of row i from the row before, in updates; 0: it has none, or it falls back. */
+static int64_t distance_at(const struct log *log, size_t i) {
+    if (log->part[i] != log->part[i - 1] || log->step[i - 1] <= 0) return 0;
+    return log->step[i] > log->step[i - 1] ? log->step[i] - log->step[i - 1] : 0;
+}
+
+/* Says where rows are missing: they stand at one distance but for a few, and once or a few times
+ * thrice as far apart or more. Lines that were lost or torn leave such a gap, and a run that was
+ * resumed behind the rows of another file does. */
+static enum status note_gaps(struct finish *f) {
+    const struct log *log = f->log;
+    int64_t usual = 0;
+    size_t lead = 0, count = 0, same = 0, gaps = 0, first = 0;
+    for (size_t i = 1; i < log->rows; i++) { /* the one that most distances are, if there is one */
+        const int64_t distance = distance_at(log, i);
+        if (distance == 0) continue;
+        if (lead == 0) usual = distance;
+        lead += distance == usual ? 1 : (size_t)-1;
+    }
+    for (size_t i = 1; i < log->rows; i++) {
+        const int64_t distance = distance_at(log, i);
+        count += distance > 0;
+        same += distance > 0 && distance == usual;
+        if (distance / 3 >= usual && distance > 0 && gaps++ == 0) first = i;
+    }
+    if (log->step_guessed || gaps == 0 || count < GAP_ROWS || 10 * same < 9 * count)
+        return STATUS_OK;
+    return log_build_note(f->build,
+                          "its rows are %" PRId64
+                          " update%s apart, but none stands between updates "
+                          "%" PRId64 " and %" PRId64 " (line %" PRIu32 "; such gaps: %zu)",
+                          usual, usual == 1 ? "" : "s", log->step[first - 1], log->step[first],
+                          log->line[first], gaps);
+}
+
 /* Where rows were numbered, an epoch that falls back is all that tells of another run in the file.
  * Whether that is a resumed one, and from where, nothing says, so the numbers go on. */
 static enum status note_other_runs(struct finish *f) {
@@ -442,6 +480,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
         TRY(fill_column(&f, i));
     TRY(number_rows(&f, step_base));
     TRY(mark_parts(&f));
+    TRY(note_gaps(&f));
     TRY(note_other_runs(&f));
     TRY(note_blank_end(&f));
     TRY(arena_format(arena, &more, "and %zu more notes", build->notes_left));

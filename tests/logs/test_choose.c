@@ -142,6 +142,36 @@ static void validate_refusals_name_what_is_close(void **state) {
     }
 }
 
+/* Rows that are missing inside of a log are said; rows that thin out, and the few that somebody
+ * pasted of a log, are not. */
+static void validate_gaps_are_said(void **state) {
+    static const struct {
+        size_t rows, every, missing_from, missing_to; /* rows that are left out */
+        const char *note;                             /* NULL: none */
+    } cases[] = {
+        {60, 1, 20, 22,
+         "are 1 update apart, but none stands between updates 20 and 23 (line 21; such"},
+        {60, 10, 30, 40,
+         "are 10 updates apart, but none stands between updates 300 and 410 (line 31"},
+        {60, 10, 30, 31, NULL}, /* twice as far */
+        {20, 1, 8, 12, NULL},   /* 15 distances */
+        {60, 1, 60, 60, NULL},
+    };
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        used = 0;
+        for (size_t row = 1; row <= cases[i].rows; row++)
+            if (row <= cases[i].missing_from || row > cases[i].missing_to)
+                add("step %zu loss %zu.5\n", row * cases[i].every, row % 7);
+        const struct log *log = logs_read(&arena, text, NULL);
+        if (logs_has_note(log, "none stands between") != (cases[i].note != NULL) ||
+            (cases[i].note != NULL && !logs_has_note(log, cases[i].note)))
+            fail_msg("case %zu: %s", i, log->note_count > 0 ? log->notes[0] : "no note");
+    }
+    arena_close(&arena);
+}
+
 /* Two trainings in one file: the rows of the other one are counted, and none of them is read. */
 static void validate_rows_of_another_format_are_said(void **state) {
     struct arena arena = ARENA_EMPTY;
@@ -272,6 +302,7 @@ int main(void) {
         cmocka_unit_test(validate_digits_behind_a_long_preamble),
         cmocka_unit_test(validate_a_surer_claim_later),
         cmocka_unit_test(validate_bars_without_line_ends),
+        cmocka_unit_test(validate_gaps_are_said),
         cmocka_unit_test(validate_refusals_name_what_is_close),
         cmocka_unit_test(validate_rows_of_another_format_are_said),
         cmocka_unit_test(validate_wrappings),
