@@ -87,6 +87,7 @@ static int is_torn(struct log_span line) {
                log_span_after((struct log_span){line.text, before}, "iteration ").text != NULL;
     for (size_t i = 0; i < COUNT_OF(fields); i++) {
         struct log_span rest = log_span_after(line, fields[i]);
+        if (rest.text == NULL) continue;
         const size_t length = rest.length;
         const struct log_span value = log_span_until(&rest, '|');
         if (value.length < length && log_span_is_number(log_span_trim(value))) return 1;
