@@ -853,12 +853,37 @@ static enum status judge_skips(const struct series *series, const struct fit_kno
     return STATUS_OK;
 }
 
-/* Withdraws a pass that rests on numbers which nobody gave and which lr fit calls undecided: a line
+/* Tells whether rows behind the end of the expected schedule show an LR that rises again, as a
+ * cosine's does. */
+static int rises_behind_end(const struct fit_check *out) {
+    const struct fit *const fit = out->expected;
+    const struct series_point *const points = out->found.series->points;
+    if (fit->steps == 0 || fit->segment_count > 1) return 0;
+    for (size_t i = 1; i < out->found.series->count; i++)
+        if (points[i - 1].update >= fit->steps && points[i].value > points[i - 1].value) return 1;
+    return 0;
+}
+
+/* Withdraws a pass that rests on numbers which nobody gave: a total behind which the LR rises
+ * again, so that the run was longer than its schedule; and two that lr fit calls undecided, a line
  * to a floor that no row stands at, or a peak that nobody would type, behind which a scheduler may
  * have stopped in its warm-up. */
-static void doubt_numbers(const struct fit_known *known, struct fit_check *out) {
+static enum status doubt_numbers(const struct fit_known *known, struct arena *arena,
+                                 struct fit_check *out) {
     const struct fit *const fit = out->expected;
-    if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_SCHEDULE) == 0) return;
+    char *text;
+    if (out->verdict != FIT_PASS) return STATUS_OK;
+    if ((out->fitted & FIT_OF_STEPS) != 0 && rises_behind_end(out)) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--steps of the training: the log goes on behind update %llu, at which "
+                         "the fitted schedule ends, and its LR rises again; that of a scheduler "
+                         "which moves twice per update does",
+                         (unsigned long long)fit->steps));
+        out->needs = text;
+        return STATUS_OK;
+    }
+    if ((out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;
     if ((out->fitted & FIT_OF_FLOOR) != 0 && fit->steps != known->request.steps &&
         fit_ends_on_its_way(fit, out->found.last)) {
         out->verdict = FIT_UNDECIDED;
@@ -872,6 +897,7 @@ static void doubt_numbers(const struct fit_known *known, struct fit_check *out) 
                      "and a scheduler that is no longer stepped inside of a longer warm-up prints "
                      "the same";
     }
+    return STATUS_OK;
 }
 
 /* Tells whether several updates must have been skipped at one distance, which no scaler does but in
@@ -997,7 +1023,7 @@ enum status fit_check(const struct series *series, const struct fit_known *known
     if (applied) TRY(fit_judge_plainer(series, &mine, arena, out));
     TRY(doubt_floor(&mine, arena, out));
     doubt_drop(out);
-    doubt_numbers(&mine, out);
+    TRY(doubt_numbers(&mine, arena, out));
     doubt_few(series, out);
     return say_match(&mine, arena, out);
 }

@@ -496,8 +496,46 @@ static void validate_passes_that_numbers_would_rest_on(void **state) {
     }
 }
 
+/* A cosine whose scheduler moved twice per update: of 200 rows the last hundred rise again, and
+ * with a total of 100 that nobody gave every LR is printed. With the total of the run it is no
+ * pass. */
+static void validate_a_total_behind_which_the_lr_rises(void **state) {
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        enum { ROWS = 200 };
+        struct series_point points[ROWS];
+        const struct series series = {points, ROWS};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        for (size_t i = 0; i < ROWS; i++) {
+            const double at = ((double)i + 1.0 - 10.0) / 90.0;
+            points[i] = (struct series_point){.update = i + 1, .row = i};
+            points[i].value = at < 0.0
+                                  ? 2e-4 * (at * 90.0 + 10.0) / 10.0
+                                  : 2e-4 * fmax(0.5 * (1.0 + cos(3.14159265358979312 * at)), 0);
+            points[i].quantum = 1e-12;
+            points[i].value = 1e-12 * rint(points[i].value / 1e-12);
+        }
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf");
+        if (given) known.request.steps = ROWS;
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (given) {
+            assert_int_equal(check.verdict, FIT_FAIL);
+        } else {
+            assert_int_equal(check.verdict, FIT_UNDECIDED);
+            assert_int_equal(check.expected->steps, ROWS / 2);
+            assert_non_null(strstr(check.needs, "--steps of the training: the log goes on behind "
+                                                "update 100"));
+        }
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_a_total_behind_which_the_lr_rises),
         cmocka_unit_test(validate_every_column),
         cmocka_unit_test(validate_updates_that_were_skipped),
         cmocka_unit_test(verify_partial_names_its_floor),
