@@ -62,6 +62,9 @@ static void print_text(const struct pricing *pricing, const struct noise_switche
            report->scenario, report->arm, pricing->dtype, (uintmax_t)pricing->threads,
            pricing->threads == 1 ? "" : "s", (uintmax_t)report->steps, switches->rounds);
     if (strcmp(report->device_line, BACKENDS_OWN) != 0) printf("device %s\n", report->device_line);
+    if (switches->reset[0] != '\0')
+        printf("%s sets %s (every switch begins from that, not from what the scenario gives)\n",
+               switches->list[0].name, switches->reset);
     int width = 0;
     for (uint32_t i = 0; i < switches->count; i++)
         if ((int)strlen(switches->list[i].name) > width)
@@ -116,11 +119,12 @@ static enum status print_json(const struct pricing *pricing,
     json_t *const list = json_array();
     for (uint32_t i = 0; i < switches->count; i++)
         json_array_append_new(list, switch_json(switches, &switches->list[i]));
-    return json_print(json_pack("{ss ss so ss sI sI si si so}", "scenario", report->scenario, "arm",
-                                report->arm, "device", noise_device_json(&report->device), "dtype",
-                                pricing->dtype, "threads", (json_int_t)pricing->threads, "updates",
-                                (json_int_t)report->steps, "rounds", (int)switches->rounds,
-                                "instances", (int)switches->instances, "switches", list));
+    return json_print(json_pack("{ss ss so ss sI sI si si ss so}", "scenario", report->scenario,
+                                "arm", report->arm, "device", noise_device_json(&report->device),
+                                "dtype", pricing->dtype, "threads", (json_int_t)pricing->threads,
+                                "updates", (json_int_t)report->steps, "rounds",
+                                (int)switches->rounds, "instances", (int)switches->instances,
+                                "set_by_mode", switches->reset, "switches", list));
 }
 
 enum status noise_run_switches(struct noise_asking *asking, int *out_exit) {

@@ -35,25 +35,26 @@ static enum status with_option(enum status status, const char *option) {
 }
 
 /* A key is told that `own` reads and its mode does not imply, so that somebody gave it, and that
- * the mode of the case sets otherwise. */
+ * another mode sets otherwise. */
 static void note_reset(const struct config *own, const char *name, int32_t given, int32_t implied,
-                       int32_t now, struct noise_case *one) {
+                       int32_t now, char out[NOISE_REASON_SIZE]) {
     char path[64];
     snprintf(path, sizeof path, "numerics.determinism.%s", name);
     const struct key_row *const row = schema_find(path, NULL);
-    const size_t used = strlen(one->reset);
+    const size_t used = strlen(out);
     if (row == NULL || given == implied || given == now || inert_reason(own, path) != NULL) return;
-    snprintf(one->reset + used, sizeof one->reset - used, "%s%s: %s -> %s", used == 0 ? "" : ", ",
-             path, row->names[given], row->names[now]);
+    snprintf(out + used, NOISE_REASON_SIZE - used, "%s%s: %s -> %s", used == 0 ? "" : ", ", path,
+             row->names[given], row->names[now]);
 }
 
-static void note_resets(const struct config *own, const struct config *config,
-                        struct noise_case *one) {
+void noise_note_resets(const struct config *own, const struct config *config,
+                       char out[NOISE_REASON_SIZE]) {
     struct config implied = *own;
+    out[0] = '\0';
     config_set_mode(&implied, own->numerics.mode);
 #define NOTE(key)                                                                                  \
     note_reset(own, #key, own->numerics.determinism.key, implied.numerics.determinism.key,         \
-               config->numerics.determinism.key, one)
+               config->numerics.determinism.key, out)
     NOTE(workspace);
     NOTE(order);
     NOTE(atomics);
@@ -67,7 +68,7 @@ enum status noise_case_set_up(struct noise_case *one, uint64_t threads, struct c
     const struct config own = *config;
     if (strcmp(one->mode, "own") != 0)
         TRY(with_option(noise_set_mode(config, one->mode), "--modes"));
-    note_resets(&own, config, one);
+    noise_note_resets(&own, config, one->reset);
     if (strcmp(one->dtype, "own") != 0)
         TRY(with_option(noise_set_dtype(config, one->dtype), "--dtypes"));
     if (threads != 0)

@@ -57,6 +57,11 @@ struct noise_counts {
 };
 struct noise_counts noise_count(const struct noise_report *report);
 
+/* Writes which keys of numerics.determinism were given beside the mode of `own` and are otherwise
+ * in `config`, which has another mode: as in struct noise_case. */
+void noise_note_resets(const struct config *own, const struct config *config,
+                       char out[NOISE_REASON_SIZE]);
+
 /* Puts the mode and the dtype of `one` into `config`, and says in one->reset which keys that were
  * given the mode takes back. With threads 0 the configuration keeps its own number, but mode atomic
  * gets at least 2, because one thread alone cannot race. STATUS_INPUT, naming the option, if there

@@ -215,6 +215,7 @@ enum status noise_switches_measure(const struct noise_request *of, double (*seco
     TRY(arena_take(arena, NOISE_SWITCHES_MAX, sizeof *out->list, "switches", &out->list));
     TRY(noise_switches_list(of->config, steps, out->list, &out->count));
     if (out->list[0].untestable[0] != '\0') FAIL(STATUS_UNTESTABLE, "%s", out->list[0].untestable);
+    noise_note_resets(of->config, &out->list[0].config, out->reset);
     out->rounds = of->repeats;
     out->instances = of->repeats < 2                ? 2
                      : of->repeats < INSTANCES_MOST ? of->repeats

@@ -40,6 +40,9 @@ struct noise_switches {
     struct noise_switch *list; /* the base first */
     uint32_t count;
     uint32_t rounds, instances;
+    /* Keys of numerics.determinism that were given and that the base's mode sets otherwise, as in
+     * struct noise_case. */
+    char reset[NOISE_REASON_SIZE];
 };
 
 /* Puts a dtype ("own": the configuration's) and threads into the configuration that is to be

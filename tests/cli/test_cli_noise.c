@@ -87,6 +87,22 @@ static void verify_what_modes_set(void **state) {
     helper_free(&said);
 }
 
+/* So does the base of --switches, from which every switch begins. */
+static void verify_what_the_base_of_switches_sets(void **state) {
+    (void)state;
+    helper_write("w.yaml", "twinstep: 1\nsteps: 1\n"
+                           "common: {data: {max_len: 80}, batch: {size: 2, micro: 1},\n"
+                           "  model: {layers: 1, hidden: 8, heads: 1, mlp: 8},\n"
+                           "  numerics: {determinism: {order: free, fill: torch}}}\n"
+                           "arms: {baseline: {}, test: {}}\n");
+    struct said said = helper_run(0, "noise w.yaml --switches --repeat 1 --steps 1");
+    static const char *const line[] = {
+        "\nmode invariant sets numerics.determinism.fill: torch -> none (every switch begins from "
+        "that, not from what the scenario gives)\n\n  switch ",
+        NULL};
+    expect(&said, line);
+}
+
 static void verify_apart(void **state) {
     (void)state;
     helper_scenario("s.yaml", "steps: 3", "shuffle: {kinds: [weight], chunk: 2}", "");
@@ -661,6 +677,7 @@ int main(void) {
         cmocka_unit_test(validate_words),
         cmocka_unit_test(verify_equal),
         cmocka_unit_test(verify_what_modes_set),
+        cmocka_unit_test(verify_what_the_base_of_switches_sets),
         cmocka_unit_test(verify_apart),
         cmocka_unit_test(verify_references),
         cmocka_unit_test(verify_untestable),

@@ -362,6 +362,7 @@ static void validate_switches(void **state) {
     if (noise_switches_measure(&request, tick, &clock, &arena, &all) != STATUS_OK)
         fail_msg("%s", status_text());
     assert_string_equal(all.list[0].name, "mode invariant");
+    assert_string_equal(all.reset, ""); /* nothing was given that it could set otherwise */
     expect_paces(&all, pace);
     for (uint32_t i = 0; i < all.count; i++) {
         const struct noise_switch *one = &all.list[i];
