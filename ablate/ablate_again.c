@@ -2,7 +2,7 @@
  * Second runs of hybrids over an exact floor. That repeats of the arms are equal says nothing of a
  * kernel that only a hybrid chooses, and one run that does not repeat makes any share. So what the
  * answer hangs on is run once more: all factors, the first factor alone and all but it, and what
- * went farthest. */
+ * went farthest. Where the arms are equal, it hangs on what differs from the baseline. */
 #include <string.h>
 
 #include "ablate/ablate_private.h"
@@ -10,6 +10,7 @@
 static int is_complete(const struct judging *judging) {
     for (uint32_t i = 0; i < judging->plan->run_count; i++)
         if (judging->plan->runs[i].stage == ABLATE_HYBRIDS &&
+            ablate_is_asked(judging, judging->plan->runs[i].mask) &&
             judging->results[i].state == ABLATE_ABSENT)
             return 0;
     return 1;
@@ -22,6 +23,19 @@ static void pick(struct judging *judging, uint32_t mask) {
     for (uint32_t i = 0; i < out->again_count; i++)
         if (out->again[i] == mask) return;
     out->again[out->again_count++] = mask;
+}
+
+/* Over equal arms: that factors cancel is said of hybrids that differ from the baseline, so these
+ * are run once more, in the order in which they were run. */
+static void pick_apart(struct judging *judging) {
+    const struct ablate_left *const base = ablate_left_of(judging, 0, 0, 1);
+    for (uint32_t i = 0; i < judging->plan->run_count; i++) {
+        const struct ablate_run *const run = &judging->plan->runs[i];
+        if (run->stage != ABLATE_HYBRIDS || judging->out->again_count == ABLATE_AGAIN_MOST)
+            continue;
+        const struct ablate_left *const left = ablate_hybrid_of(judging, run->mask);
+        if (left != NULL && ablate_differ(judging, left, base) != 0) pick(judging, run->mask);
+    }
 }
 
 /* Returns the factor of which the headline speaks first: where only equality is known, one whose
@@ -77,8 +91,10 @@ static enum status withdraw(struct judging *judging, uint32_t mask, unsigned dif
 
 enum status ablate_judge_again(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
-    if (out->floor != ABLATE_FLOOR_EXACT || out->kind != ABLATE_OUTSIDE) return STATUS_OK;
-    if (is_complete(judging)) {
+    if (out->floor != ABLATE_FLOOR_EXACT || out->kind == ABLATE_UNTESTABLE) return STATUS_OK;
+    if (out->asks_cancel) {
+        if (is_complete(judging)) pick_apart(judging);
+    } else if (is_complete(judging)) {
         const uint32_t first = 1u << first_factor(out);
         pick(judging, judging->full);
         pick(judging, judging->full & ~first);

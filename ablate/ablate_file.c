@@ -164,14 +164,17 @@ static enum status read_test(const struct yaml_node *map, struct arena *arena,
     return STATUS_OK;
 }
 
-static enum status read_hybrids(const struct yaml_node *node, struct ablate_file *out) {
+/* Reads which of two words a key has; *out stays 0 where it is the first one, or not there. */
+static enum status read_choice(const struct yaml_node *root, const char *key, const char *first,
+                               const char *second, int *out) {
+    const struct yaml_node *const node = yaml_child(root, key);
+    char what[64];
     if (node == NULL) return STATUS_OK;
     const int is_text = node->kind == YAML_PLAIN || node->kind == YAML_QUOTED;
-    if (is_text && (strcmp(node->text, "all") == 0 || strcmp(node->text, "single") == 0)) {
-        out->single = node->text[0] == 's';
-        return STATUS_OK;
-    }
-    return node_expect(node, "hybrids", "all or single");
+    *out = is_text && strcmp(node->text, second) == 0;
+    if (*out || (is_text && strcmp(node->text, first) == 0)) return STATUS_OK;
+    snprintf(what, sizeof what, "%s or %s", first, second);
+    return node_expect(node, key, what);
 }
 
 /* Reads what stands first in both kinds of files; `third` is the key that one kind alone needs. */
@@ -200,14 +203,15 @@ static enum status end_root(const struct yaml_node *root, struct ablate_file *ou
 
 static enum status read_root(const struct yaml_node *root, struct arena *arena,
                              struct ablate_file *out) {
-    static const char *const keys[] = {"ablate",  "name",  "command", "environment", "test",
-                                       "factors", "read",  "floor",   "run",         "seed",
-                                       "hybrids", "files", NULL};
+    static const char *const keys[] = {"ablate",  "name",  "command",  "environment", "test",
+                                       "factors", "read",  "floor",    "run",         "seed",
+                                       "hybrids", "files", "if_equal", NULL};
     TRY(begin_root(root, "ablate", keys, "factors", arena, out));
     TRY(ablate_composed_read(yaml_child(root, "files"), out));
     TRY(ablate_factors_read(yaml_child(root, "factors"), arena, out));
     TRY(read_test(yaml_child(root, "test"), arena, out));
-    TRY(read_hybrids(yaml_child(root, "hybrids"), out));
+    TRY(read_choice(root, "hybrids", "all", "single", &out->single));
+    TRY(read_choice(root, "if_equal", "hybrids", "stop", &out->stops_if_equal));
     return end_root(root, out);
 }
 

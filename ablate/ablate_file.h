@@ -93,6 +93,7 @@ struct ablate_file {
     uint64_t noisy_hybrids;       /* runs of each hybrid there */
     double alpha;                 /* of the test of noisy arms */
     int single; /* only each factor alone and all but each one are run, so there are no shares */
+    int stops_if_equal; /* arms that are equal over an exact floor get no hybrid */
     uint64_t seed;
     uint64_t slots, port;
     double timeout; /* seconds; infinity: none */

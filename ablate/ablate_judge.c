@@ -83,6 +83,10 @@ const struct ablate_left *ablate_hybrid_of(const struct judging *judging, uint32
     return ablate_left_of(judging, ABLATE_NO_ARM, mask, 1);
 }
 
+int ablate_is_asked(const struct judging *judging, uint32_t mask) {
+    return !(judging->out->asks_cancel && ablate_is_between(judging->plan, mask));
+}
+
 unsigned ablate_differ(const struct judging *judging, const struct ablate_left *a,
                        const struct ablate_left *b) {
     return ablate_left_differ(a, b, judging->out->reads);
@@ -414,7 +418,10 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
         ablate_find_first(ablate_left_of(&judging, 0, 0, 1), ablate_left_of(&judging, 1, 0, 1),
                           &out->first);
     if (out->kind == ABLATE_OUTSIDE) TRY(ablate_check_arms_places(&judging));
-    if (out->kind != ABLATE_OUTSIDE || plan->file->version_count > 0) return STATUS_OK;
+    out->asks_cancel = out->kind == ABLATE_INSIDE && out->floor == ABLATE_FLOOR_EXACT &&
+                       ablate_plan_if_equal(plan) > 0;
+    if ((out->kind != ABLATE_OUTSIDE && !out->asks_cancel) || plan->file->version_count > 0)
+        return STATUS_OK;
     const int noisy = out->floor == ABLATE_FLOOR_NOISY;
     /* without shares to come, noisy hybrids would cost and tell nothing */
     const int sharing = !plan->file->single && plan->file->factor_count <= PROJECTION_FACTORS_MAX;
@@ -426,10 +433,13 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     return ablate_judge_again(&judging);
 }
 
-int ablate_wants(const struct ablate_verdict *verdict, const struct ablate_run *run) {
+int ablate_wants(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
+                 const struct ablate_run *run) {
     int again = 0;
+    const int skips =
+        verdict->asks_cancel && run->stage == ABLATE_HYBRIDS && ablate_is_between(plan, run->mask);
     for (uint32_t i = 0; i < verdict->again_count; i++)
         again |= verdict->again[i] == run->mask;
-    return verdict->wants[run->stage] ||
+    return (verdict->wants[run->stage] && !skips) ||
            (again && run->arm == ABLATE_NO_ARM && run->replicate == 2);
 }

@@ -55,6 +55,9 @@ struct ablate_judged {
     uint32_t planned;          /* pairs that the plan has; fewer are there where a run failed */
     uint32_t same[READ_KINDS]; /* pairs that are equal in what this kind shows */
     int inert;
+    /* How far the factor alone, and all but it, went from the baseline, in units of the weights, or
+     * of the loss; NaN: unknown, or noisy */
+    double moves_alone, moves_left;
     int is_idle; /* by the figures: it does nothing in any mixture (attribution_is_idle) */
     int alone_equal, left_equal;  /* to the baseline; -1: not run, or noisy */
     double loss_alone, loss_left; /* less the baseline's loss; NaN: unknown */
@@ -90,7 +93,10 @@ struct ablate_verdict {
     uint32_t closure_runs;
     enum attribution_word word;
     struct attribution_joint joint; /* which factors it names, in the order of `factors` */
-    uint32_t factor_count;          /* 0: hybrids were not judged */
+    /* The arms are equal over an exact floor, so only each factor alone, all but each and all are
+     * run, to see whether factors cancel. */
+    int asks_cancel;
+    uint32_t factor_count;                            /* 0: hybrids were not judged */
     struct ablate_judged factors[ABLATE_FACTORS_MAX]; /* by falling |share| */
     double loss_gap; /* of the full hybrid, less the baseline's loss */
     double residual;
@@ -121,6 +127,7 @@ void ablate_results_close(const struct ablate_plan *plan, struct ablate_result *
 TWINSTEP_MUST_USE enum status ablate_judge(const struct ablate_plan *plan,
                                            const struct ablate_result *results, struct arena *arena,
                                            struct ablate_verdict *out);
-int ablate_wants(const struct ablate_verdict *verdict, const struct ablate_run *run);
+int ablate_wants(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
+                 const struct ablate_run *run);
 
 #endif

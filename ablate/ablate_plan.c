@@ -103,6 +103,18 @@ static int turn_of(uint32_t mask, uint32_t full) {
     return (rest & (rest - 1)) == 0 ? 1 : 2;
 }
 
+int ablate_is_between(const struct ablate_plan *plan, uint32_t mask) {
+    return turn_of(mask, full_of(plan->file)) == 2;
+}
+
+uint32_t ablate_plan_if_equal(const struct ablate_plan *plan) {
+    uint32_t count = 0;
+    if (plan->file->factor_count < 2 || plan->file->stops_if_equal) return 0;
+    for (uint32_t i = 1; i < plan->mask_count; i++)
+        count += !ablate_is_between(plan, plan->masks[i]);
+    return count;
+}
+
 static void add_hybrids(struct ablate_plan *plan, enum ablate_stage stage, uint64_t from,
                         uint64_t to) {
     for (uint64_t replicate = from; replicate <= to; replicate++)
@@ -124,9 +136,16 @@ static void add_again(struct ablate_plan *plan) {
     }
 }
 
-uint32_t ablate_plan_again(const struct ablate_plan *plan) {
-    const uint32_t hybrids = plan->mask_count > 0 ? plan->mask_count - 1 : 0;
+static uint32_t again_of(uint32_t hybrids) {
     return hybrids < ABLATE_AGAIN_MOST ? hybrids : ABLATE_AGAIN_MOST;
+}
+
+uint32_t ablate_plan_again(const struct ablate_plan *plan) {
+    return again_of(plan->mask_count > 0 ? plan->mask_count - 1 : 0);
+}
+
+uint32_t ablate_plan_again_if_equal(const struct ablate_plan *plan) {
+    return again_of(ablate_plan_if_equal(plan));
 }
 
 /* What the order of repeats hangs on: the folder, the name and the seed, so that a plan that is
@@ -490,6 +509,7 @@ static enum status add_rest(struct planning *to, const struct ablate_plan *plan)
     TRY(add_line(to, "floor", line));
     TRY(add_line(to, "hybrids", file->single ? "single" : "all"));
     if (file->shared) TRY(add_line(to, "shared", "true"));
+    if (file->stops_if_equal) TRY(add_line(to, "if_equal", "stop"));
     TRY(arena_format(to->pen.arena, &line, "%llu", (unsigned long long)file->seed));
     return add_line(to, "seed", line);
 }

@@ -11,9 +11,10 @@
 
 #define ABLATE_ID 48
 
-/* In this order. A stage of noise is run only where repeats of an arm differ; where they are equal,
- * the judge picks up to ABLATE_AGAIN_MOST hybrids that its answer hangs on, and their second runs
- * are made, of whatever stage these are. */
+/* In this order. Of the hybrids, those between are run only where the arms differ. A stage of noise
+ * is run only where repeats of an arm differ; where they are equal, the judge picks up to
+ * ABLATE_AGAIN_MOST hybrids that its answer hangs on, and their second runs are made, of whatever
+ * stage these are. */
 enum ablate_stage {
     ABLATE_ARMS = 0,
     ABLATE_ARMS_NOISE,
@@ -62,6 +63,15 @@ TWINSTEP_MUST_USE enum status bisect_plan_open(const struct ablate_file *file, s
 
 /* Counts the hybrids that may, at most, be run once more over an exact floor. */
 uint32_t ablate_plan_again(const struct ablate_plan *plan);
+
+/* Counts the hybrids that are run where the arms are equal over an exact floor: each factor alone,
+ * all but each, and all, which together show whether factors cancel; 0: none. And those of them
+ * that may, at most, be run once more. */
+uint32_t ablate_plan_if_equal(const struct ablate_plan *plan);
+uint32_t ablate_plan_again_if_equal(const struct ablate_plan *plan);
+
+/* Says whether a hybrid has neither one factor alone, nor all but one, nor all. */
+int ablate_is_between(const struct ablate_plan *plan, uint32_t mask);
 
 /* The plan's text without the inputs that `kept`, the text of the same plan at an earlier time, has
  * not: files that were not there when it was made are written by runs, whoever names them. */

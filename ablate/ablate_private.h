@@ -35,6 +35,9 @@ const struct ablate_left *ablate_left_of(const struct judging *judging, int arm,
                                          uint32_t replicate);
 const struct ablate_left *ablate_hybrid_of(const struct judging *judging, uint32_t mask);
 
+/* Says whether the verdict needs the hybrid's first run. */
+int ablate_is_asked(const struct judging *judging, uint32_t mask);
+
 /* Returns the kinds of what is read in which two runs differ; 0: they are equal as far as anybody
  * looks. */
 unsigned ablate_differ(const struct judging *judging, const struct ablate_left *a,

@@ -38,7 +38,8 @@ static void judge_equality(struct judging *judging, uint32_t factor, struct abla
     if (rest != NULL) out->left_equal = ablate_differ(judging, rest, base) == 0;
     for (uint32_t i = 0; i < judging->plan->mask_count; i++) {
         const uint32_t mask = judging->plan->masks[i];
-        if ((mask & self) != 0 || place_of(judging, mask | self) == judging->plan->mask_count)
+        if ((mask & self) != 0 || place_of(judging, mask | self) == judging->plan->mask_count ||
+            !ablate_is_asked(judging, mask) || !ablate_is_asked(judging, mask | self))
             continue;
         const struct ablate_left *a = ablate_hybrid_of(judging, mask);
         const struct ablate_left *b = ablate_hybrid_of(judging, mask | self);
@@ -147,6 +148,11 @@ static enum status share_exact(struct judging *judging, const double *way) {
     uint32_t holes = 0, hole = 0;
     if (plan->file->single)
         return refuse_shares(judging, "hybrids: single does not ask for them%s", "");
+    if (out->asks_cancel && plan->file->factor_count > 3)
+        return refuse_shares(judging,
+                             "the arms are equal, so no hybrid between one factor alone and all "
+                             "but one was run%s",
+                             "");
     for (uint32_t i = plan->mask_count; i > 0; i--)
         if (isnan(way[i - 1])) {
             hole = plan->masks[i - 1];
@@ -214,6 +220,10 @@ static enum status figures_exact(struct judging *judging, double *largest) {
         out->full = ABLATE_UNKNOWN;
         return ablate_explain_zero(judging, differ, "baseline and the hybrid of all factors",
                                    &out->no_shares);
+    }
+    for (uint32_t i = 0; i < out->factor_count; i++) { /* they are still in the file's order */
+        out->factors[i].moves_alone = size[place_of(judging, 1u << i)];
+        out->factors[i].moves_left = size[place_of(judging, judging->full & ~(1u << i))];
     }
     *largest = out->full;
     for (uint32_t i = 0; i < judging->plan->mask_count; i++)
@@ -297,6 +307,8 @@ void ablate_take_shares(struct judging *judging, const char *reason) {
     for (uint32_t i = 0; i < out->factor_count; i++)
         out->factors[i].share = out->factors[i].left = out->factors[i].alone =
             exactly(ABLATE_UNKNOWN);
+    for (uint32_t i = 0; i < out->factor_count; i++)
+        out->factors[i].moves_alone = out->factors[i].moves_left = ABLATE_UNKNOWN;
     out->full = out->residual = out->confidence = ABLATE_UNKNOWN;
     out->orders = 0;
     out->word = WORD_NONE;
@@ -317,15 +329,40 @@ static void sort_factors(struct ablate_verdict *out) {
     memcpy(out->factors, sorted, sizeof sorted[0] * out->factor_count);
 }
 
-static void choose_word(struct judging *judging, double largest) {
+/* Equal arms whose factors together lead back to the baseline: D = 0 by digests, so this holds of
+ * what has no distance as well. */
+static int leads_back(const struct judging *judging) {
+    const struct ablate_left *const all = ablate_hybrid_of(judging, judging->full);
+    return judging->out->asks_cancel && all != NULL &&
+           ablate_differ(judging, all, ablate_left_of(judging, 0, 0, 1)) == 0;
+}
+
+/* "Nothing moved" is said only where every hybrid that was asked for is there. */
+static enum status refuse_equal(struct judging *judging) {
+    const struct ablate_plan *const plan = judging->plan;
+    uint32_t holes = 0, hole = 0;
+    if (judging->out->word != WORD_EQUAL) return STATUS_OK;
+    for (uint32_t i = plan->mask_count; i > 0; i--)
+        if (ablate_is_asked(judging, plan->masks[i - 1]) &&
+            ablate_hybrid_of(judging, plan->masks[i - 1]) == NULL) {
+            hole = plan->masks[i - 1];
+            holes++;
+        }
+    if (holes == 0) return STATUS_OK;
+    judging->out->word = WORD_NONE;
+    return refuse_hole(judging, hole, holes - 1);
+}
+
+static enum status choose_word(struct judging *judging, double largest) {
     struct ablate_verdict *out = judging->out;
+    const int back = leads_back(judging);
     struct attribution of = {.causes = out->factor_count,
-                             .distance = out->full,
+                             .distance = back ? 0.0 : out->full,
                              .largest_low = largest,
                              .response = ABLATE_UNKNOWN,
                              .sets = judging->sets,
                              .set_count = judging->set_count};
-    if (!out->has_distance || !isfinite(out->full)) return;
+    if (!back && (!out->has_distance || !isfinite(out->full))) return STATUS_OK;
     for (uint32_t i = 0; i < out->factor_count; i++) {
         of.share[i] = out->factors[i].share;
         of.left[i] = out->factors[i].left;
@@ -342,6 +379,7 @@ static void choose_word(struct judging *judging, double largest) {
     attribution_choose_joint(&of, out->word, &out->joint);
     for (uint32_t i = 0; i < out->factor_count; i++)
         out->factors[i].is_idle = attribution_is_idle(&of, i);
+    return back ? refuse_equal(judging) : STATUS_OK;
 }
 
 enum status ablate_judge_hybrids(struct judging *judging) {
@@ -353,6 +391,7 @@ enum status ablate_judge_hybrids(struct judging *judging) {
         struct ablate_judged *factor = &out->factors[i];
         factor->factor = i;
         factor->share = factor->left = factor->alone = exactly(ABLATE_UNKNOWN);
+        factor->moves_alone = factor->moves_left = ABLATE_UNKNOWN;
         factor->first = (struct ablate_first){0, "", ""};
         judge_equality(judging, i, factor);
         judge_losses(judging, i, factor);
@@ -361,9 +400,9 @@ enum status ablate_judge_hybrids(struct judging *judging) {
     if (all != NULL && out->step > 0)
         out->loss_gap = ablate_loss_at(all, out->step) -
                         ablate_loss_at(ablate_left_of(judging, 0, 0, 1), out->step);
-    if (!out->has_distance) return STATUS_OK;
-    TRY(noisy ? figures_noisy(judging, &largest) : figures_exact(judging, &largest));
-    sort_factors(out);
-    choose_word(judging, largest);
-    return STATUS_OK;
+    if (out->has_distance) {
+        TRY(noisy ? figures_noisy(judging, &largest) : figures_exact(judging, &largest));
+        sort_factors(out);
+    }
+    return choose_word(judging, largest);
 }

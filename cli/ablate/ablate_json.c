@@ -57,15 +57,16 @@ static json_t *leaves_json(const struct ablate_plan *plan, const struct ablate_f
 
 static json_t *factor_json(const struct ablate_plan *plan, const struct ablate_judged *of) {
     const struct ablate_factor *factor = &plan->file->factors[of->factor];
-    return json_pack("{ss so so so so so so so so sb sI sI sI so so so}", "name", factor->name,
-                     "levels", levels_json(factor), "leaves", leaves_json(plan, factor), "share",
-                     attributed_json(&of->share), "left", attributed_json(&of->left), "alone",
-                     attributed_json(&of->alone), "left_equal", equal_json(of->left_equal),
-                     "alone_equal", equal_json(of->alone_equal), "first", first_json(&of->first),
-                     "inert", of->inert, "neighbours", (json_int_t)of->pairs, "neighbours_equal",
-                     (json_int_t)of->equal, "neighbours_planned", (json_int_t)of->planned,
-                     "loss_left", json_finite(of->loss_left), "loss_alone",
-                     json_finite(of->loss_alone), "index", json_integer((json_int_t)of->factor));
+    return json_pack(
+        "{ss so so so so so so so so sb sI sI sI so so so so so}", "name", factor->name, "levels",
+        levels_json(factor), "leaves", leaves_json(plan, factor), "share",
+        attributed_json(&of->share), "left", attributed_json(&of->left), "alone",
+        attributed_json(&of->alone), "left_equal", equal_json(of->left_equal), "alone_equal",
+        equal_json(of->alone_equal), "first", first_json(&of->first), "inert", of->inert,
+        "neighbours", (json_int_t)of->pairs, "neighbours_equal", (json_int_t)of->equal,
+        "neighbours_planned", (json_int_t)of->planned, "loss_left", json_finite(of->loss_left),
+        "loss_alone", json_finite(of->loss_alone), "index", json_integer((json_int_t)of->factor),
+        "moves_alone", json_finite(of->moves_alone), "moves_left", json_finite(of->moves_left));
 }
 
 static json_t *runs_json(const struct ablate_plan *plan, const struct ablate_result *results) {
@@ -169,9 +170,10 @@ enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
     }
     digest_hex(&plan->digest, hex);
     return json_print(json_pack(
-        "{ss sI sI sI ss ss so so}", "name", plan->file->name, "runs_again",
+        "{ss sI sI sI sI ss ss so so}", "name", plan->file->name, "runs_again",
         (json_int_t)ablate_plan_again(plan), "runs_planned",
         (json_int_t)(plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_HYBRIDS]),
+        "runs_if_equal", (json_int_t)(plan->stage_runs[ABLATE_ARMS] + ablate_plan_if_equal(plan)),
         "runs_if_noisy",
         (json_int_t)(plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_HYBRIDS_NOISE]),
         "plan", hex, "folder", folder, "note", json_text(note), "runs", runs));

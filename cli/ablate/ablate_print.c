@@ -470,6 +470,60 @@ static void print_elsewhere(const struct ablate_verdict *verdict) {
            verdict->elsewhere, verdict->elsewhere_first, verdict->elsewhere > 1 ? ", ..." : "");
 }
 
+/* How far each factor goes whose hybrid alone, or whose repair, is not the baseline; where equality
+ * is all that is known, its name. */
+static void print_moves(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
+                        enum figure figure) {
+    uint32_t said = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++) {
+        const struct ablate_judged *const of = &verdict->factors[i];
+        const double moves = figure == FIGURE_ALONE ? of->moves_alone : of->moves_left;
+        if ((figure == FIGURE_ALONE ? of->alone_equal : of->left_equal) != 0) continue;
+        if (said++ >= IN_WORDS) continue;
+        printf("%s%s", said == 1 ? "" : ", ", name_of(plan, of));
+        if (moves > 0.0) printf(" %.4g", moves);
+    }
+    if (said > IN_WORDS) printf(", %u more", said - IN_WORDS);
+}
+
+/* Equal arms whose factors act all the same. */
+static void print_cancel(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    uint32_t moving = 0, still = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++)
+        moving += verdict->factors[i].alone_equal == 0;
+    printf(" The factors cancel exactly: all together they end where baseline does, but ");
+    printf(moving > 0 ? "alone these do not" : "with one of these left out they do not");
+    if (verdict->by_loss)
+        printf(" (by this much of the loss of update %" PRId64 ")", verdict->step);
+    else if (verdict->has_distance)
+        printf(" (by this much in the weights)");
+    printf(": ");
+    print_moves(plan, verdict, moving > 0 ? FIGURE_ALONE : FIGURE_LEFT);
+    for (uint32_t i = 0; i < verdict->factor_count && moving > 0; i++)
+        if (verdict->factors[i].alone_equal == 1)
+            printf("%s%s", still++ == 0 ? "; alone nothing is moved by " : ", ",
+                   name_of(plan, &verdict->factors[i]));
+    putchar('.');
+}
+
+/* What hybrids say of arms that are equal. */
+static void print_equal_arms(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    if (verdict->closure == ABLATE_CLOSURE_OPEN) { /* factors, and what is in none, cancel */
+        print_open(verdict);
+        print_word(plan, verdict);
+    } else if (verdict->word == WORD_CANCEL) {
+        print_cancel(plan, verdict);
+    } else if (verdict->word == WORD_EQUAL) {
+        printf(verdict->factor_count == 2
+                   ? " No factor moves anything alone, either."
+                   : " No factor moves anything alone, and no set of all but one does, either.");
+    } else {
+        printf(" Whether factors cancel exactly is not known: %s.",
+               verdict->closure_reason[0] != '\0' ? verdict->closure_reason : verdict->no_shares);
+    }
+    print_elsewhere(verdict);
+}
+
 static void print_headline(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     char kinds[ABLATE_KINDS_TEXT];
     printf("%s: ", plan->file->name);
@@ -486,6 +540,7 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
                 "INSIDE THE FLOOR: the arms are not told apart from repeats (p = %.4g, alpha %g; a "
                 "shift of more than %.4g in any direction would be).",
                 verdict->p, verdict->alpha, verdict->shift);
+        if (verdict->asks_cancel) print_equal_arms(plan, verdict);
         break;
     default:
         printf("OUTSIDE THE FLOOR.");
@@ -731,6 +786,28 @@ static void print_leaf(const struct ablate_plan *plan, const struct ablate_leaf 
     }
 }
 
+static void print_untested(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    const struct ablate_file *const file = plan->file;
+    const uint32_t hybrids =
+        verdict->asks_cancel ? ablate_plan_if_equal(plan) : plan->mask_count - 1;
+    printf("  untested ");
+    if (verdict->kind == ABLATE_INSIDE && verdict->floor == ABLATE_FLOOR_NOISY) {
+        printf("causes that cancel: over a noisy floor hybrids are run where the arms differ\n");
+        return;
+    }
+    if (verdict->kind == ABLATE_INSIDE && file->stops_if_equal && file->factor_count > 1)
+        printf("causes that cancel exactly (if_equal: stop), ");
+    printf("other seeds and data (seed), %sother machines",
+           file->shared ? "repeats in other processes, " : "");
+    if (verdict->once > 0)
+        printf("; whether %u of %u hybrids, which were run once, repeat", verdict->once, hybrids);
+    if (verdict->asks_cancel && file->factor_count == 4)
+        printf("; mixtures of 2 factors");
+    else if (verdict->asks_cancel && file->factor_count > 4)
+        printf("; mixtures of 2 to %u factors", file->factor_count - 2);
+    putchar('\n');
+}
+
 void ablate_print(const struct ablate_folder *folder, const struct ablate_result *results,
                   const struct ablate_verdict *verdict) {
     uint32_t done = 0;
@@ -761,22 +838,12 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     print_measure(verdict);
     print_closure(verdict);
     print_table(folder->plan, verdict);
-    if (verdict->no_shares[0] != '\0')
+    if (verdict->no_shares[0] != '\0' && !(verdict->asks_cancel && verdict->word == WORD_NONE))
         printf("  shares   %s: %s\n", folder->plan->file->single ? "none" : "untestable",
                verdict->no_shares);
     print_inert(folder->plan, verdict);
     ablate_print_failed(folder, results);
-    if (verdict->kind == ABLATE_INSIDE)
-        printf("  untested causes that cancel%s: hybrids are run where the arms differ\n",
-               verdict->floor == ABLATE_FLOOR_NOISY ? "" : " exactly");
-    else {
-        printf("  untested other seeds and data (seed), %sother machines",
-               folder->plan->file->shared ? "repeats in other processes, " : "");
-        if (verdict->once > 0)
-            printf("; whether %u of %u hybrids, which were run once, repeat", verdict->once,
-                   folder->plan->mask_count - 1);
-        putchar('\n');
-    }
+    print_untested(folder->plan, verdict);
     for (uint32_t i = 0; i < folder->plan->run_count; i++)
         done += results[i].state == ABLATE_DONE;
     printf("  runs     %u done, in %s\n", done, folder->path);
@@ -853,7 +920,13 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
         printf(", each %g s and %g s to end: %g s at most", file->timeout, GUARD_GRACE, sure);
         if (noise > 0) printf(", %g s if repeats differ", sure + noisy);
     }
-    printf("\n  %u of the arms; if they are equal, no more\n", plan->stage_runs[ABLATE_ARMS]);
+    printf("\n  %u of the arms; if they are equal, ", plan->stage_runs[ABLATE_ARMS]);
+    if (ablate_plan_if_equal(plan) == 0)
+        printf("no more\n");
+    else
+        printf("%u and up to %u more (each factor alone, all but each, all), to see whether causes "
+               "cancel; if_equal: stop leaves these out\n",
+               ablate_plan_if_equal(plan), ablate_plan_again_if_equal(plan));
     printf("  %u hybrids of %u factors%s\n", plan->stage_runs[ABLATE_HYBRIDS], file->factor_count,
            plan->orders.count > 0 ? ", for shares from sampled orders of entry" : "");
     printf("  up to %u of them once more, those that the answer hangs on\n", again);

@@ -54,7 +54,7 @@ enum status ablate_want_stages(const struct ablate_running *running,
     TRY(arena_take(arena, 1, sizeof *verdict, "verdict", &verdict));
     TRY(ablate_judge(running->plan, results, arena, verdict));
     for (uint32_t i = 0; i < running->plan->run_count; i++)
-        wanted[i] |= (unsigned char)ablate_wants(verdict, &running->plan->runs[i]);
+        wanted[i] |= (unsigned char)ablate_wants(running->plan, verdict, &running->plan->runs[i]);
     return STATUS_OK;
 }
 

@@ -15,7 +15,7 @@
 /* ---- second runs ---- */
 
 static int is_wanted(const char *id) {
-    return ablate_wants(&bench.verdict, &bench.plan.runs[bench_run(id)]);
+    return ablate_wants(&bench.plan, &bench.verdict, &bench.plan.runs[bench_run(id)]);
 }
 
 /* Of `bench_ten`, a is the first factor: all factors, all but a, and a alone are run once more. */

@@ -216,14 +216,209 @@ static void verify_single_names_as_needed_what_was_run_together(void **state) {
     assert_int_equal(bench.verdict.joint.kind, JOINT_OPEN);
 }
 
-static void verify_equal_arms_are_inside_and_ask_for_no_hybrids(void **state) {
+/* ---- equal arms ---- */
+
+/* Whether factors cancel whose arms left the same. Vectors are those of `words`; `moves` is how far
+ * a, b and c go alone, and `rest` how far all but each. */
+static const struct {
+    const char *what;
+    uint32_t factors;
+    vector at[8];
+    int own; /* the test arm is a command of its own, which left what the baseline did */
+    enum attribution_word word;
+    enum ablate_closure closure;
+    double moves[3], rest[3];
+} equal_arms[] = {
+    {"three forth and three back",
+     2,
+     {{0}, {3}, {-3}, {0}},
+     0,
+     WORD_CANCEL,
+     ABLATE_CLOSURE_RERUN,
+     {3, 3},
+     {3, 3}},
+    {"nothing moves", 2, {{1}, {1}, {1}, {1}}, 1, WORD_EQUAL, ABLATE_CLOSURE_EXACT, {0, 0}, {0, 0}},
+    {"any two of three move, and all of them do not",
+     3,
+     {{0}, {0}, {0}, {0, 1}, {0}, {0, 2}, {0, 4}, {0}},
+     0,
+     WORD_CANCEL,
+     ABLATE_CLOSURE_RERUN,
+     {0, 0, 0},
+     {4, 2, 1}},
+    {"a alone is taken back by any other, which does nothing alone",
+     3,
+     {{0}, {5}, {0}, {0}, {0}, {0}, {0}, {0}},
+     0,
+     WORD_CANCEL,
+     ABLATE_CLOSURE_RERUN,
+     {5, 0, 0},
+     {0, 0, 0}},
+    {"what the second command hides takes a back",
+     2,
+     {{0}, {3}, {0}, {3}},
+     1,
+     WORD_CAUSE,
+     ABLATE_CLOSURE_OPEN,
+     {3, 0},
+     {0, 3}},
+};
+
+static void validate_words_of_equal_arms(void **state) {
     (void)state;
+    for (size_t i = 0; i < COUNT_OF(equal_arms); i++) {
+        bench_plan(equal_arms[i].factors, equal_arms[i].own, WEIGHTS);
+        bench_leave_all(equal_arms[i].at, equal_arms[i].at[0]);
+        const struct ablate_verdict *got = bench_judge();
+        if (got->kind != ABLATE_INSIDE || got->word != equal_arms[i].word ||
+            got->closure != equal_arms[i].closure)
+            fail_msg("%s: expected %s, %s, got %s, %s (%s%s)", equal_arms[i].what,
+                     attribution_words[equal_arms[i].word],
+                     ablate_closure_names[equal_arms[i].closure], attribution_words[got->word],
+                     ablate_closure_names[got->closure], got->reason, got->no_shares);
+        for (uint32_t f = 0; f < equal_arms[i].factors; f++) {
+            const struct ablate_judged *of = &got->factors[f];
+            const double alone = equal_arms[i].moves[of->factor];
+            const double rest = equal_arms[i].rest[of->factor];
+            bench_near(of->moves_alone, alone);
+            bench_near(of->moves_left, rest);
+            assert_int_equal(of->alone_equal, alone == 0.0);
+            assert_int_equal(of->left_equal, rest == 0.0);
+        }
+    }
+}
+
+static void verify_a_rerun_that_is_not_test_leaves_no_verdict(void **state) {
+    (void)state;
+    const vector at[4] = {{0}, {3}, {0}, {3}};
     bench_plan(2, 0, WEIGHTS);
+    bench_leave_all(at, at[0]);
+    assert_int_equal(bench_judge()->kind, ABLATE_UNTESTABLE);
+    assert_int_equal(bench.verdict.closure, ABLATE_CLOSURE_RERUN_DIFFERS);
+}
+
+/* Losses and bytes: equality decides, and the size is that of what is measured. */
+static void verify_losses_cancel_as_weights_do(void **state) {
+    (void)state;
+    const double loss[4] = {2, 5, 1.5, 2};
+    bench_plan(2, 0, LOG);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++) {
+        const struct ablate_run *run = &bench.plan.runs[i];
+        bench_leave_log(i, &loss[run->arm == ABLATE_NO_ARM ? run->mask : 0], 1);
+    }
+    const struct ablate_verdict *got = bench_judge();
+    assert_int_equal(got->kind, ABLATE_INSIDE);
+    assert_int_equal(got->word, WORD_CANCEL);
+    bench_near(got->factors[0].moves_alone, 3);
+    bench_near(got->factors[1].moves_alone, 0.5);
+    /* only the log of b alone is another one: b moved, though no weight did */
+    const vector same = {1, 2};
+    bench_plan(2, 0, BOTH);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++) {
+        const struct ablate_run *run = &bench.plan.runs[i];
+        bench_leave(i, same);
+        bench_leave_log(i, &loss[run->arm == ABLATE_NO_ARM && run->mask == 2], 1);
+    }
+    assert_int_equal(bench_judge()->word, WORD_CANCEL);
+    assert_int_equal(bench.verdict.factors[0].alone_equal, 1);
+    assert_int_equal(bench.verdict.factors[1].alone_equal, 0);
+    bench_near(bench.verdict.factors[1].moves_alone, 0);
+}
+
+static void verify_what_failed_moved_nothing_for_all_anybody_knows(void **state) {
+    (void)state;
+    const vector still[4] = {{0}}, one[4] = {{0}, {3}, {0}, {0}};
+    bench_plan(2, 0, WEIGHTS);
+    bench_leave_all(still, still[0]);
+    bench_fail("hybrid-10");
+    assert_int_equal(bench_judge()->word, WORD_NONE);
+    assert_string_equal(bench.verdict.no_shares, "hybrid-10 failed");
+    bench_leave_all(one, one[0]);
+    bench_fail("hybrid-01"); /* a moves, whatever b does */
+    assert_int_equal(bench_judge()->word, WORD_CANCEL);
+    bench_fail("hybrid-11"); /* where all factors lead is not known */
+    assert_int_equal(bench_judge()->word, WORD_NONE);
+    assert_int_equal(bench.verdict.kind, ABLATE_INSIDE);
+}
+
+static int is_wanted(const char *id) {
+    return ablate_wants(&bench.plan, &bench.verdict, &bench.plan.runs[bench_run(id)]);
+}
+
+/* Each factor alone, all but each, and all: of four factors these are 9 of 15 hybrids, and what
+ * lies between is not looked at. */
+static void verify_equal_arms_ask_for_each_factor_alone_and_for_all_but_each(void **state) {
+    (void)state;
+    const vector still[16] = {[3] = {7}}; /* 1100 lies between */
+    bench_plan(4, 0, WEIGHTS);
+    assert_int_equal(ablate_plan_if_equal(&bench.plan), 9);
+    assert_int_equal(ablate_plan_again_if_equal(&bench.plan), 4);
+    bench_leave_all(still, still[0]);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (bench.plan.runs[i].arm == ABLATE_NO_ARM) bench.results[i].state = ABLATE_ABSENT;
+    uint32_t wanted = 0;
+    bench_judge();
+    for (uint32_t i = 0; i < bench.plan.run_count; i++) {
+        const struct ablate_run *run = &bench.plan.runs[i];
+        wanted += run->arm == ABLATE_NO_ARM && ablate_wants(&bench.plan, &bench.verdict, run);
+    }
+    assert_int_equal(wanted, 9);
+    assert_true(is_wanted("hybrid-0100") && is_wanted("hybrid-1011") && is_wanted("hybrid-1111"));
+    assert_false(is_wanted("hybrid-1100") || is_wanted("hybrid-0100-2"));
+    bench_leave_all(still, still[0]);
+    assert_int_equal(bench_judge()->word, WORD_EQUAL);
+    for (uint32_t f = 0; f < 4; f++) /* of each: alone against none, all against all but it */
+        assert_true(bench.verdict.factors[f].inert && bench.verdict.factors[f].planned == 2);
+}
+
+/* That factors cancel hangs on hybrids that differ from the baseline, so these are run again. */
+static void verify_what_differs_from_equal_arms_is_run_again(void **state) {
+    (void)state;
+    const vector at[4] = {{0}, {3}, {-3}, {0}}, noise = {59213};
+    bench_plan(2, 0, WEIGHTS);
+    bench_leave_all(at, at[0]);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (bench.plan.runs[i].replicate > 1 && bench.plan.runs[i].arm == ABLATE_NO_ARM)
+            bench.results[i].state = ABLATE_ABSENT;
+    assert_int_equal(bench_judge()->again_count, 2);
+    assert_int_equal(bench.verdict.once, 3);
+    assert_true(is_wanted("hybrid-10-2") && is_wanted("hybrid-01-2"));
+    assert_false(is_wanted("hybrid-11-2"));
+    bench_leave(bench_run("hybrid-10-2"), at[1]);
+    bench_leave(bench_run("hybrid-01-2"), noise);
+    assert_int_equal(bench_judge()->word, WORD_NONE);
+    assert_string_equal(bench.verdict.no_shares, "hybrid-01-2 differs from hybrid-01 in weights, "
+                                                 "although the same command was run");
+    assert_true(isnan(bench.verdict.factors[0].moves_alone));
+    bench_leave(bench_run("hybrid-01-2"), at[2]);
+    assert_int_equal(bench_judge()->word, WORD_CANCEL);
+    assert_int_equal(bench.verdict.once, 1);
+    /* what lies between is not waited for */
+    const vector four[16] = {[1] = {3}, [2] = {-3}};
+    bench_plan(4, 0, WEIGHTS);
+    bench_leave_all(four, four[0]);
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (ablate_is_between(&bench.plan, bench.plan.runs[i].mask))
+            bench.results[i].state = ABLATE_ABSENT;
+    assert_int_equal(bench_judge()->again_count, 2);
+}
+
+static void verify_equal_arms_ask_for_no_hybrids_where_nothing_can_cancel(void **state) {
+    (void)state;
     const vector at[4] = {{1, 2}, {1, 2}, {1, 2}, {1, 2}};
-    bench_leave_all(at, at[3]);
-    assert_int_equal(bench_judge()->kind, ABLATE_INSIDE);
-    assert_int_equal(bench.verdict.differ, 0);
-    assert_false(bench.verdict.wants[ABLATE_HYBRIDS]);
+    for (int i = 0; i < 2; i++) {
+        bench_plan(i == 0 ? 1 : 2, 0, i == 0 ? WEIGHTS : "if_equal: stop\n" WEIGHTS);
+        assert_int_equal(ablate_plan_if_equal(&bench.plan), 0);
+        bench_leave_all(at, at[3]);
+        assert_int_equal(bench_judge()->kind, ABLATE_INSIDE);
+        assert_int_equal(bench.verdict.differ, 0);
+        assert_int_equal(bench.verdict.word, WORD_NONE);
+        assert_false(bench.verdict.asks_cancel || bench.verdict.wants[ABLATE_HYBRIDS]);
+    }
+    const vector apart[4] = {{0}, {3}, {0, 4}, {3, 4}};
+    bench_plan(2, 0, "if_equal: stop\n" WEIGHTS); /* it says nothing of arms that differ */
+    bench_leave_all(apart, apart[3]);
+    assert_true(bench_judge()->wants[ABLATE_HYBRIDS]);
 }
 
 /* ---- what cannot be told ---- */
@@ -384,7 +579,13 @@ int main(void) {
         cmocka_unit_test(validate_words),
         cmocka_unit_test(validate_whom_a_joint_word_names),
         cmocka_unit_test(verify_single_names_as_needed_what_was_run_together),
-        cmocka_unit_test(verify_equal_arms_are_inside_and_ask_for_no_hybrids),
+        cmocka_unit_test(validate_words_of_equal_arms),
+        cmocka_unit_test(verify_a_rerun_that_is_not_test_leaves_no_verdict),
+        cmocka_unit_test(verify_losses_cancel_as_weights_do),
+        cmocka_unit_test(verify_what_failed_moved_nothing_for_all_anybody_knows),
+        cmocka_unit_test(verify_equal_arms_ask_for_each_factor_alone_and_for_all_but_each),
+        cmocka_unit_test(verify_what_differs_from_equal_arms_is_run_again),
+        cmocka_unit_test(verify_equal_arms_ask_for_no_hybrids_where_nothing_can_cancel),
         cmocka_unit_test(verify_single_has_left_and_alone_and_neither_shares_nor_a_word),
         cmocka_unit_test(verify_a_failed_hybrid_takes_the_shares_and_is_named),
         cmocka_unit_test(verify_not_finite_is_named),

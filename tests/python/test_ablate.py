@@ -162,11 +162,47 @@ class Paper(Case):
         for run, text in (("baseline-1", "1"), ("test-1", "2")):
             self.assertEqual((self.root / f"x.ablate/runs/{run}/out/x").read_text(), text + "\n")
 
-    def test_equal_arms_run_no_hybrid(self):
-        self.write(command=["--inert", "{no}"], factors={"no": ["a", "b"]})
+    def test_equal_arms_run_no_hybrid_of_one_factor_or_where_the_file_says_so(self):
+        two = {"command": ["--lr", "{lr}", "--t", "{t}", "0", "0"], "factors": {"lr": [1, 0.5], "t": [1, 2]}}
+        for rest in ({"command": ["--inert", "{no}"], "factors": {"no": ["a", "b"]}},
+                     {**two, "if_equal": "stop"}):
+            self.write(**rest)
+            got = self.verdict(code=0)
+            self.assertEqual((got["verdict"], got["floor"]["kind"], got["word"]), ("identical", "exact", "none"))
+            self.assertEqual(sorted(self.began()), ["baseline-1", "baseline-2", "test-1", "test-2"])
+            self.count.unlink()
+            shutil.rmtree(self.root / "x.ablate")
+        self.write(**two, if_equal="never")
+        self.assertIn("if_equal: expected hybrids or stop, got the text \"never\"",
+                      self.run_program("x.yaml", code=2).stderr)
+
+    def test_factors_that_cancel_exactly_are_found(self):
+        # w = lr t: 1 x 1 and 1/2 x 2. LR alone leaves 1/2, t alone 2; either repair is the other alone
+        self.write(command=["--lr", "{lr}", "--t", "{t}", "0", "0"], factors={"lr": [1, 0.5], "t": [1, 2]})
         got = self.verdict(code=0)
-        self.assertEqual((got["verdict"], got["floor"]["kind"]), ("identical", "exact"))
-        self.assertEqual(sorted(self.began()), ["baseline-1", "baseline-2", "test-1", "test-2"])
+        self.assertEqual((got["verdict"], got["word"], got["closure"]),
+                         ("identical", "cancel-exactly", "rerun-equal"))
+        self.assertEqual([(f["name"], f["moves_alone"], f["moves_left"]) for f in got["factors"]],
+                         [("lr", 0.5, 1.0), ("t", 1.0, 0.5)])
+        # what differs from the baseline is run once more
+        self.assertEqual(sorted(self.began()[4:7]), ["hybrid-01", "hybrid-10", "hybrid-11"])
+        self.assertEqual(sorted(self.began()[7:]), ["hybrid-01-2", "hybrid-10-2"])
+
+    def test_equal_arms_have_fewer_hybrids_and_the_price_says_how_many(self):
+        four = {f"a{i}": ["0", "1"] for i in range(4)}
+        self.write(command=["--inert", "".join("{%s}" % name for name in four)], factors=four)
+        text = self.run_program("x.yaml", "--dry-run", code=0).stdout
+        self.assertIn("\n  4 of the arms; if they are equal, 9 and up to 4 more (each factor alone, all but each, "
+                      "all), to see whether causes cancel; if_equal: stop leaves these out\n", text)
+        self.assertEqual(self.verdict("--dry-run", code=0)["runs_if_equal"], 4 + 9)
+        got = self.verdict(code=0)
+        self.assertEqual((got["verdict"], got["word"]), ("identical", "equal"))
+        self.assertEqual(len(self.began()), 4 + 9)    # nothing differs, so nothing is run once more
+        self.assertEqual([(f["inert"], f["neighbours"]) for f in got["factors"]], [(True, 2)] * 4)
+        text = self.run_program("x.yaml", "--quiet", code=0).stdout
+        self.assertIn("IDENTICAL: baseline and test left equal weights. No factor moves anything alone, and no set "
+                      "of all but one does, either.\n", text)
+        self.assertIn("; whether 9 of 9 hybrids, which were run once, repeat; mixtures of 2 factors\n", text)
 
 
 class Closure(Case):
@@ -762,6 +798,7 @@ class Folder(Slow):
         self.assertIn("x: up to 10 runs, 2 at a time", text)
         got = self.verdict("--dry-run", code=0)
         self.assertEqual((got["runs_planned"], got["runs_again"], got["runs_if_noisy"]), (7, 3, 6 + 6 + 2))
+        self.assertEqual(got["runs_if_equal"], 7)
         self.assertEqual([r["id"] for r in got["runs"] if r["stage"] == "hybrids"],
                          ["hybrid-10", "hybrid-01", "hybrid-11"])
         self.assertEqual(self.began(), [])

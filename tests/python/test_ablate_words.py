@@ -207,6 +207,50 @@ class Words(Case):
                 self.assertEqual(self.text()[0], "OUTSIDE THE FLOOR." + sentence)
             shutil.rmtree(self.root / "x.ablate")
 
+    def test_what_equal_arms_hide(self):
+        # by the levels of the factors; `own`: test is a command of its own, which leaves what baseline does
+        cases = (
+            ("abc", lambda a, b, c: 3 * a - 3 * b, False, "weights",
+             " The factors cancel exactly: all together they end where baseline does, but alone these do not (by "
+             "this much in the weights): a 3, b 3; alone nothing is moved by c."),
+            ("abc", lambda a, b, c: a * b + b * c - 2 * a * c, False, "weights",
+             " The factors cancel exactly: all together they end where baseline does, but with one of these left "
+             "out they do not (by this much in the weights): a 1, b 2, c 1."),
+            ("ab", lambda a, b: 3 * a - 3 * b, False, "bytes",
+             " The factors cancel exactly: all together they end where baseline does, but alone these do not: "
+             "a, b."),
+            ("ab", lambda a, b: 4 * a, True, "weights",
+             " Something that is in no factor differs, too: baseline with every factor of test is not test. Of the "
+             "factors, a makes 100 % of the way to all factors; with it alone left out, 0 % of that way is left. "
+             "The other makes none of the way."),
+        )
+        for names, end, own, read, sentence in cases:
+            for levels in itertools.product((0, 1), repeat=len(names)):
+                save(str(self.root / "".join("xy"[i] for i in levels)), {"w": [float(end(*levels)), 0.0]})
+            test = {"command": ["cp", f"{self.root}/xx", "{dir}/w"]} if own else None
+            of = "".join("{%s}" % name for name in names)
+            self.script(f"cp {self.root}/{of} {{dir}}/w", {read: "{dir}/w"},
+                        dict.fromkeys(names, ["x", "y"]), name="x.yaml", test=test)
+            with self.subTest(sentence):
+                head, said = self.text(code=0)
+                self.assertEqual(head, f"IDENTICAL: baseline and test left equal {read}." + sentence)
+                self.assertIn("\n  untested other seeds and data (seed), other machines; whether ", said)
+            shutil.rmtree(self.root / "x.ablate")
+
+    def test_what_is_not_known_of_equal_arms(self):
+        two = dict.fromkeys("ab", ["x", "y"])
+        self.script("test {a}{b} = yx && exit 7; printf x > {dir}/w", {"bytes": "{dir}/w"}, two)
+        head, said = self.text(code=0)
+        self.assertEqual(head, "IDENTICAL: baseline and test left equal bytes. Whether factors cancel exactly is not "
+                               "known: hybrid-10 failed.")
+        self.assertNotIn("  shares ", said)
+        self.script("printf x > {dir}/w; : {a}{b}", {"bytes": "{dir}/w"}, two, name="x.yaml", if_equal="stop")
+        shutil.rmtree(self.root / "x.ablate")
+        head, said = self.text(code=0)
+        self.assertEqual(head, "IDENTICAL: baseline and test left equal bytes.")
+        self.assertIn("  untested causes that cancel exactly (if_equal: stop), other seeds and data (seed), other "
+                      "machines\n", said)
+
     def test_digests_decide_at_distance_zero(self):
         for row, code in (("0.5", 1), ("1.0", 0)):
             self.script("printf '{{\"step\": 1, \"loss\": {a}}}\\n{{\"step\": 2, \"loss\": 2.0}}\\n' > {dir}/l.jsonl",
