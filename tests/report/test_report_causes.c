@@ -171,6 +171,66 @@ static void validate_twin(void **state) {
     free(page);
 }
 
+#define MIXED 8 /* runs of each mixture: at 0.01 over two mixtures a p of 2 / 12870 is beyond */
+
+/* Puts arms inside their floor, with end points of the mixtures on one line, at `ends` by mask;
+ * each run has noise of its own. `gram` must outlive the image. */
+static void mix(struct fake *fake, const double ends[4], double *gram) {
+    const size_t all = 4 * (size_t)MIXED;
+    struct trace_image *const image = &fake->image;
+    for (size_t a = 0; a < image->array_count; a++) { /* all runs of both arms are equally far */
+        struct trace_array *const floor = &image->arrays[a];
+        if (strcmp(floor->plan.path, "floor/distance") != 0) continue;
+        static double apart[10 * 10];
+        for (size_t i = 0; i < COUNT_OF(apart); i++)
+            apart[i] = i / 10 == i % 10 ? 0.0 : 1.0;
+        floor->values = apart;
+    }
+    for (size_t i = 0; i < all; i++)
+        for (size_t j = 0; j < all; j++)
+            gram[i * all + j] = ends[i / MIXED] * ends[j / MIXED] + (i == j ? 0.04 : 0.0);
+    image->arrays[image->array_count++] = (struct trace_array){
+        .plan = {"attribution/gram", 2, {all, all}, "1", "attribution/gram"}, .values = gram};
+    image->attributes[image->attribute_count++] =
+        (struct trace_attribute){"attribution", "replicates", "8"};
+}
+
+/* Of arms inside the floor nothing is shared out; where mixtures act, the page does not say that no
+ * cause is named, and what they do stands above that sentence. */
+static void validate_mixtures_inside_the_floor(void **state) {
+    (void)state;
+    static const char none[] = "<p>None: the difference is not larger than that of repeats, so no "
+                               "cause is named.</p>";
+    static const char act[] =
+        "<p>None: the difference is not larger than that of repeats, so there is nothing to share "
+        "out. Causes act all the same: what their mixtures do stands above.</p>";
+    static const struct {
+        double ends[4];
+        const char *row, *shares, *not_said;
+    } cases[] = {
+        {{0, 3, -3.5, 0}, "2 of 2 go farther from baseline than repeats do", act, none},
+        {{0, 3, 0, 0}, "1 of 2 go farther from baseline than repeats do", act, none},
+        {{0, 0, 0, 0}, "0 of 2 go farther from baseline than repeats do", none, act},
+    };
+    static double gram[16 * MIXED * MIXED];
+    struct fake_plan plan = bare;
+    plan.repeats = 4; /* least p 2 / 252 */
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fake fake;
+        fake_open(&fake, &plan);
+        mix(&fake, cases[i].ends, gram);
+        char *page = fake_page(&fake, NULL);
+        const char *const row = strstr(page, cases[i].row);
+        const char *const shares = strstr(page, cases[i].shares);
+        if (row == NULL || shares == NULL || !(row < shares) ||
+            strstr(page, cases[i].not_said) != NULL)
+            fail_msg("case %zu: %s the row, %s the sentence", i, row == NULL ? "without" : "with",
+                     shares == NULL ? "without" : "with");
+        free(page);
+        fake_close(&fake);
+    }
+}
+
 /* Arms whose second parameter group alone parts: the table of updates shows that one. */
 static void validate_the_group_that_parts(void **state) {
     (void)state;
@@ -270,6 +330,7 @@ int main(void) {
         cmocka_unit_test(validate_way),
         cmocka_unit_test(validate_half_interval),
         cmocka_unit_test(validate_twin),
+        cmocka_unit_test(validate_mixtures_inside_the_floor),
         cmocka_unit_test(validate_the_group_that_parts),
         cmocka_unit_test(validate_the_groups_drawn),
         cmocka_unit_test(validate_bars),
