@@ -19,8 +19,7 @@ LOG = ROOT / "tests/golden/logs/hf5/dpo-linear-cold/trainer_state.json"
 STEPS = ROOT / "tests/golden/foreign/runs/bug-clip-after"
 # What the program prints for results that hold nothing but what is untyped here, on purpose.
 UNTYPED = {
-    results.Judgement: {"rng", "interactions", "closure_noise", "growth", "library", "eval", "sample",
-                        "mixtures"},
+    results.Judgement: {"rng", "interactions", "closure_noise", "growth", "library", "eval", "sample"},
     results.LogCheck: {"row_spacing", "why"}, results.LogFit: {"row_spacing", "left_out", "groups",
                                                                "early_skip", "applied", "partial",
                                                                "stands_still", "held", "doubt"},
@@ -62,12 +61,28 @@ class Answers(unittest.TestCase):
                              ("dtype", "outside-floor", 2, 1))
             self.assertEqual((answer.reported.update, len(answer.reported.values)), (1, 2))
             self.assertNotEqual(*answer.reported.values)
-            self.assertEqual(answer.closure, "exact")
+            self.assertEqual((answer.closure, answer.mixtures), ("exact", None))
             self.assertTrue(answer.floor.rerun_second_process)
             self.assertEqual(twinstep.load(answer.trace).arm("test").updates, 2)
             with self.assertRaisesRegex(twinstep.ProgramError, "t.h5") as caught:
                 twinstep.run(pair, output=answer.trace)
             self.assertEqual(caught.exception.status, 2)
+
+    def test_mixtures_of_arms_inside_the_floor(self):
+        # what tests/evidence/test_mixtures.c has the program print of two causes
+        far = {"size": 3.5, "low": 3.5, "high": 3.50143, "p": 0.0001554, "beyond": True}
+        near = {"size": 3.0, "low": 3.0, "high": 3.00167, "p": 0.0001554, "beyond": True}
+        given = {"unasked": "", "runs": 8, "count": 2, "beyond": 2, "level": 0.005, "arms_at_most": 0.1,
+                 "causes": [{"cause": "optimizer", "alone": far, "without": near},
+                            {"cause": "schedule", "alone": near, "without": far}]}
+        got = decode(results.Mixtures, given)
+        self.assertEqual(untyped_keys(results.Mixtures, given), set())
+        self.assertEqual(dataclasses.asdict(got), {**given, "causes": tuple(given["causes"])})
+        self.assertTrue(got.causes[1].without.beyond)
+        why = {**given, "unasked": "a floor file", "runs": 0, "level": None, "arms_at_most": None, "causes": []}
+        self.assertIsNone(decode(results.Mixtures, why).level)
+        with self.assertRaisesRegex(ResultError, r"causes\[0\].alone.beyond: expected"):
+            decode(results.Mixtures, {**given, "causes": [{**given["causes"][0], "alone": {**far, "beyond": 1}}]})
 
     def test_a_missed_expectation_is_an_answer(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -87,6 +87,38 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
+class Mixture:
+    """How far a mixture of causes goes from the baseline, without the noise of runs, in [low,
+    high]. `beyond`: farther than repeats do, by `p`."""
+    size: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    beyond: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureCause:
+    """The baseline with one cause only, and the test arm with it repaired."""
+    cause: str
+    alone: Mixture
+    without: Mixture
+
+
+@dataclass(frozen=True, slots=True)
+class Mixtures:
+    """Whether causes act of arms that lie inside the floor (docs/ATTRIBUTION.md). `unasked` says
+    why that was not asked; "": it was, of `count` mixtures with `runs` of each."""
+    unasked: str
+    runs: int
+    count: int
+    beyond: int
+    level: float | None
+    arms_at_most: float | None
+    causes: tuple[MixtureCause, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What a pair of trainings shows (docs/ATTRIBUTION.md)."""
     name: str
@@ -114,6 +146,7 @@ class Judgement:
     dropped: tuple[str, ...]
     hazards: tuple[str, ...]
     reported: Reported | None = None
+    mixtures: Mixtures | None = None
     seal: str = "none"
     status: int = 0
     trace: pathlib.Path | None = None
