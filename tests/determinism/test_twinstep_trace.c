@@ -228,6 +228,49 @@ static void verify_refusals(void **state) {
     done(twinstep_trace_close(NULL, 1));
 }
 
+/* Runs of no tensor, of one, and of one with no axis or with as many as there may be; of one group,
+ * of no phase and of one. A run without tensors has no kind of digest; every other one has. */
+static void validate_the_least_and_the_most(void **state) {
+    (void)state;
+    static const uint64_t eight[8] = {2, 1, 1, 1, 1, 1, 1, 3};
+    static const struct {
+        uint32_t tensors, axes, groups, phases;
+        const char *digest, *shape;
+    } cases[] = {{0, 0, 1, 0, "", NULL},
+                 {1, 0, 1, 1, "keyed 1", ""},
+                 {1, 8, 2, 0, "keyed 1", "2,1,1,1,1,1,1,3"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct twinstep_trace_tensor one = {"one", "f32", cases[i].axes, eight,
+                                                  cases[i].groups - 1};
+        struct twinstep_trace_options options = plain;
+        struct arena arena = ARENA_EMPTY;
+        struct twinstep_trace *trace;
+        struct trace_image *image;
+        options.overwrite = 1;
+        options.tensors = &one;
+        options.tensor_count = cases[i].tensors;
+        options.groups = cases[i].groups;
+        options.phase_count = cases[i].phases;
+        done(twinstep_trace_open(path, &options, &trace));
+        done(twinstep_trace_put(trace, "loss", 0.5));
+        done(twinstep_trace_end(trace, 1));
+        done(twinstep_trace_close(trace, 1));
+        const struct trace_run *const run = read_run(path, &arena, &image);
+        assert_string_equal(run->plan.foreign->digest, cases[i].digest);
+        assert_int_equal(run->plan.shape.tensors, cases[i].tensors);
+        assert_int_equal(run->plan.shape.groups, cases[i].groups);
+        assert_int_equal(run->plan.shape.phases, cases[i].phases);
+        if (cases[i].tensors > 0) {
+            assert_string_equal(run->plan.tensors[0], "one");
+            assert_string_equal(run->plan.foreign->shapes[0], cases[i].shape);
+            assert_int_equal(run->plan.foreign->groups[0], cases[i].groups - 1);
+        }
+        assert_int_equal(run->updates, 1);
+        assert_true(run->records[0].reals[REAL_LOSS] == 0.5);
+        arena_close(&arena);
+    }
+}
+
 static void verify_killed_writer(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -322,9 +365,13 @@ static int remove_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_what_is_put),    cmocka_unit_test(validate_rows_without_a_step),
-        cmocka_unit_test(verify_nothing_is_noted), cmocka_unit_test(verify_refusals),
-        cmocka_unit_test(verify_killed_writer),    cmocka_unit_test(validate_characters),
+        cmocka_unit_test(validate_what_is_put),
+        cmocka_unit_test(validate_rows_without_a_step),
+        cmocka_unit_test(verify_nothing_is_noted),
+        cmocka_unit_test(verify_refusals),
+        cmocka_unit_test(validate_the_least_and_the_most),
+        cmocka_unit_test(verify_killed_writer),
+        cmocka_unit_test(validate_characters),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -87,6 +87,7 @@ struct met {
 struct survey {
     struct met met[MOST];
     uint32_t count;
+    uint32_t per_micro; /* samples of a micro-batch */
 };
 
 /* The phases of a stage; -1: a bit may not flip there. */
@@ -121,9 +122,23 @@ static struct met *met_of(struct survey *survey, int phase, uint32_t layer, cons
     return NULL;
 }
 
+/* Says how many samples a tensor is summed over: of gradients those of the micro-batch and the ones
+ * before it in the update, which has 4, and of whatever else none. */
+static void check_covered(const struct survey *survey, const struct watch_view *view) {
+    const uint32_t last = view->micro == 0 ? 4 : view->micro * survey->per_micro;
+    const uint32_t before = view->micro == 0 ? 0 : last - survey->per_micro;
+    if (view->axis != WATCH_WHOLE) return;
+    if (strstr(view->tensor.text, "gradient") == NULL
+            ? view->covered != 0
+            : view->covered <= before || view->covered > last)
+        fail_msg("%s %s, micro-batch %u: of %u samples", view->op.text, view->tensor.text,
+                 view->micro, view->covered);
+}
+
 static void note_view(void *context, const struct watch_view *view) {
     struct survey *survey = (struct survey *)context;
     if (!is_of_the_list(view)) return;
+    check_covered(survey, view);
     const int phase = phase_of(view->stage);
     struct met *met = met_of(survey, phase, view->layer, view->op.text, view->tensor.text);
     if (met == NULL) {
@@ -181,6 +196,7 @@ static void verify_list(void **state) {
         struct bench bench;
         bench_open(&bench, trainings[t], "update: 0");
         survey.count = 0;
+        survey.per_micro = (uint32_t)bench.config.batch.micro;
         struct watch watch = {.see = note_view, .context = &survey, .arena = ARENA_EMPTY};
         helper_step(&bench.run);
         watch_hang(&bench.run, &watch);

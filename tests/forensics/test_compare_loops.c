@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Whether another order of a loop's phases explains where two runs part: each row of the table is a
+ * report with what differs first in it, at the update at which the order acts, and just before and
+ * behind that. Gradients that are kept act in the next update, gradients that are cleared leave the
+ * step without any, so that the next loss shows it, and a norm of gradients that are still scaled
+ * is the loss scale times the other one. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/compare_parts.h"
+
+#define UPDATE 3 /* the first in which the loops are unlike */
+#define NEVER 0  /* it does not differ */
+
+struct loops {
+    int32_t kind;
+    uint64_t gradient, loss, root, data, lr, group; /* where each differs first */
+    double norm; /* of the run that scales; the other one's is 2 */
+    int said;
+};
+
+#define KEEPS COMPARE_LOOP_KEEPS
+#define CLEARS COMPARE_LOOP_CLEARS
+#define SCALED COMPARE_LOOP_SCALED
+
+static const struct loops cases[] = {
+    {KEEPS, 4, NEVER, NEVER, NEVER, NEVER, NEVER, 3, 1},
+    {KEEPS, 3, NEVER, NEVER, NEVER, NEVER, NEVER, 3, 0},
+    {KEEPS, 5, NEVER, NEVER, NEVER, NEVER, NEVER, 3, 0},
+    {KEEPS, 4, 5, NEVER, NEVER, NEVER, NEVER, 3, 1},
+    {KEEPS, 4, 4, NEVER, NEVER, NEVER, NEVER, 3, 0},
+    {KEEPS, NEVER, 5, NEVER, NEVER, NEVER, NEVER, 3, 0},
+    {CLEARS, 3, NEVER, NEVER, NEVER, NEVER, NEVER, 3, 1},
+    {CLEARS, 2, NEVER, NEVER, NEVER, NEVER, NEVER, 3, 0},
+    {CLEARS, 4, NEVER, NEVER, NEVER, NEVER, NEVER, 3, 0},
+    {CLEARS, NEVER, 4, NEVER, NEVER, NEVER, NEVER, 3, 1},
+    {CLEARS, NEVER, 3, NEVER, NEVER, NEVER, NEVER, 3, 0},
+    {CLEARS, NEVER, 5, NEVER, NEVER, NEVER, NEVER, 3, 0},
+    {CLEARS, 3, 4, NEVER, NEVER, NEVER, NEVER, 3, 1},
+    {CLEARS, 3, 3, NEVER, NEVER, NEVER, NEVER, 3, 0},
+    {SCALED, 3, NEVER, NEVER, NEVER, NEVER, NEVER, 16, 1},
+    {SCALED, 3, NEVER, NEVER, NEVER, NEVER, NEVER, 16.07, 1}, /* 0.44 % */
+    {SCALED, 3, NEVER, NEVER, NEVER, NEVER, NEVER, 16.09, 0}, /* 0.56 % */
+    {SCALED, 3, NEVER, NEVER, NEVER, NEVER, NEVER, 15.93, 1},
+    {SCALED, 3, NEVER, NEVER, NEVER, NEVER, NEVER, 15.91, 0},
+    {SCALED, 3, NEVER, NEVER, NEVER, NEVER, NEVER, 0.25, 0}, /* the other run's norm is scaled */
+    {SCALED, 4, NEVER, NEVER, NEVER, NEVER, NEVER, 16, 0},
+    /* what the weights were: nothing may differ before, and something must where the order acts */
+    {KEEPS, 4, NEVER, 4, NEVER, NEVER, NEVER, 3, 1},
+    {KEEPS, 4, NEVER, 3, NEVER, NEVER, NEVER, 3, 0},
+    {KEEPS, 4, NEVER, 5, NEVER, NEVER, NEVER, 3, 0},
+    {KEEPS, 4, NEVER, 1, NEVER, NEVER, NEVER, 3, 0},
+    {CLEARS, 3, NEVER, 3, NEVER, NEVER, NEVER, 3, 1},
+    {CLEARS, 3, NEVER, 1, NEVER, NEVER, NEVER, 3, 0},
+    /* what the runs read */
+    {KEEPS, 4, NEVER, NEVER, 5, NEVER, NEVER, 3, 1},
+    {KEEPS, 4, NEVER, NEVER, 4, NEVER, NEVER, 3, 0},
+    {KEEPS, 4, NEVER, NEVER, NEVER, 4, NEVER, 3, 1},
+    {KEEPS, 4, NEVER, NEVER, NEVER, 3, NEVER, 3, 0},
+    {KEEPS, 4, NEVER, NEVER, NEVER, NEVER, 4, 3, 1},
+    {KEEPS, 4, NEVER, NEVER, NEVER, NEVER, 3, 3, 0},
+    {COMPARE_LOOP_ALIKE, 4, NEVER, NEVER, NEVER, NEVER, NEVER, 3, 0},
+};
+
+/* A column of five updates that differs from one on, or in none. What it holds is not looked at. */
+static struct compare_column column_of(enum log_name name, uint64_t first) {
+    static const struct series_point points[] = {
+        {.update = 1}, {.update = 2}, {.update = 3}, {.update = 4}, {.update = 5}};
+    const struct compare_side side = {.points = points, .count = COUNT_OF(points)};
+    return (struct compare_column){.name = (int32_t)name,
+                                   .class_of = first == NEVER ? COMPARE_EQUAL : COMPARE_DIFFERENT,
+                                   .pairs = COUNT_OF(points),
+                                   .side = {side, side},
+                                   .first_update = first,
+                                   .from = 1,
+                                   .to = COUNT_OF(points)};
+}
+
+static int is_said(const struct loops *of, int32_t side) {
+    static const struct series_point scale[] = {
+        {.update = 2, .value = 99.0}, {.update = 3, .value = 8.0}, {.update = 4, .value = 99.0}};
+    static const uint32_t order[] = {0};
+    struct arena arena = ARENA_EMPTY;
+    struct compare_column columns[] = {
+        column_of(LOG_GRAD_NORM, of->gradient), column_of(LOG_LOSS, of->loss),
+        column_of(LOG_TOKENS, of->data), column_of(LOG_LR_APPLIED, of->lr),
+        column_of(LOG_LOSS_SCALE, NEVER)};
+    const struct compare_group group = {.group = 1, .column = column_of(LOG_OTHER, of->group)};
+    columns[0].first[side].value = of->norm;
+    columns[0].first[1 - side].value = 2.0;
+    columns[4].side[side] = (struct compare_side){.points = scale, .count = COUNT_OF(scale)};
+    struct compare_report report = {
+        .columns = columns,
+        .column_count = COUNT_OF(columns),
+        .order = order,
+        .order_count = 1,
+        .lr = {.group_first = of->group == NEVER ? NULL : &group},
+        .root_update = of->root,
+        .loop = {.kind = of->kind, .side = side, .update = UPDATE},
+        .start = 1,
+    };
+    assert_int_equal(compare_explain(&report, &arena), STATUS_OK);
+    const int said = strstr(report.meaning, "the order of the loop") != NULL;
+    if (said) assert_int_equal(report.cause, CAUSE_SCHEDULE);
+    arena_close(&arena);
+    return said;
+}
+
+static void validate_when_the_order_of_a_loop_explains(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (int32_t side = 0; side < 2; side++)
+            if (is_said(&cases[i], side) != cases[i].said)
+                fail_msg("case %zu, side %d: %s", i, (int)side,
+                         cases[i].said ? "is not said" : "is said");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_when_the_order_of_a_loop_explains),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
