@@ -259,6 +259,34 @@ static void least_tokens(struct patient *p, double x) {
     scene_put(p, LOG_TOKENS, 7, x);
 }
 
+/* A counter of tokens, 100 an update. Of an update alone are rows of neighbouring updates of one
+ * part of the log: the counter moves by x at row 9, behind a gap of one update at row 5; it stands
+ * still at row 5, x updates behind row 4; or there, in the next part where x is 1. */
+static void sum_tokens(struct patient *p, size_t at, double tokens) {
+    double sum = 0.0;
+    for (size_t i = 0; i < p->log->rows; i++)
+        scene_put(p, LOG_TOKENS, i, sum += i == at ? tokens : 100.0);
+    for (size_t c = 0; c < p->log->column_count; c++)
+        if (p->log->columns[c].name == LOG_TOKENS) p->log->columns[c].cumulative = 1;
+}
+static void shift_rows(struct patient *p, size_t from, int64_t updates) {
+    for (size_t i = from; i < p->log->rows; i++)
+        p->log->step[i] += updates;
+}
+static void tokens_behind_a_gap(struct patient *p, double x) {
+    sum_tokens(p, 9, x);
+    shift_rows(p, 5, 1);
+}
+static void tokens_over_updates(struct patient *p, double x) {
+    sum_tokens(p, 5, 0.0);
+    shift_rows(p, 5, (int64_t)x - 1);
+}
+static void tokens_over_parts(struct patient *p, double x) {
+    sum_tokens(p, 5, 0.0);
+    for (size_t i = 5; i < p->log->rows; i++)
+        p->log->part[i] += (uint32_t)x;
+}
+
 /* ---- start of a preference training ---- */
 
 static void start(struct patient *p, double loss, double quantum, double margin) {
@@ -573,6 +601,9 @@ static const struct edge {
     EDGE(samples_off, -0.5, -0.49, "samples_inconsistent"),
     EDGE(samples_printed_to, 1.0, 1.5, "samples_inconsistent"),
     EDGE(least_tokens, 0.4, 0.5, "update_without_tokens"),
+    EDGE(tokens_behind_a_gap, 0.4, 0.5, "update_without_tokens"),
+    EDGE(tokens_over_updates, 1, 2, "update_without_tokens"),
+    EDGE(tokens_over_parts, 0, 1, "update_without_tokens"),
     EDGE(start_off, 3.1e-5, 2.9e-5, "ref_batch_shape"),
     EDGE(start_off_printed, 0.0053, 0.0052, "ref_batch_shape"),   /* from ln 2 in f16 */
     EDGE(start_off_printed, -0.0068, -0.0067, "ref_batch_shape"), /* and in bf16 */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Whether another order of a loop's phases explains where two runs part: each row of the table is a
- * report with what differs first in it, at the update at which the order acts, and just before and
- * behind that. Gradients that are kept act in the next update, gradients that are cleared leave the
- * step without any, so that the next loss shows it, and a norm of gradients that are still scaled
- * is the loss scale times the other one. */
+ * Whether another order of a loop's phases, or other updates that were skipped, explain where two
+ * runs part: each row of a table is a report with what differs first in it, at the update at which
+ * that acts, and just before and behind it. Gradients that are kept act in the next update,
+ * gradients that are cleared leave the step without any, so that the next loss shows it, and a norm
+ * of gradients that are still scaled is the loss scale times the other one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -122,8 +122,73 @@ static void validate_when_the_order_of_a_loop_explains(void **state) {
                          cases[i].said ? "is not said" : "is said");
 }
 
+/* ---- skipped updates ---- */
+
+/* Which update the logs count first as skipped, which one the LR columns say, whether by their
+ * simplest explanation, and where the rest differs first; `apart`: update 3 has no row, so that the
+ * loss of update 4 may show what a skip left. */
+static const struct skips {
+    uint64_t counted, fitted;
+    int simplest;
+    uint64_t lr, gradient, loss;
+    int apart, said;
+} skips[] = {
+    {4, NEVER, 0, NEVER, 4, NEVER, 0, 1},
+    {4, NEVER, 0, NEVER, 3, NEVER, 0, 0},
+    {4, NEVER, 0, NEVER, 5, NEVER, 0, 1},
+    {4, NEVER, 0, NEVER, NEVER, 5, 0, 1},
+    {4, NEVER, 0, NEVER, NEVER, 4, 0, 0},
+    {4, NEVER, 0, NEVER, NEVER, 4, 1, 1},
+    {4, NEVER, 0, NEVER, NEVER, 3, 0, 0},
+    {4, NEVER, 0, NEVER, 4, 4, 1, 1},
+    {4, NEVER, 0, NEVER, 4, 4, 0, 0},
+    {4, NEVER, 0, NEVER, NEVER, NEVER, 0, 0},
+    {4, NEVER, 0, 4, NEVER, NEVER, 0, 1},
+    {4, NEVER, 0, 5, NEVER, NEVER, 0, 1},
+    {4, NEVER, 0, 3, NEVER, NEVER, 0, 0},
+    {NEVER, 4, 1, 4, NEVER, NEVER, 0, 1},
+    {NEVER, 4, 0, 4, NEVER, NEVER, 0, 0},
+    {NEVER, 4, 1, 3, NEVER, NEVER, 0, 0},
+    {NEVER, 4, 1, NEVER, 5, NEVER, 0, 0},
+    {NEVER, 4, 1, 4, 3, NEVER, 0, 0},
+    {NEVER, NEVER, 0, NEVER, 4, NEVER, 0, 0},
+    {4, 3, 1, 4, 4, NEVER, 0, 1},
+    {4, 3, 1, 3, 4, NEVER, 0, 0}, /* what the logs count comes before what the LRs say */
+};
+
+static int says_skips(const struct skips *of) {
+    static const struct series_point apart[] = {{.update = 1}, {.update = 2}, {.update = 4}};
+    static const uint32_t order[] = {0};
+    struct arena arena = ARENA_EMPTY;
+    struct compare_column columns[] = {
+        column_of(LOG_LOSS, of->loss), column_of(LOG_GRAD_NORM, of->gradient),
+        column_of(LOG_LR_APPLIED, of->lr), column_of(LOG_SKIPPED, of->counted)};
+    for (size_t s = 0; s < 2 && of->apart; s++)
+        columns[0].side[s] = (struct compare_side){.points = apart, .count = COUNT_OF(apart)};
+    struct compare_report report = {
+        .columns = columns,
+        .column_count = COUNT_OF(columns),
+        .order = order,
+        .order_count = 1,
+        .lr = {.skips_part = of->fitted, .skips_simplest = of->simplest},
+        .start = 1,
+    };
+    assert_int_equal(compare_explain(&report, &arena), STATUS_OK);
+    const int said = strstr(report.meaning, "skipped") != NULL;
+    arena_close(&arena);
+    return said;
+}
+
+static void validate_when_skips_explain(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(skips); i++)
+        if (says_skips(&skips[i]) != skips[i].said)
+            fail_msg("case %zu: %s", i, skips[i].said ? "is not said" : "is said");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_when_skips_explain),
         cmocka_unit_test(validate_when_the_order_of_a_loop_explains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
