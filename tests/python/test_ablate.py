@@ -428,7 +428,7 @@ class Executor(Case):
         self.assertEqual((self.root / "there/runs/test-1/host").read_text().strip(), os.uname().nodename)
         (self.root / "ssh").write_text("#!/bin/sh\nexit 0\n")  # says that it ran what it did not
         got = self.verdict("-o", "nowhere", "--executor", f"{self.root}/ssh node {{command}}", code=3)
-        self.assertRegex(got["runs"][0]["reason"], "host is empty: the executor did not run {command}")
+        self.assertRegex(self.reason(got), "host is empty: the executor did not run {command}")
         said = self.run_program("x.yaml", "--executor", "ssh node", "-o", "refused", code=2)
         self.assertIn("--executor: expected a command with {command} in it", said.stderr)
         for more in ((), ("--dry-run",)):
@@ -555,7 +555,7 @@ class Failures(Case):
         plan = json.loads((self.root / "x.yaml").read_text())
         plan["command"] = ["sh", "-c", "printf 'a\\000b\\377\\303' >&2; exit 3; {a}"]
         (self.root / "x.yaml").write_text(json.dumps(plan))
-        self.assertEqual(self.verdict(code=3)["runs"][0]["reason"], "exit status 3; its stderr ends:\na?b??")
+        self.assertEqual(self.reason(self.verdict(code=3)), "exit status 3; its stderr ends:\na?b??")
 
     def test_a_hybrid_that_crashes_takes_the_shares_and_nothing_else(self):
         # "crash" only with a and without b

@@ -62,6 +62,10 @@ class Case(unittest.TestCase):
     def began(self):
         return self.count.read_text().split() if self.count.exists() else []
 
+    def reason(self, verdict):
+        """Why the first run that failed did: which arm's that is, is drawn by the folder's name."""
+        return next(run["reason"] for run in verdict["runs"] if run["reason"])
+
     def figures(self, verdict, name):
         return {factor["name"]: factor[name]["value"] for factor in verdict["factors"]}
 
