@@ -334,6 +334,12 @@ static int has_plateau(const struct fit_model *model) {
     return strcmp(name, "wsd") == 0 || strcmp(name, "warmup_stable_decay") == 0;
 }
 
+/* Tells whether the model is DeepSpeed's with a straight warm-up, a parameter that is written as
+ * often as it is left out: without it the warm-up is a logarithm. */
+static int has_straight_warmup(const struct fit_model *model) {
+    return strcmp(model->parameters, "warmup_type=linear") == 0;
+}
+
 /* Runs the models that can explain skipped updates. Those that are alike are solved once, or the
  * many contracts of one framework would leave the later ones without budget. */
 static enum status solve_all(struct skips *skips) {
@@ -345,7 +351,7 @@ static enum status solve_all(struct skips *skips) {
         const struct fit_model *model = &search->models[m];
         if (done[m] || !can_hold(search, model)) continue;
         if (skips->usual && !skips->plateau && !fit_is_usual(model) &&
-            !(skips->level && has_plateau(model)))
+            !has_straight_warmup(model) && !(skips->level && has_plateau(model)))
             continue;
         TRY(solve(skips, m, &best));
         TRY(add_late(skips, model, &best));

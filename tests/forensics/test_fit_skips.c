@@ -1076,8 +1076,48 @@ static void validate_an_untyped_peak_of_three_rows(void **state) {
     arena_close(&arena);
 }
 
+/* DeepSpeed's WarmupCosineLR with the straight warm-up, three skipped updates and a peak that
+ * nobody typed. The rows are those of number 98 of seed 42 of tests/bench/skip_matrix.py. */
+static void validate_an_untyped_peak_behind_a_straight_warmup(void **state) {
+    (void)state;
+    static const double rows[] = {0.0,
+                                  0.00025260805877711987,
+                                  0.0005157414533366198,
+                                  0.0006345575656485944,
+                                  0.0006006256810781707,
+                                  0.0005376057663003505,
+                                  0.0004520240313582815,
+                                  0.00035274314101528575,
+                                  0.00025004441580207793,
+                                  0.00015456312005165276,
+                                  7.618709625722948e-05,
+                                  2.303280086646357e-05,
+                                  6.047810949244365e-07};
+    struct series_point points[COUNT_OF(rows)];
+    const struct series series = {points, COUNT_OF(points)};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        points[i] = (struct series_point){
+            .update = i == 0 ? 1 : 100 * (uint64_t)i, .row = i, .value = rows[i]};
+    fit_known_init(&known);
+    known.request.contract = contract_find("deepspeed-cosine");
+    known.request.steps = 1215;
+    static const uint32_t counts[COUNT_OF(rows)] = {1, 2};
+    known.skips = (struct fit_evidence){.least = counts, .most = counts, .shown = 3};
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_string_equal(set.fits[0].text,
+                        "deepspeed-cosine warmup_cosine (warmup_type=linear), peak "
+                        "0.0006394141487795847, warm-up 243, total 1215, floor 0.0001 of the peak; "
+                        "skipped: update 1, 2 of the updates 2 to 100");
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_an_untyped_peak_behind_a_straight_warmup),
         cmocka_unit_test(validate_which_updates_were_skipped),
         cmocka_unit_test(validate_untyped_peaks),
         cmocka_unit_test(validate_an_untyped_peak_of_a_wave),
