@@ -303,9 +303,11 @@ static enum status put_record(struct table *t) {
     for (size_t i = 0; i < t->fields; i++) {
         if (!has_value(t, i)) continue;
         const size_t column = t->columns[i];
-        log_number_read(t->cells[i].text, t->cells[i].length, &number);
-        t->in_row[column] = 1;
-        t->row_values[column] = number.value;
+        if (t->habit->merges) { /* else no record looks at the one before */
+            log_number_read(t->cells[i].text, t->cells[i].length, &number);
+            t->in_row[column] = 1;
+            t->row_values[column] = number.value;
+        }
         TRY(log_build_text(t->build, column, t->cells[i].text, t->cells[i].length));
     }
     return STATUS_OK;

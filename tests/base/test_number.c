@@ -105,6 +105,37 @@ static void verify_round_trips(void **state) {
     check_round_trip(0x1p-1074);
 }
 
+/* Decimals as logs have them, at the borders of what needs no strtod and beyond, against strtod. */
+static void verify_decimals_against_strtod(void **state) {
+    (void)state;
+    static const int shifts[] = {0, 0, 1, 5, 21, 22, 23, 24, 37, 44, 45, 300, 999};
+    static const char *const signs[] = {"", "-", "+"};
+    struct random_source source = {53};
+    for (int i = 0; i < 200000; i++) {
+        char digits[24], text[64];
+        const int count = 1 + (int)random_between(&source, 0.0, 18.0);
+        const int point = (int)random_between(&source, 0.0, (double)count + 1.0);
+        const int size = shifts[(size_t)random_between(&source, 0.0, 13.0)];
+        const int exponent = random_between(&source, -1.0, 1.0) < 0.0 ? -size : size;
+        const double lead = random_between(&source, 0.0, 3.0);
+        double value = 0.0;
+        for (int d = 0; d < count; d++)
+            digits[d] = lead < 1.0 ? '9' : (char)('0' + (int)random_between(&source, 0.0, 10.0));
+        digits[count] = '\0';
+        /* Around 2^53, the last integer behind which not every one is an f64. */
+        if (lead >= 2.8) snprintf(digits, sizeof digits, "%d", 9007198 + i % 3);
+        const int length = (int)strlen(digits), before = point < length ? point : length;
+        if (lead >= 2.8) snprintf(digits + length, sizeof digits - 7, "%09d", 254740980 + i % 30);
+        snprintf(text, sizeof text, "%s%.*s.%se%d", signs[i % 3], before, digits, digits + before,
+                 exponent);
+        assert_int_equal(number_parse_real(text, NUMBER_FINITE, &value),
+                         real_finite_f64(strtod(text, NULL)) ? STATUS_OK : STATUS_INPUT);
+        if (!real_finite_f64(strtod(text, NULL))) continue;
+        if (real_bits_f64(value) != real_bits_f64(strtod(text, NULL)))
+            fail_msg("%s reads as %.17g", text, value);
+    }
+}
+
 static void validate_reals(void **state) {
     (void)state;
     static const struct {
@@ -262,6 +293,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_texts),
         cmocka_unit_test(verify_round_trips),
+        cmocka_unit_test(verify_decimals_against_strtod),
         cmocka_unit_test(validate_reals),
         cmocka_unit_test(validate_refused_reals),
         cmocka_unit_test(verify_long_texts),
