@@ -127,6 +127,11 @@ static int step_of(struct log_span name, struct log_span *out) {
     return 1;
 }
 
+int pairs_is_step(struct log_span name) {
+    struct log_span step;
+    return step_of(name, &step) && step.length == name.length;
+}
+
 /* Says whether a name that is no step counts something all the same: "g_step", "critic-step",
  * "micro step"; but not "tokens per step", "ms/step", "max_step". */
 static int is_other_count(struct log_span name) {

@@ -46,6 +46,8 @@ struct pairs {
 };
 
 void pairs_read(struct log_span line, struct pairs *out);
+/* Says whether the whole name is one that counts updates: "Step", "global_step", "Train step". */
+int pairs_is_step(struct log_span name);
 /* Says whether two names of a step are the same but for case, blanks and underscores. */
 int pairs_same_step(struct log_span a, struct log_span b);
 /* Returns what a call was made with: 0.5 of "np.float64(0.5)" and of "tensor(0.5,

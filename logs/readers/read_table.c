@@ -8,6 +8,7 @@
  * What stands outside of such a table is no row. A cell that is no number ("No log") is no value.
  */
 #include "logs/lines.h"
+#include "logs/pairs.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -59,15 +60,8 @@ static int read_cells(struct log_span line, struct cells *out) {
 }
 
 static int is_step(struct log_span name) {
-    static const char *const names[] = {"step",      "steps",       "global_step", "training step",
-                                        "iteration", "global step", "iter",        "update"};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        size_t same = 0;
-        while (same < name.length && names[i][same] == (name.text[same] | 0x20))
-            same++;
-        if (same == name.length && names[i][same] == '\0') return 1;
-    }
-    return 0;
+    static const char many[] = "steps";
+    return pairs_is_step(name) || pairs_same_step(name, (struct log_span){many, sizeof many - 1});
 }
 
 /* Sets *step to the place of the step's name. Returns 0 when the cells are no header. */
@@ -97,14 +91,24 @@ static int has_value(const struct cells *cells, size_t step) {
     return 0;
 }
 
+/* Returns the length of the box character at the start of the span, U+2500 to U+257F; 0: there is
+ * none. */
+static size_t box_at(struct log_span span) {
+    if (!log_span_starts(span, "\xe2\x94") && !log_span_starts(span, "\xe2\x95")) return 0;
+    return span.length > 2 && ((unsigned char)span.text[2] & 0xc0) == 0x80 ? 3 : 0;
+}
+
 /* Tells whether a line draws the table and holds nothing. */
 static int is_rule(struct log_span line) {
-    line = log_span_trim(line);
-    for (size_t i = 0; i < line.length; i++) {
-        const unsigned char c = (unsigned char)line.text[i];
-        if (strchr("|+-:= ", c) == NULL && c < 0x80) return 0;
+    struct log_span rest = log_span_trim(line);
+    if (rest.length == 0) return 0;
+    while (rest.length > 0) {
+        const size_t length = memchr("|+-:= ", rest.text[0], 6) != NULL ? 1 : box_at(rest);
+        if (length == 0) return 0;
+        rest.text += length;
+        rest.length -= length;
     }
-    return line.length > 0;
+    return 1;
 }
 
 static int claim(const struct log_source *source) {

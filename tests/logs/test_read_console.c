@@ -331,6 +331,15 @@ static const struct expected table[] = {
      {5, 6, 11},
      {"loss", "lr", NULL, NULL},
      {{"loss", 1, 2.25, 1e-4}, {"lr", 1, 1e-5, 1e-7}, {"Loss", 2, 2.125, 1e-3}}},
+    {"table/names.md",
+     "table",
+     1,
+     0,
+     2,
+     {10, 20},
+     {3, 4},
+     {"Loss", NULL, NULL, NULL},
+     {{"Loss", 0, 2.5, 1e-4}, {"Loss", 1, 2.25, 1e-4}}},
 };
 
 static struct log *read_fixture(struct arena *arena, const char *file) {
