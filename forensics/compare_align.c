@@ -44,6 +44,18 @@ struct series_point compare_point(const struct compare_side *side, size_t i) {
                                  (double)side->column->quantum[i], i, side->log->part[i]};
 }
 
+void compare_keep(struct compare_sorted *sorted, double value) {
+    if (sorted->count == COMPARE_ROWS || !real_finite_f64(value)) return;
+    size_t at = sorted->count++;
+    for (; at > 0 && sorted->values[at - 1] > value; at--)
+        sorted->values[at] = sorted->values[at - 1];
+    sorted->values[at] = value;
+}
+
+double compare_median(const struct compare_sorted *sorted) {
+    return sorted->count == 0 ? real_nan_f64() : sorted->values[sorted->count / 2];
+}
+
 enum status compare_align(const struct log *log, int32_t name, struct arena *arena,
                           struct compare_side *side) {
     return compare_align_column(log, log_column_of(log, (enum log_name)name), arena, side);

@@ -25,22 +25,21 @@
 #define LR_NOISE 1e-6
 /* How far the ratio of two norms may be from the loss scale: as far as a fixed ratio may drift. */
 #define RATIO_DRIFT 0.005
-/* Rows that the variation is taken from, and the fewest that tell it. */
-#define ROWS 33
+/* The fewest rows that tell how a column varies. */
 #define ROWS_LEAST 6
 
 static const enum log_name data_names[] = {LOG_TOKENS, LOG_SAMPLES, LOG_GLOBAL_BATCH, LOG_OTHER};
 /* Accuracies are counts: two rewards of 0 are a pair on either side, as `>` or `>=` has it, and one
  * pair that changes sides is a large step. So they are not among what the forward pass shows. */
-static const enum log_name forward_names[] = {LOG_LOSS,
-                                              LOG_LOGP_CHOSEN,
-                                              LOG_LOGP_REJECTED,
-                                              LOG_LOGITS_CHOSEN,
-                                              LOG_LOGITS_REJECTED,
-                                              LOG_REWARD_CHOSEN,
-                                              LOG_REWARD_REJECTED,
-                                              LOG_REWARD_MARGIN,
-                                              LOG_OTHER};
+const enum log_name compare_forward_names[] = {LOG_LOSS,
+                                               LOG_LOGP_CHOSEN,
+                                               LOG_LOGP_REJECTED,
+                                               LOG_LOGITS_CHOSEN,
+                                               LOG_LOGITS_REJECTED,
+                                               LOG_REWARD_CHOSEN,
+                                               LOG_REWARD_REJECTED,
+                                               LOG_REWARD_MARGIN,
+                                               LOG_OTHER};
 static const enum log_name gradient_names[] = {LOG_GRAD_NORM, LOG_OTHER};
 static const enum log_name lr_names[] = {LOG_LR_APPLIED, LOG_LR_LOGGED, LOG_OTHER};
 
@@ -90,18 +89,11 @@ static void explain_data(struct compare_report *report) {
 
 /* Returns the median change from row to row at the beginning of one side, or NaN. */
 static double variation_of(const struct compare_side *side) {
-    double changes[ROWS];
-    size_t count = 0;
-    for (size_t i = 1; i < side->count && count < ROWS; i++) {
-        const double change =
-            real_abs_f64(compare_point(side, i).value - compare_point(side, i - 1).value);
-        if (!real_finite_f64(change)) continue;
-        size_t at = count++; /* in ascending order */
-        for (; at > 0 && changes[at - 1] > change; at--)
-            changes[at] = changes[at - 1];
-        changes[at] = change;
-    }
-    return count + 1 >= ROWS_LEAST ? changes[count / 2] : real_nan_f64();
+    struct compare_sorted changes = {.count = 0};
+    for (size_t i = 1; i < side->count && changes.count < COMPARE_ROWS; i++)
+        compare_keep(&changes,
+                     real_abs_f64(compare_point(side, i).value - compare_point(side, i - 1).value));
+    return changes.count + 1 >= ROWS_LEAST ? compare_median(&changes) : real_nan_f64();
 }
 
 enum gap { GAP_ROUNDING, GAP_BETWEEN, GAP_OTHER };
@@ -133,7 +125,7 @@ static double most_of(enum log_name name) {
 /* Judges the forward pass and the gradient before the first step: the largest gap counts. */
 static enum gap judge_start(const struct compare_report *report) {
     enum gap worst = GAP_ROUNDING;
-    for (const enum log_name *name = forward_names; *name != LOG_OTHER; name++) {
+    for (const enum log_name *name = compare_forward_names; *name != LOG_OTHER; name++) {
         const struct compare_column *column = compare_column_of(report, *name);
         if (column == NULL || column->class_of != COMPARE_DIFFERENT ||
             column->first_update > report->start)
@@ -366,7 +358,7 @@ static void explain_gradient(struct compare_report *report) {
 /* Returns the last update before `update` that both logs have in a column of the forward pass or
  * the gradient, or 0. */
 static uint64_t pair_before(const struct compare_report *report, uint64_t update) {
-    static const enum log_name *const groups[] = {forward_names, gradient_names};
+    static const enum log_name *const groups[] = {compare_forward_names, gradient_names};
     uint64_t before = 0;
     for (size_t g = 0; g < COUNT_OF(groups); g++)
         for (const enum log_name *name = groups[g]; *name != LOG_OTHER; name++) {
@@ -540,7 +532,7 @@ static uint64_t row_before(const struct compare_side *side, uint64_t update) {
  * as a count alone may be one of another kind. */
 static int skips_part(const struct compare_report *report) {
     const struct compare_column *lr = first_of(report, lr_names);
-    const struct compare_column *forward = first_of(report, forward_names);
+    const struct compare_column *forward = first_of(report, compare_forward_names);
     const struct compare_column *gradient = first_of(report, gradient_names);
     const uint64_t from = skips_from(report);
     if (from == UINT64_MAX || (lr != NULL && lr->first_update < from)) return 0;
@@ -690,7 +682,7 @@ static int loops_part(const struct compare_report *report, const struct compare_
     const struct compare_loop *loop = &report->loop;
     const struct compare_column *data = first_of(report, data_names);
     const struct compare_column *lr = first_of(report, lr_names);
-    const struct compare_column *forward = first_of(report, forward_names);
+    const struct compare_column *forward = first_of(report, compare_forward_names);
     const uint64_t acts = loop->update + (loop->kind == COMPARE_LOOP_KEEPS);
     const uint64_t last = acts + (loop->kind == COMPARE_LOOP_CLEARS && first == forward);
     if (loop->kind == COMPARE_LOOP_ALIKE || first == NULL || first->first_update < acts ||
@@ -715,7 +707,7 @@ static void explain_loops(struct compare_report *report) {
  * about that. Without any column that differs no cause is set. */
 static void explain(struct compare_report *report) {
     const struct compare_column *data = first_of(report, data_names);
-    const struct compare_column *forward = first_of(report, forward_names);
+    const struct compare_column *forward = first_of(report, compare_forward_names);
     const struct compare_column *gradient = first_of(report, gradient_names);
     const struct compare_column *first = forward;
     if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
@@ -739,12 +731,12 @@ static void explain(struct compare_report *report) {
         explain_unseen(report);
     else if (first->first_update <= report->start && first == forward)
         explain_forward(report, forward);
-    else if (first->first_update <= report->start && covers_start(report, forward_names))
+    else if (first->first_update <= report->start && covers_start(report, compare_forward_names))
         explain_gradient(report);
     else if (first->first_update <= report->start)
         say(report, -1, "The gradient of update 1 differs; the logs do not show its forward pass.",
             "Log the loss of every update.");
-    else if (covers_start(report, forward_names))
+    else if (covers_start(report, compare_forward_names))
         explain_later(report, first);
     else
         explain_middle(report);

@@ -10,11 +10,9 @@
  *
  * Invariant: an offset is larger than what the printed digits can make of equal numbers. */
 #include "base/real.h"
+#include "base/sum.h"
 #include "forensics/compare_parts.h"
 
-/* Pairs that the two medians are taken from: the first ones, where the weights of two runs have
- * drifted least. */
-#define ROWS 33
 /* How far a difference may be from the offset, as a share of it and as a share of the values,
  * beyond the printed digits. Chosen: the first keeps a gap that grows from calling itself fixed,
  * and the second is what a fixed ratio may be off by, DRIFT in compare_ratio.c. */
@@ -23,34 +21,9 @@
 /* By how much the rest of one reading must be smaller than that of the other one. */
 #define CLEARLY 0.5
 
-struct sorted { /* in ascending order */
-    double values[ROWS];
-    size_t count;
-};
-
-static void keep(struct sorted *sorted, double value) {
-    if (sorted->count == ROWS || !real_finite_f64(value)) return;
-    size_t at = sorted->count++;
-    for (; at > 0 && sorted->values[at - 1] > value; at--)
-        sorted->values[at] = sorted->values[at - 1];
-    sorted->values[at] = value;
-}
-
-static double median_of(const struct sorted *sorted) {
-    return sorted->count == 0 ? real_nan_f64() : sorted->values[sorted->count / 2];
-}
-
 static int takes_offsets(int32_t name) {
-    static const int32_t names[] = {LOG_LOSS,
-                                    LOG_LOGP_CHOSEN,
-                                    LOG_LOGP_REJECTED,
-                                    LOG_LOGITS_CHOSEN,
-                                    LOG_LOGITS_REJECTED,
-                                    LOG_REWARD_CHOSEN,
-                                    LOG_REWARD_REJECTED,
-                                    LOG_REWARD_MARGIN};
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (names[i] == name) return 1;
+    for (const enum log_name *takes = compare_forward_names; *takes != LOG_OTHER; takes++)
+        if ((int32_t)*takes == name) return 1;
     return 0;
 }
 
@@ -84,50 +57,53 @@ struct rests { /* sums of squares over all pairs */
 };
 
 static struct rests rests_of(const struct compare_column *column, double offset, double factor) {
-    struct rests rests = {0.0, 0.0};
+    struct sum_lanes_f64 with_offset, with_factor;
     struct pairs_of pairs = {.column = column};
+    sum_lanes_open_f64(&with_offset);
+    sum_lanes_open_f64(&with_factor);
     while (next_pair(&pairs)) {
         const double x = pairs.a.value - pairs.b.value - offset;
         const double y = pairs.a.value - factor * pairs.b.value;
-        rests.offset += x * x;
-        rests.factor += y * y;
+        sum_lanes_append_products_f64_f64(&with_offset, &x, &x, 1);
+        sum_lanes_append_products_f64_f64(&with_factor, &y, &y, 1);
     }
-    return rests;
+    return (struct rests){sum_lanes_close_f64(&with_offset), sum_lanes_close_f64(&with_factor)};
 }
 
 /* Counts the pairs that have the offset, and how they scatter around it. Returns 0 when it does not
  * convince: it must hold in the first pair and in four fifths of at least four, as a ratio must. */
 static int holds(const struct compare_column *column, double offset, struct compare_ratio *out) {
     struct pairs_of pairs = {.column = column};
-    double squares = 0.0;
+    struct sum_lanes_f64 squares;
     size_t count = 0, held = 0;
     int first = 0;
+    sum_lanes_open_f64(&squares);
     while (next_pair(&pairs)) {
         const double rest = real_abs_f64(pairs.a.value - pairs.b.value - offset);
         const int near = rest <= room_of(&pairs, offset) &&
                          real_abs_f64(offset) > 2.0 * (pairs.a.quantum + pairs.b.quantum);
         if (count++ == 0) first = near;
         held += near ? 1u : 0u;
-        squares += near ? rest * rest : 0.0;
+        if (near) sum_lanes_append_products_f64_f64(&squares, &rest, &rest, 1);
     }
     out->pairs = count;
     out->held = held;
     out->first_exact = first;
     out->offset = offset;
-    out->scatter = held > 0 ? real_sqrt_f64(squares / (double)held) : 0.0;
+    out->scatter = held > 0 ? real_sqrt_f64(sum_lanes_close_f64(&squares) / (double)held) : 0.0;
     return first && count >= 4 && 5 * held >= 4 * count;
 }
 
 enum compare_reading compare_find_offset(const struct compare_column *column,
                                          struct compare_ratio *out) {
-    struct sorted differences = {.count = 0}, ratios = {.count = 0};
+    struct compare_sorted differences = {.count = 0}, ratios = {.count = 0};
     struct pairs_of pairs = {.column = column};
     if (!takes_offsets(column->name)) return COMPARE_READ_FACTOR;
-    while (differences.count < ROWS && next_pair(&pairs)) {
-        keep(&differences, pairs.a.value - pairs.b.value);
-        if (pairs.b.value != 0.0) keep(&ratios, pairs.a.value / pairs.b.value);
+    while (differences.count < COMPARE_ROWS && next_pair(&pairs)) {
+        compare_keep(&differences, pairs.a.value - pairs.b.value);
+        if (pairs.b.value != 0.0) compare_keep(&ratios, pairs.a.value / pairs.b.value);
     }
-    const double offset = median_of(&differences), factor = median_of(&ratios);
+    const double offset = compare_median(&differences), factor = compare_median(&ratios);
     if (!holds(column, offset, out)) return COMPARE_READ_FACTOR;
     out->factor = factor;
     const struct rests rests = rests_of(column, offset, factor);

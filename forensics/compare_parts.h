@@ -60,6 +60,20 @@ TWINSTEP_MUST_USE enum status compare_skips(const struct compare_input *input, s
 /* Fills meaning, cause and next: what the order of first differences says. */
 TWINSTEP_MUST_USE enum status compare_explain(struct compare_report *report, struct arena *arena);
 
+/* Numbers in ascending order, of which a median is taken: the first COMPARE_ROWS that are finite,
+ * because the runs have drifted least there. It begins as {.count = 0}. */
+#define COMPARE_ROWS 33
+struct compare_sorted {
+    double values[COMPARE_ROWS];
+    size_t count;
+};
+void compare_keep(struct compare_sorted *sorted, double value);
+/* Returns the (upper) median, or NaN of none. */
+double compare_median(const struct compare_sorted *sorted);
+
+/* What the forward pass shows, losses, log-probabilities, logits and rewards; behind the last one
+ * stands LOG_OTHER. */
+extern const enum log_name compare_forward_names[];
 /* Returns the column of that name, or NULL when neither log has it. */
 const struct compare_column *compare_column_of(const struct compare_report *report,
                                                enum log_name name);

@@ -3,10 +3,10 @@
  * docs/FORENSICS.md lists them.
  *
  * Invariant: nothing is compared across a resume. */
+#include <stdio.h>
+
 #include "base/real.h"
 #include "forensics/doctor/doctor_check.h"
-
-#include <stdio.h>
 
 /* Returns the end of the stretch from `start` without a resume: updates ascend in one part. */
 static size_t stretch_end(const struct series *series, size_t start) {
