@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/macro.h"
 #include "base/real.h"
 
 /* The C locale and the thread's locale before it. glibc and musl return a static object for "C", so
@@ -186,7 +187,7 @@ static int read_short(const char *s, double *out) {
     static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const int most = (int)(sizeof power / sizeof power[0]) - 1;
+    const int most = (int)COUNT_OF(power) - 1;
     const int negative = s[0] == '-';
     uint64_t digits = 0;
     int shift = 0, behind_point = 0;
