@@ -196,7 +196,8 @@ def _of(name: str, state: Any, text: Callable[[Any], bytes] = bytes) -> bytes:
 def _of_numpy(generator: Any) -> bytes:
     """The same of numpy's global generator, whose `get_state` copies 624 words one by one. It has
     the words in memory that its bit generator names, and beside them at most one normal number that
-    was drawn and not used yet."""
+    was drawn and not used yet. Not seen is a `set_state` that brings such a number back after it
+    was used, where no word was drawn in between."""
     words, taken = None, _seen.get("numpy words")
     bits = getattr(generator, "get_bit_generator", lambda: None)()      # numpy 1.24 and later
     if type(bits).__name__ == "MT19937":
