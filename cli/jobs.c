@@ -7,8 +7,8 @@
  * is asked to end exactly once, whoever was asked. Should the parent die, the system ends the
  * child.
  *
- * fork() copies one thread only, so it is called where this process has no other one: before
- * anything is trained here. */
+ * Children are started where this process has one thread only, before anything is trained here
+ * (cli/child.h). */
 #define _GNU_SOURCE /* pipe2 */
 #include "cli/jobs.h"
 
@@ -18,14 +18,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/child.h"
 #include "cli/pipe_write.h"
 #include "cli/progress.h"
 
-#define JOB_END SIGUSR1
+#define JOB_END CHILD_TOLD
 #define ANSWER_MOST ((size_t)1 << 16) /* bytes */
 #define WAIT_MS 100
 #define TELL_SECONDS 0.1
@@ -82,7 +82,6 @@ struct running {
     uint64_t granted;     /* bytes, together */
     int asked_to_end;
     size_t before; /* jobs that had ended when the others were asked to end */
-    sigset_t mask; /* the program's own, but for the moment of a fork */
 };
 
 static volatile int end_is_asked; /* in a child: set by the handler of JOB_END */
@@ -138,32 +137,28 @@ void jobs_answer(struct jobs_link *link, const void *bytes, size_t length) {
     (void)pipe_write(link->to, bytes, length);
 }
 
-static void set_handler(int signal, void (*handler)(int)) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = handler;
-    sigemptyset(&action.sa_mask);
-    sigaction(signal, &action, NULL);
-}
+/* What the child needs to know. */
+struct beginning {
+    const struct running *run;
+    size_t index;
+    int up[2], down[2]; /* pipes: the child writes into `up` */
+};
 
-/* Does the job in the child, and ends it. What the parent has not yet written of its own stays the
- * parent's: nothing is flushed here. */
-static void do_job(const struct running *run, size_t index, pid_t parent, int to, int from) {
-    struct jobs_link link = {.to = to, .from = from, .told = progress_clock()};
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    set_handler(SIGINT, SIG_IGN);
-    set_handler(SIGTERM, SIG_IGN);
-    set_handler(SIGHUP, SIG_IGN);
-    set_handler(JOB_END, note_end);
-    sigprocmask(SIG_SETMASK, &run->mask, NULL);
+/* Does the job in the child. What the parent has not yet written of its own stays the parent's:
+ * nothing is flushed here. */
+static void do_job(void *context) {
+    const struct beginning *const beginning = (const struct beginning *)context;
+    const struct running *const run = beginning->run;
+    struct jobs_link link = {
+        .to = beginning->up[1], .from = beginning->down[0], .told = progress_clock()};
+    close(beginning->up[0]);
+    close(beginning->down[1]);
     for (size_t i = 0; i < run->slot_count; i++) {
         if (!run->slots[i].used) continue;
         close(run->slots[i].from);
         close(run->slots[i].to);
     }
-    run->jobs->work(run->jobs->context, index, &link);
-    _exit(0);
+    run->jobs->work(run->jobs->context, beginning->index, &link);
 }
 
 /* The parent's side. */
@@ -200,40 +195,34 @@ static struct slot *free_slot(const struct running *run) {
 
 /* *out_failed is 0, or errno where no process can be started; then the slot stays free. */
 static void start(struct running *run, size_t index, struct slot *slot, int *out_failed) {
-    int up[2], down[2];
+    struct beginning child = {.run = run, .index = index};
+    pid_t pid;
     *out_failed = 0;
-    if (pipe2(up, O_CLOEXEC) != 0) {
+    if (pipe2(child.up, O_CLOEXEC) != 0) {
         *out_failed = errno;
         return;
     }
-    if (pipe2(down, O_CLOEXEC) != 0) {
+    if (pipe2(child.down, O_CLOEXEC) != 0) {
         *out_failed = errno;
-        close(up[0]);
-        close(up[1]);
+        close(child.up[0]);
+        close(child.up[1]);
         return;
     }
-    /* What the child hears before it has its own handlers waits for them. */
-    sigset_t held;
-    sigfillset(&held);
-    sigprocmask(SIG_BLOCK, &held, &run->mask);
-    const pid_t parent = getpid(), pid = fork();
-    if (pid == 0) {
-        close(up[0]);
-        close(down[1]);
-        do_job(run, index, parent, up[1], down[0]);
-    }
-    if (pid < 0) *out_failed = errno;
-    sigprocmask(SIG_SETMASK, &run->mask, NULL);
-    close(up[1]);
-    close(down[0]);
-    if (pid < 0) {
-        close(up[0]);
-        close(down[1]);
+    *out_failed = child_start(do_job, &child, note_end, &pid);
+    close(child.up[1]);
+    close(child.down[0]);
+    if (*out_failed != 0) {
+        close(child.up[0]);
+        close(child.down[1]);
         return;
     }
     char *const bytes = slot->bytes;
-    *slot = (struct slot){
-        .used = 1, .index = index, .pid = pid, .from = up[0], .to = down[1], .bytes = bytes};
+    *slot = (struct slot){.used = 1,
+                          .index = index,
+                          .pid = pid,
+                          .from = child.up[0],
+                          .to = child.down[1],
+                          .bytes = bytes};
     run->known[index].state = JOB_RUNS;
     run->used++;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/children.h"
 #include "cli/environment.h"
 #include "cli/plain_text.h"
 #include "cli/progress.h"
@@ -24,6 +25,7 @@ struct performing {
     int wanted;                            /* words besides the verdict */
     double keep_every, cost; /* seconds: as asked for, and what the last keeping took */
     uint64_t memory;         /* bytes that both arms need; 0: not known */
+    uint64_t cores;          /* that its processes may fill together */
     uint64_t free_cores;     /* beside the arms; 0, too, where nothing may be trained beside them */
     struct real_ranks *ranks; /* NULL: none */
     struct second second;     /* begun before it is asked for, where there is room for it */
@@ -73,6 +75,14 @@ static void rerun_coming(void *context, const struct config *config, uint64_t st
     if (performing->free_cores < config->numerics.threads || needs == 0 || room_memory() < needs)
         return;
     if (second_begin(config, steps, &performing->second) != STATUS_OK) performing->second.pid = 0;
+}
+
+/* How many runs children may train at once; the arms are closed then, and this process waits. With
+ * --no-room-check nobody knows what memory there is. */
+static uint32_t most_children(void *context, uint64_t memory, uint64_t threads) {
+    const struct performing *const performing = (const struct performing *)context;
+    if (performing->free_cores == 0 || performing->memory == 0) return 0;
+    return children_most(performing->cores, memory, threads);
 }
 
 /* Other ranks wait meanwhile, and wait only so long. */
@@ -126,7 +136,10 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                     .watch = how->watch,
                                     .wanted = how->progress,
                                     .keep_every = how->keep_every,
+                                    .cores = how->cores,
                                     .ranks = how->ranks};
+    static const struct experiment_children children = {most_children, children_start,
+                                                        children_wait, children_read, children_end};
     performing.asked = performing.kept = progress_clock();
     struct experiment_options options = {.path = how->path,
                                          .resume = how->resume,
@@ -139,6 +152,7 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                          .progress = show,
                                          .second_process = rerun_elsewhere,
                                          .second_coming = rerun_coming,
+                                         .children = &children,
                                          .interrupted = cli->interrupted,
                                          .keep_now = how->keep ? keep_now : NULL,
                                          .kept = kept,

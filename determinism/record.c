@@ -144,6 +144,48 @@ enum status record_take(struct arena *arena, const struct record_shape *shape, u
     return STATUS_OK;
 }
 
+/* What stands in a record before its arrays. */
+#define SCALARS offsetof(struct record, groups)
+
+static size_t bytes_of(const struct record_shape *shape, size_t array) {
+    uint32_t length;
+    memcpy(&length, (const char *)shape + arrays[array].length, sizeof length);
+    return length * arrays[array].entry;
+}
+
+size_t record_packed(const struct record_shape *shape) {
+    size_t bytes = SCALARS;
+    for (size_t a = 0; a < COUNT_OF(arrays); a++)
+        bytes += bytes_of(shape, a);
+    return bytes;
+}
+
+void record_pack(const struct record_shape *shape, const struct record *record,
+                 unsigned char *out) {
+    memcpy(out, record, SCALARS);
+    out += SCALARS;
+    for (size_t a = 0; a < COUNT_OF(arrays); a++) {
+        const size_t bytes = bytes_of(shape, a);
+        const void *entries;
+        memcpy(&entries, (const char *)record + arrays[a].pointer, sizeof entries);
+        if (bytes > 0) memcpy(out, entries, bytes);
+        out += bytes;
+    }
+}
+
+void record_unpack(const struct record_shape *shape, const unsigned char *bytes,
+                   struct record *record) {
+    memcpy(record, bytes, SCALARS);
+    bytes += SCALARS;
+    for (size_t a = 0; a < COUNT_OF(arrays); a++) {
+        const size_t size = bytes_of(shape, a);
+        void *entries;
+        memcpy(&entries, (const char *)record + arrays[a].pointer, sizeof entries);
+        if (size > 0) memcpy(entries, bytes, size);
+        bytes += size;
+    }
+}
+
 int record_equal_roots(const struct record *a, const struct record *b) {
     return memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0;
 }

@@ -8,6 +8,7 @@
 #ifndef TWINSTEP_DETERMINISM_RECORD_H
 #define TWINSTEP_DETERMINISM_RECORD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -194,6 +195,14 @@ struct record {
 /* Takes the arrays of `count` records from `arena`, filled with zeros: one piece for each array. */
 TWINSTEP_MUST_USE enum status record_take(struct arena *arena, const struct record_shape *shape,
                                           uint64_t count, struct record *records);
+
+/* A record as bytes without pointers, for another process of this build: how many bytes there are,
+ * and the way there and back. record_unpack() fills a record whose arrays record_take() has taken
+ * by the same shape. */
+size_t record_packed(const struct record_shape *shape);
+void record_pack(const struct record_shape *shape, const struct record *record, unsigned char *out);
+void record_unpack(const struct record_shape *shape, const unsigned char *bytes,
+                   struct record *record);
 
 /* Whether two records have the same root, which is that all bits up to their update were equal. */
 int record_equal_roots(const struct record *a, const struct record *b);

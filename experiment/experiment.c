@@ -75,7 +75,7 @@ void experiment_report(struct experiment *e, enum experiment_stage stage, uint32
                                            .steps = e->plan.scenario->steps,
                                            .run_index = run,
                                            .run_count = e->plan.run_count,
-                                           .done = e->done,
+                                           .done = e->done + e->ahead.far,
                                            .total = e->total,
                                            .loss = {loss[0], loss[1]},
                                            .distance_share = share};
@@ -549,6 +549,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     e->arena = arena;
     enum status status = open_experiment(e);
     if (status == STATUS_OK) status = run_all(e);
+    experiment_ahead_close(e);
     if (e->rerun_open) run_close(e->rerun);
     run_kept_close(&e->fork);
     evaluator_close(e->eval.evaluator);

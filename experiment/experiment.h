@@ -42,6 +42,33 @@ struct experiment_needs {
     const char *less_disk, *less_memory;
 };
 
+/* A process that trains for an experiment, ahead of the turn of what it trains. */
+struct experiment_child {
+    int pid;
+    int file;      /* in which it writes, without a name */
+    int said;      /* a pipe: a byte for each piece of work that it has done; closed when it ends */
+    uint64_t done; /* pieces, as far as they were heard of */
+    int has_ended; /* 1: nothing more comes of it */
+};
+
+/* Who starts such processes, since experiment/ starts none: copies of this one, which end by
+ * themselves. What they compute does not depend on who trains beside them. */
+struct experiment_children {
+    /* How many may train at once, where each takes up to `memory` bytes and `threads` cores. Below
+     * 2 no child is started. */
+    uint32_t (*most)(void *context, uint64_t memory, uint64_t threads);
+    /* Starts one, which calls work(of, number, file, said) and ends. */
+    enum status (*start)(void *context, void (*work)(void *of, uint32_t number, int file, int said),
+                         void *of, uint32_t number, struct experiment_child *out);
+    /* Waits until one of `count` children says something or ends, or a moment. */
+    enum status (*wait)(void *context, struct experiment_child *children, uint32_t count);
+    /* Reads `length` bytes of its file from byte `at` on, each once and in order. */
+    enum status (*read)(void *context, const struct experiment_child *child, uint64_t at,
+                        void *bytes, size_t length);
+    /* Ends it, where it still trains, and gives its file away. */
+    void (*end)(void *context, struct experiment_child *child);
+};
+
 struct experiment_options {
     const char *path;   /* of the trace; never NULL */
     const char *resume; /* the trace of an interrupted experiment (resume.h); NULL: none */
@@ -63,6 +90,8 @@ struct experiment_options {
     /* Told before the first update what second_process() will be asked for, so that it may begin
      * meanwhile. NULL: not told. */
     void (*second_coming)(void *context, const struct config *config, uint64_t steps);
+    /* Trains repeats and hybrids at once where that moves no bit. NULL: one after the other. */
+    const struct experiment_children *children;
     /* Becomes nonzero when the user asks to stop; looked at between updates. NULL: never. */
     const volatile int *interrupted;
     /* Asked between updates whether the states are to be kept now, for an experiment that goes on

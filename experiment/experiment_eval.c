@@ -173,6 +173,20 @@ enum status experiment_eval_run(struct experiment *e, uint32_t index, const stru
     return measure(e, run, EVALUATED_NOW, index, e->eval.end);
 }
 
+enum status experiment_eval_hand_on(struct experiment *e, uint32_t index) {
+    for (int set = 0; is_asked(e) && set < EVAL_SETS; set++)
+        TRY(experiment_ahead_put(e, e->eval.end[set] + (size_t)index * EVAL_COLUMNS,
+                                 EVAL_COLUMNS * sizeof(double)));
+    return STATUS_OK;
+}
+
+enum status experiment_eval_take(struct experiment *e, uint32_t index) {
+    for (int set = 0; is_asked(e) && set < EVAL_SETS; set++)
+        TRY(experiment_ahead_get(e, e->eval.end[set] + (size_t)index * EVAL_COLUMNS,
+                                 EVAL_COLUMNS * sizeof(double)));
+    return STATUS_OK;
+}
+
 enum status experiment_eval_put(struct experiment *e) {
     const uint32_t rows[] = {e->plan.eval.held_out, e->plan.eval.trained};
     if (!is_asked(e)) return STATUS_OK;

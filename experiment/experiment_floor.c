@@ -169,13 +169,47 @@ static enum status copy_point(struct experiment *e, const struct alone *alone) {
                                  e->elements * sizeof *end);
 }
 
+static struct alone floor_alone(uint32_t index) {
+    return (struct alone){.stage = STAGE_FLOOR, .index = index, .first = 1, .hybrid = NO_HYBRID};
+}
+
+/* In a child. */
+static enum status train_point_ahead(struct experiment *e, uint32_t index, uint32_t count) {
+    const struct alone alone = floor_alone(index);
+    double *end;
+    struct run *run;
+    (void)count;
+    TRY(arena_take(e->arena, e->elements, sizeof *end, "end points of the floor", &end));
+    TRY(experiment_open_planned(e, index, &run));
+    enum status status = experiment_ahead_train(e, &alone, run);
+    if (status == STATUS_OK) status = experiment_eval_run(e, index, run);
+    if (status == STATUS_OK) status = experiment_eval_hand_on(e, index);
+    const double loss = run_record(run)->reals[REAL_LOSS];
+    if (status == STATUS_OK) status = point_copy(run, end);
+    run_close(run);
+    TRY(status);
+    TRY(experiment_ahead_put(e, &loss, sizeof loss));
+    return experiment_ahead_put(e, end, e->elements * sizeof *end);
+}
+
+static enum status take_point(struct experiment *e, const struct alone *alone) {
+    double loss, *end;
+    TRY(experiment_ahead_rows(e, alone, NULL));
+    TRY(experiment_eval_take(e, alone->index));
+    TRY(experiment_ahead_get(e, &loss, sizeof loss));
+    TRY(add_point(e, loss, &end));
+    return experiment_ahead_get(e, end, e->elements * sizeof *end);
+}
+
 /* Trains planned run `index` and keeps its end point; those of the arms are known already. */
 static enum status floor_point(struct experiment *e, uint32_t index) {
+    const struct alone alone = floor_alone(index);
+    int trained;
     struct run *run;
-    const struct alone alone = {
-        .stage = STAGE_FLOOR, .index = index, .first = 1, .hybrid = NO_HYBRID};
     double *end;
     if (experiment_is_behind(e, index)) return copy_point(e, &alone);
+    TRY(experiment_ahead_next(e, alone.stage, index, &trained));
+    if (trained) return take_point(e, &alone);
     TRY(experiment_open_planned(e, index, &run));
     enum status status = experiment_step_alone(e, &alone, run, NULL);
     if (status == STATUS_OK) status = add_point(e, run_record(run)->reals[REAL_LOSS], &end);
@@ -201,18 +235,37 @@ static enum status put_file_pairs(struct experiment *e) {
     return experiment_trace_array(&e->output, "floor/pairs", pairs);
 }
 
+/* How many repeats of the arms are trained. */
+static uint32_t repeats(const struct experiment *e) {
+    uint32_t count = 0;
+    for (uint32_t arm = 0; arm < 2; arm++)
+        count += e->plan.floor_runs[arm] > 1 ? e->plan.floor_runs[arm] - 1 : 0;
+    return count;
+}
+
+static enum status open_ahead(struct experiment *e) {
+    const uint32_t count = repeats(e);
+    TRY(experiment_ahead_open(e, count, e->elements * sizeof(double)));
+    for (uint32_t i = 0; i < count; i++)
+        experiment_ahead_add(e, train_point_ahead, e->plan.first_floor + i, 1);
+    return STATUS_OK;
+}
+
 /* Trains the repeats of both arms and records the distances between all end points, the baseline's
  * runs first, then the test arm's. */
 enum status experiment_noise_floor(struct experiment *e) {
     /* the arms have different parameter tables: there is no distance */
     if (e->elements == 0) return STATUS_OK;
+    const uint32_t *const runs = e->plan.floor_runs;
     uint32_t index = e->plan.first_floor;
     const double *ends[2] = {experiment_end(e, 0), experiment_end(e, 1)};
+    TRY(open_ahead(e));
     for (uint32_t arm = 0; arm < 2; arm++) {
         TRY(keep_arm(e, arm, ends[arm]));
-        for (uint32_t i = 1; i < e->plan.floor_runs[arm]; i++)
+        for (uint32_t i = 1; i < runs[arm]; i++)
             TRY(floor_point(e, index++));
     }
+    experiment_ahead_close(e);
     double *matrix;
     size_t m = e->point_count;
     TRY(arena_take(e->arena, m * m, sizeof *matrix, "floor", &matrix));

@@ -35,15 +35,21 @@ static int has_closure_distance(const struct experiment *e) {
 }
 
 /* Where runs are noisy, measures how far the full hybrid is from each run of the test arm. */
-static enum status measure_closure(struct experiment *e, const struct run *hybrid) {
+static enum status closure_distances(struct experiment *e, const struct run *hybrid, double **out) {
     const uint32_t first = e->plan.floor_runs[0], count = e->plan.floor_runs[1];
-    double *end, *distance;
-    if (!has_closure_distance(e)) return STATUS_OK;
+    double *end;
     TRY(arena_take(e->arena, e->elements, sizeof *end, "end point of the full hybrid", &end));
-    TRY(arena_take(e->arena, count, sizeof *distance, "closure", &distance));
+    TRY(arena_take(e->arena, count, sizeof **out, "closure", out));
     TRY(point_copy(hybrid, end));
     for (uint32_t i = 0; i < count; i++)
-        distance[i] = point_distance(end, e->points[first + i], e->elements);
+        (*out)[i] = point_distance(end, e->points[first + i], e->elements);
+    return STATUS_OK;
+}
+
+static enum status measure_closure(struct experiment *e, const struct run *hybrid) {
+    double *distance;
+    if (!has_closure_distance(e)) return STATUS_OK;
+    TRY(closure_distances(e, hybrid, &distance));
     return experiment_trace_array(&e->output, CLOSURE_DISTANCE_PATH, distance);
 }
 
@@ -54,33 +60,70 @@ static enum status copy_closure(struct experiment *e) {
                             : experiment_trace_array(&e->output, CLOSURE_DISTANCE_PATH, distance);
 }
 
-/* Trains the hybrid with all factors, which must equal the test arm. It continues from the
- * baseline's snapshot before the last update at which both arms' states were equal, byte by byte;
- * where they differ from the start (initial LR, cached reference, layout) it begins at its own step
- * 0. Other hybrids do not use that snapshot: equal states of the arms do not prove that a part of
- * their differences had no effect yet (branches.h). */
-static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
-    struct alone alone = {.stage = STAGE_HYBRIDS,
+static struct alone full_hybrid(const struct experiment *e) {
+    return (struct alone){.stage = STAGE_HYBRIDS,
                           .index = e->plan.hybrids[e->plan.hybrid_count - 1].run,
-                          .first = 1,
+                          .first = e->fork_step > 0 ? e->fork_step : 1,
                           .like = &e->output.image.runs[1],
                           .hybrid = NO_HYBRID};
-    const int copied = experiment_is_behind(e, alone.index);
+}
+
+/* It continues from the baseline's snapshot before the last update at which both arms' states were
+ * equal, byte by byte; where they differ from the start (initial LR, cached reference, layout) it
+ * begins at its own step 0. Other hybrids do not use that snapshot: equal states of the arms do not
+ * prove that a part of their differences had no effect yet (branches.h). */
+static enum status open_full_hybrid(struct experiment *e, struct run **out) {
+    TRY(experiment_open_planned(e, full_hybrid(e).index, out));
+    const enum status status = e->fork_step > 0 ? run_take_back(*out, &e->fork) : STATUS_OK;
+    if (status != STATUS_OK) run_close(*out);
+    return status;
+}
+
+/* In a child. */
+static enum status train_full_ahead(struct experiment *e, uint32_t first, uint32_t count) {
+    const struct alone alone = full_hybrid(e);
+    const uint32_t runs = e->plan.floor_runs[1];
+    double *distance;
+    struct run *run;
+    (void)first;
+    (void)count;
+    TRY(open_full_hybrid(e, &run));
+    TRY(experiment_ahead_train(e, &alone, run));
+    if (!has_closure_distance(e)) return STATUS_OK;
+    TRY(closure_distances(e, run, &distance));
+    return experiment_ahead_put(e, distance, runs * sizeof *distance);
+}
+
+static enum status take_full(struct experiment *e, const struct alone *alone, int *out_equal) {
+    const uint32_t runs = e->plan.floor_runs[1];
+    double *distance;
+    TRY(experiment_ahead_rows(e, alone, out_equal));
+    if (!has_closure_distance(e)) return STATUS_OK;
+    TRY(arena_take(e->arena, runs, sizeof *distance, "closure", &distance));
+    TRY(experiment_ahead_get(e, distance, runs * sizeof *distance));
+    return experiment_trace_array(&e->output, CLOSURE_DISTANCE_PATH, distance);
+}
+
+static enum status train_full(struct experiment *e, const struct alone *alone, int *out_equal) {
+    const int copied = experiment_is_behind(e, alone->index);
     struct run *run = NULL;
-    enum status status = STATUS_OK;
-    if (!copied) TRY(experiment_open_planned(e, alone.index, &run));
-    if (e->fork_step > 0) {
-        if (!copied) status = run_take_back(run, &e->fork);
-        alone.first = e->fork_step;
-    }
-    int equal = 0;
-    if (status == STATUS_OK) status = experiment_step_alone(e, &alone, run, &equal);
-    closure[0] = equal;
-    closure[1] = (double)e->fork_step;
-    closure[2] = (double)e->plan.scenario->steps;
+    if (!copied) TRY(open_full_hybrid(e, &run));
+    enum status status = experiment_step_alone(e, alone, run, out_equal);
     if (status == STATUS_OK) status = copied ? copy_closure(e) : measure_closure(e, run);
     run_close(run);
     return status;
+}
+
+/* Trains the hybrid with all factors, which must equal the test arm. */
+static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
+    const struct alone alone = full_hybrid(e);
+    int trained, equal = 0;
+    TRY(experiment_ahead_next(e, alone.stage, alone.index, &trained));
+    TRY(trained ? take_full(e, &alone, &equal) : train_full(e, &alone, &equal));
+    closure[0] = equal;
+    closure[1] = (double)e->fork_step;
+    closure[2] = (double)e->plan.scenario->steps;
+    return STATUS_OK;
 }
 
 /* Its values are among those that were kept. */
@@ -91,18 +134,27 @@ static enum status copy_hybrid(struct experiment *e, const struct alone *alone) 
     return experiment_step_alone(e, &copied, NULL, NULL);
 }
 
-static enum status run_hybrid(struct experiment *e, uint32_t hybrid) {
-    const struct branch *branch = &e->branches.of[hybrid];
-    struct alone alone = {
+static struct alone hybrid_alone(const struct experiment *e, uint32_t hybrid) {
+    return (struct alone){
         .stage = STAGE_HYBRIDS, .index = e->plan.hybrids[hybrid].run, .hybrid = hybrid};
+}
+
+/* Notes that a hybrid has `behind` updates in common with the one that it goes on from. */
+static void note_shared(struct experiment *e, uint32_t hybrid, uint64_t behind) {
+    const struct branch *const branch = &e->branches.of[hybrid];
+    if (behind > 0 && e->kept.behind[e->plan.hybrids[hybrid].run] == 0)
+        hybrid_values_share(&e->hybrids, hybrid, branch->from, behind);
+    e->total += branch->shared - behind;
+}
+
+static enum status run_hybrid(struct experiment *e, uint32_t hybrid) {
+    struct alone alone = hybrid_alone(e, hybrid);
     struct run *run;
     if (experiment_is_behind(e, alone.index)) return copy_hybrid(e, &alone);
     TRY(experiment_open_planned(e, alone.index, &run));
     uint64_t behind;
     enum status status = branches_take(&e->branches, hybrid, run, &behind);
-    if (behind > 0 && e->kept.behind[alone.index] == 0)
-        hybrid_values_share(&e->hybrids, hybrid, branch->from, behind);
-    e->total += branch->shared - behind;
+    note_shared(e, hybrid, behind);
     alone.first = behind + 1;
     if (status == STATUS_OK) status = experiment_step_alone(e, &alone, run, NULL);
     if (status == STATUS_OK)
@@ -111,13 +163,86 @@ static enum status run_hybrid(struct experiment *e, uint32_t hybrid) {
     return status;
 }
 
+static enum status train_hybrid_ahead(struct experiment *e, uint32_t hybrid) {
+    struct alone alone = hybrid_alone(e, hybrid);
+    const uint32_t count = hybrid_values_points(&e->hybrids);
+    uint64_t behind;
+    double *points;
+    struct run *run;
+    TRY(arena_take(e->arena, count, sizeof *points, "values of a hybrid", &points));
+    TRY(experiment_open_planned(e, alone.index, &run));
+    enum status status = branches_take(&e->branches, hybrid, run, &behind);
+    alone.first = behind + 1;
+    if (status == STATUS_OK) status = experiment_ahead_put(e, &alone.first, sizeof alone.first);
+    if (status == STATUS_OK) status = experiment_ahead_train(e, &alone, run);
+    if (status == STATUS_OK)
+        status = hybrid_values_end(&e->hybrids, hybrid, e->rerun_open ? e->rerun : NULL, run);
+    run_close(run);
+    TRY(status);
+    hybrid_values_give(&e->hybrids, hybrid, points);
+    return experiment_ahead_put(e, points, count * sizeof *points);
+}
+
+/* In a child: hybrids of which each but the first goes on from one before it. */
+static enum status train_some_ahead(struct experiment *e, uint32_t first, uint32_t count) {
+    for (uint32_t i = first; i < first + count; i++)
+        TRY(train_hybrid_ahead(e, e->branches.order[i]));
+    return STATUS_OK;
+}
+
+/* The state that the hybrid began with is not in its rows, and its first update says which it was.
+ */
+static enum status take_hybrid(struct experiment *e, uint32_t hybrid) {
+    struct alone alone = hybrid_alone(e, hybrid);
+    const uint32_t count = hybrid_values_points(&e->hybrids);
+    double *points;
+    TRY(arena_take(e->arena, count, sizeof *points, "values of a hybrid", &points));
+    TRY(experiment_ahead_get(e, &alone.first, sizeof alone.first));
+    note_shared(e, hybrid, alone.first - 1);
+    TRY(experiment_ahead_rows(e, &alone, NULL));
+    TRY(experiment_ahead_get(e, points, count * sizeof *points));
+    hybrid_values_take(&e->hybrids, hybrid, alone.first, points);
+    return STATUS_OK;
+}
+
+/* How many hybrids, from this place of the order on, one child trains: those that go on from a
+ * hybrid need its state, which is in the memory of whoever trained that. */
+static uint32_t together(const struct branches *branches, uint32_t place) {
+    uint32_t count = 1;
+    for (; place + count < branches->ordered; count++) {
+        const struct branch *const branch = &branches->of[branches->order[place + count]];
+        if (branch->shared == 0 || branch->from == 0) break;
+    }
+    return count;
+}
+
+static enum status open_ahead(struct experiment *e) {
+    const struct branches *const branches = &e->branches;
+    TRY(experiment_ahead_open(e, branches->ordered + 1, 0));
+    for (uint32_t i = 0, count; i < branches->ordered; i += count) {
+        count = together(branches, i);
+        experiment_ahead_add(e, train_some_ahead, i, count);
+    }
+    experiment_ahead_add(e, train_full_ahead, 0, 1);
+    return STATUS_OK;
+}
+
 /* Trains all hybrids. The value of the one with all factors is the test arm's own; closure[0] says
  * whether the hybrid equals that arm. */
 static enum status train_hybrids(struct experiment *e, double closure[3]) {
+    const struct branches *const branches = &e->branches;
     const uint32_t count = e->plan.hybrid_count;
-    for (uint32_t i = 0; i < e->branches.ordered; i++)
-        TRY(run_hybrid(e, e->branches.order[i]));
+    TRY(open_ahead(e));
+    for (uint32_t i = 0, some; i < branches->ordered; i += some) {
+        int trained;
+        some = together(branches, i);
+        TRY(experiment_ahead_next(e, STAGE_HYBRIDS, e->plan.hybrids[branches->order[i]].run,
+                                  &trained));
+        for (uint32_t k = i; k < i + some; k++)
+            TRY(trained ? take_hybrid(e, branches->order[k]) : run_hybrid(e, branches->order[k]));
+    }
     TRY(run_full_hybrid(e, closure));
+    experiment_ahead_close(e);
     for (uint32_t i = 1; i + 1 < count; i++)
         hybrid_values_copy(&e->hybrids, i, e->plan.hybrids[i].same);
     return STATUS_OK;
@@ -163,30 +288,60 @@ enum status experiment_hybrids(struct experiment *e) {
     return experiment_trace_array(&e->output, "attribution/closure", closure);
 }
 
+static struct alone projection_alone(const struct experiment *e, uint32_t i) {
+    return (struct alone){.stage = STAGE_HYBRIDS,
+                          .index = e->plan.first_projection + i,
+                          .first = 1,
+                          .hybrid = NO_HYBRID};
+}
+
+/* In a child. */
+static enum status train_point_ahead(struct experiment *e, uint32_t i, uint32_t count) {
+    const struct alone alone = projection_alone(e, i);
+    double *end;
+    struct run *run;
+    (void)count;
+    TRY(arena_take(e->arena, e->elements, sizeof *end, "end points of hybrids", &end));
+    TRY(experiment_open_planned(e, alone.index, &run));
+    TRY(experiment_ahead_train(e, &alone, run));
+    TRY(point_copy(run, end));
+    return experiment_ahead_put(e, end, e->elements * sizeof *end);
+}
+
+static enum status projection_run(struct experiment *e, uint32_t i) {
+    const struct alone alone = projection_alone(e, i);
+    const size_t bytes = e->elements * sizeof **e->projection;
+    int trained;
+    struct run *run;
+    if (experiment_is_behind(e, alone.index)) {
+        TRY(experiment_step_alone(e, &alone, NULL, NULL));
+        return experiment_kept_piece(e, "projection", i, e->projection[i], bytes);
+    }
+    TRY(experiment_ahead_next(e, alone.stage, alone.index, &trained));
+    if (trained) {
+        TRY(experiment_ahead_rows(e, &alone, NULL));
+        return experiment_ahead_get(e, e->projection[i], bytes);
+    }
+    TRY(experiment_open_planned(e, alone.index, &run));
+    enum status status = experiment_step_alone(e, &alone, run, NULL);
+    if (status == STATUS_OK) status = point_copy(run, e->projection[i]);
+    run_close(run);
+    return status;
+}
+
 static enum status projection_points(struct experiment *e) {
     const uint32_t count = ((1u << e->plan.factor_count) - 2) * e->plan.projection_runs;
     TRY(arena_take(e->arena, count, sizeof *e->projection, "end points of hybrids",
                    &e->projection));
+    TRY(experiment_ahead_open(e, count, e->elements * sizeof(double)));
+    for (uint32_t i = 0; i < count; i++)
+        experiment_ahead_add(e, train_point_ahead, i, 1);
     for (uint32_t i = 0; i < count; i++) {
-        const struct alone alone = {.stage = STAGE_HYBRIDS,
-                                    .index = e->plan.first_projection + i,
-                                    .first = 1,
-                                    .hybrid = NO_HYBRID};
-        struct run *run;
         TRY(arena_take(e->arena, e->elements, sizeof **e->projection, "end points of hybrids",
                        &e->projection[i]));
-        if (experiment_is_behind(e, alone.index)) {
-            TRY(experiment_step_alone(e, &alone, NULL, NULL));
-            TRY(experiment_kept_piece(e, "projection", i, e->projection[i],
-                                      e->elements * sizeof **e->projection));
-            continue;
-        }
-        TRY(experiment_open_planned(e, alone.index, &run));
-        enum status status = experiment_step_alone(e, &alone, run, NULL);
-        if (status == STATUS_OK) status = point_copy(run, e->projection[i]);
-        run_close(run);
-        TRY(status);
+        TRY(projection_run(e, i));
     }
+    experiment_ahead_close(e);
     return STATUS_OK;
 }
 

@@ -60,6 +60,30 @@ struct experiment_kept {
     uint64_t *behind; /* (runs) the updates that `from` has behind it; 0 without it */
 };
 
+struct experiment;
+
+/* What a child trains: `train` is called in it. */
+struct ahead_task {
+    enum status (*train)(struct experiment *e, uint32_t first, uint32_t count);
+    uint32_t first, count;
+};
+
+/* The runs of a stage that children train before it is their turn (experiment_ahead.c). Of `count`
+ * children, child c trains tasks c, c + count, and so on, one behind the other. */
+struct experiment_ahead {
+    struct ahead_task *tasks;
+    uint32_t task_count, room;
+    struct experiment_child *children; /* (count) */
+    uint64_t *at;                      /* (count) bytes of its file that were read */
+    uint32_t count;
+    int begun;            /* 1: the children were started */
+    uint32_t next;        /* the task whose turn is next */
+    uint32_t from;        /* the child of the one before it */
+    uint64_t far;         /* updates that were trained and whose turn has not come, about */
+    int file;             /* in a child: where its results go */
+    unsigned char *bytes; /* one row */
+};
+
 struct experiment {
     const struct experiment_options *options;
     struct arena *arena;
@@ -86,6 +110,7 @@ struct experiment {
     struct experiment_eval eval;
     struct resume resume;
     struct experiment_kept kept;
+    struct experiment_ahead ahead;
     struct run *rerun; /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates finished, and planned */
@@ -146,6 +171,9 @@ TWINSTEP_MUST_USE enum status experiment_eval_arms(struct experiment *e, const s
                                                    const struct run *b);
 TWINSTEP_MUST_USE enum status experiment_eval_run(struct experiment *e, uint32_t index,
                                                   const struct run *run);
+/* What a child measured of a run, from it and in the parent (experiment_ahead.c). */
+TWINSTEP_MUST_USE enum status experiment_eval_hand_on(struct experiment *e, uint32_t index);
+TWINSTEP_MUST_USE enum status experiment_eval_take(struct experiment *e, uint32_t index);
 TWINSTEP_MUST_USE enum status experiment_eval_put(struct experiment *e);
 
 /* experiment_needs.c. Called with both arms open, before the trace is created: what the experiment
@@ -208,6 +236,34 @@ const double *experiment_copied_array(const struct experiment *e, const char *pa
 void experiment_second_coming(const struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_noise_floor(struct experiment *e);
+
+/* experiment_ahead.c. Children train a stage's runs where cores and memory allow it and no bit and
+ * nothing that is recorded depends on the process. The first takes the room for `tasks` tasks, and
+ * does nothing where none may be trained so; the second adds one, in the order in which they are
+ * asked for. The third says whether the next task was trained by a child, and waits for it: where
+ * it was not, it is trained here. The last ends what still trains. */
+TWINSTEP_MUST_USE enum status experiment_ahead_open(struct experiment *e, uint32_t tasks,
+                                                    uint64_t tail);
+void experiment_ahead_add(struct experiment *e,
+                          enum status (*train)(struct experiment *, uint32_t, uint32_t),
+                          uint32_t first, uint32_t count);
+TWINSTEP_MUST_USE enum status experiment_ahead_next(struct experiment *e,
+                                                    enum experiment_stage stage, uint32_t run,
+                                                    int *out_trained);
+void experiment_ahead_close(struct experiment *e);
+
+/* In a child: trains a run from alone->first to the end, and hands on its rows; hands on bytes. */
+TWINSTEP_MUST_USE enum status experiment_ahead_train(struct experiment *e,
+                                                     const struct alone *alone, struct run *run);
+TWINSTEP_MUST_USE enum status experiment_ahead_put(struct experiment *e, const void *bytes,
+                                                   size_t length);
+
+/* In the parent, in the order in which the child did: records the rows as experiment_step_alone
+ * does; takes bytes. */
+TWINSTEP_MUST_USE enum status experiment_ahead_rows(struct experiment *e, const struct alone *alone,
+                                                    int *out_equal);
+TWINSTEP_MUST_USE enum status experiment_ahead_get(struct experiment *e, void *bytes,
+                                                   size_t length);
 
 /* experiment_hybrids.c. Branches are planned before the first update; hybrids and projection are
  * trained after the floor. */

@@ -126,28 +126,74 @@ static int equal_weights(const struct hybrid_values *hybrids, const struct recor
     return hybrids->tensors > 0;
 }
 
-enum status hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid,
-                               const struct run *run, const struct record *record,
-                               const struct record *like) {
+void hybrid_values_record(struct hybrid_values *hybrids, uint32_t hybrid,
+                          const struct record *record, const struct record *like) {
     const uint32_t m = mark_at(hybrids, record->step);
     if (hybrids->first[hybrid] == 0.0 && !record_equal_roots(record, like))
         hybrids->first[hybrid] = (double)record->step;
     if (hybrids->moved[hybrid] == 0.0 && !equal_weights(hybrids, record, like))
         hybrids->moved[hybrid] = (double)record->step;
-    if (m == hybrids->marks) return STATUS_OK;
+    if (m == hybrids->marks) return;
     const size_t cell = (size_t)m * hybrids->count + hybrid;
     hybrids->at[HYBRID_LOSS][cell] = record->reals[REAL_LOSS] - like->reals[REAL_LOSS];
     hybrids->at[HYBRID_MARGIN][cell] =
         record->reals[REAL_REWARD_MARGIN] - like->reals[REAL_REWARD_MARGIN];
-    if (hybrids->elements == 0) return STATUS_OK;
+}
+
+enum status hybrid_values_weights(struct hybrid_values *hybrids, uint32_t hybrid,
+                                  const struct run *run, uint64_t step) {
+    const uint32_t m = mark_at(hybrids, step);
+    if (m == hybrids->marks || hybrids->elements == 0) return STATUS_OK;
+    const size_t cell = (size_t)m * hybrids->count + hybrid;
     TRY(point_copy(run, hybrids->scratch));
     hybrids->at[HYBRID_DISTANCE][cell] =
         point_distance(hybrids->point[m], hybrids->scratch, hybrids->elements);
-    /* masters may have moved where the weights that are made of them have not */
-    if (hybrids->moved[hybrid] == 0.0 && hybrids->at[HYBRID_DISTANCE][cell] != 0.0)
-        hybrids->moved[hybrid] = (double)record->step;
     hybrids->at[HYBRID_WAY][cell] = along(hybrids, m);
     return STATUS_OK;
+}
+
+/* Masters may have moved where the weights that are made of them have not. */
+static void note_moved(struct hybrid_values *hybrids, uint32_t hybrid, uint32_t m) {
+    const double distance = hybrids->at[HYBRID_DISTANCE][(size_t)m * hybrids->count + hybrid];
+    if (hybrids->elements == 0 || distance == 0.0) return;
+    if (hybrids->moved[hybrid] == 0.0 || hybrids->moved[hybrid] > hybrids->mark[m])
+        hybrids->moved[hybrid] = hybrids->mark[m];
+}
+
+enum status hybrid_values_note(struct hybrid_values *hybrids, uint32_t hybrid,
+                               const struct run *run, const struct record *record,
+                               const struct record *like) {
+    const uint32_t m = mark_at(hybrids, record->step);
+    hybrid_values_record(hybrids, hybrid, record, like);
+    TRY(hybrid_values_weights(hybrids, hybrid, run, record->step));
+    if (m < hybrids->marks) note_moved(hybrids, hybrid, m);
+    return STATUS_OK;
+}
+
+/* Distances and ways of all marks, then the KL divergence. */
+uint32_t hybrid_values_points(const struct hybrid_values *hybrids) {
+    return 2 * hybrids->marks + 1;
+}
+
+void hybrid_values_give(const struct hybrid_values *hybrids, uint32_t hybrid, double *out) {
+    for (uint32_t m = 0; m < hybrids->marks; m++) {
+        const size_t cell = (size_t)m * hybrids->count + hybrid;
+        out[2 * m] = hybrids->at[HYBRID_DISTANCE][cell];
+        out[2 * m + 1] = hybrids->at[HYBRID_WAY][cell];
+    }
+    out[2 * hybrids->marks] = hybrids->kl[hybrid];
+}
+
+void hybrid_values_take(struct hybrid_values *hybrids, uint32_t hybrid, uint64_t first,
+                        const double *points) {
+    for (uint32_t m = 0; m < hybrids->marks; m++) {
+        const size_t cell = (size_t)m * hybrids->count + hybrid;
+        if (hybrids->mark[m] < (double)first) continue;
+        hybrids->at[HYBRID_DISTANCE][cell] = points[2 * m];
+        hybrids->at[HYBRID_WAY][cell] = points[2 * m + 1];
+        note_moved(hybrids, hybrid, m);
+    }
+    hybrids->kl[hybrid] = points[2 * hybrids->marks];
 }
 
 enum status hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid, struct run *baseline,

@@ -66,6 +66,19 @@ TWINSTEP_MUST_USE enum status hybrid_values_note(struct hybrid_values *hybrids, 
                                                  const struct run *run, const struct record *record,
                                                  const struct record *like);
 
+/* The two halves of the same, where one process trains the hybrid and another one has the
+ * baseline's records. The first measures the weights after update `step`, if that is a mark; the
+ * second notes a record; the third, behind both, takes what the first measured from update `first`
+ * on: hybrid_values_points() numbers. */
+TWINSTEP_MUST_USE enum status hybrid_values_weights(struct hybrid_values *hybrids, uint32_t hybrid,
+                                                    const struct run *run, uint64_t step);
+void hybrid_values_record(struct hybrid_values *hybrids, uint32_t hybrid,
+                          const struct record *record, const struct record *like);
+uint32_t hybrid_values_points(const struct hybrid_values *hybrids);
+void hybrid_values_give(const struct hybrid_values *hybrids, uint32_t hybrid, double *out);
+void hybrid_values_take(struct hybrid_values *hybrids, uint32_t hybrid, uint64_t first,
+                        const double *points);
+
 /* Called once a hybrid is trained. `baseline` is the baseline's run at its end; NULL means that
  * there is none, and no KL is measured. */
 TWINSTEP_MUST_USE enum status hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid,

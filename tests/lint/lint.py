@@ -94,21 +94,21 @@ TOKENS = [
      "what is not written here may be a pipe: base/input.h opens it"),
     ("process", r"(?<![.>])\b(v?fork|posix_spawnp?|exec[vl]p?e?|fexecve|wait(pid|id|3|4)|popen|pclose|system|"
                 r"pipe2?|set(sid|pgid|pgrp)|prctl|ptrace)\s*\(", list(LAYERS),
-     ["cli/main.c", "cli/second.c", "cli/jobs.c", "cli/ablate/ablate_guard.c", "base/confined.c",
-      "base/confined_filter.c"],
-     "processes are started by cli/second.c and cli/jobs.c, readers by base/confined.c, and commands "
+     ["cli/main.c", "cli/second.c", "cli/child.c", "cli/children.c", "cli/jobs.c",
+      "cli/ablate/ablate_guard.c", "base/confined.c", "base/confined_filter.c"],
+     "processes are started by cli/second.c and cli/child.c, readers by base/confined.c, and commands "
      "of users by cli/ablate/ablate_guard.c"),
     ("signal", r"(?<![.>])\b(signal|sigaction|raise|kill|killpg|sigprocmask|pthread_sigmask|alarm|"
                r"setitimer|sigwait\w*)\s*\(", list(LAYERS),
-     ["cli/main.c", "cli/second.c", "cli/jobs.c", "cli/pipe_write.c", "cli/ablate/ablate_guard.c",
-      "base/confined.c", "ablate/ablate_claims.c"],
+     ["cli/main.c", "cli/second.c", "cli/child.c", "cli/children.c", "cli/jobs.c", "cli/pipe_write.c",
+      "cli/ablate/ablate_guard.c", "base/confined.c", "ablate/ablate_claims.c"],
      "signals are main's, and of those who wait for another process"),
     ("socket", r"(?<![.>])\b(socket(pair)?|connect|bind|listen|accept4?|getaddrinfo|gethostbyname)\s*\(",
      list(LAYERS), ["cli/ablate/ablate_start.c"], "nothing here talks to a network"),
     ("locale", r"\bsetlocale\s*\(", list(LAYERS), [], "numbers read and print alike everywhere"),
     ("exit", r"\b(exit|_exit|_Exit|quick_exit|abort|at_quick_exit|atexit)\s*\(", list(LAYERS),
      ["cli/main.c", "cli/ablate/ablate_guard.c",  # a child of fork() that cannot become a command
-      "cli/jobs.c",                                # a child of fork() that has done its job
+      "cli/child.c",                               # a child of fork() that has done its work
       "base/confined.c",                           # a child of fork() that has answered
       "ranks/mpi/mpi_ranks.c"],                    # MPI_Init, where another process hangs, never returns
      "only cli/main.c ends the process"),

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Starts the processes that train for an experiment (experiment.h, struct experiment_children). */
+#ifndef TWINSTEP_CLI_CHILDREN_H
+#define TWINSTEP_CLI_CHILDREN_H
+
+#include "experiment/experiment.h"
+
+/* How many may train at once where one takes `memory` bytes and `threads` cores: as many as `cores`
+ * and the memory that is left have room for; 0 where only one would, or where this process has
+ * threads that a copy of it would lack. */
+uint32_t children_most(uint64_t cores, uint64_t memory, uint64_t threads);
+
+/* As struct experiment_children says; the context is not looked at. */
+TWINSTEP_MUST_USE enum status children_start(
+    void *context, void (*work)(void *of, uint32_t number, int file, int said), void *of,
+    uint32_t number, struct experiment_child *out);
+TWINSTEP_MUST_USE enum status children_wait(void *context, struct experiment_child *children,
+                                            uint32_t count);
+TWINSTEP_MUST_USE enum status children_read(void *context, const struct experiment_child *child,
+                                            uint64_t at, void *bytes, size_t length);
+void children_end(void *context, struct experiment_child *child);
+
+#endif

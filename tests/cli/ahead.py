@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Repeats and hybrids that children train ahead of their turn: the trace and the words of those that
+one process trains in turn.
+
+    ahead.py BINARY
+
+Traces of `run --jobs 3 --reproducible` must be those of `--jobs 1`, byte for byte: of exact and of
+noisy floors, with held-out rows, hybrids that go on from others, sampled orders, and arms that never
+part. A child that is killed costs time and nothing else. An interruption ends with 130, leaves no
+child, and what it leaves can be gone on with; a parent that is killed leaves none either. Where
+states are stored, threads race or a module runs, there are no children."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import circumstances
+
+UPDATES = 120
+SMALL = [word for key in ("model.layers=1", "model.hidden=32", "model.heads=2", "model.mlp=64",
+                          "batch.size=2", "batch.micro=2") for word in ("--set", f"common.{key}")]
+LONG = ["lr-set-before-step", *SMALL, "--set", f"steps={UPDATES}",
+        "--set", f"common.schedule.total={UPDATES}", "--set", "arms.test.optimizer.weight_decay=0.2",
+        "--set", "arms.test.optimizer.beta2=0.99", "--set", "record.tensors=false"]
+SEVERAL = ["confounded", *SMALL, "--set", "floor.replicates=3",
+           "--set", "attribution.replicates=2"]
+CASES = {
+    "three causes, noisy, and held-out rows": [*SEVERAL, "--set", "common.data.samples=12", "--set", "eval.from=rest"],
+    "two causes": ["h17-order-and-kernel"],
+    "six causes, in sampled orders": ["six-differences"],
+    "a hybrid that goes on": ["scheduler-not-restored"],
+    "causes that cancel": ["causes-cancel"],
+    "several that begin late": ["scheduler-not-restored", "--set", "arms.test.optimizer.beta2=0.9",
+                                "--set", "arms.test.rng.data=advance 1 at 6"],
+    "one cause": ["data-order"],
+    "equal arms": ["null-pair"],
+}
+
+
+class Bench(circumstances.Bench):
+    def check(self, true, said):
+        self.expect(said, true)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def start(self, *words):
+        return subprocess.Popen([self.options.binary, "run", *words, "--quiet", "--overwrite"],
+                                cwd=self.folder, stdin=subprocess.DEVNULL, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run_to_end(self, *words):
+        process = self.start(*words)
+        out, err = process.communicate()
+        return process.returncode, out.replace(words[-1], "TRACE"), err
+
+    def bytes(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def of(self, pid, task="children"):
+        try:
+            with open(f"/proc/{pid}/task/{pid}/{task}", encoding="ascii") as file:
+                return file.read().split()
+        except OSError:
+            return []
+
+    def copies(self, process):
+        found = []
+        for child in self.of(process.pid):
+            try:
+                with open(f"/proc/{child}/cmdline", "rb") as file:
+                    if b"\0run\0" in file.read():
+                        found.append(int(child))
+            except OSError:
+                pass
+        return found
+
+    def training(self, process):
+        """Children that are copies of the process. The second process of a floor is one for a moment
+        only: then it is started anew, with a command line of its own."""
+        found = self.copies(process)
+        if found:
+            time.sleep(0.02)
+        return [child for child in found if child in self.copies(process)]
+
+    def wait_for_children(self, process, count):
+        """None where the process ended before."""
+        while process.poll() is None:
+            found = self.training(process)
+            if len(found) >= count:
+                return found
+            time.sleep(0.002)
+        return None
+
+
+def is_gone(pid):
+    """A process that has ended and that nobody has asked about is gone, too."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def same(bench, name, words):
+    alone = bench.run_to_end(*words, "--jobs", "1", "--reproducible", "-o", "1.h5")
+    ahead = bench.run_to_end(*words, "--jobs", "3", "--reproducible", "-o", "3.h5")
+    bench.check(alone[0] in (0, 1, 3), f"{name}: exit status {alone[0]}: {alone[2]}")
+    lines = [[code, *out.splitlines(), err] for code, out, err in (alone, ahead)]
+    bench.check(alone == ahead, f"{name}: --jobs 1 and 3 say "
+                f"{next((pair for pair in zip(*lines) if pair[0] != pair[1]), lines)}")
+    if alone[0] in (0, 1, 3):
+        bench.check(bench.bytes("1.h5") == bench.bytes("3.h5"), f"{name}: other bytes")
+
+
+def killed_child(bench):
+    words = [*LONG, "--reproducible"]
+    alone = bench.run_to_end(*words, "--jobs", "1", "-o", "1.h5")
+    process = bench.start(*words, "--jobs", "3", "-o", "3.h5")
+    children = bench.wait_for_children(process, 2)
+    bench.check(children is not None, "no two children trained hybrids")
+    if children is not None:
+        os.kill(children[0], signal.SIGKILL)
+    out, err = process.communicate()
+    bench.check(process.returncode == alone[0] and err == alone[2],
+                f"a killed child: {process.returncode}, {err}")
+    bench.check(out.replace("3.h5", "TRACE") == alone[1], f"a killed child: {out}")
+    bench.check(bench.bytes("1.h5") == bench.bytes("3.h5"), "a killed child: other bytes")
+
+
+def interrupted(bench):
+    process = bench.start(*LONG, "--jobs", "3", "--reproducible", "-o", "stopped.h5")
+    children = bench.wait_for_children(process, 2) or []
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    bench.check(process.returncode == 130 and "interrupted after" in err,
+                f"interrupted: {process.returncode}, {err}")
+    bench.check(len(children) >= 2 and all(is_gone(child) for child in children),
+                f"interrupted: {children} still run")
+    code, _, err = bench.run_to_end(*LONG, "--jobs", "3", "--reproducible", "--resume",
+                                    "stopped.h5.part", "-o", "on.h5")
+    whole = bench.run_to_end(*LONG, "--jobs", "1", "--reproducible", "-o", "1.h5")
+    bench.check(code == whole[0], f"gone on with: {code}, {err}")
+    bench.check(bench.bytes("on.h5") == bench.bytes("1.h5"), "gone on with: other bytes")
+
+
+def killed_parent(bench):
+    process = bench.start(*LONG, "--jobs", "3", "-o", "gone.h5")
+    children = bench.wait_for_children(process, 2) or []
+    process.kill()
+    process.communicate()
+    for _ in range(1000):
+        if all(is_gone(child) for child in children):
+            break
+        time.sleep(0.01)
+    bench.check(len(children) >= 2 and all(is_gone(child) for child in children),
+                f"the parent was killed: {children} still run")
+
+
+def none(bench, name, *more):
+    """Where what is recorded depends on the process, this one trains all."""
+    words = [*LONG, "--set", "steps=20", "--set", "common.schedule.total=20", *more]
+    process = bench.start(*words, "-o", "none.h5")
+    children = bench.wait_for_children(process, 1)
+    _, err = process.communicate()
+    bench.check(children is None, f"{name}: children {children}")
+    bench.check(process.returncode in (0, 1, 3), f"{name}: {process.returncode}, {err}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options, folder)
+        for name, words in CASES.items():
+            same(bench, name, words)
+        killed_child(bench)
+        interrupted(bench)
+        killed_parent(bench)
+        none(bench, "one job", "--jobs", "1")
+        none(bench, "unknown memory", "--jobs", "3", "--no-room-check")
+        none(bench, "stored states", "--jobs", "3", "--checkpoint-every", "20")
+        return 1 if bench.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
