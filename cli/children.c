@@ -26,7 +26,7 @@ uint32_t children_most(uint64_t cores, uint64_t memory, uint64_t threads) {
     if (!child_is_possible()) return 0;
     const uint64_t by_cores = cores / threads, by_memory = each == 0 ? 0 : room_memory() / each;
     const uint64_t most = by_cores < by_memory ? by_cores : by_memory;
-    return most < 2 ? 0 : (uint32_t)(most < MOST_AT_ONCE ? most : MOST_AT_ONCE);
+    return (uint32_t)(most < MOST_AT_ONCE ? most : MOST_AT_ONCE);
 }
 
 struct beginning {

@@ -6,8 +6,8 @@
 #include "experiment/experiment.h"
 
 /* How many may train at once where one takes `memory` bytes and `threads` cores: as many as `cores`
- * and the memory that is left have room for; 0 where only one would, or where this process has
- * threads that a copy of it would lack. */
+ * and the memory that is left have room for; 0, too, where this process has threads that a copy of
+ * it would lack. */
 uint32_t children_most(uint64_t cores, uint64_t memory, uint64_t threads);
 
 /* As struct experiment_children says; the context is not looked at. */

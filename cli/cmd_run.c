@@ -517,14 +517,12 @@ static const struct argp_option option_rows[] = {
         "all of the machine's memory are refused in any case"),
     OPTION(
         "jobs", KEY_JOBS, "N",
-        "Fill N cores: the second process of an exact floor trains beside the arms, and repeats "
-        "and "
-        "hybrids are trained N at once, each by a process of its own, where memory is free; the "
-        "trace is the same. 1: one after the other. Default: all cores that this process may use. "
-        "One after the other come runs of several threads (numerics.threads), of threads that "
-        "race, of a device, a library or a module, with --checkpoint-every, --resume or "
-        "--no-room-check. Where several train at once, an interrupted run of them is trained again "
-        "as a whole by --resume"),
+        "Fill N cores: repeats and hybrids are trained by processes of their own, what an exact "
+        "floor repeats beside the arms and the others N at once, where memory is free; the trace "
+        "is the same. 1: one after the other. Default: all cores that this process may use. One "
+        "after the other come runs of several threads (numerics.threads), of threads that race, of "
+        "a device, a library or a module, with --checkpoint-every, --resume or --no-room-check. A "
+        "run that such a process had not finished is trained again as a whole by --resume"),
     OPTION(
         "ranks", KEY_RANKS, "KIND",
         "Train ranks as processes: mpi, under mpirun -n P, P being parallel.ranks of an arm or of "

@@ -67,22 +67,24 @@ static enum status ask_room(void *context, const struct experiment_needs *needs)
 }
 
 /* Begins the rerun beside the arms where a core is free for it, and memory: it takes about half of
- * what both arms do. What prevents it is no error: the rerun comes after the arms, as on one core.
- */
-static void rerun_coming(void *context, const struct config *config, uint64_t steps) {
+ * what both arms do, and so does each run of the children. What prevents it is no error: the rerun
+ * comes after the arms, as on one core. */
+static void rerun_coming(void *context, const struct config *config, uint64_t steps,
+                         uint32_t children) {
     struct performing *const performing = (struct performing *)context;
     const uint64_t needs = performing->memory + performing->memory / 2;
-    if (performing->free_cores < config->numerics.threads || needs == 0 || room_memory() < needs)
+    if (performing->free_cores < (1 + (uint64_t)children) * config->numerics.threads ||
+        needs == 0 || room_memory() < needs + children * performing->memory)
         return;
     if (second_begin(config, steps, &performing->second) != STATUS_OK) performing->second.pid = 0;
 }
 
-/* How many runs children may train at once; the arms are closed then, and this process waits. With
+/* How many runs children may train at once. Behind the arms this process waits meanwhile. With
  * --no-room-check nobody knows what memory there is. */
-static uint32_t most_children(void *context, uint64_t memory, uint64_t threads) {
+static uint32_t most_children(void *context, uint64_t memory, uint64_t threads, int beside) {
     const struct performing *const performing = (const struct performing *)context;
     if (performing->free_cores == 0 || performing->memory == 0) return 0;
-    return children_most(performing->cores, memory, threads);
+    return children_most(beside ? performing->free_cores : performing->cores, memory, threads);
 }
 
 /* Other ranks wait meanwhile, and wait only so long. */

@@ -2,7 +2,7 @@
  * Runs the plan: the arms in lockstep, then the floor (experiment_floor.c), then the hybrids
  * (experiment_hybrids.c), and keeps what the judge reads; experiment_eval.c measures what has
  * ended. It decides nothing about what is run, which is the plan's task. Invariant: at any moment
- * at most three runs are open, since each holds a model. */
+ * at most three runs are open in this process, since each holds a model. */
 #include "experiment/experiment.h"
 #include "experiment/experiment_private.h"
 
@@ -478,7 +478,9 @@ static enum status run_pair(struct experiment *e) {
         status = check_memory(e, b, 1, arms);
         if (status == STATUS_OK) status = open_output(e, a, b);
         if (status == STATUS_OK) status = pair_open(a, b, &e->room);
-        if (status == STATUS_OK) experiment_second_coming(e);
+        e->arms[0] = a;
+        e->arms[1] = b;
+        if (status == STATUS_OK) status = experiment_floor_coming(e);
         if (status == STATUS_OK) status = step_pair(e, a, b);
         pair_close(&e->room);
         for (int arm = 0; arm < 2; arm++)

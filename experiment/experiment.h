@@ -54,9 +54,9 @@ struct experiment_child {
 /* Who starts such processes, since experiment/ starts none: copies of this one, which end by
  * themselves. What they compute does not depend on who trains beside them. */
 struct experiment_children {
-    /* How many may train at once, where each takes up to `memory` bytes and `threads` cores. Below
-     * 2 no child is started. */
-    uint32_t (*most)(void *context, uint64_t memory, uint64_t threads);
+    /* How many may train at once, where each takes up to `memory` bytes and `threads` cores; beside
+     * this process, if that trains meanwhile (`beside`). */
+    uint32_t (*most)(void *context, uint64_t memory, uint64_t threads, int beside);
     /* Starts one, which calls work(of, number, file, said) and ends. */
     enum status (*start)(void *context, void (*work)(void *of, uint32_t number, int file, int said),
                          void *of, uint32_t number, struct experiment_child *out);
@@ -88,8 +88,9 @@ struct experiment_options {
     enum status (*second_process)(void *context, const struct config *config, uint64_t steps,
                                   struct digest *out_root);
     /* Told before the first update what second_process() will be asked for, so that it may begin
-     * meanwhile. NULL: not told. */
-    void (*second_coming)(void *context, const struct config *config, uint64_t steps);
+     * meanwhile, beside `children` that do. NULL: not told. */
+    void (*second_coming)(void *context, const struct config *config, uint64_t steps,
+                          uint32_t children);
     /* Trains repeats and hybrids at once where that moves no bit. NULL: one after the other. */
     const struct experiment_children *children;
     /* Becomes nonzero when the user asks to stop; looked at between updates. NULL: never. */

@@ -52,18 +52,21 @@ static size_t row_bytes(const struct experiment *e) {
     return most;
 }
 
-enum status experiment_ahead_open(struct experiment *e, uint32_t tasks, uint64_t tail) {
+enum status experiment_ahead_open(struct experiment *e, uint32_t tasks,
+                                  const struct ahead_size *size) {
     struct experiment_ahead *const ahead = &e->ahead;
+    const uint32_t least = size->beside ? 1 : 2;
     uint64_t threads = 1;
     *ahead = (struct experiment_ahead){.file = -1};
-    if (tasks < 2 || !may_be_used(e)) return STATUS_OK;
+    if (tasks < least || !may_be_used(e)) return STATUS_OK;
     for (uint32_t i = 0; i < e->plan.run_count; i++)
         threads = larger(threads, e->plan.runs[i].config.numerics.threads);
     const size_t row = row_bytes(e);
     const uint64_t run = larger(e->memory[0], e->memory[1]);
-    const uint64_t memory = run + e->plan.scenario->steps * row + tail;
-    const uint32_t most = e->options->children->most(e->options->context, memory, threads);
-    if (run == 0 || most < 2) return STATUS_OK;
+    const uint64_t memory = size->runs * (run + e->plan.scenario->steps * row) + size->tail;
+    const uint32_t most =
+        e->options->children->most(e->options->context, memory, threads, size->beside);
+    if (run == 0 || most < least) return STATUS_OK;
     const uint32_t count = most < tasks ? most : tasks;
     TRY(arena_take(e->arena, tasks, sizeof *ahead->tasks, "children", &ahead->tasks));
     TRY(arena_take(e->arena, count, sizeof *ahead->children, "children", &ahead->children));
@@ -97,14 +100,19 @@ enum status experiment_ahead_put(struct experiment *e, const void *bytes, size_t
     return STATUS_OK;
 }
 
+enum status experiment_ahead_put_row(struct experiment *e, uint32_t index,
+                                     const struct record *record) {
+    const struct record_shape *const shape = &e->plan.runs[index].axes.shape;
+    record_pack(shape, record, e->ahead.bytes);
+    return experiment_ahead_put(e, e->ahead.bytes, record_packed(shape));
+}
+
 enum status experiment_ahead_train(struct experiment *e, const struct alone *alone,
                                    struct run *run) {
-    const struct record_shape *const shape = &e->plan.runs[alone->index].axes.shape;
     for (uint64_t step = alone->first; step <= e->plan.scenario->steps; step++) {
         const struct record *record;
         TRY(run_step(run, &record));
-        record_pack(shape, record, e->ahead.bytes);
-        TRY(experiment_ahead_put(e, e->ahead.bytes, record_packed(shape)));
+        TRY(experiment_ahead_put_row(e, alone->index, record));
         if (alone->hybrid == NO_HYBRID) continue;
         TRY(hybrid_values_weights(&e->hybrids, alone->hybrid, run, step));
         TRY(branches_keep(&e->branches, alone->hybrid, run, step));
@@ -127,7 +135,7 @@ static void work(void *of, uint32_t number, int file, int said) {
 /* ---- the parent ---- */
 
 /* Where one cannot be started, its share is trained here. */
-static void start(struct experiment *e) {
+void experiment_ahead_start(struct experiment *e) {
     struct experiment_ahead *const ahead = &e->ahead;
     const struct experiment_children *const children = e->options->children;
     for (uint32_t i = 0; i < ahead->count; i++)
@@ -171,7 +179,7 @@ enum status experiment_ahead_next(struct experiment *e, enum experiment_stage st
     struct experiment_ahead *const ahead = &e->ahead;
     *out_trained = 0;
     if (ahead->next == ahead->task_count) return STATUS_OK;
-    if (!ahead->begun) start(e);
+    if (!ahead->begun) experiment_ahead_start(e);
     const uint64_t pieces = ahead->next / ahead->count + 1;
     ahead->from = ahead->next++ % ahead->count;
     TRY(wait_for(e, ahead->from, pieces, stage, run));
@@ -197,6 +205,13 @@ enum status experiment_ahead_get(struct experiment *e, void *bytes, size_t lengt
     return STATUS_OK;
 }
 
+enum status experiment_ahead_get_row(struct experiment *e, uint32_t index, struct record *record) {
+    const struct record_shape *const shape = &e->plan.runs[index].axes.shape;
+    TRY(experiment_ahead_get(e, e->ahead.bytes, record_packed(shape)));
+    record_unpack(shape, e->ahead.bytes, record);
+    return STATUS_OK;
+}
+
 /* What experiment_step_alone does behind each update. Of a run that is taken in part nothing is
  * noted as reached: there is no state of it here that could be kept. */
 enum status experiment_ahead_rows(struct experiment *e, const struct alone *alone, int *out_equal) {
@@ -209,10 +224,8 @@ enum status experiment_ahead_rows(struct experiment *e, const struct alone *alon
          step++) {
         status = experiment_keep(e);
         if (status == STATUS_OK) status = experiment_check_interrupt(e);
-        if (status == STATUS_OK)
-            status = experiment_ahead_get(e, e->ahead.bytes, record_packed(shape));
+        if (status == STATUS_OK) status = experiment_ahead_get_row(e, alone->index, &record);
         if (status != STATUS_OK) break;
-        record_unpack(shape, e->ahead.bytes, &record);
         status = experiment_trace_record(&e->output, alone->index, &record);
         if (alone->hybrid != NO_HYBRID)
             hybrid_values_record(&e->hybrids, alone->hybrid, &record,

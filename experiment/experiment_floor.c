@@ -114,16 +114,147 @@ static enum status step_perturbed(struct experiment *e, int *out_equal) {
                                                       : open_perturbed(e, out_equal);
 }
 
+/* ---- trained by a child beside the arms ---- */
+
+static struct alone rerun_alone(const struct experiment *e) {
+    return (struct alone){.stage = STAGE_FLOOR,
+                          .index = e->plan.first_floor,
+                          .first = 1,
+                          .like = &e->output.image.runs[0],
+                          .hybrid = NO_HYBRID};
+}
+
+static enum status hand_on_state(struct experiment *e, const struct run *run) {
+    const unsigned char *state;
+    TRY(run_read_state(run, &state));
+    return experiment_ahead_put(e, state, run_layout(run)->bytes);
+}
+
+/* What perturbed_update records of an update. */
+static enum status hand_on_update(struct experiment *e, struct run *const runs[2],
+                                  const struct pair_room *room, const struct perturbation *target) {
+    const uint32_t indices[2] = {e->plan.first_floor, e->plan.perturbed};
+    struct pair_record pair;
+    double response;
+    for (int i = 0; i < 2; i++) {
+        const struct record *record;
+        TRY(run_step(runs[i], &record));
+        TRY(experiment_ahead_put_row(e, indices[i], record));
+    }
+    TRY(pair_measure(runs[0], runs[1], room, &pair));
+    TRY(point_distance_but(runs[0], runs[1], target->row, (size_t)target->element, &response));
+    TRY(experiment_ahead_put(e, &pair, sizeof pair));
+    return experiment_ahead_put(e, &response, sizeof response);
+}
+
+static enum status train_perturbed_ahead(struct experiment *e) {
+    struct perturbation target;
+    struct run *runs[2];
+    struct pair_room room;
+    TRY(experiment_open_planned(e, e->plan.first_floor, &runs[0]));
+    TRY(experiment_open_planned(e, e->plan.perturbed, &runs[1]));
+    TRY(pair_open(runs[0], runs[1], &room));
+    TRY(perturbation_find(runs[1], &target));
+    for (uint64_t step = 1; step <= e->plan.scenario->steps; step++)
+        TRY(hand_on_update(e, runs, &room, &target));
+    for (int i = 0; i < 2; i++)
+        TRY(hand_on_state(e, runs[i]));
+    return STATUS_OK;
+}
+
+/* In a child, whose end closes what it has opened. */
+static enum status train_floor_ahead(struct experiment *e, uint32_t first, uint32_t count) {
+    const struct alone alone = rerun_alone(e);
+    struct run *run;
+    (void)first;
+    (void)count;
+    /* Their pages are the parent's alone then: it writes to them without a copy. */
+    for (int arm = 0; arm < 2; arm++)
+        run_close(e->arms[arm]);
+    if (e->plan.perturbed > 0) return train_perturbed_ahead(e);
+    TRY(experiment_open_planned(e, alone.index, &run));
+    TRY(experiment_ahead_train(e, &alone, run));
+    return hand_on_state(e, run);
+}
+
+/* The same rows in the same order as perturbed_update puts them. */
+static enum status take_update(struct experiment *e, uint64_t step, struct record rows[2],
+                               int *equal) {
+    const uint32_t indices[2] = {e->plan.first_floor, e->plan.perturbed};
+    struct pair_record pair;
+    double response;
+    TRY(experiment_keep(e));
+    TRY(experiment_check_interrupt(e));
+    for (int i = 0; i < 2; i++) {
+        TRY(experiment_ahead_get_row(e, indices[i], &rows[i]));
+        TRY(experiment_trace_record(&e->output, indices[i], &rows[i]));
+        e->done++;
+        experiment_report(e, STAGE_FLOOR, indices[i], step, experiment_no_loss, (double)NAN);
+    }
+    *equal = *equal && record_equal_roots(&rows[0], trace_row(&e->output.image.runs[0], step - 1));
+    TRY(experiment_ahead_get(e, &pair, sizeof pair));
+    TRY(experiment_ahead_get(e, &response, sizeof response));
+    series_note(&e->response, 0, step, response);
+    TRY(experiment_trace_pair(&e->output, 1, &pair));
+    return series_put(&e->response, &e->output, step);
+}
+
+static enum status take_updates(struct experiment *e, int *equal) {
+    const uint32_t indices[2] = {e->plan.first_floor, e->plan.perturbed};
+    struct record rows[2] = {{.step = 0}, {.step = 0}};
+    for (int i = 0; i < 2; i++)
+        TRY(record_take(e->arena, &e->plan.runs[indices[i]].axes.shape, 1, &rows[i]));
+    TRY(series_open(RESPONSE_PATH, 1, e->plan.scenario->steps, e->arena, &e->response));
+    *equal = 1;
+    for (uint64_t step = 1; step <= e->plan.scenario->steps; step++)
+        TRY(take_update(e, step, rows, equal));
+    for (int i = 0; i < 2; i++)
+        experiment_kept_note(e, indices[i], &rows[i]);
+    return STATUS_OK;
+}
+
+static enum status take_state(struct experiment *e, struct run *run) {
+    const size_t bytes = run_layout(run)->bytes;
+    struct arena arena = ARENA_EMPTY;
+    unsigned char *state;
+    enum status status = arena_take(&arena, bytes, 1, "state of a run", &state);
+    if (status == STATUS_OK) status = experiment_ahead_get(e, state, bytes);
+    if (status == STATUS_OK) status = run_restore(run, state);
+    arena_close(&arena);
+    return status;
+}
+
+/* The rerun stays open, for hybrids are held against it; of the perturbed run only held-out rows
+ * want to know more. */
+static enum status take_floor(struct experiment *e, int *equal) {
+    const struct alone alone = rerun_alone(e);
+    struct run *perturbed;
+    TRY(e->plan.perturbed > 0 ? take_updates(e, equal) : experiment_ahead_rows(e, &alone, equal));
+    TRY(take_state(e, e->rerun));
+    TRY(experiment_eval_run(e, alone.index, e->rerun));
+    if (e->plan.perturbed == 0 || e->eval.held_out.count == 0) return STATUS_OK;
+    TRY(experiment_open_planned(e, e->plan.perturbed, &perturbed));
+    enum status status = take_state(e, perturbed);
+    if (status == STATUS_OK) status = experiment_eval_run(e, e->plan.perturbed, perturbed);
+    run_close(perturbed);
+    return status;
+}
+
 /* What the interrupted experiment was answered, if it had asked. */
 static const double *copied_equal(const struct experiment *e) {
     return e->kept.is_open ? experiment_copied_array(e, FLOOR_EQUAL_PATH) : NULL;
 }
 
-void experiment_second_coming(const struct experiment *e) {
-    if (e->plan.floor != FLOOR_EXACT || e->options->second_coming == NULL) return;
-    if (copied_equal(e) == NULL)
+enum status experiment_floor_coming(struct experiment *e) {
+    const uint32_t runs = e->plan.perturbed > 0 ? 2 : 1;
+    if (e->plan.floor != FLOOR_EXACT) return STATUS_OK;
+    TRY(experiment_ahead_open(e, 1, &(struct ahead_size){.runs = runs, .beside = 1}));
+    experiment_ahead_add(e, train_floor_ahead, 0, 1);
+    experiment_ahead_start(e);
+    if (e->options->second_coming != NULL && copied_equal(e) == NULL)
         e->options->second_coming(e->options->context, &e->plan.runs[0].config,
-                                  e->plan.scenario->steps);
+                                  e->plan.scenario->steps, e->ahead.count);
+    return STATUS_OK;
 }
 
 /* Repeats the baseline in another process, once: an interrupted experiment may have asked. */
@@ -143,17 +274,16 @@ static enum status ask_second_process(struct experiment *e, double *equal) {
 }
 
 enum status experiment_exact_floor(struct experiment *e) {
-    const struct alone alone = {.stage = STAGE_FLOOR,
-                                .index = e->plan.first_floor,
-                                .first = 1,
-                                .like = &e->output.image.runs[0],
-                                .hybrid = NO_HYBRID};
+    const struct alone alone = rerun_alone(e);
     double equal[2] = {(double)NAN, (double)NAN};
+    int same = 0, trained;
+    TRY(experiment_ahead_next(e, STAGE_FLOOR, alone.index, &trained));
     TRY(experiment_open_planned(e, alone.index, &e->rerun));
     e->rerun_open = 1;
-    int same = 0;
-    TRY(e->plan.perturbed > 0 ? step_perturbed(e, &same)
-                              : experiment_step_alone(e, &alone, e->rerun, &same));
+    TRY(trained                 ? take_floor(e, &same)
+        : e->plan.perturbed > 0 ? step_perturbed(e, &same)
+                                : experiment_step_alone(e, &alone, e->rerun, &same));
+    experiment_ahead_close(e);
     equal[0] = same;
     TRY(ask_second_process(e, &equal[1]));
     return experiment_trace_array(&e->output, FLOOR_EQUAL_PATH, equal);
@@ -245,7 +375,8 @@ static uint32_t repeats(const struct experiment *e) {
 
 static enum status open_ahead(struct experiment *e) {
     const uint32_t count = repeats(e);
-    TRY(experiment_ahead_open(e, count, e->elements * sizeof(double)));
+    TRY(experiment_ahead_open(
+        e, count, &(struct ahead_size){.runs = 1, .tail = e->elements * sizeof(double)}));
     for (uint32_t i = 0; i < count; i++)
         experiment_ahead_add(e, train_point_ahead, e->plan.first_floor + i, 1);
     return STATUS_OK;

@@ -218,7 +218,7 @@ static uint32_t together(const struct branches *branches, uint32_t place) {
 
 static enum status open_ahead(struct experiment *e) {
     const struct branches *const branches = &e->branches;
-    TRY(experiment_ahead_open(e, branches->ordered + 1, 0));
+    TRY(experiment_ahead_open(e, branches->ordered + 1, &(struct ahead_size){.runs = 1}));
     for (uint32_t i = 0, count; i < branches->ordered; i += count) {
         count = together(branches, i);
         experiment_ahead_add(e, train_some_ahead, i, count);
@@ -333,7 +333,8 @@ static enum status projection_points(struct experiment *e) {
     const uint32_t count = ((1u << e->plan.factor_count) - 2) * e->plan.projection_runs;
     TRY(arena_take(e->arena, count, sizeof *e->projection, "end points of hybrids",
                    &e->projection));
-    TRY(experiment_ahead_open(e, count, e->elements * sizeof(double)));
+    TRY(experiment_ahead_open(
+        e, count, &(struct ahead_size){.runs = 1, .tail = e->elements * sizeof(double)}));
     for (uint32_t i = 0; i < count; i++)
         experiment_ahead_add(e, train_point_ahead, i, 1);
     for (uint32_t i = 0; i < count; i++) {

@@ -111,6 +111,7 @@ struct experiment {
     struct resume resume;
     struct experiment_kept kept;
     struct experiment_ahead ahead;
+    struct run *arms[2]; /* open while they are trained in lockstep */
     struct run *rerun; /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates finished, and planned */
@@ -231,22 +232,32 @@ TWINSTEP_MUST_USE enum status experiment_lacks(const struct experiment *e, const
 /* The values of an array that it had written; NULL: it had not. */
 const double *experiment_copied_array(const struct experiment *e, const char *path);
 
-/* experiment_floor.c. The first tells, before the arms are trained, that a second process will be
- * asked for. */
-void experiment_second_coming(const struct experiment *e);
+/* experiment_floor.c. The first comes before the arms are trained: what an exact floor repeats may
+ * begin beside them. */
+TWINSTEP_MUST_USE enum status experiment_floor_coming(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_noise_floor(struct experiment *e);
+
+/* What a child takes, besides records: runs that it has open at once, and the bytes that it hands
+ * on behind a run. */
+struct ahead_size {
+    uint32_t runs;
+    uint64_t tail;
+    int beside; /* 1: this process trains meanwhile */
+};
 
 /* experiment_ahead.c. Children train a stage's runs where cores and memory allow it and no bit and
  * nothing that is recorded depends on the process. The first takes the room for `tasks` tasks, and
  * does nothing where none may be trained so; the second adds one, in the order in which they are
- * asked for. The third says whether the next task was trained by a child, and waits for it: where
- * it was not, it is trained here. The last ends what still trains. */
+ * asked for. The third begins, which the fourth does if it was not called. The fourth says whether
+ * the next task was trained by a child, and waits for it: where it was not, it is trained here. The
+ * last ends what still trains. */
 TWINSTEP_MUST_USE enum status experiment_ahead_open(struct experiment *e, uint32_t tasks,
-                                                    uint64_t tail);
+                                                    const struct ahead_size *size);
 void experiment_ahead_add(struct experiment *e,
                           enum status (*train)(struct experiment *, uint32_t, uint32_t),
                           uint32_t first, uint32_t count);
+void experiment_ahead_start(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_ahead_next(struct experiment *e,
                                                     enum experiment_stage stage, uint32_t run,
                                                     int *out_trained);
@@ -257,6 +268,13 @@ TWINSTEP_MUST_USE enum status experiment_ahead_train(struct experiment *e,
                                                      const struct alone *alone, struct run *run);
 TWINSTEP_MUST_USE enum status experiment_ahead_put(struct experiment *e, const void *bytes,
                                                    size_t length);
+
+/* A record of planned run `index`, in a child, and in the parent, where record_take() has taken its
+ * arrays. */
+TWINSTEP_MUST_USE enum status experiment_ahead_put_row(struct experiment *e, uint32_t index,
+                                                       const struct record *record);
+TWINSTEP_MUST_USE enum status experiment_ahead_get_row(struct experiment *e, uint32_t index,
+                                                       struct record *record);
 
 /* In the parent, in the order in which the child did: records the rows as experiment_step_alone
  * does; takes bytes. */

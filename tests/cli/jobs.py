@@ -6,11 +6,11 @@
 
 LIBRARY is tests/cli/machine.c. Table, JSON, JUnit XML and traces of --jobs 3 are those of --jobs 1,
 with scenarios that end in another order than they begin, that miss, and that cannot be loaded or
-trained. So are text and trace of a run whose second process trains beside the arms. A child that is
-killed, or that somebody else asks to end, is an error of its scenario alone. An interruption, of the
-suite or of all its processes as a terminal sends it, ends with 130, leaves no process and readable
-files. What may depend on timing has no neighbours, and what has no memory beside others waits. The
-number of cores obeys affinity, cpu.max and its forerunner, and `noise` means these by all."""
+trained. So are text and trace of a run whose repeats train beside the arms. A child that is killed,
+or that somebody else asks to end, is an error of its scenario alone. An interruption, of the suite or
+of all its processes as a terminal sends it, ends with 130, leaves no process and readable files.
+What may depend on timing has no neighbours, and what has no memory beside others waits. The number of
+cores obeys affinity, cpu.max and its forerunner, and `noise` means these by all."""
 
 import argparse
 import json
@@ -66,6 +66,17 @@ class Bench(circumstances.Bench):
                 return [int(word) for word in file.read().split()]
         except FileNotFoundError:
             return []
+
+    def started_anew(self, process):
+        """Those children that are no copies of the process: the second process of a floor."""
+        found = []
+        for child in self.children(process):
+            try:
+                with open(f"/proc/{child}/cmdline", "rb") as file:
+                    found += [child] if b"rerun-config" in file.read() else []
+            except OSError:
+                pass
+        return found
 
     def wait_until(self, process, true):
         """Gives up when the process has ended, never by the clock."""
@@ -232,9 +243,9 @@ def second_process(bench):
         bench.expect(f"{what}: 130, and no process is left", process.returncode == 130 and not any(
             os.path.exists(f"/proc/{pid}") for pid in children), process.returncode)
     bench.scenario("killed-pair", 300)
-    process = bench.start("run", "killed-pair.yaml", "--jobs", "2", "--quiet")
-    bench.wait_until(process, lambda: bench.children(process))
-    for child in bench.children(process):
+    process = bench.start("run", "killed-pair.yaml", "--jobs", "3", "--quiet")
+    bench.wait_until(process, lambda: bench.started_anew(process))
+    for child in bench.started_anew(process):
         os.kill(child, signal.SIGKILL)
     out, err = process.communicate()
     bench.expect("a second process that is killed is told", process.returncode == 2 and out == ""
