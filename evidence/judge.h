@@ -320,8 +320,8 @@ struct judgement {
                               it was trained from its own start */
 
     enum floor_kind floor;
-    int floor_equal[2]; /* of an exact floor, the repeat in this process and in a second one: 1
-                           equal, 0 not equal, -1 not run */
+    int floor_equal[2]; /* of an exact floor, the repeat in this process or a copy of it, and in a
+                           new one: 1 equal, 0 not equal, -1 not run */
     uint32_t floor_runs[2];
     uint64_t floor_pairs;        /* of a floor file */
     double floor_distance;       /* d(A,B) */

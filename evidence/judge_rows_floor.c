@@ -9,11 +9,11 @@
 static void put_exact_floor(const struct judgement *judgement, struct row_pen *pen) {
     static const char *const words[] = {"not run", "differs", "bit-equal"};
     if (judgement->floor_equal[0] == 1 && judgement->floor_equal[1] == 1)
-        row_add(pen, ROW_FLOOR, "exact: %s repeated in this process and in a second one, bit-equal",
+        row_add(pen, ROW_FLOOR,
+                "exact: %s repeated in two processes, one of them started anew, bit-equal",
                 judgement->arms[0]);
     else
-        row_add(pen, ROW_FLOOR,
-                "exact expected: %s repeated in this process: %s; in a second one: %s",
+        row_add(pen, ROW_FLOOR, "exact expected: %s repeated: %s; in a process started anew: %s",
                 judgement->arms[0], words[judgement->floor_equal[0] + 1],
                 words[judgement->floor_equal[1] + 1]);
 }

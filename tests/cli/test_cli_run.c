@@ -137,7 +137,8 @@ static void validate_verdict_on_screen(void **state) {
     static const char *const needles[] = {
         "screen: OUTSIDE THE FLOOR. Cause: schedule (the learning-rate schedule); nothing else",
         "\n  first    update 1, optimize, model.embed_tokens.weight LR applied\n",
-        "\n  floor    exact: baseline repeated in this process and in a second one, bit-equal\n",
+        "\n  floor    exact: baseline repeated in two processes, one of them started anew, "
+        "bit-equal\n",
         "\n  closure  exact: ", "\n  trace    screen.h5 (twinstep attribute screen.h5; h5py)\n"};
     helper_scenario("screen.yaml", "steps: 3", "seed: 3", LATE_LOOP);
     struct said ran = helper_run(1, "run screen.yaml");

@@ -32,43 +32,43 @@ static void validate_exact_floors(void **state) {
          NULL,
          1,
          "made: OUTSIDE THE FLOOR. The configurations are equal: no cause can be named.",
-         "exact: left repeated in this process and in a second one, bit-equal"},
+         "exact: left repeated in two processes, one of them started anew, bit-equal"},
         {{1, NONE},
          NULL,
          1,
          "made: OUTSIDE THE FLOOR. The configurations are equal: no cause can be named.",
-         "exact expected: left repeated in this process: bit-equal; in a second one: not run"},
+         "exact expected: left repeated: bit-equal; in a process started anew: not run"},
         {{0, 1},
          NULL,
          3,
          "made: UNTESTABLE. the baseline differs from its own repeat, though its mode promises "
          "equal bits: a defect of this build or machine; see env.",
-         "exact expected: left repeated in this process: differs; in a second one: bit-equal"},
+         "exact expected: left repeated: differs; in a process started anew: bit-equal"},
         {{1, 0},
          "optimizer.module_sha256: none\nschedule.module_sha256: none\n",
          3,
          "made: UNTESTABLE. the baseline differs from its own repeat, though its mode promises "
          "equal bits: a defect of this build or machine; see env.",
-         "exact expected: left repeated in this process: bit-equal; in a second one: differs"},
+         "exact expected: left repeated: bit-equal; in a process started anew: differs"},
         {{1, 0},
          "optimizer.module_sha256: none\nschedule.module_sha256: ab\n",
          3,
          "made: UNTESTABLE. the baseline differs from its own repeat, though its mode promises "
          "equal bits: its module keeps a state of its own, or else a defect of this build or "
          "machine.",
-         "exact expected: left repeated in this process: bit-equal; in a second one: differs"},
+         "exact expected: left repeated: bit-equal; in a process started anew: differs"},
         {{1, 0},
          "optimizer.module_sha256: ab\n",
          3,
          "made: UNTESTABLE. the baseline differs from its own repeat, though its mode promises "
          "equal bits: its module keeps a state of its own, or else a defect of this build or "
          "machine.",
-         "exact expected: left repeated in this process: bit-equal; in a second one: differs"},
+         "exact expected: left repeated: bit-equal; in a process started anew: differs"},
         {{NONE, 1},
          NULL,
          3,
          "made: UNTESTABLE. the baseline was not repeated: no floor; run the scenario to its end.",
-         "exact expected: left repeated in this process: not run; in a second one: bit-equal"},
+         "exact expected: left repeated: not run; in a process started anew: bit-equal"},
     };
     for (size_t i = 0; i < COUNT_OF(floors); i++) {
         struct helper_image of;
@@ -114,7 +114,7 @@ static void validate_equal_arms(void **state) {
         "configurations.\n"
         "  note     the logged LRs differ from update 2 on, the applied ones in none of the 3 "
         "updates of this run: a comparison of logs would raise a false alarm\n"
-        "  floor    exact: left repeated in this process and in a second one, bit-equal\n"
+        "  floor    exact: left repeated in two processes, one of them started anew, bit-equal\n"
         "  untested other seeds and data (--set common.seed=N), another machine (replay there)\n"
         "  update   LR applied            loss                grad norm           |a-b|/|a-a0|\n"
         "       1   0.001      0.001      2.000000  2.000000  0.5       0.5       0\n"
