@@ -67,14 +67,16 @@ static enum status ask_room(void *context, const struct experiment_needs *needs)
 }
 
 /* Begins the rerun beside the arms where a core is free for it, and memory: it takes about half of
- * what both arms do, and so does each run of the children. What prevents it is no error: the rerun
- * comes after the arms, as on one core. */
+ * what both arms do, and so does each run of the children. Beside a child that trains what an exact
+ * floor repeats there is one process more than cores then, for a while: all of them end sooner than
+ * if this one waited for its turn. What prevents it is no error: it comes after the arms, as on one
+ * core. */
 static void rerun_coming(void *context, const struct config *config, uint64_t steps,
                          uint32_t children) {
     struct performing *const performing = (struct performing *)context;
     const uint64_t needs = performing->memory + performing->memory / 2;
-    if (performing->free_cores < (1 + (uint64_t)children) * config->numerics.threads ||
-        needs == 0 || room_memory() < needs + children * performing->memory)
+    if (performing->free_cores < config->numerics.threads || needs == 0 ||
+        room_memory() < needs + children * performing->memory)
         return;
     if (second_begin(config, steps, &performing->second) != STATUS_OK) performing->second.pid = 0;
 }
