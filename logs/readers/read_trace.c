@@ -99,6 +99,7 @@ static enum status read_run(const struct log_source *source, struct log_build *b
     for (uint64_t i = 0; i < run->updates; i++)
         TRY(put_record(build, run, trace_row(run, i)));
     TRY(trace_rows_status(image));
+    if (image->run_count == 1 && image->complete) return STATUS_OK; /* there is nothing to choose */
     TRY(log_build_note(build, "run %s of %u runs: %s", run->plan.id, (unsigned)image->run_count,
                        image->complete ? "the experiment is complete"
                                        : "the experiment did not run to its end"));

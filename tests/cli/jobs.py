@@ -222,7 +222,7 @@ def second_process(bench):
                           "--overwrite")
         said.append((*found, bench.bytes("pair.h5")))
     bench.expect("run --jobs 2: the words and the trace of --jobs 1", said[0] == said[1]
-                 and said[0][0] == 1 and "in a second one, bit-equal" in said[0][1], said[0][:3])
+                 and said[0][0] == 1 and "one of them started anew, bit-equal" in said[0][1], said[0][:3])
     bench.scenario("fast", LONG, numerics="threads: 1, mode: fast")
     bench.scenario("wide", LONG, numerics="threads: 2")
     bench.scenario("forever", LONG)
