@@ -96,11 +96,16 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         return "needs several skipped updates for the last LR alone, at which a loop may hold it "
                "from below";
     if (first->steps != known->run_steps && first->steps != known->request.steps &&
-        known->request.min_lr_ratio != known->request.min_lr_ratio &&
-        fit_ends_on_its_way(first, set->last))
-        return known->run_steps > 0
-                   ? "ends at a floor that no row stands at, with another total than the log's own"
-                   : "ends at a floor that no row stands at, with a total that nobody said";
+        known->request.min_lr_ratio != known->request.min_lr_ratio) {
+        if (fit_ends_on_its_way(first, set->last))
+            return known->run_steps > 0 ? "ends at a floor that no row stands at, with another "
+                                          "total than the log's own"
+                                        : "ends at a floor that no row stands at, with a total "
+                                          "that nobody said";
+        if (fit_ends_at_a_step(first, set->series))
+            return "ends its line at the log's last update, at a floor that is no rounder than LRs "
+                   "in front of it: a log cut off on the way to a lower floor prints the same";
+    }
     if (fit_hides_plateau(first) && known->request.warmup != known->request.warmup &&
         known->request.schedule == NULL)
         return "has a warm-up of more than a quarter of its total that no row shows: a plateau up "

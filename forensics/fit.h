@@ -310,6 +310,12 @@ int fit_is_next_stage(const struct fit *fit, size_t i, const struct series *seri
  * last update that the log shows of it, is the end: no row stands at that floor, so a line to a
  * lower one with a larger total prints the same, and neither is shown. */
 int fit_ends_on_its_way(const struct fit *fit, uint64_t last);
+/* Tells whether the fit is a line to a floor that the last row alone shows, or none does, and that
+ * says nothing though somebody may have typed it: so may many LRs on the way to it, as where each
+ * update takes 1e-7 off. A log that was cut off on the way to a lower floor prints the same. A
+ * total that is the last update is no chance, with a share of the peak and a length of the decay
+ * that somebody may have typed. */
+int fit_ends_at_a_step(const struct fit *fit, const struct series *series);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);

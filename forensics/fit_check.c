@@ -603,7 +603,8 @@ static enum status mismatch(const struct series *series, const struct fit_known 
     const struct fit *const best = out->found.count > 0 ? &out->found.fits[0] : NULL;
     if ((out->fitted & FIT_OF_SCHEDULE) != 0 && best != NULL && best->bug == NULL &&
         known->run_steps > 0 && best->steps != known->run_steps && best->segment_count == 1 &&
-        fit_ends_on_its_way(best, out->found.last)) {
+        (fit_ends_on_its_way(best, out->found.last) ||
+         fit_ends_at_a_step(best, out->found.series))) {
         out->verdict = FIT_UNDECIDED;
         out->needs = "--schedule and --min-lr-ratio of the training, or rows behind the end of the "
                      "decay: a line to another floor prints the same";
@@ -885,7 +886,7 @@ static enum status doubt_numbers(const struct fit_known *known, struct arena *ar
     }
     if ((out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;
     if ((out->fitted & FIT_OF_FLOOR) != 0 && fit->steps != known->request.steps &&
-        fit_ends_on_its_way(fit, out->found.last)) {
+        (fit_ends_on_its_way(fit, out->found.last) || fit_ends_at_a_step(fit, out->found.series))) {
         out->verdict = FIT_UNDECIDED;
         out->needs =
             "--schedule, --steps and --min-lr-ratio of the training, or rows behind the "

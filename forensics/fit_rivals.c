@@ -5,6 +5,7 @@
  * Invariant: a pass is given only where every rival was looked at. */
 #include "forensics/fit_search.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -320,6 +321,46 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
     return ends_as_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 && fit->steps > 0 &&
            fit->floor_ratio > 0.0 && last < fit->steps + 2 && !is_typed(fit->floor_ratio) &&
            !is_typed(fit->floor_ratio * fit->lr);
+}
+
+/* Tells whether the length of the decay behind a plateau is one that somebody may have typed, as a
+ * number of one digit in front of its zeros or as a share of the total; without a plateau the total
+ * has said all. */
+static int decay_is_typed(const struct fit *fit) {
+    static const int percent[] = {5, 10, 15, 20, 25, 30, 50};
+    const char *const found = strstr(fit->parameters, "decay=");
+    if (found == NULL) return 1;
+    const double decay = strtod(found + strlen("decay="), NULL);
+    if (fit_digits(decay) <= 1) return 1;
+    for (size_t i = 0; i < COUNT_OF(percent); i++)
+        if (real_abs_f64(decay - 0.01 * percent[i] * (double)fit->steps) < 1.0) return 1;
+    return 0;
+}
+
+/* Rows of the decay in front of the last one that are looked at. Where one in so many of them is
+ * typed, it is no news that the last one is: chance, in a decay whose steps are round. */
+#define STEPS_SEEN 16
+#define ONE_TYPED_IN 8
+
+int fit_ends_at_a_step(const struct fit *fit, const struct series *series) {
+    const struct series_point *const points = series->points;
+    if (series->count < 2 || !ends_as_line(fit) || fit->stride != 1.0 || fit->epoch_updates > 0 ||
+        fit->segment_count != 1 || fit->in_samples || !(fit->floor_ratio > 0.0) || fit->steps == 0)
+        return 0;
+    const uint64_t last = points[series->count - 1].update;
+    const double floor = fit->floor_ratio * fit->lr, slack = 0x1p-44 * fit->lr;
+    const int at_end = fit->steps == last;
+    if (at_end && is_typed(fit->floor_ratio) && decay_is_typed(fit)) return 0;
+    if (!at_end && fit_logged(fit, series->count - 1, last) - floor > slack) return 0;
+    size_t seen = 0, typed = 0;
+    for (size_t i = series->count - 1; i > 0 && seen < STEPS_SEEN; i--) {
+        const double value = fit_logged(fit, i - 1, points[i - 1].update);
+        if (value - floor <= slack) return 0; /* more than one row stands there */
+        if (fit->lr - value <= slack) break;
+        seen++;
+        typed += is_typed(value) || is_typed(value / fit->lr);
+    }
+    return seen > 0 && ONE_TYPED_IN * typed >= seen;
 }
 
 int fit_peak_is_odd(const struct fit *fit) {

@@ -333,7 +333,9 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
             fit->contract->unit == CONTRACT_UNIT_SAMPLE &&
             fit_is_native(search->known, fit->contract))
             return NULL;
-        if (total < steps && fit_ends_on_its_way(fit, farthest(search, fit))) return NULL;
+        if (total < steps && (fit_ends_on_its_way(fit, farthest(search, fit)) ||
+                              fit_ends_at_a_step(fit, search->series)))
+            return NULL;
         if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
         return total > steps ? "max_steps_ignored" : "schedule_too_short";
     }

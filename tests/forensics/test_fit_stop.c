@@ -463,6 +463,59 @@ static void validate_lines_that_end_on_their_way(void **state) {
     }
 }
 
+/* Decays behind a plateau of whose floor the last row alone tells, or more than that. Each update
+ * of the first takes 1e-7 off, so every LR of it is one that somebody may have typed, and a log
+ * that was cut off there tells nothing of a floor. Megatron's formula of WSD, of f(k - 1) or f(k).
+ */
+static void validate_floors_that_the_last_row_alone_shows(void **state) {
+    (void)state;
+    static const struct {
+        const char *contract;
+        double peak, floor; /* the floor as an LR */
+        int rows, plateau, decay;
+        int says; /* 1: the floor says nothing */
+    } logs[] = {{"nemo-rl-megatron", 6e-6, 0.0, 600, 543, 60, 1},
+                /* A share of the peak, which the run's last update comes to. */
+                {"megatron", 1e-5, 1e-6, 600, 510, 90, 0},
+                /* The same, one update behind the end of the schedule. */
+                {"nemo-rl-megatron", 1e-5, 1e-6, 601, 510, 90, 1},
+                /* It stands there. */
+                {"nemo-rl-megatron", 1e-5, 1e-6, 602, 510, 90, 0},
+                /* No LR in front of it is typed. */
+                {"nemo-rl-megatron", 6e-6, 4e-7, 601, 527, 73, 0},
+                /* The run's last update is one step above it. */
+                {"nemo-rl-megatron", 1e-5, 1e-6, 600, 510, 90, 0},
+                /* VeOmni's floor of 1e-7 lies far behind the last row. */
+                {"veomni", 1e-5, 0.0, 80, 20, 100, 0}};
+    for (size_t i = 0; i < COUNT_OF(logs); i++) {
+        enum { ROWS = 602 };
+        struct series_point points[ROWS];
+        const struct series series = {points, (size_t)logs[i].rows};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        struct fit_set set;
+        fit_known_init(&known);
+        known.request.contract = contract_find(logs[i].contract);
+        for (int row = 0; row < logs[i].rows; row++) {
+            const double step = row + (known.request.contract->logged == CONTRACT_LOGGED_NEXT);
+            const double left = 1.0 - (step - logs[i].plateau) / logs[i].decay;
+            points[row] = (struct series_point){.update = (uint64_t)row + 1, .row = (size_t)row};
+            points[row].value = step < 20.0 ? logs[i].peak * step / 20.0
+                                            : logs[i].floor + (logs[i].peak - logs[i].floor) *
+                                                                  fmax(fmin(left, 1.0), 0.0);
+        }
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        if (fit_ends_at_a_step(&set.fits[0], &series) != logs[i].says)
+            fail_msg("%zu: %s", i, set.fits[0].text);
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (check.verdict != (logs[i].says ? FIT_UNDECIDED : FIT_PASS))
+            fail_msg("%zu: %d, %s; %s", i, check.verdict, check.words, check.needs);
+        arena_close(&arena);
+    }
+}
+
 /* A scheduler that is stepped once per two updates behind an even start, and one that stopped at
  * update 19 of a warm-up of 30: a pass would rest on skipped updates at one distance, or on a peak
  * that nobody would type and that the rows reached. */
@@ -544,6 +597,7 @@ int main(void) {
         cmocka_unit_test(validate_an_lr_that_is_held_on_its_way),
         cmocka_unit_test(validate_skips_of_a_last_lr_alone),
         cmocka_unit_test(validate_lines_that_end_on_their_way),
+        cmocka_unit_test(validate_floors_that_the_last_row_alone_shows),
         cmocka_unit_test(validate_passes_that_numbers_would_rest_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
