@@ -127,14 +127,86 @@ static int counter_is_anew(const struct doctor *doctor, const struct series_poin
     return 0;
 }
 
+/* Returns how far the LR rises per update from a point to the next. */
+static double slope_at(const struct series *lr, size_t i) {
+    const struct series_point *const points = lr->points;
+    return (points[i + 1].value - points[i].value) /
+           (double)(points[i + 1].update - points[i].update);
+}
+
+/* Share of a slope by which two of one line may differ. Chosen: a cosine's second step behind its
+ * minimum is three times its first one. */
+#define ONE_LINE 0.02
+
+/* Tells whether the rows `first` .. `last` lie on one line of that slope, as they are printed. */
+static int are_on_line(const struct series *lr, size_t first, size_t last, double slope) {
+    for (size_t i = first; i < last; i++) {
+        const struct series_point *const a = &lr->points[i], *const b = &lr->points[i + 1];
+        const double printed = 0.5 * (a->quantum + b->quantum) / (double)(b->update - a->update);
+        if (!(real_abs_f64(slope_at(lr, i) - slope) <= ONE_LINE * slope + printed)) return 0;
+    }
+    return 1;
+}
+
+/* Tells whether the rows from `at` on climb the line of the log's own warm-up: other updates of it,
+ * where rows stand several updates apart. */
+static int climbs_as_at_first(const struct series *lr, size_t at, size_t end) {
+    const double slope = slope_at(lr, 0);
+    return end - at >= 3 && at > 3 && slope > 0.0 && are_on_line(lr, 0, 2, slope) &&
+           are_on_line(lr, at, end - 1, slope);
+}
+
 /* Tells whether the rise from point `at` to point end - 1 is that of a schedule that began anew: a
- * counter that is 0 again explains the column, or the LRs are those of the first rows. Three of
- * them that move are no chance, and no schedule past its end gives them. */
+ * counter that is 0 again explains the column, or the LRs are those of the first rows, or climb as
+ * they do. Three of them that move are no chance, and no schedule past its end gives them. */
 static int begins_anew_at(const struct doctor *doctor, size_t at, size_t end) {
     const struct series *lr = &doctor->lr;
     if (counter_is_anew(doctor, &lr->points[at])) return 1;
-    return end - at >= 3 && series_replayed(lr, at) >= end - at &&
-           point_differs(&lr->points[0], &lr->points[end - at - 1]);
+    if (end - at >= 3 && series_replayed(lr, at) >= end - at &&
+        point_differs(&lr->points[0], &lr->points[end - at - 1]))
+        return 1;
+    return climbs_as_at_first(lr, at, end);
+}
+
+/* Returns the update of the fall from point `top` to point `low` at which the LR was `value`, a
+ * fraction between two rows; NaN where it was nowhere. */
+static double fell_through(const struct series *lr, size_t top, size_t low, double value) {
+    for (size_t i = low; i > top; i--) {
+        const struct series_point *const a = &lr->points[i - 1], *const b = &lr->points[i];
+        if (!(a->value >= value && value >= b->value) || !(a->value > b->value)) continue;
+        const double done = (a->value - value) / (a->value - b->value);
+        return (double)a->update + done * (double)(b->update - a->update);
+    }
+    return real_nan_f64();
+}
+
+/* Rows behind the minimum that must show a cosine's way back, and how far one of them must lie from
+ * a straight line, as a share of the rise. Chosen: half a wave is a tenth off at most, the
+ * beginning of one a quarter. */
+#define ROWS_BACK 6
+#define BENT 0.05
+
+/* Tells whether the LR comes back on the way that it fell, as a cosine does behind its end: each
+ * row lies as far behind one turning point as the LR was that high in front of it, within a row,
+ * and the way is no straight line. */
+static int returns_as_it_fell(const struct series *lr, size_t top, size_t low, size_t end) {
+    const struct series_point *const points = lr->points, *const last = &points[end - 1];
+    const double row = (double)(points[low + 1].update - points[low].update);
+    const double rise = last->value - points[low].value;
+    double first = real_inf_f64(), behind = 0.0, bent = 0.0;
+    if (end - low <= ROWS_BACK) return 0;
+    for (size_t i = low + 1; i < end; i++) {
+        const double update = (double)points[i].update;
+        const double turn = 0.5 * (update + fell_through(lr, top, low, points[i].value));
+        const double way =
+            (update - (double)points[low].update) / (double)(last->update - points[low].update);
+        const double off = points[low].value + way * rise - points[i].value;
+        if (turn != turn) return 0;
+        if (turn < first) first = turn;
+        if (turn > behind) behind = turn;
+        if (off > bent) bent = off;
+    }
+    return behind - first <= row && bent > BENT * rise;
 }
 
 /* A schedule in its second warm-up is at no end. A restart that lies farther back is found by what
@@ -192,15 +264,21 @@ static enum status rises_past_end(struct doctor *doctor) {
                    : STATUS_OK;
     for (size_t at = low; at <= low + 1; at++)
         if (begins_anew_at(doctor, at, end)) return report_anew(doctor, at, end);
-    TRY(doctor_found(doctor, "lr_rises_past_end", DOCTOR_LIKELY, lr->points[low].row,
+    /* Where a sound schedule explains the column, that is one behind its end. */
+    const int back = plain != NULL || returns_as_it_fell(lr, top, low, end);
+    TRY(doctor_found(doctor, "lr_rises_past_end", back ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
+                     lr->points[low].row,
                      "The LR falls to its minimum at update %llu and rises again to the end.",
                      (unsigned long long)lr->points[low].update));
     TRY(doctor_evidence_lr(doctor, &lr->points[low]));
     TRY(doctor_evidence_lr(doctor, &lr->points[end - 1]));
     return doctor_explain(
         doctor,
-        "a cosine past its total does this (transformers clamps nothing but negatives); "
-        "a cosine that was configured with a whole cycle does, too",
+        back ? "a cosine past its total does this (transformers clamps nothing but negatives); "
+               "a cosine that was configured with a whole cycle does, too"
+             : "a schedule that begins anew with another warm-up rises as well (a second stage, "
+               "restarts, a resume with another total); a cosine past its total comes back on the "
+               "way that it fell, which these rows do not show",
         "Compare the update of the minimum with the intended total: if it is 1/N of the "
         "run, the schedule advances N times per update (processes or micro-batches), "
         "else the total is too small.");

@@ -96,6 +96,45 @@ static void lr_anew_sparse(struct patient *p) {
     p->log->max_steps = 330;
     p->fits = 1;
 }
+/* The same where nothing is known that explains the column: rows of other updates on one line. */
+static void lr_anew_unexplained(struct patient *p) {
+    lr_anew_sparse(p);
+    p->fits = 0;
+}
+/* Half a wave of 40 updates down, and up along one of 24: a second stage. */
+static void lr_second_stage(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i,
+                  i < 5 ? 2e-7 * (double)i
+                        : 0.5e-6 *
+                              (1.0 + cos(3.14159265358979 * (i < 45 ? ((double)i - 5.0) / 40.0
+                                                                    : ((double)i - 21.0) / 24.0))));
+}
+/* Back to its peak and higher, where no cosine comes. */
+static void lr_rises_higher(struct patient *p) {
+    set_lr(p, cosine_twice);
+    scene_put(p, LOG_LR_LOGGED, 58, 1.02e-6);
+    scene_put(p, LOG_LR_LOGGED, 59, 1.05e-6);
+}
+/* Down and up in straight lines, as no schedule does behind its end. */
+static void lr_triangle(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 1e-6 * fabs((double)i - 40.0) / 40.0);
+}
+/* Half a wave of 333 updates that comes back, a row every ten, so that no row stands at its end;
+ * with seven rows on the way back, and with five. */
+static void lr_rises_sparsely(struct patient *p) {
+    p->log->rows = 41;
+    for (size_t i = 0; i < 41; i++) {
+        p->log->step[i] = 10 * (int64_t)(i + 1);
+        scene_put(p, LOG_LR_LOGGED, i,
+                  0.5e-6 * (1.0 + cos(3.14159265358979 * (10.0 * (double)i + 9.0) / 333.0)));
+    }
+}
+static void lr_rises_in_few_rows(struct patient *p) {
+    lr_rises_sparsely(p);
+    p->log->rows = 38;
+}
 static void lr_short(struct patient *p) {
     set_lr(p, short_of_the_end);
 }
@@ -413,6 +452,12 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      FOUND(lr_begins_anew, "scheduler_not_restored", LIKELY),
                                      FOUND(lr_anew_cut, "scheduler_not_restored", POSSIBLE),
                                      FOUND(lr_anew_sparse, "scheduler_not_restored", POSSIBLE),
+                                     FOUND(lr_anew_unexplained, "scheduler_not_restored", POSSIBLE),
+                                     FOUND(lr_second_stage, "lr_rises_past_end", POSSIBLE),
+                                     FOUND(lr_rises_higher, "lr_rises_past_end", POSSIBLE),
+                                     FOUND(lr_triangle, "lr_rises_past_end", POSSIBLE),
+                                     FOUND(lr_rises_sparsely, "lr_rises_past_end", LIKELY),
+                                     FOUND(lr_rises_in_few_rows, "lr_rises_past_end", POSSIBLE),
                                      LINE(lr_short, "lr_zero_early", QUIET),
                                      FOUND(lr_early, "lr_zero_at_1/N_of_run", LIKELY),
                                      FOUND(lr_early_processes, "xP_scheduler", LIKELY),
