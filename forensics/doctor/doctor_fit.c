@@ -332,6 +332,42 @@ static enum status stands_still(struct doctor *doctor, const struct fit_stop *st
         "which it stands is meant.");
 }
 
+/* Says that the LR is held on its way, of a column that nothing explains: no bug is known that does
+ * it. */
+static enum status is_held_on_its_way(struct doctor *doctor, const struct fit_clamp *held) {
+    const struct series *series = doctor->fits->series;
+    const struct series_point *point = NULL, *farthest = NULL;
+    double most = 0.0;
+    for (size_t i = 0; i < series->count; i++) {
+        const struct series_point *const at = &series->points[i];
+        const double off = real_abs_f64(fit_logged(held->fit, 0, at->update) - held->level);
+        if (at->value != held->level) continue;
+        if (point == NULL) point = at;
+        if (farthest == NULL || off > most) {
+            farthest = at;
+            most = off;
+        }
+    }
+    if (point == NULL) return STATUS_OK;
+    TRY(doctor_remark(doctor, held->above ? "lr_held_from_above" : "lr_held_from_below", point->row,
+                      "In %zu of %zu rows the LR is held from %s at %s: the others follow a "
+                      "schedule that lies %s it there.",
+                      held->rows, series->count, held->above ? "above" : "below",
+                      word_value(point->value, point->quantum).text,
+                      held->above ? "above" : "below"));
+    doctor->findings[doctor->count - 1].confidence = DOCTOR_LIKELY;
+    TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, farthest));
+    TRY(doctor_evidence(doctor, "the %zu other values follow %s, which has %s at update %llu",
+                        series->count - held->rows, held->fit->text,
+                        word_about(fit_logged(held->fit, 0, farthest->update)).text,
+                        (unsigned long long)farthest->update));
+    return doctor_explain(doctor, "no schedule that twinstep knows prints the whole column",
+                          held->above
+                              ? "A loop that sets lr = min(lr, ceiling) prints this. Is it meant?"
+                              : "A loop that sets lr = max(lr, floor) from its first update on "
+                                "prints this. Is it meant?");
+}
+
 /* Tells whether the fits name another bug, of which no break of the schedule is made up. */
 static int names_other_bug(const struct doctor *doctor) {
     const struct fit_set *fits = doctor->fits;
@@ -369,7 +405,12 @@ static enum status known_bug(struct doctor *doctor) {
     const int own = plain != NULL && fit_is_native(&known, plain->contract);
     if (stop.fit != NULL && stop.held && !own) return is_held(doctor, &stop);
     if (stop.fit != NULL && !stop.held) return stands_still(doctor, &stop, own);
-    if (doctor->fits->count == 0) return why_unknown(doctor);
+    if (doctor->fits->count == 0) {
+        struct fit_clamp held = {.fit = NULL};
+        if (doctor->fits->series != NULL)
+            TRY(fit_find_clamp(doctor->fits->series, &known, doctor->fits, doctor->arena, &held));
+        return held.fit != NULL ? is_held_on_its_way(doctor, &held) : why_unknown(doctor);
+    }
     const struct fit *first = &doctor->fits->fits[0];
     if (plain == NULL && fit_changes_total(first)) return total_is_open(doctor);
     if (plain == first) return other_total(doctor, 1);

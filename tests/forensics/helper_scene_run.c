@@ -202,6 +202,28 @@ static void held_like_a_stride(struct patient *p) {
     }
     p->fits = 1;
 }
+/* Half a wave behind a warm-up of 12, held from its first update on at `low` and at `high`, and
+ * with one row of the others off by a permille where `off` says. */
+static void held_between(struct patient *p, double low, double high, size_t off) {
+    for (size_t i = 0; i < 60; i++) {
+        const double n = (double)i;
+        const double lr =
+            2e-5 *
+            (n < 12.0 ? n / 12.0 : 0.5 * (1.0 + cos(3.14159265358979323846 * ((n - 12.0) / 48.0))));
+        scene_put(p, LOG_LR_LOGGED, i, fmin(fmax(lr, low), high) * (i == off ? 1.001 : 1.0));
+    }
+    p->log->max_steps = 60;
+    p->fits = 1;
+}
+static void held_from_below(struct patient *p) {
+    held_between(p, 2.5e-6, 1.0, 60);
+}
+static void held_from_above(struct patient *p) {
+    held_between(p, 0.0, 1.5e-5, 60);
+}
+static void held_and_off(struct patient *p) {
+    held_between(p, 2.5e-6, 1.0, 20);
+}
 /* A large LR in front of a warm-up in which the log ends: nothing fell there in the course of a
  * schedule. */
 static void peak_before_warmup(struct patient *p) {
@@ -261,6 +283,9 @@ const struct scene scenes_of_runs[] = {FOUND(interleaved, "interleaved_writers",
                                        LINE(falls_twice, "lr_rises_past_end", QUIET),
                                        LINE(comes_down, "lr_rises_past_end", QUIET),
                                        REMARK(held_like_a_stride, "lr_held_from_below"),
+                                       REMARK(held_from_below, "lr_held_from_below"),
+                                       REMARK(held_from_above, "lr_held_from_above"),
+                                       LINE(held_and_off, "lr_bug", UNTESTABLE),
                                        FOUND(peak_before_warmup, "step_then_set", LIKELY),
                                        REMARK(skipped_by_a_scaler, "skipped_updates"),
                                        SCENES_END};
