@@ -84,6 +84,7 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->suspect = &search->suspect;
     out->strides = plain;
     out->stride_count = 1;
+    out->only_floor = real_nan_f64();
 }
 
 static int same_segments(const struct fit_found *a, const struct fit_found *b) {
@@ -379,6 +380,27 @@ static int any_ends(const struct fit_search *search) {
     return 0;
 }
 
+/* Tries the total and the floor that the bend of the rows gives, where nobody said a total: of the
+ * pairs that a scan would come to, this is the one that explains a decay of power 2. Contracts
+ * print f(T) at update T - 1 to T + 2. */
+static void search_vertex(struct fit_search *search, const struct fit_window *like) {
+    struct fit_window window = *like;
+    struct fit_vertex vertex;
+    fit_window_open(&window, search->series->points, search->series->count);
+    if (window.said_totals > 0 ||
+        search->known->request.min_lr_ratio == search->known->request.min_lr_ratio ||
+        !fit_find_vertex(&window, &vertex))
+        return;
+    search->budget = FLOORS;
+    window.typed_floors = window.no_scan = 1;
+    window.every_model = 0;
+    window.only_floor = vertex.floor;
+    window.known_totals = window.end_totals = 0;
+    for (double total = vertex.update - 2.0; total <= vertex.update + 1.0; total += 1.0)
+        if (total >= 1.0) window.known_total[window.known_totals++] = (uint64_t)total;
+    fit_search_window(search, &window, 0, search->series->count, 0);
+}
+
 /* Tries the floors that configurations have, where the rows end above theirs: with the total that
  * somebody said, else with those that two rows leave. */
 static void search_floors(struct fit_search *search, const struct fit_window *like) {
@@ -427,8 +449,10 @@ enum status fit_search_run(struct fit_search *search) {
         search->budget = PLAIN;
         fit_search_window(search, &window, 0, count, 0);
     }
-    if (!search->known->plain && search->known->counted == NULL && !any_ends(search))
-        search_floors(search, &window);
+    if (!search->known->plain && search->known->counted == NULL && !any_ends(search)) {
+        search_vertex(search, &window);
+        if (!any_ends(search)) search_floors(search, &window);
+    }
     search->usual_first = 0;
     fit_search_hold(search);
     if (search->count > 0) search->longest = count;

@@ -366,8 +366,11 @@ size_t fit_typed_floors(const double **out) {
 static size_t list_typed(const struct fit_model *model, const struct fit_window *window,
                          struct fit_floor_trial *floors) {
     const double *typed;
-    const size_t listed = fit_typed_floors(&typed);
-    size_t count = 0;
+    size_t listed = fit_typed_floors(&typed), count = 0;
+    if (window->only_floor == window->only_floor) {
+        typed = &window->only_floor;
+        listed = 1;
+    }
     for (size_t i = 0; i < listed; i++) {
         const int lr = typed[i] < 1e-4;
         if (!((lr ? typed[i] : typed[i] * window->scale) < window->least)) continue;

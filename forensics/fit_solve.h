@@ -38,15 +38,16 @@ struct fit_window {
     double known_floor;   /* share of L; NaN: unknown */
     const double *strides;
     size_t stride_count;
-    int free_strides; /* 1: also strides that no known total or warm-up supports */
-    int no_scan;      /* 1: known totals only */
-    size_t *budget;   /* evaluations of models that are left */
-    uint64_t *walk;   /* steps of recursive schedules that are left */
-    size_t *suspect;  /* the point at which the last verification failed; NULL: it is not kept */
-    int deep;         /* 1: try more warm-ups and floors */
-    int typed_floors; /* 1: try the floors that configurations have, and no other */
-    int every_model;  /* 1: every model gets a turn, a brief one where evaluations are spent */
-    int turn;         /* enum fit_turn */
+    int free_strides;  /* 1: also strides that no known total or warm-up supports */
+    int no_scan;       /* 1: known totals only */
+    size_t *budget;    /* evaluations of models that are left */
+    uint64_t *walk;    /* steps of recursive schedules that are left */
+    size_t *suspect;   /* the point at which the last verification failed; NULL: it is not kept */
+    int deep;          /* 1: try more warm-ups and floors */
+    int typed_floors;  /* 1: try the floors that configurations have, and no other */
+    double only_floor; /* with typed_floors, the one LR that is tried; NaN: all of them */
+    int every_model;   /* 1: every model gets a turn, a brief one where evaluations are spent */
+    int turn;          /* enum fit_turn */
     struct fit_numbers seeds[FIT_SEEDS]; /* what explains the column under other models */
     size_t seed_count;
     int whole;    /* 1: it is the whole series, whose first row may lie behind the warm-up */
@@ -91,6 +92,14 @@ void fit_solve(struct fit_model *model, const struct fit_window *window, struct 
  * spent. */
 int fit_verify(const struct fit_model *model, const struct fit_window *window, double *max_error,
                double *rms_error);
+
+/* The end of a decay that is a parabola (forensics/fit_vertex.c). */
+struct fit_vertex {
+    double update; /* at which the LR comes to its floor, as the column counts: T, or one behind */
+    double floor;  /* an LR that somebody may have typed */
+};
+/* Finds it where the decay's rows lie on one parabola and fix its end; returns 0 elsewhere. */
+int fit_find_vertex(const struct fit_window *window, struct fit_vertex *out);
 
 #define FIT_WARMUPS 640
 struct fit_warmups {

@@ -54,6 +54,41 @@ static void validate_a_known_peak_where_no_row_tells_it(void **state) {
     arena_close(&arena);
 }
 
+/* Power 2 of the same schedule, whose total nobody says: cut off, run to its end, rows far apart,
+ * and as the next LR is printed. A scan of totals with the floors that configurations have came to
+ * few of these. */
+static void validate_a_polynomial_of_power_2_without_a_total(void **state) {
+    (void)state;
+    static const struct {
+        double peak, end;
+        int warmup, total, rows, every, next;
+    } logs[] = {{2e-4, 1e-8, 10, 200, 139, 1, 0},   {1e-4, 1e-8, 20, 1234, 1136, 1, 0},
+                {2e-5, 3e-8, 20, 300, 24, 10, 0},   {1.5e-4, 1e-8, 20, 777, 155, 5, 1},
+                {2e-4, 1e-6, 20, 1234, 1234, 1, 0}, {1e-4, 1e-6, 0, 600, 356, 1, 1}};
+    for (size_t l = 0; l < COUNT_OF(logs); l++) {
+        static struct series_point points[1234];
+        const struct series series = {points, (size_t)logs[l].rows};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (int i = 0; i < logs[l].rows; i++) {
+            const int update = (i + 1) * logs[l].every, step = update - 1 + logs[l].next;
+            const double left =
+                1.0 - (double)(step - logs[l].warmup) / (logs[l].total - logs[l].warmup);
+            put(points, (size_t)i, (uint64_t)update,
+                step < logs[l].warmup ? logs[l].peak * ((double)step / logs[l].warmup)
+                                      : (logs[l].peak - logs[l].end) * (left * left) + logs[l].end);
+        }
+        fit_known_init(&known);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0 || set.fits[0].lr != logs[l].peak ||
+            set.fits[0].warmup != logs[l].warmup || set.fits[0].steps != (uint64_t)logs[l].total ||
+            !fit_near(set.fits[0].floor_ratio, logs[l].end / logs[l].peak))
+            fail_msg("%zu: %s", l, set.count > 0 ? set.fits[0].text : "nothing");
+        arena_close(&arena);
+    }
+}
+
 /* A line over 950 updates, printed in four digits every 5, stands still from row 8 on, on a level
  * that no event explains. The row of the break is the first of a level behind rows that fall: what
  * fits in front of it are seven rows, and a search that does not stop there names no line at all.
@@ -493,6 +528,7 @@ static void validate_stairs_beside_the_epochs_of_a_log(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_known_peak_where_no_row_tells_it),
+        cmocka_unit_test(validate_a_polynomial_of_power_2_without_a_total),
         cmocka_unit_test(validate_a_fall_that_ends_on_a_level),
         cmocka_unit_test(validate_the_warmups_around_a_known_peak),
         cmocka_unit_test(validate_epochs_that_end_between_rows),

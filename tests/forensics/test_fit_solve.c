@@ -45,6 +45,60 @@ static void validate_a_plateau_ends_with_its_window(void **state) {
     }
 }
 
+/* Rows of a decay of power 2 behind a warm-up of 20 steps: (L - end) (1 - x)^2 + end, f(k - 1). The
+ * bend of the rows gives the update of its end and the floor, where they show no other course and
+ * the digits suffice. */
+static void validate_the_end_of_a_parabola(void **state) {
+    (void)state;
+    enum { ROWS = 400 };
+    static const struct {
+        double end, power;
+        int rows, total, digits; /* digits: behind the first; 0: exact doubles */
+        int off;                 /* the row that is a permille off; 0: none */
+        double update;           /* 0: nothing is found */
+    } cases[] = {{1e-8, 2.0, 400, 600, 0, 0, 601.0},
+                 {1e-6, 2.0, 400, 777, 0, 0, 778.0},
+                 {0.0, 2.0, 400, 600, 0, 0, 601.0},
+                 {5e-7, 2.0, 400, 600, 9, 0, 601.0},
+                 {1e-6, 2.0, 400, 401, 6, 0, 402.0},
+                 /* Eight rows behind the first of the decay are needed. */
+                 {1e-6, 2.0, 29, 60, 0, 0, 0.0},
+                 {1e-6, 2.0, 30, 60, 0, 0, 61.0},
+                 {1e-6, 2.0, 400, 600, 2, 0, 0.0},
+                 {1.2345e-6, 2.0, 400, 600, 0, 0, 0.0},
+                 {1e-6, 2.0, 400, 600, 0, 115, 0.0},
+                 {1e-6, 1.0, 400, 600, 0, 0, 0.0},
+                 {1e-6, 0.5, 400, 600, 0, 0, 0.0},
+                 {1e-6, 3.0, 400, 600, 0, 0, 0.0},
+                 /* Half of the peak less by the square: it turns at its top. */
+                 {0.0, -1.0, 400, 600, 0, 0, 0.0}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        static struct series_point points[ROWS];
+        struct fit_window window;
+        struct fit_vertex vertex;
+        for (int i = 0; i < cases[c].rows; i++) {
+            const double past = (i - 20.0) / (cases[c].total - 20.0);
+            double value =
+                i < 20 ? 1e-4 * i / 20.0
+                       : (1e-4 - cases[c].end) * pow(1.0 - past, cases[c].power) + cases[c].end;
+            double quantum = 0.0;
+            if (i > 0 && i == cases[c].off) value *= 1.001;
+            if (cases[c].digits > 0 && value > 0.0) {
+                quantum = pow(10.0, floor(log10(value)) - cases[c].digits);
+                value = quantum * rint(value / quantum);
+            }
+            points[i] = (struct series_point){
+                .update = (uint64_t)i + 1, .row = (size_t)i, .value = value, .quantum = quantum};
+        }
+        memset(&window, 0, sizeof window);
+        fit_window_open(&window, points, (size_t)cases[c].rows);
+        const int found = fit_find_vertex(&window, &vertex);
+        if (found != (cases[c].update > 0.0) ||
+            (found && (vertex.update != cases[c].update || vertex.floor != cases[c].end)))
+            fail_msg("%zu: %d, update %g, floor %g", c, found, vertex.update, vertex.floor);
+    }
+}
+
 /* Makes the one model of a schedule that is constant. */
 static struct fit_model *constant_model(struct fit_known *known, struct arena *arena) {
     static const struct fit_decays none = {.count = 0};
@@ -379,6 +433,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_shortest_decimals),
         cmocka_unit_test(validate_a_plateau_ends_with_its_window),
+        cmocka_unit_test(validate_the_end_of_a_parabola),
         cmocka_unit_test(validate_errors_of_many_rows),
         cmocka_unit_test(verify_a_suspect_changes_no_answer),
         cmocka_unit_test(verify_nothing_falls_to_the_peak),
