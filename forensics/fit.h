@@ -336,6 +336,8 @@ struct fit_stop {
     const struct fit *fit;  /* what the rows in front follow; NULL: the column does not read so */
     size_t point;           /* the first point at which that schedule would have moved on */
     uint8_t of_known_total; /* 1: its total is the one that the log or the user said */
+    /* 1: nobody said a total, and the rows in front give the log's last update for it */
+    uint8_t of_run;
     uint8_t typed; /* 1: somebody may have typed the LR that stands, or its share of the peak */
     uint8_t held;  /* 1: no step of that schedule has the LR that stands, so the scheduler did not
                       stop at it: the LR is held from below (or above, behind a rise) */

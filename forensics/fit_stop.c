@@ -185,6 +185,26 @@ static uint64_t total_of(const struct fit_known *known) {
     return known->request.steps > 0 ? known->request.steps : known->run_steps;
 }
 
+/* Tells whether the total of the fit is the last update of the log, and those beside it do not
+ * explain the rows in front: these alone say then that the schedule was made for this run. */
+static enum status is_of_run(const struct fit *fit, const struct series *front, uint64_t last,
+                             const struct fit_known *known, struct arena *arena, uint8_t *out) {
+    struct fit_known other = *known;
+    struct fit_set found;
+    *out = 0;
+    if (fit->steps != last || fit->total_hidden) return STATUS_OK;
+    other.request.contract = fit->contract;
+    other.request.schedule = fit->schedule_name;
+    for (uint64_t total = last - 1; total <= last + 1; total += 2) {
+        other.request.steps = total;
+        TRY(fit_series(front, &other, arena, &found));
+        for (size_t i = 0; i < found.count; i++)
+            if (strcmp(found.fits[i].parameters, fit->parameters) == 0) return STATUS_OK;
+    }
+    *out = 1;
+    return STATUS_OK;
+}
+
 /* Looks among the fits of the first `count` points. */
 static enum status among(const struct series *series, size_t count, const struct fit_known *front,
                          const struct fit_set *set, struct arena *arena, struct fit_stop *out) {
@@ -204,6 +224,9 @@ static enum status among(const struct series *series, size_t count, const struct
                                  .of_known_total = total > 0 && fit->steps == total,
                                  .typed = is_typed(&series->points[at], fit->lr) != 0,
                                  .held = has_step(fit, series, at) == 0};
+        if (total == 0)
+            TRY(is_of_run(fit, before, series->points[series->count - 1].update, front, arena,
+                          &out->of_run));
     }
     return STATUS_OK;
 }

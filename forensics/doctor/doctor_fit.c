@@ -301,7 +301,7 @@ static enum status stands_still(struct doctor *doctor, const struct fit_stop *st
     const struct series_point *point = &series->points[stop->point];
     const struct series_point *last = &series->points[series->count - 1];
     const int remark = sound && stop->typed;
-    const int likely = !sound && stop->of_known_total && !stop->typed &&
+    const int likely = !sound && (stop->of_known_total || stop->of_run) && !stop->typed &&
                        series->count - stop->point >= ROWS_OF_EVENT;
     if (remark)
         TRY(doctor_remark(doctor, "schedule_stands_still", point->row, words,
@@ -323,10 +323,15 @@ static enum status stands_still(struct doctor *doctor, const struct fit_stop *st
                             doctor->fits->fits[0].bug != NULL ? doctor->fits->fits[0].bug : ""));
     return doctor_explain(
         doctor,
-        likely ? "the schedule in front is that of the total that the log says, and neither the LR "
-                 "at which it stands nor its share of the peak is a number of two digits, as one "
-                 "that somebody set is"
-               : "a schedule with a floor, or a loop that holds its LR from below, prints the same",
+        likely && stop->of_run
+            ? "the schedule in front was made for as many updates as the log has, and neither the "
+              "LR at which it stands nor its share of the peak is a number of two digits, as one "
+              "that somebody set is"
+        : likely
+            ? "the schedule in front is that of the total that the log says, and neither the LR "
+              "at which it stands nor its share of the peak is a number of two digits, as one "
+              "that somebody set is"
+            : "a schedule with a floor, or a loop that holds its LR from below, prints the same",
         "Look where scheduler.step() is called, and whether that is reached at every update; then "
         "at the schedule's smallest LR. twinstep lr fit LOG --min-lr-ratio R says that the LR at "
         "which it stands is meant.");
