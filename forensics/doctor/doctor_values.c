@@ -363,6 +363,122 @@ static enum status skipped_updates(struct doctor *doctor) {
     return doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");
 }
 
+/* ---- columns that no other check looks at ---- */
+
+/* Rows that must show a finite number in front, and none behind, for a column to have broken.
+ * Chosen: a mean over no sample, or a standard deviation of one, leaves single rows. */
+#define ROWS_OF_BREAK 3
+
+struct broken {
+    size_t first;          /* the first row without a finite number; rows: there is none */
+    size_t last;           /* the last row that has a number, finite or not */
+    size_t finite, others; /* rows with a finite number in front of `first`, and rows without */
+    int comes_back;        /* 1: a finite number stands behind `first` */
+};
+
+static struct broken broken_of(const struct log *log, const struct log_column *column) {
+    struct broken broken = {.first = log->rows};
+    for (size_t row = 0; row < log->rows; row++) {
+        if (!log_has(column, row)) continue;
+        if (!real_finite_f64(column->value[row])) {
+            if (broken.others++ == 0) broken.first = row;
+        } else if (broken.others > 0) {
+            broken.comes_back = 1;
+        } else {
+            broken.finite++;
+        }
+    }
+    return broken;
+}
+
+/* Tells whether the loss, the gradient norm or the LR is no finite number at a row or in front of
+ * it: that has a finding of its own, and other columns follow from it. */
+static int is_explained(const struct doctor *doctor, size_t row) {
+    static const enum log_name told[] = {LOG_LOSS, LOG_GRAD_NORM, LOG_LR_LOGGED, LOG_LR_APPLIED};
+    for (size_t c = 0; c < COUNT_OF(told); c++) {
+        const struct series_point *first = NULL;
+        if (count_not_finite(&doctor->series[told[c]], &first) > 0 && first->row <= row) return 1;
+    }
+    return 0;
+}
+
+static int has_check_of_its_own(int32_t name) {
+    return name == LOG_LOSS || name == LOG_GRAD_NORM || name == LOG_LR_LOGGED ||
+           name == LOG_LR_APPLIED;
+}
+
+static int stays_broken(const struct broken *broken) {
+    return !broken->comes_back && broken->finite >= ROWS_OF_BREAK &&
+           broken->others >= ROWS_OF_BREAK;
+}
+
+/* Tells whether a column is one of those that stay without a finite number from some row on, or
+ * (`stays` of 0) one of the others that have rows without one. */
+static int is_broken(const struct doctor *doctor, const struct log_column *column, int stays,
+                     struct broken *out) {
+    if (has_check_of_its_own(column->name)) return 0;
+    *out = broken_of(doctor->log, column);
+    return out->others > 0 && stays_broken(out) == stays && !is_explained(doctor, out->first);
+}
+
+static enum status name_broken(struct doctor *doctor, const struct log_column *column, int stays,
+                               const struct broken *broken, size_t columns) {
+    const struct log *log = doctor->log;
+    char more[48] = "";
+    if (columns > 1) snprintf(more, sizeof more, "; %zu columns are so", columns);
+    if (stays)
+        return doctor_found(doctor, "metric_not_finite", DOCTOR_POSSIBLE, broken->first,
+                            "The column %s has no finite number from %s on%s.", column->source,
+                            word_place(log, broken->first).text, more);
+    return doctor_remark(doctor, "metric_not_finite", broken->first,
+                         "The column %s has no finite number in %zu row%s%s.", column->source,
+                         broken->others, broken->others == 1 ? "" : "s", more);
+}
+
+static enum status report_metrics(struct doctor *doctor, int stays) {
+    const struct log *log = doctor->log;
+    const struct log_column *earliest = NULL;
+    struct broken broken, of_earliest = {.first = 0};
+    size_t columns = 0;
+    for (size_t c = 0; c < log->column_count; c++) {
+        if (!is_broken(doctor, &log->columns[c], stays, &broken)) continue;
+        if (columns++ > 0 && broken.first >= of_earliest.first) continue;
+        earliest = &log->columns[c];
+        of_earliest = broken;
+    }
+    if (columns > 0) TRY(name_broken(doctor, earliest, stays, &of_earliest, columns));
+    for (size_t c = 0; c < log->column_count && columns > 0; c++)
+        if (is_broken(doctor, &log->columns[c], stays, &broken))
+            TRY(doctor_evidence(doctor, "%s: %s is %s", word_place(log, broken.first).text,
+                                log->columns[c].source,
+                                word_number(log->columns[c].value[broken.first]).text));
+    if (columns == 0) return STATUS_OK;
+    return doctor_explain(
+        doctor,
+        stays ? "loss, gradient norm and LR are finite up to there; a metric may be undefined "
+                "innocently (a mean over no sample, a logarithm of 0), though seldom to the end"
+              : "",
+        stays ? "See what this column is made of: something in it may have become NaN in the row "
+                "before, at a place that the loss does not pass through."
+              : "A mean over no sample and a standard deviation of one are NaN, a perplexity "
+                "overflows, and the best value so far may begin as infinite.");
+}
+
+static enum status other_numbers(struct doctor *doctor) {
+    size_t others = 0;
+    for (size_t c = 0; c < doctor->log->column_count; c++)
+        if (!has_check_of_its_own(doctor->log->columns[c].name)) others++;
+    if (others == 0) return doctor_untestable(doctor, "no other column");
+    const size_t before = doctor->count;
+    TRY(report_metrics(doctor, 1));
+    TRY(report_metrics(doctor, 0));
+    /* A log without loss, gradient norm and LR is none in which nothing was found. */
+    if (doctor->count == before && doctor->series[LOG_LOSS].count == 0 &&
+        doctor->series[LOG_GRAD_NORM].count == 0 && doctor->lr.count == 0)
+        return doctor_untestable(doctor, "no loss, gradient norm or LR beside them");
+    return STATUS_OK;
+}
+
 const struct doctor_check doctor_value_checks[] = {
     {"loss_not_finite", "loss is a finite number", {LOG_LOSS}, loss_not_finite},
     {"grad_norm_not_finite", "gradient norm is a finite number", {LOG_GRAD_NORM}, norm_not_finite},
@@ -376,4 +492,5 @@ const struct doctor_check doctor_value_checks[] = {
      "skipped updates, and what the schedule did there",
      {LOG_OTHER},
      skipped_updates},
+    {"metric_not_finite", "other columns are finite", {LOG_OTHER}, other_numbers},
     {NULL, NULL, {LOG_OTHER}, NULL}};

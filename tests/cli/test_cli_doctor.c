@@ -64,7 +64,7 @@ static void validate_one_row(void **state) {
     helper_free(&said);
     helper_write("none.csv", "grad_norm,x\nnan,1\n");
     said = helper_run(1, "doctor none.csv");
-    assert_non_null(strstr(said.out, "\n1 finding in 1 check.\n"));
+    assert_non_null(strstr(said.out, "\n1 finding in 2 checks.\n"));
     assert_non_null(strstr(said.out, "\nLooked at grad_norm.\n"));
     assert_non_null(strstr(said.out, "; the log prints no update numbers; "));
     helper_free(&said);
@@ -76,7 +76,7 @@ static void validate_healthy(void **state) {
     (void)state;
     write_log("healthy.jsonl", "0.6931");
     struct said said = helper_run(0, "doctor healthy.jsonl");
-    assert_non_null(strstr(said.out, "\nNothing found in 18 checks.\n"));
+    assert_non_null(strstr(said.out, "\nNothing found in 19 checks.\n"));
     assert_non_null(
         strstr(said.out,
                "\nLooked at update numbers, loss, learning_rate, grad_norm, rewards/margins.\n"));

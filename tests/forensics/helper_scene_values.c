@@ -37,6 +37,38 @@ static void nan_filtered(struct patient *p) {
     scene_put(p, LOG_GRAD_NORM, 20, (double)NAN);
     scene_put(p, LOG_LOSS, 20, 0.0);
 }
+/* A column that no other check looks at is NaN in some rows, from the second number to the third.
+ */
+static void metric(struct patient *p, size_t from, size_t to) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LOGITS_CHOSEN, i, i >= from && i < to ? (double)NAN : -1.5);
+}
+static void metric_breaks(struct patient *p) {
+    metric(p, 57, 60);
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LOGITS_REJECTED, i, i >= 3 ? -(double)INFINITY : -1.5);
+}
+static void metric_breaks_for_a_while(struct patient *p) {
+    metric(p, 20, 59);
+}
+static void metric_breaks_at_the_end(struct patient *p) {
+    metric(p, 58, 60);
+}
+static void metric_breaks_early(struct patient *p) {
+    metric(p, 2, 60);
+}
+static void metric_breaks_in_front_of_the_loss(struct patient *p) {
+    metric(p, 19, 60);
+    scene_put(p, LOG_LOSS, 20, (double)NAN);
+}
+static void metric_breaks_with_the_loss(struct patient *p) {
+    metric(p, 20, 60);
+    scene_put(p, LOG_LOSS, 20, (double)NAN);
+}
+static void metric_is_finite_and_alone(struct patient *p) {
+    p->log = helper_log(&p->arena, 60);
+    metric(p, 60, 60);
+}
 static void no_gradient(struct patient *p) {
     for (size_t i = 0; i < 60; i++)
         scene_put(p, LOG_GRAD_NORM, i, 0.0);
@@ -331,6 +363,13 @@ const struct scene scenes_of_values[] = {
     LINE(accuracies_all_right, "accuracy_of_means", QUIET),
     FOUND(labels_swapped, "labels_swapped", LIKELY),
     FOUND(loss_too_low, "loss_below_margin_bound", LIKELY),
+    FOUND(metric_breaks, "metric_not_finite", POSSIBLE),
+    REMARK(metric_breaks_for_a_while, "metric_not_finite"),
+    REMARK(metric_breaks_at_the_end, "metric_not_finite"),
+    REMARK(metric_breaks_early, "metric_not_finite"),
+    BOTH(metric_breaks_in_front_of_the_loss, "loss_not_finite", CERTAIN, "metric_not_finite"),
+    FOUND(metric_breaks_with_the_loss, "loss_not_finite", CERTAIN),
+    LINE(metric_is_finite_and_alone, "metric_not_finite", UNTESTABLE),
     LINE(healthy, "lr_at_resume", UNTESTABLE),
     FOUND(nan_filtered, "nan_loss_filtered", LIKELY),
     BOTH(stuck_recorded, "loss_stuck_at_ln2", LIKELY, "zero_lr_first_step"),
