@@ -194,11 +194,27 @@ static enum status pick_mlflow(const char *folder, struct arena *arena, struct l
     return STATUS_OK;
 }
 
-/* Aim keeps metrics in RocksDB, which only Aim reads. */
+/* Tells whether a path ends in `.aim`, with slashes behind it or none. */
+static int is_called_aim(const char *folder) {
+    static const char name[] = ".aim";
+    size_t length = strlen(folder);
+    while (length > 0 && folder[length - 1] == '/')
+        length--;
+    const size_t own = sizeof name - 1;
+    return length >= own && memcmp(folder + length - own, name, own) == 0 &&
+           (length == own || folder[length - own - 1] == '/');
+}
+
+/* Aim keeps metrics in RocksDB, which only Aim reads, in meta/ and seqs/ beside its
+ * run_metadata.sqlite. The folder is called .aim, unless __AIM_REPO_NAME__ says otherwise (aim 3,
+ * sdk/repo.py and sdk/configs.py). */
 static enum status refuse_aim(const char *folder, struct arena *arena) {
-    char *aim;
+    char *aim, *runs, *meta;
     TRY(arena_format(arena, &aim, "%s/.aim", folder));
-    if (!is_folder(aim)) return STATUS_OK;
+    TRY(arena_format(arena, &runs, "%s/run_metadata.sqlite", folder));
+    TRY(arena_format(arena, &meta, "%s/meta", folder));
+    if (!is_folder(aim) && !is_called_aim(folder) && !(exists(runs) && is_folder(meta)))
+        return STATUS_OK;
     FAIL(
         STATUS_INPUT,
         "%s: expected a log, got an Aim repository, whose metrics lie in RocksDB; write one as "

@@ -137,6 +137,15 @@ static void verify_standard_input_and_folders(void **state) {
     helper_refuse(2, "import none", "none: expected a folder with trainer_state.json");
     mkdir("none/.aim", 0777);
     helper_refuse(2, "import none", "none: expected a log, got an Aim repository");
+    /* The repository itself, too; under another name by what is in it. */
+    helper_refuse(2, "import none/.aim", "none/.aim: expected a log, got an Aim repository");
+    helper_refuse(2, "import none/.aim//", "metric.dataframe().to_csv(FILE)");
+    mkdir("run.aim", 0777);
+    helper_refuse(2, "import run.aim", "run.aim: expected a folder with trainer_state.json");
+    helper_write("run.aim/run_metadata.sqlite", "");
+    helper_refuse(2, "import run.aim", "run.aim: expected a folder with trainer_state.json");
+    mkdir("run.aim/meta", 0777);
+    helper_refuse(2, "import run.aim", "run.aim: expected a log, got an Aim repository");
     verify_mlflow_runs();
 }
 
