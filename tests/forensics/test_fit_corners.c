@@ -89,6 +89,26 @@ static void validate_a_polynomial_of_power_2_without_a_total(void **state) {
     }
 }
 
+/* A peak of 1, as Adadelta has it, of a constant rate behind a warm-up of 20 updates, of which
+ * update 8 was skipped: 1 is a peak like any other. */
+static void validate_a_peak_of_one_beside_a_skip(void **state) {
+    (void)state;
+    struct series_point points[60];
+    const struct series series = {points, COUNT_OF(points)};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    for (size_t i = 0; i < COUNT_OF(points); i++)
+        put(points, i, i + 1, fmin((double)i - (i + 1 > 8), 20.0) / 20.0);
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    if (set.count == 0 || set.fits[0].lr != 1.0 || fit_skipped(&set.fits[0]) != 1 ||
+        set.fits[0].warmup != 20.0)
+        fail_msg("%s", set.count > 0 ? set.fits[0].text : "nothing");
+    arena_close(&arena);
+}
+
 /* A line over 950 updates, printed in four digits every 5, stands still from row 8 on, on a level
  * that no event explains. The row of the break is the first of a level behind rows that fall: what
  * fits in front of it are seven rows, and a search that does not stop there names no line at all.
@@ -529,6 +549,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_known_peak_where_no_row_tells_it),
         cmocka_unit_test(validate_a_polynomial_of_power_2_without_a_total),
+        cmocka_unit_test(validate_a_peak_of_one_beside_a_skip),
         cmocka_unit_test(validate_a_fall_that_ends_on_a_level),
         cmocka_unit_test(validate_the_warmups_around_a_known_peak),
         cmocka_unit_test(validate_epochs_that_end_between_rows),

@@ -166,6 +166,12 @@ static void means(struct arena *arena, struct log *log) {
     log->step[2] = RESTART + 5;
 }
 
+static void means_of_two_rows(struct arena *arena, struct log *log) {
+    means(arena, log);
+    log->rows = 2;
+    helper_put(arena, log, LOG_LR_LOGGED, 1, lr_of((uint64_t)log->step[1]), PRINT_EXACT);
+}
+
 /* By part: r restored, l lost, u untold; scheduler, data, generators, weights, optimizer. */
 static const struct {
     const char *name;
@@ -197,6 +203,7 @@ static const struct {
     {"the loss became nan", became_nan, "ruuuu", NULL, 11},
     {"no loss", no_loss, "ruuuu", NULL, 0},
     {"means over updates", means, "uuuuu", NULL, 13},
+    {"means over updates in two rows", means_of_two_rows, "ruuuu", NULL, 13},
 };
 
 /* All that is said, as text. */
