@@ -283,36 +283,72 @@ static void verify_an_evaluation_spends(void **state) {
     arena_close(&arena);
 }
 
-/* A scheduler that eight processes step together, logged every 1000 updates: its warm-up of 11957
- * steps ends between updates 1000 (8000 steps) and 2000. Those are too many warm-ups to try, so the
- * ratio of the two rows must give it. */
+/* A scheduler that eight processes step together, logged every 1000 updates: its warm-up ends
+ * between two rows, of which the later one is the highest, or the one before. Those are too many
+ * warm-ups to try, so the ratio of the two rows must give it. */
 static void corroborate_a_knee_in_steps_of_processes(void **state) {
     (void)state;
-    const double peak = 3e-4, warmup = 11957.0, total = 160000.0;
+    static const struct {
+        double warmup, total;
+        size_t rows;
+    } logs[] = {{11957.0, 160000.0, 18}, {32155.0, 120000.0, 14}};
+    const double peak = 3e-4;
+    for (size_t l = 0; l < COUNT_OF(logs); l++) {
+        const double warmup = logs[l].warmup, total = logs[l].total;
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = helper_log(&arena, logs[l].rows);
+        struct fit_known known;
+        struct series series;
+        struct fit_set set;
+        size_t found = 0;
+        for (size_t row = 0; row < log->rows; row++) {
+            const double steps = 8.0 * 1000.0 * (double)(row + 1);
+            log->step[row] = (int64_t)(1000 * (row + 1));
+            helper_put(&arena, log, LOG_LR_LOGGED, row,
+                       steps < warmup ? peak * steps / warmup
+                                      : peak * (total - steps) / (total - warmup),
+                       PRINT_EXACT);
+        }
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf-x-processes");
+        known.request.schedule = "linear";
+        known.request.processes = 8;
+        known.request.steps = (uint64_t)total;
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        for (size_t i = 0; i < set.count; i++)
+            found += set.fits[i].warmup == warmup && fabs(set.fits[i].lr - peak) < 1e-12 * peak;
+        assert_int_equal(found, 1);
+        arena_close(&arena);
+    }
+}
+
+/* 200 rows of three digits of a line to lr_end that somebody says to end an update too soon: the
+ * rows that a total is tried on agree with it, and others do not, so it must not end the scan. */
+static void corroborate_a_total_beside_the_one_that_is_said(void **state) {
+    (void)state;
+    enum { ROWS = 200, TOTAL = 1234 };
     struct arena arena = ARENA_EMPTY;
-    struct log *log = helper_log(&arena, 18);
+    struct log *log = helper_log(&arena, ROWS);
     struct fit_known known;
     struct series series;
     struct fit_set set;
-    size_t found = 0;
-    for (size_t row = 0; row < log->rows; row++) {
-        const double steps = 8.0 * 1000.0 * (double)(row + 1);
-        log->step[row] = (int64_t)(1000 * (row + 1));
+    for (size_t row = 0; row < ROWS; row++) {
+        const double step = (double)row;
         helper_put(&arena, log, LOG_LR_LOGGED, row,
-                   steps < warmup ? peak * steps / warmup
-                                  : peak * (total - steps) / (total - warmup),
-                   PRINT_EXACT);
+                   step < 20.0 ? 1e-4 * step / 20.0
+                               : (1e-4 - 1e-7) * (1.0 - (step - 20.0) / (TOTAL - 20.0)) + 1e-7,
+                   PRINT_E2);
     }
     fit_known_init(&known);
-    known.request.contract = contract_find("hf-x-processes");
-    known.request.schedule = "linear";
-    known.request.processes = 8;
-    known.request.steps = 160000;
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "polynomial";
+    known.request.steps = TOTAL - 1;
     assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
     assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
-    for (size_t i = 0; i < set.count; i++)
-        found += set.fits[i].warmup == warmup && fabs(set.fits[i].lr - peak) < 1e-12 * peak;
-    assert_int_equal(found, 1);
+    if (set.count == 0 || set.fits[0].steps != TOTAL || set.fits[0].lr != 1e-4)
+        fail_msg("%s", set.count > 0 ? set.fits[0].text : "nothing");
     arena_close(&arena);
 }
 
@@ -440,6 +476,7 @@ int main(void) {
         cmocka_unit_test(corroborate_levels_with_every_point),
         cmocka_unit_test(verify_an_evaluation_spends),
         cmocka_unit_test(corroborate_a_knee_in_steps_of_processes),
+        cmocka_unit_test(corroborate_a_total_beside_the_one_that_is_said),
         cmocka_unit_test(validate_a_skip_in_three_rows),
         cmocka_unit_test(validate_a_jump_to_the_end),
         cmocka_unit_test(validate_a_total_of_one),
