@@ -669,7 +669,7 @@ def main():
     coverage = None
     if arguments.covered:
         paths = sorted({path.relative_to(ROOT) for path in sources(arguments.paths)} | set(stages))
-        paths = [path for path in paths if ROOT / path in work.command]
+        paths = [path for path in paths if work.folder / path in work.command]
         work.seconds.update(costs)
         names = [name for name in names if not name.startswith("border_") and
                  (work.seconds.get(name, 0.0) <= arguments.longest or name in arguments.also) and
