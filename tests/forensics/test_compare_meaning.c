@@ -18,27 +18,12 @@
 #include <string.h>
 
 #include "base/macro.h"
-#include "determinism/philox.h"
 #include "forensics/compare_parts.h"
+#include "tests/forensics/helper_draws.h"
 #include "tests/forensics/helper_golden.h"
 
 enum { UPDATES = 12, ORDERS = 30000, ANSWERS = 128, COLUMNS = 6 };
 #define NEVER 0
-
-/* The numbers of one order, drawn by its number. */
-struct draws {
-    uint32_t order, used;
-    struct philox_block block;
-};
-
-/* Returns a number below `most`. */
-static uint32_t pick(struct draws *draws, uint32_t most) {
-    if (draws->used % 4 == 0) {
-        const struct philox_block at = {{draws->order, draws->used / 4, 0, 0}};
-        draws->block = philox_draw(at, UINT64_C(0x0de4));
-    }
-    return draws->block.word[draws->used++ % 4] % most;
-}
 
 struct order {
     struct compare_report report;
@@ -58,7 +43,7 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 /* An update at or behind the first that moves a weight, or none. */
 static uint64_t update_of(struct draws *draws, uint64_t start) {
     static const uint64_t behind[] = {0, 0, 1, 1, 2, 3, 5};
-    const uint32_t n = pick(draws, COUNT_OF(behind) + 4);
+    const uint32_t n = draws_pick(draws, COUNT_OF(behind) + 4);
     if (n >= COUNT_OF(behind)) return n % 2 == 0 ? NEVER : n % 4 == 1 ? start : NEVER;
     return start + behind[n];
 }
@@ -125,9 +110,9 @@ static void sort_columns(struct order *order) {
 static void add_draws(struct order *order, struct draws *draws, uint64_t start) {
     static const char *const streams[] = {"init", "data", "rounding", "dropout"};
     struct ledger_difference *const rng = &order->report.rng;
-    const char *const stream = streams[pick(draws, COUNT_OF(streams))];
-    const uint64_t update = start + pick(draws, 4);
-    const uint32_t kind = pick(draws, 3);
+    const char *const stream = streams[draws_pick(draws, COUNT_OF(streams))];
+    const uint64_t update = start + draws_pick(draws, 4);
+    const uint32_t kind = draws_pick(draws, 3);
     rng->recorded = 1;
     order->draws = kind == 2 ? 1 : update;
     if (kind == 0) {
@@ -138,75 +123,78 @@ static void add_draws(struct order *order, struct draws *draws, uint64_t start) 
         rng->place.stream = stream;
         rng->place.update = update;
     } else {
-        rng->seed_count = 1 + pick(draws, 2);
+        rng->seed_count = 1 + draws_pick(draws, 2);
         snprintf(rng->seeds[0].stream, sizeof rng->seeds[0].stream, "%s", stream);
     }
 }
 
 static void draw_order(uint32_t number, struct order *order) {
     static const double gaps[] = {1e-6, 0.01, 0.04, 0.3, 3.0};
-    struct draws draws = {.order = number};
+    struct draws draws = {.key = UINT64_C(0x0de4), .number = number};
     struct compare_report *const report = &order->report;
     memset(order, 0, sizeof *order);
     report->cause = -1;
     report->columns = order->columns;
     report->order = order->by_first;
     report->ratios = order->ratios;
-    report->configurations = pick(&draws, 3) == 0 ? "seed" : "";
-    report->start = 1 + 2 * (pick(&draws, 3) == 0);
+    report->configurations = draws_pick(&draws, 3) == 0 ? "seed" : "";
+    report->start = 1 + 2 * (draws_pick(&draws, 3) == 0);
     const uint64_t start = report->start;
-    report->starts = pick(&draws, 4) == 0 ? UINT64_C(1) << (start + pick(&draws, 3)) : 0;
-    const uint64_t from = pick(&draws, 8) == 0 ? start + 1 : 1;
+    report->starts =
+        draws_pick(&draws, 4) == 0 ? UINT64_C(1) << (start + draws_pick(&draws, 3)) : 0;
+    const uint64_t from = draws_pick(&draws, 8) == 0 ? start + 1 : 1;
     order->loss = update_of(&draws, start > from ? start : from);
     order->gradient = update_of(&draws, start > from ? start : from);
-    order->data = pick(&draws, 5) == 0 ? update_of(&draws, start) : NEVER;
-    order->lr = pick(&draws, 2) == 0 ? update_of(&draws, start) : NEVER;
-    const double gap = gaps[pick(&draws, COUNT_OF(gaps))];
+    order->data = draws_pick(&draws, 5) == 0 ? update_of(&draws, start) : NEVER;
+    order->lr = draws_pick(&draws, 2) == 0 ? update_of(&draws, start) : NEVER;
+    const double gap = gaps[draws_pick(&draws, COUNT_OF(gaps))];
     add(order, LOG_LOSS, order->loss, 2.0, 0.25, gap, from);
-    add(order, LOG_GRAD_NORM, order->gradient, 4.0, 0.5, gap * (double)(1 + pick(&draws, 3)), from);
+    add(order, LOG_GRAD_NORM, order->gradient, 4.0, 0.5, gap * (double)(1 + draws_pick(&draws, 3)),
+        from);
     add(order, LOG_TOKENS, order->data, 512.0, 0.0, 8.0, 1);
-    const int applied = pick(&draws, 3) == 0;
+    const int applied = draws_pick(&draws, 3) == 0;
     add(order, applied ? LOG_LR_APPLIED : LOG_LR_LOGGED, order->lr, 1e-4, 0.0,
-        pick(&draws, 2) == 0 ? 1e-5 : 1e-12, 1);
-    if (pick(&draws, 4) == 0) {
+        draws_pick(&draws, 2) == 0 ? 1e-5 : 1e-12, 1);
+    if (draws_pick(&draws, 4) == 0) {
         order->margin = update_of(&draws, start + 1);
         add(order, LOG_REWARD_MARGIN, order->margin, 0.5, 0.25, gap, 1);
     }
-    if (pick(&draws, 4) == 0) add(order, LOG_LOSS_SCALE, NEVER, 8.0, 4.0, 0.0, 1);
+    if (draws_pick(&draws, 4) == 0) add(order, LOG_LOSS_SCALE, NEVER, 8.0, 4.0, 0.0, 1);
     const uint64_t first = earlier(earlier(order->loss, order->margin), order->gradient);
-    if (first > start && pick(&draws, 5) == 0)
+    if (first > start && draws_pick(&draws, 5) == 0)
         for (size_t c = 0; c < 2; c++)
             thin(&order->columns[c], start, first);
-    if (pick(&draws, 8) == 0) {
+    if (draws_pick(&draws, 8) == 0) {
         drop(&order->columns[0]);
         order->loss = NEVER;
     }
-    if (pick(&draws, 5) == 0) { /* one log prints one of them to few digits */
-        const uint32_t c = pick(&draws, 2), side = pick(&draws, 2);
+    if (draws_pick(&draws, 5) == 0) { /* one log prints one of them to few digits */
+        const uint32_t c = draws_pick(&draws, 2), side = draws_pick(&draws, 2);
         for (size_t i = 0; i < UPDATES; i++)
             order->points[c][side][i].quantum = 1e-3;
     }
     sort_columns(order);
-    report->lr.state = (int32_t)pick(&draws, 5);
-    if (pick(&draws, 5) == 0) {
+    report->lr.state = (int32_t)draws_pick(&draws, 5);
+    if (draws_pick(&draws, 5) == 0) {
         report->lr.groups_differ = 1;
-        report->lr.group = pick(&draws, 2);
+        report->lr.group = draws_pick(&draws, 2);
         report->lr.group_first = &order->group;
-        order->group.column.first_update = start + pick(&draws, 4);
-        order->group.column.largest = pick(&draws, 2) == 0 ? 1e-3 : 1e-9;
-    } else if (pick(&draws, 6) == 0) {
+        order->group.column.first_update = start + draws_pick(&draws, 4);
+        order->group.column.largest = draws_pick(&draws, 2) == 0 ? 1e-3 : 1e-9;
+    } else if (draws_pick(&draws, 6) == 0) {
         report->lr.groups_alone = 1;
     }
-    if (pick(&draws, 6) == 0) {
+    if (draws_pick(&draws, 6) == 0) {
         order->fixed = 1;
         report->ratio_count = 1;
-        order->ratios[0].name = pick(&draws, 2) == 0 ? LOG_LOSS : LOG_GRAD_NORM;
-        order->ratios[0].kind = pick(&draws, 2) == 0 ? COMPARE_FACTOR_WHOLE : COMPARE_FACTOR_OFFSET;
-        order->ratios[0].factor = pick(&draws, 2) == 0 ? 8.0 : 1.0 / 8.0;
+        order->ratios[0].name = draws_pick(&draws, 2) == 0 ? LOG_LOSS : LOG_GRAD_NORM;
+        order->ratios[0].kind =
+            draws_pick(&draws, 2) == 0 ? COMPARE_FACTOR_WHOLE : COMPARE_FACTOR_OFFSET;
+        order->ratios[0].factor = draws_pick(&draws, 2) == 0 ? 8.0 : 1.0 / 8.0;
     }
-    if (pick(&draws, 5) == 0) report->gradient_update = order->gradient;
-    if (pick(&draws, 5) == 0) report->root_update = report->gradient_update;
-    if (pick(&draws, 6) == 0) add_draws(order, &draws, start);
+    if (draws_pick(&draws, 5) == 0) report->gradient_update = order->gradient;
+    if (draws_pick(&draws, 5) == 0) report->root_update = report->gradient_update;
+    if (draws_pick(&draws, 6) == 0) add_draws(order, &draws, start);
 }
 
 /* What docs/FORENSICS.md says of every order. */
@@ -255,17 +243,11 @@ static void count_answer(const struct compare_report *report, struct answer *ans
     fail_msg("more than %d answers", ANSWERS);
 }
 
-static uint64_t mix(uint64_t hash, const char *text) {
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static void validate_random_orders(void **state) {
     (void)state;
     static struct answer answers[ANSWERS];
     static struct order order;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = DRAWS_HASH;
     memset(answers, 0, sizeof answers);
     FILE *out = golden_begin("compare_meaning.txt", "%d orders", ORDERS);
     for (uint32_t number = 0; number < ORDERS; number++) {
@@ -274,7 +256,8 @@ static void validate_random_orders(void **state) {
         assert_int_equal(compare_explain(&order.report, &arena), STATUS_OK);
         hold_rules(number, &order);
         count_answer(&order.report, answers);
-        hash = mix(mix(hash, order.report.meaning), order.report.next);
+        hash = draws_hash(hash, order.report.meaning, strlen(order.report.meaning));
+        hash = draws_hash(hash, order.report.next, strlen(order.report.next));
         arena_close(&arena);
     }
     for (size_t i = 0; i < ANSWERS && answers[i].count > 0; i++)

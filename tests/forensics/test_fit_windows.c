@@ -23,6 +23,7 @@
 #include "base/macro.h"
 #include "base/real.h"
 #include "forensics/fit_search.h"
+#include "tests/forensics/helper_draws.h"
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_lr.h"
 
@@ -173,15 +174,9 @@ static int finds(const struct fit_model *model, const struct fit_solutions *solu
     return 0;
 }
 
-static void mix(uint64_t *hash, double value) {
-    const uint64_t bits = real_bits_f64(value);
-    for (int i = 0; i < 64; i += 8)
-        *hash = (*hash ^ (bits >> i & 0xff)) * UINT64_C(0x100000001b3);
-}
-
 static void write(FILE *out, const char *name, const struct cut *cut, const struct asked *asked) {
     const char *const shown = getenv("TWINSTEP_SHOW");
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = DRAWS_HASH;
     for (size_t i = 0; i < asked->solutions.count; i++) {
         const struct fit_solution *const s = &asked->solutions.at[i];
         const double members[] = {s->numbers.lr,
@@ -194,8 +189,10 @@ static void write(FILE *out, const char *name, const struct cut *cut, const stru
                                   (double)s->shift,
                                   s->max_error,
                                   s->rms_error};
-        for (size_t m = 0; m < COUNT_OF(members); m++)
-            mix(&hash, members[m]);
+        for (size_t m = 0; m < COUNT_OF(members); m++) {
+            const uint64_t bits = real_bits_f64(members[m]);
+            hash = draws_hash(hash, &bits, sizeof bits);
+        }
         if (shown != NULL && strcmp(shown, name) == 0)
             print_message("%s: L %.9g W %g T %g floor %g stride %g\n", cut->name, members[0],
                           members[1], members[2], members[3], members[4]);
