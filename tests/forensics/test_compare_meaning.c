@@ -19,7 +19,7 @@
 
 #include "base/macro.h"
 #include "forensics/compare_parts.h"
-#include "tests/forensics/helper_draws.h"
+#include "tests/base/helper_draws.h"
 #include "tests/forensics/helper_golden.h"
 
 enum { UPDATES = 12, ORDERS = 30000, ANSWERS = 128, COLUMNS = 6 };

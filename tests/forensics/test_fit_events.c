@@ -23,7 +23,7 @@
 #include "base/real.h"
 #include "forensics/doctor/doctor.h"
 #include "forensics/fit.h"
-#include "tests/forensics/helper_draws.h"
+#include "tests/base/helper_draws.h"
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
 

@@ -23,7 +23,7 @@
 #include "base/macro.h"
 #include "base/real.h"
 #include "forensics/trajectory.h"
-#include "tests/forensics/helper_draws.h"
+#include "tests/base/helper_draws.h"
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
 
