@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "base/confined.h"
+#include "base/macro.h"
+#include "determinism/trace/trace_confined.h"
 #include "tests/base/helper_size.h"
 #include "tests/determinism/helper_trace.h"
 
@@ -156,9 +158,15 @@ static int dying; /* the child ends as a memory error ends it */
 static volatile char *volatile nowhere = (volatile char *)(uintptr_t)16;
 static enum status (*reading)(const void *asked, struct arena *arena, void *answer);
 
+static const struct trace_states *found; /* what the child says of stored states, if it does */
+
 static enum status read_and_spoil(const void *asked, struct arena *arena, void *answer) {
     struct trace_image *image;
     struct record *records;
+    if (found != NULL) {
+        memcpy(answer, found, sizeof *found);
+        return STATUS_OK;
+    }
     TRY(reading(asked, arena, answer));
     if (dying) *nowhere = 1;
     if (spoil_image != NULL) {
@@ -291,12 +299,46 @@ static void verify_the_child_looks_at_the_file_it_opened(void **state) {
     sample_close(&sample);
 }
 
+/* What a child says of four stored states: more of them are damaged than there are, one behind the
+ * last is, or they do not ascend. Only so many are named. */
+static void verify_spoilt_states_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        struct trace_states says;
+        int well;
+    } cases[] = {
+        {{0, {9, 9}}, 1},          {{1, {0}}, 1},
+        {{1, {3, 9}}, 1},          {{1, {4}}, 0},
+        {{1, {UINT64_MAX}}, 0},    {{2, {0, 1}}, 1},
+        {{2, {2, 3}}, 1},          {{2, {2, 2}}, 0},
+        {{2, {2, 1}}, 0},          {{2, {3, 4}}, 0},
+        {{4, {0, 1, 2, 3}}, 1},    {{5, {0, 1, 2, 3, 4}}, 0},
+        {{UINT64_MAX, {0, 1}}, 0}, {{4, {0, 1, 2, 0}}, 0},
+    };
+    const struct trace_run run = {.snapshots = 4};
+    struct sample sample;
+    sample_open(&sample, 2);
+    assert_int_equal(sample_write(&sample, sample.path, 3), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct apart_states asked = {.path = sample.path, .run = &run};
+        struct trace_states out;
+        found = &cases[i].says;
+        const enum status status = apart_check_states(&asked, &out);
+        if ((int)status != (cases[i].well ? STATUS_OK : STATUS_INPUT))
+            fail_msg("case %zu: status %d", i, (int)status);
+        if (cases[i].well) assert_int_equal(out.damaged, cases[i].says.damaged);
+    }
+    found = NULL;
+    sample_close(&sample);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_spoilt_images_are_refused),
         cmocka_unit_test(verify_spoilt_images_without_rows_are_refused),
         cmocka_unit_test(verify_spoilt_blocks_are_refused),
         cmocka_unit_test(verify_a_death_in_a_later_block_is_told),
-        cmocka_unit_test(verify_the_child_looks_at_the_file_it_opened)};
+        cmocka_unit_test(verify_the_child_looks_at_the_file_it_opened),
+        cmocka_unit_test(verify_spoilt_states_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
