@@ -37,6 +37,9 @@ static void validate_first_place(void **state) {
     static const char both[] =
         "update: 2\nmicro_batch: 0\nlayer: -1\nphase: optimize\nop: o\ntensor: w\nwords: optimize, "
         "w\nstructure: only right decays\nundecided: \n";
+    static const char letters[] =
+        "update: 2\nmicro_batch: 0\nlayer: -1\nphase: p\nop: o\ntensor: w\nwords: y\n"
+        "structure: x\nundecided: \n";
     static const char undecided[] =
         "update: 2\nmicro_batch: 0\nlayer: -1\nphase: \nop: \ntensor: \nwords: \nstructure: \n"
         "undecided: the watch ran out of memory\n";
@@ -54,6 +57,7 @@ static void validate_first_place(void **state) {
          "w\",\"micro_batch\":null,\"layer\":null,"
          "\"structure\":\"only right decays\",\"by\":\"watch\",\"undecided\":\"\"}"},
         {both, "update 2, only right decays; the first value that differs, optimize, w", NULL},
+        {letters, "update 2, x; the first value that differs, y", NULL},
         {undecided, NULL,
          "{\"step\":2,\"phase\":\"\",\"tensor\":\"\",\"micro_batch\":null,\"layer\":null,"
          "\"structure\":null,\"by\":\"digests\",\"undecided\":\"the watch ran out of memory\"}"},

@@ -232,11 +232,47 @@ static void validate_the_first_top(void **state) {
     }
 }
 
+/* A log whose last row comes first, as a table that was sorted the other way, is the same log. */
+static void verify_rows_may_stand_backwards(void **state) {
+    (void)state;
+    for (size_t both = 0; both < 2; both++) {
+        struct pair p;
+        pair_open(&p);
+        for (size_t side = 1 - both; side < 2; side++) {
+            struct log *const log = p.log[side];
+            const size_t last = log->rows - 1;
+            for (size_t row = 0; row < log->rows / 2; row++)
+                for (size_t c = 0; c <= log->column_count; c++) {
+                    if (c == log->column_count) {
+                        const int64_t step = log->step[row];
+                        log->step[row] = log->step[last - row];
+                        log->step[last - row] = step;
+                        continue;
+                    }
+                    const double value = log->columns[c].value[row];
+                    const float quantum = log->columns[c].quantum[row];
+                    log->columns[c].value[row] = log->columns[c].value[last - row];
+                    log->columns[c].quantum[row] = log->columns[c].quantum[last - row];
+                    log->columns[c].value[last - row] = value;
+                    log->columns[c].quantum[last - row] = quantum;
+                }
+        }
+        const struct compare_report *report = pair_compare(&p);
+        assert_int_equal(report->verdict, COMPARE_VERDICT_EQUAL);
+        assert_int_equal(pair_column(report, LOG_LOSS)->equal, 60);
+        assert_int_equal(pair_column(report, LOG_LOSS)->from, 1);
+        assert_int_equal(pair_column(report, LOG_LOSS)->to, 60);
+        assert_int_equal(report->repeated[0] + report->repeated[1], 0);
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_edges),
         cmocka_unit_test(validate_tokens_that_end),
         cmocka_unit_test(validate_the_first_top),
+        cmocka_unit_test(verify_rows_may_stand_backwards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Checks of columns whose schedule goes on towards another total from some row on. That total is an
+ * answer where the log says it, and a free number where nobody does; and it excuses no other number
+ * that differs from what was asked. The columns follow get_linear_schedule_with_warmup of
+ * transformers/optimization.py, written out here. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/fit.h"
+#include "tests/forensics/helper_log.h"
+
+enum { ROWS = 44, CHANGE = 22, BEFORE = 50, AFTER = 70 };
+
+#define PEAK 2e-5
+#define WARMUP 5.0
+#define NO_PASS (-1) /* FIT_FAIL or FIT_UNDECIDED */
+
+static double linear(double n, double total) {
+    return n < WARMUP ? PEAK * n / WARMUP : PEAK * (total - n) / (total - WARMUP);
+}
+
+static const struct question {
+    const char *name;
+    uint64_t said;     /* the total that the log says; 0: none */
+    double lr, warmup; /* asked; 0: not */
+    int32_t verdict;
+    const char *words, *not_words; /* parts that the answer has and has not */
+} questions[] = {
+    {"as asked, total said", AFTER, PEAK, WARMUP, FIT_UNDECIDED, "its total changed", "not all"},
+    {"another peak, total said", AFTER, 3e-5, WARMUP, FIT_FAIL, "its total is not all that differs",
+     "its total changed"},
+    {"another warm-up, total said", AFTER, PEAK, 9.0, FIT_FAIL, "its total is not all that differs",
+     "its total changed"},
+    {"as asked, no total", 0, PEAK, WARMUP, FIT_UNDECIDED, "nothing says another one", "not all"},
+    {"another peak, no total", 0, 3e-5, WARMUP, NO_PASS, "", "not all"},
+    {"another warm-up, no total", 0, PEAK, 9.0, NO_PASS, "", "not all"},
+    {"another peak, another total", AFTER + 9, 3e-5, WARMUP, NO_PASS, "", "not all"},
+};
+
+static void validate_what_a_total_excuses(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(questions); i++) {
+        const struct question *const q = &questions[i];
+        struct arena arena = ARENA_EMPTY;
+        struct log *const log = helper_log(&arena, ROWS);
+        struct fit_known known;
+        struct series series;
+        struct fit_check check;
+        log->format = "hf-trainer-state";
+        log->max_steps = q->said;
+        for (size_t row = 0; row < ROWS; row++)
+            helper_put(&arena, log, LOG_LR_LOGGED, row,
+                       linear((double)row, row < CHANGE ? BEFORE : AFTER), PRINT_EXACT);
+        helper_resume(log, CHANGE, CHANGE + 1);
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        known.request.contract = contract_find("hf");
+        known.request.schedule = "linear";
+        known.request.lr = q->lr;
+        known.request.warmup = q->warmup;
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        const int as_said =
+            q->verdict == NO_PASS ? check.verdict != FIT_PASS : check.verdict == q->verdict;
+        if (!as_said || strstr(check.words, q->words) == NULL ||
+            strstr(check.words, q->not_words) != NULL)
+            fail_msg("%s: verdict %d: %s; %s", q->name, check.verdict, check.words,
+                     check.bug != NULL ? check.bug : "-");
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_what_a_total_excuses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
