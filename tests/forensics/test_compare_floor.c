@@ -4,6 +4,7 @@
  * gaps; it must detect what lies above all pairs; and what the printed digits leave open must stay
  * open. */
 #include <math.h>
+#include <stdio.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -211,6 +212,42 @@ static void verify_digits(void **state) {
     assert_true(held.p[1] == 0.01 && held.p[0] > 0.5);
 }
 
+/* Digits leave a p between two numbers. Outside is said with the larger one and inside with the
+ * smaller one, so that neither leans on what was not printed. */
+static void verify_which_p_is_said(void **state) {
+    (void)state;
+    static const float quanta[] = {0.0f, 1e-7f, 1e-6f};
+    static const double factors[] = {1.0, 5.0}, alphas[] = {0.01, 0.2, 0.5};
+    size_t seen[3] = {0, 0, 0};
+    for (size_t i = 0; i < COUNT_OF(quanta) * COUNT_OF(factors) * COUNT_OF(alphas); i++) {
+        static struct scene scene;
+        struct arena arena = ARENA_EMPTY;
+        struct compare_floor held;
+        char text[96];
+        const double alpha = alphas[i % COUNT_OF(alphas)];
+        stage(&scene, 3, factors[i / COUNT_OF(alphas) % COUNT_OF(factors)],
+              quanta[i / COUNT_OF(alphas) / COUNT_OF(factors)]);
+        assert_int_equal(compare_hold(&scene.report, &scene.file, alpha, &arena, &held), STATUS_OK);
+        assert_true(held.p[0] >= held.p[1]);
+        if (held.verdict == COMPARE_FLOOR_OUTSIDE)
+            snprintf(text, sizeof text, "p = %.4g is not above alpha = %g", held.p[0], alpha);
+        else if (held.verdict == COMPARE_FLOOR_INSIDE)
+            snprintf(text, sizeof text, "p = %.4g is above alpha = %g", held.p[1], alpha);
+        else
+            snprintf(text, sizeof text,
+                     "the printed digits leave p between %.4g and %.4g, alpha = %g", held.p[1],
+                     held.p[0], alpha);
+        assert_string_equal(held.words, text);
+        assert_int_equal(held.verdict, held.p[0] <= alpha  ? COMPARE_FLOOR_OUTSIDE
+                                       : held.p[1] > alpha ? COMPARE_FLOOR_INSIDE
+                                                           : COMPARE_FLOOR_UNTESTABLE);
+        seen[held.verdict] += held.p[0] > held.p[1];
+        arena_close(&arena);
+    }
+    for (size_t verdict = 0; verdict < COUNT_OF(seen); verdict++)
+        assert_true(seen[verdict] > 0);
+}
+
 /* Means over windows are not values of one update; and a floor without pairs decides nothing. */
 static void validate_left_out(void **state) {
     (void)state;
@@ -257,11 +294,11 @@ static void validate_verdicts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_level),        cmocka_unit_test(verify_effect),
-        cmocka_unit_test(verify_rare_gaps),    cmocka_unit_test(verify_worst_update),
-        cmocka_unit_test(verify_column_alone), cmocka_unit_test(verify_median_of_others),
-        cmocka_unit_test(verify_digits),       cmocka_unit_test(validate_left_out),
-        cmocka_unit_test(validate_verdicts),
+        cmocka_unit_test(verify_level),           cmocka_unit_test(verify_effect),
+        cmocka_unit_test(verify_rare_gaps),       cmocka_unit_test(verify_worst_update),
+        cmocka_unit_test(verify_column_alone),    cmocka_unit_test(verify_median_of_others),
+        cmocka_unit_test(verify_digits),          cmocka_unit_test(validate_left_out),
+        cmocka_unit_test(verify_which_p_is_said), cmocka_unit_test(validate_verdicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,9 +250,24 @@ static void validate_every_function(void **state) {
     arena_close(&arena);
 }
 
+/* Zeros at either end of a number are no digits of it, and 0 has none. */
+static void validate_how_many_digits(void **state) {
+    (void)state;
+    static const struct {
+        double x;
+        int digits;
+    } cases[] = {{0.0, 0},    {1.0, 1},     {-1.0, 1},      {10.0, 1},    {1000.0, 1}, {0.1, 1},
+                 {2.5e-5, 2}, {-2.5e-5, 2}, {1.05, 3},      {105.0, 3},   {1050.0, 3}, {0.00105, 3},
+                 {1e-300, 1}, {1e22, 1},    {1.2345e-7, 5}, {100.001, 6}, {0.5, 1},    {30.0, 1}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        if (fit_digits(cases[i].x) != cases[i].digits)
+            fail_msg("%g: %d", cases[i].x, fit_digits(cases[i].x));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_every_function),
+        cmocka_unit_test(validate_how_many_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
