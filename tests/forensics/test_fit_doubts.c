@@ -267,8 +267,10 @@ static void conclude_one(struct set *set, size_t f, struct answers *answers) {
         answers->hash = draws_hash(answers->hash, about, sizeof about);
     }
     for (size_t i = 0; i < ROWS; i += 5) {
-        const double rates[] = {fit_logged(fit, i, set->points[i].update),
-                                fit_applied(fit, i, set->points[i].update)};
+        double rates[] = {fit_logged(fit, i, set->points[i].update),
+                          fit_applied(fit, i, set->points[i].update)};
+        for (size_t r = 0; r < COUNT_OF(rates); r++)
+            if (rates[r] != rates[r]) rates[r] = -1.0; /* a NaN has several patterns of bits */
         answers->hash = draws_hash(answers->hash, rates, sizeof rates);
     }
     hash_text(answers, fit->text);
