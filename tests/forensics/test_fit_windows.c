@@ -148,6 +148,7 @@ static void ask(struct fit_model *model, const struct cut *cut, struct asked *as
     window->suspect = &asked->suspect;
     window->deep = cut->deep;
     window->typed_floors = cut->typed;
+    window->only_floor = real_nan_f64();
     window->no_scan = cut->no_scan;
     window->whole = cut->whole;
     window->turn = cut->turn;
