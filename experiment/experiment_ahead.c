@@ -6,8 +6,9 @@
  * points and the states that hybrids go on from are in its memory already. It computes what this
  * process would, writes it into a file without a name, and ends. It never touches the trace, which
  * the parent alone writes, run by run in the order of the plan; so the trace is the same as without
- * children. A child that fails, or that is killed, is no error: its run is trained here, as all are
- * where there is one core.
+ * children. Each child trains its share of the runs one behind the other, because a copy of a
+ * process pays for each page that it writes to first. One that fails, or that is killed, is no
+ * error: what it has not done is trained here, as all is where there is one core.
  *
  * Invariant: when a stage ends, however it does, no child is left. */
 #include "experiment/experiment_private.h"

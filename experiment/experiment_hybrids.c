@@ -190,8 +190,7 @@ static enum status train_some_ahead(struct experiment *e, uint32_t first, uint32
     return STATUS_OK;
 }
 
-/* The state that the hybrid began with is not in its rows, and its first update says which it was.
- */
+/* Takes what a child says of a hybrid: the update that it began with, rows, what was measured. */
 static enum status take_hybrid(struct experiment *e, uint32_t hybrid) {
     struct alone alone = hybrid_alone(e, hybrid);
     const uint32_t count = hybrid_values_points(&e->hybrids);
