@@ -29,6 +29,7 @@ enum {
     KEY_KEEP_EVERY,
     KEY_VERIFY,
     KEY_JOBS,
+    KEY_BOTH_ARMS,
     KEY_RANKS,
     KEY_RANKS_WAIT
 };
@@ -381,6 +382,7 @@ static enum status run_scenario(struct cli *cli, const struct options *options,
                               .reproducible = options->reproducible,
                               .progress = progress_wanted(options),
                               .unasked_room = options_given(options, KEY_ROOM),
+                              .both_arms = options_given(options, KEY_BOTH_ARMS),
                               .verify = options_given(options, KEY_VERIFY),
                               .ranks = ranks->group};
     TRY(cores_asked(options, KEY_JOBS, "run", &how.cores));
@@ -501,6 +503,10 @@ static const struct argp_option option_rows[] = {
            "measured or the first difference is looked for it does not, because a file says only "
            "how many updates each run has behind it, and what came after the last file is then "
            "trained again"),
+    OPTION("both-arms", KEY_BOTH_ARMS, NULL,
+           "Train both arms of every update. By default one training is recorded of both for the "
+           "updates in which nothing that differs between them can act, which the verdict says "
+           "(arms); the trace is the same but for two attributes"),
     OPTION("verify", KEY_VERIFY, NULL,
            "With --resume: believe no kept state. Both arms are trained again from their start, "
            "other runs from their last stored state, and must come out as recorded"),

@@ -20,7 +20,7 @@
 #include "cli/suite_results.h"
 #include "model/save_model.h"
 
-enum { KEY_JOBS = KEY_OWN, KEY_RESULTS, KEY_PART, KEY_RESUME, KEY_JOIN };
+enum { KEY_JOBS = KEY_OWN, KEY_BOTH_ARMS, KEY_RESULTS, KEY_PART, KEY_RESUME, KEY_JOIN };
 
 #define PARTS_MOST 1000000
 
@@ -88,6 +88,7 @@ static enum status run_case(struct suite_child *child, const struct suite_case *
                                                  options_given(run->options, KEY_RESUME),
                                     .reproducible = run->options->reproducible,
                                     .progress = progress_wanted(run->options),
+                                    .both_arms = options_given(run->options, KEY_BOTH_ARMS),
                                     .watch = &watch};
     cli.interrupted = jobs_interrupted(child->link);
     if (member->scenario == NULL) return status_fail(member->status, "%s", member->error);
@@ -471,6 +472,10 @@ static const struct argp_option option_rows[] = {
     OPTION("jobs", KEY_JOBS, "N",
            "Fill N cores: train N scenarios at once, fewer where one has more threads or there is "
            "no memory for it; results are the same. Default: all cores that this process may use"),
+    OPTION("both-arms", KEY_BOTH_ARMS, NULL,
+           "Train both arms of every update. By default one training is recorded of both for the "
+           "updates in which nothing that differs between them can act, which the verdict says "
+           "(arms); the trace is the same but for two attributes"),
     OPTION("results", KEY_RESULTS, "DIR",
            "Keep the result of each scenario in DIR as NAME.json, as soon as it is there"),
     OPTION("part", KEY_PART, "I/N",

@@ -161,6 +161,7 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                          .keep_now = how->keep ? keep_now : NULL,
                                          .kept = kept,
                                          .ranks = how->ranks,
+                                         .both_arms = how->both_arms,
                                          .verify = how->verify,
                                          .context = &performing};
     /* OpenBLAS is opened and named in the trace only if an arm may send linear layers through it.

@@ -26,6 +26,7 @@ struct performance {
     int unasked_room;    /* trains even where disk or memory seem too small */
     int keep;            /* keep states for a run that goes on (experiment/experiment_kept.c) */
     double keep_every;   /* seconds from one to the next at least */
+    int both_arms;       /* train both arms even where one training would serve both */
     int verify;          /* with `resume`: train again whatever can be */
     struct real_ranks *ranks; /* processes that train with this one; NULL: none do */
     uint64_t cores; /* that its processes may fill together; 0 or 1: one trains at a time */

@@ -33,6 +33,12 @@
 #define STEPS_MEANT_PATH "steps/meant"
 #define STEPS_LOST_PATH "steps/lost"
 
+/* The attributes, of the root, of for how many updates nothing that differs between the arms acts,
+ * and for how many of these, all or none, the baseline's training serves both arms. A trace without
+ * the first has two trainings, and nothing is known beforehand of what they have in common. */
+#define ALIKE_UPDATES_NAME "alike_updates"
+#define SHARED_UPDATES_NAME "shared_updates"
+
 /* The probability that any of the intervals of sampled shares misses its share. */
 #define JUDGE_SHARE_ALPHA 0.05
 
@@ -216,6 +222,7 @@ enum judged_row_kind {
     ROW_DEVICE,       /* the device of both arms, */
     ROW_DEVICES,      /* or, where they differ, of each */
     ROW_LIBRARY,      /* products that the device's library left to our kernel */
+    ROW_ARMS,         /* for how many updates the arms are alike, and one training serves both */
     ROW_FLOOR,        /* how much repeats differ, and the test against it */
     ROW_MIXTURES,     /* what mixtures of causes do where the arms lie inside the floor */
     ROW_EVAL,         /* whether the test arm got worse on fixed rows, one row for each set, */
@@ -319,9 +326,11 @@ struct judgement {
     uint64_t closure_from; /* the update before which the full hybrid left the baseline's state; 0:
                               it was trained from its own start */
 
+    uint64_t alike, served; /* ALIKE_UPDATES_NAME and SHARED_UPDATES_NAME; 0: none */
     enum floor_kind floor;
-    int floor_equal[2]; /* of an exact floor, the repeat in this process or a copy of it, and in a
-                           new one: 1 equal, 0 not equal, -1 not run */
+    int floor_equal[2]; /* of an exact floor, the baseline's repeat in this process or a copy of it,
+                           and that in a new one, of the test arm where `served` is not 0: 1 equal,
+                           0 not equal, -1 not run */
     uint32_t floor_runs[2];
     uint64_t floor_pairs;        /* of a floor file */
     double floor_distance;       /* d(A,B) */

@@ -38,9 +38,38 @@ static int runs_module(const struct judging *judging) {
     return 0;
 }
 
+/* Reads one of the two attributes of updates in which the arms are alike; neither is in a trace of
+ * arms that are not. */
+static enum status read_alike(const struct judging *judging, const char *name, uint64_t *out) {
+    double value = 0.0;
+    if (trace_attribute_of(judging->image, "", name) != NULL)
+        TRY(judging_number(judging, "", name, &value));
+    if (!(value >= 0.0 && value <= 0x1p53))
+        FAIL(STATUS_INPUT, "trace: attribute %s: expected a number of updates, got %g", name,
+             value);
+    *out = (uint64_t)value;
+    return STATUS_OK;
+}
+
+/* Where one training served both arms, a test arm that differs from it when it is trained from its
+ * own start may show noise, or that the arms were not alike. */
+static const char *why_not_exact(const struct judging *judging) {
+    const int *const equal = judging->out->floor_equal;
+    if (runs_module(judging))
+        return "the baseline differs from its own repeat, though its mode promises equal bits: its "
+               "module keeps a state of its own, or else a defect of this build or machine";
+    if (judging->out->served > 0 && equal[0] != 0)
+        return "the test arm, trained in a process started anew, differs from the training that is "
+               "recorded of both arms: a defect of this build or machine; run it with --both-arms";
+    return "the baseline differs from its own repeat, though its mode promises equal bits: a "
+           "defect of this build or machine; see env";
+}
+
 static enum status judge_exact(struct judging *judging) {
     struct judgement *out = judging->out;
     const struct trace_array *array;
+    TRY(read_alike(judging, ALIKE_UPDATES_NAME, &out->alike));
+    TRY(read_alike(judging, SHARED_UPDATES_NAME, &out->served));
     TRY(judging_array(judging, "floor/equal", 2, 1, &array));
     for (int i = 0; array != NULL && i < 2; i++)
         if (!isnan(array->values[i])) out->floor_equal[i] = array->values[i] != 0.0;
@@ -49,13 +78,7 @@ static enum status judge_exact(struct judging *judging) {
                          "the baseline was not repeated: no floor; run the scenario to its "
                          "end");
     if (out->floor_equal[0] == 0 || out->floor_equal[1] == 0)
-        return undecided(judging, runs_module(judging)
-                                      ? "the baseline differs from its own repeat, though its mode "
-                                        "promises equal bits: its module keeps a state of its own, "
-                                        "or else a defect of this build or machine"
-                                      : "the baseline differs from its own repeat, though its mode "
-                                        "promises equal bits: a defect of this build or machine; "
-                                        "see env");
+        return undecided(judging, why_not_exact(judging));
     out->floor_largest = 0.0;
     out->verdict = VERDICT_OUTSIDE_FLOOR;
     return STATUS_OK;

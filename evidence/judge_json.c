@@ -288,6 +288,8 @@ json_t *judgement_json(const struct judgement *judgement) {
         judgement->missed);
     if (object == NULL) return NULL;
     json_object_set_new(object, "seal", json_string(judgement->seal));
+    json_object_set_new(object, "alike_updates", json_integer((json_int_t)judgement->alike));
+    json_object_set_new(object, "shared_updates", json_integer((json_int_t)judgement->served));
     json_object_set_new(object, "closure_noise", closure_json(&judgement->closure_noise));
     json_object_set_new(object, "measures", measures_json(judgement));
     json_object_set_new(object, "marks", marks_json(judgement));

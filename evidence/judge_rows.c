@@ -11,7 +11,7 @@
 
 #include "evidence/judge_parts.h"
 
-#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 44 */
+#define ROWS_MAX 48      /* each kind has a largest number of rows, and these add up to 45 */
 #define UPDATES_SHOWN 10 /* of more updates the table shows the first seven and the last three */
 
 /* ---- the pen ---- */
@@ -20,12 +20,12 @@ static const char *const labels[] = {
     [ROW_HEADLINE] = "",         [ROW_WHY] = "why",           [ROW_DIFFERS] = "differs",
     [ROW_NOTE] = "note",         [ROW_INERT] = "note",        [ROW_FIRST] = "first",
     [ROW_RNG] = "rng",           [ROW_DEVICE] = "device",     [ROW_DEVICES] = "devices",
-    [ROW_LIBRARY] = "library",   [ROW_FLOOR] = "floor",       [ROW_SHARES] = "shares",
-    [ROW_WHEN] = "when",         [ROW_GROWTH] = "growth",     [ROW_PERTURBED] = "twin",
-    [ROW_CLOSURE] = "closure",   [ROW_UNTESTED] = "untested", [ROW_EXPECTED] = "expected",
-    [ROW_UPDATES] = "update",    [ROW_HAZARD] = "loop",       [ROW_DROPPED] = "data",
-    [ROW_EVAL] = "eval",         [ROW_EVAL_TABLE] = "",       [ROW_REPLAY] = "replay",
-    [ROW_REPLICAS] = "replicas", [ROW_MIXTURES] = "mixtures",
+    [ROW_LIBRARY] = "library",   [ROW_ARMS] = "arms",         [ROW_FLOOR] = "floor",
+    [ROW_SHARES] = "shares",     [ROW_WHEN] = "when",         [ROW_GROWTH] = "growth",
+    [ROW_PERTURBED] = "twin",    [ROW_CLOSURE] = "closure",   [ROW_UNTESTED] = "untested",
+    [ROW_EXPECTED] = "expected", [ROW_UPDATES] = "update",    [ROW_HAZARD] = "loop",
+    [ROW_DROPPED] = "data",      [ROW_EVAL] = "eval",         [ROW_EVAL_TABLE] = "",
+    [ROW_REPLAY] = "replay",     [ROW_REPLICAS] = "replicas", [ROW_MIXTURES] = "mixtures",
 };
 
 /* Makes room for `more` bytes and a NUL; the old piece stays behind in the arena. */
@@ -219,6 +219,7 @@ enum status judge_rows(struct arena *arena, struct judgement *out) {
     if (judgement->rng_words[0] != '\0') row_add(&pen, ROW_RNG, "%s", judgement->rng_words);
     judge_row_devices(judgement, &pen);
     judge_row_products(judgement, &pen);
+    judge_row_arms(judgement, &pen);
     judge_row_floor(judgement, &pen);
     judge_row_mixtures(judgement, &pen);
     judge_row_eval(judgement, &pen);

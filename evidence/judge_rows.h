@@ -44,6 +44,7 @@ void judge_row_replicas(const struct judgement *judgement, struct row_pen *pen);
 /* judge_rows_floor.c: what the runs were computed on, and the floor of repeats. */
 void judge_row_devices(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_products(const struct judgement *judgement, struct row_pen *pen);
+void judge_row_arms(const struct judgement *judgement, struct row_pen *pen);
 void judge_row_floor(const struct judgement *judgement, struct row_pen *pen);
 
 /* judge_rows_mixtures.c: what mixtures do where the arms lie inside the floor; the first goes on in

@@ -6,9 +6,41 @@
 #include <math.h>
 #include <string.h>
 
+/* Why the arms are alike for so long. */
+static void put_alike(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->cause_count == 0)
+        row_add(pen, ROW_ARMS, "their configurations train alike");
+    else if (judgement->alike >= judgement->updates)
+        row_add(pen, ROW_ARMS, "nothing that differs between them acts in these %llu updates",
+                (unsigned long long)judgement->updates);
+    else
+        row_add(pen, ROW_ARMS, "nothing that differs between them acts before update %llu",
+                (unsigned long long)judgement->alike + 1);
+}
+
+void judge_row_arms(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->alike == 0) return;
+    put_alike(judgement, pen);
+    if (judgement->served == 0)
+        row_put(pen, "; both were trained all the same");
+    else if (judgement->served >= judgement->updates)
+        row_put(pen, ", so one training is recorded of both (--both-arms trains both)");
+    else
+        row_put(pen, ", so one training is recorded of both until then (--both-arms trains both)");
+}
+
 static void put_exact_floor(const struct judgement *judgement, struct row_pen *pen) {
     static const char *const words[] = {"not run", "differs", "bit-equal"};
-    if (judgement->floor_equal[0] == 1 && judgement->floor_equal[1] == 1)
+    const int equal = judgement->floor_equal[0] == 1 && judgement->floor_equal[1] == 1;
+    if (judgement->served > 0 && equal)
+        row_add(pen, ROW_FLOOR,
+                "exact: %s repeated, and %s trained in a process started anew, bit-equal",
+                judgement->arms[0], judgement->arms[1]);
+    else if (judgement->served > 0)
+        row_add(pen, ROW_FLOOR, "exact expected: %s repeated: %s; %s in a process started anew: %s",
+                judgement->arms[0], words[judgement->floor_equal[0] + 1], judgement->arms[1],
+                words[judgement->floor_equal[1] + 1]);
+    else if (equal)
         row_add(pen, ROW_FLOOR,
                 "exact: %s repeated in two processes, one of them started anew, bit-equal",
                 judgement->arms[0]);

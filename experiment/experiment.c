@@ -219,21 +219,49 @@ static enum status copy_pair_update(struct experiment *e, uint64_t step) {
     return STATUS_OK;
 }
 
-static enum status pair_update(struct experiment *e, struct run *a, struct run *b, uint64_t step,
-                               int *equal) {
-    TRY(experiment_keep(e));
-    TRY(experiment_check_interrupt(e));
+/* Before an update of both arms: keeps what hybrids, and the search for the first difference, go
+ * back to. */
+static enum status begin_update(struct experiment *e, struct run *a, struct run *b, uint64_t step,
+                                int *equal) {
+    if (e->plan.served > 0 && step == e->plan.served + 1) {
+        TRY(experiment_take_over(e, a, b));
+        experiment_kept_runs(e, 0, a, 1, b);
+    }
     if (*equal) TRY(experiment_equal_states(a, b, equal));
     if (*equal) {
         TRY(run_keep(a, &e->fork));
         e->fork_step = step;
     }
-    TRY(experiment_first_keep(e, a, b, *equal));
+    return experiment_first_keep(e, a, b, *equal);
+}
+
+/* The same where the baseline's update serves both arms: their states are one, and nobody goes back
+ * to it but a hybrid that begins before the last update. */
+static enum status begin_served(struct experiment *e, const struct run *a, uint64_t step) {
+    e->fork_step = step;
+    return step == e->plan.scenario->steps ? run_keep(a, &e->fork) : STATUS_OK;
+}
+
+static enum status train_arms(struct experiment *e, struct run *a, struct run *b,
+                              const struct record **x, const struct record **y) {
+    TRY(run_step(a, x));
+    *y = *x;
+    if (b != a) TRY(run_step(b, y));
+    TRY(resume_check(&e->resume, 0, *x));
+    TRY(resume_check(&e->resume, 1, *y));
+    return experiment_check_alike(e, *x, *y);
+}
+
+/* Where one training serves both arms, the baseline is measured and recorded in the place of the
+ * test arm, too. */
+static enum status pair_update(struct experiment *e, struct run *a, struct run *test, uint64_t step,
+                               int *equal) {
+    struct run *const b = step <= e->plan.served ? a : test;
     const struct record *x, *y;
-    TRY(run_step(a, &x));
-    TRY(run_step(b, &y));
-    TRY(resume_check(&e->resume, 0, x));
-    TRY(resume_check(&e->resume, 1, y));
+    TRY(experiment_keep(e));
+    TRY(experiment_check_interrupt(e));
+    TRY(b == a ? begin_served(e, a, step) : begin_update(e, a, b, step, equal));
+    TRY(train_arms(e, a, b, &x, &y));
     experiment_first_note(e, x, y);
     experiment_eval_note(e, a, b);
     struct pair_record pair;
@@ -349,10 +377,12 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
         TRY(experiment_kept_state(e, 0, a));
         TRY(experiment_kept_state(e, 1, b));
     }
-    experiment_kept_runs(e, 0, a, 1, b);
+    experiment_kept_runs(e, 0, a, 1, behind < e->plan.served ? a : b);
     int equal = behind == 0 || e->fork_step == behind;
     for (uint64_t step = 1; step <= e->plan.scenario->steps; step++)
         TRY(step <= behind ? copy_pair_update(e, step) : pair_update(e, a, b, step, &equal));
+    if (e->plan.served == e->plan.scenario->steps && !experiment_is_behind(e, 0))
+        TRY(experiment_take_over(e, a, b));
     experiment_kept_runs(e, 0, NULL, 0, NULL);
     TRY(experiment_eval_arms(e, a, b));
     TRY(save_models(e, a, b));
@@ -459,6 +489,7 @@ static enum status open_output(struct experiment *e, const struct run *a, const 
     TRY(note_data(e));
     TRY(note_dropped(e));
     TRY(experiment_eval_open(e));
+    TRY(experiment_share(e, a, b));
     TRY(experiment_branches(e, bytes[0] > bytes[1] ? bytes[0] : bytes[1]));
     TRY(experiment_needs(e, a, b, &needs));
     TRY(experiment_trace_open(&e->plan, &e->resume, e->options, snapshots, &needs, e->arena,

@@ -83,6 +83,9 @@ struct experiment_options {
     enum status (*room)(void *context, const struct experiment_needs *needs);
     /* Called after every update of every run; may be NULL. */
     void (*progress)(void *context, const struct experiment_progress *progress);
+    /* 1: both arms are trained even for updates in which nothing that differs between them acts
+     * (experiment_alike.c) */
+    int both_arms;
     /* Reruns `config` for `steps` updates in another process and returns its last root. NULL: the
      * exact floor consists of the rerun in this process only, and the verdict says so. */
     enum status (*second_process)(void *context, const struct config *config, uint64_t steps,

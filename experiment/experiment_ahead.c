@@ -21,10 +21,7 @@
 
 /* ---- whether ---- */
 
-/* Whether a run's results and what is recorded of it are the same in whichever process it trains:
- * not where threads race, a library or a device multiplies, or a module of the user's runs, which
- * may hold what a copy of the process does not have. */
-static int may_move(const struct config *config) {
+int experiment_may_move(const struct config *config) {
     return config->numerics.backend == BACKEND_CPU && !config_races(config) &&
            !config_uses_openblas(config) &&
            strcmp(config->optimizer.which.module, CONFIG_NO_MODULE) == 0 &&
@@ -38,7 +35,7 @@ static int may_be_used(const struct experiment *e) {
         e->output.every != 0 || e->output.products != NULL)
         return 0;
     for (uint32_t i = 0; i < e->plan.run_count; i++)
-        if (!may_move(&e->plan.runs[i].config)) return 0;
+        if (!experiment_may_move(&e->plan.runs[i].config)) return 0;
     return 1;
 }
 

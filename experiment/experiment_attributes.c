@@ -64,6 +64,13 @@ static enum status add_factors(struct experiment_attributes *to, const struct ex
     return STATUS_OK;
 }
 
+static enum status add_alike(struct experiment_attributes *to, const struct experiment_plan *plan,
+                             struct arena *arena) {
+    if (plan->alike == 0) return STATUS_OK;
+    TRY(add_number(to, arena, "", ALIKE_UPDATES_NAME, (double)plan->alike));
+    return add_number(to, arena, "", SHARED_UPDATES_NAME, (double)plan->served);
+}
+
 /* Where the bug of a race finds one bucket alone: no key makes it inert, so its line is made here.
  */
 static enum status race_lines(const struct scenario *scenario, struct arena *arena,
@@ -225,7 +232,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     const struct scenario *scenario = plan->scenario;
     struct backend_record backends;
     TRY(find_backends(plan, arena, &backends));
-    size_t most = 46 + 2 * (size_t)plan->factor_count + options->environment_count +
+    size_t most = 48 + 2 * (size_t)plan->factor_count + options->environment_count +
                   2 * (size_t)plan->run_count + backends.attribute_count;
     TRY(arena_take(arena, most, sizeof *out->list, "attributes", &out->list));
     add_text(out, "", "name", scenario->name);
@@ -243,6 +250,7 @@ enum status experiment_describe(const struct experiment_plan *plan,
     TRY(add_number(out, arena, "floor", "alpha", scenario->floor.alpha));
     TRY(add_number(out, arena, "floor", "runs_baseline", plan->floor_runs[0]));
     TRY(add_number(out, arena, "floor", "runs_test", plan->floor_runs[1]));
+    TRY(add_alike(out, plan, arena));
     TRY(add_factors(out, plan, arena));
     TRY(add_inert(out, plan->scenario, arena));
     add_data(out, plan);

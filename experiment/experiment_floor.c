@@ -245,6 +245,12 @@ static const double *copied_equal(const struct experiment *e) {
     return e->kept.is_open ? experiment_copied_array(e, FLOOR_EQUAL_PATH) : NULL;
 }
 
+/* The arm that a process started anew trains: the baseline; where the baseline's training served
+ * both arms, the test arm, which nobody else has trained from its start. */
+static uint32_t second_arm(const struct experiment *e) {
+    return e->plan.served > 0;
+}
+
 enum status experiment_floor_coming(struct experiment *e) {
     const uint32_t runs = e->plan.perturbed > 0 ? 2 : 1;
     if (e->plan.floor != FLOOR_EXACT) return STATUS_OK;
@@ -252,23 +258,23 @@ enum status experiment_floor_coming(struct experiment *e) {
     experiment_ahead_add(e, train_floor_ahead, 0, 1);
     experiment_ahead_start(e);
     if (e->options->second_coming != NULL && copied_equal(e) == NULL)
-        e->options->second_coming(e->options->context, &e->plan.runs[0].config,
+        e->options->second_coming(e->options->context, &e->plan.runs[second_arm(e)].config,
                                   e->plan.scenario->steps, e->ahead.count);
     return STATUS_OK;
 }
 
-/* Repeats the baseline in another process, once: an interrupted experiment may have asked. */
+/* Repeats an arm in another process, once: an interrupted experiment may have asked. */
 static enum status ask_second_process(struct experiment *e, double *equal) {
-    const struct trace_run *const baseline = &e->output.image.runs[0];
+    const struct trace_run *const arm = &e->output.image.runs[second_arm(e)];
     const double *const copied = copied_equal(e);
     struct digest root;
     if (copied != NULL) *equal = copied[1];
     if (copied != NULL || e->options->second_process == NULL) return STATUS_OK;
     const enum status status = e->options->second_process(
-        e->options->context, &e->plan.runs[0].config, e->plan.scenario->steps, &root);
+        e->options->context, &e->plan.runs[second_arm(e)].config, e->plan.scenario->steps, &root);
     if (status == STATUS_INTERRUPTED) TRY(experiment_keep(e));
     TRY(status);
-    const struct record *last = trace_row(baseline, baseline->updates - 1);
+    const struct record *last = trace_row(arm, arm->updates - 1);
     *equal = memcmp(root.byte, last->digests[DIGEST_ROOT], DIGEST_BYTES) == 0;
     return STATUS_OK;
 }

@@ -71,6 +71,10 @@ struct experiment_plan {
     struct planned_hybrid *hybrids; /* by ascending mask, from none to all */
     uint32_t hybrid_count;
     uint32_t shared; /* hybrids that are not trained because another one is determined alike */
+    /* Known once the arms are open (experiment_alike.c): the updates, from the first one on, in
+     * which nothing that differs between the arms acts, and those for which one training serves
+     * both: all of these, or 0. */
+    uint64_t alike, served;
     enum floor_kind floor;
     uint32_t floor_runs[2]; /* runs of each arm in the floor, the arms themselves included */
     struct planned_run *runs;

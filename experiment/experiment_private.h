@@ -112,7 +112,7 @@ struct experiment {
     struct experiment_kept kept;
     struct experiment_ahead ahead;
     struct run *arms[2]; /* open while they are trained in lockstep */
-    struct run *rerun; /* the baseline trained once more; equal to it in an exact floor */
+    struct run *rerun;   /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates finished, and planned */
     uint64_t memory[2];   /* bytes of each arm once it is open; 0: on a device */
@@ -140,6 +140,17 @@ TWINSTEP_MUST_USE enum status experiment_check_interrupt_while(const struct expe
                                                                const char *what);
 void experiment_report(struct experiment *e, enum experiment_stage stage, uint32_t run,
                        uint64_t step, const double loss[2], double share);
+
+/* experiment_alike.c. Finds for how many updates the arms are alike, and whether one training
+ * serves both (e->plan), with both arms open. The test arm takes over the baseline's state behind
+ * the last such update. Where both are trained, they must have the same roots there. */
+TWINSTEP_MUST_USE enum status experiment_share(struct experiment *e, const struct run *a,
+                                               const struct run *b);
+TWINSTEP_MUST_USE enum status experiment_take_over(struct experiment *e, const struct run *a,
+                                                   struct run *b);
+TWINSTEP_MUST_USE enum status experiment_check_alike(const struct experiment *e,
+                                                     const struct record *a,
+                                                     const struct record *b);
 
 /* Trains one run alone from alone->first to the end. *out_equal (may be NULL) says whether all its
  * roots equal those of alone->like. A run that is behind (below) is copied, and `run` is NULL. */
@@ -245,6 +256,11 @@ struct ahead_size {
     uint64_t tail;
     int beside; /* 1: this process trains meanwhile */
 };
+
+/* Whether a run's results and what is recorded of it are the same in whichever process it trains,
+ * and whatever was trained there before: not where threads race, a library or a device multiplies,
+ * or a module of the user's runs, which may hold what a copy of the process does not have. */
+int experiment_may_move(const struct config *config);
 
 /* experiment_ahead.c. Children train a stage's runs where cores and memory allow it and no bit and
  * nothing that is recorded depends on the process. The first takes the room for `tasks` tasks, and
