@@ -75,7 +75,7 @@ void experiment_report(struct experiment *e, enum experiment_stage stage, uint32
                                            .steps = e->plan.scenario->steps,
                                            .run_index = run,
                                            .run_count = e->plan.run_count,
-                                           .done = e->done + e->ahead.far,
+                                           .done = e->done + e->far,
                                            .total = e->total,
                                            .loss = {loss[0], loss[1]},
                                            .distance_share = share};
@@ -227,10 +227,13 @@ static enum status begin_update(struct experiment *e, struct run *a, struct run 
         TRY(experiment_take_over(e, a, b));
         experiment_kept_runs(e, 0, a, 1, b);
     }
+    const int before = *equal;
     if (*equal) TRY(experiment_equal_states(a, b, equal));
     if (*equal) {
         TRY(run_keep(a, &e->fork));
         e->fork_step = step;
+    } else if (before) {
+        TRY(experiment_full_coming(e));
     }
     return experiment_first_keep(e, a, b, *equal);
 }
@@ -582,7 +585,8 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     e->arena = arena;
     enum status status = open_experiment(e);
     if (status == STATUS_OK) status = run_all(e);
-    experiment_ahead_close(e);
+    experiment_ahead_close(e, &e->ahead);
+    experiment_ahead_close(e, &e->full_ahead);
     if (e->rerun_open) run_close(e->rerun);
     run_kept_close(&e->fork);
     evaluator_close(e->eval.evaluator);

@@ -50,12 +50,11 @@ static size_t row_bytes(const struct experiment *e) {
     return most;
 }
 
-enum status experiment_ahead_open(struct experiment *e, uint32_t tasks,
-                                  const struct ahead_size *size) {
-    struct experiment_ahead *const ahead = &e->ahead;
+enum status experiment_ahead_open(struct experiment *e, struct experiment_ahead *ahead,
+                                  uint32_t tasks, const struct ahead_size *size) {
     const uint32_t least = size->beside ? 1 : 2;
     uint64_t threads = 1;
-    *ahead = (struct experiment_ahead){.file = -1};
+    *ahead = (struct experiment_ahead){.room = 0};
     if (tasks < least || !may_be_used(e)) return STATUS_OK;
     for (uint32_t i = 0; i < e->plan.run_count; i++)
         threads = larger(threads, e->plan.runs[i].config.numerics.threads);
@@ -75,10 +74,9 @@ enum status experiment_ahead_open(struct experiment *e, uint32_t tasks,
     return STATUS_OK;
 }
 
-void experiment_ahead_add(struct experiment *e,
+void experiment_ahead_add(struct experiment_ahead *ahead,
                           enum status (*train)(struct experiment *, uint32_t, uint32_t),
                           uint32_t first, uint32_t count) {
-    struct experiment_ahead *const ahead = &e->ahead;
     if (ahead->task_count == ahead->room) return; /* room 0: there are no children */
     ahead->tasks[ahead->task_count++] =
         (struct ahead_task){.train = train, .first = first, .count = count};
@@ -89,7 +87,7 @@ void experiment_ahead_add(struct experiment *e,
 enum status experiment_ahead_put(struct experiment *e, const void *bytes, size_t length) {
     const char *from = (const char *)bytes;
     while (length > 0) {
-        const ssize_t put = write(e->ahead.file, from, length);
+        const ssize_t put = write(e->file, from, length);
         if (put < 0 && errno == EINTR) continue;
         if (put <= 0) FAIL(STATUS_IO, "cannot hand on what was trained: %s", strerror(errno));
         from += put;
@@ -101,8 +99,8 @@ enum status experiment_ahead_put(struct experiment *e, const void *bytes, size_t
 enum status experiment_ahead_put_row(struct experiment *e, uint32_t index,
                                      const struct record *record) {
     const struct record_shape *const shape = &e->plan.runs[index].axes.shape;
-    record_pack(shape, record, e->ahead.bytes);
-    return experiment_ahead_put(e, e->ahead.bytes, record_packed(shape));
+    record_pack(shape, record, e->taken->bytes);
+    return experiment_ahead_put(e, e->taken->bytes, record_packed(shape));
 }
 
 enum status experiment_ahead_train(struct experiment *e, const struct alone *alone,
@@ -121,8 +119,8 @@ enum status experiment_ahead_train(struct experiment *e, const struct alone *alo
 /* Nothing of the parent is written to: its trace and its kept states are its own. */
 static void work(void *of, uint32_t number, int file, int said) {
     struct experiment *const e = (struct experiment *)of;
-    const struct experiment_ahead *const ahead = &e->ahead;
-    e->ahead.file = file;
+    const struct experiment_ahead *const ahead = e->taken;
+    e->file = file;
     for (uint32_t i = number; i < ahead->task_count; i += ahead->count) {
         const struct ahead_task *const task = &ahead->tasks[i];
         if (task->train(e, task->first, task->count) != STATUS_OK) return;
@@ -133,9 +131,9 @@ static void work(void *of, uint32_t number, int file, int said) {
 /* ---- the parent ---- */
 
 /* Where one cannot be started, its share is trained here. */
-void experiment_ahead_start(struct experiment *e) {
-    struct experiment_ahead *const ahead = &e->ahead;
+void experiment_ahead_start(struct experiment *e, struct experiment_ahead *ahead) {
     const struct experiment_children *const children = e->options->children;
+    e->taken = ahead;
     for (uint32_t i = 0; i < ahead->count; i++)
         if (children->start(e->options->context, work, e, i, &ahead->children[i]) != STATUS_OK)
             ahead->children[i] =
@@ -144,8 +142,7 @@ void experiment_ahead_start(struct experiment *e) {
 }
 
 /* About how many updates the children are ahead, for those who look on. */
-static uint64_t count_far(const struct experiment *e) {
-    const struct experiment_ahead *const ahead = &e->ahead;
+static uint64_t count_far(const struct experiment *e, const struct experiment_ahead *ahead) {
     const size_t row = record_packed(&e->plan.runs[0].axes.shape);
     uint64_t updates = 0;
     for (uint32_t i = 0; i < ahead->count; i++) {
@@ -159,43 +156,41 @@ static uint64_t count_far(const struct experiment *e) {
 }
 
 /* Waits until child `child` has done `pieces` of its tasks, or does no more. */
-static enum status wait_for(struct experiment *e, uint32_t child, uint64_t pieces,
-                            enum experiment_stage stage, uint32_t run) {
-    struct experiment_ahead *const ahead = &e->ahead;
+static enum status wait_for(struct experiment *e, struct experiment_ahead *ahead, uint32_t child,
+                            uint64_t pieces, enum experiment_stage stage, uint32_t run) {
     while (ahead->children[child].done < pieces && !ahead->children[child].has_ended) {
         TRY(experiment_keep(e));
         TRY(experiment_check_interrupt(e));
         TRY(e->options->children->wait(e->options->context, ahead->children, ahead->count));
-        ahead->far = count_far(e);
+        e->far = count_far(e, ahead);
         experiment_report(e, stage, run, 0, experiment_no_loss, (double)NAN);
     }
     return STATUS_OK;
 }
 
-enum status experiment_ahead_next(struct experiment *e, enum experiment_stage stage, uint32_t run,
-                                  int *out_trained) {
-    struct experiment_ahead *const ahead = &e->ahead;
+enum status experiment_ahead_next(struct experiment *e, struct experiment_ahead *ahead,
+                                  enum experiment_stage stage, uint32_t run, int *out_trained) {
     *out_trained = 0;
     if (ahead->next == ahead->task_count) return STATUS_OK;
-    if (!ahead->begun) experiment_ahead_start(e);
+    if (!ahead->begun) experiment_ahead_start(e, ahead);
     const uint64_t pieces = ahead->next / ahead->count + 1;
     ahead->from = ahead->next++ % ahead->count;
-    TRY(wait_for(e, ahead->from, pieces, stage, run));
-    ahead->far = 0;
+    TRY(wait_for(e, ahead, ahead->from, pieces, stage, run));
+    e->far = 0;
+    e->taken = ahead;
     *out_trained = ahead->children[ahead->from].done >= pieces;
     return STATUS_OK;
 }
 
-void experiment_ahead_close(struct experiment *e) {
-    struct experiment_ahead *const ahead = &e->ahead;
+void experiment_ahead_close(struct experiment *e, struct experiment_ahead *ahead) {
     for (uint32_t i = 0; ahead->begun && i < ahead->count; i++)
         if (ahead->children[i].pid != 0)
             e->options->children->end(e->options->context, &ahead->children[i]);
-    *ahead = (struct experiment_ahead){.file = -1};
+    *ahead = (struct experiment_ahead){.room = 0};
 }
 
 enum status experiment_ahead_get(struct experiment *e, void *bytes, size_t length) {
-    struct experiment_ahead *const ahead = &e->ahead;
+    struct experiment_ahead *const ahead = e->taken;
     uint64_t *const at = &ahead->at[ahead->from];
     TRY(e->options->children->read(e->options->context, &ahead->children[ahead->from], *at, bytes,
                                    length));
@@ -205,8 +200,8 @@ enum status experiment_ahead_get(struct experiment *e, void *bytes, size_t lengt
 
 enum status experiment_ahead_get_row(struct experiment *e, uint32_t index, struct record *record) {
     const struct record_shape *const shape = &e->plan.runs[index].axes.shape;
-    TRY(experiment_ahead_get(e, e->ahead.bytes, record_packed(shape)));
-    record_unpack(shape, e->ahead.bytes, record);
+    TRY(experiment_ahead_get(e, e->taken->bytes, record_packed(shape)));
+    record_unpack(shape, e->taken->bytes, record);
     return STATUS_OK;
 }
 

@@ -5,9 +5,9 @@
  * That the arms are alike follows from their states at the start and from their configurations
  * (experiment/inert_updates.h), never from later states that happen to be equal. The baseline alone
  * trains these updates; what is recorded of them is recorded of both, and the test arm takes over
- * the baseline's state behind the last one. Nobody would notice an error of that rule in such a run,
- * so the process that is started anew trains the test arm from its own start, and of all scenarios a
- * drawn share trains both arms, which then must have the same roots.
+ * the baseline's state behind the last one. Nobody would notice an error of that rule in such a
+ * run, so the process that is started anew trains the test arm from its own start, and of all
+ * scenarios a drawn share trains both arms, which then must have the same roots.
  *
  * Invariant: but for the two attributes that say so, the trace is that of two trainings. */
 #include "experiment/experiment_private.h"

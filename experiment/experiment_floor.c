@@ -254,9 +254,9 @@ static uint32_t second_arm(const struct experiment *e) {
 enum status experiment_floor_coming(struct experiment *e) {
     const uint32_t runs = e->plan.perturbed > 0 ? 2 : 1;
     if (e->plan.floor != FLOOR_EXACT) return STATUS_OK;
-    TRY(experiment_ahead_open(e, 1, &(struct ahead_size){.runs = runs, .beside = 1}));
-    experiment_ahead_add(e, train_floor_ahead, 0, 1);
-    experiment_ahead_start(e);
+    TRY(experiment_ahead_open(e, &e->ahead, 1, &(struct ahead_size){.runs = runs, .beside = 1}));
+    experiment_ahead_add(&e->ahead, train_floor_ahead, 0, 1);
+    experiment_ahead_start(e, &e->ahead);
     if (e->options->second_coming != NULL && copied_equal(e) == NULL)
         e->options->second_coming(e->options->context, &e->plan.runs[second_arm(e)].config,
                                   e->plan.scenario->steps, e->ahead.count);
@@ -283,13 +283,13 @@ enum status experiment_exact_floor(struct experiment *e) {
     const struct alone alone = rerun_alone(e);
     double equal[2] = {(double)NAN, (double)NAN};
     int same = 0, trained;
-    TRY(experiment_ahead_next(e, STAGE_FLOOR, alone.index, &trained));
+    TRY(experiment_ahead_next(e, &e->ahead, STAGE_FLOOR, alone.index, &trained));
     TRY(experiment_open_planned(e, alone.index, &e->rerun));
     e->rerun_open = 1;
     TRY(trained                 ? take_floor(e, &same)
         : e->plan.perturbed > 0 ? step_perturbed(e, &same)
                                 : experiment_step_alone(e, &alone, e->rerun, &same));
-    experiment_ahead_close(e);
+    experiment_ahead_close(e, &e->ahead);
     equal[0] = same;
     TRY(ask_second_process(e, &equal[1]));
     return experiment_trace_array(&e->output, FLOOR_EQUAL_PATH, equal);
@@ -344,7 +344,7 @@ static enum status floor_point(struct experiment *e, uint32_t index) {
     struct run *run;
     double *end;
     if (experiment_is_behind(e, index)) return copy_point(e, &alone);
-    TRY(experiment_ahead_next(e, alone.stage, index, &trained));
+    TRY(experiment_ahead_next(e, &e->ahead, alone.stage, index, &trained));
     if (trained) return take_point(e, &alone);
     TRY(experiment_open_planned(e, index, &run));
     enum status status = experiment_step_alone(e, &alone, run, NULL);
@@ -382,9 +382,10 @@ static uint32_t repeats(const struct experiment *e) {
 static enum status open_ahead(struct experiment *e) {
     const uint32_t count = repeats(e);
     TRY(experiment_ahead_open(
-        e, count, &(struct ahead_size){.runs = 1, .tail = e->elements * sizeof(double)}));
+        e, &e->ahead, count,
+        &(struct ahead_size){.runs = 1, .tail = e->elements * sizeof(double)}));
     for (uint32_t i = 0; i < count; i++)
-        experiment_ahead_add(e, train_point_ahead, e->plan.first_floor + i, 1);
+        experiment_ahead_add(&e->ahead, train_point_ahead, e->plan.first_floor + i, 1);
     return STATUS_OK;
 }
 
@@ -402,7 +403,7 @@ enum status experiment_noise_floor(struct experiment *e) {
         for (uint32_t i = 1; i < runs[arm]; i++)
             TRY(floor_point(e, index++));
     }
-    experiment_ahead_close(e);
+    experiment_ahead_close(e, &e->ahead);
     double *matrix;
     size_t m = e->point_count;
     TRY(arena_take(e->arena, m * m, sizeof *matrix, "floor", &matrix));

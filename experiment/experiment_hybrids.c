@@ -94,6 +94,25 @@ static enum status train_full_ahead(struct experiment *e, uint32_t first, uint32
     return experiment_ahead_put(e, distance, runs * sizeof *distance);
 }
 
+/* In a child that began beside the arms. */
+static enum status train_full_beside(struct experiment *e, uint32_t first, uint32_t count) {
+    for (int arm = 0; arm < 2; arm++)
+        run_close(e->arms[arm]); /* their pages are the parent's alone then */
+    return train_full_ahead(e, first, count);
+}
+
+/* It wants nothing of the arms but the state before they part, and where runs are noisy the floor's
+ * points, which are not there yet. With a process for it there is one more than cores, for a while:
+ * all end sooner than if it waited for the floor. */
+enum status experiment_full_coming(struct experiment *e) {
+    struct experiment_ahead *const ahead = &e->full_ahead;
+    if (!e->plan.attributable || e->elements == 0 || e->plan.floor != FLOOR_EXACT) return STATUS_OK;
+    TRY(experiment_ahead_open(e, ahead, 1, &(struct ahead_size){.runs = 1, .beside = 1}));
+    experiment_ahead_add(ahead, train_full_beside, 0, 1);
+    if (ahead->task_count > 0) experiment_ahead_start(e, ahead);
+    return STATUS_OK;
+}
+
 static enum status take_full(struct experiment *e, const struct alone *alone, int *out_equal) {
     const uint32_t runs = e->plan.floor_runs[1];
     double *distance;
@@ -118,7 +137,8 @@ static enum status train_full(struct experiment *e, const struct alone *alone, i
 static enum status run_full_hybrid(struct experiment *e, double closure[3]) {
     const struct alone alone = full_hybrid(e);
     int trained, equal = 0;
-    TRY(experiment_ahead_next(e, alone.stage, alone.index, &trained));
+    TRY(experiment_ahead_next(e, e->full_ahead.begun ? &e->full_ahead : &e->ahead, alone.stage,
+                              alone.index, &trained));
     TRY(trained ? take_full(e, &alone, &equal) : train_full(e, &alone, &equal));
     closure[0] = equal;
     closure[1] = (double)e->fork_step;
@@ -217,12 +237,14 @@ static uint32_t together(const struct branches *branches, uint32_t place) {
 
 static enum status open_ahead(struct experiment *e) {
     const struct branches *const branches = &e->branches;
-    TRY(experiment_ahead_open(e, branches->ordered + 1, &(struct ahead_size){.runs = 1}));
+    const int full = !e->full_ahead.begun;
+    TRY(experiment_ahead_open(e, &e->ahead, branches->ordered + (uint32_t)full,
+                              &(struct ahead_size){.runs = 1}));
     for (uint32_t i = 0, count; i < branches->ordered; i += count) {
         count = together(branches, i);
-        experiment_ahead_add(e, train_some_ahead, i, count);
+        experiment_ahead_add(&e->ahead, train_some_ahead, i, count);
     }
-    experiment_ahead_add(e, train_full_ahead, 0, 1);
+    if (full) experiment_ahead_add(&e->ahead, train_full_ahead, 0, 1);
     return STATUS_OK;
 }
 
@@ -235,13 +257,14 @@ static enum status train_hybrids(struct experiment *e, double closure[3]) {
     for (uint32_t i = 0, some; i < branches->ordered; i += some) {
         int trained;
         some = together(branches, i);
-        TRY(experiment_ahead_next(e, STAGE_HYBRIDS, e->plan.hybrids[branches->order[i]].run,
-                                  &trained));
+        TRY(experiment_ahead_next(e, &e->ahead, STAGE_HYBRIDS,
+                                  e->plan.hybrids[branches->order[i]].run, &trained));
         for (uint32_t k = i; k < i + some; k++)
             TRY(trained ? take_hybrid(e, branches->order[k]) : run_hybrid(e, branches->order[k]));
     }
     TRY(run_full_hybrid(e, closure));
-    experiment_ahead_close(e);
+    experiment_ahead_close(e, &e->ahead);
+    experiment_ahead_close(e, &e->full_ahead);
     for (uint32_t i = 1; i + 1 < count; i++)
         hybrid_values_copy(&e->hybrids, i, e->plan.hybrids[i].same);
     return STATUS_OK;
@@ -281,6 +304,8 @@ enum status experiment_hybrids(struct experiment *e) {
         memcpy(values, hybrids->at[HYBRID_DISTANCE] + (size_t)(hybrids->marks - 1) * hybrids->count,
                hybrids->count * sizeof *values);
         TRY(hybrid_values_put(hybrids, &e->output));
+    } else {
+        experiment_ahead_close(e, &e->full_ahead);
     }
     TRY(keep_orders(e));
     TRY(experiment_trace_array(&e->output, "attribution/value", values));
@@ -316,7 +341,7 @@ static enum status projection_run(struct experiment *e, uint32_t i) {
         TRY(experiment_step_alone(e, &alone, NULL, NULL));
         return experiment_kept_piece(e, "projection", i, e->projection[i], bytes);
     }
-    TRY(experiment_ahead_next(e, alone.stage, alone.index, &trained));
+    TRY(experiment_ahead_next(e, &e->ahead, alone.stage, alone.index, &trained));
     if (trained) {
         TRY(experiment_ahead_rows(e, &alone, NULL));
         return experiment_ahead_get(e, e->projection[i], bytes);
@@ -333,15 +358,16 @@ static enum status projection_points(struct experiment *e) {
     TRY(arena_take(e->arena, count, sizeof *e->projection, "end points of hybrids",
                    &e->projection));
     TRY(experiment_ahead_open(
-        e, count, &(struct ahead_size){.runs = 1, .tail = e->elements * sizeof(double)}));
+        e, &e->ahead, count,
+        &(struct ahead_size){.runs = 1, .tail = e->elements * sizeof(double)}));
     for (uint32_t i = 0; i < count; i++)
-        experiment_ahead_add(e, train_point_ahead, i, 1);
+        experiment_ahead_add(&e->ahead, train_point_ahead, i, 1);
     for (uint32_t i = 0; i < count; i++) {
         TRY(arena_take(e->arena, e->elements, sizeof **e->projection, "end points of hybrids",
                        &e->projection[i]));
         TRY(projection_run(e, i));
     }
-    experiment_ahead_close(e);
+    experiment_ahead_close(e, &e->ahead);
     return STATUS_OK;
 }
 

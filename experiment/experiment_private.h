@@ -68,8 +68,8 @@ struct ahead_task {
     uint32_t first, count;
 };
 
-/* The runs of a stage that children train before it is their turn (experiment_ahead.c). Of `count`
- * children, child c trains tasks c, c + count, and so on, one behind the other. */
+/* Runs that children train before it is their turn (experiment_ahead.c). Of `count` children, child
+ * c trains tasks c, c + count, and so on, one behind the other. */
 struct experiment_ahead {
     struct ahead_task *tasks;
     uint32_t task_count, room;
@@ -79,8 +79,6 @@ struct experiment_ahead {
     int begun;            /* 1: the children were started */
     uint32_t next;        /* the task whose turn is next */
     uint32_t from;        /* the child of the one before it */
-    uint64_t far;         /* updates that were trained and whose turn has not come, about */
-    int file;             /* in a child: where its results go */
     unsigned char *bytes; /* one row */
 };
 
@@ -110,7 +108,11 @@ struct experiment {
     struct experiment_eval eval;
     struct resume resume;
     struct experiment_kept kept;
-    struct experiment_ahead ahead;
+    struct experiment_ahead ahead;      /* the runs of the stage */
+    struct experiment_ahead full_ahead; /* the full hybrid, from where the arms part on */
+    struct experiment_ahead *taken;     /* whose results are read; in a child, what it works on */
+    uint64_t far;        /* updates that children trained and whose turn has not come, about */
+    int file;            /* in a child: where its results go */
     struct run *arms[2]; /* open while they are trained in lockstep */
     struct run *rerun;   /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
@@ -262,22 +264,24 @@ struct ahead_size {
  * or a module of the user's runs, which may hold what a copy of the process does not have. */
 int experiment_may_move(const struct config *config);
 
-/* experiment_ahead.c. Children train a stage's runs where cores and memory allow it and no bit and
- * nothing that is recorded depends on the process. The first takes the room for `tasks` tasks, and
- * does nothing where none may be trained so; the second adds one, in the order in which they are
- * asked for. The third begins, which the fourth does if it was not called. The fourth says whether
- * the next task was trained by a child, and waits for it: where it was not, it is trained here. The
+/* experiment_ahead.c. Children train runs where cores and memory allow it and no bit and nothing
+ * that is recorded depends on the process. The first takes the room for `tasks` tasks, and does
+ * nothing where none may be trained so; the second adds one, in the order in which they are asked
+ * for. The third begins, which the fourth does if it was not called. The fourth says whether the
+ * next task was trained by a child, and waits for it: where it was not, it is trained here. The
  * last ends what still trains. */
-TWINSTEP_MUST_USE enum status experiment_ahead_open(struct experiment *e, uint32_t tasks,
+TWINSTEP_MUST_USE enum status experiment_ahead_open(struct experiment *e,
+                                                    struct experiment_ahead *ahead, uint32_t tasks,
                                                     const struct ahead_size *size);
-void experiment_ahead_add(struct experiment *e,
+void experiment_ahead_add(struct experiment_ahead *ahead,
                           enum status (*train)(struct experiment *, uint32_t, uint32_t),
                           uint32_t first, uint32_t count);
-void experiment_ahead_start(struct experiment *e);
+void experiment_ahead_start(struct experiment *e, struct experiment_ahead *ahead);
 TWINSTEP_MUST_USE enum status experiment_ahead_next(struct experiment *e,
+                                                    struct experiment_ahead *ahead,
                                                     enum experiment_stage stage, uint32_t run,
                                                     int *out_trained);
-void experiment_ahead_close(struct experiment *e);
+void experiment_ahead_close(struct experiment *e, struct experiment_ahead *ahead);
 
 /* In a child: trains a run from alone->first to the end, and hands on its rows; hands on bytes. */
 TWINSTEP_MUST_USE enum status experiment_ahead_train(struct experiment *e,
@@ -299,9 +303,11 @@ TWINSTEP_MUST_USE enum status experiment_ahead_rows(struct experiment *e, const 
 TWINSTEP_MUST_USE enum status experiment_ahead_get(struct experiment *e, void *bytes,
                                                    size_t length);
 
-/* experiment_hybrids.c. Branches are planned before the first update; hybrids and projection are
- * trained after the floor. */
+/* experiment_hybrids.c. Branches are planned before the first update. The second is called once the
+ * arms' states differ, before the update that begins then: the full hybrid, which goes on from
+ * before it, may begin beside them. Hybrids and projection are trained after the floor. */
 TWINSTEP_MUST_USE enum status experiment_branches(struct experiment *e, size_t bytes);
+TWINSTEP_MUST_USE enum status experiment_full_coming(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_hybrids(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_projection(struct experiment *e);
 
