@@ -71,7 +71,7 @@ static void print_floor(const struct check *check, FILE *out) {
     uint32_t floor = plan->first_hybrid - plan->first_floor;
     const char *baseline = check->scenario->arms[0].name;
     if (plan->floor == FLOOR_EXACT)
-        fprintf(out, "  floor    exact: %s once more in two processes, one of them started anew\n",
+        fprintf(out, "  floor    exact: %s once more, and one arm in a process started anew\n",
                 baseline);
     else
         fprintf(out, "  floor    %s: %" PRIu32 " runs of %s, %" PRIu32 " of %s, alpha %g\n",

@@ -523,9 +523,10 @@ static const struct argp_option option_rows[] = {
         "all of the machine's memory are refused in any case"),
     OPTION(
         "jobs", KEY_JOBS, "N",
-        "Fill N cores: repeats and hybrids are trained by processes of their own, what an exact "
-        "floor repeats beside the arms and the others N at once, where memory is free; the trace "
-        "is the same. 1: one after the other. Default: all cores that this process may use. One "
+        "Fill N cores: repeats and hybrids are trained by processes of their own, beside "
+        "the arms what an exact floor repeats and the hybrid of all differences (for a while two "
+        "processes more than N), then the others N at once, where memory is free; the trace is the "
+        "same. 1: one after the other. Default: all cores that this process may use. One "
         "after the other come runs of several threads (numerics.threads), of threads that race, of "
         "a device, a library or a module, with --checkpoint-every, --resume or --no-room-check. A "
         "run that such a process had not finished is trained again as a whole by --resume"),

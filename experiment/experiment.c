@@ -359,11 +359,11 @@ static enum status put_replay_checks(struct experiment *e, const struct run *a,
 /* What is known of the arms once they are trained: their distance, and where they part. */
 static enum status end_pair(struct experiment *e, struct run *a, struct run *b) {
     const int copied = experiment_is_behind(e, 0);
-    if (e->elements > 0) {
-        if (!copied) TRY(hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b));
+    if (e->elements > 0)
         e->output.distance =
             point_distance(experiment_end(e, 0), experiment_end(e, 1), e->elements);
-    }
+    if (!copied && experiment_asks_hybrids(e))
+        TRY(hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b));
     return copied ? experiment_first_copy(e) : experiment_first_place(e, a, b);
 }
 

@@ -289,8 +289,9 @@ static enum status keep_orders(struct experiment *e) {
 
 /* One cause explains all of a distance of 0 by making none; of two or more each may move the
  * weights while together they do not, and that is trained although the arms end in one point. */
-static int has_question(const struct experiment *e) {
-    return e->output.distance != 0.0 || e->plan.factor_count >= 2;
+int experiment_asks_hybrids(const struct experiment *e) {
+    return e->plan.attributable && e->elements > 0 &&
+           (e->output.distance != 0.0 || e->plan.factor_count >= 2);
 }
 
 enum status experiment_hybrids(struct experiment *e) {
@@ -299,7 +300,7 @@ enum status experiment_hybrids(struct experiment *e) {
     const struct hybrid_values *hybrids = &e->hybrids;
     TRY(arena_take(e->arena, hybrids->count, sizeof *values, "values of hybrids", &values));
     memset(values, 0, hybrids->count * sizeof *values);
-    if (has_question(e)) {
+    if (experiment_asks_hybrids(e)) {
         TRY(train_hybrids(e, closure));
         memcpy(values, hybrids->at[HYBRID_DISTANCE] + (size_t)(hybrids->marks - 1) * hybrids->count,
                hybrids->count * sizeof *values);

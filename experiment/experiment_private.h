@@ -308,6 +308,8 @@ TWINSTEP_MUST_USE enum status experiment_ahead_get(struct experiment *e, void *b
  * before it, may begin beside them. Hybrids and projection are trained after the floor. */
 TWINSTEP_MUST_USE enum status experiment_branches(struct experiment *e, size_t bytes);
 TWINSTEP_MUST_USE enum status experiment_full_coming(struct experiment *e);
+/* Whether hybrids answer anything, once the arms are trained. */
+int experiment_asks_hybrids(const struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_hybrids(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_projection(struct experiment *e);
 

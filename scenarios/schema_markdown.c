@@ -185,7 +185,7 @@ static const char introduction[] =
     "           update   count clip schedule optimize log zero\n"
     "           warning: count and schedule run before optimize: update k applies f(k), 1 update "
     "ahead of f(k-1)\n"
-    "  floor    exact: baseline once more in two processes, one of them started anew\n"
+    "  floor    exact: baseline once more, and one arm in a process started anew\n"
     "...\n"
     "```\n"
     "<!-- end -->\n"

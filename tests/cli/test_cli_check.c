@@ -281,7 +281,7 @@ static void validate_text(void **state) {
         "  factors  none: both arms have the same configuration (a null pair)\n",
         "  loop     baseline: update k applies f(k-1), logs f(k-1)\n",
         "           update   clip optimize log count schedule zero\n",
-        "  floor    exact: baseline once more in two processes, one of them started anew\n",
+        "  floor    exact: baseline once more, and one arm in a process started anew\n",
         "  runs     4 trainings of 2 updates: 2 arms, 2 for the floor, 0 hybrids\n",
         "data of both arms\nquiz.tsv: 1670 samples",
         "[Algiers<eos>]"};

@@ -92,6 +92,116 @@ static void validate_exact_floors(void **state) {
     }
 }
 
+/* One training that serves both arms: for how long, why, and what the process started anew has
+ * trained. The words are those of the decision page, written here by hand. */
+static void validate_shared_arms(void **state) {
+    (void)state;
+    static const struct {
+        const char *alike, *shared;
+        double equal[2];
+        int differ; /* 1: the arms part in update 3 and a cause differs */
+        int exit;
+        const char *arms, *floor; /* NULL: there is no such row */
+    } cases[] = {
+        {NULL,
+         NULL,
+         {1, 1},
+         0,
+         0,
+         NULL,
+         "exact: left repeated in two processes, one of them started anew, bit-equal"},
+        {"3",
+         "3",
+         {1, 1},
+         0,
+         0,
+         "their configurations train alike, so one training is recorded of both (--both-arms "
+         "trains "
+         "both)",
+         "exact: left repeated, and right trained in a process started anew, bit-equal"},
+        {"3",
+         "0",
+         {1, 1},
+         0,
+         0,
+         "their configurations train alike; both were trained all the same",
+         "exact: left repeated in two processes, one of them started anew, bit-equal"},
+        {"2",
+         "2",
+         {1, 1},
+         1,
+         1,
+         "nothing that differs between them acts before update 3, so one training is recorded of "
+         "both until then (--both-arms trains both)",
+         "exact: left repeated, and right trained in a process started anew, bit-equal"},
+        {"2",
+         "0",
+         {1, 1},
+         1,
+         1,
+         "nothing that differs between them acts before update 3; both were trained all the same",
+         "exact: left repeated in two processes, one of them started anew, bit-equal"},
+        {"2",
+         "2",
+         {1, 0},
+         1,
+         3,
+         "nothing that differs between them acts before update 3, so one training is recorded of "
+         "both until then (--both-arms trains both)",
+         "exact expected: left repeated: bit-equal; right in a process started anew: differs"},
+        {"2",
+         "2",
+         {0, NONE},
+         1,
+         3,
+         "nothing that differs between them acts before update 3, so one training is recorded of "
+         "both until then (--both-arms trains both)",
+         "exact expected: left repeated: differs; right in a process started anew: not run"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct helper_image of;
+        helper_image_open(&of, 3);
+        if (cases[i].differ) {
+            helper_image_causes(&of, (const char *const[]){"schedule"}, 1);
+            helper_image_part(&of, 3, 0.5);
+        }
+        helper_image_put(&of, "floor/equal", 2, 1, cases[i].equal);
+        if (cases[i].alike != NULL) helper_image_set(&of, "", "alike_updates", cases[i].alike);
+        if (cases[i].shared != NULL) helper_image_set(&of, "", "shared_updates", cases[i].shared);
+        helper_image_judge(&of, STATUS_OK);
+        assert_int_equal(judgement_exit(&of.judgement), cases[i].exit);
+        if (cases[i].arms != NULL) helper_image_expect(&of, ROW_ARMS, 0, cases[i].arms);
+        if (cases[i].arms == NULL) assert_null(strstr(of.words, "  arms "));
+        helper_image_expect(&of, ROW_FLOOR, 0, cases[i].floor);
+        helper_image_close(&of);
+    }
+}
+
+/* A process started anew that trains the test arm otherwise may show noise, or that the arms were
+ * not alike; a number of updates that is none is refused. */
+static void validate_shared_arms_in_doubt(void **state) {
+    (void)state;
+    static const double differs[] = {1, 0};
+    static const char *const wrong[] = {"-1", "nan", "1e300", "two"};
+    struct helper_image of;
+    helper_image_open(&of, 3);
+    helper_image_part(&of, 3, 0.5);
+    helper_image_put(&of, "floor/equal", 2, 1, differs);
+    helper_image_set(&of, "", "alike_updates", "2");
+    helper_image_set(&of, "", "shared_updates", "2");
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(
+        &of, ROW_HEADLINE, 0,
+        "made: UNTESTABLE. the test arm, trained in a process started anew, differs from the "
+        "training that is recorded of both arms: a defect of this build or machine; run it with "
+        "--both-arms.");
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        helper_image_set(&of, "", "shared_updates", wrong[i]);
+        helper_image_judge(&of, STATUS_INPUT);
+    }
+    helper_image_close(&of);
+}
+
 static void validate_equal_arms(void **state) {
     (void)state;
     struct helper_image of;
@@ -1074,6 +1184,8 @@ static void validate_growth(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_exact_floors),
+        cmocka_unit_test(validate_shared_arms),
+        cmocka_unit_test(validate_shared_arms_in_doubt),
         cmocka_unit_test(validate_equal_arms),
         cmocka_unit_test(validate_reports_of_equal_arms),
         cmocka_unit_test(validate_unfinished_arms),

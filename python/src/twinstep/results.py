@@ -148,6 +148,8 @@ class Judgement:
     reported: Reported | None = None
     mixtures: Mixtures | None = None
     seal: str = "none"
+    alike_updates: int = 0
+    shared_updates: int = 0
     status: int = 0
     trace: pathlib.Path | None = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
