@@ -151,16 +151,22 @@ def interrupted(bench):
 
 
 def killed_parent(bench):
-    process = bench.start(*LONG, "--jobs", "3", "-o", "gone.h5")
+    """With so many updates that a child which is not killed would train on for longer."""
+    process = bench.start(*LONG, "--set", f"steps={100 * UPDATES}",
+                          "--set", f"common.schedule.total={100 * UPDATES}", "--jobs", "3", "-o", "gone.h5")
     children = bench.wait_for_children(process, 2) or []
     process.kill()
-    process.communicate()
-    for _ in range(1000):
+    process.wait()  # its output ends with the last child
+    for _ in range(500):
         if all(is_gone(child) for child in children):
             break
         time.sleep(0.01)
-    bench.check(len(children) >= 2 and all(is_gone(child) for child in children),
-                f"the parent was killed: {children} still run")
+    for child in children:
+        if not is_gone(child):
+            os.kill(child, signal.SIGKILL)
+            bench.check(False, f"the parent was killed, and {child} trained on")
+    process.communicate()
+    bench.check(len(children) >= 2, f"the parent was killed beside {children}")
 
 
 def none(bench, name, *more):
