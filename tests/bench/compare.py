@@ -188,8 +188,8 @@ def page(machine, names, rounds, measured):
     commit = run(["git", "-C", HERE, "describe", "--always", "--dirty"]).stdout.strip()
     yield f"""# Updates beside PyTorch on the CPU
 
-Written by `tests/bench/compare.py --build build/default --venv VENV --rounds {rounds} --write
-docs/measurements/peers.md` after `ninja -C build/default bench_train bench_peak`. What is measured,
+Written by `tests/bench/compare.py --build {args.build} --venv VENV --rounds {rounds} --write
+docs/measurements/peers.md` after `ninja -C {args.build} bench_train bench_peak`. What is measured,
 and in which order, its first lines say. Milliseconds of an update: median of {rounds} rounds, least
 and most in parentheses. The ratio is the median of the rounds' own ratios to "{machine.base}"; below
 1 is faster. Before a time counts, both sides must count the same parameters, tokens and labels; their
