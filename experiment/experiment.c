@@ -378,7 +378,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     const uint64_t behind = e->kept.behind[0];
     if (!experiment_is_behind(e, 0)) {
         TRY(experiment_kept_state(e, 0, a));
-        TRY(experiment_kept_state(e, 1, b));
+        if (behind > e->plan.served) TRY(experiment_kept_state(e, 1, b));
     }
     experiment_kept_runs(e, 0, a, 1, behind < e->plan.served ? a : b);
     int equal = behind == 0 || e->fork_step == behind;

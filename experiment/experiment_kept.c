@@ -166,12 +166,14 @@ static enum status add_state(struct pieces *to, const struct experiment *e, uint
     return STATUS_OK;
 }
 
-/* A run that has not begun is opened again. The rerun of an exact floor stays open beside others,
+/* A run that has not begun is opened again, and of arms that one training serves there is one state.
+ * The rerun of an exact floor stays open beside others,
  * which are held against it. */
 static enum status add_states(struct pieces *to, const struct experiment *e) {
     const struct experiment_kept *const kept = &e->kept;
     for (uint32_t i = 0; i < kept->runs; i++)
-        if (kept->reached[kept->index[i]] > 0) TRY(add_state(to, e, kept->index[i], kept->run[i]));
+        if (kept->reached[kept->index[i]] > 0 && (i == 0 || kept->run[i] != kept->run[0]))
+            TRY(add_state(to, e, kept->index[i], kept->run[i]));
     if (e->rerun_open && (kept->runs == 0 || kept->run[0] != e->rerun) &&
         is_finished(e, e->plan.first_floor))
         return add_state(to, e, e->plan.first_floor, e->rerun);
