@@ -289,7 +289,7 @@ static void validate_incomplete(void **state) {
     require_text(page, "Incomplete trace.");
     require_text(page, "Of 9 updates, baseline finished 5, test finished 4.");
     require_text(page, "only 4 of 9 updates were finished by both arms");
-    require_text(page, "repeat in the same process</dt><dd>not run");
+    require_text(page, "repeat in the same process, or a copy of it</dt><dd>not run");
     free(page);
     plan.updates[0] = plan.updates[1] = 0;
     page = page_of(&plan, NULL);
