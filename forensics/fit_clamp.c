@@ -17,16 +17,15 @@ static int stands(const struct series_point *point, double level) {
     return real_abs_f64(point->value - level) <= 0x1p-50 * level;
 }
 
-/* Copies the rows that do not stand at the level. Returns 0 where too few do or do not, or where
+/* Counts the rows that do not stand at the level. Returns 0 where too few do or do not, or where
  * those that do are no single stretch: from above, or from below one at either end. */
-static size_t free_rows(const struct series *series, double level, int above,
-                        struct series_point *out) {
+static size_t free_rows(const struct series *series, double level, int above) {
     size_t count = 0, stretches = 0;
     for (size_t i = 0; i < series->count; i++) {
         const struct series_point *const point = &series->points[i];
         if (i > 0 && (point->part != point[-1].part || point->update <= point[-1].update)) return 0;
         if (!stands(point, level))
-            out[count++] = *point;
+            count++;
         else
             stretches += i == 0 || !stands(point - 1, level);
     }
@@ -55,11 +54,13 @@ static enum status try_level(const struct series *series, const struct fit_known
     struct series_point *points;
     struct series *rest;
     struct fit_set found;
-    if (!(level > 0.0)) return STATUS_OK;
-    TRY(arena_take(arena, series->count, sizeof *points, "fit", &points));
+    const size_t count = level > 0.0 ? free_rows(series, level, above) : 0;
+    if (count == 0) return STATUS_OK;
+    TRY(arena_take(arena, count, sizeof *points, "fit", &points));
     TRY(arena_take(arena, 1, sizeof *rest, "fit", &rest));
-    *rest = (struct series){.points = points, .count = free_rows(series, level, above, points)};
-    if (rest->count == 0) return STATUS_OK;
+    *rest = (struct series){.points = points};
+    for (size_t i = 0; i < series->count; i++)
+        if (!stands(&series->points[i], level)) points[rest->count++] = series->points[i];
     plain.plain = 1;
     TRY(fit_series(rest, &plain, arena, &found));
     for (size_t i = 0; i < found.count && out->fit == NULL; i++) {

@@ -212,6 +212,9 @@ static enum status read_skips(struct fit_known *known, const struct log *log, st
     const struct log_column *column = log_column_of(log, LOG_SKIPPED);
     uint32_t *least, *most, *fell, *room;
     if (log->step_guessed) return STATUS_OK;
+    if (column == NULL && log_column_of(log, LOG_GRAD_NORM) == NULL &&
+        log_column_of(log, LOG_LOSS_SCALE) == NULL && !log->bf16)
+        return STATUS_OK; /* nothing tells, and a number for every row would say so */
     TRY(arena_take(arena, log->rows, sizeof *least, "skipped updates", &least));
     TRY(arena_take(arena, log->rows, sizeof *most, "skipped updates", &most));
     for (size_t row = 0; row < log->rows; row++)
@@ -242,6 +245,7 @@ static enum status read_skips(struct fit_known *known, const struct log *log, st
             return STATUS_OK;
         }
     }
+    if (log_column_of(log, LOG_GRAD_NORM) == NULL) return STATUS_OK;
     TRY(arena_take(arena, log->rows, sizeof *room, "skipped updates", &room));
     if (!read_room(log, room)) return STATUS_OK;
     known->skips.room = room;

@@ -68,12 +68,12 @@ static size_t point_before(const struct series_point *points, size_t i) {
 }
 
 enum status fit_lags_open(struct fit_search *search, const struct fit_window *window,
-                          struct fit_lags *out) {
+                          struct arena *scratch, struct fit_lags *out) {
     const struct series_point *points = window->points;
     *out = (struct fit_lags){.search = search, .window = window};
-    TRY(arena_take(search->arena, window->count, sizeof *out->seen, "lags", &out->seen));
-    TRY(arena_take(search->arena, window->count, sizeof *out->all, "lags", &out->all));
-    TRY(arena_take(search->arena, window->count, sizeof *out->want, "lags", &out->want));
+    TRY(arena_take(scratch, window->count, sizeof *out->seen, "lags", &out->seen));
+    TRY(arena_take(scratch, window->count, sizeof *out->all, "lags", &out->all));
+    TRY(arena_take(scratch, window->count, sizeof *out->want, "lags", &out->want));
     for (size_t i = 0; i < window->count; i++) {
         if (i > 0 && !begins_part(points, i)) continue;
         if (out->part_count == FIT_PARTS) {

@@ -40,9 +40,11 @@ struct fit_lags {
     size_t part_count; /* 0: too many */
 };
 
-/* Finds the parts and takes the memory. Model and `most` are set by the caller. */
+/* Finds the parts and takes the memory of all rows from `scratch`, which the caller closes when no
+ * lag is asked for any more. Model and `most` are set by the caller. */
 TWINSTEP_MUST_USE enum status fit_lags_open(struct fit_search *search,
-                                            const struct fit_window *window, struct fit_lags *out);
+                                            const struct fit_window *window, struct arena *scratch,
+                                            struct fit_lags *out);
 /* Returns how many updates can have been skipped before the LR of this row was read. */
 uint64_t fit_lags_before(const struct fit_model *model, const struct series_point *point);
 /* Returns the LR that the row prints after `lag` skipped updates, lag <= fit_lags_before(). */

@@ -34,6 +34,11 @@
 /* Skipped updates that are tried of all models before more are tried of any: the budget is for all
  * of them. */
 #define FEW 4
+/* Skipped updates from which on a number among them is found by halves: a log of so many updates
+ * that they are believed would else spend all evaluations on the first few models. */
+#define WIDE 64
+/* Evaluations, on top of those of the pass, for such a log and the schedules that are used much. */
+#define USUAL_WIDE 1000000
 /* Evaluations for peaks that nobody typed, on top of those of the pass: typed ones come first. */
 #define UNTYPED 1000000
 
@@ -44,6 +49,7 @@ uint32_t fit_skips_most(uint64_t updates) {
 
 struct skips {
     struct fit_search *search;
+    struct arena scratch;     /* what holds a number for every row: it ends with the pass */
     struct fit_window window; /* rows on the way to the last one, without what was run again */
     struct fit_window all;
     struct fit_lags lags; /* its model is the one that is tried */
@@ -113,12 +119,18 @@ static enum status try_numbers(struct skips *skips, struct best *best) {
 
 /* ---- the numbers ---- */
 
-/* Returns the peak with which the pivot prints what it does after `lag` skipped updates, or NaN. A
- * schedule is a line in its peak: the floor may be an LR of its own. */
-static double peak_of(struct skips *skips, const struct fit_numbers *numbers, uint32_t lag) {
+/* What the pivot admits after some skipped updates. */
+struct peaks {
+    double low, high; /* NaN: none */
+    int any;          /* 1: the pivot does not depend on the peak */
+};
+
+/* Finds the peaks with which the pivot prints what it does after `lag` skipped updates. A schedule
+ * is a line in its peak: the floor may be an LR of its own. */
+static struct peaks peaks_at(struct skips *skips, const struct fit_numbers *numbers, uint32_t lag) {
     const struct series_point *point = &skips->window.points[skips->pivot];
-    const double half = fit_half(point, skips->window.scale), known = skips->window.known_lr;
-    skips->lags.blur = 0.0;
+    const double half = fit_half(point, skips->window.scale);
+    const struct peaks none = {real_nan_f64(), real_nan_f64(), 0};
     struct fit_numbers trial = *numbers;
     trial.lr = skips->window.scale;
     fit_model_set(skips->lags.model, &trial);
@@ -130,17 +142,33 @@ static double peak_of(struct skips *skips, const struct fit_numbers *numbers, ui
         slope = (one - fit_lagged(&skips->lags, point, lag)) / trial.lr;
         offset = one - slope * skips->window.scale;
     }
-    const double low = (point->value - half - offset) / slope;
-    const double high = (point->value + half - offset) / slope;
+    const struct peaks range = {(point->value - half - offset) / slope,
+                                (point->value + half - offset) / slope, 0};
     /* Where a schedule has a peak of its own, nothing follows for L. */
-    if (real_abs_f64(slope) <= 0x1p-60) {
+    if (real_abs_f64(slope) <= 0x1p-60)
+        return real_abs_f64(point->value - one) > half ? none
+                                                       : (struct peaks){0.0, real_inf_f64(), 1};
+    return slope > 0.0 && range.high > 0.0 ? range : none;
+}
+
+/* Returns the known peak if it lies in [low, high], else one that somebody may have typed, or NaN.
+ */
+static double typed_peak(const struct skips *skips, double low, double high) {
+    const double known = skips->window.known_lr;
+    return known >= low && known <= high ? known : fit_shortest_of(low, high, TYPED);
+}
+
+/* Returns the peak that is tried of those that the pivot admits, or NaN. */
+static double peak_of(struct skips *skips, const struct peaks *peaks) {
+    const struct series_point *point = &skips->window.points[skips->pivot];
+    const double known = skips->window.known_lr, low = peaks->low, high = peaks->high;
+    skips->lags.blur = 0.0;
+    if (peaks->any) {
         const double other = known == known ? known : skips->window.scale;
-        if (real_abs_f64(point->value - one) > half) return real_nan_f64();
         return skips->typed && fit_digits(other) > TYPED ? real_nan_f64() : other;
     }
-    if (!(slope > 0.0) || !(high > 0.0)) return real_nan_f64();
-    if (known >= low && known <= high) return known;
-    if (skips->typed) return fit_shortest_of(low, high, TYPED);
+    if (!(low <= high)) return real_nan_f64();
+    if (skips->typed || (known >= low && known <= high)) return typed_peak(skips, low, high);
     /* What is printed is rounded, and its own digits are in its range whatever the peak was. */
     if (point->quantum > 0.0 && fit_model_proportional(skips->lags.model)) {
         skips->lags.blur = (high - low) / (high + low);
@@ -183,14 +211,17 @@ static int admits_one(struct skips *skips, const struct series_point *point) {
 /* Tells whether the rows at which a wrong peak shows admit any lag. */
 static int probe(struct skips *skips) {
     const struct fit_window *window = &skips->window;
+    const int wide = skips->lags.most > WIDE;
     const size_t rows[] = {window->descent[1], window->descent[0], window->count - 1, window->top,
                            0};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const size_t row = rows[COUNT_OF(rows) - 1 - i];
+        /* Lags are tried one by one at the top: last, where there are many. */
+        const size_t row =
+            rows[wide ? (i + COUNT_OF(rows) - 1) % COUNT_OF(rows) : COUNT_OF(rows) - 1 - i];
         const struct series_point *point = &window->points[row];
         struct fit_lag range = {0, skips->lags.most};
         /* Around the knee a schedule is no line. */
-        if (!skips->typed && row != window->top) {
+        if ((!skips->typed || wide) && row != window->top) {
             if (!admits_one(skips, point)) return 0;
         } else if (!fit_lags_narrow(&skips->lags, point, &range)) {
             return 0;
@@ -209,17 +240,63 @@ static int is_flat(struct skips *skips, struct fit_numbers *numbers, uint32_t la
            4.0 * fit_half(point, skips->window.scale);
 }
 
+/* What a walk over the lags of the pivot tries. */
+struct trials {
+    struct fit_numbers *numbers;
+    struct best *best;
+    double last; /* the peak that was tried last */
+};
+
+static enum status try_peak(struct skips *skips, struct trials *trials, const struct peaks *peaks) {
+    if (skips->search->budget == 0) return STATUS_OK;
+    const double peak = peak_of(skips, peaks);
+    if (!(peak > 0.0) || peak == trials->last) return STATUS_OK;
+    trials->last = trials->numbers->lr = peak;
+    fit_model_set(skips->lags.model, trials->numbers);
+    return probe(skips) ? try_numbers(skips, trials->best) : STATUS_OK;
+}
+
+/* Tells whether a lag between two may have another typed peak than both. Over them the pivot's peak
+ * rises throughout, or falls: what is in all that they span is one peak then, or none. */
+static int may_differ(const struct skips *skips, const struct peaks *a, const struct peaks *b) {
+    if (a->any || b->any) return a->any != b->any;
+    if (a->low != a->low || b->low != b->low) return 1;
+    const double one = typed_peak(skips, a->low, a->high),
+                 other = typed_peak(skips, b->low, b->high);
+    const double all =
+        typed_peak(skips, a->low < b->low ? a->low : b->low, a->high > b->high ? a->high : b->high);
+    return all == all && (all != one || all != other);
+}
+
+/* Tries the typed peaks of the lags between `from` and `to`, by halves. */
+static enum status try_between(struct skips *skips, struct trials *trials, uint32_t from,
+                               const struct peaks *at_from, uint32_t to,
+                               const struct peaks *at_to) {
+    if (to - from < 2 || skips->search->budget == 0 || !may_differ(skips, at_from, at_to))
+        return STATUS_OK;
+    const uint32_t middle = from + (to - from) / 2;
+    const struct peaks peaks = peaks_at(skips, trials->numbers, middle);
+    TRY(try_between(skips, trials, from, at_from, middle, &peaks));
+    TRY(try_peak(skips, trials, &peaks));
+    return try_between(skips, trials, middle, &peaks, to, at_to);
+}
+
 static enum status try_peaks(struct skips *skips, struct fit_numbers *numbers, struct best *best) {
     const uint64_t room = fit_lags_before(skips->lags.model, &skips->window.points[skips->pivot]);
-    double last = 0.0;
+    const uint32_t most = skips->lags.most < room ? skips->lags.most : (uint32_t)room;
+    struct trials trials = {.numbers = numbers, .best = best};
     if (skips->plateau && !is_flat(skips, numbers, skips->lags.most)) return STATUS_OK;
-    for (uint32_t lag = 0; lag <= skips->lags.most && lag <= room; lag++) {
-        if (skips->search->budget == 0) return STATUS_OK;
-        const double peak = peak_of(skips, numbers, lag);
-        if (!(peak > 0.0) || peak == last) continue;
-        last = numbers->lr = peak;
-        fit_model_set(skips->lags.model, numbers);
-        if (probe(skips)) TRY(try_numbers(skips, best));
+    struct peaks peaks = peaks_at(skips, numbers, 0);
+    TRY(try_peak(skips, &trials, &peaks));
+    if (skips->typed && most > WIDE) {
+        const struct peaks first = peaks;
+        peaks = peaks_at(skips, numbers, most);
+        TRY(try_between(skips, &trials, 0, &first, most, &peaks));
+        return try_peak(skips, &trials, &peaks);
+    }
+    for (uint32_t lag = 1; lag <= most && skips->search->budget > 0; lag++) {
+        peaks = peaks_at(skips, numbers, lag);
+        TRY(try_peak(skips, &trials, &peaks));
     }
     return STATUS_OK;
 }
@@ -420,7 +497,7 @@ static enum status open_window(struct skips *skips) {
     for (size_t i = 1; i < series->count; i++)
         resumed |= series->points[i].update <= series->points[i - 1].update;
     if (!resumed) return STATUS_OK;
-    TRY(arena_take(skips->search->arena, series->count, sizeof *points, "rows", &points));
+    TRY(arena_take(&skips->scratch, series->count, sizeof *points, "rows", &points));
     for (size_t i = series->count; i-- > 0;)
         if (series->points[i].update < update) {
             update = series->points[i].update;
@@ -453,33 +530,53 @@ void fit_search_hold(struct fit_search *search) {
     if (window.constant) search->count = kept;
 }
 
-enum status fit_search_skips(struct fit_search *search) {
-    const struct series *series = search->series;
+/* Tries as many skipped updates as are believed of a long log under the schedules that are used
+ * much and with typed peaks: so long a training skips more than a few, and few of every model would
+ * take all evaluations. */
+static enum status usual_wide(struct skips *skips, uint32_t most) {
+    const size_t left = skips->search->budget;
+    skips->search->budget = USUAL_WIDE;
+    skips->typed = skips->usual = 1;
+    skips->lags.most = most;
+    TRY(solve_all(skips));
+    skips->search->budget = left;
+    return STATUS_OK;
+}
+
+static enum status run(struct skips *skips) {
+    struct fit_search *const search = skips->search;
     const size_t found = search->count;
-    struct skips skips = {.search = search};
-    if (search->budget == 0 || series->count < 3 || search->known->request.skipped_count > 0 ||
-        search->known->steps_guessed || refuted(search))
-        return STATUS_OK;
     const uint64_t shown = search->known->skips.shown;
     const uint32_t most =
         fit_skips_most(search->last) + (shown < SHOWN ? (uint32_t)shown : (uint32_t)SHOWN);
-    TRY(open_window(&skips));
-    if (skips.window.constant || !(skips.window.scale > 0.0)) return STATUS_OK;
-    TRY(fit_lags_open(search, &skips.all, &skips.lags));
-    if (skips.lags.part_count == 0) return STATUS_OK;
-    skips.window.lag = most;
-    skips.pivot = skips.window.descent[0] > 0 ? skips.window.descent[0] : skips.window.top;
+    TRY(open_window(skips));
+    if (skips->window.constant || !(skips->window.scale > 0.0)) return STATUS_OK;
+    TRY(fit_lags_open(search, &skips->all, &skips->scratch, &skips->lags));
+    if (skips->lags.part_count == 0) return STATUS_OK;
+    skips->window.lag = most;
+    skips->pivot = skips->window.descent[0] > 0 ? skips->window.descent[0] : skips->window.top;
     /* On a plateau no lag and no length changes what the peak is. */
-    const size_t top = skips.window.top, top_last = skips.window.top_last;
-    skips.level = top_last >= top + 2;
-    skips.plateau =
-        top_last > top + 2 &&
-        skips.window.points[top_last].update - skips.window.points[top].update > 2 * (uint64_t)most;
-    if (skips.plateau) skips.pivot = top + (top_last - top) / 2;
-    TRY(with_peaks(&skips, 1, 0, most));
+    const size_t top = skips->window.top, top_last = skips->window.top_last;
+    const struct series_point *const points = skips->window.points;
+    skips->level = top_last >= top + 2;
+    skips->plateau =
+        top_last > top + 2 && points[top_last].update - points[top].update > 2 * (uint64_t)most;
+    if (skips->plateau) skips->pivot = top + (top_last - top) / 2;
+    if (most > WIDE) TRY(usual_wide(skips, most));
+    TRY(with_peaks(skips, 1, 0, search->count > found ? FEW : most));
     if (search->count > found) return STATUS_OK;
     search->budget = UNTYPED;
-    TRY(with_peaks(&skips, 0, 1, most));
+    TRY(with_peaks(skips, 0, 1, most));
     if (search->count > found) return STATUS_OK;
-    return with_peaks(&skips, 0, 0, most);
+    return with_peaks(skips, 0, 0, most);
+}
+
+enum status fit_search_skips(struct fit_search *search) {
+    if (search->budget == 0 || search->series->count < 3 ||
+        search->known->request.skipped_count > 0 || search->known->steps_guessed || refuted(search))
+        return STATUS_OK;
+    struct skips skips = {.search = search, .scratch = {.source = search->arena->source}};
+    const enum status status = run(&skips);
+    arena_close(&skips.scratch);
+    return status;
 }

@@ -26,6 +26,13 @@ struct series {
 TWINSTEP_MUST_USE enum status series_of(const struct log *log, const struct log_column *column,
                                         struct arena *arena, struct series *out);
 
+/* The same, but takes the points of `known` where these are the column's own, so that a log of
+ * millions of rows has them once. `known` is the series of another who asked for that column, or
+ * any, or NULL, and then lives as long as the result. */
+TWINSTEP_MUST_USE enum status series_share(const struct log *log, const struct log_column *column,
+                                           const struct series *known, struct arena *arena,
+                                           struct series *out);
+
 /* Returns the index of the first point at that row or behind it, or `count`. Rows ascend in a
  * series. */
 size_t series_row(const struct series *series, size_t row);

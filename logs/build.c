@@ -38,6 +38,7 @@ enum status log_build_open(const char *path, const char *format, const struct lo
     TRY(check_maps(options));
     TRY(arena_take(arena, 1, sizeof *build, "log", &build));
     build->arena = arena;
+    build->scratch.source = arena->source;
     build->path = path;
     build->format = format;
     build->options = options;

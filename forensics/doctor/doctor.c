@@ -107,7 +107,9 @@ enum status doctor_examine(const struct log *log, const struct doctor_options *o
         .log = log, .options = options, .fits = fits != NULL ? fits : &nothing, .arena = arena};
     memset(out, 0, sizeof *out);
     for (int32_t name = LOG_LOSS; name < LOG_NAMES; name++)
-        TRY(series_of(log, log_column_of(log, (enum log_name)name), arena, &doctor.series[name]));
+        TRY(series_share(log, log_column_of(log, (enum log_name)name),
+                         name == LOG_LR_LOGGED ? doctor.fits->series : NULL, arena,
+                         &doctor.series[name]));
     doctor.lr_applied = doctor.series[LOG_LR_APPLIED].count > 0;
     doctor.lr = doctor.series[doctor.lr_applied ? LOG_LR_APPLIED : LOG_LR_LOGGED];
     TRY(run_tables(&doctor, out));
