@@ -95,6 +95,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (fit_skips_to_a_floor(first, known, set->series))
         return "needs several skipped updates for the last LR alone, at which a loop may hold it "
                "from below";
+    if (known->request.contract == NULL && fit_skips_second_alone(first, known, set->series))
+        return "needs update 2 skipped, and a loop whose counter begins at 1 (max(step, 1)) prints "
+               "the same two rows";
     if (first->steps != known->run_steps && first->steps != known->request.steps &&
         known->request.min_lr_ratio != known->request.min_lr_ratio) {
         if (fit_ends_on_its_way(first, set->last))

@@ -260,6 +260,11 @@ int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
  * that holds its LR from below prints these rows, too. */
 int fit_skips_to_a_floor(const struct fit *fit, const struct fit_known *known,
                          const struct series *series);
+/* Tells whether the fit needs update 2 skipped, of a log that shows nothing of it and whose
+ * framework nobody said: a loop whose counter begins at 1, as max(step, 1) / warmup does, prints
+ * the LR of its first step twice, too, and applies it. */
+int fit_skips_second_alone(const struct fit *fit, const struct fit_known *known,
+                           const struct series *series);
 /* Tells whether it needs any, or a resume that forgot some. */
 int fit_skips_any(const struct fit *fit);
 /* Tells whether a fit of the set leaves open what was applied, since it explains the column about

@@ -13,7 +13,7 @@
 
 /* Cost (forensics/fit_cost.c) by which another explanation may be dearer than the expectation with
  * skipped updates and still be its rival: what a contract that is a bug costs more than one that is
- * none, less what skips cost. */
+ * none, less what skips cost. So much dearer than a bug may a first update apart be. */
 #define SIMPLER 0.25
 
 /* Tells whether a plain fit has every number that was given. */
@@ -395,6 +395,21 @@ static int is_nudged(const struct fit_set *found) {
     return nudges > 1;
 }
 
+/* Returns the fit of the expected contract that has no departure but its first update, where a
+ * known bug explains the column: both are as likely where the bug needs no fewer odd numbers. */
+static const struct fit *first_apart(const struct fit_known *known, const struct fit_set *found) {
+    const struct fit *const best = &found->fits[0];
+    if (best->bug == NULL || !fit_bug_is_in_column(best->contract)) return NULL;
+    for (size_t i = 1; i < found->count; i++) {
+        const struct fit *const fit = &found->fits[i];
+        if (fit->contract == known->request.contract && fit->first_differs && fit->bug == NULL &&
+            !fit->unsound && fit->stride == 1.0 && fit->segment_count == 1 && !fit_skips_any(fit) &&
+            fit->simplicity < best->simplicity + SIMPLER)
+            return fit;
+    }
+    return NULL;
+}
+
 static enum status say_mismatch(const struct fit_known *known, struct arena *arena,
                                 struct fit_check *out) {
     const struct series_point *first = &out->found.series->points[out->first];
@@ -411,10 +426,13 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
         TRY(arena_format(arena, &text, "fits no shipped contract"));
     else if (any_shift(out) != 0)
         return say_shift(known, any_shift(out), arena, out);
+    else if (first_apart(known, &out->found) != NULL)
+        TRY(arena_format(arena, &text, "fits %s; or %s", first_apart(known, &out->found)->text,
+                         best->text));
     else
         TRY(arena_format(arena, &text, "fits %s", best->text));
     out->words = text;
-    out->bug = best != NULL ? best->bug : NULL;
+    out->bug = best != NULL && first_apart(known, &out->found) == NULL ? best->bug : NULL;
     if ((out->found.why & FIT_WHY_NOT_FINITE) != 0 && !real_finite_f64(first->value))
         out->bug = first->update == 1 ? "zero_warmup_division" : "lr_not_finite";
     return STATUS_OK;

@@ -170,6 +170,17 @@ int fit_skips_to_a_floor(const struct fit *fit, const struct fit_known *known,
     return skipped > 1;
 }
 
+int fit_skips_second_alone(const struct fit *fit, const struct fit_known *known,
+                           const struct series *series) {
+    const struct fit_skip *const first = fit->skips;
+    if (fit->skip_count == 0 || series->count < 3 || known->skips.shown > 0 ||
+        known->request.skipped_count > 0 || known->possible != NULL)
+        return 0;
+    return first->first == 2 && first->last == 2 && first->count == 1 && first->part == 0 &&
+           series->points[0].update == 1 && series->points[1].update == 2 &&
+           fit->contract->logged == CONTRACT_LOGGED_NEXT;
+}
+
 /* Tells whether a step of the schedule between the row before and point `at` has the LR that
  * stands, so that the scheduler may have stopped there. */
 static int has_step(const struct fit *fit, const struct series *series, size_t at) {

@@ -203,6 +203,8 @@ int fit_is_next_stage(const struct fit *fit, size_t i, const struct series *seri
 /* Share of an LR within which a factor of the peak is that LR: the factor is the shortest of those
  * that the rows admit. */
 #define ABOUT 1e-3
+/* Updates between two rows among which such an LR is looked for one by one: it bounds the work. */
+#define STEPS 65536
 
 /* Tells whether the peak behind a break is an LR that the schedule in front of it had between the
  * two rows: a scheduler that is made anew takes the one that the optimizer has for its peak. */
@@ -215,10 +217,18 @@ static int peak_is_decayed(const struct fit_search *search, const struct fit *fi
         before--;
     if (before == 0) return 0;
     const uint64_t first = points[before - 1].update;
-    const double from = fit_logged(fit, before - 1, first);
-    const double to = fit_logged(fit, before - 1, segment->update + 1);
-    const double low = from < to ? from : to, high = from < to ? to : from;
-    return peak >= low * (1.0 - ABOUT) && peak <= high * (1.0 + ABOUT);
+    const uint64_t last = segment->update + 1;
+    if (last - first > STEPS) {
+        const double from = fit_logged(fit, before - 1, first);
+        const double to = fit_logged(fit, before - 1, last);
+        const double low = from < to ? from : to, high = from < to ? to : from;
+        return peak >= low * (1.0 - ABOUT) && peak <= high * (1.0 + ABOUT);
+    }
+    for (uint64_t update = first; update <= last; update++) {
+        const double had = fit_logged(fit, before - 1, update);
+        if (peak >= had * (1.0 - ABOUT) && peak <= had * (1.0 + ABOUT)) return 1;
+    }
+    return 0;
 }
 
 /* Tells whether the counter of a segment is as far from 0 at its first row as a scheduler may come
@@ -401,10 +411,19 @@ static int stands_still(const struct fit_search *search) {
            points[0].value == points[1].value && points[2].value != points[1].value;
 }
 
+/* Tells whether update 1 is above 0 and below update 2: no optimizer's own LR is left there, but a
+ * floor at which a loop holds its LR, lr = max(lr, floor). */
+static int rises_from_first(const struct fit_search *search, const struct fit *fit) {
+    const struct series *series = search->series;
+    return series->count > 1 && fit->first_value > 0.0 &&
+           fit->first_value < series->points[1].value;
+}
+
 static const char *bug_of(const struct fit_search *search, const struct fit *fit) {
     const char *bug = bug_of_event(search, fit);
     /* A first update apart, and not at the peak, in a contract that is a bug is that bug's. */
     if (bug == NULL && fit->first_differs && !stands_still(search) &&
+        !rises_from_first(search, fit) &&
         (!fit->contract->bug || bug_of_contract(fit->contract) == NULL ||
          fit_near(fit->first_value, fit->lr)))
         bug = fit->first_value == 0.0 ? "zero_init_patch" : "step_then_set";

@@ -337,6 +337,61 @@ static enum status stands_still(struct doctor *doctor, const struct fit_stop *st
         "which it stands is meant.");
 }
 
+/* Says that the schedule may have been left in its warm-up: the column is that of a constant LR,
+ * too, and that one is what people train with. Nobody would type this peak, though. */
+static enum status stands_at_top(struct doctor *doctor, const struct fit *fit) {
+    const struct series *series = doctor->fits->series;
+    const double top = series->points[series->count - 1].value;
+    size_t at = series->count - 1;
+    while (series->points[at - 1].value == top)
+        at--;
+    const struct series_point *const point = &series->points[at];
+    TRY(doctor_remark(doctor, "schedule_stands_still", point->row,
+                      "The LR rises and stands still from update %llu on at %s, a peak that nobody "
+                      "would type: the scheduler may no longer be stepped, inside of a longer "
+                      "warm-up.",
+                      (unsigned long long)point->update, word_value(top, point->quantum).text));
+    doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    TRY(doctor_evidence_lr(doctor, point - 1));
+    TRY(doctor_evidence_lr(doctor, point));
+    TRY(doctor_evidence(doctor, "the whole column is also that of %s", fit->text));
+    return doctor_explain(doctor, "a constant LR behind its warm-up prints the same",
+                          "Is that the peak that was meant? Else look where scheduler.step() is "
+                          "called, and whether that is reached at every update.");
+}
+
+/* Says that update 1 has an LR of its own, where no known bug does that. */
+static enum status first_apart(struct doctor *doctor, const struct fit *fit) {
+    const struct series_point *first = &doctor->fits->series->points[0];
+    TRY(doctor_remark(doctor, "first_lr_apart", first->row,
+                      "Update 1 has another LR than its schedule: %s.", fit->text));
+    TRY(doctor_evidence_lr(doctor, first));
+    TRY(doctor_evidence_lr(doctor, first + 1));
+    return doctor_explain(doctor, "",
+                          "A loop that sets lr = max(lr, floor) prints this, and so does one that "
+                          "installs its schedule behind the first update. Is it meant?");
+}
+
+/* Says that a constant LR has another level from some row on, which is no bug by itself. */
+static enum status other_level(struct doctor *doctor, const struct fit *fit) {
+    const struct series *series = doctor->fits->series;
+    size_t i = 1;
+    while (i < fit->segment_count && fit->segments[i].event != FIT_RESCALED &&
+           fit->segments[i].event != FIT_RESTARTED)
+        i++;
+    if (i >= fit->segment_count) return STATUS_OK;
+    const struct series_point *point = &series->points[fit->segments[i].point];
+    TRY(doctor_remark(doctor, "other_peak", point->row,
+                      "From update %llu on the LR is another one, which no decay explains: %s.",
+                      (unsigned long long)point->update, fit->text));
+    doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    TRY(doctor_evidence_lr(doctor, point - 1));
+    TRY(doctor_evidence_lr(doctor, point));
+    return doctor_explain(doctor, "a schedule of steps prints the same",
+                          "Was the LR changed there by hand, or at a resume that the log does not "
+                          "show?");
+}
+
 /* Says that the LR is held on its way, of a column that nothing explains: no bug is known that does
  * it. */
 static enum status is_held_on_its_way(struct doctor *doctor, const struct fit_clamp *held) {
@@ -418,11 +473,14 @@ static enum status known_bug(struct doctor *doctor) {
     }
     const struct fit *first = &doctor->fits->fits[0];
     if (plain == NULL && fit_changes_total(first)) return total_is_open(doctor);
+    if (plain == first && fit_stands_at_top(plain, doctor->fits->series) && fit_peak_is_odd(plain))
+        return stands_at_top(doctor, plain);
+    if (plain == first && plain->first_differs) return first_apart(doctor, plain);
     if (plain == first) return other_total(doctor, 1);
     if (plain != NULL) return STATUS_OK;
     const struct fit *other, *best = fit_of_bug(doctor, &other);
     const char *bug = bug_of(doctor, best, &segment);
-    if (bug == NULL) return STATUS_OK;
+    if (bug == NULL) return other_level(doctor, best);
     if (fit_break_is_doubtful(NULL, doctor->fits))
         return doctor_untestable(doctor, "several explanations of a break in the LR column are as "
                                          "likely, and the log shows no resume there");

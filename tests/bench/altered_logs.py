@@ -308,6 +308,10 @@ def is_drawn(t, fit):
 def names_alteration(t, fit):
     """Tells whether a fit states what was altered, and the row behind which it was."""
     kind, segments = t["kind"], fit["segments"]
+    # Where the floor holds the first update alone, that is all that the column shows of it.
+    if kind == "clamped_all" and ", but update 1 at " in fit["text"]:
+        rows = [u for u in updates_of(t) if printed(t, value(t, u, True)) != printed(t, value(t, u, False))]
+        return rows == [1] and is_drawn(t, fit)
     if kind == "held":
         return bool(fit["skipped"]) or any(s["event"] == "skip" for s in segments)
     if kind == "other_peak" and "lower at update" in fit["parameters"]:
@@ -328,7 +332,7 @@ NAMES = {"frozen": {"schedule_stands_still"}, "restarted": {"scheduler_not_resto
 # What a remark, or something that is only possible, is about the LR.
 REMARKS = {"schedule_stands_still", "lr_held_from_below", "skipped_updates", "lr_stairs", "lr_unexplained",
            "stepped_every_n_updates", "scheduler_not_restored", "lr_jump_at_resume",
-           "schedule_total_changed", "other_peak", "scheduler_epoch_default"}
+           "schedule_total_changed", "other_peak", "scheduler_epoch_default", "first_lr_apart"}
 
 
 def judge_fit(t, altered, answer, status):
@@ -369,6 +373,9 @@ def judge_doctor(t, altered, answer, status):
     if not altered or firm:
         return "right"
     if soft & REMARKS:
+        return "undecided"
+    # A bug that shows too little of itself is said where every check has its line.
+    if any(c["check"] == "lr_bug" and c["result"] == "untestable" for c in answer["checks"]):
         return "undecided"
     return "right" if twins(t) else "silent"
 

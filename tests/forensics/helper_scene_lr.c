@@ -441,6 +441,30 @@ static void decay_large(struct patient *p) {
         scene_put(p, LOG_LR_LOGGED, i, 1e-4);
 }
 
+static void lr_stops_in_its_warmup(struct patient *p) { /* of 30 updates, at the 13th of them */
+    p->fits = 1;
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 1e-4 * ((double)(i < 13 ? i : 13) / 30.0));
+}
+static void lr_stays_at_a_typed_peak(struct patient *p) {
+    p->fits = 1;
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, 4e-5 * ((double)(i < 13 ? i : 13) / 13.0));
+}
+static void lr_first_apart(struct patient *p) { /* held from below at 2e-6 */
+    p->fits = 1;
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i,
+                  i == 0   ? 2e-6
+                  : i < 10 ? 5e-5 * ((double)i / 10.0)
+                           : 5e-5 * ((60.0 - (double)i) / 50.0));
+}
+static void lr_other_level(struct patient *p) {
+    p->fits = 1;
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_LR_LOGGED, i, i < 20 ? 3e-4 * ((double)i / 20.0) : i < 40 ? 3e-4 : 9e-5);
+}
+
 const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      FOUND(lr_zero, "lr_zero_throughout", CERTAIN),
                                      LINE(lr_zero_printed, "lr_zero_throughout", UNTESTABLE),
@@ -476,6 +500,10 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      FOUND(lr_few_changes_fitted, "step_then_set", LIKELY),
                                      LINE(lr_falls_once_fitted, "lr_bug", UNTESTABLE),
                                      LINE(lr_sound_fitted, "lr_bug", QUIET),
+                                     REMARK(lr_stops_in_its_warmup, "schedule_stands_still"),
+                                     LINE(lr_stays_at_a_typed_peak, "lr_bug", QUIET),
+                                     REMARK(lr_first_apart, "first_lr_apart"),
+                                     REMARK(lr_other_level, "other_peak"),
                                      REMARK(lr_ends_at_zero_fitted, "lr_zero_last_step"),
                                      REMARK(lr_recorded_zero, "lr_zero_last_step"),
                                      LINE(lr_of_guessed_rows, "lr_bug", UNTESTABLE),

@@ -92,6 +92,7 @@ static const struct run runs[] = {
     {0, ANEW, 400, 200, 5, "scheduler_not_restored", 0},
     {1, HALF, 400, 200, 5, "other_peak", 0},
     {1, DECAYED, 400, 200, 5, "initial_lr_overwritten", 0},
+    {0, HALF, 401, 233, 10, "other_peak", 0}, /* the decay passes a half there, between two steps */
     {0, DOUBLED, 2000, 600, 10, "double_counter", 0},
     {0, STAGES, 300, 0, 5, NULL, 0},
     {0, LEVELS, 1000, 300, 1, NULL, 0},
@@ -129,7 +130,7 @@ static const struct run runs[] = {
 static void validate_what_broke_between_two_rows(void **state) {
     (void)state;
     static struct series_point points[ROWS];
-    for (size_t i = 0; i < helper_size(11, 11, COUNT_OF(runs)); i++) {
+    for (size_t i = 0; i < helper_size(12, 12, COUNT_OF(runs)); i++) {
         const struct run *run = &runs[i];
         const struct series series = make(run, points);
         struct arena arena = ARENA_EMPTY;

@@ -411,6 +411,45 @@ static void validate_skips_of_a_last_lr_alone(void **state) {
     }
 }
 
+/* max(step, 1) / warmup: the counter of the loop begins at 1, and its column is that of a log of
+ * the next LR in which update 2 was skipped. Where the log names a framework, none of its schedules
+ * does that; where update 3 was skipped, no such loop prints it. */
+static void validate_a_skip_of_update_2(void **state) {
+    (void)state;
+    static const char *const eras[] = {"hf", "hf-4.50", NULL};
+    for (int skipped = 2; skipped <= 3; skipped++) {
+        struct series_point points[200];
+        struct series series = {points, COUNT_OF(points)};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (size_t p = 0; p < COUNT_OF(points); p++) {
+            const int k = (int)p + 1, s = k >= skipped ? k - 1 : k;
+            points[p] =
+                (struct series_point){.update = (uint64_t)k,
+                                      .row = p,
+                                      .value = PEAK * (s < 20 ? s / 20.0 : (201 - s) / 181.0)};
+        }
+        fit_known_init(&known);
+        known.request.steps = 201;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_int_equal(fit_skipped(&set.fits[0]), 1);
+        assert_int_equal(set.fits[0].skips[0].last, skipped);
+        assert_int_equal(fit_skips_second_alone(&set.fits[0], &known, &series), skipped == 2);
+        known.possible = eras;
+        assert_false(fit_skips_second_alone(&set.fits[0], &known, &series));
+        known.possible = NULL;
+        known.skips.shown = 1;
+        assert_false(fit_skips_second_alone(&set.fits[0], &known, &series));
+        known.skips.shown = 0;
+        series.points++; /* a log that begins at update 2 does not show the first LR */
+        series.count--;
+        assert_false(fit_skips_second_alone(&set.fits[0], &known, &series));
+        arena_close(&arena);
+    }
+}
+
 static void validate_lines_that_end_on_their_way(void **state) {
     (void)state;
     const double end = 3.3e-6, warmup = 20.0, total = 777.0;
@@ -603,6 +642,7 @@ int main(void) {
         cmocka_unit_test(validate_names_without_a_total),
         cmocka_unit_test(validate_an_lr_that_is_held_on_its_way),
         cmocka_unit_test(validate_skips_of_a_last_lr_alone),
+        cmocka_unit_test(validate_a_skip_of_update_2),
         cmocka_unit_test(validate_lines_that_end_on_their_way),
         cmocka_unit_test(validate_floors_that_the_last_row_alone_shows),
         cmocka_unit_test(validate_passes_that_numbers_would_rest_on),
