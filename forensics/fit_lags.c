@@ -145,6 +145,7 @@ static int forward(struct fit_lags *lags, const struct fit_lag_part *part, struc
     for (size_t i = part->first; i < part->end; i++) {
         const struct fit_lag shown = shown_since(lags, i);
         const uint64_t room = points[i].update - update - own;
+        if ((uint64_t)all.low + shown.low > lags->most) return 0;
         const uint32_t least = plus(all.low, shown.low, lags->most);
         const uint32_t most = plus(all.high, shown.high, lags->most);
         struct fit_lag seen = {least > all.low ? least - own : all.low,

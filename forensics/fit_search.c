@@ -463,8 +463,15 @@ enum status fit_search_run(struct fit_search *search) {
         return STATUS_OK;
     }
     if (!search->known->plain || search->known->with_skips) {
+        struct fit_found *aside;
+        size_t set_aside;
+        TRY(arena_take(search->arena, search->count, sizeof *aside, "fit", &aside));
+        TRY(fit_search_set_aside(search, aside, &set_aside));
+        const size_t kept = search->count;
         search->budget = any_typed(search) ? 0 : SKIPS;
         TRY(fit_search_skips(search));
+        for (size_t i = 0; i < set_aside && search->count == kept + i; i++)
+            fit_search_add(search, &aside[i]);
     }
     if (search->known->plain || any_agrees(search, USABLE)) return STATUS_OK;
     search->budget = STRIDES_KNOWN;

@@ -53,6 +53,11 @@ struct fit_search {
 TWINSTEP_MUST_USE enum status fit_search_run(struct fit_search *search);
 /* Runs the pass for skipped updates (forensics/fit_skips.c). */
 TWINSTEP_MUST_USE enum status fit_search_skips(struct fit_search *search);
+/* Takes out what was found and what the skipped updates that the log counts contradict, as no lag
+ * of its rows has so many, and stores it in `aside`, which has room for all that was found; *count
+ * is how many they are. */
+TWINSTEP_MUST_USE enum status fit_search_set_aside(struct fit_search *search,
+                                                   struct fit_found *aside, size_t *count);
 /* Leaves out what was found of a constant column and what the skipped updates that the log shows
  * exclude. */
 void fit_search_hold(struct fit_search *search);

@@ -211,17 +211,18 @@ static int admits_one(struct skips *skips, const struct series_point *point) {
 /* Tells whether the rows at which a wrong peak shows admit any lag. */
 static int probe(struct skips *skips) {
     const struct fit_window *window = &skips->window;
-    const int wide = skips->lags.most > WIDE;
+    const int by_halves = !skips->typed || skips->lags.most > WIDE;
     const size_t rows[] = {window->descent[1], window->descent[0], window->count - 1, window->top,
                            0};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        /* Lags are tried one by one at the top: last, where there are many. */
+        /* At the top lags are tried one by one, so it comes last where they are not elsewhere. */
         const size_t row =
-            rows[wide ? (i + COUNT_OF(rows) - 1) % COUNT_OF(rows) : COUNT_OF(rows) - 1 - i];
+            rows[by_halves ? (i + COUNT_OF(rows) - 1) % COUNT_OF(rows) : COUNT_OF(rows) - 1 - i];
         const struct series_point *point = &window->points[row];
         struct fit_lag range = {0, skips->lags.most};
+        if (by_halves && row == window->top && i + 1 < COUNT_OF(rows)) continue;
         /* Around the knee a schedule is no line. */
-        if ((!skips->typed || wide) && row != window->top) {
+        if (by_halves && row != window->top) {
             if (!admits_one(skips, point)) return 0;
         } else if (!fit_lags_narrow(&skips->lags, point, &range)) {
             return 0;
@@ -465,18 +466,32 @@ static int all_strange(const struct fit_search *search) {
     return 1;
 }
 
+/* Returns how many skipped updates are believed. */
+static uint32_t most_of(const struct fit_search *search) {
+    const uint64_t shown = search->known->skips.shown;
+    return fit_skips_most(search->last) + (shown < SHOWN ? (uint32_t)shown : (uint32_t)SHOWN);
+}
+
+/* Returns how many are tried of all models before more are tried of any: few beside those that the
+ * log shows. */
+static uint32_t few_of(const struct fit_search *search) {
+    const uint64_t shown = search->known->skips.shown;
+    return FEW + (shown < SHOWN ? (uint32_t)shown : (uint32_t)SHOWN);
+}
+
 /* Tries few skipped updates of every model before more of any. Where all that was found is strange,
  * more of them under a schedule that is used much may still be simpler. */
 static enum status with_peaks(struct skips *skips, int typed, int usual, uint32_t most) {
     const size_t found = skips->search->count;
+    const uint32_t few = few_of(skips->search);
     skips->typed = typed;
     skips->usual = usual;
-    for (int all = most <= FEW; all <= 1; all++) {
+    for (int all = most <= few; all <= 1; all++) {
         if (explained(skips->search, found)) {
             if (!typed || !all_strange(skips->search)) return STATUS_OK;
             skips->usual = 1;
         }
-        skips->lags.most = all ? most : FEW;
+        skips->lags.most = all ? most : few;
         TRY(solve_all(skips));
     }
     return STATUS_OK;
@@ -546,9 +561,7 @@ static enum status usual_wide(struct skips *skips, uint32_t most) {
 static enum status run(struct skips *skips) {
     struct fit_search *const search = skips->search;
     const size_t found = search->count;
-    const uint64_t shown = search->known->skips.shown;
-    const uint32_t most =
-        fit_skips_most(search->last) + (shown < SHOWN ? (uint32_t)shown : (uint32_t)SHOWN);
+    const uint32_t most = most_of(search);
     TRY(open_window(skips));
     if (skips->window.constant || !(skips->window.scale > 0.0)) return STATUS_OK;
     TRY(fit_lags_open(search, &skips->all, &skips->scratch, &skips->lags));
@@ -563,12 +576,48 @@ static enum status run(struct skips *skips) {
         top_last > top + 2 && points[top_last].update - points[top].update > 2 * (uint64_t)most;
     if (skips->plateau) skips->pivot = top + (top_last - top) / 2;
     if (most > WIDE) TRY(usual_wide(skips, most));
-    TRY(with_peaks(skips, 1, 0, search->count > found ? FEW : most));
+    TRY(with_peaks(skips, 1, 0, search->count > found ? few_of(search) : most));
     if (search->count > found) return STATUS_OK;
     search->budget = UNTYPED;
     TRY(with_peaks(skips, 0, 1, most));
     if (search->count > found) return STATUS_OK;
     return with_peaks(skips, 0, 0, most);
+}
+
+/* Believes what is found with lags alone: a plain one of a contract that holds is what it says only
+ * where its rows leave room for the skipped updates that the log counts. */
+static enum status set_aside(struct skips *skips, struct fit_found *aside, size_t *count) {
+    struct fit_search *const search = skips->search;
+    size_t kept = 0;
+    TRY(open_window(skips));
+    TRY(fit_lags_open(search, &skips->all, &skips->scratch, &skips->lags));
+    if (skips->lags.part_count == 0) return STATUS_OK;
+    skips->lags.most = most_of(search);
+    for (size_t i = 0; i < search->count; i++) {
+        const struct fit_found found = search->found[i];
+        skips->lags.model = &search->models[found.solution.model];
+        fit_model_set(skips->lags.model, &found.solution.numbers);
+        if (can_hold(search, skips->lags.model) && found.solution.numbers.stride == 1.0 &&
+            found.segments == NULL && !found.first_differs && !fit_lags_follow(&skips->lags))
+            aside[(*count)++] = found;
+        else
+            search->found[kept++] = found;
+    }
+    search->count = kept;
+    return STATUS_OK;
+}
+
+enum status fit_search_set_aside(struct fit_search *search, struct fit_found *aside,
+                                 size_t *count) {
+    *count = 0;
+    if (search->known->skips.shown == 0 || search->known->skips.least == NULL ||
+        search->count == 0 || search->series->count < 3 ||
+        search->known->request.skipped_count > 0 || search->known->steps_guessed)
+        return STATUS_OK;
+    struct skips skips = {.search = search, .scratch = {.source = search->arena->source}};
+    const enum status status = set_aside(&skips, aside, count);
+    arena_close(&skips.scratch);
+    return status;
 }
 
 enum status fit_search_skips(struct fit_search *search) {

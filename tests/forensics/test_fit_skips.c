@@ -435,6 +435,37 @@ static void verify_counts_exclude_a_warmup(void **state) {
     }
 }
 
+/* A row at every tenth update, the first at half of the peak and the others at it. Without skipped
+ * updates that is a warm-up of 20; where the log counts five in front of row 10, the counter stands
+ * at 5 there and the warm-up has 10 updates. Fewer than the log counts are no explanation, though
+ * four of every model are tried first. Number 89 of seed 33017 of tests/bench/skip_matrix.py. */
+static void verify_counts_refute_a_plain_warmup(void **state) {
+    (void)state;
+    static struct series_point points[41];
+    for (size_t i = 0; i < 41; i++)
+        points[i] = (struct series_point){
+            .update = 10 * (i + 1), .row = i, .value = i == 0 ? 1.5e-6 : 3e-6, .quantum = 1e-12};
+    const struct series series = {points, 41};
+    for (uint32_t skipped = 0; skipped <= 5; skipped += 5) {
+        static const char *const native[] = {"megatron", NULL};
+        uint32_t counts[41] = {0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        fit_known_init(&known);
+        known.possible = native;
+        known.run_steps = 410;
+        known.skips = (struct fit_evidence){.least = counts, .most = counts, .shown = skipped};
+        counts[0] = skipped;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_true(set.fits[0].lr == 3e-6);
+        assert_true(set.fits[0].warmup == (skipped > 0 ? 10.0 : 20.0));
+        assert_int_equal(fit_skipped(&set.fits[0]), skipped);
+        arena_close(&arena);
+    }
+}
+
 static void verify_counts_place_the_skips(void **state) {
     (void)state;
     static struct series_point points[ROWS];
@@ -957,6 +988,35 @@ static void validate_an_untyped_peak_of_a_wave(void **state) {
     arena_close(&arena);
 }
 
+/* The same with eight counters an update and a row at every hundredth: numbers of the first models
+ * that are tried took all evaluations. Number 141 of seed 33017 of tests/bench/skip_matrix.py. */
+static void validate_an_untyped_peak_of_sparse_rows(void **state) {
+    (void)state;
+    static const struct training one = {9.992580263195176e-05, 132, 4400, 100, 1, 1, {0}, 0};
+    struct series_point points[44];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known = known_of(&one);
+    struct fit_set set;
+    uint64_t counter = 0;
+    for (uint64_t k = 1; k <= one.total; k++) {
+        counter += k >= 2200 && k < 2207 ? 0 : 8;
+        if (k % one.every != 0) continue;
+        points[k / one.every - 1] = (struct series_point){
+            .update = k, .row = k / one.every - 1, .value = rate(&one, counter)};
+    }
+    const struct series series = {points, COUNT_OF(points)};
+    known.possible = NULL;
+    known.request.contract = contract_find("hf-x-processes");
+    known.request.processes = 8;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(fabs(set.fits[0].lr / one.peak - 1.0) < 1e-9);
+    assert_true(set.fits[0].warmup == 132.0);
+    static const struct fit_skip skips[] = {{2101, 2200, 1, 0}, {2201, 2300, 6, 0}};
+    expect_skips(&set.fits[0], skips, COUNT_OF(skips));
+    arena_close(&arena);
+}
+
 /* transformers' get_wsd_schedule with its cosine. Nine updates of a plateau were skipped, and the
  * decay has 50 updates, of which a row at every fifth shows 40: 0.5 (1 + cos(pi i / 10)) at row i.
  * A decay of 40 has these values at every fourth counter, so seven skips explain the rows as well,
@@ -1121,12 +1181,14 @@ int main(void) {
         cmocka_unit_test(validate_which_updates_were_skipped),
         cmocka_unit_test(validate_untyped_peaks),
         cmocka_unit_test(validate_an_untyped_peak_of_a_wave),
+        cmocka_unit_test(validate_an_untyped_peak_of_sparse_rows),
         cmocka_unit_test(validate_a_warmup_between_sparse_rows),
         cmocka_unit_test(verify_a_frozen_schedule_is_not_explained),
         cmocka_unit_test(verify_only_what_holds_can_skip),
         cmocka_unit_test(validate_resumed_logs),
         cmocka_unit_test(verify_a_lost_counter_is_no_lag),
         cmocka_unit_test(verify_counts_exclude_a_warmup),
+        cmocka_unit_test(verify_counts_refute_a_plain_warmup),
         cmocka_unit_test(verify_counts_place_the_skips),
         cmocka_unit_test(verify_gradient_norms_decide),
         cmocka_unit_test(verify_finite_norms_refuse_a_held_schedule),
