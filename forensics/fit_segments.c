@@ -482,12 +482,45 @@ static size_t next_break(const struct fit_search *search, size_t from, size_t cu
     return 0;
 }
 
-/* Extends what explains the first rows. */
+static int is_settled(const struct fit_search *search);
+
+/* Returns the simplest of what explains the first rows and was not carried on yet: of the log's own
+ * format, or of others. NULL: there is none. */
+static struct fit_found *next_candidate(const struct fit_search *search, struct fit_search *part,
+                                        int foreign) {
+    struct fit_found *best = NULL;
+    for (size_t i = 0; i < part->count; i++) {
+        struct fit_found *const found = &part->found[i];
+        const struct contract *contract = search->models[found->solution.model].contract;
+        if (found->cost < real_inf_f64() && (best == NULL || found->cost < best->cost) &&
+            fit_is_native(search->known, contract) != foreign)
+            best = found;
+    }
+    return best;
+}
+
+/* Carries on what explains the first rows. */
+static enum status extend_all(struct fit_search *search, struct fit_search *part, size_t end,
+                              const struct prefix *how, int foreign) {
+    const size_t moves = moves_before(search->series, end);
+    for (size_t n = 0; n < CANDIDATES; n++) {
+        struct fit_found *const best = next_candidate(search, part, foreign);
+        if (best == NULL) break;
+        best->cost = real_inf_f64();
+        /* Of a staircase each move is one row of evidence, and its width is free. */
+        if (best->solution.numbers.epoch > 0 && moves < MOVES) continue;
+        if (how->shift != 0 && !can_hold(search, &search->models[best->solution.model])) continue;
+        TRY(extend(search, &best->solution));
+    }
+    return STATUS_OK;
+}
+
+/* Extends what explains the first rows, of the log's own format first: the contracts of others are
+ * many, and the simplest of all may be theirs alone. */
 static enum status from_prefix_with(struct fit_search *search, size_t end,
                                     const struct prefix *how) {
     struct fit_search part = *search;
     struct fit_window window;
-    const size_t moves = moves_before(search->series, end);
     part.count = 0;
     TRY(arena_take(search->arena, FIT_FOUND, sizeof *part.found, "fit", &part.found));
     fit_search_template(&part, &window);
@@ -496,21 +529,8 @@ static enum status from_prefix_with(struct fit_search *search, size_t end,
     window.whole = 1;
     fit_search_window(&part, &window, 0, end, 0);
     search->budget = part.budget;
-    for (size_t n = 0; n < CANDIDATES; n++) {
-        size_t best = part.count;
-        for (size_t i = 0; i < part.count; i++)
-            if (part.found[i].cost < real_inf_f64() &&
-                (best == part.count || part.found[i].cost < part.found[best].cost))
-                best = i;
-        if (best == part.count) break;
-        const struct fit_solution *solution = &part.found[best].solution;
-        part.found[best].cost = real_inf_f64();
-        /* Of a staircase each move is one row of evidence, and its width is free. */
-        if (solution->numbers.epoch > 0 && moves < MOVES) continue;
-        if (how->shift != 0 && !can_hold(search, &search->models[solution->model])) continue;
-        TRY(extend(search, solution));
-    }
-    return STATUS_OK;
+    TRY(extend_all(search, &part, end, how, 0));
+    return is_settled(search) ? STATUS_OK : extend_all(search, &part, end, how, 1);
 }
 
 /* Tells whether the total that it ends at contradicts none of which somebody spoke. */
@@ -764,7 +784,12 @@ static enum status from_prefixes(struct fit_search *search) {
     if (is_settled(search)) return beside_settled(search);
     const struct prefix first = {!said, 0}, any = {1, 0};
     size_t longest = longest_prefix(search, cut, &first);
-    TRY(from_prefix(search, longest));
+    /* A contract that is not the log's may explain the first row behind a break, too, by its floor.
+     */
+    const struct prefix known = {0, 0};
+    TRY(from_prefix_with(search, longest, &known));
+    if (!is_settled(search) && longest > 4) TRY(from_prefix_with(search, longest - 1, &known));
+    if (!is_settled(search)) TRY(from_prefix_with(search, longest, &any));
     if (is_settled(search)) return beside_settled(search);
     TRY(behind_early_skips(search, cut));
     /* The total that is said may be that of the part behind a resume. */
