@@ -355,11 +355,46 @@ static const struct fit *goes_on(const struct fit_known *known,
     return other;
 }
 
+/* Share by which two peaks differ that are two: more than a warm-up between two rows leaves open.
+ */
+#define OTHER_PEAK 0.05
+
+/* Tells whether the rows refute the peak that was asked for, whatever the totals are: one lies
+ * above it, or they show the peak of every fit that changes its total, and it is another one. */
+static int refutes_peak(const struct contract_request *asked, const struct fit_check *out) {
+    const struct series *const series = out->found.series;
+    const double peak = asked->lr, scale = scale_of(series);
+    if (peak != peak) return 0;
+    for (size_t i = 0; i < series->count; i++)
+        if (series->points[i].value - fit_half(&series->points[i], scale) > peak * (1.0 + 0x1p-40))
+            return 1;
+    for (size_t i = 0; i < out->found.count; i++) {
+        const struct fit *const fit = &out->found.fits[i];
+        if (!fit_changes_total(fit)) continue;
+        if (fit->warmup_hidden || fit->unseen_warmup > 0.0 || fit->reached > 0.0 ||
+            real_abs_f64(fit->lr / peak - 1.0) < OTHER_PEAK)
+            return 0;
+    }
+    return 1;
+}
+
 static enum status say_other(const struct fit *fit, struct arena *arena, struct fit_check *out) {
     char *text;
     TRY(arena_format(arena, &text, "fits %s: its total is not all that differs from what was asked",
                      fit->text));
     out->words = text;
+    out->verdict = FIT_FAIL;
+    return STATUS_OK;
+}
+
+static enum status say_peak(const struct fit *fit, struct arena *arena, struct fit_check *out) {
+    char *text;
+    TRY(arena_format(
+        arena, &text,
+        "fits %s: the rows refute the peak that was asked for, whatever the totals are",
+        fit->text));
+    out->words = text;
+    out->bug = NULL;
     out->verdict = FIT_FAIL;
     return STATUS_OK;
 }
@@ -459,16 +494,17 @@ static int epoch_unknown(const struct fit_known *known, const struct fit_check *
 /* Tells whether somebody must give more numbers before a mismatch means anything: where nothing
  * fits, a guessed expectation proves nothing. */
 static int too_few(const struct series *series, const struct fit_known *known,
-                   const struct fit_check *out) {
+                   const struct contract_request *asked, const struct fit_check *out) {
     const struct contract_request *r = &known->request;
     const int finite = (out->found.why & FIT_WHY_NOT_FINITE) == 0;
     if (r->contract->unit == CONTRACT_UNIT_TOKEN && r->tokens == 0) return 1;
     if (finite && out->found.count == 0 && (out->fitted & FIT_OF_SCHEDULE) != 0) return 1;
     if (counts_unknown(known, out) || epoch_unknown(known, out)) return 1;
     /* What may be sound behind a resume is no mismatch with an expectation of which a number was
-     * guessed. */
+     * guessed, unless the rows refute the peak that was asked for. */
     if (finite && out->found.count > 0 && fit_changes_total(&out->found.fits[0]) &&
-        !fit_total_is_said(&out->found.fits[0], known) && out->fitted != 0)
+        !fit_total_is_said(&out->found.fits[0], known) && out->fitted != 0 &&
+        !refutes_peak(asked, out))
         return 1;
     const int guessed = (out->fitted & (FIT_OF_LR | FIT_OF_STEPS | FIT_OF_WARMUP)) != 0;
     return guessed && (series->count < 3 || (out->found.why & FIT_WHY_CONSTANT) != 0 ||
@@ -649,7 +685,10 @@ static enum status mismatch(const struct series *series, const struct fit_known 
         out->needs = "--schedule of the training, or more digits";
         return STATUS_OK;
     }
-    if (out->bad_points > 0 && !too_few(series, known, out)) {
+    if (out->bad_points > 0 && !too_few(series, known, asked, out)) {
+        if (best != NULL && fit_changes_total(best) && !fit_total_is_said(best, known) &&
+            refutes_peak(asked, out))
+            return say_peak(best, arena, out);
         out->verdict = FIT_FAIL;
         return STATUS_OK;
     }
