@@ -479,6 +479,15 @@ static uint32_t few_of(const struct fit_search *search) {
     return FEW + (shown < SHOWN ? (uint32_t)shown : (uint32_t)SHOWN);
 }
 
+/* Tells whether something that was found since needs skipped updates. A peak that nobody typed
+ * makes everything strange, but a line to a floor that needs none may stand for a line that was
+ * held. */
+static int any_skips(const struct fit_search *search, size_t since) {
+    for (size_t i = since; i < search->count; i++)
+        if (search->found[i].skip_count > 0 || search->found[i].part_count > 0) return 1;
+    return 0;
+}
+
 /* Tries few skipped updates of every model before more of any. Where all that was found is strange,
  * more of them under a schedule that is used much may still be simpler. */
 static enum status with_peaks(struct skips *skips, int typed, int usual, uint32_t most) {
@@ -488,7 +497,8 @@ static enum status with_peaks(struct skips *skips, int typed, int usual, uint32_
     skips->usual = usual;
     for (int all = most <= few; all <= 1; all++) {
         if (explained(skips->search, found)) {
-            if (!typed || !all_strange(skips->search)) return STATUS_OK;
+            if (!all_strange(skips->search) || (!typed && any_skips(skips->search, found)))
+                return STATUS_OK;
             skips->usual = 1;
         }
         skips->lags.most = all ? most : few;
