@@ -146,7 +146,8 @@ static void keep_gap(struct moved *moved, size_t pair, double gap) {
  * 0 if there are none. Where most runs agree at an update to the last bit, it says how large a gap
  * is when there is one. */
 static enum status usual_gaps(struct holding *holding, struct walk walk, int high, double *out) {
-    const size_t n = holding->pairs, most = walk.column->pairs;
+    const size_t n = holding->pairs, a = walk.column->side[0].count, b = walk.column->side[1].count;
+    const size_t most = a < b ? a : b; /* a mean of one update counts, whatever the other log is */
     struct moved moved = {.most = most};
     TRY(arena_take(holding->arena, most * (n + 1), sizeof *moved.all, "floor", &moved.all));
     TRY(arena_take(holding->arena, most * (n + 1), sizeof *moved.own, "floor", &moved.own));
@@ -228,11 +229,15 @@ static enum status decide(struct holding *holding) {
         out->words = text;
         return STATUS_OK;
     }
-    if (out->p[0] <= out->alpha) return say(holding, COMPARE_FLOOR_OUTSIDE, out->p[0]);
-    if (out->p[1] > out->alpha) return say(holding, COMPARE_FLOOR_INSIDE, out->p[1]);
+    /* Larger gaps mostly make p smaller, and not always: beside pairs that agree to the last bit
+     * they are the only gaps of a cell, and what measures those pairs shrinks. */
+    const double most = out->p[0] > out->p[1] ? out->p[0] : out->p[1];
+    const double least = out->p[0] > out->p[1] ? out->p[1] : out->p[0];
+    if (most <= out->alpha) return say(holding, COMPARE_FLOOR_OUTSIDE, most);
+    if (least > out->alpha) return say(holding, COMPARE_FLOOR_INSIDE, least);
     TRY(arena_format(holding->arena, &text,
-                     "the printed digits leave p between %.4g and %.4g, alpha = %g", out->p[1],
-                     out->p[0], out->alpha));
+                     "the printed digits leave p between %.4g and %.4g, alpha = %g", least, most,
+                     out->alpha));
     out->words = text;
     return STATUS_OK;
 }
