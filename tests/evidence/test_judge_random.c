@@ -2,12 +2,13 @@
  * labels: unit short
  * Verdicts of random traces: arms that part at some update or never, floors of every kind, one to
  * four causes in games of few values, whole and with mixtures that were not trained, and records in
- * which LRs, losses, norms, steps, clipping or skips differ. What no floor was measured for is
- * never outside it, arms that nothing sets apart are never different, and the exit status follows
- * from the verdict.
+ * which LRs, losses, norms, steps, clipping or skips differ; with a perturbed run, evaluations,
+ * replicas that part, flipped bits and orders of entry that were drawn. What no floor was measured
+ * for is never outside it, arms that nothing sets apart are never different, and the exit status
+ * follows from the verdict.
  *
- * tests/golden/evidence/judge_random.txt holds how many of the traces have which verdict and word,
- * and one number made of all words and of all JSON (FNV-1a). With TWINSTEP_SHOW=TRACE one of them
+ * tests/golden/evidence/judge_random.txt holds how many of the traces have which verdict, and for
+ * each one number made of all words and of all JSON (FNV-1a). With TWINSTEP_SHOW=TRACE one of them
  * is printed. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +29,7 @@
 #define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/evidence/judge_random.txt"
 #define NONE ((double)NAN)
 
-enum { TRACES = 3000, UPDATES = 6, RUNS = 16, CAUSES = 4, ANSWERS = 96 };
+enum { TRACES = 5000, UPDATES = 6, RUNS = 16, CAUSES = 4, ANSWERS = 96 };
 
 struct drawn {
     struct helper_image of;
@@ -40,6 +41,11 @@ struct drawn {
     double equal[2], distance[RUNS * RUNS], pairs[200], loss[RUNS], way[1 << CAUSES];
     double value[1 << CAUSES], first[1 << CAUSES], closure[3], closure_distance[RUNS], mark[1];
     double way_at[1 << CAUSES], loss_at[1 << CAUSES], probe[1 << CAUSES];
+    double eval_start[2 * EVAL_COLUMNS], eval_end[8 * EVAL_COLUMNS], eval_line[4];
+    double order[24], sampled[64], masks[64];
+    uint8_t rank_digests[UPDATES][4][RECORD_RANK_DIGESTS][RECORD_DIGEST_BYTES];
+    int64_t ranks[UPDATES][4][RECORD_RANKS];
+    char configurations[2][400];
     double meant[2 * UPDATES], lost[2 * UPDATES], response[UPDATES];
     char counts[2][8], step[8];
 };
@@ -141,7 +147,7 @@ static void draw_causes(struct drawn *d) {
 
 /* Lets one thing that is recorded of the second arm be another one, at one update or from it on. */
 static void edit(struct drawn *d) {
-    const uint64_t from = pick(d, (uint32_t)d->updates), whole = pick(d, 2), kind = pick(d, 12);
+    const uint64_t from = pick(d, (uint32_t)d->updates), whole = pick(d, 2), kind = pick(d, 18);
     for (uint64_t i = from; i < (whole != 0 ? d->updates : from + 1); i++) {
         struct record *const record = &d->of.runs[1].records[i];
         switch (kind) {
@@ -179,6 +185,25 @@ static void edit(struct drawn *d) {
         case 10:
             record->digests[DIGEST_ROOT][0] = 1;
             break;
+        case 11:
+            record->reals[REAL_UPDATE_SURVIVAL] = 0.25 * (double)(1 + i % 4);
+            break;
+        case 12:
+            record->reals[REAL_GRAD_TAKEN] = i % 2 == 0 ? 0.25 : 0.5 + 0x1p-9;
+            break;
+        case 13:
+            record->integers[INTEGER_OPTIMIZER_T] += 1 - (int64_t)(i % 2);
+            break;
+        case 14:
+            record->groups[0][GROUP_LR_READBACK] = 0.001;
+            record->groups[0][GROUP_LR_ERROR] = 1e-6;
+            break;
+        case 15:
+            record->reals[REAL_GRAD_NORM] = 0.0;
+            break;
+        case 16:
+            record->integers[INTEGER_TOKENS] = 7;
+            break;
         default:
             record->reals[REAL_UPDATE_NORM] = 0.25;
         }
@@ -199,6 +224,118 @@ static void expect(struct drawn *d) {
     if (kind == 3) helper_image_set(of, "verdict", "expect_cause", "schedule");
     if (kind == 4) helper_image_set(of, "verdict", "expect_order", "schedule, optimizer");
     if (kind == 5) helper_image_set(of, "verdict", "expect_first_tensor", "w");
+}
+
+/* A run one unit in the last place off, whose distance stays, grows by a power or by a rate. */
+static void draw_perturbed(struct drawn *d) {
+    struct helper_image *const of = &d->of;
+    const uint32_t kind = pick(d, 3);
+    double distance = 0.125 * (double)(1 + pick(d, 4));
+    helper_image_run(of, "twin", "left", 0);
+    of->image.pair_count = 2;
+    for (uint64_t i = 0; i < d->updates; i++) {
+        double *const reals = of->pairs[1].records[i].reals;
+        reals[PAIR_DISTANCE] = kind == 1 ? distance * (double)(i + 1) : distance;
+        reals[PAIR_DISTANCE_SHARE] = reals[PAIR_DISTANCE] / (double)(i + 1);
+        if (kind == 2) distance *= 2.0;
+    }
+}
+
+/* Measures of the arms, of up to two repeats and of the perturbed run on fixed rows. */
+static void draw_eval(struct drawn *d) {
+    static const double steps[] = {0.0, 0.0, 0.25, -0.25, 0.5, 1.0};
+    struct helper_image *const of = &d->of;
+    const char *const set = pick(d, 3) == 0 ? "eval/training" : "eval/held_out";
+    static const char *const ids[] = {"floor-1", "floor-2"};
+    static char paths[2][32];
+    for (uint32_t i = pick(d, 3); i > 0; i--)
+        helper_image_run(of, ids[i - 1], pick(d, 2) == 0 ? "left" : "right", 0);
+    for (size_t i = 0; i < 2 * EVAL_COLUMNS; i++)
+        d->eval_start[i] = 2.0;
+    for (size_t i = 0; i < of->image.run_count * EVAL_COLUMNS; i++)
+        d->eval_end[i] = pick(d, 40) == 0 ? NONE : 2.0 + steps[pick(d, COUNT_OF(steps))];
+    for (size_t i = 0; i < COUNT_OF(d->eval_line); i++)
+        d->eval_line[i] = pick(d, 3) == 0 ? NONE : (double)(i + 1);
+    helper_image_set(of, "eval", "rows", "rows.jsonl");
+    if (pick(d, 4) == 0) helper_image_set(of, "eval", "seen", "1 row is trained on, too");
+    if (pick(d, 4) == 0) helper_image_set(of, "eval", "as_baseline", "data.max_len");
+    snprintf(paths[0], sizeof paths[0], "%s_start", set);
+    snprintf(paths[1], sizeof paths[1], "%s_line", set);
+    helper_image_put(of, paths[0], 2, EVAL_COLUMNS, d->eval_start);
+    helper_image_put(of, set, of->image.run_count, EVAL_COLUMNS, d->eval_end);
+    helper_image_put(of, paths[1], COUNT_OF(d->eval_line), 1, d->eval_line);
+}
+
+static void draw_replicas(struct drawn *d) {
+    struct trace_run *const run = &d->of.runs[pick(d, 2)];
+    const uint64_t from = pick(d, (uint32_t)d->updates);
+    for (uint64_t i = 0; i < d->updates; i++) {
+        for (size_t rank = 0; rank < 4; rank++)
+            d->ranks[i][rank][RANK_FIRST_TENSOR] =
+                i >= from && rank > 0 && pick(d, 3) == 0 ? (int64_t)pick(d, 3) : -1;
+        run->records[i].ranks = d->ranks[i];
+        run->records[i].rank_digests = d->rank_digests[i];
+    }
+    run->plan.shape.ranks = 2 + pick(d, 3);
+}
+
+static void draw_flip(struct drawn *d) {
+    static const char *const layers[] = {"none", "0", "3"};
+    for (int arm = (int)pick(d, 2); arm < 2; arm++) {
+        snprintf(d->configurations[arm], sizeof d->configurations[arm],
+                 "optimizer.name: %s\ntask: %s\nfault.update: %u\nfault.phase: forward\n"
+                 "fault.micro: 1\nfault.layer: %s\nfault.op: linear\nfault.tensor: \"w\"\n"
+                 "fault.element: '7'\nfault.bit: 30\n",
+                 pick(d, 2) == 0 ? "sgd" : "adamw", pick(d, 2) == 0 ? "dpo" : "sft",
+                 pick(d, (uint32_t)d->updates + 2), layers[pick(d, COUNT_OF(layers))]);
+        d->of.runs[arm].plan.configuration = d->configurations[arm];
+    }
+}
+
+/* Six causes, of which four orders of entry were drawn, each beside its reverse. */
+static void draw_orders(struct drawn *d) {
+    static const char *const names[] = {"schedule", "optimizer", "dtype", "model", "init", "rng"};
+    static const double shares[] = {0.0, 0.0, 0.5, 0.25, 1.0, -0.25};
+    struct helper_image *const of = &d->of;
+    double alone[6];
+    for (uint32_t c = 0; c < 6; c++)
+        alone[c] = shares[pick(d, COUNT_OF(shares))];
+    for (uint32_t mask = 0; mask < 64; mask++) {
+        d->masks[mask] = (double)mask;
+        for (uint32_t c = 0; c < 6; c++)
+            d->sampled[mask] += (mask >> c & 1u) != 0 ? d->far * alone[c] : 0.0;
+        if ((mask & 3u) == 3u) d->sampled[mask] += 0.25 * (double)pick(d, 2);
+    }
+    d->sampled[63] = d->far;
+    for (size_t o = 0; o < 4; o += 2) {
+        for (size_t i = 0; i < 6; i++)
+            d->order[o * 6 + i] = (double)i;
+        for (size_t i = 5; i > 0; i--) {
+            const size_t k = pick(d, (uint32_t)i + 1);
+            const double kept = d->order[o * 6 + i];
+            d->order[o * 6 + i] = d->order[o * 6 + k];
+            d->order[o * 6 + k] = kept;
+        }
+        for (size_t i = 0; i < 6; i++)
+            d->order[(o + 1) * 6 + i] = d->order[o * 6 + 5 - i];
+    }
+    helper_image_causes(of, names, 6);
+    helper_image_put(of, "attribution/value", 64, 1, d->sampled);
+    helper_image_put(of, "attribution/way", 64, 1, d->sampled);
+    helper_image_put(of, "attribution/mask", 64, 1, d->masks);
+    helper_image_put(of, "attribution/order", 4, 6, d->order);
+}
+
+static void draw_more(struct drawn *d) {
+    static const char replayed[] = "left: as before\nright: update 2 differs";
+    if (pick(d, 3) == 0) draw_perturbed(d);
+    if (pick(d, 4) == 0) draw_eval(d);
+    if (pick(d, 8) == 0) draw_replicas(d);
+    if (pick(d, 8) == 0) draw_flip(d);
+    if (pick(d, 16) == 0 && d->parts > 0) draw_orders(d);
+    if (pick(d, 16) == 0)
+        d->of.texts[d->of.image.text_count++] =
+            (struct trace_text){REPLAY_CHECK_PATH, replayed, sizeof replayed - 1};
 }
 
 static void draw_trace(uint32_t number, struct drawn *d) {
@@ -231,6 +368,7 @@ static void draw_trace(uint32_t number, struct drawn *d) {
         helper_image_put(&d->of, RESPONSE_PATH, d->updates, 1, d->response);
     }
     if (pick(d, 12) == 0) d->of.image.complete = 0;
+    draw_more(d);
 }
 
 static void hold_rules(const struct drawn *d) {
@@ -247,26 +385,31 @@ static void hold_rules(const struct drawn *d) {
 struct answer {
     char text[64];
     size_t count;
+    uint64_t hash; /* of all that is said of the traces with this answer */
 };
 
-static void count_answer(struct answer *answers, const char *text) {
+static void count_answer(struct answer *answers, const char *text, const char *words,
+                         const char *json) {
     for (size_t i = 0; i < ANSWERS; i++) {
-        if (answers[i].count > 0 && strcmp(answers[i].text, text) != 0) continue;
-        snprintf(answers[i].text, sizeof answers[i].text, "%s", text);
-        answers[i].count++;
+        struct answer *const answer = &answers[i];
+        if (answer->count > 0 && strcmp(answer->text, text) != 0) continue;
+        if (answer->count++ == 0) answer->hash = DRAWS_HASH;
+        snprintf(answer->text, sizeof answer->text, "%s", text);
+        answer->hash = draws_hash(answer->hash, words, strlen(words));
+        answer->hash = draws_hash(answer->hash, json, strlen(json));
         return;
     }
     fail_msg("more than %d answers", ANSWERS);
 }
 
-static uint64_t judge_one(struct drawn *d, uint64_t hash, struct answer *answers) {
+static void judge_one(struct drawn *d, struct answer *answers) {
     const char *const shown = getenv("TWINSTEP_SHOW");
     const enum status status = judge(&d->of.image, &d->of.arena, &d->of.judgement);
     if (status != STATUS_OK) {
-        count_answer(answers, "refused");
-        return draws_hash(hash, status_text(), strlen(status_text()));
+        count_answer(answers, "refused", status_text(), "");
+        return;
     }
-    char text[64];
+    char text[64], *dumped = NULL;
     size_t size = 0;
     FILE *const stream = open_memstream(&d->of.words, &size);
     assert_non_null(stream);
@@ -275,17 +418,14 @@ static uint64_t judge_one(struct drawn *d, uint64_t hash, struct answer *answers
     hold_rules(d);
     snprintf(text, sizeof text, "%s, exit %d, %s", verdict_name(d->of.judgement.verdict),
              judgement_exit(&d->of.judgement), expectation_name(d->of.judgement.expectation));
-    count_answer(answers, text);
-    json_t *const json = judgement_json(&d->of.judgement);
-    char *const dumped = json_dumps(json, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    assert_non_null(dumped);
-    hash = draws_hash(hash, d->of.words, strlen(d->of.words));
-    hash = draws_hash(hash, dumped, strlen(dumped));
+    FILE *const json = open_memstream(&dumped, &size);
+    assert_non_null(json);
+    assert_int_equal(judgement_print_json(&d->of.judgement, json), STATUS_OK);
+    assert_int_equal(fclose(json), 0);
+    count_answer(answers, text, d->of.words, dumped);
     if (shown != NULL && d->draws.number == (uint32_t)strtoul(shown, NULL, 10))
         print_message("%s%s\n", d->of.words, dumped);
     free(dumped);
-    json_decref(json);
-    return hash;
 }
 
 /* Compares a text with the committed one, or writes it where TWINSTEP_WRITE_GOLDEN says. */
@@ -307,20 +447,19 @@ static void validate_random_traces(void **state) {
     (void)state;
     static struct drawn drawn;
     static struct answer answers[ANSWERS];
-    uint64_t hash = DRAWS_HASH;
     char *text = NULL;
     size_t size = 0;
     memset(answers, 0, sizeof answers);
     for (uint32_t number = 0; number < TRACES; number++) {
         draw_trace(number, &drawn);
-        hash = judge_one(&drawn, hash, answers);
+        judge_one(&drawn, answers);
         helper_image_close(&drawn.of);
     }
     FILE *const out = open_memstream(&text, &size);
     assert_non_null(out);
     for (size_t i = 0; i < ANSWERS && answers[i].count > 0; i++)
-        fprintf(out, "%5zu %s\n", answers[i].count, answers[i].text);
-    fprintf(out, "texts %016" PRIx64 "\n", hash);
+        fprintf(out, "%5zu %s: %016" PRIx64 "\n", answers[i].count, answers[i].text,
+                answers[i].hash);
     assert_int_equal(fclose(out), 0);
     hold_text(text);
     free(text);

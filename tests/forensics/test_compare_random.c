@@ -291,9 +291,14 @@ static void draw_pair(uint32_t number, struct drawn *d) {
 
 /* ---- what is said ---- */
 
+/* A NaN has a sign, which compilers make as they like. */
+static double unsigned_nan(double x) {
+    return isnan(x) ? (double)NAN : x;
+}
+
 static void print_point(FILE *out, const struct series_point *point) {
-    fprintf(out, " [%llu %.9g %.9g %zu %u]", (unsigned long long)point->update, point->value,
-            point->quantum, point->row, point->part);
+    fprintf(out, " [%llu %.9g %.9g %zu %u]", (unsigned long long)point->update,
+            unsigned_nan(point->value), point->quantum, point->row, point->part);
 }
 
 /* Writes what golden_comparison leaves out. */
@@ -308,7 +313,7 @@ static void print_rest(FILE *out, const struct compare_report *report) {
             print_point(out, &c->start[s]);
             if (c->different > 0) print_point(out, &c->first[s]);
         }
-        fprintf(out, " %.17g\n", c->largest);
+        fprintf(out, " %.17g\n", unsigned_nan(c->largest));
     }
     for (size_t i = 0; i < report->ratio_count; i++)
         fprintf(out, "ratio %.15g %.15g %.9g, first %d\n", report->ratios[i].factor,
