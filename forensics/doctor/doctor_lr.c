@@ -410,7 +410,7 @@ static int falls_by_factor(const struct series *lr) {
     for (size_t i = 1; i < lr->count; i++) {
         const double before = lr->points[i - 1].value, now = lr->points[i].value;
         if (!point_differs(&lr->points[i - 1], &lr->points[i])) continue;
-        if (!(now > 0.0 && now < before)) return 0;
+        if (!(now > 0.0 && now < before && real_finite_f64(before))) return 0;
         if (now > factor * before) factor = now / before;
     }
     if (!(factor < 0.999)) return 0; /* such stairs have no height */
