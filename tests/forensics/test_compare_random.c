@@ -76,6 +76,8 @@ struct drawn {
     struct fit_set fits[2];
     struct fit fit[2][FITS];
     struct fit_segment segment;
+    struct fit_skip skips[2][FITS][2];
+    uint64_t skipped[2][FITS][2];
     struct compare_input input[2];
     enum change change;
     uint64_t from, every[2];
@@ -178,6 +180,20 @@ static void put_groups(struct drawn *d) {
     }
 }
 
+/* Lets one or two updates of an explanation be skipped, each somewhere in a range. */
+static void skip_updates(struct drawn *d, size_t s, size_t f) {
+    struct fit *const fit = &d->fit[s][f];
+    fit->skips = d->skips[s][f];
+    fit->skip_count = 1 + pick(d, 2);
+    for (size_t i = 0; i < fit->skip_count; i++) {
+        const uint64_t first = 1 + 6 * i + pick(d, 4), last = first + pick(d, 3);
+        d->skips[s][f][i] = (struct fit_skip){.first = first, .last = last, .count = 1};
+        d->skipped[s][f][i] = last;
+    }
+    fit->plan.skipped = d->skipped[s][f];
+    fit->plan.skipped_count = fit->skip_count;
+}
+
 static void put_lrs(struct drawn *d) {
     const uint32_t kind = pick(d, COUNT_OF(kinds)), other_kind = pick(d, 2);
     for (size_t s = 0; s < 2; s++) {
@@ -211,6 +227,7 @@ static void put_lrs(struct drawn *d) {
             fit->segments = &d->segment;
             fit->segment_count = 1;
             fit->simplicity = 0.25 * (double)f;
+            if (pick(d, 3) == 0) skip_updates(d, s, kept);
             assert_int_equal(fit_describe(fit, &d->arena, &fit->text), STATUS_OK);
             for (size_t row = 0; f == 0 && row < d->log[s]->rows; row++) {
                 const uint64_t update = (uint64_t)d->log[s]->step[row];
