@@ -331,17 +331,22 @@ static void put_text(hid_t file, const char *path, const char *name, const char 
     H5Oclose(group);
 }
 
-static void put_tensor_name(hid_t file, const char *name) {
+/* Renames the first tensor or the last one: a reader looks at every name of a list. */
+static void put_tensor_name(hid_t file, const char *name, int last) {
     char cells[64][256] = {{0}};
     const hid_t names = H5Dopen2(file, "runs/test/steps/tensors/tensor", H5P_DEFAULT);
-    const hid_t type = H5Dget_type(names);
+    const hid_t type = H5Dget_type(names), space = H5Dget_space(names);
     const size_t size = H5Tget_size(type);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    assert_true(count > 1 && (size_t)count <= COUNT_OF(cells));
     assert_true(size >= strlen(name) && size <= sizeof cells[0]);
     char *const cell = &cells[0][0];
     assert_true(H5Dread(names, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cell) >= 0);
-    memset(cell, 0, size);
-    memcpy(cell, name, strlen(name));
+    char *const place = cell + (last ? ((size_t)count - 1) * size : 0);
+    memset(place, 0, size);
+    memcpy(place, name, strlen(name));
     assert_true(H5Dwrite(names, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, cell) >= 0);
+    H5Sclose(space);
     H5Tclose(type);
     H5Dclose(names);
 }
@@ -351,8 +356,8 @@ static void put_tensor_name(hid_t file, const char *name) {
 static void verify_names_make_no_lines(void **state) {
     (void)state;
     static const char *const names[] = {"a\nb", "\033[1m", "\xc2\x9b", "\xff", "a\tb"};
-    for (size_t i = 0; i < 5 * COUNT_OF(names); i++) {
-        const char *const name = names[i / 5];
+    for (size_t i = 0; i < 6 * COUNT_OF(names); i++) {
+        const char *const name = names[i / 6];
         char path[64];
         struct sample sample;
         struct trace_image *image;
@@ -362,11 +367,12 @@ static void verify_names_make_no_lines(void **state) {
         const hid_t file = H5Fopen(sample.path, H5F_ACC_RDWR, list);
         assert_true(file >= 0);
         snprintf(path, sizeof path, "runs/%s", name);
-        if (i % 5 == 0) assert_true(H5Lmove(file, "runs/test", file, path, H5P_DEFAULT, 0) >= 0);
-        if (i % 5 == 1) put_text(file, "runs/test", "arm", name);
-        if (i % 5 == 2) put_tensor_name(file, name);
-        if (i % 5 == 3) put_text(file, "/", "name", name);
-        if (i % 5 == 4) put_text(file, "attribution", "factor_0", name);
+        if (i % 6 == 0) assert_true(H5Lmove(file, "runs/test", file, path, H5P_DEFAULT, 0) >= 0);
+        if (i % 6 == 1) put_text(file, "runs/test", "arm", name);
+        if (i % 6 == 2) put_tensor_name(file, name, 0);
+        if (i % 6 == 5) put_tensor_name(file, name, 1);
+        if (i % 6 == 3) put_text(file, "/", "name", name);
+        if (i % 6 == 4) put_text(file, "attribution", "factor_0", name);
         make_earlier(file);
         H5Fclose(file);
         H5Pclose(list);

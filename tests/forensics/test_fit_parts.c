@@ -532,9 +532,14 @@ static void validate_lags(void **state) {
                 fprintf(out, " [%llu %llu %llu %zu]", (unsigned long long)found.skips[s].first,
                         (unsigned long long)found.skips[s].last,
                         (unsigned long long)found.skips[s].count, found.skips[s].part);
-            for (size_t p = 0; p < found.part_count; p++)
-                fprintf(out, " part %zu %d %u", found.parts[p].point, found.parts[p].begins,
+            for (size_t p = 0; p < found.part_count; p++) {
+                fprintf(out, " part %zu %d %u:", found.parts[p].point, found.parts[p].begins,
                         found.parts[p].lag);
+                for (size_t k = 0; k < found.parts[p].skipped_count; k++)
+                    fprintf(out, " %llu", (unsigned long long)found.parts[p].skipped[k]);
+            }
+            for (size_t k = 0; k < found.skipped_count; k++)
+                fprintf(out, " %llu", (unsigned long long)found.skipped[k]);
             fprintf(out, " verified %d", fit_lags_verify(model, &window, &found));
             put_number(out, found.solution.max_error);
             put_number(out, found.solution.rms_error);
