@@ -514,7 +514,7 @@ static void validate_lags(void **state) {
         search.model_count = model_count;
         search.budget = 100000;
         search.walk = 100000;
-        assert_int_equal(fit_lags_open(&search, &window, &lags), STATUS_OK);
+        assert_int_equal(fit_lags_open(&search, &window, &arena, &lags), STATUS_OK);
         lags.model = model;
         lags.most = 1 + draws_pick(&draws, 8);
         lags.blur = draws_pick(&draws, 6) == 0 ? 0.01 : 0.0;
