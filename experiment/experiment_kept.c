@@ -166,9 +166,8 @@ static enum status add_state(struct pieces *to, const struct experiment *e, uint
     return STATUS_OK;
 }
 
-/* A run that has not begun is opened again, and of arms that one training serves there is one state.
- * The rerun of an exact floor stays open beside others,
- * which are held against it. */
+/* A run that has not begun is opened again, and of arms that one training serves there is one
+ * state. The rerun of an exact floor stays open beside others, which are held against it. */
 static enum status add_states(struct pieces *to, const struct experiment *e) {
     const struct experiment_kept *const kept = &e->kept;
     for (uint32_t i = 0; i < kept->runs; i++)

@@ -331,7 +331,8 @@ void page_floor(struct page *page) {
              "<p>The floor is how much runs differ that are meant to be the same.</p>\n<dl>\n");
     if (judgement->floor == FLOOR_EXACT) {
         put_fact(html, "kind", "exact: this mode promises equal bits, so any difference is one");
-        put_fact(html, "repeat in the same process, or a copy of it", equal_words(judgement->floor_equal[0]));
+        put_fact(html, "repeat in the same process, or a copy of it",
+                 equal_words(judgement->floor_equal[0]));
         put_fact(html,
                  judgement->served > 0 ? "test arm in a second process"
                                        : "repeat in a second process",

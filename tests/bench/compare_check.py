@@ -17,7 +17,7 @@ SHAPE = (5261568, 1024, 1020)
 
 class Machine:
     def __init__(self, shape=SHAPE):
-        self.args = types.SimpleNamespace(threads=2)
+        self.args = types.SimpleNamespace(build="BUILD", threads=2)
         self.cpu, self.intel, self.mkl, self.versions = "a CPU", True, "kernels", ("1", "2")
         self.shape, self.asked, self.round = shape, [], 0
         self.base = compare.wide_row("Intel(R) Advanced Vector Extensions 2 (Intel(R) AVX2) enabled processors")
