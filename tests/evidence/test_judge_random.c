@@ -282,12 +282,15 @@ static void draw_replicas(struct drawn *d) {
 static void draw_flip(struct drawn *d) {
     static const char *const layers[] = {"none", "0", "3"};
     for (int arm = (int)pick(d, 2); arm < 2; arm++) {
+        const char *const optimizer = pick(d, 2) == 0 ? "sgd" : "adamw";
+        const char *const task = pick(d, 2) == 0 ? "dpo" : "sft";
+        const char *const layer = layers[pick(d, COUNT_OF(layers))];
+        const uint32_t update = pick(d, (uint32_t)d->updates + 2);
         snprintf(d->configurations[arm], sizeof d->configurations[arm],
                  "optimizer.name: %s\ntask: %s\nfault.update: %u\nfault.phase: forward\n"
                  "fault.micro: 1\nfault.layer: %s\nfault.op: linear\nfault.tensor: \"w\"\n"
                  "fault.element: '7'\nfault.bit: 30\n",
-                 pick(d, 2) == 0 ? "sgd" : "adamw", pick(d, 2) == 0 ? "dpo" : "sft",
-                 pick(d, (uint32_t)d->updates + 2), layers[pick(d, COUNT_OF(layers))]);
+                 optimizer, task, update, layer);
         d->of.runs[arm].plan.configuration = d->configurations[arm];
     }
 }
