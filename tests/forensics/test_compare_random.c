@@ -284,7 +284,8 @@ static void draw_pair(uint32_t number, struct drawn *d) {
     d->factor = d->change == ROOT ? sqrt(n) : n;
     if (pick(d, 2) == 0) d->factor = 1.0 / d->factor;
     if (d->change == CONSTANT) d->factor = constants[pick(d, COUNT_OF(constants))];
-    d->offset = (pick(d, 2) == 0 ? -1.0 : 1.0) * d->level * (pick(d, 2) == 0 ? 0.1 : 0.002);
+    d->offset = d->level * (pick(d, 2) == 0 ? 0.1 : 0.002);
+    if (pick(d, 2) == 0) d->offset = -d->offset;
     const uint32_t format = pick(d, COUNT_OF(formats)), same = pick(d, 4);
     d->print[0] = prints[pick(d, COUNT_OF(prints))];
     d->print[1] = same > 0 ? d->print[0] : prints[pick(d, COUNT_OF(prints))];

@@ -243,8 +243,9 @@ static size_t print_column(struct draws *draws, struct fit_model *model,
                            struct series_point *points) {
     static const int prints[] = {LR_EXACT, LR_EXACT, LR_E2, LR_E5, LR_F32};
     const int print = prints[draws_pick(draws, COUNT_OF(prints))];
-    const uint64_t first = 1 + draws_pick(draws, 8) * draws_pick(draws, 2),
-                   every = 1 + draws_pick(draws, 3) * draws_pick(draws, 2);
+    const uint64_t later = draws_pick(draws, 8), wider = draws_pick(draws, 3);
+    const uint64_t first = draws_pick(draws, 2) == 0 ? 1 : 1 + later;
+    const uint64_t every = draws_pick(draws, 2) == 0 ? 1 : 1 + wider;
     const size_t count = 3 + draws_pick(draws, ROWS - 3);
     for (size_t i = 0; i < count; i++) {
         points[i] = (struct series_point){.update = first + every * i, .row = i};
