@@ -506,9 +506,10 @@ static const struct argp_option option_rows[] = {
     OPTION("both-arms", KEY_BOTH_ARMS, NULL,
            "Train both arms of every update. By default one training is recorded of both for the "
            "updates in which nothing that differs between them can act, which the verdict says "
-           "(arms); the trace is the same but for two attributes"),
+           "(arms); all that is measured is the same"),
     OPTION("verify", KEY_VERIFY, NULL,
-           "With --resume: believe no kept state. Both arms are trained again from their start, "
+           "With --resume: believe no kept state. Both arms, or the training that serves both, are "
+           "trained again from their start, "
            "other runs from their last stored state, and must come out as recorded"),
     OPTION("save-model", KEY_SAVE, "FOLDER",
            "Write each arm's final weights to FOLDER/ARM, as checkpoints that transformers loads; "

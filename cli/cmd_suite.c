@@ -475,7 +475,7 @@ static const struct argp_option option_rows[] = {
     OPTION("both-arms", KEY_BOTH_ARMS, NULL,
            "Train both arms of every update. By default one training is recorded of both for the "
            "updates in which nothing that differs between them can act, which the verdict says "
-           "(arms); the trace is the same but for two attributes"),
+           "(arms); all that is measured is the same"),
     OPTION("results", KEY_RESULTS, "DIR",
            "Keep the result of each scenario in DIR as NAME.json, as soon as it is there"),
     OPTION("part", KEY_PART, "I/N",

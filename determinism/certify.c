@@ -175,19 +175,41 @@ static int evidence_holds(const struct evidence *seen) {
            seen->forward != 0 && seen->backward != 0;
 }
 
-/* The root before the first recorded update: zero, or that of the arm from which the run forked. */
+/* The root of an update of a run; 0: it is not recorded. */
+static int root_after(const struct trace_run *run, uint64_t update, struct digest *out) {
+    if (run == NULL || run->updates == 0 || trace_row(run, 0)->step > update) return 0;
+    const uint64_t i = update - trace_row(run, 0)->step;
+    if (i >= run->updates || trace_row(run, i)->step != update) return 0;
+    memcpy(out->byte, trace_row(run, i)->digests[DIGEST_ROOT], DIGEST_BYTES);
+    return 1;
+}
+
+static int begins_behind(const struct trace_run *run, const struct digest *before) {
+    struct digest root;
+    root_next(before, trace_row(run, 0), &root);
+    return same(&root, trace_row(run, 0)->digests[DIGEST_ROOT]);
+}
+
+/* The root before the first recorded update: zero, or that of the run from which this one forked.
+ * That is its arm, or for a hybrid another hybrid, which no attribute names: it is the one whose
+ * root fits. Where none does, the arm's is given, from which the chain is broken then. */
 static int start_root(const struct trace_image *image, const struct trace_run *run,
                       struct digest *out) {
     const uint64_t first = trace_row(run, 0)->step;
+    struct digest other;
     memset(out, 0, sizeof *out);
     if (first == 1 || run->plan.foreign != NULL) return 1;
-    const struct trace_run *arm = trace_run_of(image, run->plan.arm);
-    for (uint64_t i = 0; arm != NULL && i < arm->updates; i++)
-        if (trace_row(arm, i)->step == first - 1) {
-            memcpy(out->byte, trace_row(arm, i)->digests[DIGEST_ROOT], DIGEST_BYTES);
-            return 1;
-        }
-    return 0;
+    const int known = root_after(trace_run_of(image, run->plan.arm), first - 1, out);
+    if (known && begins_behind(run, out)) return 1;
+    for (uint32_t i = 0; i < image->run_count; i++) {
+        const struct trace_run *const from = &image->runs[i];
+        if (from == run || from->plan.mask == 0 || !root_after(from, first - 1, &other) ||
+            !begins_behind(run, &other))
+            continue;
+        *out = other;
+        return 1;
+    }
+    return known;
 }
 
 static void check_update(const struct check *check, const struct record *next, int chained,

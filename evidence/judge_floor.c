@@ -44,10 +44,27 @@ static enum status read_alike(const struct judging *judging, const char *name, u
     double value = 0.0;
     if (trace_attribute_of(judging->image, "", name) != NULL)
         TRY(judging_number(judging, "", name, &value));
-    if (!(value >= 0.0 && value <= 0x1p53))
+    if (!(value >= 0.0 && value <= 0x1p53 && value == (double)(uint64_t)value))
         FAIL(STATUS_INPUT, "trace: attribute %s: expected a number of updates, got %g", name,
              value);
     *out = (uint64_t)value;
+    return STATUS_OK;
+}
+
+/* Reads for how many updates the arms are alike and one training served both. */
+static enum status read_shared(const struct judging *judging, struct judgement *out) {
+    TRY(read_alike(judging, ALIKE_UPDATES_NAME, &out->alike));
+    TRY(read_alike(judging, SHARED_UPDATES_NAME, &out->served));
+    if (out->served != 0 && out->served != out->alike)
+        FAIL(STATUS_INPUT, "trace: attribute %s: expected 0 or all %llu of %s, got %llu",
+             SHARED_UPDATES_NAME, (unsigned long long)out->alike, ALIKE_UPDATES_NAME,
+             (unsigned long long)out->served);
+    for (uint64_t i = 0; i < out->updates && i < out->served; i++)
+        if (!record_equal_roots(trace_row(judging->run[0], i), trace_row(judging->run[1], i)))
+            FAIL(STATUS_INPUT,
+                 "trace: update %llu of %s and %s differs, and by attribute %s one training was "
+                 "recorded of both",
+                 (unsigned long long)i + 1, out->arms[0], out->arms[1], SHARED_UPDATES_NAME);
     return STATUS_OK;
 }
 
@@ -60,7 +77,9 @@ static const char *why_not_exact(const struct judging *judging) {
                "module keeps a state of its own, or else a defect of this build or machine";
     if (judging->out->served > 0 && equal[0] != 0)
         return "the test arm, trained in a process started anew, differs from the training that is "
-               "recorded of both arms: a defect of this build or machine; run it with --both-arms";
+               "recorded of both arms: a defect of this build or machine, or arms that this "
+               "program "
+               "wrongly takes for alike; run it with --both-arms";
     return "the baseline differs from its own repeat, though its mode promises equal bits: a "
            "defect of this build or machine; see env";
 }
@@ -68,8 +87,7 @@ static const char *why_not_exact(const struct judging *judging) {
 static enum status judge_exact(struct judging *judging) {
     struct judgement *out = judging->out;
     const struct trace_array *array;
-    TRY(read_alike(judging, ALIKE_UPDATES_NAME, &out->alike));
-    TRY(read_alike(judging, SHARED_UPDATES_NAME, &out->served));
+    TRY(read_shared(judging, out));
     TRY(judging_array(judging, "floor/equal", 2, 1, &array));
     for (int i = 0; array != NULL && i < 2; i++)
         if (!isnan(array->values[i])) out->floor_equal[i] = array->values[i] != 0.0;
@@ -79,6 +97,10 @@ static enum status judge_exact(struct judging *judging) {
                          "end");
     if (out->floor_equal[0] == 0 || out->floor_equal[1] == 0)
         return undecided(judging, why_not_exact(judging));
+    if (out->served > 0 && out->floor_equal[1] < 0)
+        return undecided(judging, "one training is recorded of both arms, and none of the test arm "
+                                  "from its own start, which a process started anew makes: run the "
+                                  "scenario to its end, or with --both-arms");
     out->floor_largest = 0.0;
     out->verdict = VERDICT_OUTSIDE_FLOOR;
     return STATUS_OK;

@@ -21,7 +21,10 @@ static void put_alike(const struct judgement *judgement, struct row_pen *pen) {
 void judge_row_arms(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->alike == 0) return;
     put_alike(judgement, pen);
-    if (judgement->served == 0)
+    if (judgement->served > 0 && judgement->floor_equal[1] == 0)
+        row_put(pen, " by what this program knows, and one training is recorded of both; the "
+                     "process started anew does not bear it out (--both-arms trains both)");
+    else if (judgement->served == 0)
         row_put(pen, "; both were trained all the same");
     else if (judgement->served >= judgement->updates)
         row_put(pen, ", so one training is recorded of both (--both-arms trains both)");

@@ -49,12 +49,13 @@ static int same_axes(const struct run_axes *a, const struct run_axes *b) {
     return 1;
 }
 
-/* What is measured of a run beside its rows, or by it for itself: stored states, a probe of both
- * models, checks that an update repeats. These want two runs. */
+/* What is measured of a run beside its rows, or by it for itself, wants two runs: stored states, a
+ * probe of both models, checks that an update repeats. So does an experiment without a process that
+ * trains the test arm from its start. */
 static int wants_two(const struct experiment *e) {
     const struct scenario_record *const record = &e->plan.scenario->record;
     return record->snapshots != 0 || record->probe_every != 0 || record->replay_check != 0 ||
-           e->options->ranks != NULL;
+           e->options->ranks != NULL || e->options->second_process == NULL;
 }
 
 static enum status find_alike(struct experiment *e, const struct run *a, const struct run *b) {

@@ -109,7 +109,8 @@ static int alike(const double lr[2]) {
 
 /* Lowers the certain updates to those before the first rate that differs. An update k reads the
  * schedule at counter k at the most; after a restart that loses the counter, or a skipped update,
- * it reads an earlier counter, which has been compared as well. */
+ * it reads an earlier counter, which has been compared as well. One that gets something wrong may
+ * read a later counter, or take another peak (inert_wrong_restart). */
 static enum status compare_rates(struct inertness *inertness, const struct rates rates[2]) {
     double lr[2];
     for (int i = 0; i < 2; i++)
@@ -123,12 +124,22 @@ static enum status compare_rates(struct inertness *inertness, const struct rates
     return STATUS_OK;
 }
 
+/* A restart may double the counter, or make the LR that it finds the schedule's peak
+ * (resume.wrong): what is read behind it has not been compared. */
+static void inert_wrong_restart(struct inertness *inertness) {
+    const struct config *const configs[] = {inertness->a, inertness->b};
+    for (int i = 0; i < 2; i++)
+        if (configs[i]->resume.after != 0 && configs[i]->resume.wrong.count > 0)
+            at_most(inertness, configs[i]->resume.after);
+}
+
 static enum status inert_schedule(struct inertness *inertness) {
     struct rates rates[2];
     int sure[2];
     if (memcmp(&inertness->a->schedule, &inertness->b->schedule, sizeof inertness->a->schedule) ==
         0)
         return STATUS_OK;
+    inert_wrong_restart(inertness);
     TRY(rates_open(inertness->a, &rates[0], &sure[0]));
     TRY(rates_open(inertness->b, &rates[1], &sure[1]));
     if (sure[0] && sure[1]) return compare_rates(inertness, rates);

@@ -5,7 +5,8 @@
  * This follows from what an update reads and never from comparing states, in which two differences
  * may cancel. The keys that act only from a known update on are
  *
- *     schedule.*           the first counter at which a learning rate differs, bit for bit
+ *     schedule.*           the first counter at which a learning rate differs, bit for bit, or a
+ *                          restart that gets something wrong (resume.wrong) and may read any other
  *     resume.*             the first restart that only one has, or that restores something else
  *     rng.*                the first event of a stream that only one has
  *     loop.eval*           the first evaluation that differs

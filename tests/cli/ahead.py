@@ -42,6 +42,10 @@ CASES = {
 }
 
 
+# each hybrid's chain must hold, from whichever run it goes on
+REPLAYED = ("a hybrid that goes on", "several that begin late")
+
+
 class Bench(circumstances.Bench):
     def check(self, true, said):
         self.expect(said, true)
@@ -117,6 +121,10 @@ def same(bench, name, words):
                 f"{next((pair for pair in zip(*lines) if pair[0] != pair[1]), lines)}")
     if alone[0] in (0, 1, 3):
         bench.check(bench.bytes("1.h5") == bench.bytes("3.h5"), f"{name}: other bytes")
+    if name in REPLAYED:
+        again = subprocess.run([bench.options.binary, "replay", "1.h5"], cwd=bench.folder, capture_output=True,
+                               text=True, check=False)
+        bench.check(again.returncode == 0, f"{name}: replay: {again.returncode}, {again.stderr}")
 
 
 def killed_child(bench):

@@ -143,11 +143,20 @@ static void validate_shared_arms(void **state) {
          "exact: left repeated in two processes, one of them started anew, bit-equal"},
         {"2",
          "2",
-         {1, 0},
+         {1, NONE},
          1,
          3,
          "nothing that differs between them acts before update 3, so one training is recorded of "
          "both until then (--both-arms trains both)",
+         "exact expected: left repeated: bit-equal; right in a process started anew: not run"},
+        {"2",
+         "2",
+         {1, 0},
+         1,
+         3,
+         "nothing that differs between them acts before update 3 by what this program knows, and "
+         "one training is recorded of both; the process started anew does not bear it out "
+         "(--both-arms trains both)",
          "exact expected: left repeated: bit-equal; right in a process started anew: differs"},
         {"2",
          "2",
@@ -182,7 +191,7 @@ static void validate_shared_arms(void **state) {
 static void validate_shared_arms_in_doubt(void **state) {
     (void)state;
     static const double differs[] = {1, 0};
-    static const char *const wrong[] = {"-1", "nan", "1e300", "two"};
+    static const char *const wrong[] = {"-1", "nan", "1e300", "two", "1", "1.5", "3"};
     struct helper_image of;
     helper_image_open(&of, 3);
     helper_image_part(&of, 3, 0.5);
@@ -193,12 +202,16 @@ static void validate_shared_arms_in_doubt(void **state) {
     helper_image_expect(
         &of, ROW_HEADLINE, 0,
         "made: UNTESTABLE. the test arm, trained in a process started anew, differs from the "
-        "training that is recorded of both arms: a defect of this build or machine; run it with "
-        "--both-arms.");
+        "training that is recorded of both arms: a defect of this build or machine, or arms that "
+        "this program wrongly takes for alike; run it with --both-arms.");
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         helper_image_set(&of, "", "shared_updates", wrong[i]);
         helper_image_judge(&of, STATUS_INPUT);
     }
+    /* the arms differ in update 3 */
+    helper_image_set(&of, "", "alike_updates", "3");
+    helper_image_set(&of, "", "shared_updates", "3");
+    helper_image_judge(&of, STATUS_INPUT);
     helper_image_close(&of);
 }
 

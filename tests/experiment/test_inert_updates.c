@@ -59,6 +59,21 @@ static const struct pair_case cases[] = {
      {"schedule: {name: linear, total: 20, shift: 1}", "schedule: {name: linear, total: 20}"},
      0,
      1},
+    /* Counter 4 becomes 8, whose rates differ, although those of 1 to 5 do not. */
+    {"schedule.min_lr behind a doubled counter",
+     {"", ""},
+     ADAM "resume: {after: 4, wrong: [counter-doubled]}, schedule: {name: veomni.linear, total: 12",
+     {", min_lr: 5e-3}", "}"},
+     4,
+     1},
+    /* The LR of update 4 becomes the peak, with which the floor comes sooner. */
+    {"schedule.min_lr behind another peak",
+     {"", ""},
+     ADAM
+     "resume: {after: 4, wrong: [peak-overwritten]}, schedule: {name: veomni.linear, total: 12",
+     {", min_lr: 4e-3}", "}"},
+     4,
+     0},
     {"schedule.start", {"", ""}, WARM "20", {", start: zero}", ", start: base}"}, 0, 1},
     {"schedule.start that is f0", {"", ""}, WARM "20", {", start: zero}", "}"}, STEPS, 0},
     {"resume.after",
