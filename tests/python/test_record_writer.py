@@ -355,7 +355,7 @@ class Writer(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, old)
         pipe.begin(trace.header())
         with self.assertWarnsRegex(RuntimeWarning, "training goes on: .*(File too large|write)"):
-            for k in range(1, 5000):
+            for k in range(1, 100000):
                 if not pipe.send(trace.pack(row(k))):
                     break
         self.assertIsNotNone(pipe.process.returncode)
