@@ -28,10 +28,11 @@
 #include "forensics/compare_floor.h"
 #include "forensics/fit_search.h"
 #include "tests/base/helper_draws.h"
+#include "tests/forensics/helper_answers.h"
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
 
-enum { CASES = 12000, ROWS = 14, COLUMNS = 8, FITS = 3, ANSWERS = 32, PAIRS = 24 };
+enum { CASES = 12000, ROWS = 14, COLUMNS = 8, FITS = 3, PAIRS = 24 };
 
 enum change {
     EQUAL,
@@ -394,24 +395,6 @@ static void hold_floor(struct drawn *d, const struct compare_report *report, FIL
         fail_msg("p is %g or %g, alpha %g: %s", held.p[0], held.p[1], held.alpha, held.words);
 }
 
-struct answers {
-    uint64_t hash;
-    struct {
-        char text[96];
-        size_t count;
-    } at[ANSWERS];
-};
-
-static void count_answer(struct answers *answers, const char *text) {
-    for (size_t i = 0; i < ANSWERS; i++) {
-        if (answers->at[i].count > 0 && strcmp(answers->at[i].text, text) != 0) continue;
-        snprintf(answers->at[i].text, sizeof answers->at[i].text, "%s", text);
-        answers->at[i].count++;
-        return;
-    }
-    fail_msg("more than %d answers", ANSWERS);
-}
-
 static void hold_rules(uint32_t number, struct drawn *d, const struct compare_report *report) {
     const struct compare_input turned[] = {d->input[1], d->input[0]};
     const struct compare_input same[] = {d->input[0], d->input[0]};
@@ -453,7 +436,7 @@ static void answer(uint32_t number, struct answers *answers) {
     snprintf(line, sizeof line, "%s, LR state %d, cause %d",
              compare_verdict_name((enum compare_verdict)report.verdict), report.lr.state,
              report.cause);
-    count_answer(answers, line);
+    answers_count(answers, line);
     answers->hash = draws_hash(answers->hash, bytes, size);
     if (shown != NULL && number == (uint32_t)strtoul(shown, NULL, 10)) print_message("%s", bytes);
     hold_rules(number, &d, &report);
@@ -464,18 +447,12 @@ static void answer(uint32_t number, struct answers *answers) {
 static void validate_random_pairs(void **state) {
     (void)state;
     static struct answers answers[CHANGES];
-    memset(answers, 0, sizeof answers);
     for (size_t c = 0; c < CHANGES; c++)
-        answers[c].hash = DRAWS_HASH;
+        answers_open(&answers[c]);
     for (uint32_t number = 0; number < CASES; number++)
         answer(number, &answers[number % CHANGES]);
-    for (size_t c = 0; c < CHANGES; c++) {
-        FILE *const out = golden_begin("compare_random.txt", "%s", changes[c]);
-        for (size_t i = 0; i < ANSWERS && answers[c].at[i].count > 0; i++)
-            fprintf(out, "%5zu %s\n", answers[c].at[i].count, answers[c].at[i].text);
-        fprintf(out, "texts %016" PRIx64 "\n", answers[c].hash);
-        golden_end();
-    }
+    for (size_t c = 0; c < CHANGES; c++)
+        answers_hold(&answers[c], "compare_random.txt", changes[c]);
 }
 
 int main(void) {

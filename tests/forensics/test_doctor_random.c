@@ -26,10 +26,11 @@
 #include "forensics/doctor/doctor.h"
 #include "forensics/fit_search.h"
 #include "tests/base/helper_draws.h"
+#include "tests/forensics/helper_answers.h"
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
 
-enum { CASES = 20000, ROWS = 60, FITS = 3, ANSWERS = 96 };
+enum { CASES = 20000, ROWS = 60, FITS = 3 };
 
 enum shape { WHOLE, RESUMED, FORGETFUL, TWO_WRITERS, SPARSE, SHORT, UNSAID, SHAPES };
 static const char *const shapes[] = {"whole",  "resumed", "resumed anew", "two writers",
@@ -307,24 +308,6 @@ static void draw_patient(uint32_t number, struct patient *p) {
     draw_options(p);
 }
 
-struct answers {
-    uint64_t hash;
-    struct {
-        char text[64];
-        size_t count;
-    } at[ANSWERS];
-};
-
-static void count_answer(struct answers *answers, const char *text) {
-    for (size_t i = 0; i < ANSWERS; i++) {
-        if (answers->at[i].count > 0 && strcmp(answers->at[i].text, text) != 0) continue;
-        snprintf(answers->at[i].text, sizeof answers->at[i].text, "%s", text);
-        answers->at[i].count++;
-        return;
-    }
-    fail_msg("more than %d answers", ANSWERS);
-}
-
 static void hold_rules(uint32_t number, const struct patient *p,
                        const struct doctor_report *report) {
     for (size_t i = 0; i < report->finding_count + report->remark_count; i++) {
@@ -368,8 +351,8 @@ static void examine(uint32_t number, struct answers *answers) {
     print_rest(text, &report);
     assert_int_equal(fclose(text), 0);
     for (size_t i = 0; i < report.finding_count + report.remark_count; i++)
-        count_answer(answers, report.findings[i].id);
-    if (report.finding_count + report.remark_count == 0) count_answer(answers, "nothing");
+        answers_count(answers, report.findings[i].id);
+    if (report.finding_count + report.remark_count == 0) answers_count(answers, "nothing");
     answers->hash = draws_hash(answers->hash, bytes, size);
     if (shown != NULL && number == (uint32_t)strtoul(shown, NULL, 10)) print_message("%s", bytes);
     hold_rules(number, &p, &report);
@@ -392,18 +375,12 @@ enum status __wrap_fit_series(const struct series *series, const struct fit_know
 static void validate_random_logs(void **state) {
     (void)state;
     static struct answers answers[SHAPES];
-    memset(answers, 0, sizeof answers);
     for (size_t s = 0; s < SHAPES; s++)
-        answers[s].hash = DRAWS_HASH;
+        answers_open(&answers[s]);
     for (uint32_t number = 0; number < CASES; number++)
         examine(number, &answers[number % SHAPES]);
-    for (size_t s = 0; s < SHAPES; s++) {
-        FILE *const out = golden_begin("doctor_random.txt", "%s", shapes[s]);
-        for (size_t i = 0; i < ANSWERS && answers[s].at[i].count > 0; i++)
-            fprintf(out, "%5zu %s\n", answers[s].at[i].count, answers[s].at[i].text);
-        fprintf(out, "texts %016" PRIx64 "\n", answers[s].hash);
-        golden_end();
-    }
+    for (size_t s = 0; s < SHAPES; s++)
+        answers_hold(&answers[s], "doctor_random.txt", shapes[s]);
 }
 
 int main(void) {

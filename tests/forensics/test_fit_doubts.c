@@ -24,9 +24,9 @@
 #include "base/real.h"
 #include "forensics/fit_search.h"
 #include "tests/base/helper_draws.h"
-#include "tests/forensics/helper_golden.h"
+#include "tests/forensics/helper_answers.h"
 
-enum { SETS = 6000, ROWS = 24, FITS = 4, SEGMENTS = 4, ANSWERS = 96 };
+enum { SETS = 6000, ROWS = 24, FITS = 4, SEGMENTS = 4 };
 
 static const struct {
     const char *contract, *schedule, *parameters;
@@ -212,25 +212,11 @@ static void draw_set(uint32_t number, struct set *set) {
                                .last = set->points[ROWS - 1].update};
 }
 
-struct answers {
-    uint64_t hash;
-    struct {
-        char text[96];
-        size_t count;
-    } at[ANSWERS];
-};
-
 static void count_answer(struct answers *answers, const char *what, const char *text) {
     char line[96];
     snprintf(line, sizeof line, "%s: %s", what, text != NULL ? text : "-");
     answers->hash = draws_hash(answers->hash, line, strlen(line));
-    for (size_t i = 0; i < ANSWERS; i++) {
-        if (answers->at[i].count > 0 && strcmp(answers->at[i].text, line) != 0) continue;
-        memcpy(answers->at[i].text, line, sizeof line);
-        answers->at[i].count++;
-        return;
-    }
-    fail_msg("more than %d answers", ANSWERS);
+    answers_count(answers, line);
 }
 
 static void hash_text(struct answers *answers, const char *text) {
@@ -311,18 +297,15 @@ static void validate_random_sets(void **state) {
     (void)state;
     static struct set set;
     static struct answers answers;
-    memset(&answers, 0, sizeof answers);
-    answers.hash = DRAWS_HASH;
-    FILE *const out = golden_begin("fit_doubts.txt", "%d sets", SETS);
+    char name[32];
+    answers_open(&answers);
     for (uint32_t number = 0; number < SETS; number++) {
         draw_set(number, &set);
         conclude(number, &set, &answers);
         arena_close(&set.arena);
     }
-    for (size_t i = 0; i < ANSWERS && answers.at[i].count > 0; i++)
-        fprintf(out, "%5zu %s\n", answers.at[i].count, answers.at[i].text);
-    fprintf(out, "texts %016" PRIx64 "\n", answers.hash);
-    golden_end();
+    snprintf(name, sizeof name, "%d sets", SETS);
+    answers_hold(&answers, "fit_doubts.txt", name);
 }
 
 int main(void) {

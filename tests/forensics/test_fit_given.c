@@ -31,10 +31,11 @@
 #include "forensics/fit_samples.h"
 #include "forensics/fit_search.h"
 #include "tests/base/helper_draws.h"
+#include "tests/forensics/helper_answers.h"
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
 
-enum { CASES = 15000, POOL = 36, ANSWERS = 48, SEGMENTS = 3 };
+enum { CASES = 15000, POOL = 36, SEGMENTS = 3 };
 
 enum event {
     NOTHING,
@@ -544,24 +545,6 @@ static void draw_trial(uint32_t number) {
 
 /* ---- answers ---- */
 
-struct answers {
-    uint64_t hash;
-    struct {
-        char text[96];
-        size_t count;
-    } at[ANSWERS];
-};
-
-static void count_answer(struct answers *answers, const char *text) {
-    for (size_t i = 0; i < ANSWERS; i++) {
-        if (answers->at[i].count > 0 && strcmp(answers->at[i].text, text) != 0) continue;
-        snprintf(answers->at[i].text, sizeof answers->at[i].text, "%s", text);
-        answers->at[i].count++;
-        return;
-    }
-    fail_msg("more than %d answers", ANSWERS);
-}
-
 static void hold_rules(uint32_t number, const struct fit_check *check) {
     const struct fit *const expected = check->expected;
     if (check->verdict == FIT_FAIL && check->bad_points == 0)
@@ -581,13 +564,13 @@ static void check_one(uint32_t number, int applied, FILE *text, struct answers *
     char line[96];
     if (fit_check(&trial.series, &trial.known, applied, &trial.arena, &check) != STATUS_OK) {
         fprintf(text, "refused: %s\n", status_text());
-        count_answer(answers, "refused");
+        answers_count(answers, "refused");
         return;
     }
     golden_check(text, &check, 3);
     snprintf(line, sizeof line, "%s %s", verdicts[check.verdict],
              check.bug != NULL ? check.bug : "");
-    count_answer(answers, line);
+    answers_count(answers, line);
     hold_rules(number, &check);
     if (trial.strict && trial.event == NOTHING && trial.same && check.verdict == FIT_FAIL)
         fail_msg("case %u is what was asked for: %s", number, check.words);
@@ -608,7 +591,7 @@ static void examine(FILE *text, struct answers *answers) {
     golden_fits_whole(text, &fits, &trial.known);
     for (size_t i = 0; i < report.finding_count; i++) {
         snprintf(line, sizeof line, "doctor %s", report.findings[i].id);
-        count_answer(answers, line);
+        answers_count(answers, line);
     }
 }
 
@@ -632,18 +615,12 @@ static void answer(uint32_t number, struct answers *answers) {
 static void validate_given_answers(void **state) {
     (void)state;
     static struct answers answers[EVENTS];
-    memset(answers, 0, sizeof answers);
     for (size_t e = 0; e < EVENTS; e++)
-        answers[e].hash = DRAWS_HASH;
+        answers_open(&answers[e]);
     for (uint32_t number = 0; number < CASES; number++)
         answer(number, &answers[number % EVENTS]);
-    for (size_t e = 0; e < EVENTS; e++) {
-        FILE *const out = golden_begin("fit_given.txt", "%s", events[e]);
-        for (size_t i = 0; i < ANSWERS && answers[e].at[i].count > 0; i++)
-            fprintf(out, "%5zu %s\n", answers[e].at[i].count, answers[e].at[i].text);
-        fprintf(out, "texts %016" PRIx64 "\n", answers[e].hash);
-        golden_end();
-    }
+    for (size_t e = 0; e < EVENTS; e++)
+        answers_hold(&answers[e], "fit_given.txt", events[e]);
 }
 
 int main(void) {
