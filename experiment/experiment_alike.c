@@ -9,7 +9,8 @@
  * run, so the process that is started anew trains the test arm from its own start, and of all
  * scenarios a drawn share trains both arms, which then must have the same roots.
  *
- * Invariant: but for the two attributes that say so, the trace is that of two trainings. */
+ * Invariant: but for the attribute that says so and the words of the verdict, the trace is that of
+ * two trainings. */
 #include "experiment/experiment_private.h"
 
 #include <string.h>
@@ -74,10 +75,8 @@ static enum status find_alike(struct experiment *e, const struct run *a, const s
 
 /* The draw is of what the arms train, so that a scenario is answered alike on every machine. */
 static int is_drawn(const struct experiment_plan *plan) {
-    struct digest arms[2], both;
-    for (int arm = 0; arm < 2; arm++)
-        digest_sha256(plan->runs[arm].text, strlen(plan->runs[arm].text), &arms[arm]);
-    digest_root("train both arms", arms, 2, &both);
+    struct digest both;
+    experiment_digest_arms(plan, "train both arms", &both);
     return both.byte[0] % TRAINS_BOTH_OF == 0;
 }
 

@@ -181,11 +181,9 @@ static enum status add_hazards(struct experiment_attributes *to, const struct ex
 /* Adds one digest over everything that was resolved: the configurations of both arms. */
 static enum status add_configuration(struct experiment_attributes *to,
                                      const struct experiment_plan *plan, struct arena *arena) {
-    struct digest arms[2], both;
+    struct digest both;
     char *hex;
-    for (int arm = 0; arm < 2; arm++)
-        digest_sha256(plan->runs[arm].text, strlen(plan->runs[arm].text), &arms[arm]);
-    digest_root("configuration", arms, COUNT_OF(arms), &both);
+    experiment_digest_arms(plan, "configuration", &both);
     TRY(arena_take(arena, DIGEST_HEX, 1, "attribute", &hex));
     digest_hex(&both, hex);
     add_text(to, "", "configuration_digest", hex);

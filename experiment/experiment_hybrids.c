@@ -102,8 +102,8 @@ static enum status train_full_beside(struct experiment *e, uint32_t first, uint3
 }
 
 /* It wants nothing of the arms but the state before they part, and where runs are noisy the floor's
- * points, which are not there yet. With a process for it there is one more than cores, for a while:
- * all end sooner than if it waited for the floor. */
+ * points, which are not there yet. With a process for it there may be two more than cores, for a
+ * while: all end sooner than if it waited for the floor. */
 enum status experiment_full_coming(struct experiment *e) {
     struct experiment_ahead *const ahead = &e->full_ahead;
     if (!e->plan.attributable || e->elements == 0 || e->plan.floor != FLOOR_EXACT) return STATUS_OK;

@@ -21,6 +21,14 @@
 #define PROJECTION_RUNS_AUTO 128u
 #define ORDER_SEED_OP 511u /* the last op number, at which no kernel draws */
 
+void experiment_digest_arms(const struct experiment_plan *plan, const char *purpose,
+                            struct digest *out) {
+    struct digest arms[2];
+    for (int arm = 0; arm < 2; arm++)
+        digest_sha256(plan->runs[arm].text, strlen(plan->runs[arm].text), &arms[arm]);
+    digest_root(purpose, arms, COUNT_OF(arms), out);
+}
+
 uint64_t experiment_order_seed(uint64_t seed, uint64_t run) {
     struct stream_address address = {
         .stream = STREAM_ORDER, .op = ORDER_SEED_OP, .last_element = 2 * run + 1};

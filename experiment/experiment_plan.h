@@ -111,6 +111,11 @@ TWINSTEP_MUST_USE enum status experiment_determines(const struct schema *schema,
                                                     const struct config *config,
                                                     struct arena *arena, struct digest *out);
 
+/* Digests the resolved configurations of both arms; `purpose` keeps digests of one use apart from
+ * those of another. */
+void experiment_digest_arms(const struct experiment_plan *plan, const char *purpose,
+                            struct digest *out);
+
 /* Draws the order seed of run number `run` of an experiment whose arm leaves it free. */
 uint64_t experiment_order_seed(uint64_t seed, uint64_t run);
 
