@@ -5,7 +5,9 @@
  *
  * Invariant: used <= size in every block, and every byte that was handed out was zeroed by its
  * source. */
+#ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
+#endif
 
 #include "base/arena_private.h"
 

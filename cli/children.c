@@ -99,6 +99,13 @@ enum status children_wait(void *context, struct experiment_child *children, uint
     return STATUS_OK;
 }
 
+/* The end of a pipe is told to all who hold its other end, and takes nothing from what it says. */
+void children_await(int said) {
+    struct pollfd waiting = {said, 0, 0};
+    while (said >= 0 && poll(&waiting, 1, -1) < 0 && errno == EINTR)
+        continue;
+}
+
 /* What was read is not asked for again, so its memory is given back, whole pieces at a time. */
 static void give_back(int file, uint64_t from, uint64_t to) {
     const uint64_t first = from / GIVEN_BACK * GIVEN_BACK, last = to / GIVEN_BACK * GIVEN_BACK;

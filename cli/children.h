@@ -20,4 +20,7 @@ TWINSTEP_MUST_USE enum status children_read(void *context, const struct experime
                                             uint64_t at, void *bytes, size_t length);
 void children_end(void *context, struct experiment_child *child);
 
+/* Returns when the process is gone that holds the other end of the pipe `said`; at once for -1. */
+void children_await(int said);
+
 #endif

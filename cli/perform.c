@@ -66,19 +66,30 @@ static enum status ask_room(void *context, const struct experiment_needs *needs)
     return STATUS_OK;
 }
 
+/* Whether one training alone has a core for itself beside the arms; children have a thread each. */
+static int has_one_core(const struct performing *performing) {
+    return performing->free_cores < 2;
+}
+
+static void await_child(void *context, const struct experiment_child *before) {
+    if (has_one_core((const struct performing *)context)) children_await(before->said);
+}
+
 /* Begins the rerun beside the arms where a core is free for it, and memory: it takes about half of
  * what both arms do, and so does each run of the children. Beside a child that trains what an exact
  * floor repeats there is one process more than cores then, for a while: all of them end sooner than
  * if this one waited for its turn. What prevents it is no error: it comes after the arms, as on one
  * core. */
 static void rerun_coming(void *context, const struct config *config, uint64_t steps,
-                         uint32_t children) {
+                         const struct experiment_child *child, int waits) {
     struct performing *const performing = (struct performing *)context;
     const uint64_t needs = performing->memory + performing->memory / 2;
     if (performing->free_cores < config->numerics.threads || needs == 0 ||
-        room_memory() < needs + children * performing->memory)
+        room_memory() < needs + (child == NULL ? 0 : performing->memory))
         return;
-    if (second_begin(config, steps, &performing->second) != STATUS_OK) performing->second.pid = 0;
+    const int turn = waits && child != NULL && has_one_core(performing) ? child->said : -1;
+    if (second_begin(config, steps, turn, &performing->second) != STATUS_OK)
+        performing->second.pid = 0;
 }
 
 /* How many runs children may train at once. Behind the arms this process waits meanwhile. With
@@ -98,7 +109,7 @@ static enum status tell_ranks(void *context) {
 static enum status rerun_elsewhere(void *context, const struct config *config, uint64_t steps,
                                    struct digest *out_root) {
     struct performing *const performing = (struct performing *)context;
-    if (performing->second.pid == 0) TRY(second_begin(config, steps, &performing->second));
+    if (performing->second.pid == 0) TRY(second_begin(config, steps, -1, &performing->second));
     performing->second.waits = performing->ranks == NULL ? NULL : tell_ranks;
     performing->second.context = performing;
     return second_root(&performing->second, performing->cli->interrupted, out_root);
@@ -142,8 +153,8 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                     .keep_every = how->keep_every,
                                     .cores = how->cores,
                                     .ranks = how->ranks};
-    static const struct experiment_children children = {most_children, children_start,
-                                                        children_wait, children_read, children_end};
+    static const struct experiment_children children = {
+        most_children, children_start, children_wait, children_read, children_end, await_child};
     performing.asked = performing.kept = progress_clock();
     struct experiment_options options = {.path = how->path,
                                          .resume = how->resume,

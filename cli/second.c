@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/children.h"
 #include "cli/consent.h"
 #include "cli/pipe_write.h"
 #include "cli/verb.h"
@@ -20,6 +21,7 @@
 #include "experiment/noise/noise_path.h"
 
 #define SECOND_TAG "twinstep rerun-config " TWINSTEP_VERSION
+#define SECOND_TURN 3   /* a descriptor of the child; see second.h */
 #define ERROR_SIZE 2048 /* room for 'E' and a status text */
 
 enum second_task { SECOND_ROOT = 0, SECOND_PATH };
@@ -27,7 +29,8 @@ enum second_task { SECOND_ROOT = 0, SECOND_PATH };
 struct second_request {
     char tag[64]; /* SECOND_TAG, padded with zeros */
     uint64_t request_size, config_size;
-    uint64_t task; /* enum second_task */
+    uint64_t task;  /* enum second_task */
+    uint64_t waits; /* 1: SECOND_TURN is open */
     uint64_t steps;
     struct config config;
 };
@@ -51,7 +54,7 @@ static void close_pipe(const int ends[2]) {
     close(ends[1]);
 }
 
-static int spawn(struct child *child, const int input[2], const int output[2]) {
+static int spawn(struct child *child, const int input[2], const int output[2], int turn) {
     extern char **environ;
     static char name[] = "twinstep";
     static char verb[] = "rerun-config";
@@ -65,13 +68,15 @@ static int spawn(struct child *child, const int input[2], const int output[2]) {
         failed = posix_spawn_file_actions_addclose(&actions, input[i]);
         if (failed == 0) failed = posix_spawn_file_actions_addclose(&actions, output[i]);
     }
+    if (failed == 0 && turn >= 0) /* behind the pipes, which may have had its number */
+        failed = posix_spawn_file_actions_adddup2(&actions, turn, SECOND_TURN);
     if (failed == 0)
         failed = posix_spawn(&child->pid, "/proc/self/exe", &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     return failed;
 }
 
-static enum status start(struct child *child) {
+static enum status start(struct child *child, int turn) {
     int input[2], output[2];
     if (pipe(input) != 0) return fail_errno("open a pipe", errno);
     if (pipe(output) != 0) {
@@ -79,7 +84,7 @@ static enum status start(struct child *child) {
         close_pipe(input);
         return fail_errno("open a pipe", reason);
     }
-    int failed = spawn(child, input, output);
+    int failed = spawn(child, input, output, turn);
     close(input[0]);
     close(output[1]);
     child->to = input[1];
@@ -125,7 +130,7 @@ static enum status judge_answer(const struct answer *answer, int how, size_t siz
 }
 
 static enum status begin(const struct config *config, enum second_task task, uint64_t steps,
-                         struct second *out) {
+                         int turn, struct second *out) {
     struct second_request request;
     struct child child;
     memset(&request, 0, sizeof request);
@@ -134,8 +139,9 @@ static enum status begin(const struct config *config, enum second_task task, uin
     request.config_size = sizeof request.config;
     request.task = task;
     request.steps = steps;
+    request.waits = turn >= 0;
     memcpy(&request.config, config, sizeof request.config);
-    TRY(start(&child));
+    TRY(start(&child, turn));
     /* If the child refuses early, its answer says more than EPIPE would. */
     (void)pipe_write(child.to, &request, sizeof request);
     close(child.to);
@@ -161,8 +167,9 @@ static enum status finish(struct second *second, const volatile int *interrupted
     return status == STATUS_OK ? judge_answer(answer, how, size) : status;
 }
 
-enum status second_begin(const struct config *config, uint64_t steps, struct second *out) {
-    return begin(config, SECOND_ROOT, steps, out);
+enum status second_begin(const struct config *config, uint64_t steps, int turn,
+                         struct second *out) {
+    return begin(config, SECOND_ROOT, steps, turn, out);
 }
 
 enum status second_root(struct second *second, const volatile int *interrupted,
@@ -187,7 +194,7 @@ enum status second_process_path(const struct config *config, uint64_t steps,
     struct answer answer = {NULL, size + ERROR_SIZE, 0};
     enum status status = arena_take(&arena, answer.room, 1, "answer", &answer.bytes);
     struct second second;
-    if (status == STATUS_OK) status = begin(config, SECOND_PATH, steps, &second);
+    if (status == STATUS_OK) status = begin(config, SECOND_PATH, steps, -1, &second);
     if (status == STATUS_OK) status = finish(&second, interrupted, size, &answer);
     if (status == STATUS_OK) memcpy(out_path, answer.bytes + 1, size);
     arena_close(&arena);
@@ -211,6 +218,7 @@ static enum status read_request(struct second_request *request) {
 static enum status rerun(struct arena *arena, unsigned char **out, size_t *out_size) {
     struct second_request request;
     TRY(read_request(&request));
+    if (request.waits != 0) children_await(SECOND_TURN);
     if (request.task == SECOND_PATH)
         return noise_path_train(&request.config, request.steps, NULL, arena, out_size, out);
     struct digest root;

@@ -2,9 +2,10 @@
  * Trains the baseline once more in a second process, where address layout, loader and start-up are
  * others, so that what they could change shows. Both sides of the pipe are here.
  *
- * The request, on the child's stdin, is a struct second_request. The answer, on its stdout, is 'R'
- * and the 32 bytes of the last root or the bytes of a path (experiment/noise/noise_path.h), or 'E'
- * and an error text. */
+ * The request, on the child's stdin, is a struct second_request; where it has to wait, it begins
+ * when the pipe that it has as SECOND_TURN is closed at its other end. The answer, on its stdout,
+ * is 'R' and the 32 bytes of the last root or the bytes of a path (experiment/noise/noise_path.h),
+ * or 'E' and an error text. */
 #ifndef TWINSTEP_CLI_SECOND_H
 #define TWINSTEP_CLI_SECOND_H
 
@@ -23,8 +24,9 @@ struct second {
 };
 
 /* Called by the parent: starts the program anew with the hidden verb rerun-config, which trains
- * `steps` updates. End it with second_root() or second_end(). */
-TWINSTEP_MUST_USE enum status second_begin(const struct config *config, uint64_t steps,
+ * `steps` updates, when nobody holds the other end of the pipe `turn` any more (-1: at once). End
+ * it with second_root() or second_end(). */
+TWINSTEP_MUST_USE enum status second_begin(const struct config *config, uint64_t steps, int turn,
                                            struct second *out);
 /* Waits for the root. As soon as *interrupted is set, the child is ended and STATUS_INTERRUPTED
  * returned. No child is left, whatever comes. */

@@ -52,7 +52,9 @@ function(twinstep_shim_module name word)
     ${target} PROPERTIES PREFIX "" OUTPUT_NAME twinstep_backend_${name} SUFFIX .so
                          LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/backends)
   target_link_libraries(${target} PRIVATE twinstep_flags)
-  target_compile_definitions(${target} PRIVATE BACKEND_WORD=${word} BACKEND_IS_${word}=1 ${ARGN})
+  # base/arena.c asks for _DEFAULT_SOURCE itself, but module_kit.h comes before it here
+  target_compile_definitions(${target} PRIVATE BACKEND_WORD=${word} BACKEND_IS_${word}=1
+                                               _DEFAULT_SOURCE ${ARGN})
   target_compile_options(
     ${target} PRIVATE ${TWINSTEP_SHIM_OPTIMISED} -fno-tree-slp-vectorize -fvisibility=hidden
                       -include ${CMAKE_SOURCE_DIR}/base/module_kit.h)

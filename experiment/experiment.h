@@ -67,6 +67,9 @@ struct experiment_children {
                         void *bytes, size_t length);
     /* Ends it, where it still trains, and gives its file away. */
     void (*end)(void *context, struct experiment_child *child);
+    /* Called in a child which started behind `before`: waits until that one has ended, where there
+     * is no core for both beside the process that started them. */
+    void (*await)(void *context, const struct experiment_child *before);
 };
 
 struct experiment_options {
@@ -91,9 +94,10 @@ struct experiment_options {
     enum status (*second_process)(void *context, const struct config *config, uint64_t steps,
                                   struct digest *out_root);
     /* Told before the first update what second_process() will be asked for, so that it may begin
-     * meanwhile, beside `children` that do. NULL: not told. */
+     * meanwhile, beside `child` and as struct experiment_children says of await() behind it where
+     * `waits`. NULL for `child`: none has begun. NULL: not told. */
     void (*second_coming)(void *context, const struct config *config, uint64_t steps,
-                          uint32_t children);
+                          const struct experiment_child *child, int waits);
     /* Trains repeats and hybrids at once where that moves no bit. NULL: one after the other. */
     const struct experiment_children *children;
     /* Becomes nonzero when the user asks to stop; looked at between updates. NULL: never. */

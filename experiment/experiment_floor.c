@@ -251,6 +251,10 @@ static uint32_t second_arm(const struct experiment *e) {
     return e->plan.served > 0;
 }
 
+int experiment_floor_is_long(const struct experiment *e) {
+    return e->ahead.count > 0 && e->plan.perturbed > 0;
+}
+
 enum status experiment_floor_coming(struct experiment *e) {
     const uint32_t runs = e->plan.perturbed > 0 ? 2 : 1;
     if (e->plan.floor != FLOOR_EXACT) return STATUS_OK;
@@ -258,8 +262,9 @@ enum status experiment_floor_coming(struct experiment *e) {
     experiment_ahead_add(&e->ahead, train_floor_ahead, 0, 1);
     experiment_ahead_start(e, &e->ahead);
     if (e->options->second_coming != NULL && copied_equal(e) == NULL)
-        e->options->second_coming(e->options->context, &e->plan.runs[second_arm(e)].config,
-                                  e->plan.scenario->steps, e->ahead.count);
+        e->options->second_coming(
+            e->options->context, &e->plan.runs[second_arm(e)].config, e->plan.scenario->steps,
+            e->ahead.count > 0 ? &e->ahead.children[0] : NULL, experiment_floor_is_long(e));
     return STATUS_OK;
 }
 

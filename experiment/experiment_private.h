@@ -248,6 +248,10 @@ const double *experiment_copied_array(const struct experiment *e, const char *pa
 /* experiment_floor.c. The first comes before the arms are trained: what an exact floor repeats may
  * begin beside them. */
 TWINSTEP_MUST_USE enum status experiment_floor_coming(struct experiment *e);
+/* Whether a child beside the arms trains two runs, as this process does: where there are two cores,
+ * these two come first, and what is one run each shares the cores with the end of the arms. Were
+ * all as fast as each other from the start, one would be left over at the end, and an idle core. */
+int experiment_floor_is_long(const struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_exact_floor(struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_noise_floor(struct experiment *e);
 

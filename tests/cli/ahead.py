@@ -93,6 +93,19 @@ class Bench(circumstances.Bench):
             time.sleep(0.02)
         return [child for child in found if child in self.copies(process)]
 
+    def wait_for_second(self, process):
+        """The process started anew that trains what an exact floor repeats; None: there is none."""
+        while process.poll() is None:
+            for child in self.of(process.pid):
+                try:
+                    with open(f"/proc/{child}/cmdline", "rb") as file:
+                        if b"rerun-config" in file.read():
+                            return int(child)
+                except OSError:
+                    pass
+            time.sleep(0.002)
+        return None
+
     def wait_for_children(self, process, count):
         """None where the process ended before."""
         while process.poll() is None:
@@ -140,6 +153,35 @@ def killed_child(bench):
                 f"a killed child: {process.returncode}, {err}")
     bench.check(out.replace("3.h5", "TRACE") == alone[1], f"a killed child: {out}")
     bench.check(bench.bytes("1.h5") == bench.bytes("3.h5"), "a killed child: other bytes")
+    waiting(bench, alone)
+
+
+def waiting(bench, alone):
+    """Beside a child that trains two runs there is no core for a third and a fourth process where
+    there are two: these begin when it has ended, however that comes. A child that is stopped has
+    not ended, so they wait for it for ever."""
+    for jobs, waits, signals in (("2", True, [signal.SIGCONT]), ("2", True, [signal.SIGKILL]),
+                                 ("3", False, [signal.SIGCONT])):
+        process = bench.start(*LONG, "--reproducible", "--jobs", jobs, "-o", "2.h5")
+        floor = (bench.wait_for_children(process, 1) or [None])[0]
+        if floor is None:
+            process.communicate()
+            bench.check(False, f"--jobs {jobs}: no child trained beside the arms")
+            continue
+        os.kill(floor, signal.SIGSTOP)
+        second = bench.wait_for_second(process)
+        for _ in range(200 if waits else 6000):
+            if second is None or is_gone(second):
+                break
+            time.sleep(0.01)
+        bench.check(second is not None and is_gone(second) != waits,
+                    f"--jobs {jobs}: the second process {second} {'did not wait' if waits else 'waited'}")
+        for each in signals:
+            os.kill(floor, each)
+        out, err = process.communicate()
+        bench.check((process.returncode, out.replace("2.h5", "TRACE"), err) == alone,
+                    f"--jobs {jobs}, {signals}: {process.returncode}, {err}")
+        bench.check(bench.bytes("1.h5") == bench.bytes("2.h5"), f"--jobs {jobs}, {signals}: other bytes")
 
 
 def interrupted(bench):
