@@ -46,12 +46,10 @@ static enum status fail_errno(const char *action, int reason) {
     return status_fail(STATUS_IO, "cannot %s: %s", action, strerror(reason));
 }
 
-enum status children_start(void *context,
-                           void (*work)(void *of, uint32_t number, int file, int said), void *of,
+enum status children_start(void (*work)(void *of, uint32_t number, int file, int said), void *of,
                            uint32_t number, struct experiment_child *out) {
     struct beginning child = {.work = work, .of = of, .number = number};
     pid_t pid;
-    (void)context;
     child.file = memfd_create("twinstep", MFD_CLOEXEC);
     if (child.file < 0) return fail_errno("make a file for a process", errno);
     if (pipe2(child.said, O_CLOEXEC) != 0) {
@@ -87,9 +85,8 @@ static void hear(struct experiment_child *child) {
         wait_for(child);
 }
 
-enum status children_wait(void *context, struct experiment_child *children, uint32_t count) {
+enum status children_wait(struct experiment_child *children, uint32_t count) {
     struct pollfd waiting[MOST_AT_ONCE];
-    (void)context;
     for (uint32_t i = 0; i < count; i++)
         waiting[i] = (struct pollfd){children[i].has_ended ? -1 : children[i].said, POLLIN, 0};
     const int ready = poll(waiting, count, WAIT_MS);
@@ -131,8 +128,7 @@ enum status children_read(void *context, const struct experiment_child *child, u
     return STATUS_OK;
 }
 
-void children_end(void *context, struct experiment_child *child) {
-    (void)context;
+void children_end(struct experiment_child *child) {
     if (!child->has_ended) {
         kill(child->pid, SIGKILL);
         wait_for(child);

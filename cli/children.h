@@ -10,15 +10,15 @@
  * it would lack. */
 uint32_t children_most(uint64_t cores, uint64_t memory, uint64_t threads);
 
-/* As struct experiment_children says; the context is not looked at. */
-TWINSTEP_MUST_USE enum status children_start(
-    void *context, void (*work)(void *of, uint32_t number, int file, int said), void *of,
-    uint32_t number, struct experiment_child *out);
-TWINSTEP_MUST_USE enum status children_wait(void *context, struct experiment_child *children,
-                                            uint32_t count);
+/* As struct experiment_children says. The contexts are not looked at. */
+TWINSTEP_MUST_USE enum status children_start(void (*work)(void *of, uint32_t number, int file,
+                                                          int said),
+                                             void *of, uint32_t number,
+                                             struct experiment_child *out);
+TWINSTEP_MUST_USE enum status children_wait(struct experiment_child *children, uint32_t count);
 TWINSTEP_MUST_USE enum status children_read(void *context, const struct experiment_child *child,
                                             uint64_t at, void *bytes, size_t length);
-void children_end(void *context, struct experiment_child *child);
+void children_end(struct experiment_child *child);
 
 /* Returns when the process is gone that holds the other end of the pipe `said`; at once for -1. */
 void children_await(int said);

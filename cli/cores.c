@@ -31,15 +31,38 @@ static uint64_t whole_cores(const char *folder, int version) {
     return period == 0 ? GROUPS_UNKNOWN : quota / period;
 }
 
+union processors {
+    cpu_set_t set;
+    unsigned char room[PROCESSORS_MOST / 8];
+};
+
+/* Returns how many there are; 0: the system does not say. */
+static int ask_processors(union processors *allowed) {
+    if (sched_getaffinity(0, sizeof allowed->room, &allowed->set) != 0) return 0;
+    return CPU_COUNT_S(sizeof allowed->room, &allowed->set);
+}
+
 static uint64_t processors(void) {
-    static const size_t bytes = PROCESSORS_MOST / 8;
-    union {
-        cpu_set_t set;
-        unsigned char room[PROCESSORS_MOST / 8];
-    } allowed;
-    if (sched_getaffinity(0, bytes, &allowed.set) != 0) return 1;
-    const int count = CPU_COUNT_S(bytes, &allowed.set);
+    union processors allowed;
+    const int count = ask_processors(&allowed);
     return count > 0 ? (uint64_t)count : 1;
+}
+
+void cores_set_aside(pid_t pid, int processes) {
+    union processors allowed;
+    const int count = ask_processors(&allowed);
+    size_t first = 0;
+    if (count < 2 || count >= processes) return;
+    while (!CPU_ISSET_S(first, sizeof allowed.room, &allowed.set))
+        first++;
+    CPU_CLR_S(first, sizeof allowed.room, &allowed.set);
+    (void)sched_setaffinity(pid, sizeof allowed.room, &allowed.set);
+}
+
+void cores_let_back(pid_t pid) {
+    union processors allowed;
+    if (ask_processors(&allowed) > 0)
+        (void)sched_setaffinity(pid, sizeof allowed.room, &allowed.set);
 }
 
 uint64_t cores_usable(void) {

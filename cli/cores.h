@@ -4,6 +4,7 @@
 #define TWINSTEP_CLI_CORES_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/status.h"
 #include "cli/options.h"
@@ -14,6 +15,13 @@
  * cpuset), or fewer where a control group has a quota (cpu.max; cpu.cfs_quota_us). A part of a core
  * does not count, because work that does not fit is stopped for a while. */
 uint64_t cores_usable(void);
+
+/* Has process `pid` run on other processors than the first that this one may run on, where there
+ * are fewer of these than `processes`, and at least two; has it run on all of them again. This
+ * needs no right, as a priority would, and whoever else works on them is moved by the system. It
+ * moves time alone, so that it does not work is no error. */
+void cores_set_aside(pid_t pid, int processes);
+void cores_let_back(pid_t pid);
 
 /* The value of --jobs N, whose key is `key`; cores_usable() where it was not given. STATUS_INPUT.
  */

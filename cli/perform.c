@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/children.h"
+#include "cli/cores.h"
 #include "cli/environment.h"
 #include "cli/plain_text.h"
 #include "cli/progress.h"
@@ -17,6 +18,10 @@
 
 /* States take at most this share of the time, but where every update's were asked for. */
 #define KEEPING_SHARE 0.05
+
+/* Processes beside the one that trains the arms: what an exact floor repeats here and in a process
+ * started anew, and the hybrid of all differences. */
+#define MOST_BESIDE 3
 
 struct performing {
     const struct cli *cli;
@@ -29,7 +34,9 @@ struct performing {
     uint64_t free_cores;     /* beside the arms; 0, too, where nothing may be trained beside them */
     struct real_ranks *ranks; /* NULL: none */
     struct second second;     /* begun before it is asked for, where there is room for it */
-    double asked, kept;       /* by the clock: when it began, and when it ended */
+    pid_t aside[MOST_BESIDE]; /* processes that leave a core to this one while it trains */
+    int aside_count;
+    double asked, kept; /* by the clock: when it began, and when it ended */
 };
 
 /* The clock decides how much an interruption costs; it reaches no result. */
@@ -75,6 +82,41 @@ static void await_child(void *context, const struct experiment_child *before) {
     if (has_one_core((const struct performing *)context)) children_await(before->said);
 }
 
+/* The arms are two trainings and what is measured between them, more than any other process has to
+ * do: left to share the cores evenly, this one would end last and alone. */
+static void set_aside(struct performing *performing, pid_t pid) {
+    if (performing->aside_count == MOST_BESIDE) return;
+    performing->aside[performing->aside_count++] = pid;
+    cores_set_aside(pid, 1 + MOST_BESIDE);
+}
+
+/* Called before this process waits for one of them: none has been waited for, so all are its own.
+ */
+static void let_back(struct performing *performing) {
+    for (int i = 0; i < performing->aside_count; i++)
+        cores_let_back(performing->aside[i]);
+    performing->aside_count = 0;
+}
+
+static enum status start_child(void *context,
+                               void (*work)(void *of, uint32_t number, int file, int said),
+                               void *of, uint32_t number, int beside,
+                               struct experiment_child *out) {
+    TRY(children_start(work, of, number, out));
+    if (beside) set_aside((struct performing *)context, out->pid);
+    return STATUS_OK;
+}
+
+static enum status wait_children(void *context, struct experiment_child *children, uint32_t count) {
+    let_back((struct performing *)context);
+    return children_wait(children, count);
+}
+
+static void end_child(void *context, struct experiment_child *child) {
+    let_back((struct performing *)context);
+    children_end(child);
+}
+
 /* Begins the rerun beside the arms where a core is free for it, and memory: it takes about half of
  * what both arms do, and so does each run of the children. Beside a child that trains what an exact
  * floor repeats there is one process more than cores then, for a while: all of them end sooner than
@@ -90,6 +132,8 @@ static void rerun_coming(void *context, const struct config *config, uint64_t st
     const int turn = waits && child != NULL && has_one_core(performing) ? child->said : -1;
     if (second_begin(config, steps, turn, &performing->second) != STATUS_OK)
         performing->second.pid = 0;
+    else
+        set_aside(performing, performing->second.pid);
 }
 
 /* How many runs children may train at once. Behind the arms this process waits meanwhile. With
@@ -110,6 +154,7 @@ static enum status rerun_elsewhere(void *context, const struct config *config, u
                                    struct digest *out_root) {
     struct performing *const performing = (struct performing *)context;
     if (performing->second.pid == 0) TRY(second_begin(config, steps, -1, &performing->second));
+    let_back(performing);
     performing->second.waits = performing->ranks == NULL ? NULL : tell_ranks;
     performing->second.context = performing;
     return second_root(&performing->second, performing->cli->interrupted, out_root);
@@ -153,8 +198,8 @@ enum status perform(const struct cli *cli, const struct scenario *scenario,
                                     .keep_every = how->keep_every,
                                     .cores = how->cores,
                                     .ranks = how->ranks};
-    static const struct experiment_children children = {
-        most_children, children_start, children_wait, children_read, children_end, await_child};
+    static const struct experiment_children children = {most_children, start_child, wait_children,
+                                                        children_read, end_child,   await_child};
     performing.asked = performing.kept = progress_clock();
     struct experiment_options options = {.path = how->path,
                                          .resume = how->resume,

@@ -57,9 +57,9 @@ struct experiment_children {
     /* How many may train at once, where each takes up to `memory` bytes and `threads` cores; beside
      * this process, if that trains meanwhile (`beside`). */
     uint32_t (*most)(void *context, uint64_t memory, uint64_t threads, int beside);
-    /* Starts one, which calls work(of, number, file, said) and ends. */
+    /* Starts one, which calls work(of, number, file, said) and ends; `beside` as above. */
     enum status (*start)(void *context, void (*work)(void *of, uint32_t number, int file, int said),
-                         void *of, uint32_t number, struct experiment_child *out);
+                         void *of, uint32_t number, int beside, struct experiment_child *out);
     /* Waits until one of `count` children says something or ends, or a moment. */
     enum status (*wait)(void *context, struct experiment_child *children, uint32_t count);
     /* Reads `length` bytes of its file from byte `at` on, each once and in order. */

@@ -71,6 +71,7 @@ enum status experiment_ahead_open(struct experiment *e, struct experiment_ahead 
     TRY(arena_take(e->arena, row, 1, "children", &ahead->bytes));
     ahead->room = tasks;
     ahead->count = count;
+    ahead->beside = size->beside;
     return STATUS_OK;
 }
 
@@ -135,7 +136,8 @@ void experiment_ahead_start(struct experiment *e, struct experiment_ahead *ahead
     const struct experiment_children *const children = e->options->children;
     e->taken = ahead;
     for (uint32_t i = 0; i < ahead->count; i++)
-        if (children->start(e->options->context, work, e, i, &ahead->children[i]) != STATUS_OK)
+        if (children->start(e->options->context, work, e, i, ahead->beside, &ahead->children[i]) !=
+            STATUS_OK)
             ahead->children[i] =
                 (struct experiment_child){.pid = 0, .file = -1, .said = -1, .has_ended = 1};
     ahead->begun = 1;

@@ -71,6 +71,7 @@ struct ahead_task {
 /* Runs that children train before it is their turn (experiment_ahead.c). Of `count` children, child
  * c trains tasks c, c + count, and so on, one behind the other. */
 struct experiment_ahead {
+    int beside; /* struct ahead_size */
     struct ahead_task *tasks;
     uint32_t task_count, room;
     struct experiment_child *children; /* (count) */
