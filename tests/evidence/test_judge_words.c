@@ -99,7 +99,7 @@ static void validate_shared_arms(void **state) {
     static const struct {
         const char *alike, *shared;
         double equal[2];
-        int differ; /* 1: the arms part in update 3 and a cause differs */
+        int differ; /* 1: the arms part in update 3 and a cause differs; 2: a cause alone */
         int exit;
         const char *arms, *floor; /* NULL: there is no such row */
     } cases[] = {
@@ -126,6 +126,15 @@ static void validate_shared_arms(void **state) {
          0,
          "their configurations train alike; both were trained all the same",
          "exact: left repeated in two processes, one of them started anew, bit-equal"},
+        {"3",
+         "3",
+         {1, 1},
+         2,
+         0,
+         "nothing that differs between them acts in these 3 updates, so one training is recorded "
+         "of "
+         "both (--both-arms trains both)",
+         "exact: left repeated, and right trained in a process started anew, bit-equal"},
         {"2",
          "2",
          {1, 1},
@@ -170,10 +179,8 @@ static void validate_shared_arms(void **state) {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct helper_image of;
         helper_image_open(&of, 3);
-        if (cases[i].differ) {
-            helper_image_causes(&of, (const char *const[]){"schedule"}, 1);
-            helper_image_part(&of, 3, 0.5);
-        }
+        if (cases[i].differ) helper_image_causes(&of, (const char *const[]){"schedule"}, 1);
+        if (cases[i].differ == 1) helper_image_part(&of, 3, 0.5);
         helper_image_put(&of, "floor/equal", 2, 1, cases[i].equal);
         if (cases[i].alike != NULL) helper_image_set(&of, "", "alike_updates", cases[i].alike);
         if (cases[i].shared != NULL) helper_image_set(&of, "", "shared_updates", cases[i].shared);
@@ -208,6 +215,9 @@ static void validate_shared_arms_in_doubt(void **state) {
         helper_image_set(&of, "", "shared_updates", wrong[i]);
         helper_image_judge(&of, STATUS_INPUT);
     }
+    helper_image_set(&of, "", "alike_updates", "2.5"); /* of which 2 would be the whole part */
+    helper_image_set(&of, "", "shared_updates", "2");
+    helper_image_judge(&of, STATUS_INPUT);
     /* the arms differ in update 3 */
     helper_image_set(&of, "", "alike_updates", "3");
     helper_image_set(&of, "", "shared_updates", "3");
