@@ -41,6 +41,8 @@ static const struct question {
     {"as asked, no total", 0, PEAK, WARMUP, FIT_UNDECIDED, "nothing says another one", "not all"},
     {"another peak, no total", 0, 3e-5, WARMUP, FIT_FAIL, "refute the peak", "not all"},
     {"a peak below the rows, no total", 0, 1e-5, 0.0, FIT_FAIL, "refute the peak", "not all"},
+    {"a peak just below the rows, no total", 0, 0.97 * PEAK, WARMUP, FIT_FAIL, "refute the peak",
+     "not all"},
     {"nearly that peak, no total", 0, 1.01 * PEAK, WARMUP, NO_PASS, "", "refute"},
     {"another warm-up, no total", 0, PEAK, 9.0, NO_PASS, "", "not all"},
     {"another peak, another total", AFTER + 9, 3e-5, WARMUP, FIT_FAIL, "refute the peak",

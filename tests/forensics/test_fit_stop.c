@@ -133,11 +133,13 @@ static const char *said_by_doctor(const struct log *log, const struct fit_set *s
     for (size_t i = 0; i < report.finding_count + report.remark_count; i++)
         if (strcmp(report.findings[i].id, "lr_held_from_below") == 0) return "held";
     for (size_t i = 0; i < report.finding_count + report.remark_count; i++)
-        if (strcmp(report.findings[i].id, "schedule_stands_still") == 0)
-            return i < report.finding_count
-                       ? doctor_confidence_name(
-                             (enum doctor_confidence)report.findings[i].confidence)
-                       : "remark";
+        if (strcmp(report.findings[i].id, "schedule_stands_still") == 0) {
+            if (i < report.finding_count)
+                return doctor_confidence_name(
+                    (enum doctor_confidence)report.findings[i].confidence);
+            assert_int_equal(report.findings[i].confidence, DOCTOR_POSSIBLE);
+            return "remark";
+        }
     return NULL;
 }
 
@@ -443,6 +445,12 @@ static void validate_a_skip_of_update_2(void **state) {
         known.skips.shown = 1;
         assert_false(fit_skips_second_alone(&set.fits[0], &known, &series));
         known.skips.shown = 0;
+        known.request.skipped_count = 1; /* somebody says which updates were skipped */
+        assert_false(fit_skips_second_alone(&set.fits[0], &known, &series));
+        known.request.skipped_count = 0;
+        struct fit used = set.fits[0]; /* as if the log had the LR that was used */
+        used.contract = contract_find("hf");
+        assert_false(fit_skips_second_alone(&used, &known, &series));
         series.points++; /* a log that begins at update 2 does not show the first LR */
         series.count--;
         assert_false(fit_skips_second_alone(&set.fits[0], &known, &series));
