@@ -237,6 +237,18 @@ static void validate_needed_runs(void **state) {
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         assert_int_equal(statistics_pair_needed(bad[i], &n), STATUS_INPUT);
     assert_int_equal(statistics_labels_needed(1e-300, &n), STATUS_OK);
+    assert_int_equal(statistics_labels_needed(0x1p-1074, &n), STATUS_OK); /* below 600 */
+    assert_true(statistics_labels_least(n, n) <= 0x1p-1074);
+    static const struct {
+        double alpha;
+        size_t count;
+    } distances[] = {{0.05, 19}, {0.01, 99}, {0.5, 1}, {0.34, 2}, {0.9, 1}, {1e-6, 999999}};
+    for (size_t i = 0; i < COUNT_OF(distances); i++) {
+        assert_int_equal(statistics_distance_needed(distances[i].alpha, &n), STATUS_OK);
+        assert_int_equal(n, distances[i].count);
+    }
+    assert_int_equal(statistics_distance_needed(9e-7, &n), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "more than 1000000 pairs needed"));
     assert_int_equal(statistics_labels_needed(real_nan_f64(), &n), STATUS_INPUT);
 }
 

@@ -385,6 +385,31 @@ static void validate_refusals(void **state) {
     }
 }
 
+/* A name that a row does not have, which only a caller from outside can hand in, is refused. */
+static void validate_names_that_are_none(void **state) {
+    (void)state;
+    for (size_t c = 0; optim_classes()[c] != NULL; c++) {
+        const struct optim_class *const class_ = optim_classes()[c];
+        for (size_t k = 0; k < class_->key_count; k++) {
+            const struct key_row *const row = &class_->keys[k];
+            unsigned char values[HELPER_VALUES];
+            int32_t names = 0;
+            if (row->type != KEY_ENUM) continue;
+            while (row->names[names] != NULL)
+                names++;
+            const int32_t none[] = {-1, names};
+            for (size_t i = 0; i < COUNT_OF(none); i++) {
+                (void)helper_values(class_->name, (const char *const[]){NULL}, 1, values);
+                assert_int_equal(class_->validate(values), STATUS_OK);
+                memcpy(values + row->offset, &none[i], sizeof none[i]);
+                if (class_->validate(values) != STATUS_INPUT)
+                    fail_msg("%s takes %s = %d", class_->name, row->path, none[i]);
+                assert_non_null(strstr(status_text(), row->path));
+            }
+        }
+    }
+}
+
 /* Where a class says that its first slot is a linear moment, that slot is keep * slot + take * g,
  * of the slot before the step and of a gradient which holds the decay unless that acts on the
  * weights. 1e-6 allows for what a framework keeps in f32 (2^-24 is 6e-8). */
@@ -474,6 +499,7 @@ int main(void) {
         cmocka_unit_test(validate_overflow),
         cmocka_unit_test(validate_capturable_at_rate_zero),
         cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_names_that_are_none),
         cmocka_unit_test(validate_moments),
         cmocka_unit_test(validate_slots),
     };
