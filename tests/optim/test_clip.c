@@ -223,6 +223,67 @@ static void verify_shuffled_replays(void **state) {
     assert_true(moved > 0);
 }
 
+/* Law 16: with whole numbers all squares and their sum are exact in 64 bits, and each sum is
+ * rounded once; with numbers of any size the order of the elements does not show. */
+static double free_norm(enum clip_norm norm, enum clip_dtype dtype) {
+    const struct op_call call = {.compute = DTYPE_F32, .order_free = 1, .scratch = scratch};
+    const struct op_table *ops = NULL;
+    assert_int_equal(backend_ops(ISA_BASE, DTYPE_F32, DTYPE_F32, &ops), STATUS_OK);
+    struct clip_call clip = {.ops = ops,
+                             .call = &call,
+                             .tensors = tensors,
+                             .tensor_count = TENSORS,
+                             .rule = helper_clip_rule(0.0),
+                             .isa = ISA_BASE,
+                             .out_tensor_norm = tensor_norm};
+    struct clip_result result;
+    clip.rule.norm = norm;
+    clip.rule.dtype = dtype;
+    clip_gradients(&clip, &result);
+    return result.norm;
+}
+
+static void validate_free_orders(void **state) {
+    (void)state;
+    uint64_t total = 0;
+    double squares = 0.0, norms = 0.0;
+    fill(DTYPE_F32);
+    for (size_t t = 0; t < TENSORS; t++) {
+        uint64_t sum = 0;
+        for (size_t i = 0; i < counts[t]; i++) {
+            const uint64_t x = (i * 7919 + t * 104729 + 13) % 262144; /* up to 18 bits */
+            helper_set(buffers[t].gradient, DTYPE_F32, i, i % 3 == 0 ? -(double)x : (double)x);
+            sum += x * x;
+        }
+        const float norm = sqrtf((float)sum);
+        total += sum;
+        squares += (double)(float)sum;
+        norms += (double)norm * (double)norm;
+        (void)free_norm(CLIP_SQUARES, CLIP_F32);
+        assert_true(t + 1 < TENSORS || tensor_norm[t] == (double)norm);
+    }
+    assert_true(total < UINT64_C(1) << 53);
+    assert_true(free_norm(CLIP_SQUARES, CLIP_F32) == (double)sqrtf((float)squares));
+    assert_true(free_norm(CLIP_NORMS, CLIP_F32) == (double)sqrtf((float)norms));
+    assert_true(free_norm(CLIP_FLAT, CLIP_F32) == (double)sqrtf((float)total));
+    assert_true(free_norm(CLIP_FLAT, CLIP_F64) == sqrt((double)total));
+    fill(DTYPE_F32);
+    for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; norm++) {
+        const double before = free_norm((enum clip_norm)norm, CLIP_F32);
+        for (size_t t = 0; t < TENSORS; t++) /* backwards */
+            for (size_t i = 0, j = counts[t] - 1; i < j; i++, j--) {
+                const double x = helper_get(buffers[t].gradient, DTYPE_F32, i);
+                helper_set(buffers[t].gradient, DTYPE_F32, i,
+                           helper_get(buffers[t].gradient, DTYPE_F32, j));
+                helper_set(buffers[t].gradient, DTYPE_F32, j, x);
+            }
+        assert_true(free_norm((enum clip_norm)norm, CLIP_F32) == before);
+    }
+    helper_set(buffers[0].gradient, DTYPE_F32, 0, (double)INFINITY);
+    for (int norm = CLIP_SQUARES; norm <= CLIP_FLAT; norm++)
+        assert_true(isinf(free_norm((enum clip_norm)norm, CLIP_F32)));
+}
+
 static size_t asked;
 
 static void count_asked(const struct squares_args *vectors, size_t count) {
@@ -260,6 +321,7 @@ static void verify_free_orders_are_not_asked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_free_orders),
         cmocka_unit_test(verify_free_orders_are_not_asked),
         cmocka_unit_test(validate_edges),
         cmocka_unit_test(validate_zero_and_nonfinite),

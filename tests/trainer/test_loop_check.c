@@ -89,6 +89,44 @@ static void validate_illegal_orders(void **state) {
     }
 }
 
+/* A loss scale is taken out once, behind the last backward: within the micro-batches only where
+ * there is one of them and the update does not take it out again. */
+static void validate_places_of_unscale(void **state) {
+    (void)state;
+    static const struct {
+        const char *micro, *update, *epoch, *eval;
+        uint64_t batch, list; /* samples in a micro-batch of 4; LOOP_LISTS: legal */
+        uint32_t position;
+    } places[] = {
+        {"fetch forward backward", "unscale " STANDARD, "", "", 2, LOOP_LISTS, 0},
+        {"fetch forward backward unscale", STANDARD, "", "", 4, LOOP_LISTS, 0},
+        {"fetch forward backward unscale", STANDARD, "", "", 2, LOOP_MICRO, 3},
+        {"fetch forward backward unscale", "unscale " STANDARD, "", "", 4, LOOP_MICRO, 3},
+        {"fetch forward backward unscale unscale", STANDARD, "", "", 4, LOOP_MICRO, 3},
+        {"fetch forward backward", "unscale clip unscale optimize log", "", "", 4, LOOP_UPDATE, 2},
+        {"fetch forward backward", "unscale " STANDARD, "count unscale", "", 4, LOOP_EPOCH, 1},
+        {"fetch forward backward", "unscale " STANDARD, "", "unscale", 4, LOOP_EVAL, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        struct config config;
+        struct loop_fault fault = {LOOP_LISTS, 99, PHASE_TOTAL};
+        helper_loop_orders(places[i].micro, places[i].update, &config);
+        helper_loop_list(places[i].epoch, &config.loop.epoch);
+        helper_loop_list(places[i].eval, &config.loop.eval);
+        config.batch.micro = places[i].batch;
+        assert_int_equal(loop_check(&config, NULL),
+                         STATUS_OK); /* without a scale it does nothing */
+        config.scaler.kind = SCALER_DYNAMIC;
+        const enum status status = loop_check(&config, &fault);
+        if ((status == STATUS_OK) != (places[i].list == LOOP_LISTS)) fail_msg("case %zu", i);
+        if (status == STATUS_OK) continue;
+        assert_non_null(strstr(status_text(), "a loss scale is taken out once per update"));
+        if (fault.list != (enum loop_list)places[i].list || fault.position != places[i].position ||
+            fault.phase != PHASE_UNSCALE)
+            fail_msg("case %zu: list %d, position %u", i, (int)fault.list, fault.position);
+    }
+}
+
 static void validate_other_lists(void **state) {
     (void)state;
     struct config config;
@@ -246,6 +284,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_legal_orders),
         cmocka_unit_test(validate_illegal_orders),
+        cmocka_unit_test(validate_places_of_unscale),
         cmocka_unit_test(validate_other_lists),
         cmocka_unit_test(validate_shards),
         cmocka_unit_test(validate_reduce),

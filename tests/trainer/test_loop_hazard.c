@@ -259,6 +259,9 @@ static void validate_shift(void **state) {
     helper_loop_standard(&config);
     config.schedule.increment = 8;
     check_hazards(2, &config, BIT(LOOP_LR_OLDER), 0, NULL);
+    config.schedule.increment = 0;
+    check_hazards(3, &config, BIT(LOOP_LR_OLDER), BIT(LOOP_LR_FROZEN),
+                  "schedule.increment is 0: schedule sees the same counter in every update");
 }
 
 static void validate_other_lists(void **state) {
