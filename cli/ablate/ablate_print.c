@@ -791,11 +791,10 @@ static void print_untested(const struct ablate_plan *plan, const struct ablate_v
     const uint32_t hybrids =
         verdict->asks_cancel ? ablate_plan_if_equal(plan) : plan->mask_count - 1;
     printf("  untested ");
-    if (verdict->kind == ABLATE_INSIDE && verdict->floor == ABLATE_FLOOR_NOISY) {
-        printf("causes that cancel: over a noisy floor hybrids are run where the arms differ\n");
-        return;
-    }
-    if (verdict->kind == ABLATE_INSIDE && file->stops_if_equal && file->factor_count > 1)
+    if (verdict->kind == ABLATE_INSIDE && verdict->floor == ABLATE_FLOOR_NOISY &&
+        file->factor_count > 1)
+        printf("causes that cancel (over a noisy floor hybrids are run where the arms differ), ");
+    else if (verdict->kind == ABLATE_INSIDE && file->stops_if_equal && file->factor_count > 1)
         printf("causes that cancel exactly (if_equal: stop), ");
     printf("other seeds and data (seed), %sother machines",
            file->shared ? "repeats in other processes, " : "");

@@ -319,13 +319,14 @@ class Words(Case):
 
 
 class Noise(Case):
-    def write_values(self, test, hybrid=()):
+    def write_values(self, test, hybrid=(), **factors):
         """Arms whose runs leave the numbers of a table, one weight each."""
         cases = "".join(f"{name}) v={value};; " for name, value in {
             **{f"baseline-{i + 1}": i for i in range(5)}, **{f"test-{i + 1}": v for i, v in enumerate(test)},
             **dict(hybrid)}.items())
-        line = (f"case {{run}} in {cases}*) v=3;; esac; exec {' '.join(TRAIN[:-1])} {{dir}} --t0 $v --inert {{a}}")
-        self.write(factors={"a": ["p", "q"]})
+        line = (f"case {{run}} in {cases}*) v=3;; esac; exec {' '.join(TRAIN[:-1])} {{dir}} --t0 $v --inert {{a}}" +
+                "".join(f"{{{factor}}}" for factor in factors))
+        self.write(factors={"a": ["p", "q"], **factors})
         plan = json.loads((self.root / "x.yaml").read_text())
         plan["command"] = ["sh", "-c", line]
         (self.root / "x.yaml").write_text(json.dumps(plan))
@@ -337,6 +338,18 @@ class Noise(Case):
         head = self.run_program("x.yaml", "--quiet", code=0).stdout.splitlines()[0]
         self.assertEqual(head, "x: INSIDE THE FLOOR: the arms are not told apart from repeats (p = 0.02381, alpha 0.01; "
                                "a shift of more than 13.5 in any direction would be).")
+
+    def inside_untested(self, expected, **factors):
+        self.write_values([8, 7, 6, 5, 2.5], **factors)
+        shown = self.run_program("x.yaml", "--quiet", code=0).stdout
+        self.assertIn(f"\n  untested {expected}other seeds and data (seed), other machines\n", shown)
+
+    def test_inside_says_that_nothing_was_looked_for(self):
+        self.inside_untested("causes that cancel (over a noisy floor hybrids are run where the arms differ), ",
+                             b=["r", "s"])
+
+    def test_one_factor_cancels_nothing(self):
+        self.inside_untested("")
 
 
 if __name__ == "__main__":
