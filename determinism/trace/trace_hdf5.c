@@ -59,7 +59,7 @@ enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
     if (bad >= 0) bad = H5Pset_alignment(list, 1, ALIGNMENT);
 #if H5_VERSION_GE(1, 10, 7)
     if (bad >= 0)
-        bad = H5Pset_file_locking(list, 1, ALIGNMENT); /* file systems without locks work, too */
+        bad = H5Pset_file_locking(list, 1, 1); /* file systems without locks work, too */
 #endif
     *out_list = list;
     if (bad < 0) {
