@@ -60,9 +60,6 @@ static void epochs_open(struct epochs *epochs, const struct log *log,
         const double batches = (double)request->dataset / (batch * processes);
         epochs->low = fit_floor(batches) / accumulate;
         epochs->high = fit_ceil(batches) / accumulate;
-    } else if (request->steps > 0 && request->epochs > 0.0) {
-        epochs->low = ((double)request->steps - 1.0) / request->epochs;
-        epochs->high = ((double)request->steps + 1.0) / request->epochs;
     } else {
         epochs->known = 0;
     }

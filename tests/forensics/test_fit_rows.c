@@ -173,6 +173,86 @@ static void validate_made_logs(void **state) {
     arena_close(&arena);
 }
 
+/* The epoch column decides where the updates of an epoch follow from what is known: from the rows
+ * of the data, or from a total and its epochs. Where they contradict it no distance fits. */
+static void validate_what_an_epoch_says(void **state) {
+    (void)state;
+    static struct fit_rows rows;
+    static const struct {
+        uint64_t dataset, batch, processes, accumulate, steps;
+        double epochs;
+        int32_t by;
+        uint64_t every; /* 0: none */
+    } cases[] = {
+        {80, 4, 0, 0, 0, 0.0, FIT_ROWS_EPOCH, 5},  {320, 4, 2, 2, 0, 0.0, FIT_ROWS_EPOCH, 5},
+        {78, 4, 1, 1, 0, 0.0, FIT_ROWS_EPOCH, 5},  {40, 4, 0, 0, 0, 0.0, FIT_ROWS_OPEN, 0},
+        {80, 0, 0, 0, 40, 0.0, FIT_ROWS_TOTAL, 5},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        const char *words;
+        fit_known_init(&known);
+        known.request.dataset = cases[i].dataset;
+        known.request.batch = cases[i].batch;
+        known.request.processes = cases[i].processes;
+        known.request.accumulate = cases[i].accumulate;
+        known.request.steps = cases[i].steps;
+        known.request.epochs = cases[i].epochs;
+        number_made(make(&arena, 8, 5, 0, 1, 1), &known, &rows, &arena);
+        const uint64_t every = rows.count > 0 ? rows.at[rows.best].every : 0;
+        if (rows.decided_by != cases[i].by || every != cases[i].every)
+            fail_msg("case %zu: decided by %d, every %d of %zu", i, rows.decided_by, (int)every,
+                     rows.count);
+        assert_int_equal(fit_rows_words(&rows, &arena, &words), STATUS_OK);
+        if (every == 0 && strstr(words, "no distance of rows that was tried") == NULL)
+            fail_msg("case %zu: %s", i, words);
+        arena_close(&arena);
+    }
+}
+
+/* Rows that a resume repeats stand where the epoch says; a last row that is short of the distance
+ * that was given stands at the total, and one that is further behind it is refused. */
+static void validate_where_rows_stand(void **state) {
+    (void)state;
+    static struct fit_rows rows;
+    static const double resumed[] = {5, 10, 15, 20, 25, 30, 35, 15, 20, 25, 30, 35, 40};
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct series series;
+    struct log *log = helper_log(&arena, COUNT_OF(resumed));
+    log->step_guessed = 1;
+    for (size_t row = 0; row < log->rows; row++) {
+        helper_put(&arena, log, LOG_LR_LOGGED, row, 1e-3 * (40.0 - resumed[row]) / 40.0, PRINT_E6);
+        helper_put(&arena, log, LOG_EPOCH, row, resumed[row] / 20.0, 4);
+    }
+    fit_known_init(&known);
+    known.request.updates_per_epoch = 20;
+    number_made(log, &known, &rows, &arena);
+    for (size_t row = 0; row < log->rows; row++)
+        if (rows.series.points[row].update != (uint64_t)resumed[row])
+            fail_msg("row %zu stands at %d", row, (int)rows.series.points[row].update);
+    for (uint64_t count = 7; count <= 8; count++) {
+        log = helper_log(&arena, count);
+        log->step_guessed = 1;
+        for (size_t row = 0; row < log->rows; row++) {
+            const double update = row < 6 ? 6.0 * (double)(row + 1) : 40.0;
+            helper_put(&arena, log, LOG_LR_LOGGED, row, 1e-3 * (40.0 - update) / 40.0, PRINT_E6);
+        }
+        fit_known_init(&known);
+        known.request.steps = 40;
+        known.possible = hf;
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_rows_number(log, &series, &known, 6, &arena, &rows), STATUS_OK);
+        assert_int_equal(rows.count, count == 7);
+        assert_int_equal(rows.decided_by, FIT_ROWS_GIVEN);
+        if (count == 7) assert_int_equal(rows.series.points[6].update, 40);
+        if (count == 7) assert_int_equal(rows.series.points[5].update, 36);
+    }
+    arena_close(&arena);
+}
+
 /* A console of a training in float16: updates 1 and 200 were skipped, total 600, warm-up 30, a row
  * every 10. Only a total that is given leaves the distance between the rows. */
 /* Four rows that fall and rise again fit no spacing, and of a total of 1,000 the last of them lies
@@ -231,6 +311,8 @@ int main(void) {
         cmocka_unit_test(validate_real_consoles),
         cmocka_unit_test(validate_a_given_spacing),
         cmocka_unit_test(validate_made_logs),
+        cmocka_unit_test(validate_what_an_epoch_says),
+        cmocka_unit_test(validate_where_rows_stand),
         cmocka_unit_test(validate_how_many_spacings_are_tried),
         cmocka_unit_test(validate_a_console_with_skips),
     };
