@@ -303,11 +303,92 @@ static void validate_others(void **state) {
     arena_close(&arena);
 }
 
+/* What is left out of a file, or is more than a floor file may say. */
+static void validate_lacks(void **state) {
+    (void)state;
+    static const char *const names[] = {"version",    "scenario_name", "arm",
+                                        "determines", "protocol",      "twin_weight",
+                                        "steps",      "pairs",         "strata_count"};
+    static const char *const texts[] = {"noise/scenario", "noise/configuration", "noise/strata",
+                                        "noise/twin_tensors", "noise/sha256"};
+    enum { NAMES = 9, TEXTS = 5 };
+    const struct trace_array_plan arrays[] = {{"noise/pairs_loss", 2, {1, 2}, "1", ""},
+                                              {"noise/pairs_grad_norm", 2, {1, 2}, "1", ""},
+                                              {"noise/pairs_distance", 2, {1, 2}, "1", ""}};
+    const struct {
+        const char *name, *text; /* NULL: the attribute, or the text, is left out */
+        size_t length;           /* of a text */
+        const char *needle;
+    } cases[] = {
+        {"version", NULL, 0, "got another trace"},
+        {"scenario_name", NULL, 0, "it has no noise/scenario_name"},
+        {"arm", NULL, 0, "it has no noise/arm"},
+        {"determines", NULL, 0, "it has no noise/determines"},
+        {"protocol", NULL, 0, "it has no noise/protocol"},
+        {"twin_weight", NULL, 0, "it has no noise/twin_weight"},
+        {"steps", NULL, 0, "it has no noise/steps"},
+        {"pairs", NULL, 0, "it has no noise/pairs"},
+        {"strata_count", NULL, 0, "it has no noise/strata_count"},
+        {"version", "0", 0, "floor file of version 0"},
+        {"version", "2", 0, "damaged, or not a floor file: noise/parts"},
+        {"steps", "1073741825", 0, "noise/steps: expected a number up to 1073741824"},
+        {"steps", "1073741824", 0, "damaged, or not a floor file: noise/pairs_loss"},
+        {"pairs", "1073741825", 0, "noise/pairs: expected a number up to 1073741824"},
+        {"strata_count", "1048577", 0, "noise/strata_count: expected a number up to 1048576"},
+        {"noise/scenario", NULL, 0, "damaged, or not a floor file: noise/scenario"},
+        {"noise/configuration", NULL, 0, "damaged, or not a floor file: noise/configuration"},
+        {"noise/strata", NULL, 0, "damaged, or not a floor file: noise/strata"},
+        {"noise/twin_tensors", NULL, 0, "damaged, or not a floor file: noise/twin_tensors"},
+        {"noise/sha256", NULL, 0, "damaged, or not a floor file: noise/sha256"},
+        {"noise/configuration", "a\0b", 3, "damaged, or not a floor file: noise/configuration"},
+        {"noise/configuration", "a b", 3, "its digest is of other contents"},
+        {"noise/sha256", "00", 2, "its digest is of other contents"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        static const char *const values[NAMES] = {"1", "", "", "", "", "", "2", "1", "0"};
+        const double distances[] = {1.0, 1.0};
+        struct arena arena = ARENA_EMPTY;
+        struct trace_attribute attributes[NAMES];
+        const char *kept[TEXTS];
+        struct trace *trace;
+        uint32_t attribute_count = 0, text_count = 0;
+        for (size_t n = 0; n < NAMES; n++) {
+            const int is_it = strcmp(names[n], cases[i].name) == 0;
+            if (is_it && cases[i].text == NULL) continue;
+            attributes[attribute_count++] =
+                (struct trace_attribute){"noise", names[n], is_it ? cases[i].text : values[n]};
+        }
+        for (size_t t = 0; t < TEXTS; t++)
+            if (strcmp(texts[t], cases[i].name) != 0 || cases[i].text != NULL)
+                kept[text_count++] = texts[t];
+        const struct trace_plan plan = {.arrays = arrays,
+                                        .array_count = COUNT_OF(arrays),
+                                        .texts = kept,
+                                        .text_count = text_count,
+                                        .attributes = attributes,
+                                        .attribute_count = attribute_count,
+                                        .overwrite = 1};
+        assert_int_equal(trace_create(other, &plan, &arena, &trace), STATUS_OK);
+        for (uint32_t t = 0; t < text_count; t++) {
+            const int is_it = strcmp(kept[t], cases[i].name) == 0;
+            assert_int_equal(trace_put_text(trace, kept[t], is_it ? cases[i].text : "",
+                                            is_it ? cases[i].length : 0),
+                             STATUS_OK);
+        }
+        for (uint32_t a = 0; a < COUNT_OF(arrays); a++)
+            assert_int_equal(trace_put_array(trace, arrays[a].path, distances), STATUS_OK);
+        assert_int_equal(trace_finish(trace), STATUS_OK);
+        refuses(cases[i].needle);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_round_trip), cmocka_unit_test(verify_parts),
         cmocka_unit_test(verify_empty),      cmocka_unit_test(verify_truncated),
         cmocka_unit_test(verify_damaged),    cmocka_unit_test(validate_others),
+        cmocka_unit_test(validate_lacks),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }
