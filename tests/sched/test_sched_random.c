@@ -28,6 +28,8 @@
 #define GOLDEN TWINSTEP_SOURCE_DIR "/tests/golden/sched/random.txt"
 #define KEY UINT64_C(0x73636865)
 #define STAGES 4
+/* A word that is longer than any that a list may have. */
+#define WORD64 "a2345678901234567890123456789012345678901234567890123456789012345"
 enum { CASES = 600, COUNTERS = 30, REQUESTS = 200, BYTES = 640 };
 
 /* ---- one line of the golden file ---- */
@@ -182,9 +184,34 @@ static void draw_numbers(struct draws *draws, struct drawn *d, const char *key) 
 
 /* What stands in a list, in the text of the key. One of twelve is spoilt. */
 static const char *draw_list(struct draws *draws, struct drawn *d, const char *key) {
-    static const char *const spoilt[] = {"linear",   "linear:x",  "cosine:3:1:1:1", "nothing:4",
-                                         ":",        "linear:4,", "linear:-1:0",    "step:3,step",
-                                         "linear:4", "5,0"};
+    static const char *const spoilt[] = {"linear",
+                                         "linear:x",
+                                         "cosine:3:1:1:1",
+                                         "nothing:4",
+                                         ":",
+                                         "linear:4,",
+                                         "linear:-1:0",
+                                         "step:3,step",
+                                         "linear:4",
+                                         "5,0",
+                                         "linear:4,cosine:5",
+                                         "linear:4:3,constant",
+                                         "linear,constant",
+                                         "olmo-core.linear:4,constant",
+                                         "sequential:4,constant",
+                                         "composable:4,constant",
+                                         "constant:2:min_lr=0,cosine:t_max=3",
+                                         "cosine:2:t_max=0,constant",
+                                         "step:3:step_size=2:gamma=x,constant",
+                                         "linear:3:factor=0.5,constant",
+                                         "wsd:4:periods=1,constant",
+                                         "linear:9:warmup=-1,constant",
+                                         "cosine:9:min_lr_ratio=2,constant",
+                                         "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,"
+                                         "23,24,25,26,27,28,29,30,31,32,33,34,35",
+                                         "linear:4:" WORD64 ",constant",
+                                         WORD64 ":4,constant",
+                                         "1," WORD64};
     d->text[0] = '\0';
     const uint32_t how = draws_pick(draws, 12);
     if (how == 0) return spoilt[draws_pick(draws, COUNT_OF(spoilt))];
@@ -554,13 +581,61 @@ static void verify_the_state_is_used(void **state) {
     }
 }
 
+/* Beyond 2^20 steps torch's recursions are not followed any further: LinearLR is a line there, the
+ * cosine its closed form, and a stage stands. */
+static void validate_far_counters(void **state) {
+    (void)state;
+    static const double counters[] = {0x1p20 - 1, 0x1p20, 0x1p20 + 1, 0x1p20 + 2, 0x1p22};
+    static struct drawn d;
+    static _Alignas(8) char kept[BYTES];
+    const double pi = acos(-1.0), lr = 0.5, total = 0x1p22;
+    for (size_t i = 0; i < COUNT_OF(counters); i++) {
+        const double c = counters[i], share = fmin(c / total, 1.0);
+        const struct {
+            const struct sched_class *schedule;
+            const char *stages;
+            double expected;
+        } cases[] = {
+            {&sched_torch_linear_constant, NULL, lr * (0.1 + 0.9 * share)},
+            {&sched_torch_cosine_annealing, NULL, lr * (1.0 + cos(pi * share)) / 2.0},
+            {&sched_torch_sequential,
+             "constant:1,linear:start_factor=0.5:end_factor=1:total_iters=4194304",
+             lr * (0.5 + 0.5 * fmin(fmin(c - 1.0, 0x1p20) / total, 1.0))},
+        };
+        for (size_t k = 0; k < COUNT_OF(cases); k++) {
+            memset(&d, 0, sizeof d);
+            memset(kept, 0, sizeof kept);
+            assert_int_equal(sched_values_standard(cases[k].schedule, d.values), STATUS_OK);
+            if (cases[k].stages != NULL)
+                assert_int_equal(
+                    sched_values_set(cases[k].schedule, d.values, "stages", cases[k].stages),
+                    STATUS_OK);
+            d.call = (struct sched_call){.size = sizeof d.call,
+                                         .base_lr = lr,
+                                         .warmup = total,
+                                         .total = total,
+                                         .values = d.values,
+                                         .state = kept};
+            const double got = cases[k].schedule->value(&d.call, c);
+            /* a million products, each rounded by half a unit at most */
+            if (!(fabs(got - cases[k].expected) <= 1e-9 * lr))
+                fail_msg("%s at %.17g: %.17g, expected %.17g", cases[k].schedule->name, c, got,
+                         cases[k].expected);
+        }
+    }
+    memset(&d, 0, sizeof d);
+    d.call = (struct sched_call){.size = sizeof d.call, .base_lr = lr, .values = d.values};
+    assert_true(sched_torch_cosine_annealing.value(&d.call, 7.0) == lr); /* a total of 0 */
+    assert_true(sched_torch_linear_constant.value(&d.call, 7.0) == lr);
+}
+
 /* ---- contracts ---- */
 
 struct asked {
     struct contract_request request;
     uint64_t skipped[6], metric_update[6];
     double metric_value[6];
-    char texts[3][240];
+    char texts[3][480];
 };
 
 static void draw_lists(struct draws *draws, struct asked *asked) {
@@ -713,8 +788,8 @@ static void validate_contracts(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_schedules),
-                                       cmocka_unit_test(verify_the_state_is_used),
-                                       cmocka_unit_test(validate_contracts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_schedules), cmocka_unit_test(verify_the_state_is_used),
+        cmocka_unit_test(validate_far_counters), cmocka_unit_test(validate_contracts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
