@@ -169,6 +169,26 @@ static void validate_the_counter_of_a_growing_batch(void **state) {
 }
 
 /* Without the samples nobody knows the counter: no verdict, whatever is expected. */
+/* The first rows, in front of which nothing was counted, decide no number, and still have to be
+ * what the fit prints. */
+static void verify_rows_without_a_counter_are_held(void **state) {
+    (void)state;
+    for (size_t spoilt = 0; spoilt < 3; spoilt++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *const log = make(&arena, &ramps[3]); /* updates 1 and 2 were skipped */
+        struct fit_known known;
+        struct series series;
+        struct fit_set set;
+        if (spoilt < 2) helper_put(&arena, log, LOG_LR_LOGGED, spoilt, 1e-5, PRINT_E6);
+        look(log, &arena, &known, &series, &set);
+        for (size_t f = 0; f < set.count; f++)
+            if (set.fits[f].in_samples && spoilt < 2)
+                fail_msg("row %zu: %s", spoilt, set.fits[f].text);
+        assert_true(spoilt < 2 || (set.count > 0 && set.fits[0].in_samples));
+        arena_close(&arena);
+    }
+}
+
 static void verify_nothing_is_said_without_samples(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -318,6 +338,7 @@ int main(void) {
         cmocka_unit_test(verify_nothing_is_said_without_samples),
         cmocka_unit_test(verify_a_constant_batch_counts_updates),
         cmocka_unit_test(verify_updates_are_searched_behind_samples),
+        cmocka_unit_test(verify_rows_without_a_counter_are_held),
         cmocka_unit_test(validate_samples_of_a_batch_that_stays),
         cmocka_unit_test(validate_samples_of_a_batch_alone),
     };
