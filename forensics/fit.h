@@ -167,6 +167,12 @@ struct fit_set {
     size_t foreign;      /* how many fits fit_keep_native left out */
 };
 
+enum fit_counted {
+    FIT_COUNTED_NOT = 0, /* nothing but signs tells of them: norms that are not finite, a scale */
+    FIT_COUNTED_LINES,   /* a line for each, which several ranks may have printed */
+    FIT_COUNTED_EXACTLY  /* a column has their number */
+};
+
 /* What a log says of skipped updates beside its LRs: a count, a gradient norm that is not finite, a
  * loss scale that falls. */
 struct fit_evidence {
@@ -182,6 +188,7 @@ struct fit_evidence {
     const uint32_t *room;
     const uint32_t *part; /* (rows) the part of the log (log.part); NULL: it has one */
     uint64_t shown;       /* updates of which the log shows that they were skipped */
+    int32_t counted;      /* enum fit_counted: how exactly it counts them */
     int quiet; /* 1: it prints a finite gradient norm at every update. A scaler skips where that is
                   infinite, except under DeepSpeed, which then repeats the norm before */
 };
@@ -209,6 +216,8 @@ struct fit_known {
     int plain;              /* 1: plain use only: no strides, no segments, no first update apart */
     int own_only;           /* 1: only the contracts in `possible`, and `expected` */
     int with_skips;         /* 1: with `plain`, updates may have been skipped all the same */
+    int counts_hold;        /* set inside of a check: what the log's own count of skipped updates
+                               refutes is no match */
     struct fit_evidence skips;
     uint64_t run_steps; /* the total that the log itself says (log.max_steps); 0: it does not. The
                            run ends there, which need not be the schedule's T */

@@ -205,6 +205,13 @@ static enum status expect(const struct series *series, const struct fit_known *k
         out->first = i;
         out->first_expected = value;
     }
+    struct fit_refuted refuted;
+    if (out->bad_points == 0 && known->counts_hold &&
+        fit_counts_refute(fit, known, series, scale, &refuted)) {
+        out->bad_points = 1;
+        out->first = refuted.point;
+        out->first_expected = refuted.expected;
+    }
     return STATUS_OK;
 }
 
@@ -718,6 +725,9 @@ static struct fit_set bare_set(const struct series *series) {
  * schedule is. */
 static enum status accept_floor(const struct series *series, const struct fit_known *known,
                                 const struct fit *fit, struct arena *arena, struct fit_check *out) {
+    struct fit_refuted refuted;
+    if (known->counts_hold && fit_counts_refute(fit, known, series, scale_of(series), &refuted))
+        return STATUS_OK;
     if (known->request.schedule == NULL) {
         out->expected = fit;
         return STATUS_OK;
@@ -1006,8 +1016,8 @@ static enum status check_samples(const struct series *series, const struct fit_k
     return STATUS_OK;
 }
 
-enum status fit_check(const struct series *series, const struct fit_known *known, int applied,
-                      struct arena *arena, struct fit_check *out) {
+static enum status check_once(const struct series *series, const struct fit_known *known,
+                              int applied, struct arena *arena, struct fit_check *out) {
     struct fit_known mine = *known;
     memset(out, 0, sizeof *out);
     if (mine.samples != NULL && fit_samples_counts(mine.request.contract)) fit_samples_known(&mine);
@@ -1084,4 +1094,75 @@ enum status fit_check(const struct series *series, const struct fit_known *known
     TRY(doubt_numbers(&mine, arena, out));
     doubt_few(series, out);
     return say_match(&mine, arena, out);
+}
+
+/* Stores the fit of the expected contract that the log's count of skipped updates leaves room for,
+ * whatever its numbers are but the total; NULL: there is none. */
+static enum status find_counted(const struct series *series, const struct fit_known *held,
+                                int applied, struct arena *arena, const struct fit **out) {
+    struct fit_known any = *held;
+    struct fit_check check;
+    any.request.lr = any.request.warmup = any.request.warmup_ratio = real_nan_f64();
+    any.request.min_lr_ratio = real_nan_f64();
+    any.request.schedule = NULL;
+    any.request.value_count = 0;
+    TRY(check_once(series, &any, applied, arena, &check));
+    *out = check.bad_points == 0 && check.verdict != FIT_FAIL ? check.expected : NULL;
+    return STATUS_OK;
+}
+
+/* Holds a match without skipped updates against those that the log counts: a longer warm-up prints
+ * the LRs of a shorter one in which updates were skipped. Where the count refutes it, the
+ * expectation must match with skipped updates; it fails where other numbers do, and where nothing
+ * does, the scheduler may go on at skipped updates, which the count does not say. */
+static enum status hold_to_counts(const struct series *series, const struct fit_known *known,
+                                  int applied, struct arena *arena, struct fit_check *out) {
+    struct fit_known held = *known;
+    struct fit_check other;
+    struct fit_refuted refuted;
+    const struct fit *counted = NULL;
+    char *text;
+    if (known->skips.counted == FIT_COUNTED_NOT || out->verdict == FIT_FAIL ||
+        out->expected == NULL || out->bad_points > 0 ||
+        !fit_counts_refute(out->expected, known, series, scale_of(series), &refuted))
+        return STATUS_OK;
+    held.counts_hold = 1;
+    TRY(check_once(series, &held, applied, arena, &other));
+    if (other.expected != NULL && other.bad_points == 0) {
+        *out = other;
+        return STATUS_OK;
+    }
+    if (known->skips.counted == FIT_COUNTED_EXACTLY)
+        TRY(find_counted(series, &held, applied, arena, &counted));
+    TRY(arena_format(arena, &text,
+                     "the log counts %llu skipped update%s up to update %llu, where %s would then "
+                     "print %s and not %s%s%s",
+                     (unsigned long long)refuted.skipped, refuted.skipped == 1 ? "" : "s",
+                     (unsigned long long)series->points[refuted.point].update, out->expected->text,
+                     number_text_f64(refuted.expected).text,
+                     number_text_f64(series->points[refuted.point].value).text,
+                     counted != NULL ? "; with them the log fits " : "",
+                     counted != NULL ? counted->text : ""));
+    out->words = text;
+    out->rival = out->needs = NULL;
+    if (counted != NULL) {
+        out->verdict = FIT_FAIL;
+        out->bad_points = 1;
+        out->first = refuted.point;
+        out->first_expected = refuted.expected;
+        out->found = bare_set(series);
+        out->found.fits = counted;
+        out->found.count = 1;
+        return STATUS_OK;
+    }
+    out->verdict = FIT_UNDECIDED;
+    out->needs = "--skipped with the updates that were skipped, or whether the scheduler of the "
+                 "training goes on at them";
+    return STATUS_OK;
+}
+
+enum status fit_check(const struct series *series, const struct fit_known *known, int applied,
+                      struct arena *arena, struct fit_check *out) {
+    TRY(check_once(series, known, applied, arena, out));
+    return hold_to_counts(series, known, applied, arena, out);
 }

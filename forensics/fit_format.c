@@ -219,10 +219,13 @@ static enum status read_skips(struct fit_known *known, const struct log *log, st
     TRY(arena_take(arena, log->rows, sizeof *most, "skipped updates", &most));
     for (size_t row = 0; row < log->rows; row++)
         most[row] = UINT32_MAX;
-    if (column != NULL)
+    if (column != NULL) {
         read_counts(log, column, least, most);
-    else
+        known->skips.counted =
+            strcmp(column->source, LOG_SKIP_LINES) == 0 ? FIT_COUNTED_LINES : FIT_COUNTED_EXACTLY;
+    } else {
         read_signs(log, least, most);
+    }
     int limited = 0;
     known->skips.quiet = is_quiet(log);
     for (size_t row = 0; row < log->rows; row++) {

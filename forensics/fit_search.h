@@ -122,6 +122,19 @@ struct fit_floors {
  */
 int fit_next_floor(struct fit_floors *floors, double below, struct contract_request *request);
 
+/* ---- what the log counts (forensics/fit_counts.c) ---- */
+
+struct fit_refuted {
+    size_t point;     /* the first row that the counts leave no lag for */
+    uint64_t skipped; /* updates that the log counts up to it */
+    double expected;  /* the LR that it would print with them */
+};
+/* Tells whether the skipped updates that the log counts refute a fit without any, of a contract
+ * whose schedule holds at them: some row up to the first resume prints the LR of no counter that
+ * lags so far behind. `scale` is the largest |LR| of the series. */
+int fit_counts_refute(const struct fit *fit, const struct fit_known *known,
+                      const struct series *series, double scale, struct fit_refuted *out);
+
 /* ---- in words (forensics/fit_words.c) ---- */
 
 TWINSTEP_MUST_USE enum status fit_describe(const struct fit *fit, struct arena *arena,

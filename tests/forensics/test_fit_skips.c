@@ -466,6 +466,76 @@ static void verify_counts_refute_a_plain_warmup(void **state) {
     }
 }
 
+struct held {
+    const char *contract, *schedule; /* NULL: any */
+    uint32_t counts;                 /* of skipped updates in front of row 10 */
+    int32_t counted;
+    double warmup;  /* that is asked for; NaN: none */
+    double rows[2]; /* the first two; the others show 3e-6 */
+    int32_t verdict;
+    double expected; /* the LR that row 10 should have printed; 0: not asked */
+    const char *says;
+};
+
+/* The same column through `lr check`: a warm-up of 20 prints these rows, too, and the count alone
+ * tells that it was one of 10. Where no schedule that holds has room for the count, the scheduler
+ * went on, and where lines were counted, several ranks may have printed them. 3e-6 * 5 / 20 is what
+ * a warm-up of 20 logs at row 10 behind five skipped updates; that of the line is the highest LR
+ * that one skipped update leaves. Under hf row 10 shows the LR that update 10 used, so a skip of
+ * that update cannot be seen there, and behind a warm-up of 15 not at all. */
+static void verify_counts_refute_what_is_asked(void **state) {
+    (void)state;
+    static const char five[] = "warm-up 10; skipped: 5 of the updates 1 to 10";
+    static const char plateau[] = "constant_with_warmup";
+    static const struct held cases[] = {
+        {"megatron", NULL, 0, FIT_COUNTED_EXACTLY, 20, {1.5e-6, 3e-6}, FIT_PASS, 0, "warm-up 20"},
+        {"megatron", NULL, 5, FIT_COUNTED_EXACTLY, 20, {1.5e-6, 3e-6}, FIT_FAIL, 7.5e-7, five},
+        {"megatron", NULL, 5, FIT_COUNTED_EXACTLY, 10, {1.5e-6, 3e-6}, FIT_PASS, 0, five},
+        {"megatron", NULL, 5, FIT_COUNTED_EXACTLY, NAN, {1.5e-6, 3e-6}, FIT_PASS, 0, five},
+        {"megatron", NULL, 1, FIT_COUNTED_LINES, 20, {1.5e-6, 3e-6}, FIT_UNDECIDED, 0, "1.35e-06"},
+        {"megatron", NULL, 5, FIT_COUNTED_NOT, 20, {1.5e-6, 3e-6}, FIT_PASS, 0, "warm-up 20"},
+        /* three rows of a warm-up of 30 that knows of no skipped update */
+        {"megatron", NULL, 5, FIT_COUNTED_EXACTLY, 30, {1e-6, 2e-6}, FIT_UNDECIDED, 0, "counts 5"},
+        {"hf", plateau, 1, FIT_COUNTED_EXACTLY, 15, {1.8e-6, 3e-6}, FIT_PASS, 0, "warm-up 15"},
+        {"hf", plateau, 2, FIT_COUNTED_EXACTLY, 15, {1.8e-6, 3e-6}, FIT_FAIL, 1.6e-6, "skipped: "},
+    };
+    static struct series_point points[41];
+    for (size_t n = 0; n < COUNT_OF(cases); n++) {
+        const struct held *c = &cases[n];
+        uint32_t least[41] = {0}, most[41] = {0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        for (size_t i = 0; i < 41; i++)
+            points[i] = (struct series_point){.update = 10 * (i + 1),
+                                              .row = i,
+                                              .value = i < 2 ? c->rows[i] : 3e-6,
+                                              .quantum = 1e-12};
+        const struct series series = {points, 41};
+        const char *const native[] = {c->contract, NULL};
+        fit_known_init(&known);
+        known.possible = native;
+        known.run_steps = 410;
+        known.request.contract = contract_find(c->contract);
+        known.request.schedule = c->schedule;
+        known.request.warmup = c->warmup;
+        least[0] = most[0] = c->counts;
+        if (c->counted == FIT_COUNTED_LINES) memset(most, 0xff, sizeof most);
+        known.skips = (struct fit_evidence){
+            .least = least, .most = most, .shown = c->counts, .counted = c->counted};
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        if (check.verdict != c->verdict || strstr(check.words, c->says) == NULL)
+            fail_msg("case %zu: verdict %d: %s", n, check.verdict, check.words);
+        if (check.verdict == FIT_UNDECIDED) assert_non_null(check.needs);
+        if (check.verdict == FIT_FAIL) {
+            assert_int_equal(check.first, 0);
+            assert_int_equal(check.bad_points, 1);
+            assert_true(fabs(check.first_expected / c->expected - 1.0) < 1e-12);
+        }
+        arena_close(&arena);
+    }
+}
+
 static void verify_counts_place_the_skips(void **state) {
     (void)state;
     static struct series_point points[ROWS];
@@ -1211,6 +1281,7 @@ int main(void) {
         cmocka_unit_test(verify_a_lost_counter_is_no_lag),
         cmocka_unit_test(verify_counts_exclude_a_warmup),
         cmocka_unit_test(verify_counts_refute_a_plain_warmup),
+        cmocka_unit_test(verify_counts_refute_what_is_asked),
         cmocka_unit_test(verify_counts_place_the_skips),
         cmocka_unit_test(verify_gradient_norms_decide),
         cmocka_unit_test(verify_finite_norms_refuse_a_held_schedule),
