@@ -25,7 +25,7 @@
 #define EARLY_BUDGET 400000
 /* Updates between two rows among which a resume is sought; each one is tried, so it bounds the
  * work. */
-#define RESUME_WIDEST 64
+#define RESUME_MOST 64
 /* Digits of a peak or of a total from which on it is no round number. */
 #define ODD 3
 /* Shifts that a scan may try: it bounds the work for a long total. */
@@ -100,18 +100,28 @@ static void try_option(const struct path *path, struct option *best, int64_t shi
     if (option.run > best->run) *best = option;
 }
 
-/* Finds the first and the last update at which a resume between rows i - 1 and i can have begun:
- * behind the row before it, or where the log falls back, behind the last row that it did not run
- * again. */
-static void resume_range(const struct path *path, size_t i, uint64_t *first, uint64_t *last) {
+/* Updates at which a resume is sought: the first, and rest .. last. */
+struct resumes {
+    uint64_t first, rest, last;
+};
+
+/* Finds the updates at which a resume between rows i - 1 and i can have begun: behind the row
+ * before it, or where the log falls back, behind the last row that it did not run again. Where more
+ * lie there than are tried, the first one is, as a checkpoint is saved at a logged update as a
+ * rule, and the latest ones. */
+static struct resumes resumes_before(const struct path *path, size_t i) {
     const struct series_point *points = path->series->points;
     const uint64_t now = points[i].update;
     size_t before = i;
     while (before > 0 && points[before - 1].update >= now)
         before--;
-    *last = now;
-    *first = before > 0 ? points[before - 1].update + 1 : 1;
-    if (now - *first >= RESUME_WIDEST) *first = now - RESUME_WIDEST + 1;
+    const uint64_t first = before > 0 ? points[before - 1].update + 1 : 1;
+    const int wide = now - first >= RESUME_MOST;
+    return (struct resumes){first, wide ? now - RESUME_MOST + 2 : first + 1, now};
+}
+
+static uint64_t next_resume(const struct resumes *resumes, uint64_t r) {
+    return r == resumes->first ? resumes->rest : r + 1;
 }
 
 /* Tells whether all rows from i on show one LR, where the log shows no resume and the schedule is
@@ -275,19 +285,18 @@ static struct option next_segment(struct path *path, size_t i) {
     const struct fit_segment *now = &path->segments[path->count - 1];
     const size_t left = path->series->count - i;
     struct option best = {.run = 0};
-    uint64_t first, last;
+    const struct resumes resumes = resumes_before(path, i);
     for (int64_t n = 1; n <= 3; n++) {
         try_option(path, &best, now->shift - n, now->scale, FIT_SKIP, i, 2);
         try_option(path, &best, now->shift + n, now->scale, FIT_JUMP, i, 2);
     }
-    resume_range(path, i, &first, &last);
-    for (uint64_t r = first; r <= last; r++) {
+    for (uint64_t r = resumes.first; r <= resumes.last; r = next_resume(&resumes, r)) {
         try_option(path, &best, 1 - (int64_t)r, now->scale, FIT_RESET, i, 3);
         try_option(path, &best, now->shift + (int64_t)r - 1, now->scale, FIT_DOUBLED, i, 3);
     }
     if (best.run < left) try_total(path, &best, i, 1);
     try_scaled(path, &best, now->shift, FIT_RESCALED, i);
-    for (uint64_t r = first; r <= last; r++)
+    for (uint64_t r = resumes.first; r <= resumes.last; r = next_resume(&resumes, r))
         try_scaled(path, &best, 1 - (int64_t)r, FIT_RESTARTED, i);
     if (best.run < 4) scan_shifts(path, &best, i);
     if (best.run < left || has_own_peak(&best)) try_total(path, &best, i, 0);

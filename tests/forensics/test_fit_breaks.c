@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit whole
  * Resumes that the log does not show, as a Trainer goes on with the rows of its checkpoint: the
- * break lies between two rows, and rows lie 1 to 50 updates apart. The rows are computed here from
+ * break lies between two rows, and rows lie 1 to 100 updates apart. The rows are computed here from
  * the formulas of transformers/optimization.py (get_linear_schedule_with_warmup, get_cosine_..).
  * And schedules that move at evaluations or epochs only, beside one that moves at every update. */
 #include <stdarg.h>
@@ -101,6 +101,9 @@ static const struct run runs[] = {
     {1, DOUBLED, 2000, 600, 10, "double_counter", 1},
     {1, OLDER, 400, 200, 5, NULL, 0},
     {1, FIRST, 400, 200, 1, "scheduler_not_restored", 0},
+    /* rows farther apart than resumes are tried, and a checkpoint at one of them */
+    {0, ANEW, 20000, 6000, 100, "scheduler_not_restored", 0},
+    {0, DOUBLED, 20000, 6000, 100, "double_counter", 0},
     /* and of other lengths */
     {0, ANEW, 2000, 1000, 1, "scheduler_not_restored", 0},
     {0, ANEW, 2000, 1000, 10, "scheduler_not_restored", 0},
@@ -130,7 +133,7 @@ static const struct run runs[] = {
 static void validate_what_broke_between_two_rows(void **state) {
     (void)state;
     static struct series_point points[ROWS];
-    for (size_t i = 0; i < helper_size(12, 12, COUNT_OF(runs)); i++) {
+    for (size_t i = 0; i < helper_size(14, 14, COUNT_OF(runs)); i++) {
         const struct run *run = &runs[i];
         const struct series series = make(run, points);
         struct arena arena = ARENA_EMPTY;
