@@ -27,6 +27,9 @@
 #define RATIO_DRIFT 0.005
 /* The fewest rows that tell how a column varies. */
 #define ROWS_LEAST 6
+/* The first rows whose middle gap is judged beside that of the first one. Rounding has not grown by
+ * much in so few updates. */
+#define ROWS_FIRST 5
 
 static const enum log_name data_names[] = {LOG_TOKENS, LOG_SAMPLES, LOG_GLOBAL_BATCH, LOG_OTHER};
 /* Accuracies are counts: two rewards of 0 are a pair on either side, as `>` or `>=` has it, and one
@@ -98,10 +101,9 @@ static double variation_of(const struct compare_side *side) {
 
 enum gap { GAP_ROUNDING, GAP_BETWEEN, GAP_OTHER };
 
-/* Judges the gap of a column that differs before the first step. Without rows enough to know its
- * variation, only a tenth of the share that rounding may reach counts as rounding. */
-static enum gap judge_gap(const struct compare_column *column, double most) {
-    const double a = column->first[0].value, b = column->first[1].value;
+/* Judges a gap of a column between two values. Without rows enough to know its variation, only a
+ * tenth of the share that rounding may reach counts as rounding. */
+static enum gap judge_values(const struct compare_column *column, double a, double b, double most) {
     const double size = real_abs_f64(a) > real_abs_f64(b) ? real_abs_f64(a) : real_abs_f64(b);
     const double gap = real_abs_f64(a - b);
     const double x = variation_of(&column->side[0]), y = variation_of(&column->side[1]);
@@ -114,12 +116,38 @@ static enum gap judge_gap(const struct compare_column *column, double most) {
                                        : GAP_OTHER;
 }
 
+/* Judges the first gap of a column that differs before the first step. */
+static enum gap judge_gap(const struct compare_column *column, double most) {
+    return judge_values(column, column->first[0].value, column->first[1].value, most);
+}
+
 /* Returns the share of its value beyond which no gap of a column is rounding. Rewards are 0 until
  * policy and reference differ, so any gap is all of their value: only their variation judges it. */
 static double most_of(enum log_name name) {
     const int is_reward =
         name == LOG_REWARD_CHOSEN || name == LOG_REWARD_REJECTED || name == LOG_REWARD_MARGIN;
     return is_reward ? real_inf_f64() : FORWARD_NOISE;
+}
+
+/* Judges the gaps of a column before the first step, of which the largest counts, and those of its
+ * first rows, of which the middle one does: a mean of means is near the mean of all tokens by
+ * chance in one update of five, and rounding is of one size in updates that follow each other. */
+static enum gap judge_first_rows(const struct compare_report *report,
+                                 const struct compare_column *column, double most) {
+    enum gap worst = GAP_ROUNDING;
+    size_t seen = 0, between = 0;
+    for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
+        const struct series_point a = compare_point(&column->side[0], i),
+                                  b = compare_point(&column->side[1], j);
+        if (seen == ROWS_FIRST && a.update > report->start) break;
+        const enum gap gap = judge_values(column, a.value, b.value, most);
+        if (a.update <= report->start && gap > worst) worst = gap;
+        if (seen == ROWS_FIRST) continue;
+        seen++;
+        between += gap != GAP_ROUNDING;
+    }
+    if (2 * between > ROWS_FIRST && worst == GAP_ROUNDING) worst = GAP_BETWEEN;
+    return worst;
 }
 
 /* Judges the forward pass and the gradient before the first step: the largest gap counts. */
@@ -130,7 +158,8 @@ static enum gap judge_start(const struct compare_report *report) {
         if (column == NULL || column->class_of != COMPARE_DIFFERENT ||
             column->first_update > report->start)
             continue;
-        const enum gap gap = judge_gap(column, most_of(*name));
+        const enum gap gap = *name == LOG_LOSS ? judge_first_rows(report, column, most_of(*name))
+                                               : judge_gap(column, most_of(*name));
         if (gap > worst) worst = gap;
     }
     const struct compare_column *gradient = compare_column_of(report, LOG_GRAD_NORM);
@@ -138,6 +167,13 @@ static enum gap judge_start(const struct compare_report *report) {
         gradient->first_update <= report->start && judge_gap(gradient, GRADIENT_NOISE) == GAP_OTHER)
         worst = GAP_OTHER;
     return worst;
+}
+
+static int has_pair_at(const struct compare_column *column, uint64_t update) {
+    for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++)
+        if (compare_point(&column->side[0], i).update >= update)
+            return compare_point(&column->side[0], i).update == update;
+    return 0;
 }
 
 /* Tells whether both sides print a column before `update`, with at least six digits. */
@@ -150,6 +186,25 @@ static int is_fine(const struct compare_column *column, uint64_t update) {
     return 1;
 }
 
+/* Tells whether the log-probs of the policy agree in many digits in an update, on either side of
+ * the pairs, and a reward does not: the weights are the same then, and the reference's log-probs,
+ * or beta, are not. */
+static int reference_apart(const struct compare_report *report, uint64_t update) {
+    static const enum log_name policy[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED};
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED};
+    int apart = 0;
+    for (size_t n = 0; n < COUNT_OF(policy); n++) {
+        const struct compare_column *column = compare_column_of(report, policy[n]);
+        if (!is_fine(column, update + 1) || !has_pair_at(column, update) ||
+            (column->class_of == COMPARE_DIFFERENT && column->first_update <= update))
+            return 0;
+        const struct compare_column *reward = compare_column_of(report, rewards[n]);
+        apart |= reward != NULL && reward->class_of == COMPARE_DIFFERENT &&
+                 reward->first_update == update;
+    }
+    return apart;
+}
+
 /* Tells whether the weights moved before the first update that the printed LRs let move them:
  * update 1 agrees in a loss and a gradient norm of many digits, so dtype and kernels are equal, and
  * a later one does not, by less than other data would. (The loss alone does not do: a DPO loss
@@ -157,6 +212,7 @@ static int is_fine(const struct compare_column *column, uint64_t update) {
 static int moved_unseen(const struct compare_report *report, const struct compare_column *column) {
     static const enum log_name names[] = {LOG_LOSS, LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED, LOG_OTHER};
     if (column->first_update < 2 || compare_column_of(report, LOG_LR_APPLIED) != NULL ||
+        reference_apart(report, column->first_update) ||
         !is_fine(compare_column_of(report, LOG_LOSS), column->first_update) ||
         !is_fine(compare_column_of(report, LOG_GRAD_NORM), column->first_update))
         return 0;
@@ -231,6 +287,28 @@ static int lrs_differ(const struct compare_report *report) {
     "A small gap is already in the forward pass of update 1, before any step, which no schedule "  \
     "makes: far below what the log varies by from row to row, as dtype, kernels or batch shape "   \
     "move it, if weights and data are the same."
+
+#define REFERENCE_GAP                                                                              \
+    "The log-probs of the policy agree where rewards first differ, before any step: the weights, " \
+    "data and dtype of the policy are the same, and what is subtracted is not"
+
+/* Says so where the policy's own log-probs agree. */
+static void explain_reference(struct compare_report *report) {
+    if (judge_start(report) == GAP_ROUNDING)
+        say(report, CAUSE_DTYPE,
+            REFERENCE_GAP
+            ": log-probs of the reference that a few roundings move, as another batch "
+            "shape, dtype or a precomputed table of them does. The gap is far below "
+            "what the rewards vary by from row to row, so another reference is less "
+            "likely.",
+            "Compare the reference's log-probs of the first batch in both runs: with the batch "
+            "shape "
+            "of the training and without precompute_ref_log_probs, where a trainer has it.");
+    else
+        say(report, -1, REFERENCE_GAP ": another reference, or another beta.",
+            "Compare the weights of the two references, or the log-probs that they give the first "
+            "batch, and beta.");
+}
 
 static void explain_forward(struct compare_report *report, const struct compare_column *column) {
     if (has_ratio(report, LOG_LOSS) && column->name == LOG_LOSS) {
@@ -729,6 +807,9 @@ static void explain(struct compare_report *report) {
         explain_metrics(report);
     else if (first->first_update <= report->start && moved_unseen(report, first))
         explain_unseen(report);
+    else if (first->first_update <= report->start && first == forward &&
+             reference_apart(report, first->first_update))
+        explain_reference(report);
     else if (first->first_update <= report->start && first == forward)
         explain_forward(report, forward);
     else if (first->first_update <= report->start && covers_start(report, compare_forward_names))

@@ -13,19 +13,26 @@ KTO, REWARD, GRPO, RLOO = "trl-kto", "trl-reward", "trl-grpo", "trl-rloo"
 CASES = []
 
 
+def add(case):
+    """Each log lies in a folder of its name, so a second one of a name would replace the first."""
+    if any(other["name"] == case["name"] for other in CASES):
+        raise ValueError(f"two cases are called {case['name']}")
+    CASES.append(case)
+
+
 def healthy(name, kind, **options):
-    CASES.append({"name": name, "kind": kind, "twin": None, "plant": None, "number": None,
-                  "options": options, "doctor": [], "check": "pass", "points": [], "says": [],
-                  "arguments": []})
+    add({"name": name, "kind": kind, "twin": None, "plant": None, "number": None,
+         "options": options, "doctor": [], "check": "pass", "points": [], "says": [],
+         "arguments": []})
 
 
 def bug(number, name, twin, doctor=(), check=None, points=(), says=(), arguments=(), plant=None,
         **options):
     base = next(case for case in CASES if case["name"] == twin)
-    CASES.append({"name": name, "kind": base["kind"], "twin": twin, "number": number,
-                  "plant": plant or name, "options": {**base["options"], **options},
-                  "doctor": list(doctor), "check": check, "points": list(points),
-                  "says": list(says), "arguments": list(arguments)})
+    add({"name": name, "kind": base["kind"], "twin": twin, "number": number,
+         "plant": plant or name, "options": {**base["options"], **options},
+         "doctor": list(doctor), "check": check, "points": list(points), "says": list(says),
+         "arguments": list(arguments)})
 
 
 # Healthy: at least twenty, and the twins of the bugs among them.
@@ -54,7 +61,8 @@ healthy("lm-plateau-falls", HF, schedule="reduce_lr_on_plateau", warmup=0, evalu
 healthy("lm-plateau-often", HF, schedule="reduce_lr_on_plateau", warmup=0, evaluate=2, lr=2e-1,
         values={"patience": 0, "factor": 0.5}, total=80)
 for schedule in ("constant", "polynomial", "inverse_sqrt", "cosine_with_restarts"):
-    healthy("lm-" + schedule.replace("_", "-"), HF, schedule=schedule)
+    healthy("lm-" + {"constant": "flat"}.get(schedule, schedule).replace("_", "-"), HF,
+            schedule=schedule)
 healthy("sft", SFT)
 healthy("sft-cosine-four", SFT, schedule="cosine", accumulate=4, batch=2, evaluate=15)
 healthy("dpo", DPO)

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes logs of real trainers, healthy and with the known bugs that a log can show.
 
-    foreign_logs.py --out FOLDER [--only NAME]... [--list]
+    foreign_logs.py --out FOLDER [--only NAME]... [--seed N] [--list]
 
 FOLDER/NAME gets the log as the library wrote it (trainer_state.json, metrics.jsonl or metrics.csv).
 foreign_log_cases.py is the table of what runs and of what is expected; foreign_judge.py asks the
-program. Each training runs in a process of its own, on one thread, from a model of under 5,000
-weights, without a network. It needs what foreign_requirements.txt names."""
+program. --seed draws other weights, rows, orders and dropout; those of the page are of seed 0, the
+default, but where it says so. Each training runs in a process of its own, on one thread, from a model
+of under 5,000 weights, without a network. It needs what foreign_requirements.txt names."""
 
 import argparse
 import inspect
@@ -32,13 +33,14 @@ DEFAULTS = dict(lr=1e-3, schedule="linear", warmup=6, total=60, accumulate=1, ba
                 every=1, clip=1.0, dropout=0.0, bf16=False, weights="f32", epochs=None, rows=None,
                 values=None, restart=None, overflow=(), tuned=False, loss="sigmoid",
                 optim="adamw_torch_fused", beta=0.04)
+SEED = 0  # of the set: every draw below is moved by it
 
 
 class Ragged(torch.utils.data.Dataset):
     """Rows of 4 to 16 tokens that follow a pattern, so that a loss falls."""
 
     def __init__(self, count, seed=1):
-        rng = random.Random(seed)
+        rng = random.Random(seed + 1000 * SEED)
         self.rows = []
         for _ in range(count):
             first, step = rng.randrange(3, 24), rng.choice((1, 1, 2))
@@ -62,7 +64,7 @@ def collate(rows):
 
 
 def make_model(o, plant=None):
-    made = parts.model("llama", dropout=o["dropout"], seed=3)
+    made = parts.model("llama", dropout=o["dropout"], seed=3 + 1000 * SEED)
     if o["tuned"] and plant != "weights_reinitialised":
         torch.manual_seed(1)
         optimizer = torch.optim.AdamW(made.parameters(), lr=1e-2)
@@ -72,7 +74,7 @@ def make_model(o, plant=None):
             optimizer.step()
             optimizer.zero_grad()
     if plant == "weights_reinitialised":
-        torch.manual_seed(5)
+        torch.manual_seed(5 + 1000 * SEED)
         for weight in made.parameters():
             torch.nn.init.normal_(weight, std=0.02) if weight.dim() > 1 else weight.data.fill_(1.0)
     if plant == "inv_freq_bf16":
@@ -86,8 +88,9 @@ def arguments_of(o):
         output_dir="out", learning_rate=o["lr"], lr_scheduler_type=o["schedule"],
         lr_scheduler_kwargs=dict(o["values"] or {}), warmup_steps=o["warmup"], max_steps=o["total"],
         per_device_train_batch_size=o["batch"], gradient_accumulation_steps=o["accumulate"],
-        logging_steps=o["every"], max_grad_norm=o["clip"], weight_decay=0.1, use_cpu=True, seed=7,
-        save_strategy="no", report_to=[], disable_tqdm=True, bf16=o["bf16"], optim=o["optim"])
+        logging_steps=o["every"], max_grad_norm=o["clip"], weight_decay=0.1, use_cpu=True,
+        seed=7 + 1000 * SEED, save_strategy="no", report_to=[], disable_tqdm=True, bf16=o["bf16"],
+        optim=o["optim"])
 
 
 def arguments(cls, o, plant, **more):
@@ -171,7 +174,8 @@ def planted(base, o, plant):
 
         def _get_train_sampler(self, *more):
             if plant in ("epoch_index_seed", "peek_consumes_batch"):
-                generator = torch.Generator().manual_seed(8 if plant == "epoch_index_seed" else 7)
+                generator = torch.Generator().manual_seed(
+                    (8 if plant == "epoch_index_seed" else 7) + 1000 * SEED)
                 order = torch.randperm(len(self.train_dataset), generator=generator).tolist()
                 return order[self.args.per_device_train_batch_size:] if (
                     plant == "peek_consumes_batch") else order
@@ -286,7 +290,7 @@ def make_other(o, kind, count):
     import trl
 
     common = dict(arguments_of(o), eval_strategy="no")
-    made, rng = make_model(o), random.Random(1)
+    made, rng = make_model(o), random.Random(1 + 1000 * SEED)
     prompts = [tiny.sentence(rng, 3, 8) for _ in range(count)]
     rows = [{"prompt": prompt, "completion": tiny.sentence(rng, 4, 10), "label": bool(index % 2)}
             for index, prompt in enumerate(prompts)]
@@ -300,7 +304,7 @@ def make_other(o, kind, count):
         made.config.num_labels = 1
         return trl.RewardTrainer(model=LlamaForSequenceClassification(made.config),
                                  args=trl.RewardConfig(**common, max_length=48),
-                                 train_dataset=tiny.pairs(count), **told)
+                                 train_dataset=tiny.pairs(count, seed=1 + 1000 * SEED), **told)
     made.save_pretrained("made")  # the reference is loaded from where the model came from
     cls, config = {GRPO: (trl.GRPOTrainer, trl.GRPOConfig),
                    RLOO: (trl.RLOOTrainer, trl.RLOOConfig)}[kind]
@@ -327,7 +331,8 @@ def make_hf(o, kind, plant):
 
         trainer = planted(SFTTrainer, o, plant)(
             model=made, args=arguments(SFTConfig, o, plant, max_length=32),
-            train_dataset=tiny.texts(count), eval_dataset=tiny.texts(16, seed=2),
+            train_dataset=tiny.texts(count, seed=1 + 1000 * SEED),
+            eval_dataset=tiny.texts(16, seed=2 + 1000 * SEED),
             processing_class=tiny.tokenizer(), callbacks=[callback(o, plant)])
     elif kind == DPO:
         from trl import DPOConfig, DPOTrainer
@@ -339,14 +344,14 @@ def make_hf(o, kind, plant):
             plant == "ref_batch_shape") else {}
         if o["evaluate"] and o["total"] == 40:
             shape["dpo-eval"] = True
-        data = tiny.pairs(count)
+        data = tiny.pairs(count, seed=1 + 1000 * SEED)
         if plant == "labels_swapped":
             shape["beta"] = -0.1
         if plant == "ipo_sum_vs_mean":
             DPOTrainer = summed(DPOTrainer)
         trainer = planted(DPOTrainer, o, plant)(
             model=made, ref_model=reference, train_dataset=data,
-            eval_dataset=tiny.pairs(16, seed=2),
+            eval_dataset=tiny.pairs(16, seed=2 + 1000 * SEED),
             args=arguments(DPOConfig, o, plant, **{"beta": 0.1, "max_length": 48,
                                                    "loss_type": [o["loss"]], **shape}),
             processing_class=tiny.tokenizer(), callbacks=[callback(o, plant)])
@@ -448,8 +453,8 @@ def schedule_of(o, optimizer):
 def run_accelerate(o, plant, out):
     from accelerate import Accelerator, skip_first_batches
 
-    torch.manual_seed(7)
-    random.seed(7)
+    torch.manual_seed(7 + 1000 * SEED)
+    random.seed(7 + 1000 * SEED)
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=o["accumulate"])
     made = make_model(o, plant)
     optimizer = torch.optim.AdamW(made.parameters(), lr=o["lr"], weight_decay=0.1)
@@ -522,7 +527,7 @@ def run_lightning(o, plant, out):
             return {"optimizer": optimizer, "lr_scheduler": {
                 "scheduler": schedule_of(o, optimizer), "interval": interval}}
 
-    lightning.seed_everything(7)
+    lightning.seed_everything(7 + 1000 * SEED)
     rows = o["rows"] or 160 * o["accumulate"]
     trainer = lightning.Trainer(
         max_steps=o["total"], accumulate_grad_batches=o["accumulate"], gradient_clip_val=o["clip"],
@@ -558,11 +563,14 @@ def guarded(case, target):
 
 
 def main():
+    global SEED
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--only", action="append", metavar="NAME")
     parser.add_argument("--out", metavar="FOLDER")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
     arguments_given = parser.parse_args()
+    SEED = arguments_given.seed
     picked = [case for case in CASES
               if not arguments_given.only or case["name"] in arguments_given.only]
     if arguments_given.list or not arguments_given.out:

@@ -238,9 +238,26 @@ static void mean_of_means(struct pair *p) {
         pair_put(p, 1, LOG_LOSS, row, loss * (1.0 + 0.003 * (double)(row % 3 + 3)));
     }
 }
+/* The same where the two means of update 1 are alike by chance, and those of the next ones are not;
+ * and where those of updates 1 and 2 are apart, neither of which moves a weight. */
+static void mean_alike_by_chance(struct pair *p) {
+    mean_of_means(p);
+    pair_put(p, 1, LOG_LOSS, 0, 1.0002 * helper_value(p->log[0], LOG_LOSS, 0));
+}
+static void mean_alike_before_a_zero(struct pair *p) {
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, s, LOG_LR_LOGGED, row, 1e-7 * (double)row);
+    for (size_t row = 0; row < 60; row++) {
+        const double loss = 2.3 * (1.0 + 0.03 * (double)(row * 7 % 11));
+        pair_put(p, 0, LOG_LOSS, row, loss);
+        pair_put(p, 1, LOG_LOSS, row, loss * (row == 1 ? 1.009 : 1.0002));
+    }
+}
 /* Rewards of update 1 are 0 in one log; beside rounding of the log-probabilities they are not. */
 static void rewards_from_rounding(struct pair *p) {
     pair_scale(p, 1, LOG_LOSS, 0, 0.9999);
+    pair_scale(p, 1, LOG_LOGP_CHOSEN, 0, 1.000001);
     pair_put(p, 1, LOG_REWARD_CHOSEN, 0, 7e-5);
     pair_put(p, 1, LOG_REWARD_REJECTED, 0, -7e-5);
     pair_put(p, 1, LOG_REWARD_MARGIN, 0, 1.4e-4);
@@ -263,6 +280,18 @@ static void moved_unseen(struct pair *p) {
     put_warmup(p);
     pair_scale(p, 1, LOG_LOSS, 1, 1.0001);
     pair_scale(p, 1, LOG_GRAD_NORM, 1, 1.0001);
+}
+/* The same, and of that row the policy's log-probs agree: the reference's do not, so nothing moved.
+ * A table of them that was computed with another batch shape in bf16 differs in few rows. */
+static void reference_rounded(struct pair *p) {
+    moved_unseen(p);
+    pair_put(p, 1, LOG_REWARD_REJECTED, 1, helper_value(p->log[1], LOG_REWARD_REJECTED, 1) + 4e-5);
+}
+static void reference_of_others(struct pair *p) {
+    pair_scale(p, 1, LOG_LOSS, 0, 1.01);
+    for (size_t row = 0; row < 60; row++)
+        pair_put(p, 1, LOG_REWARD_CHOSEN, row,
+                 helper_value(p->log[1], LOG_REWARD_CHOSEN, row) + 0.3);
 }
 static void moved_unseen_coarsely(struct pair *p) {
     moved_unseen(p);
@@ -412,9 +441,13 @@ static const struct scene scenes[] = {
     {"other_weights", other_weights, LOG_LOSS, -1, "differs by more than"},
     {"other_seed", other_seed, LOG_LOSS, -1, "differs by more than rounding"},
     {"mean_of_means", mean_of_means, LOG_LOSS, -1, "a mean of means"},
+    {"mean_alike_by_chance", mean_alike_by_chance, LOG_LOSS, -1, "a mean of means"},
+    {"mean_alike_before_a_zero", mean_alike_before_a_zero, LOG_LOSS, -1, "a mean of means"},
     {"rewards_from_rounding", rewards_from_rounding, LOG_LOSS, CAUSE_DTYPE, "A small gap"},
     {"after_a_zero", after_a_zero, LOG_LOSS, CAUSE_DTYPE, "updates 1 to 2 count as update 1"},
     {"moved_unseen", moved_unseen, LOG_LOSS, CAUSE_SCHEDULE, "the weights had moved"},
+    {"reference_rounded", reference_rounded, LOG_LOSS, CAUSE_DTYPE, "log-probs of the reference"},
+    {"reference_of_others", reference_of_others, LOG_LOSS, -1, "another reference, or another"},
     {"moved_unseen_coarsely", moved_unseen_coarsely, LOG_LOSS, CAUSE_DTYPE, "count as update 1"},
     {"other_data_after_a_zero", other_data_after_a_zero, LOG_LOSS, -1, "differs by more than"},
     {"other_means", other_means, LOG_LOGP_CHOSEN, -1, "averaged or gathered"},
