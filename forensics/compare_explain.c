@@ -129,25 +129,25 @@ static double most_of(enum log_name name) {
     return is_reward ? real_inf_f64() : FORWARD_NOISE;
 }
 
-/* Judges the gaps of a column before the first step, of which the largest counts, and those of its
- * first rows, of which the middle one does: a mean of means is near the mean of all tokens by
- * chance in one update of five, and rounding is of one size in updates that follow each other. */
+/* Judges the first gap of a column before the first step. It is no rounding where that of another
+ * update before that step is none, or most of those of its first rows: a mean of means is near the
+ * mean of all tokens by chance in one update of five, and rounding is of one size in updates that
+ * follow each other. */
 static enum gap judge_first_rows(const struct compare_report *report,
                                  const struct compare_column *column, double most) {
-    enum gap worst = GAP_ROUNDING;
-    size_t seen = 0, between = 0;
+    const enum gap first = judge_gap(column, most);
+    size_t seen = 0, apart = 0;
+    int before = 0;
     for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
         const struct series_point a = compare_point(&column->side[0], i),
                                   b = compare_point(&column->side[1], j);
-        if (seen == ROWS_FIRST && a.update > report->start) break;
-        const enum gap gap = judge_values(column, a.value, b.value, most);
-        if (a.update <= report->start && gap > worst) worst = gap;
-        if (seen == ROWS_FIRST) continue;
+        if (seen >= ROWS_FIRST && a.update > report->start) break;
+        const int differs = judge_values(column, a.value, b.value, most) != GAP_ROUNDING;
+        before |= differs && a.update <= report->start;
+        apart += differs && seen < ROWS_FIRST;
         seen++;
-        between += gap != GAP_ROUNDING;
     }
-    if (2 * between > ROWS_FIRST && worst == GAP_ROUNDING) worst = GAP_BETWEEN;
-    return worst;
+    return first == GAP_ROUNDING && (before || 2 * apart > ROWS_FIRST) ? GAP_BETWEEN : first;
 }
 
 /* Judges the forward pass and the gradient before the first step: the largest gap counts. */
