@@ -23,6 +23,9 @@
  * as many as a hold between two rows may have, and a quarter of what the pass has. */
 #define EARLY 3
 #define EARLY_BUDGET 400000
+/* Evaluations for skipped updates in front of a break, and how many breaks are tried. */
+#define THROUGH_BUDGET 100000
+#define THROUGH_BREAKS 2
 /* Updates between two rows among which a resume is sought; each one is tried, so it bounds the
  * work. */
 #define RESUME_MOST 64
@@ -357,7 +360,9 @@ static size_t moves_before(const struct series *series, size_t end) {
  * of steps (fit_plateau.c). */
 #define LEVELS 3
 
-static enum status extend(struct fit_search *search, const struct fit_solution *solution) {
+/* Carries the numbers of a solution on, where it explains so many rows at the beginning. */
+static enum status extend(struct fit_search *search, const struct fit_solution *solution,
+                          size_t least) {
     struct path path = {.search = search,
                         .series = search->series,
                         .model = &search->models[solution->model],
@@ -376,7 +381,7 @@ static enum status extend(struct fit_search *search, const struct fit_solution *
         search->partial = path.model;
         search->partial_numbers = solution->numbers;
     }
-    if (run < 2 || !follow(&path, run)) return STATUS_OK;
+    if (run < least || !follow(&path, run)) return STATUS_OK;
     if (path.count > LEVELS && moves_before(search->series, run) == 0) return STATUS_OK;
     return add_path(search, &path, solution);
 }
@@ -395,6 +400,7 @@ static size_t natural_cut(const struct series *series) {
 struct prefix {
     int scan;
     int64_t shift; /* 0, or minus the number of those updates */
+    int skips;     /* 1: skipped updates lie among its rows, maybe in front of the second one */
 };
 
 /* Tells whether a schedule of the log's own format holds at a skipped update. A bug behind one is
@@ -519,7 +525,7 @@ static enum status extend_all(struct fit_search *search, struct fit_search *part
         /* Of a staircase each move is one row of evidence, and its width is free. */
         if (best->solution.numbers.epoch > 0 && moves < MOVES) continue;
         if (how->shift != 0 && !can_hold(search, &search->models[best->solution.model])) continue;
-        TRY(extend(search, &best->solution));
+        TRY(extend(search, &best->solution, how->skips ? 1 : 2));
     }
     return STATUS_OK;
 }
@@ -621,9 +627,40 @@ static int is_scanned(const struct fit_search *search, const struct fit_found *f
 /* Totals that somebody said, or that the log ends at, first: they cost little for each model, and a
  * scan for others takes all evaluations before the later models come to their turn. */
 static enum status from_prefix(struct fit_search *search, size_t end) {
-    const struct prefix known = {0, 0}, any = {1, 0};
+    const struct prefix known = {0, 0, 0}, any = {1, 0, 0};
     TRY(from_prefix_with(search, end, &known));
     return is_settled(search) ? STATUS_OK : from_prefix_with(search, end, &any);
+}
+
+/* Explains the first rows with skipped updates among them (forensics/fit_skips.c), and carries
+ * their numbers on: behind a skip in the warm-up a prefix without any shows neither a knee nor a
+ * total. */
+static enum status through_skips(struct fit_search *search, size_t end) {
+    struct fit_search part = *search;
+    const struct series front = {search->series->points, end};
+    const struct prefix how = {0, 0, 1};
+    part.count = 0;
+    part.series = &front;
+    part.budget = THROUGH_BUDGET;
+    TRY(arena_take(search->arena, FIT_FOUND, sizeof *part.found, "fit", &part.found));
+    TRY(fit_search_skips(&part));
+    for (size_t i = 0; i < part.count; i++)
+        part.found[i].solution.shift = 0;
+    TRY(extend_all(search, &part, end, &how, 0));
+    return is_settled(search) ? STATUS_OK : extend_all(search, &part, end, &how, 1);
+}
+
+/* Tries that up to the resume that the log shows, or up to each break that may be one. */
+static enum status through_skips_to_breaks(struct fit_search *search, size_t cut) {
+    size_t at = cut < search->series->count ? cut : 0, from = 2;
+    if (search->known->skips.quiet) return STATUS_OK;
+    for (size_t n = 0; n < THROUGH_BREAKS; n++) {
+        if (at > 4) TRY(through_skips(search, at));
+        if (is_explained(search)) return STATUS_OK;
+        at = from = next_break(search, from, cut);
+        if (at == 0) return STATUS_OK;
+    }
+    return STATUS_OK;
 }
 
 /* Returns how many updates in front of the first row, or in it, may have been skipped, by what is
@@ -648,7 +685,7 @@ static enum status behind_early_skips(struct fit_search *search, size_t cut) {
     const uint64_t most = early_most(search);
     search->budget = EARLY_BUDGET;
     for (uint64_t n = 1; n <= most && !is_settled(search); n++) {
-        const struct prefix how = {0, -(int64_t)n};
+        const struct prefix how = {0, -(int64_t)n, 0};
         TRY(from_prefix_with(search, longest_prefix(search, cut, &how), &how));
     }
     search->budget = left;
@@ -661,7 +698,7 @@ static enum status before_break(struct fit_search *search, size_t end) {
     const size_t left = search->budget;
     const uint64_t most = early_most(search);
     for (uint64_t n = 1; n <= most && !is_settled(search); n++) {
-        const struct prefix how = {1, -(int64_t)n};
+        const struct prefix how = {1, -(int64_t)n, 0};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
     }
@@ -682,7 +719,7 @@ static enum status beside_scanned(struct fit_search *search) {
     const size_t end = first->segments[1].point;
     const int digits = fit_digits(first->solution.numbers.lr);
     for (uint64_t n = 1; n <= most; n++) {
-        const struct prefix how = {1, -(int64_t)n};
+        const struct prefix how = {1, -(int64_t)n, 0};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
     }
@@ -706,7 +743,7 @@ static enum status beside_unsound(struct fit_search *search) {
     const struct fit_found *first = first_settled(search);
     const size_t end = first->segment_count > 1 ? first->segments[1].point : search->series->count;
     for (uint64_t n = 1; n <= most; n++) {
-        const struct prefix how = {1, -(int64_t)n};
+        const struct prefix how = {1, -(int64_t)n, 0};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
     }
@@ -791,11 +828,11 @@ static enum status from_prefixes(struct fit_search *search) {
         search->budget = left - budget;
     }
     if (is_settled(search)) return beside_settled(search);
-    const struct prefix first = {!said, 0}, any = {1, 0};
+    const struct prefix first = {!said, 0, 0}, any = {1, 0, 0};
     size_t longest = longest_prefix(search, cut, &first);
     /* A contract that is not the log's may explain the first row behind a break, too, by its floor.
      */
-    const struct prefix known = {0, 0};
+    const struct prefix known = {0, 0, 0};
     TRY(from_prefix_with(search, longest, &known));
     if (!is_settled(search) && longest > 4) TRY(from_prefix_with(search, longest - 1, &known));
     if (!is_settled(search)) TRY(from_prefix_with(search, longest, &any));
@@ -809,7 +846,7 @@ static enum status from_prefixes(struct fit_search *search) {
     }
     if (!is_explained(search) && longest > 4) TRY(from_prefix(search, longest - 1));
     if (!is_explained(search) && longest > 8) TRY(from_prefix(search, longest - longest / 4));
-    return STATUS_OK;
+    return is_explained(search) ? STATUS_OK : through_skips_to_breaks(search, cut);
 }
 
 enum status fit_search_segments(struct fit_search *search) {

@@ -206,6 +206,60 @@ static void validate_skips_in_front_of_a_hidden_resume(void **state) {
     }
 }
 
+/* The same with the first skip inside of the warm-up: the rows in front of it show neither a knee
+ * nor a total. One loses 18 updates more at the resume and has a row at every tenth update, of the
+ * LR that was used; the other has twice the peak from there on. Numbers 31 and 55 of seed 32 of
+ * tests/bench/resume_matrix.py. */
+static void validate_a_skip_in_the_warmup_before_a_resume(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const char *const eras[] = {"hf", "hf-4.50", "hf-4.51", NULL};
+    static const struct {
+        uint64_t total, every, warmup, skipped[4], resume, lost;
+        double peak, scale;
+        int next;
+        int32_t event;
+    } cases[] = {{300, 10, 30, {14, 0, 0, 0}, 140, 18, 2e-4, 1.0, 0, FIT_BACK},
+                 {1000, 1, 50, {45, 518, 624, 872}, 563, 0, 2.5e-4, 2.0, 1, FIT_RESCALED}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct series series = {points, 0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        uint64_t counter = 0;
+        for (uint64_t k = 1; k <= cases[c].total; k++) {
+            if (k == cases[c].resume + 1) counter -= cases[c].lost;
+            const uint64_t before = counter;
+            int made = 1;
+            for (size_t i = 0; i < COUNT_OF(cases[c].skipped); i++)
+                made &= k != cases[c].skipped[i];
+            counter += (uint64_t)made;
+            if (k % cases[c].every != 0) continue;
+            points[series.count] = (struct series_point){
+                .update = k,
+                .row = series.count,
+                .value = cases[c].peak * (k > cases[c].resume ? cases[c].scale : 1.0) *
+                         share(1, (double)(cases[c].next ? counter : before),
+                               (double)cases[c].warmup, (double)cases[c].total)};
+            series.count++;
+        }
+        fit_known_init(&known);
+        known.possible = eras;
+        known.run_steps = cases[c].total;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("case %zu: nothing fits", c);
+        const struct fit *fit = &set.fits[0];
+        assert_string_equal(fit->contract->name, cases[c].next ? "hf-4.50" : "hf");
+        assert_true(fit->lr == cases[c].peak && fit->warmup == (double)cases[c].warmup);
+        assert_int_equal(fit->steps, cases[c].total);
+        size_t events = 0;
+        for (size_t i = 0; i < fit->segment_count; i++)
+            events += fit->segments[i].event == cases[c].event;
+        assert_int_equal(events, 1);
+        arena_close(&arena);
+    }
+}
+
 /* Columns of f(k), printed with eight digits and no zeros at their end: hardly any of them is told
  * apart from f(k-1) with another total. Whatever is found, an answer that counts is the truth. */
 static void verify_no_false_answer_where_f_of_k_is_printed(void **state) {
@@ -890,6 +944,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_broke_between_two_rows),
         cmocka_unit_test(validate_skips_in_front_of_a_hidden_resume),
+        cmocka_unit_test(validate_a_skip_in_the_warmup_before_a_resume),
         cmocka_unit_test(verify_no_false_answer_where_f_of_k_is_printed),
         cmocka_unit_test(validate_another_total),
         cmocka_unit_test(verify_three_rows_are_no_other_total),
