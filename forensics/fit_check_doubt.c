@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What withdraws a pass of `lr check`: numbers that nobody gave, skipped updates that the log does
+ * not show, too few rows. */
+#include "base/number.h"
+#include "base/real.h"
+#include "forensics/fit_check_parts.h"
+
+/* Withdraws a pass that rests on a floor which nobody gave, where the schedule may as well have
+ * stopped on its way. */
+enum status fit_check_doubt_floor(const struct fit_known *known, struct arena *arena,
+                                  struct fit_check *out) {
+    const struct fit_set own = {
+        .series = out->found.series, .fits = out->expected, .count = 1, .last = out->found.last};
+    struct fit_stop stop;
+    char *text;
+    if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_FLOOR) == 0 ||
+        !(out->expected->floor_ratio > 0.0))
+        return STATUS_OK;
+    TRY(fit_check_find_stop(known, &own, arena, &stop));
+    if (stop.fit == NULL) return STATUS_OK;
+    out->verdict = FIT_UNDECIDED;
+    TRY(arena_format(arena, &text,
+                     "--min-lr-ratio: a scheduler that is no longer stepped from update %llu on "
+                     "prints the same, behind %s",
+                     (unsigned long long)out->found.series->points[stop.point].update,
+                     stop.fit->text));
+    out->needs = text;
+    return STATUS_OK;
+}
+
+/* Withdraws a pass that rests on a schedule which nobody gave and whose one fall nothing explains:
+ * a peak that was changed on the way, at a resume say, prints the same. Falls by one factor again
+ * and again are a schedule's. */
+void fit_check_doubt_drop(struct fit_check *out) {
+    const struct series *series = out->found.series;
+    size_t falls = 0;
+    if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_SCHEDULE) == 0 ||
+        !out->expected->drops_taken)
+        return;
+    for (size_t i = 1; i < series->count; i++)
+        falls += series->points[i].value != series->points[i - 1].value;
+    if (falls > 1) return;
+    out->verdict = FIT_UNDECIDED;
+    out->needs =
+        "--schedule of the training: nothing in the log explains why the LR falls where it "
+        "does, and a constant LR whose peak was changed there prints the same";
+}
+
+/* Returns a contract that is one update late by itself and prints the column with the numbers of
+ * the expectation and without a skipped update, or NULL. A search may miss it, where the warm-up
+ * lies in front of the first row. */
+static const struct contract *late_twin(const struct series *series, const struct fit_known *known,
+                                        const struct fit *expected) {
+    size_t count;
+    const struct contract *list = contract_list(&count);
+    if (expected->part_count > 0 || expected->samples != NULL) return NULL;
+    for (size_t c = 0; c < count; c++) {
+        struct fit twin = *expected;
+        size_t i = 0;
+        if (!fit_contract_is_late(&list[c]) || list[c].unit != expected->contract->unit ||
+            !sched_in_family(expected->schedule, list[c].family) ||
+            (!list[c].bug && !fit_is_native(known, &list[c])))
+            continue;
+        twin.contract = twin.plan.contract = &list[c];
+        twin.plan.skipped_count = 0;
+        while (i < series->count &&
+               fit_matches(&series->points[i], fit_logged(&twin, i, series->points[i].update),
+                           twin.lr, NULL))
+            i++;
+        if (i == series->count) return &list[c];
+    }
+    return NULL;
+}
+
+static void doubt_skips(const char *rival, struct fit_check *out) {
+    out->verdict = FIT_UNDECIDED;
+    out->rival = rival;
+    out->needs = "what tells of a skipped update: the gradient norm of every update (it is "
+                 "infinite there), the loss scale, or that the training was not in float16";
+}
+
+/* Judges an expectation that needs skipped updates: it passes where the log shows some, or where no
+ * other contract explains the column about as simply without any. The one that is known as a bug
+ * stands beside it, since the first updates of a training in float16 are often skipped. */
+enum status fit_check_judge_skips(const struct series *series, const struct fit_known *known,
+                                  struct arena *arena, struct fit_check *out) {
+    struct fit_known every = *known;
+    every.plain = 1;
+    out->verdict = FIT_PASS;
+    TRY(fit_check_search_all(series, &every, arena, &out->found));
+    if (known->skips.shown > 0) return STATUS_OK;
+    for (size_t i = 0; i < out->found.count; i++) {
+        const struct fit *rival = &out->found.fits[i];
+        if (rival->simplicity > out->expected->simplicity + FIT_CHECK_SIMPLER) continue;
+        /* A bug that applies the same LRs did not skip the update: it is another training. */
+        if (!rival->contract->bug && fit_applied_apart(rival, out->expected, &out->found) == 0)
+            continue;
+        doubt_skips(rival->contract->name, out);
+        return STATUS_OK;
+    }
+    const struct contract *late = late_twin(series, known, out->expected);
+    if (late != NULL) doubt_skips(late->name, out);
+    const struct fit_set own = {
+        .series = series, .fits = out->expected, .count = 1, .last = out->found.last};
+    struct fit_stop stop;
+    TRY(fit_check_find_stop(known, &own, arena, &stop));
+    if (stop.fit == NULL || out->verdict != FIT_PASS) return STATUS_OK;
+    doubt_skips(NULL, out);
+    out->needs = "what tells of a skipped update, or whether the loop of the training holds the LR "
+                 "from below: that prints the same end";
+    return STATUS_OK;
+}
+
+/* Tells whether rows behind the end of the expected schedule show an LR that rises again, as a
+ * cosine's does. */
+static int rises_behind_end(const struct fit_check *out) {
+    const struct fit *const fit = out->expected;
+    const struct series_point *const points = out->found.series->points;
+    if (fit->steps == 0 || fit->segment_count > 1) return 0;
+    for (size_t i = 1; i < out->found.series->count; i++)
+        if (points[i - 1].update >= fit->steps && points[i].value > points[i - 1].value) return 1;
+    return 0;
+}
+
+/* Withdraws a pass that rests on numbers which nobody gave: a total behind which the LR rises
+ * again, so that the run was longer than its schedule; and two that lr fit calls undecided, a line
+ * to a floor that no row stands at, or a peak that nobody would type, behind which a scheduler may
+ * have stopped in its warm-up. */
+enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena *arena,
+                                    struct fit_check *out) {
+    const struct fit *const fit = out->expected;
+    char *text;
+    if (out->verdict != FIT_PASS) return STATUS_OK;
+    if ((out->fitted & FIT_OF_STEPS) != 0 && rises_behind_end(out)) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--steps of the training: the log goes on behind update %llu, at which "
+                         "the fitted schedule ends, and its LR rises again; that of a scheduler "
+                         "which moves twice per update does",
+                         (unsigned long long)fit->steps));
+        out->needs = text;
+        return STATUS_OK;
+    }
+    if ((out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;
+    if ((out->fitted & FIT_OF_FLOOR) != 0 && fit->steps != known->request.steps &&
+        (fit_ends_on_its_way(fit, out->found.last) || fit_ends_at_a_step(fit, out->found.series))) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs =
+            "--schedule, --steps and --min-lr-ratio of the training, or rows behind the "
+            "end of the decay: a line to a lower floor with a larger total prints the same";
+    } else if ((out->fitted & FIT_OF_LR) != 0 && fit_stands_at_top(fit, out->found.series) &&
+               fit_peak_is_odd(fit)) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs = "--lr or --schedule of the training: the peak is one that nobody would type, "
+                     "and a scheduler that is no longer stepped inside of a longer warm-up prints "
+                     "the same";
+    }
+    return STATUS_OK;
+}
+
+/* Tells whether several updates must have been skipped at one distance, which no scaler does but in
+ * a row. */
+static int skips_evenly(const struct fit *fit) {
+    if (fit->skip_count < 4) return 0;
+    const uint64_t apart = fit->skips[1].first - fit->skips[0].first;
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].first != fit->skips[i].last ||
+            (i > 0 && fit->skips[i].first - fit->skips[i - 1].first != apart))
+            return 0;
+    return apart > 1;
+}
+
+void fit_check_doubt_shown(const struct series *series, const struct fit_known *known,
+                           struct fit_check *out) {
+    if (out->verdict == FIT_PASS && fit_skips_unshown(out->expected, known)) {
+        doubt_skips(NULL, out);
+        out->needs = "the loss scale, a count of skipped updates, or --skipped: a finite "
+                     "gradient norm that is printed once more is no evidence of a skip";
+    } else if (out->verdict == FIT_PASS && fit_skips_to_a_floor(out->expected, known, series)) {
+        doubt_skips(NULL, out);
+        out->needs = "the loss scale, a count of skipped updates, or --skipped: a loop that "
+                     "holds its LR from below prints the last LR, too";
+    } else if (out->verdict == FIT_PASS && (out->fitted & FIT_OF_SCHEDULE) != 0 &&
+               known->skips.shown == 0 && known->request.skipped_count == 0 &&
+               skips_evenly(out->expected)) {
+        doubt_skips(NULL, out);
+        out->needs = "the loss scale, a count of skipped updates, or --skipped: a scheduler "
+                     "that is stepped once per several updates prints the same";
+    }
+}
+
+/* Withdraws a pass that rests on fewer than three rows and on a number that was fitted to them:
+ * there are always numbers that agree. Where everything was given, the rows were predicted. */
+void fit_check_doubt_few(const struct series *series, struct fit_check *out) {
+    const uint32_t all = FIT_OF_LR | FIT_OF_WARMUP | FIT_OF_STEPS | FIT_OF_SCHEDULE;
+    if (series->count >= 3 || out->verdict != FIT_PASS) return;
+    if ((out->fitted & all) == 0 && !fit_skips_any(out->expected)) return;
+    out->verdict = FIT_UNDECIDED;
+    out->why |= FIT_WHY_FEW;
+    out->needs = "three rows or more, or --schedule, --lr, --warmup and --steps of the training: "
+                 "fewer rows agree with any contract whose numbers are fitted to them";
+}

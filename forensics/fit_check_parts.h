@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The parts of fit_check, one file each. Private to forensics/fit_check*.c. */
+#ifndef TWINSTEP_FORENSICS_FIT_CHECK_PARTS_H
+#define TWINSTEP_FORENSICS_FIT_CHECK_PARTS_H
+
+#include "forensics/fit_search.h"
+
+/* Cost (forensics/fit_cost.c) by which another explanation may be dearer than the expectation with
+ * skipped updates and still be its rival: what a contract that is a bug costs more than one that is
+ * none, less what skips cost. So much dearer than a bug may a first update apart be. */
+#define FIT_CHECK_SIMPLER 0.25
+
+/* Returns a set without fits, with the largest update of the series. */
+struct fit_set fit_check_bare(const struct series *series);
+/* Returns the largest |LR| of the series, or 1 where there is none above 0. */
+double fit_check_scale(const struct series *series);
+/* Finds what explains the column under any contract. */
+TWINSTEP_MUST_USE enum status fit_check_search_all(const struct series *series,
+                                                   const struct fit_known *known,
+                                                   struct arena *arena, struct fit_set *out);
+
+/* ---- the expectation (forensics/fit_check_expect.c) ---- */
+
+/* Settles total and warm-up of the request as far as options and log say them, and notes in `out`
+ * which numbers nobody gave. */
+TWINSTEP_MUST_USE enum status fit_check_settle(const struct series *series, struct fit_known *known,
+                                               struct arena *arena, struct fit_check *out);
+/* Tells whether the schedule follows a metric that is not there. */
+int fit_check_lacks_metric(const struct fit_known *known);
+/* Makes the expectation and compares it. With `skipping`, a fit of its contract, the updates are
+ * skipped that the fit needs. */
+TWINSTEP_MUST_USE enum status fit_check_expect(const struct series *series,
+                                               const struct fit_known *known,
+                                               const struct fit *skipping, struct arena *arena,
+                                               struct fit_check *out);
+
+/* ---- ways to agree (forensics/fit_check_match.c): each sets out->expected where it does ---- */
+
+TWINSTEP_MUST_USE enum status fit_check_match(const struct series *series,
+                                              const struct fit_known *known, struct arena *arena,
+                                              struct fit_check *out);
+TWINSTEP_MUST_USE enum status fit_check_match_unseen(const struct series *series,
+                                                     const struct fit_known *known,
+                                                     struct arena *arena, struct fit_check *out);
+TWINSTEP_MUST_USE enum status fit_check_match_among(const struct series *series,
+                                                    const struct fit_known *known,
+                                                    const struct fit_set *all, struct arena *arena,
+                                                    struct fit_check *out);
+TWINSTEP_MUST_USE enum status fit_check_match_floors(const struct series *series,
+                                                     const struct fit_known *known,
+                                                     struct arena *arena, struct fit_check *out);
+TWINSTEP_MUST_USE enum status fit_check_match_skips(const struct series *series,
+                                                    const struct fit_known *known,
+                                                    struct arena *arena, struct fit_check *out);
+
+/* ---- where nothing agrees (forensics/fit_check_mismatch.c) ---- */
+
+/* `asked` is the request as it came, before the log and the contract completed it, and `all` what
+ * explains the column. */
+TWINSTEP_MUST_USE enum status fit_check_mismatch(const struct series *series,
+                                                 const struct fit_known *known,
+                                                 const struct contract_request *asked,
+                                                 const struct fit_set *all, struct arena *arena,
+                                                 struct fit_check *out);
+/* Finds the reading of the column as a schedule that stands still: the expected contract's, or any.
+ */
+TWINSTEP_MUST_USE enum status fit_check_find_stop(const struct fit_known *known,
+                                                  const struct fit_set *set, struct arena *arena,
+                                                  struct fit_stop *out);
+
+/* ---- doubts (forensics/fit_check_doubt.c): each withdraws a pass, and says what would decide ----
+ */
+
+/* Judges an expectation that needs skipped updates, beside what explains the column without any. */
+TWINSTEP_MUST_USE enum status fit_check_judge_skips(const struct series *series,
+                                                    const struct fit_known *known,
+                                                    struct arena *arena, struct fit_check *out);
+/* Doubts skipped updates that something else prints, too, and that the log does not show. */
+void fit_check_doubt_shown(const struct series *series, const struct fit_known *known,
+                           struct fit_check *out);
+/* Doubts a floor that nobody gave. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_floor(const struct fit_known *known,
+                                                    struct arena *arena, struct fit_check *out);
+/* Doubts a schedule that nobody gave and whose one fall nothing explains. */
+void fit_check_doubt_drop(struct fit_check *out);
+/* Doubts a total, a floor and a peak that nobody gave. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_numbers(const struct fit_known *known,
+                                                      struct arena *arena, struct fit_check *out);
+/* Doubts numbers that were fitted to fewer than three rows. */
+void fit_check_doubt_few(const struct series *series, struct fit_check *out);
+
+#endif
