@@ -42,9 +42,11 @@
 /* A huge page of x86-64, and of aarch64 with pages of 4 KiB. A block of two of them or more is
  * mapped on such a border and asks for huge pages: a training then takes hundreds of page faults
  * when it first touches its state, not tens of thousands, and its products miss fewer translations
- * of addresses. Below that the rest of a last page that nobody uses would weigh. */
+ * of addresses. What is left behind the last whole one has small pages, so no more memory is taken
+ * than was asked for. */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define HUGE_FROM (2 * HUGE_PAGE)
+#define ANY_PAGE ((size_t)64 << 10) /* a multiple of all small pages that Linux has here */
 
 struct arena_block {
     struct arena_block *next;
@@ -72,8 +74,8 @@ static enum status block_take(const struct arena_source *source, size_t bytes, c
     return STATUS_OK;
 }
 
-/* Takes `bytes` zeroed bytes, a multiple of HUGE_PAGE, at such a border; NULL: there are none. The
- * system takes what is mapped in front of the border and behind the end back. */
+/* Takes `bytes` zeroed bytes, a multiple of ANY_PAGE, at a border of huge pages; NULL: there are
+ * none. The system takes what is mapped in front of the border and behind the end back. */
 static void *huge_take(size_t bytes) {
     void *const all =
         mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -94,7 +96,7 @@ static enum status block_open(const struct arena_source *source, size_t size, co
     size_t mapped = 0;
     void *memory = NULL, *first;
     if (source == NULL && bytes >= HUGE_FROM && bytes <= SIZE_MAX - 2 * HUGE_PAGE) {
-        mapped = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+        mapped = (bytes + ANY_PAGE - 1) / ANY_PAGE * ANY_PAGE;
         memory = huge_take(mapped);
         if (memory == NULL) mapped = 0;
     }
