@@ -27,9 +27,15 @@
 #endif
 #ifdef ARENA_POISON
 #include <sanitizer/asan_interface.h>
+#include <sanitizer/lsan_interface.h>
+/* What is mapped is searched for pointers then, as what the heap gave is. */
+#define MAPPED(memory, bytes) __lsan_register_root_region(memory, bytes)
+#define UNMAPPED(memory, bytes) __lsan_unregister_root_region(memory, bytes)
 #define POISON(pointer, length) ASAN_POISON_MEMORY_REGION(pointer, length)
 #define UNPOISON(pointer, length) ASAN_UNPOISON_MEMORY_REGION(pointer, length)
 #else
+#define MAPPED(memory, bytes) ((void)(memory), (void)(bytes))
+#define UNMAPPED(memory, bytes) ((void)(memory), (void)(bytes))
 #define POISON(pointer, length) ((void)(pointer), (void)(length))
 #define UNPOISON(pointer, length) ((void)(pointer), (void)(length))
 #endif
@@ -85,6 +91,7 @@ static void *huge_take(size_t bytes) {
     if (front != 0) (void)munmap(all, front);
     (void)munmap(memory + bytes, HUGE_PAGE - front);
     (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a hint: a system without them has small pages */
+    MAPPED(memory, bytes);
     return memory;
 }
 
@@ -124,12 +131,14 @@ static void block_close(const struct arena_source *source, struct arena_block *b
     UNPOISON(block->data, block->size);
     if (block->adopted != NULL) (void)munmap(block->adopted, block->adopted_length);
     if (block->hidden != NULL) source->give(block->hidden);
-    if (block->mapped != 0)
+    if (block->mapped != 0) {
+        UNMAPPED(block, block->mapped);
         (void)munmap(block, block->mapped);
-    else if (source == NULL || block->hidden != NULL)
+    } else if (source == NULL || block->hidden != NULL) {
         free(block);
-    else
+    } else {
         source->give(block);
+    }
 }
 
 enum status arena_take(struct arena *arena, size_t count, size_t size, const char *what,

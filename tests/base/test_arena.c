@@ -136,7 +136,7 @@ static void verify_large_blocks(void **state) {
         arena_close(&arena);
         if (round == 0) before = address_space();
     }
-    assert_true(address_space() < before + ((size_t)32 << 20));
+    assert_true(address_space() < before + ((size_t)128 << 20));
 }
 
 /* ---- memory that the host must not touch ---- */
