@@ -119,6 +119,7 @@ static enum status check_once(const struct series *series, const struct fit_know
     if (out->expected == NULL) {
         const struct fit_check before = *out;
         TRY(fit_check_match_skips(series, &mine, arena, out));
+        if (out->expected == NULL) TRY(fit_check_match_late(series, &mine, &all, arena, out));
         if (out->expected != NULL) TRY(fit_check_judge_skips(series, &mine, arena, out));
         /* A rival stands, and the log shows that nothing was skipped. */
         if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {

@@ -151,3 +151,22 @@ enum status fit_check_match_skips(const struct series *series, const struct fit_
             TRY(accept_floor(series, known, &own.fits[i], arena, out));
     return STATUS_OK;
 }
+
+/* A search for skipped updates may miss a floor that nobody gave. Where it finds nothing and the
+ * best explanation is a scheduler that is one update late, the floor of that is tried: the
+ * expectation whose update 1 was skipped may print the same, and neither may be named alone then.
+ */
+enum status fit_check_match_late(const struct series *series, const struct fit_known *known,
+                                 const struct fit_set *all, struct arena *arena,
+                                 struct fit_check *out) {
+    struct fit_known floored = *known;
+    const char *early;
+    if (all->count == 0 || !fit_contract_is_late(all->fits[0].contract) ||
+        !(all->fits[0].floor_ratio > 0.0) ||
+        known->request.min_lr_ratio == known->request.min_lr_ratio)
+        return STATUS_OK;
+    TRY(fit_early_skip(all, known, arena, &early));
+    if (early == NULL) return STATUS_OK;
+    floored.request.min_lr_ratio = all->fits[0].floor_ratio;
+    return fit_check_match_skips(series, &floored, arena, out);
+}

@@ -52,6 +52,12 @@ TWINSTEP_MUST_USE enum status fit_check_match_floors(const struct series *series
 TWINSTEP_MUST_USE enum status fit_check_match_skips(const struct series *series,
                                                     const struct fit_known *known,
                                                     struct arena *arena, struct fit_check *out);
+/* Tries the expectation with update 1 skipped at the floor of the best of `all`, where that is a
+ * scheduler one update late and nobody gave a floor. */
+TWINSTEP_MUST_USE enum status fit_check_match_late(const struct series *series,
+                                                   const struct fit_known *known,
+                                                   const struct fit_set *all, struct arena *arena,
+                                                   struct fit_check *out);
 
 /* ---- where nothing agrees (forensics/fit_check_mismatch.c) ---- */
 

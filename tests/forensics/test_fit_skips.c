@@ -611,6 +611,45 @@ static void verify_gradient_norms_decide(void **state) {
     }
 }
 
+/* A loop that holds its LR from below at update 1 alone, or a skipped update 1, prints the column
+ * of a scheduler that is one update late: where nobody says the floor, the log must not be called
+ * that bug. The LRs are those of transformers optimization.py, cosine with min_lr_rate, and update
+ * 1 is printed with the LR of update 2. A finite norm in every row refutes the skip. */
+static void verify_a_late_schedule_with_a_floor_is_undecided(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const double floors[] = {0.2, 0.1};
+    for (size_t f = 0; f < 2; f++) {
+        for (int norms = 0; norms < 2; norms++) {
+            const struct training t = {2e-4, 20, 300, 1, 1, 0, {0}, 0};
+            struct arena arena = ARENA_EMPTY;
+            struct fit_known known;
+            struct fit_check check;
+            const struct series series = make(&t, points);
+            for (size_t i = 0; i < series.count; i++) {
+                const double share = points[i].value / t.peak;
+                if (points[i].update > t.warmup)
+                    points[i].value = t.peak * (share * (1.0 - floors[f]) + floors[f]);
+            }
+            points[0].value = points[1].value;
+            struct log *log = log_of(&t, &series, &arena);
+            for (size_t i = 0; norms && i < series.count; i++)
+                helper_put(&arena, log, LOG_GRAD_NORM, i, 1.0 + 0.01 * (double)i, PRINT_EXACT);
+            fit_known_init(&known);
+            known.request.contract = contract_find("hf");
+            assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+            known.run_steps = 0;
+            known.possible = NULL;
+            assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+            if (check.verdict != (norms ? FIT_FAIL : FIT_UNDECIDED) ||
+                (!norms && (check.rival == NULL || strcmp(check.rival, "lag1") != 0)))
+                fail_msg("floor %g, norms %d: verdict %d, %s", floors[f], norms, check.verdict,
+                         check.words);
+            arena_close(&arena);
+        }
+    }
+}
+
 /* Where a finite norm is another one than that of the row before, an update in between was made:
  * a schedule that stood still at all of them was not held by a scaler. What may be skipped between
  * two rows stays an explanation, and so does a row that prints the norm before it again, as
@@ -1284,6 +1323,7 @@ int main(void) {
         cmocka_unit_test(verify_counts_refute_what_is_asked),
         cmocka_unit_test(verify_counts_place_the_skips),
         cmocka_unit_test(verify_gradient_norms_decide),
+        cmocka_unit_test(verify_a_late_schedule_with_a_floor_is_undecided),
         cmocka_unit_test(verify_finite_norms_refuse_a_held_schedule),
         cmocka_unit_test(verify_a_falling_scale_is_obeyed),
         cmocka_unit_test(verify_a_late_schedule_stands_beside_its_skips),
