@@ -174,6 +174,17 @@ static const char *first_name(const struct compare_report *report) {
                                     : log_names[report->columns[report->order[0]].name].name;
 }
 
+/* Of a training whose losses became NaN nearly at once there are too few numbers that could agree:
+ * two logs of it are not called equal, and nothing in them differs. */
+static int32_t expected_verdict(const struct compare_report *report) {
+    for (size_t i = 0; i < report->column_count; i++) {
+        const struct compare_column *const column = &report->columns[i];
+        if (column->name == LOG_LOSS && column->not_finite > column->pairs / 2)
+            return COMPARE_VERDICT_UNTESTABLE;
+    }
+    return COMPARE_VERDICT_EQUAL;
+}
+
 static void compare_folder(const char *folder, int pinned, size_t *tally) {
     static struct paths logs;
     char state[TEXT + 32];
@@ -193,7 +204,7 @@ static void compare_folder(const char *folder, int pinned, size_t *tally) {
                               &report);
             golden_end();
         }
-        if (verdict != COMPARE_VERDICT_EQUAL)
+        if (verdict != expected_verdict(&report) || report.order_count > 0)
             fail_msg("%s: %s, first %s", logs.path[i],
                      compare_verdict_name((enum compare_verdict)verdict), first_name(&report));
         assert_true(report.to >= 2);
