@@ -157,6 +157,12 @@ static enum status find_counted(const struct series *series, const struct fit_kn
     return STATUS_OK;
 }
 
+static void find_alone(const struct series *series, const struct fit *fit, struct fit_check *out) {
+    out->found = fit_check_bare(series);
+    out->found.fits = fit;
+    out->found.count = 1;
+}
+
 /* Holds a match without skipped updates against those that the log counts: a longer warm-up prints
  * the LRs of a shorter one in which updates were skipped. Where the count refutes it, the
  * expectation must match with skipped updates; it fails where other numbers do, and where nothing
@@ -196,9 +202,7 @@ static enum status hold_to_counts(const struct series *series, const struct fit_
         out->bad_points = 1;
         out->first = refuted.point;
         out->first_expected = refuted.expected;
-        out->found = fit_check_bare(series);
-        out->found.fits = counted;
-        out->found.count = 1;
+        find_alone(series, counted, out);
         return STATUS_OK;
     }
     out->verdict = FIT_UNDECIDED;
@@ -207,8 +211,32 @@ static enum status hold_to_counts(const struct series *series, const struct fit_
     return STATUS_OK;
 }
 
+/* Of a log that fails and counts skipped updates: names what the expected contract prints with
+ * them, where that is the whole column. What stands first without them, another framework's warm-up
+ * or a counter that moves by 2, does not say what the log counts. */
+static enum status name_counted(const struct series *series, const struct fit_known *known,
+                                int applied, struct arena *arena, struct fit_check *out) {
+    struct fit_known held = *known;
+    const struct fit *counted;
+    char *text;
+    if (out->verdict != FIT_FAIL || known->skips.counted != FIT_COUNTED_EXACTLY ||
+        known->skips.shown == 0 || known->request.contract == NULL || out->found.count == 0)
+        return STATUS_OK;
+    const struct fit *const first = &out->found.fits[0];
+    if (first->contract == known->request.contract && first->skip_count > 0) return STATUS_OK;
+    held.counts_hold = 1;
+    TRY(find_counted(series, &held, applied, arena, &counted));
+    if (counted == NULL) return STATUS_OK;
+    TRY(arena_format(arena, &text, "fits %s", counted->text));
+    out->words = text;
+    out->why = 0;
+    find_alone(series, counted, out);
+    return STATUS_OK;
+}
+
 enum status fit_check(const struct series *series, const struct fit_known *known, int applied,
                       struct arena *arena, struct fit_check *out) {
     TRY(check_once(series, known, applied, arena, out));
-    return hold_to_counts(series, known, applied, arena, out);
+    TRY(hold_to_counts(series, known, applied, arena, out));
+    return name_counted(series, known, applied, arena, out);
 }

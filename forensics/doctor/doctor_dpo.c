@@ -284,10 +284,12 @@ static enum status mostly_stuck(struct doctor *doctor) {
     if (still.rows < 8 || 2 * still.rows <= still.driven) return STATUS_OK;
     TRY(doctor_found(doctor, "loss_stuck_at_ln2", DOCTOR_POSSIBLE, still.last->row,
                      "In %zu of %zu rows at half of the peak LR or more the rewards are exactly 0 "
-                     "again, after they were apart: most updates change nothing.",
+                     "again, after they were apart: most updates change nothing that they show.",
                      still.rows, still.driven));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, still.last));
-    return doctor_explain(doctor, "where weights move, rewards do not come back to exactly 0",
+    return doctor_explain(doctor,
+                          "where weights move, rewards do not come back to exactly 0, unless the "
+                          "log-probs that they are made of are too coarse to show it",
                           "See how many weights an update moves (twinstep readback on two "
                           "checkpoints): weights in bf16 whose updates are rounded away do not, "
                           "but for those near 0.");
