@@ -10,7 +10,8 @@
  * it would lack. */
 uint32_t children_most(uint64_t cores, uint64_t memory, uint64_t threads);
 
-/* As struct experiment_children says. The contexts are not looked at. */
+/* As the members of struct experiment_children say; the context of children_read(), which is one of
+ * them as it is, is not looked at. */
 TWINSTEP_MUST_USE enum status children_start(void (*work)(void *of, uint32_t number, int file,
                                                           int said),
                                              void *of, uint32_t number,
