@@ -53,10 +53,10 @@ class Bench(circumstances.Bench):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def start(self, *words):
+    def start(self, *words, **how):
         return subprocess.Popen([self.options.binary, "run", *words, "--quiet", "--overwrite"],
                                 cwd=self.folder, stdin=subprocess.DEVNULL, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how)
 
     def run_to_end(self, *words):
         process = self.start(*words)
@@ -184,6 +184,33 @@ def waiting(bench, alone):
         bench.check(bench.bytes("1.h5") == bench.bytes("2.h5"), f"--jobs {jobs}, {signals}: other bytes")
 
 
+def set_aside(bench):
+    """Where there are two processors, the first is the arms' alone while these train, and everybody's
+    as soon as their process waits for a child. One that is stopped has not ended, so it waits."""
+    two = sorted(os.sched_getaffinity(0))[:2]
+    if len(two) < 2:
+        return
+    many = 5 * UPDATES
+    process = bench.start(*LONG, "--set", f"steps={many}", "--set", f"common.schedule.total={many}",
+                          "--jobs", "2", "-o", "aside.h5",
+                          preexec_fn=lambda: os.sched_setaffinity(0, two))
+    floor = (bench.wait_for_children(process, 1) or [None])[0]
+    bench.check(floor is not None, "no child trained beside the arms")
+    if floor is not None:
+        os.kill(floor, signal.SIGSTOP)
+        for wanted, when in (({two[1]}, "while the arms train"), (set(two), "when they have ended")):
+            for _ in range(12000):
+                if process.poll() is not None or os.sched_getaffinity(floor) == wanted:
+                    break
+                time.sleep(0.01)
+            bench.check(process.poll() is None and os.sched_getaffinity(floor) == wanted,
+                        f"a child has not the processors {wanted} {when}")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    bench.check(process.returncode == 130, f"set aside, and interrupted: {process.returncode}, {err}")
+    bench.check(floor is None or is_gone(floor), f"set aside, and interrupted: {floor} is still there")
+
+
 def interrupted(bench):
     process = bench.start(*LONG, "--jobs", "3", "--reproducible", "-o", "stopped.h5")
     children = bench.wait_for_children(process, 2) or []
@@ -238,6 +265,7 @@ def main():
         for name, words in CASES.items():
             same(bench, name, words)
         killed_child(bench)
+        set_aside(bench)
         interrupted(bench)
         killed_parent(bench)
         none(bench, "one job", "--jobs", "1")
