@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "determinism/trace/twinstep_trace.h"
+
 #define PHASES 7
 #define SITES 4
 #define CONSUMERS 3
@@ -221,6 +223,39 @@ enum status sample_write(struct sample *sample, const char *path, uint64_t updat
     TRY(sample_put(sample, trace, 1, updates));
     TRY(sample_put_late(sample, trace));
     return trace_finish(trace);
+}
+
+static void must_call(int failed) {
+    if (failed == 0) return;
+    fprintf(stderr, "sample: a call of twinstep_trace.h failed\n");
+    abort();
+}
+
+void sample_write_foreign(const char *path, uint64_t updates) {
+    static const uint64_t shape[2] = {2, 3};
+    static const struct twinstep_trace_tensor tensors[] = {{"weight", "f32", 2, shape, 0}};
+    static const char *const named[] = {"forward", "optimize"};
+    static const float weights[6] = {1, 2, 3, 4, 5, 6};
+    const struct twinstep_trace_options options = {.writer = "test",
+                                                   .writer_version = "7",
+                                                   .configuration = "lr: 0.5\n",
+                                                   .groups = 1,
+                                                   .tensors = tensors,
+                                                   .tensor_count = 1,
+                                                   .phases = named,
+                                                   .phase_count = 2,
+                                                   .overwrite = 1};
+    struct twinstep_trace *trace;
+    must_call(twinstep_trace_open(path, &options, &trace));
+    for (uint64_t step = 1; step <= updates; step++) {
+        for (int phase = 0; phase < 2; phase++)
+            must_call(twinstep_trace_phase(trace, named[phase]));
+        must_call(twinstep_trace_put(trace, "loss", 0.5));
+        must_call(twinstep_trace_put_group(trace, "lr_applied", 0, 0.5));
+        must_call(twinstep_trace_digest(trace, "digest_parameter", 0, weights, 0, 6));
+        must_call(twinstep_trace_end(trace, step));
+    }
+    must_call(twinstep_trace_close(trace, 1));
 }
 
 static int told;

@@ -36,6 +36,11 @@ enum status sample_put_late(struct sample *sample, struct trace *trace);
 /* Writes a whole file of `updates`. */
 enum status sample_write(struct sample *sample, const char *path, uint64_t updates);
 
+/* Writes `updates` updates of another program's run, as the recorder does: one tensor "weight" of
+ * [2, 3], one parameter group, and phases "forward" and "optimize", which begin in this order. All
+ * has the same value at every update: a loss and an applied LR of 0.5, and the digest of 1 to 6. */
+void sample_write_foreign(const char *path, uint64_t updates);
+
 /* Returns how many values of an image differ from `updates` updates of the sample; prints the
  * first. `late`: arrays and texts were written. */
 int sample_differences(struct sample *sample, const struct trace_image *image, uint64_t updates,

@@ -19,7 +19,6 @@
 #include "base/macro.h"
 #include "determinism/certify.h"
 #include "determinism/foreign.h"
-#include "determinism/trace/twinstep_trace.h"
 #include "tests/determinism/helper_trace.h"
 
 /* HDF5 leaks what it held when a file is damaged; the leak sanitizer reads these suppressions. */
@@ -351,28 +350,6 @@ static void validate_vast_arrays(void **state) {
 
 /* ---- traces of other programs ---- */
 
-static void write_foreign(const char *path) {
-    static const uint64_t shape[2] = {2, 3};
-    static const struct twinstep_trace_tensor tensors[] = {{"weight", "f32", 2, shape, 0}};
-    static const char *const phases[] = {"forward", "optimize"};
-    const struct twinstep_trace_options options = {.writer = "test",
-                                                   .writer_version = "7",
-                                                   .configuration = "lr: 0.5\n",
-                                                   .groups = 1,
-                                                   .tensors = tensors,
-                                                   .tensor_count = 1,
-                                                   .phases = phases,
-                                                   .phase_count = 2,
-                                                   .overwrite = 1};
-    struct twinstep_trace *trace;
-    assert_int_equal(twinstep_trace_open(path, &options, &trace), 0);
-    for (uint64_t step = 1; step <= UPDATES; step++) {
-        assert_int_equal(twinstep_trace_put(trace, "loss", 0.5), 0);
-        assert_int_equal(twinstep_trace_end(trace, step), 0);
-    }
-    assert_int_equal(twinstep_trace_close(trace, 1), 0);
-}
-
 enum { KIND, WRITER, VERSION, NO_RUN, LONG_RUN, LOSS_GROUP, LOSS_TYPE, LOSS, STEPS, MANY };
 
 static void edit_foreign(hid_t file, int how, hid_t type) {
@@ -452,7 +429,7 @@ static void validate_foreign_objects(void **state) {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct foreign_report report;
         int found = 0;
-        write_foreign(sample.path);
+        sample_write_foreign(sample.path, UPDATES);
         require(foreign_check(sample.path, &sample.arena, &report));
         assert_int_equal(report.problem_count, 0);
         const hid_t file = edit(sample.path);

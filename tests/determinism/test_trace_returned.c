@@ -20,7 +20,6 @@
 #include "base/confined.h"
 #include "base/macro.h"
 #include "determinism/trace/hdf5_columns.h"
-#include "determinism/trace/twinstep_trace.h"
 #include "tests/base/helper_size.h"
 #include "tests/determinism/helper_trace.h"
 
@@ -228,30 +227,8 @@ static void read_later(struct sample *sample) {
 
 /* A trace that another trainer writes. */
 static void write_foreign(struct sample *sample) {
-    static const uint64_t shape[2] = {2, 3};
-    static const struct twinstep_trace_tensor tensors[] = {{"weight", "f32", 2, shape, 0}};
-    static const char *const phases[] = {"forward", "optimize"};
-    static const float weights[6] = {1, 2, 3, 4, 5, 6};
-    const struct twinstep_trace_options options = {.writer = "test",
-                                                   .writer_version = "7",
-                                                   .configuration = "lr: 0.5\n",
-                                                   .groups = 1,
-                                                   .tensors = tensors,
-                                                   .tensor_count = 1,
-                                                   .phases = phases,
-                                                   .phase_count = 2,
-                                                   .overwrite = 1};
-    struct twinstep_trace *trace;
     struct trace_image *image;
-    assert_int_equal(twinstep_trace_open(sample->path, &options, &trace), 0);
-    for (uint64_t step = 1; step <= 3; step++) {
-        assert_int_equal(twinstep_trace_phase(trace, "forward"), 0);
-        assert_int_equal(twinstep_trace_put(trace, "loss", 0.5), 0);
-        assert_int_equal(twinstep_trace_put_group(trace, "lr_applied", 0, 0.5), 0);
-        assert_int_equal(twinstep_trace_digest(trace, "digest_parameter", 0, weights, 0, 6), 0);
-        assert_int_equal(twinstep_trace_end(trace, step), 0);
-    }
-    assert_int_equal(twinstep_trace_close(trace, 1), 0);
+    sample_write_foreign(sample->path, 3);
     require(trace_open(sample->path, &sample->arena, &image));
     assert_int_equal(image->runs[0].updates, 3);
 }
