@@ -498,8 +498,9 @@ static const struct argp_option option_rows[] = {
            "kept-1 and -2, that are written in turns and removed at the end. Default 5, but never "
            "more than a twentieth of the time; 0: after every update; never: not at all. Each "
            "takes the bytes of the states of the two runs that are trained, of the baseline's "
-           "repeat and of those that hybrids begin with, and 16 bytes per parameter and update "
-           "1, 2, 4, 8 ... Ctrl-C keeps them at once between two updates; while held-out rows are "
+           "repeat and of those that hybrids begin with, and 8 bytes per parameter (16 in f64) "
+           "and update 1, 2, 4, 8 ... Ctrl-C keeps them at once between two updates; while "
+           "held-out rows are "
            "measured or the first difference is looked for it does not, because a file says only "
            "how many updates each run has behind it, and what came after the last file is then "
            "trained again"),

@@ -18,6 +18,9 @@
 
 /* States take at most this share of the time, but where every update's were asked for. */
 #define KEEPING_SHARE 0.05
+/* Bytes a second that the first keeping is taken to write, since none was timed: those of a slow
+ * disk, so that it does not take more than its share either. */
+#define KEEPING_PACE 2.5e8
 
 /* Processes beside the one that trains the arms: what an exact floor repeats here and in a process
  * started anew, and the hybrid of all differences. */
@@ -28,7 +31,7 @@ struct performing {
     struct progress progress;
     const struct performance_watch *watch; /* NULL: none */
     int wanted;                            /* words besides the verdict */
-    double keep_every, cost; /* seconds: as asked for, and what the last keeping took */
+    double keep_every, cost; /* seconds: as asked for, and what a keeping takes, by the last one */
     uint64_t memory;         /* bytes that both arms need; 0: not known */
     uint64_t cores;          /* that its processes may fill together */
     uint64_t free_cores;     /* beside the arms; 0, too, where nothing may be trained beside them */
@@ -69,6 +72,7 @@ static enum status ask_room(void *context, const struct experiment_needs *needs)
     const struct performance_watch *const watch = performing->watch;
     TRY(watch != NULL ? watch->room(watch->context, needs) : room_check(needs));
     performing->memory = needs->memory;
+    performing->cost = (double)needs->kept_once / KEEPING_PACE;
     if (performing->wanted) room_tell(needs, stderr);
     return STATUS_OK;
 }

@@ -174,7 +174,11 @@ static enum status open_points(struct experiment *e, const struct run *a, const 
     return hybrid_values_open(&e->plan, a, e->elements, e->arena, &e->hybrids);
 }
 
-const double *experiment_end(const struct experiment *e, int arm) {
+enum status experiment_take_point(struct experiment *e, const char *what, void **out) {
+    return arena_take(e->arena, hybrid_values_point(&e->hybrids), 1, what, out);
+}
+
+const void *experiment_end(const struct experiment *e, int arm) {
     const uint32_t last = e->hybrids.marks - 1;
     return arm == 0 ? e->hybrids.point[last] : e->hybrids.test_point[last];
 }
@@ -360,8 +364,8 @@ static enum status put_replay_checks(struct experiment *e, const struct run *a,
 static enum status end_pair(struct experiment *e, struct run *a, struct run *b) {
     const int copied = experiment_is_behind(e, 0);
     if (e->elements > 0)
-        e->output.distance =
-            point_distance(experiment_end(e, 0), experiment_end(e, 1), e->elements);
+        e->output.distance = point_distance(experiment_end(e, 0), experiment_end(e, 1),
+                                            e->plan.point_dtype, e->elements);
     if (!copied && experiment_asks_hybrids(e))
         TRY(hybrid_values_end(&e->hybrids, e->hybrids.count - 1, a, b));
     return copied ? experiment_first_copy(e) : experiment_first_place(e, a, b);

@@ -34,6 +34,7 @@ struct experiment_needs {
     const char *path;    /* of it; NULL: no file is written */
     uint64_t disk;       /* its length */
     uint64_t kept;       /* kept states beside it at most, the one that is written included */
+    uint64_t kept_once;  /* the longest of these files */
     const char *save[2]; /* folders of saved models; NULL: none */
     uint64_t saved[2];   /* what goes into each */
     uint64_t memory;     /* at most at once; what lies on a device is not counted */

@@ -14,10 +14,10 @@
 #define FLOOR_EQUAL_PATH "floor/equal"
 
 /* Takes the room of the next run's end point, and keeps its last loss. */
-static enum status add_point(struct experiment *e, double loss, double **out) {
-    double **slot = &e->points[e->point_count];
+static enum status add_point(struct experiment *e, double loss, void **out) {
+    void **slot = &e->points[e->point_count];
     e->losses[e->point_count] = loss;
-    TRY(arena_take(e->arena, e->elements, sizeof **slot, "end points of the floor", slot));
+    TRY(experiment_take_point(e, "end points of the floor", slot));
     e->point_count++;
     *out = *slot;
     return STATUS_OK;
@@ -98,9 +98,10 @@ static enum status open_perturbed(struct experiment *e, int *equal) {
 }
 
 static enum status copy_both(struct experiment *e, int *equal) {
-    TRY(experiment_trace_state(&e->output, e->plan.first_floor, e->rerun, 0, 1));
+    TRY(e->rerun_open ? experiment_trace_state(&e->output, e->plan.first_floor, e->rerun, 0, 1)
+                      : experiment_copy_state(e, e->plan.first_floor, 0, 1));
     TRY(experiment_copy_state(e, e->plan.perturbed, 0, 1));
-    TRY(experiment_kept_state(e, e->plan.first_floor, e->rerun));
+    if (e->rerun_open) TRY(experiment_kept_state(e, e->plan.first_floor, e->rerun));
     for (uint64_t step = 1; step <= e->plan.scenario->steps; step++)
         TRY(copy_perturbed(e, step, equal));
     return STATUS_OK;
@@ -122,6 +123,12 @@ static struct alone rerun_alone(const struct experiment *e) {
                           .first = 1,
                           .like = &e->output.image.runs[0],
                           .hybrid = NO_HYBRID};
+}
+
+/* Whether anybody may ask for the end of the rerun: hybrids, which are held against it, and
+ * held-out rows. Before the arms are trained nobody knows whether there will be hybrids. */
+static int may_ask_for_end(const struct experiment *e) {
+    return e->plan.attributable || e->eval.held_out.count > 0;
 }
 
 static enum status hand_on_state(struct experiment *e, const struct run *run) {
@@ -157,9 +164,8 @@ static enum status train_perturbed_ahead(struct experiment *e) {
     TRY(perturbation_find(runs[1], &target));
     for (uint64_t step = 1; step <= e->plan.scenario->steps; step++)
         TRY(hand_on_update(e, runs, &room, &target));
-    for (int i = 0; i < 2; i++)
-        TRY(hand_on_state(e, runs[i]));
-    return STATUS_OK;
+    if (may_ask_for_end(e)) TRY(hand_on_state(e, runs[0]));
+    return e->eval.held_out.count > 0 ? hand_on_state(e, runs[1]) : STATUS_OK;
 }
 
 /* In a child, whose end closes what it has opened. */
@@ -174,7 +180,7 @@ static enum status train_floor_ahead(struct experiment *e, uint32_t first, uint3
     if (e->plan.perturbed > 0) return train_perturbed_ahead(e);
     TRY(experiment_open_planned(e, alone.index, &run));
     TRY(experiment_ahead_train(e, &alone, run));
-    return hand_on_state(e, run);
+    return may_ask_for_end(e) ? hand_on_state(e, run) : STATUS_OK;
 }
 
 /* The same rows in the same order as perturbed_update puts them. */
@@ -224,12 +230,12 @@ static enum status take_state(struct experiment *e, struct run *run) {
     return status;
 }
 
-/* The rerun stays open, for hybrids are held against it; of the perturbed run only held-out rows
- * want to know more. */
+/* Of the perturbed run only held-out rows want to know more. */
 static enum status take_floor(struct experiment *e, int *equal) {
     const struct alone alone = rerun_alone(e);
     struct run *perturbed;
     TRY(e->plan.perturbed > 0 ? take_updates(e, equal) : experiment_ahead_rows(e, &alone, equal));
+    if (!e->rerun_open) return STATUS_OK;
     TRY(take_state(e, e->rerun));
     TRY(experiment_eval_run(e, alone.index, e->rerun));
     if (e->plan.perturbed == 0 || e->eval.held_out.count == 0) return STATUS_OK;
@@ -284,13 +290,22 @@ static enum status ask_second_process(struct experiment *e, double *equal) {
     return STATUS_OK;
 }
 
+/* Opens the rerun where it is trained here, or where its end is asked for. */
+static enum status open_rerun(struct experiment *e, int trained) {
+    const uint32_t last = e->plan.perturbed > 0 ? e->plan.perturbed : e->plan.first_floor;
+    const int asked = experiment_asks_hybrids(e) || e->eval.held_out.count > 0;
+    if ((trained || experiment_is_behind(e, last)) && !asked) return STATUS_OK;
+    TRY(experiment_open_planned(e, e->plan.first_floor, &e->rerun));
+    e->rerun_open = 1;
+    return STATUS_OK;
+}
+
 enum status experiment_exact_floor(struct experiment *e) {
     const struct alone alone = rerun_alone(e);
     double equal[2] = {(double)NAN, (double)NAN};
     int same = 0, trained;
     TRY(experiment_ahead_next(e, &e->ahead, STAGE_FLOOR, alone.index, &trained));
-    TRY(experiment_open_planned(e, alone.index, &e->rerun));
-    e->rerun_open = 1;
+    TRY(open_rerun(e, trained));
     TRY(trained                 ? take_floor(e, &same)
         : e->plan.perturbed > 0 ? step_perturbed(e, &same)
                                 : experiment_step_alone(e, &alone, e->rerun, &same));
@@ -302,12 +317,12 @@ enum status experiment_exact_floor(struct experiment *e) {
 
 static enum status copy_point(struct experiment *e, const struct alone *alone) {
     const struct record *last;
-    double *end;
+    void *end;
     TRY(experiment_step_alone(e, alone, NULL, NULL));
     TRY(resume_copy(&e->resume, alone->index, e->plan.scenario->steps, &last));
     TRY(add_point(e, last->reals[REAL_LOSS], &end));
     return experiment_kept_piece(e, "floor point", e->point_count - 1, end,
-                                 e->elements * sizeof *end);
+                                 hybrid_values_point(&e->hybrids));
 }
 
 static struct alone floor_alone(uint32_t index) {
@@ -317,29 +332,30 @@ static struct alone floor_alone(uint32_t index) {
 /* In a child. */
 static enum status train_point_ahead(struct experiment *e, uint32_t index, uint32_t count) {
     const struct alone alone = floor_alone(index);
-    double *end;
+    void *end;
     struct run *run;
     (void)count;
-    TRY(arena_take(e->arena, e->elements, sizeof *end, "end points of the floor", &end));
+    TRY(experiment_take_point(e, "end points of the floor", &end));
     TRY(experiment_open_planned(e, index, &run));
     enum status status = experiment_ahead_train(e, &alone, run);
     if (status == STATUS_OK) status = experiment_eval_run(e, index, run);
     if (status == STATUS_OK) status = experiment_eval_hand_on(e, index);
     const double loss = run_record(run)->reals[REAL_LOSS];
-    if (status == STATUS_OK) status = point_copy(run, end);
+    if (status == STATUS_OK) status = point_copy(run, e->plan.point_dtype, end);
     run_close(run);
     TRY(status);
     TRY(experiment_ahead_put(e, &loss, sizeof loss));
-    return experiment_ahead_put(e, end, e->elements * sizeof *end);
+    return experiment_ahead_put(e, end, hybrid_values_point(&e->hybrids));
 }
 
 static enum status take_point(struct experiment *e, const struct alone *alone) {
-    double loss, *end;
+    double loss;
+    void *end;
     TRY(experiment_ahead_rows(e, alone, NULL));
     TRY(experiment_eval_take(e, alone->index));
     TRY(experiment_ahead_get(e, &loss, sizeof loss));
     TRY(add_point(e, loss, &end));
-    return experiment_ahead_get(e, end, e->elements * sizeof *end);
+    return experiment_ahead_get(e, end, hybrid_values_point(&e->hybrids));
 }
 
 /* Trains planned run `index` and keeps its end point; those of the arms are known already. */
@@ -347,23 +363,23 @@ static enum status floor_point(struct experiment *e, uint32_t index) {
     const struct alone alone = floor_alone(index);
     int trained;
     struct run *run;
-    double *end;
+    void *end;
     if (experiment_is_behind(e, index)) return copy_point(e, &alone);
     TRY(experiment_ahead_next(e, &e->ahead, alone.stage, index, &trained));
     if (trained) return take_point(e, &alone);
     TRY(experiment_open_planned(e, index, &run));
     enum status status = experiment_step_alone(e, &alone, run, NULL);
     if (status == STATUS_OK) status = add_point(e, run_record(run)->reals[REAL_LOSS], &end);
-    if (status == STATUS_OK) status = point_copy(run, end);
+    if (status == STATUS_OK) status = point_copy(run, e->plan.point_dtype, end);
     run_close(run);
     return status;
 }
 
-static enum status keep_arm(struct experiment *e, uint32_t arm, const double *from) {
+static enum status keep_arm(struct experiment *e, uint32_t arm, const void *from) {
     const struct trace_run *run = &e->output.image.runs[arm];
-    double *end;
+    void *end;
     TRY(add_point(e, trace_row(run, run->updates - 1)->reals[REAL_LOSS], &end));
-    memcpy(end, from, e->elements * sizeof *end);
+    memcpy(end, from, hybrid_values_point(&e->hybrids));
     return STATUS_OK;
 }
 
@@ -388,7 +404,7 @@ static enum status open_ahead(struct experiment *e) {
     const uint32_t count = repeats(e);
     TRY(experiment_ahead_open(
         e, &e->ahead, count,
-        &(struct ahead_size){.runs = 1, .tail = e->elements * sizeof(double)}));
+        &(struct ahead_size){.runs = 1, .tail = hybrid_values_point(&e->hybrids)}));
     for (uint32_t i = 0; i < count; i++)
         experiment_ahead_add(&e->ahead, train_point_ahead, e->plan.first_floor + i, 1);
     return STATUS_OK;
@@ -401,7 +417,7 @@ enum status experiment_noise_floor(struct experiment *e) {
     if (e->elements == 0) return STATUS_OK;
     const uint32_t *const runs = e->plan.floor_runs;
     uint32_t index = e->plan.first_floor;
-    const double *ends[2] = {experiment_end(e, 0), experiment_end(e, 1)};
+    const void *ends[2] = {experiment_end(e, 0), experiment_end(e, 1)};
     TRY(open_ahead(e));
     for (uint32_t arm = 0; arm < 2; arm++) {
         TRY(keep_arm(e, arm, ends[arm]));
@@ -414,7 +430,7 @@ enum status experiment_noise_floor(struct experiment *e) {
     TRY(arena_take(e->arena, m * m, sizeof *matrix, "floor", &matrix));
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < i; j++) {
-            double d = point_distance(e->points[i], e->points[j], e->elements);
+            double d = point_distance(e->points[i], e->points[j], e->plan.point_dtype, e->elements);
             matrix[i * m + j] = matrix[j * m + i] = d;
         }
     TRY(experiment_trace_array(&e->output, "floor/distance", matrix));

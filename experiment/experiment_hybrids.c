@@ -37,12 +37,12 @@ static int has_closure_distance(const struct experiment *e) {
 /* Where runs are noisy, measures how far the full hybrid is from each run of the test arm. */
 static enum status closure_distances(struct experiment *e, const struct run *hybrid, double **out) {
     const uint32_t first = e->plan.floor_runs[0], count = e->plan.floor_runs[1];
-    double *end;
-    TRY(arena_take(e->arena, e->elements, sizeof *end, "end point of the full hybrid", &end));
+    void *end;
+    TRY(experiment_take_point(e, "end point of the full hybrid", &end));
     TRY(arena_take(e->arena, count, sizeof **out, "closure", out));
-    TRY(point_copy(hybrid, end));
+    TRY(point_copy(hybrid, e->plan.point_dtype, end));
     for (uint32_t i = 0; i < count; i++)
-        (*out)[i] = point_distance(end, e->points[first + i], e->elements);
+        (*out)[i] = point_distance(end, e->points[first + i], e->plan.point_dtype, e->elements);
     return STATUS_OK;
 }
 
@@ -325,19 +325,19 @@ static struct alone projection_alone(const struct experiment *e, uint32_t i) {
 /* In a child. */
 static enum status train_point_ahead(struct experiment *e, uint32_t i, uint32_t count) {
     const struct alone alone = projection_alone(e, i);
-    double *end;
+    void *end;
     struct run *run;
     (void)count;
-    TRY(arena_take(e->arena, e->elements, sizeof *end, "end points of hybrids", &end));
+    TRY(experiment_take_point(e, "end points of hybrids", &end));
     TRY(experiment_open_planned(e, alone.index, &run));
     TRY(experiment_ahead_train(e, &alone, run));
-    TRY(point_copy(run, end));
-    return experiment_ahead_put(e, end, e->elements * sizeof *end);
+    TRY(point_copy(run, e->plan.point_dtype, end));
+    return experiment_ahead_put(e, end, hybrid_values_point(&e->hybrids));
 }
 
 static enum status projection_run(struct experiment *e, uint32_t i) {
     const struct alone alone = projection_alone(e, i);
-    const size_t bytes = e->elements * sizeof **e->projection;
+    const size_t bytes = hybrid_values_point(&e->hybrids);
     int trained;
     struct run *run;
     if (experiment_is_behind(e, alone.index)) {
@@ -351,7 +351,7 @@ static enum status projection_run(struct experiment *e, uint32_t i) {
     }
     TRY(experiment_open_planned(e, alone.index, &run));
     enum status status = experiment_step_alone(e, &alone, run, NULL);
-    if (status == STATUS_OK) status = point_copy(run, e->projection[i]);
+    if (status == STATUS_OK) status = point_copy(run, e->plan.point_dtype, e->projection[i]);
     run_close(run);
     return status;
 }
@@ -362,12 +362,11 @@ static enum status projection_points(struct experiment *e) {
                    &e->projection));
     TRY(experiment_ahead_open(
         e, &e->ahead, count,
-        &(struct ahead_size){.runs = 1, .tail = e->elements * sizeof(double)}));
+        &(struct ahead_size){.runs = 1, .tail = hybrid_values_point(&e->hybrids)}));
     for (uint32_t i = 0; i < count; i++)
         experiment_ahead_add(&e->ahead, train_point_ahead, i, 1);
     for (uint32_t i = 0; i < count; i++) {
-        TRY(arena_take(e->arena, e->elements, sizeof **e->projection, "end points of hybrids",
-                       &e->projection[i]));
+        TRY(experiment_take_point(e, "end points of hybrids", &e->projection[i]));
         TRY(projection_run(e, i));
     }
     experiment_ahead_close(e, &e->ahead);
@@ -375,7 +374,7 @@ static enum status projection_points(struct experiment *e) {
 }
 
 /* The end point of run `i`, hybrids by mask; those of no and of all factors are the floor's. */
-static const double *projection_point(const struct experiment *e, uint32_t i) {
+static const void *projection_point(const struct experiment *e, uint32_t i) {
     const uint32_t n = e->plan.projection_runs, mask = i / n,
                    full = (1u << e->plan.factor_count) - 1;
     if (mask == 0) return e->points[i];
@@ -390,11 +389,12 @@ enum status experiment_projection(struct experiment *e) {
     if (runs == 0 || e->elements == 0) return STATUS_OK;
     TRY(projection_points(e));
     TRY(arena_take(e->arena, runs * runs, sizeof *gram, "inner products", &gram));
-    const struct span from = {projection_point(e, 0), DTYPE_F64};
+    const enum dtype dtype = e->plan.point_dtype;
+    const struct span from = {projection_point(e, 0), dtype};
     for (uint32_t i = 0; i < runs; i++)
         for (uint32_t j = 0; j <= i; j++) {
-            const struct span x = {projection_point(e, i), DTYPE_F64},
-                              y = {projection_point(e, j), DTYPE_F64};
+            const struct span x = {projection_point(e, i), dtype},
+                              y = {projection_point(e, j), dtype};
             gram[i * runs + j] = gram[j * runs + i] =
                 distance_product(x, from, y, from, e->elements);
         }

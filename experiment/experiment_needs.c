@@ -44,7 +44,7 @@ static void find_sizes(const struct experiment *e, const struct run *a, const st
     const int noisy = plan->floor != FLOOR_EXACT;
     const size_t elements = pair_comparable(a, b) ? point_count(a) : 0;
     *out = (struct sizes){.state = {run_layout(a)->bytes, run_layout(b)->bytes},
-                          .point = elements * sizeof(double),
+                          .point = elements * dtype_carrier(plan->point_dtype),
                           .branches = e->branches.slots * (uint64_t)e->branches.bytes,
                           .tables = tables_bytes(e, run_dataset(a)->samples),
                           .values = hybrid_values_size(plan, a, elements)};
@@ -99,16 +99,19 @@ enum status experiment_needs(struct experiment *e, const struct run *a, const st
                              struct experiment_needs *out) {
     const struct run *const runs[2] = {a, b};
     struct sizes sizes;
+    uint64_t kept = 0;
     char *what;
     int equal;
     TRY(experiment_equal_states(a, b, &equal));
     find_sizes(e, a, b, equal, &sizes);
+    if (experiment_keeps(e)) kept = kept_file_bytes(e, &sizes);
     TRY(arena_format(e->arena, &what, "a trace of %llu updates in all",
                      (unsigned long long)(e->plan.run_count * e->plan.scenario->steps)));
     *out = (struct experiment_needs){
         .what = what,
         .path = e->options->path,
-        .kept = experiment_keeps(e) ? KEPT_FILES * kept_file_bytes(e, &sizes) : 0,
+        .kept = KEPT_FILES * kept,
+        .kept_once = kept,
         .memory = memory_bytes(e, &sizes),
         .held = e->memory[0] + e->memory[1],
         .less_disk = "train fewer updates (steps), record less (record.tensors, record.phases), "

@@ -11,6 +11,7 @@
 #include "determinism/statistics.h"
 #include "determinism/stream.h"
 #include "determinism/projection.h"
+#include "experiment/pair.h"
 #include "scenarios/inert.h"
 #include "scenarios/stream_course.h"
 #include "trainer/perturbation.h"
@@ -286,7 +287,7 @@ static enum status plan_projection(struct experiment_plan *plan, struct arena *a
                                                   : most;
     struct param_table table;
     TRY(params_open(&plan->scenario->arms[0].config, arena, &table));
-    if (((size_t)runs << plan->factor_count) * table.elements * sizeof(double) >
+    if (((size_t)runs << plan->factor_count) * table.elements * dtype_carrier(plan->point_dtype) >
         PROJECTION_BYTES_MAX)
         return arena_format(arena, &plan->merged,
                             "%sno intervals: the end points of %u runs of every hybrid need more "
@@ -323,6 +324,7 @@ enum status experiment_plan_open(const struct schema *schema, const struct scena
         snprintf(runs[arm].id, sizeof runs[arm].id, "%s", scenario->arms[arm].name);
     }
     resolve_seeds((struct config *const[2]){&runs[0].config, &runs[1].config});
+    out->point_dtype = point_dtype(&runs[0].config, &runs[1].config);
     TRY(plan_attribution(out, &runs[0].config, &runs[1].config, arena));
     TRY(plan_projection(out, arena));
     size_t most = 3 + (size_t)out->floor_runs[0] + out->floor_runs[1] + out->hybrid_count +

@@ -81,6 +81,7 @@ struct experiment_plan {
     uint32_t run_count;
     uint32_t first_floor, first_hybrid; /* indices into runs */
     uint32_t perturbed;                 /* index of the perturbed run; 0: there is none */
+    enum dtype point_dtype;    /* that holds the weights of every run exactly (experiment/pair.h) */
     uint32_t projection_runs;  /* runs of each hybrid for the intervals of noisy shares; 0: none */
     uint32_t first_projection; /* index of the first of them; by mask, without none and all */
 };

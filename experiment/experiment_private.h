@@ -96,11 +96,11 @@ struct experiment {
     uint64_t fork_step; /* that update, counted from 1; 0: the states differ from the start */
     struct parting parting;
     struct experiment_series steps[2]; /* STEPS_MEANT_PATH and STEPS_LOST_PATH, of the arms */
-    double **points; /* end points of the floor's runs, in the order of the floor */
-    double *losses;  /* their last losses */
+    void **points;  /* end points of the floor's runs, in the order of the floor */
+    double *losses; /* their last losses */
     uint32_t point_count;
     struct experiment_series response; /* RESPONSE_PATH */
-    double **projection;               /* end points of the hybrids between none and all, by mask */
+    void **projection;                 /* end points of the hybrids between none and all, by mask */
     /* of an end point; 0: the arms have different parameters and no distance */
     size_t elements;
     struct hybrid_values hybrids;
@@ -164,8 +164,11 @@ TWINSTEP_MUST_USE enum status experiment_step_alone(struct experiment *e, const 
 TWINSTEP_MUST_USE enum status experiment_equal_states(const struct run *a, const struct run *b,
                                                       int *out_equal);
 
+/* Takes room for a point. */
+TWINSTEP_MUST_USE enum status experiment_take_point(struct experiment *e, const char *what,
+                                                    void **out);
 /* (elements) The end point of an arm: 0 is the baseline. */
-const double *experiment_end(const struct experiment *e, int arm);
+const void *experiment_end(const struct experiment *e, int arm);
 
 /* experiment_first.c. The first is called before each update of both arms; `equal` says that their
  * states are one. The last is called once they are trained, names what differs first, and leaves

@@ -23,29 +23,45 @@ static uint32_t all_marks(uint64_t steps, double *mark) {
     return count;
 }
 
-/* Keeps as many of the last marks as points of both arms fit beside the runs, and always the end.
- * The points may take as much memory as one run does; below POINTS_LEAST_BYTES nobody is asked to
- * save. */
-static void choose_marks(struct hybrid_values *hybrids, uint64_t steps, size_t run_bytes) {
+/* Keeps as many of the last marks as points of both arms fit beside the runs, and always the end,
+ * which alone is asked for where there are no hybrids.
+ * In f64 the points may take as much memory as one run does; below POINTS_LEAST_BYTES nobody is
+ * asked to save. Where they are f32 there are as many, so that a pair of another dtype has the same
+ * marks. */
+static void choose_marks(struct hybrid_values *hybrids, const struct experiment_plan *plan,
+                         const struct run *baseline) {
+    const size_t run_bytes = run_memory(baseline);
     const size_t room = run_bytes > POINTS_LEAST_BYTES ? run_bytes : POINTS_LEAST_BYTES;
-    const size_t fits = hybrids->elements == 0 ? HYBRID_MARKS : room / 16 / hybrids->elements;
+    const size_t fits =
+        hybrids->elements == 0 ? HYBRID_MARKS : room / (2 * sizeof(double)) / hybrids->elements;
     double mark[HYBRID_MARKS];
-    const uint32_t count = all_marks(steps, mark);
-    const uint32_t kept = fits >= count ? count : fits < 1 ? 1 : (uint32_t)fits;
+    const uint32_t count = all_marks(plan->scenario->steps, mark);
+    const uint32_t most = plan->attributable ? count : 1;
+    const uint32_t kept = fits >= most ? most : fits < 1 ? 1 : (uint32_t)fits;
     hybrids->marks = kept;
     memcpy(hybrids->mark, mark + (count - kept), kept * sizeof *mark);
 }
 
+size_t hybrid_values_point(const struct hybrid_values *hybrids) {
+    return hybrids->elements * dtype_carrier(hybrids->dtype);
+}
+
 struct hybrid_values_size hybrid_values_size(const struct experiment_plan *plan,
                                              const struct run *baseline, size_t elements) {
-    struct hybrid_values of = {.elements = elements};
-    const uint64_t point = elements * sizeof(double), count = plan->hybrid_count;
-    choose_marks(&of, plan->scenario->steps, run_memory(baseline));
+    struct hybrid_values of = {.elements = elements, .dtype = plan->point_dtype};
+    const uint64_t point = hybrid_values_point(&of), count = plan->hybrid_count;
+    choose_marks(&of, plan, baseline);
     return (struct hybrid_values_size){.mark = 2 * point,
                                        .points = of.marks * 2 * point,
                                        .values =
                                            (HYBRID_GAMES * of.marks + 3) * count * sizeof(double),
                                        .scratch = point};
+}
+
+/* Its memory is the system's, and costs nothing, until a point is written. */
+static enum status take_point(const struct hybrid_values *hybrids, struct arena *arena,
+                              void **out) {
+    return arena_take(arena, hybrid_values_point(hybrids), 1, "points of hybrids", out);
 }
 
 static enum status take(struct arena *arena, size_t count, double fill, double **out) {
@@ -60,13 +76,14 @@ enum status hybrid_values_open(const struct experiment_plan *plan, const struct 
     memset(out, 0, sizeof *out);
     out->count = plan->hybrid_count > 0 ? plan->hybrid_count : 1;
     out->elements = elements;
+    out->dtype = plan->point_dtype;
     out->tensors = plan->runs[0].axes.shape.tensors;
-    choose_marks(out, plan->scenario->steps, run_memory(baseline));
+    choose_marks(out, plan, baseline);
     for (uint32_t m = 0; m < out->marks; m++) {
-        TRY(take(arena, elements, 0.0, &out->point[m]));
-        TRY(take(arena, elements, 0.0, &out->test_point[m]));
+        TRY(take_point(out, arena, &out->point[m]));
+        TRY(take_point(out, arena, &out->test_point[m]));
     }
-    TRY(take(arena, elements, 0.0, &out->scratch));
+    TRY(take_point(out, arena, &out->scratch));
     const size_t cells = (size_t)out->marks * out->count;
     for (uint32_t game = 0; game < HYBRID_GAMES; game++) {
         TRY(take(arena, cells, (double)NAN, &out->at[game]));
@@ -96,17 +113,17 @@ enum status hybrid_values_arms(struct hybrid_values *hybrids, const struct run *
                                const struct run *test, uint64_t step) {
     const uint32_t m = mark_at(hybrids, step);
     if (m == hybrids->marks || hybrids->elements == 0) return STATUS_OK;
-    TRY(point_copy(baseline, hybrids->point[m]));
-    return point_copy(test, hybrids->test_point[m]);
+    TRY(point_copy(baseline, hybrids->dtype, hybrids->point[m]));
+    return point_copy(test, hybrids->dtype, hybrids->test_point[m]);
 }
 
 /* (theta_S - theta_baseline) . (theta_test - theta_baseline) / |theta_test - theta_baseline| at a
  * mark, of the point in scratch; 0 where the arms are in one point. The test arm is the last
  * hybrid, and its distance is noted before any other's. */
 static double along(const struct hybrid_values *hybrids, uint32_t m) {
-    const double *const from = hybrids->point[m];
-    const struct span start = {from, DTYPE_F64}, test = {hybrids->test_point[m], DTYPE_F64};
-    const struct span end = {hybrids->scratch, DTYPE_F64};
+    const enum dtype dtype = hybrids->dtype;
+    const struct span start = {hybrids->point[m], dtype}, test = {hybrids->test_point[m], dtype};
+    const struct span end = {hybrids->scratch, dtype};
     const double length =
         hybrids->at[HYBRID_DISTANCE][(size_t)m * hybrids->count + hybrids->count - 1];
     if (length == 0.0) return 0.0;
@@ -145,9 +162,9 @@ enum status hybrid_values_weights(struct hybrid_values *hybrids, uint32_t hybrid
     const uint32_t m = mark_at(hybrids, step);
     if (m == hybrids->marks || hybrids->elements == 0) return STATUS_OK;
     const size_t cell = (size_t)m * hybrids->count + hybrid;
-    TRY(point_copy(run, hybrids->scratch));
+    TRY(point_copy(run, hybrids->dtype, hybrids->scratch));
     hybrids->at[HYBRID_DISTANCE][cell] =
-        point_distance(hybrids->point[m], hybrids->scratch, hybrids->elements);
+        point_distance(hybrids->point[m], hybrids->scratch, hybrids->dtype, hybrids->elements);
     hybrids->at[HYBRID_WAY][cell] = along(hybrids, m);
     return STATUS_OK;
 }

@@ -32,10 +32,11 @@ struct hybrid_values {
     uint32_t marks;
     double mark[HYBRID_MARKS]; /* the marks, in updates, increasing; the last one is the end */
     size_t elements;
+    enum dtype dtype; /* of every point */
     uint32_t tensors; /* whose digests each record holds; 0: none are recorded */
     /* (elements) the parameters of both arms at each mark; the last are their end points */
-    double *point[HYBRID_MARKS], *test_point[HYBRID_MARKS];
-    double *scratch;            /* (elements) */
+    void *point[HYBRID_MARKS], *test_point[HYBRID_MARKS];
+    void *scratch;              /* (elements) */
     double *at[HYBRID_GAMES];   /* (marks, count); NaN where not measured */
     double *kl, *first, *moved; /* (count); KL is NaN where not measured */
 };
@@ -45,6 +46,8 @@ struct hybrid_values {
 TWINSTEP_MUST_USE enum status hybrid_values_open(const struct experiment_plan *plan,
                                                  const struct run *baseline, size_t elements,
                                                  struct arena *arena, struct hybrid_values *out);
+/* Bytes of a point. */
+size_t hybrid_values_point(const struct hybrid_values *hybrids);
 
 /* Bytes that hybrid_values_open takes room for: the points of both arms at one mark, those at all
  * marks, the values, and room to compare points in. */

@@ -173,6 +173,14 @@ enum status pair_measure(const struct run *a, const struct run *b, const struct 
     return STATUS_OK;
 }
 
+static int keeps_f64(const struct config *config) {
+    return config->numerics.param == DTYPE_F64 || config->numerics.master == DTYPE_F64;
+}
+
+enum dtype point_dtype(const struct config *a, const struct config *b) {
+    return keeps_f64(a) || keeps_f64(b) ? DTYPE_F64 : DTYPE_F32;
+}
+
 size_t point_count(const struct run *run) {
     return run_table(run)->elements;
 }
@@ -185,19 +193,29 @@ static enum status point_span(const struct run *run, uint32_t row, struct span *
     return run_read_weight(run, WINDOW_NOW, row, &out->values);
 }
 
-enum status point_copy(const struct run *run, double *out) {
+enum status point_copy(const struct run *run, enum dtype dtype, void *out) {
+    const size_t size = dtype_carrier(dtype);
+    unsigned char *to = (unsigned char *)out;
     for (uint32_t i = 0; i < run_owner_count(run); i++) {
         const uint32_t row = run_owners(run)[i];
+        const size_t count = run_table(run)->rows[row].count;
         struct span span;
         TRY(point_span(run, row, &span));
-        for (size_t j = 0; j < run_table(run)->rows[row].count; j++)
-            *out++ = element_get(span.values, span.dtype, j);
+        if (dtype_carrier(span.dtype) > size)
+            FAIL(STATUS_INTERNAL, "a point in %s has no room for weights in %s", dtype_name(dtype),
+                 dtype_name(span.dtype));
+        if (dtype_carrier(span.dtype) == size)
+            memcpy(to, span.values, count * size);
+        else
+            for (size_t j = 0; j < count; j++)
+                ((double *)(void *)to)[j] = element_get(span.values, span.dtype, j);
+        to += count * size;
     }
     return STATUS_OK;
 }
 
-double point_distance(const double *a, const double *b, size_t count) {
-    struct span x = {a, DTYPE_F64}, y = {b, DTYPE_F64};
+double point_distance(const void *a, const void *b, enum dtype dtype, size_t count) {
+    struct span x = {a, dtype}, y = {b, dtype};
     return real_sqrt_f64(distance_squares(x, y, count));
 }
 

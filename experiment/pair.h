@@ -39,11 +39,15 @@ void pair_close(struct pair_room *room);
 TWINSTEP_MUST_USE enum status pair_measure(const struct run *a, const struct run *b,
                                            const struct pair_room *room, struct pair_record *out);
 
-/* One run's end point in f64: the masters where the run keeps them, else the parameters, in table
- * order. Any width but f64 is carried in f32. */
+/* A point is a run's weights as numbers: the masters where the run keeps them, else the parameters,
+ * in table order. Returns the width that holds the points of both, and of every hybrid between
+ * them, exactly: DTYPE_F64 if any of their parameters or masters are f64, else DTYPE_F32, the
+ * carrier of every other dtype. */
+enum dtype point_dtype(const struct config *a, const struct config *b);
 size_t point_count(const struct run *run);
-TWINSTEP_MUST_USE enum status point_copy(const struct run *run, double *out);
-double point_distance(const double *a, const double *b, size_t count);
+/* Copies point_count() numbers of `dtype` to `out`. STATUS_INTERNAL if that does not hold them. */
+TWINSTEP_MUST_USE enum status point_copy(const struct run *run, enum dtype dtype, void *out);
+double point_distance(const void *a, const void *b, enum dtype dtype, size_t count);
 
 /* The distance of two runs' points without element `element` of table row `row`. The runs are
  * comparable. */

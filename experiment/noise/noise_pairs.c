@@ -33,19 +33,21 @@ static enum status step_both(struct pairing *pairing, struct run *a, struct run 
                              double *columns[FLOOR_COLUMNS]) {
     const uint64_t steps = pairing->request->steps;
     const volatile int *interrupted = pairing->request->interrupted;
-    double *ends[2];
+    const enum dtype dtype = point_dtype(run_config(a), run_config(b));
+    void *ends[2];
     for (int i = 0; i < 2; i++)
-        TRY(arena_take(&pairing->scratch, point_count(a), sizeof *ends[i], "end point", &ends[i]));
+        TRY(arena_take(&pairing->scratch, point_count(a), dtype_carrier(dtype), "end point",
+                       &ends[i]));
     for (uint64_t step = 0; step < steps; step++) {
         const struct record *x, *y;
         if (interrupted != NULL && *interrupted)
             FAIL(STATUS_INTERRUPTED, "interrupted after %ju A/A pairs", (uintmax_t)pairing->done);
         TRY(run_step(a, &x));
         TRY(run_step(b, &y));
-        TRY(point_copy(a, ends[0]));
-        TRY(point_copy(b, ends[1]));
+        TRY(point_copy(a, dtype, ends[0]));
+        TRY(point_copy(b, dtype, ends[1]));
         const uint64_t place = pairing->done * steps + step;
-        const double distance = point_distance(ends[0], ends[1], point_count(a));
+        const double distance = point_distance(ends[0], ends[1], dtype, point_count(a));
         columns[FLOOR_LOSS][place] = noise_gap(x->reals[REAL_LOSS], y->reals[REAL_LOSS]);
         columns[FLOOR_GRAD_NORM][place] = noise_relative(norm_of(a), norm_of(b));
         columns[FLOOR_DISTANCE][place] = isnan(distance) ? (double)INFINITY : distance;

@@ -204,8 +204,8 @@ static int weights_differ(const struct run *a, const struct run *b) {
     const size_t count = point_count(a);
     if (count != point_count(b)) return 1;
     assert_true(count <= POINTS);
-    assert_int_equal(point_copy(a, x), STATUS_OK);
-    assert_int_equal(point_copy(b, y), STATUS_OK);
+    assert_int_equal(point_copy(a, DTYPE_F64, x), STATUS_OK);
+    assert_int_equal(point_copy(b, DTYPE_F64, y), STATUS_OK);
     return memcmp(x, y, count * sizeof x[0]) != 0;
 }
 
@@ -335,7 +335,7 @@ static uint32_t labels_fire(double (*end)[POINTS], size_t count) {
     for (size_t i = 0; i < 2 * MUTANT_RUNS; i++)
         for (size_t j = i + 1; j < 2 * MUTANT_RUNS; j++)
             distances[statistics_pair(2 * MUTANT_RUNS, i, j)] =
-                point_distance(end[i], end[j], count);
+                point_distance(end[i], end[j], DTYPE_F64, count);
     assert_int_equal(statistics_test_labels(distances, 2 * MUTANT_RUNS, MUTANT_RUNS, &p),
                      STATUS_OK);
     return p.p <= ALPHA;
@@ -352,9 +352,9 @@ static uint32_t test_noisy(const struct arms *arms, uint32_t last) {
         assert_true(count <= POINTS);
         for (uint32_t k = 1; k <= last; k++) {
             (void)helper_step(&side.run);
-            if (k == 2) assert_int_equal(point_copy(&side.run, ends[0][r]), STATUS_OK);
+            if (k == 2) assert_int_equal(point_copy(&side.run, DTYPE_F64, ends[0][r]), STATUS_OK);
         }
-        assert_int_equal(point_copy(&side.run, ends[1][r]), STATUS_OK);
+        assert_int_equal(point_copy(&side.run, DTYPE_F64, ends[1][r]), STATUS_OK);
         side_close(&side);
     }
     return labels_fire(ends[0], count) | labels_fire(ends[1], count) << 1;

@@ -77,11 +77,11 @@ static double value_by_hand(const struct bench *bench, uint32_t causes) {
             (void)helper_step(&run);
         count = point_count(&run);
         assert_true(count <= 8192);
-        assert_int_equal(point_copy(&run, ends[i]), STATUS_OK);
+        assert_int_equal(point_copy(&run, DTYPE_F64, ends[i]), STATUS_OK);
         run_close(&run);
         arena_close(&arena);
     }
-    return point_distance(ends[0], ends[1], count);
+    return point_distance(ends[0], ends[1], DTYPE_F64, count);
 }
 
 /* The schedules differ from update 6 on, and 4 updates are sure to be shared. Hybrids with the

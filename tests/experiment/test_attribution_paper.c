@@ -120,9 +120,9 @@ static void train_plain(const struct bench *bench) {
     helper_run_open(&config, &dataset, &(struct run_options){.steps = 1}, &run);
     plain.count = point_count(&run);
     assert_true(plain.count <= POINTS);
-    assert_int_equal(point_copy(&run, plain.start), STATUS_OK);
+    assert_int_equal(point_copy(&run, DTYPE_F64, plain.start), STATUS_OK);
     (void)helper_step(&run);
-    assert_int_equal(point_copy(&run, end), STATUS_OK);
+    assert_int_equal(point_copy(&run, DTYPE_F64, end), STATUS_OK);
     run_close(&run);
     arena_close(&arena);
     plain.rounding = 0.0;

@@ -149,7 +149,7 @@ static size_t train_end(const struct bench *bench, const struct config *config, 
         (void)helper_step(&run);
     const size_t count = point_count(&run);
     assert_true(count <= POINTS);
-    assert_int_equal(point_copy(&run, out), STATUS_OK);
+    assert_int_equal(point_copy(&run, DTYPE_F64, out), STATUS_OK);
     run_close(&run);
     arena_close(&arena);
     return count;

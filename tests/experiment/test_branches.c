@@ -90,7 +90,7 @@ static void train(const struct config *config, struct arena *arena, struct train
         out->loss[k - 1] = record->reals[REAL_LOSS];
         if (k != marks[m]) continue;
         assert_int_equal(arena_take(arena, out->elements, 8, "test", &out->point[m]), STATUS_OK);
-        assert_int_equal(point_copy(&run, out->point[m++]), STATUS_OK);
+        assert_int_equal(point_copy(&run, DTYPE_F64, out->point[m++]), STATUS_OK);
     }
     run_close(&run);
 }
@@ -124,8 +124,9 @@ static void check_values(const struct trace_image *image, uint32_t hybrid, uint3
                 first_difference(training, baseline));
     for (uint32_t m = 0; m < MARKS; m++) {
         const uint64_t cell = (uint64_t)m * count + hybrid;
-        assert_true(value(image, "attribution/distance_at", cell) ==
-                    point_distance(baseline->point[m], training->point[m], training->elements));
+        assert_true(
+            value(image, "attribution/distance_at", cell) ==
+            point_distance(baseline->point[m], training->point[m], DTYPE_F64, training->elements));
         assert_true(value(image, "attribution/loss_at", cell) ==
                     training->loss[marks[m] - 1] - baseline->loss[marks[m] - 1]);
     }

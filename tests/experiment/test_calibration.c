@@ -74,7 +74,7 @@ static void train(struct subject *subject, double factor, double *out_end) {
     for (int k = 0; k < UPDATES; k++)
         (void)helper_step(&run);
     subject->elements = point_count(&run);
-    assert_int_equal(point_copy(&run, out_end), STATUS_OK);
+    assert_int_equal(point_copy(&run, DTYPE_F64, out_end), STATUS_OK);
     run_close(&run);
 }
 
@@ -93,7 +93,7 @@ static double test_labels(const struct subject *subject) {
     for (size_t i = 0; i < 2 * RUNS; i++)
         for (size_t j = i + 1; j < 2 * RUNS; j++)
             distances[statistics_pair(2 * RUNS, i, j)] =
-                point_distance(end[i], end[j], subject->elements);
+                point_distance(end[i], end[j], DTYPE_F64, subject->elements);
     assert_int_equal(statistics_test_labels(distances, 2 * RUNS, RUNS, &p), STATUS_OK);
     return p.p;
 }
@@ -125,7 +125,7 @@ static void verify_null_pairs(void **state) {
         for (int r = 0; r < 2 * RUNS; r++)
             train(&subject, 1.0, end[r]);
         fired += test_labels(&subject) <= ALPHA;
-        distinct += point_distance(end[0], end[1], subject.elements) > 0.0;
+        distinct += point_distance(end[0], end[1], DTYPE_F64, subject.elements) > 0.0;
         arena_close(&subject.arena);
     }
     print_share("A/A experiments whose first two runs differ", distinct, trials);

@@ -178,7 +178,7 @@ static double *train_end(struct bench *bench, const struct config *config, size_
         (void)helper_step(&run);
     *out_count = point_count(&run);
     assert_int_equal(arena_take(&bench->arena, *out_count, sizeof *end, "test", &end), STATUS_OK);
-    assert_int_equal(point_copy(&run, end), STATUS_OK);
+    assert_int_equal(point_copy(&run, DTYPE_F64, end), STATUS_OK);
     run_close(&run);
     return end;
 }
@@ -197,7 +197,7 @@ static void values_by_hand(struct bench *bench, double values[8], double along[8
             if (mask >> i & 1u)
                 config_swap_cause(bench->options.schema, &hybrid, b, three_causes[i]);
         ends[mask] = train_end(bench, &hybrid, &count);
-        values[mask] = point_distance(start, ends[mask], count);
+        values[mask] = point_distance(start, ends[mask], DTYPE_F64, count);
     }
     for (uint32_t mask = 0; mask < 8; mask++) {
         along[mask] = 0.0;

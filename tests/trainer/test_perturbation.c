@@ -49,12 +49,12 @@ static uint32_t count_moved(struct twins *twins, double *out_distance) {
     static double a[65536], b[65536];
     const size_t count = point_count(&twins->run[0]);
     assert_true(count <= 65536);
-    assert_int_equal(point_copy(&twins->run[0], a), STATUS_OK);
-    assert_int_equal(point_copy(&twins->run[1], b), STATUS_OK);
+    assert_int_equal(point_copy(&twins->run[0], DTYPE_F64, a), STATUS_OK);
+    assert_int_equal(point_copy(&twins->run[1], DTYPE_F64, b), STATUS_OK);
     uint32_t moved = 0;
     for (size_t i = 0; i < count; i++)
         moved += a[i] != b[i];
-    *out_distance = point_distance(a, b, count);
+    *out_distance = point_distance(a, b, DTYPE_F64, count);
     return moved;
 }
 

@@ -59,8 +59,8 @@ static double distance_by_hand(const struct run *a, const struct run *b) {
     static double ends[2][8192];
     double squares = 0.0;
     assert_true(point_count(a) <= 8192);
-    assert_int_equal(point_copy(a, ends[0]), STATUS_OK);
-    assert_int_equal(point_copy(b, ends[1]), STATUS_OK);
+    assert_int_equal(point_copy(a, DTYPE_F64, ends[0]), STATUS_OK);
+    assert_int_equal(point_copy(b, DTYPE_F64, ends[1]), STATUS_OK);
     for (size_t i = 0; i < point_count(a); i++)
         squares += (ends[0][i] - ends[1][i]) * (ends[0][i] - ends[1][i]);
     return sqrt(squares);
