@@ -374,6 +374,53 @@ static int norm_scaled(const struct compare_report *report) {
     return 0;
 }
 
+/* Explains another loss by the DPO columns of the row behind the first step. Returns 0 where they
+ * do not tell. */
+static int explain_objective(struct compare_report *report) {
+    if (compare_rewards_alone(report))
+        say(report, CAUSE_OBJECTIVE,
+            "The forward pass of update 1 agrees. In update 2 the log-probs of the policy "
+            "agree by "
+            "far better than the rewards that are made of them: the weights are nearly the same, "
+            "and what the rewards are scaled by (beta) is not.",
+            "Compare beta, and the loss type and its parameters.");
+    else if (compare_loss_alone(report))
+        say(report, CAUSE_OBJECTIVE,
+            "The forward pass of update 1 agrees. In update 2 the rewards agree by far "
+            "better than "
+            "the loss that is made of them: the weights are nearly the same, and the loss is "
+            "another one that is ln 2, too, while policy and reference are one (label smoothing, "
+            "another loss type).",
+            "Compare the loss type and its parameters.");
+    else
+        return 0;
+    return 1;
+}
+
+/* Explains another LR in the first step by the rewards behind it. Returns 0 where they do not tell.
+ */
+static int explain_first_lr(struct compare_report *report) {
+    if (!compare_rewards_follow(report)) return 0;
+    say(report, CAUSE_SCHEDULE,
+        "Update 1 agrees, and the rewards of update 2 are apart by the ratio of two LRs that "
+        "follow each other in the printed column: so they are where one run applies its LR one "
+        "update earlier or later, although the printed columns agree; other causes make it by "
+        "chance only.",
+        "State the contracts (--contract-a, --contract-b), or save checkpoints around one update "
+        "of both runs: twinstep readback reads the applied LR from them (docs/READBACK.md).");
+    return 1;
+}
+
+#define START_SAYS_NOTHING                                                                         \
+    "That update 1 agrees in loss and rewards says nothing: a DPO training that starts at its "    \
+    "reference prints ln 2 and 0 there, whatever its weights, data and dtype are."
+#define LOG_POLICY                                                                                 \
+    "Log the policy's log-probabilities (TRL: logps/chosen, logps/rejected) and the gradient "     \
+    "norm "                                                                                        \
+    "of every update in both runs; compare digests of the initial weights and the token ids of "   \
+    "the "                                                                                         \
+    "first batch."
+
 static void explain_gradient(struct compare_report *report) {
     if (norm_alone(report) &&
         judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) == GAP_ROUNDING)
@@ -393,11 +440,22 @@ static void explain_gradient(struct compare_report *report) {
             "1 on: one norm is taken before the gradients are unscaled, and so is what is clipped "
             "by it (clip_scaled_grads: the order of the loop, which is of cause schedule).",
             "Call scaler.unscale_(optimizer) before clip_grad_norm_ in both loops.");
+    else if (explain_objective(report))
+        return;
     else if (has_ratio(report, LOG_GRAD_NORM))
         say(report, CAUSE_NORMALISATION,
             "Equal forward passes, and gradient norms in a fixed ratio from update 1 on: the "
             "gradient is divided, summed or counted differently.",
             "See the ratio: compare it with the accumulation count, the processes and the tokens.");
+    else if (judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) != GAP_ROUNDING &&
+             !compare_start_tells(report))
+        say(report, -1,
+            START_SAYS_NOTHING
+            " The gradient differs by more than kernels or the order of sums make it: other "
+            "weights, data or batches, another loss or beta, accumulation that loses or adds "
+            "micro-batches, or a norm that is taken elsewhere (before or after clipping, or of "
+            "scaled gradients).",
+            LOG_POLICY);
     else if (judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) != GAP_ROUNDING &&
              margins_part(report))
         say(report, -1,
@@ -425,6 +483,12 @@ static void explain_gradient(struct compare_report *report) {
             "kernels or an order of sums that do not repeat themselves.",
             "Run one of the two twice. If it repeats itself, make the settings equal one at a "
             "time; twinstep ablate does that with your two commands (docs/ABLATE.md).");
+    else if (!compare_start_tells(report))
+        say(report, -1,
+            START_SAYS_NOTHING
+            " The gradient differs by as little as dtype, kernels, batch shape or an order of sums "
+            "make it.",
+            LOG_POLICY);
     else
         say(report, CAUSE_NONDETERMINISM,
             "The forward pass of update 1 agrees, its gradient does not: backward kernels, order "
@@ -499,6 +563,16 @@ static void explain_later(struct compare_report *report, const struct compare_co
     } else if (explain_unplaced(report, column)) {
         return;
     } else if (column->first_update == report->start + 1 &&
+               (explain_objective(report) || explain_first_lr(report))) {
+        return;
+    } else if (column->first_update == report->start + 1 && !compare_start_tells(report) &&
+               !covers_start(report, gradient_names)) {
+        say(report, -1,
+            START_SAYS_NOTHING
+            " So what differs first cannot be told: weights, data, dtype, the loss and its beta, "
+            "the optimizer, or an LR that is applied one update earlier or later.",
+            LOG_POLICY);
+    } else if (column->first_update == report->start + 1 &&
                (group != NULL || report->lr.groups_alone > 0)) {
         say(report, -1,
             group != NULL
@@ -510,14 +584,22 @@ static void explain_later(struct compare_report *report, const struct compare_co
                   "optimizer arithmetic, decay, clipping or skipped updates.",
             "Log the LR of every parameter group in both runs; compare betas, eps, decay and its "
             "groups, the clipping threshold and the fused flag.");
-    } else if (column->first_update == report->start + 1 && state != COMPARE_LR_SAME) {
+    } else if (column->first_update == report->start + 1 && state != COMPARE_LR_SAME &&
+               lr != NULL && lr->first_update == column->first_update) {
         say(report, CAUSE_SCHEDULE,
-            "Update 1 agrees and update 2 does not: the first step itself differs. That is the "
-            "mark of an LR that is applied one update earlier or later, even when the printed "
-            "columns agree; an optimizer of another arithmetic opens there, too, but by far less.",
-            "State the contracts (--contract-a, --contract-b), or save checkpoints around one "
-            "update "
-            "of both runs: twinstep readback reads the applied LR from them (docs/READBACK.md).");
+            "Update 1 agrees; from update 2 on it does not, and the printed LRs do not either: the "
+            "mark of an LR that is applied one update earlier or later.",
+            "State the contracts (--contract-a, --contract-b): twinstep lr fit on each log names "
+            "what prints its column.");
+    } else if (column->first_update == report->start + 1 && state != COMPARE_LR_SAME) {
+        say(report, -1,
+            "Update 1 agrees and update 2 does not: the first step itself differs. An LR that is "
+            "applied one update earlier or later opens here, even when the printed columns agree, "
+            "and so do another optimizer, its betas, eps and decay, clipping, and a gradient of "
+            "another direction. These logs do not tell them apart.",
+            "Compare the settings of the optimizer. State the contracts (--contract-a, "
+            "--contract-b), or save checkpoints around one update of both runs: twinstep readback "
+            "reads the applied LR, decay and count from them (docs/READBACK.md).");
     } else if (column->first_update == report->start + 1 &&
                compare_column_of(report, LOG_LR_APPLIED) == NULL) {
         say(report, -1,

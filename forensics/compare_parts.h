@@ -57,6 +57,17 @@ TWINSTEP_MUST_USE enum status compare_groups(const struct compare_input *input,
  * fills skips_words, skips_part and fit; skips_words is "" where there are none. */
 TWINSTEP_MUST_USE enum status compare_skips(const struct compare_input *input, struct arena *arena,
                                             struct compare_lr *lr);
+/* What the row behind the first step shows. The first tells whether anything that the forward pass
+ * shows before the first step depends on weights, data or dtype: a DPO loss of ln 2 and rewards of
+ * 0 do not. The next two tell whether in the update behind that step rewards are apart further than
+ * the policy's log-probabilities let them, and the loss further than the rewards let it; the last
+ * whether both rewards of the update behind it are in the ratio of two neighbours of a printed LR
+ * column that agrees, as where one run applies it an update late. */
+int compare_start_tells(const struct compare_report *report);
+int compare_rewards_alone(const struct compare_report *report);
+int compare_loss_alone(const struct compare_report *report);
+int compare_rewards_follow(const struct compare_report *report);
+
 /* Fills meaning, cause and next: what the order of first differences says. */
 TWINSTEP_MUST_USE enum status compare_explain(struct compare_report *report, struct arena *arena);
 

@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/macro.h"
+
 struct log *pair_trained(struct arena *arena, int print) {
     const struct helper_training training = {60, 7, 1, 8, print, PRINT_EXACT, 1.5, 0, NULL, NULL};
     return helper_trained(arena, &training);
@@ -30,6 +32,15 @@ void pair_put(struct pair *p, size_t side, enum log_name name, size_t row, doubl
 void pair_scale(struct pair *p, size_t side, enum log_name name, size_t from, double factor) {
     for (size_t row = from; row < p->log[side]->rows; row++)
         pair_put(p, side, name, row, factor * helper_value(p->log[side], name, row));
+}
+
+void pair_part(struct pair *p, size_t from, double factor) {
+    static const enum log_name names[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED,
+                                          LOG_REWARD_MARGIN};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        for (size_t side = 0; side < 2; side++)
+            helper_drop(p->log[side], names[i]);
+    pair_scale(p, 1, LOG_LOSS, from, factor);
 }
 
 const struct compare_report *pair_compare(struct pair *p) {

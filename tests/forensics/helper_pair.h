@@ -23,6 +23,9 @@ struct pair *pair_open(struct pair *p);
 void pair_put(struct pair *p, size_t side, enum log_name name, size_t row, double value);
 /* Multiplies a column's rows from `from` on by `factor`. */
 void pair_scale(struct pair *p, size_t side, enum log_name name, size_t from, double factor);
+/* Scales B's loss from a row on, and drops the rewards of both logs: losses do not part without
+ * them. */
+void pair_part(struct pair *p, size_t from, double factor);
 const struct compare_report *pair_compare(struct pair *p);
 /* Fits a log's LR column; with a contract of NULL, under all contracts. */
 void pair_fit(struct pair *p, size_t s, const char *contract);

@@ -314,6 +314,7 @@ static void other_backward(struct pair *p) {
     for (size_t row = 1; row < 60; row++)
         pair_put(p, 1, LOG_LOSS, row,
                  helper_value(p->log[1], LOG_LOSS, row) * (1.0 + 0.0001 * (double)(row % 5 + 1)));
+    pair_part(p, 60, 1.0);
 }
 /* IPO of sums: the gradient is longer by about the tokens of an answer, and margins part behind. */
 static void other_slope(struct pair *p) {
@@ -353,12 +354,79 @@ static void put_scale(struct pair *p, double scale) {
 static void clipped_before_unscale(struct pair *p) {
     put_scale(p, 1024.0);
     pair_scale(p, 1, LOG_GRAD_NORM, 0, 1024.0);
-    pair_scale(p, 1, LOG_LOSS, 1, 0.97);
+    pair_part(p, 1, 0.97);
 }
 static void divided_beside_a_scale(struct pair *p) {
     put_scale(p, 1024.0);
     pair_scale(p, 1, LOG_GRAD_NORM, 0, 2.0);
+    pair_part(p, 1, 0.97);
+}
+/* Beta 0.2 in the place of 0.1 under AdamW: the first step is the same, and rewards are twice as
+ * large. A gradient norm of twice the size is no other division then. */
+static void other_beta(struct pair *p) {
+    pair_scale(p, 1, LOG_REWARD_CHOSEN, 1, 2.0);
+    pair_scale(p, 1, LOG_REWARD_REJECTED, 1, 2.0);
+    pair_scale(p, 1, LOG_REWARD_MARGIN, 1, 2.0);
+    pair_scale(p, 1, LOG_GRAD_NORM, 0, 2.0);
     pair_scale(p, 1, LOG_LOSS, 1, 0.97);
+}
+static void other_smoothing(struct pair *p) {
+    pair_scale(p, 1, LOG_REWARD_CHOSEN, 1, 1.00001);
+    pair_scale(p, 1, LOG_LOSS, 1, 0.97);
+}
+/* Another step moves log-probabilities, rewards and the loss, each by what the one before does. */
+static void other_step_of_pairs(struct pair *p) {
+    for (size_t row = 1; row < 60; row++) {
+        const double gap = 0.3 * helper_value(p->log[1], LOG_REWARD_CHOSEN, row);
+        pair_put(p, 1, LOG_LOGP_CHOSEN, row,
+                 helper_value(p->log[1], LOG_LOGP_CHOSEN, row) + gap / 0.1);
+    }
+    pair_scale(p, 1, LOG_REWARD_CHOSEN, 1, 1.3);
+    pair_scale(p, 1, LOG_REWARD_MARGIN, 1, 1.3);
+    pair_scale(p, 1, LOG_LOSS, 1, 0.999);
+}
+/* One row that was written wrong is no other loss. */
+static void wrong_row(struct pair *p) {
+    pair_put(p, 1, LOG_LOSS, 1, 0.97 * helper_value(p->log[1], LOG_LOSS, 1));
+}
+static void put_linear(struct pair *p) {
+    for (size_t s = 0; s < 2; s++) {
+        helper_drop(p->log[s], LOG_LOGP_CHOSEN);
+        helper_drop(p->log[s], LOG_LOGP_REJECTED);
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, s, LOG_LR_LOGGED, row, 5e-7 * (59.0 - (double)row) / 60.0);
+        pair_fit(p, s, NULL);
+    }
+}
+/* The rewards behind the first step are apart as two neighbours of the printed LRs are, and not. */
+static void lr_by_rewards(struct pair *p) {
+    put_linear(p);
+    pair_scale(p, 1, LOG_LOSS, 1, 0.9999);
+    pair_scale(p, 1, LOG_REWARD_CHOSEN, 1, 59.0 / 60.0);
+    pair_scale(p, 1, LOG_REWARD_REJECTED, 1, 59.0 / 60.0);
+    pair_scale(p, 1, LOG_REWARD_MARGIN, 1, 59.0 / 60.0);
+}
+static void step_by_rewards(struct pair *p) {
+    put_linear(p);
+    pair_scale(p, 1, LOG_LOSS, 1, 0.9999);
+    pair_scale(p, 1, LOG_REWARD_CHOSEN, 1, 59.0 / 60.0);
+    pair_scale(p, 1, LOG_REWARD_REJECTED, 1, 0.99);
+}
+/* A DPO log of loss and LR alone: its first row is that of any training. */
+static void loss_alone(struct pair *p) {
+    static const enum log_name dropped[] = {LOG_GRAD_NORM, LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED,
+                                            LOG_TOKENS};
+    for (size_t i = 0; i < COUNT_OF(dropped); i++)
+        for (size_t s = 0; s < 2; s++)
+            helper_drop(p->log[s], dropped[i]);
+    pair_part(p, 1, 0.97);
+}
+static void gradient_alone(struct pair *p) {
+    loss_alone(p);
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < 60; row++)
+            pair_put(p, s, LOG_GRAD_NORM, row,
+                     (5.0 + (double)(row * 7 % 5)) * (s == 0 ? 1.0 : 1.001));
 }
 static void other_lr(struct pair *p) {
     pair_scale(p, 1, LOG_LR_LOGGED, 0, 1.25);
@@ -367,7 +435,7 @@ static void other_lr(struct pair *p) {
 }
 static void second_update(struct pair *p) {
     helper_drop(p->log[0], LOG_LR_LOGGED);
-    pair_scale(p, 1, LOG_LOSS, 1, 0.97);
+    pair_part(p, 1, 0.97);
 }
 static void later(struct pair *p) {
     for (size_t s = 0; s < 2; s++)
@@ -408,10 +476,10 @@ static void other_step(struct pair *p) {
     for (size_t s = 0; s < 2; s++)
         for (size_t row = 0; row < 60; row++)
             pair_put(p, s, LOG_LR_APPLIED, row, 1e-6);
-    pair_scale(p, 1, LOG_LOSS, 1, 1.01);
+    pair_part(p, 1, 1.01);
 }
 static void other_step_printed(struct pair *p) {
-    pair_scale(p, 1, LOG_LOSS, 1, 1.01);
+    pair_part(p, 1, 1.01);
     pair_fit(p, 0, "hf");
     pair_fit(p, 1, "hf");
 }
@@ -459,10 +527,18 @@ static const struct scene scenes[] = {
     {"divided", divided, LOG_GRAD_NORM, CAUSE_NORMALISATION, "fixed ratio"},
     {"clipped_before_unscale", clipped_before_unscale, LOG_GRAD_NORM, CAUSE_SCHEDULE,
      "clip_scaled_grads"},
+    {"other_beta", other_beta, LOG_GRAD_NORM, CAUSE_OBJECTIVE, "scaled by (beta)"},
+    {"other_smoothing", other_smoothing, LOG_LOSS, CAUSE_OBJECTIVE, "label smoothing"},
+    {"other_step_of_pairs", other_step_of_pairs, LOG_LOSS, -1, "do not tell them apart"},
+    {"wrong_row", wrong_row, LOG_LOSS, -1, "do not tell them apart"},
+    {"lr_by_rewards", lr_by_rewards, LOG_LOSS, CAUSE_SCHEDULE, "follow each other"},
+    {"step_by_rewards", step_by_rewards, LOG_LOSS, -1, "do not tell them apart"},
+    {"loss_alone", loss_alone, LOG_LOSS, -1, "what differs first cannot be told"},
+    {"gradient_alone", gradient_alone, LOG_GRAD_NORM, -1, "as little as dtype"},
     {"divided_beside_a_scale", divided_beside_a_scale, LOG_GRAD_NORM, CAUSE_NORMALISATION,
      "fixed ratio"},
     {"other_lr", other_lr, LOG_LR_LOGGED, CAUSE_SCHEDULE, "another LR: the schedule"},
-    {"second_update", second_update, LOG_LOSS, CAUSE_SCHEDULE, "one update earlier or later"},
+    {"second_update", second_update, LOG_LOSS, -1, "These logs do not tell them apart"},
     {"other_step", other_step, LOG_LOSS, CAUSE_OPTIMIZER, "at equal applied LRs"},
     {"other_step_printed", other_step_printed, LOG_LOSS, -1, "does not prove those"},
     {"later", later, LOG_LOSS, -1, "a gap opens later"},

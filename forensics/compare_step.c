@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the row behind the first step shows, where the rows before it agree.
+ *
+ * The step itself differs then, and another LR is one of many causes: another optimizer or other
+ * settings of it, another gradient, another loss. A log of a DPO training can tell some of them
+ * apart, since it has what the step does to the policy (log-probabilities, rewards) and what is
+ * made of it (the loss). It can also tell nothing: a DPO training that starts at its reference has
+ * a loss of ln 2 and rewards of 0 whatever its weights, data and dtype are. */
+#include "base/macro.h"
+#include "base/real.h"
+#include "forensics/compare_parts.h"
+
+#define LN2 0.69314718055994531
+/* How far from ln 2 a loss counts as that of a start: bf16 has numbers 4e-3 apart there. */
+#define LN2_NEAR 4e-3
+/* Log-probabilities of this size are sums over a sequence. Means over its tokens are smaller, but
+ * for a model that guesses worse than one of e^15 words. */
+#define SUMS_FROM 15.0
+/* A reward is beta times a change of a log-probability, so the gap of two rewards is beta times
+ * that of the log-probabilities where beta is one. Below this share of it beta would be above 10.
+ */
+#define ALONE 0.1
+/* How far rewards are apart at least, as a share of them, that another beta makes. */
+#define BETA_LEAST 0.01
+/* How much further than the rewards a loss must be apart. -log sigma(margin) has a slope of at most
+ * 1, but printed rewards are means, and those of two samples may take each other back. */
+#define LOSS_ALONE 20.0
+/* How far the ratio of two rewards may be from that of two LRs, as a share of what that differs
+ * from 1: log-probabilities do not follow a step on a straight line. A first step of AdamW at 1e-4
+ * (0.035 of weights of norm 25, untrained) left up to 0.2. */
+#define RATIO_NEAR 0.25
+/* What a difference of two printed LRs leaves of 0, as a share of it. */
+#define LEVEL 1e-3
+
+struct pair_at {
+    struct series_point a, b;
+    double gap, digits; /* |a - b|, and what the printed digits may make of equal numbers */
+};
+
+/* Finds the pair of an update. Returns 0 when both do not have finite numbers there. */
+static int find_pair(const struct compare_report *report, enum log_name name, uint64_t update,
+                     struct pair_at *out) {
+    const struct compare_column *const column = compare_column_of(report, name);
+    if (column == NULL || column->pairs == 0) return 0;
+    for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
+        out->a = compare_point(&column->side[0], i);
+        out->b = compare_point(&column->side[1], j);
+        if (out->a.update < update) continue;
+        out->gap = real_abs_f64(out->a.value - out->b.value);
+        out->digits = 0.5 * (out->a.quantum + out->b.quantum);
+        return out->a.update == update && real_finite_f64(out->gap);
+    }
+    return 0;
+}
+
+/* Tells whether a number of a column says anything about weights, data or dtype. */
+static int tells(enum log_name name, double value) {
+    switch (name) {
+    case LOG_LOSS:
+        return !(real_abs_f64(value - LN2) <= LN2_NEAR);
+    case LOG_REWARD_CHOSEN:
+    case LOG_REWARD_REJECTED:
+    case LOG_REWARD_MARGIN:
+        return value != 0.0;
+    default:
+        return 1;
+    }
+}
+
+int compare_start_tells(const struct compare_report *report) {
+    for (const enum log_name *name = compare_forward_names; *name != LOG_OTHER; name++) {
+        const struct compare_column *const column = compare_column_of(report, *name);
+        if (column == NULL) continue;
+        for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
+            const struct series_point point = compare_point(&column->side[0], i);
+            if (point.update > report->start) break;
+            if (tells(*name, point.value)) return 1;
+        }
+    }
+    return 0;
+}
+
+static int rewards_alone(const struct compare_report *report, uint64_t update) {
+    static const enum log_name policy[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED};
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED};
+    int apart = 0;
+    for (size_t n = 0; n < COUNT_OF(policy); n++) {
+        struct pair_at logp, reward;
+        if (!find_pair(report, policy[n], update, &logp) ||
+            !find_pair(report, rewards[n], update, &reward) ||
+            real_abs_f64(logp.a.value) < SUMS_FROM)
+            return 0;
+        if (reward.gap <= reward.digits + BETA_LEAST * real_abs_f64(reward.a.value)) continue;
+        if (logp.gap + logp.digits > ALONE * reward.gap) return 0;
+        apart = 1;
+    }
+    return apart;
+}
+
+static int loss_alone(const struct compare_report *report, uint64_t update) {
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED,
+                                            LOG_REWARD_MARGIN};
+    struct pair_at loss, reward;
+    double gaps = 0.0;
+    if (!find_pair(report, LOG_LOSS, report->start, &loss) || tells(LOG_LOSS, loss.a.value))
+        return 0;
+    if (!find_pair(report, LOG_LOSS, update, &loss)) return 0;
+    for (size_t n = 0; n < COUNT_OF(rewards); n++) {
+        if (!find_pair(report, rewards[n], update, &reward) || reward.a.value == 0.0) return 0;
+        gaps += reward.gap + reward.digits;
+    }
+    return loss.gap - loss.digits > LOSS_ALONE * gaps;
+}
+
+/* One row may be one that was written wrong, so the next must not agree again. */
+static int stays_apart(const struct compare_report *report, enum log_name name) {
+    struct pair_at next;
+    return find_pair(report, name, report->start + 2, &next) && next.gap > next.digits;
+}
+
+int compare_rewards_alone(const struct compare_report *report) {
+    return rewards_alone(report, report->start + 1) &&
+           (stays_apart(report, LOG_REWARD_CHOSEN) || stays_apart(report, LOG_REWARD_REJECTED));
+}
+
+int compare_loss_alone(const struct compare_report *report) {
+    return loss_alone(report, report->start + 1) && stays_apart(report, LOG_LOSS);
+}
+
+/* Tells whether the rewards of an update are in the ratio of two LRs, B's to A's; LRs of 0 leave
+ * rewards of 0. */
+static int in_ratio(const struct pair_at *reward, double lr_a, double lr_b) {
+    const double a = reward->a.value, b = reward->b.value;
+    if (lr_a == 0.0 || lr_b == 0.0)
+        return (a == 0.0) == (lr_a == 0.0) && (b == 0.0) == (lr_b == 0.0);
+    const double away = real_abs_f64(lr_b / lr_a - 1.0) * real_abs_f64(a);
+    return reward->digits <= RATIO_NEAR * away &&
+           real_abs_f64(b - lr_b / lr_a * a) <= RATIO_NEAR * away;
+}
+
+/* Tells whether both rewards of an update are in the ratio of two LRs, one way or the other. */
+static int both_in_ratio(const struct pair_at rewards[2], double x, double y) {
+    return (in_ratio(&rewards[0], x, y) && in_ratio(&rewards[1], x, y)) ||
+           (in_ratio(&rewards[0], y, x) && in_ratio(&rewards[1], y, x));
+}
+
+int compare_rewards_follow(const struct compare_report *report) {
+    const struct compare_column *const lr = compare_column_of(report, LOG_LR_LOGGED);
+    const uint64_t update = report->start + 1;
+    struct pair_at first, second, rewards[2];
+    if (lr == NULL || lr->class_of == COMPARE_DIFFERENT || report->lr.state == COMPARE_LR_SAME ||
+        !find_pair(report, LOG_LR_LOGGED, report->start, &first) ||
+        !find_pair(report, LOG_LR_LOGGED, update, &second) ||
+        !find_pair(report, LOG_REWARD_CHOSEN, update, &rewards[0]) ||
+        !find_pair(report, LOG_REWARD_REJECTED, update, &rewards[1]))
+        return 0;
+    /* The LR in front of the first printed one is on the straight line through it and the next: a
+     * log may print the LR of the next update. */
+    const double step = second.a.value - first.a.value, before = first.a.value - step;
+    const double from = real_abs_f64(before) < LEVEL * real_abs_f64(step) ? 0.0 : before;
+    return step != 0.0 && (both_in_ratio(rewards, first.a.value, second.a.value) ||
+                           (from >= 0.0 && both_in_ratio(rewards, from, first.a.value)));
+}
