@@ -29,8 +29,9 @@ enum second_task { SECOND_ROOT = 0, SECOND_PATH };
 struct second_request {
     char tag[64]; /* SECOND_TAG, padded with zeros */
     uint64_t request_size, config_size;
-    uint64_t task;  /* enum second_task */
-    uint64_t waits; /* 1: SECOND_TURN is open */
+    uint64_t task;   /* enum second_task */
+    uint64_t waits;  /* 1: SECOND_TURN is open */
+    uint64_t parent; /* the process that asks */
     uint64_t steps;
     struct config config;
 };
@@ -140,6 +141,7 @@ static enum status begin(const struct config *config, enum second_task task, uin
     request.task = task;
     request.steps = steps;
     request.waits = turn >= 0;
+    request.parent = (uint64_t)getpid();
     memcpy(&request.config, config, sizeof request.config);
     TRY(start(&child, turn));
     /* If the child refuses early, its answer says more than EPIPE would. */
@@ -218,6 +220,9 @@ static enum status read_request(struct second_request *request) {
 static enum status rerun(struct arena *arena, unsigned char **out, size_t *out_size) {
     struct second_request request;
     TRY(read_request(&request));
+    /* One that died before PR_SET_PDEATHSIG was set sends no signal. */
+    if ((uint64_t)getppid() != request.parent)
+        FAIL(STATUS_IO, "rerun-config: the process that asked has ended");
     if (request.waits != 0) children_await(SECOND_TURN);
     if (request.task == SECOND_PATH)
         return noise_path_train(&request.config, request.steps, NULL, arena, out_size, out);
