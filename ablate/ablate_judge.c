@@ -342,6 +342,29 @@ static enum status measure_arms(struct judging *judging) {
     return STATUS_OK;
 }
 
+/* Equal arms that end in something that is no number are equal because both broke, whatever differs
+ * between them. */
+static enum status judge_equal(struct judging *judging) {
+    struct ablate_verdict *out = judging->out;
+    const struct ablate_left *const runs[2] = {ablate_left_of(judging, 0, 0, 1),
+                                               ablate_left_of(judging, 1, 0, 1)};
+    static const char *const names[2] = {"baseline", "test"};
+    struct ablate_pair pair = {0, 1, 1, 0.0};
+    struct ablate_shape shape;
+    out->distance = out->has_distance ? 0.0 : ABLATE_UNKNOWN;
+    if (!out->has_distance) return STATUS_OK;
+    const enum status status = ablate_measure(judging, runs, names, 2, &pair, 1, &shape);
+    if (status == STATUS_UNTESTABLE) return STATUS_OK; /* tensors without numbers */
+    TRY(status);
+    if (shape.broken == 2) return STATUS_OK;
+    out->has_distance = 0;
+    out->distance = ABLATE_UNKNOWN;
+    return ablate_refuse(judging,
+                         "baseline and test are equal, and %s of both is not finite: trainings "
+                         "that broke say nothing of what differs between them",
+                         shape.broken_tensor);
+}
+
 /* A run that was not told its folder leaves nothing there, whatever the reason of its failure says
  * of a file that cannot be opened. */
 static enum status refuse_failed(struct judging *judging, const struct ablate_run *run) {
@@ -375,11 +398,7 @@ static enum status judge_floor(struct judging *judging) {
     if (out->noise != 0) return judge_noisy(judging);
     out->floor = ABLATE_FLOOR_EXACT;
     out->kind = out->differ == 0 ? ABLATE_INSIDE : ABLATE_OUTSIDE;
-    if (out->kind == ABLATE_INSIDE) {
-        out->distance = out->has_distance ? 0.0 : ABLATE_UNKNOWN;
-        return STATUS_OK;
-    }
-    return measure_arms(judging);
+    return out->kind == ABLATE_INSIDE ? judge_equal(judging) : measure_arms(judging);
 }
 
 /* ---- all of it ---- */

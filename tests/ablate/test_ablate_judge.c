@@ -325,6 +325,30 @@ static void verify_losses_cancel_as_weights_do(void **state) {
     bench_near(bench.verdict.factors[1].moves_alone, 0);
 }
 
+/* Two trainings that broke are equal whatever differs between them. */
+static void verify_that_equal_wrecks_tell_nothing(void **state) {
+    (void)state;
+    const vector whole[4] = {{1, 2}, {1, 2}, {1, 2}, {1, 2}};
+    const vector broken[4] = {
+        {1, NOT_A_NUMBER}, {1, NOT_A_NUMBER}, {1, NOT_A_NUMBER}, {1, NOT_A_NUMBER}};
+    const double losses[3] = {2, 1, NOT_A_NUMBER};
+    bench_plan(2, 0, WEIGHTS);
+    bench_leave_all(whole, whole[0]);
+    assert_int_equal(bench_judge()->kind, ABLATE_INSIDE);
+    bench_leave_all(broken, broken[0]);
+    assert_int_equal(bench_judge()->kind, ABLATE_UNTESTABLE);
+    assert_non_null(strstr(bench.verdict.reason, "of both is not finite"));
+    assert_false(
+        ablate_wants(&bench.plan, &bench.verdict, &bench.plan.runs[bench_run("hybrid-11")]));
+    for (uint32_t updates = 2; updates <= 3; updates++) {
+        bench_plan(2, 0, LOG);
+        for (uint32_t i = 0; i < bench.plan.run_count; i++)
+            bench_leave_log(i, losses, updates);
+        assert_int_equal(bench_judge()->kind, updates == 2 ? ABLATE_INSIDE : ABLATE_UNTESTABLE);
+    }
+    assert_non_null(strstr(bench.verdict.reason, "the loss of both is not finite"));
+}
+
 static void verify_what_failed_moved_nothing_for_all_anybody_knows(void **state) {
     (void)state;
     const vector still[4] = {{0}}, one[4] = {{0}, {3}, {0}, {0}};
@@ -582,6 +606,7 @@ int main(void) {
         cmocka_unit_test(validate_words_of_equal_arms),
         cmocka_unit_test(verify_a_rerun_that_is_not_test_leaves_no_verdict),
         cmocka_unit_test(verify_losses_cancel_as_weights_do),
+        cmocka_unit_test(verify_that_equal_wrecks_tell_nothing),
         cmocka_unit_test(verify_what_failed_moved_nothing_for_all_anybody_knows),
         cmocka_unit_test(verify_equal_arms_ask_for_each_factor_alone_and_for_all_but_each),
         cmocka_unit_test(verify_what_differs_from_equal_arms_is_run_again),
