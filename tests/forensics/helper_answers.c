@@ -9,15 +9,32 @@
 #include <stdint.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "tests/base/helper_draws.h"
 #include "tests/forensics/helper_golden.h"
 
-void answers_open(struct answers *answers) {
-    memset(answers, 0, sizeof *answers);
-    answers->hash = DRAWS_HASH;
+static struct {
+    FILE *stream;
+    char *text;
+    size_t size;
+} said;
+
+FILE *answers_begin(void) {
+    said.stream = open_memstream(&said.text, &said.size);
+    assert_non_null(said.stream);
+    return said.stream;
+}
+
+void answers_end(struct answers *answers, uint32_t number) {
+    const char *const shown = getenv("TWINSTEP_SHOW");
+    assert_int_equal(fclose(said.stream), 0);
+    answers->hash = draws_hash(answers->hash, said.text, said.size);
+    if (shown != NULL && number == (uint32_t)strtoul(shown, NULL, 10))
+        print_message("%s", said.text);
+    free(said.text);
 }
 
 void answers_count(struct answers *answers, const char *text) {
@@ -30,10 +47,23 @@ void answers_count(struct answers *answers, const char *text) {
     fail_msg("more than %d answers", ANSWERS_MOST);
 }
 
-void answers_hold(const struct answers *answers, const char *file, const char *name) {
+static void hold(const struct answers *answers, const char *file, const char *name) {
     FILE *const out = golden_begin(file, "%s", name);
     for (size_t i = 0; i < ANSWERS_MOST && answers->at[i].count > 0; i++)
         fprintf(out, "%5zu %s\n", answers->at[i].count, answers->at[i].text);
     fprintf(out, "texts %016" PRIx64 "\n", answers->hash);
     golden_end();
+}
+
+void answers_ask(const char *file, const char *const *kinds, size_t kind_count, uint32_t cases,
+                 void (*ask)(uint32_t number, struct answers *answers)) {
+    struct answers *const answers = (struct answers *)calloc(kind_count, sizeof *answers);
+    assert_non_null(answers);
+    for (size_t k = 0; k < kind_count; k++)
+        answers[k].hash = DRAWS_HASH;
+    for (uint32_t number = 0; number < cases; number++)
+        ask(number, &answers[number % kind_count]);
+    for (size_t k = 0; k < kind_count; k++)
+        hold(&answers[k], file, kinds[k]);
+    free(answers);
 }

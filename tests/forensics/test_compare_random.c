@@ -20,7 +20,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -421,38 +420,26 @@ static void hold_rules(uint32_t number, struct drawn *d, const struct compare_re
 
 static void answer(uint32_t number, struct answers *answers) {
     static struct drawn d;
-    const char *const shown = getenv("TWINSTEP_SHOW");
     struct compare_report report;
-    char *bytes = NULL, line[96];
-    size_t size = 0;
-    FILE *const text = open_memstream(&bytes, &size);
-    assert_non_null(text);
+    char line[96];
+    FILE *const text = answers_begin();
     draw_pair(number, &d);
     assert_int_equal(compare_logs(d.input, &d.arena, &report), STATUS_OK);
     golden_comparison(text, &report);
     print_rest(text, &report);
     if (number % 12 == number / CHANGES % 12) hold_floor(&d, &report, text); /* it takes longest */
-    assert_int_equal(fclose(text), 0);
+    answers_end(answers, number);
     snprintf(line, sizeof line, "%s, LR state %d, cause %d",
              compare_verdict_name((enum compare_verdict)report.verdict), report.lr.state,
              report.cause);
     answers_count(answers, line);
-    answers->hash = draws_hash(answers->hash, bytes, size);
-    if (shown != NULL && number == (uint32_t)strtoul(shown, NULL, 10)) print_message("%s", bytes);
     hold_rules(number, &d, &report);
-    free(bytes);
     arena_close(&d.arena);
 }
 
 static void validate_random_pairs(void **state) {
     (void)state;
-    static struct answers answers[CHANGES];
-    for (size_t c = 0; c < CHANGES; c++)
-        answers_open(&answers[c]);
-    for (uint32_t number = 0; number < CASES; number++)
-        answer(number, &answers[number % CHANGES]);
-    for (size_t c = 0; c < CHANGES; c++)
-        answers_hold(&answers[c], "compare_random.txt", changes[c]);
+    answers_ask("compare_random.txt", changes, CHANGES, CASES, answer);
 }
 
 int main(void) {

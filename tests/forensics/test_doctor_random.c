@@ -18,7 +18,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -338,25 +337,18 @@ static void print_rest(FILE *out, const struct doctor_report *report) {
 
 static void examine(uint32_t number, struct answers *answers) {
     static struct patient p;
-    const char *const shown = getenv("TWINSTEP_SHOW");
     struct doctor_report report;
-    char *bytes = NULL;
-    size_t size = 0;
-    FILE *const text = open_memstream(&bytes, &size);
-    assert_non_null(text);
+    FILE *const text = answers_begin();
     draw_patient(number, &p);
     const struct fit_set *const set = pick(&p, 6) == 0 ? NULL : &p.set;
     assert_int_equal(doctor_examine(p.log, &p.options, set, &p.arena, &report), STATUS_OK);
     golden_findings(text, &report);
     print_rest(text, &report);
-    assert_int_equal(fclose(text), 0);
+    answers_end(answers, number);
     for (size_t i = 0; i < report.finding_count + report.remark_count; i++)
         answers_count(answers, report.findings[i].id);
     if (report.finding_count + report.remark_count == 0) answers_count(answers, "nothing");
-    answers->hash = draws_hash(answers->hash, bytes, size);
-    if (shown != NULL && number == (uint32_t)strtoul(shown, NULL, 10)) print_message("%s", bytes);
     hold_rules(number, &p, &report);
-    free(bytes);
     arena_close(&p.arena);
 }
 
@@ -374,13 +366,7 @@ enum status __wrap_fit_series(const struct series *series, const struct fit_know
 
 static void validate_random_logs(void **state) {
     (void)state;
-    static struct answers answers[SHAPES];
-    for (size_t s = 0; s < SHAPES; s++)
-        answers_open(&answers[s]);
-    for (uint32_t number = 0; number < CASES; number++)
-        examine(number, &answers[number % SHAPES]);
-    for (size_t s = 0; s < SHAPES; s++)
-        answers_hold(&answers[s], "doctor_random.txt", shapes[s]);
+    answers_ask("doctor_random.txt", shapes, SHAPES, CASES, examine);
 }
 
 int main(void) {

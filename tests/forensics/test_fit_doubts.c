@@ -293,19 +293,19 @@ static void conclude(uint32_t number, struct set *set, struct answers *answers) 
     answers->hash = draws_hash(answers->hash, &set->of.foreign, sizeof set->of.foreign);
 }
 
+static void answer(uint32_t number, struct answers *answers) {
+    static struct set set;
+    draw_set(number, &set);
+    conclude(number, &set, answers);
+    arena_close(&set.arena);
+}
+
 static void validate_random_sets(void **state) {
     (void)state;
-    static struct set set;
-    static struct answers answers;
     char name[32];
-    answers_open(&answers);
-    for (uint32_t number = 0; number < SETS; number++) {
-        draw_set(number, &set);
-        conclude(number, &set, &answers);
-        arena_close(&set.arena);
-    }
+    const char *const names[] = {name};
     snprintf(name, sizeof name, "%d sets", SETS);
-    answers_hold(&answers, "fit_doubts.txt", name);
+    answers_ask("fit_doubts.txt", names, 1, SETS, answer);
 }
 
 int main(void) {

@@ -24,7 +24,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -425,13 +424,10 @@ static void count_first(struct answers *answers, const struct fit_set *set) {
 
 static void answer(uint32_t number, struct answers *answers) {
     static const char *const verdicts[] = {"pass", "fail", "undecided"};
-    const char *const shown = getenv("TWINSTEP_SHOW");
     struct fit_known known;
     struct fit_set set;
-    char *bytes = NULL;
-    size_t size = 0;
-    FILE *const text = open_memstream(&bytes, &size);
-    assert_non_null(text);
+    if (!is_asked(number)) return;
+    FILE *const text = answers_begin();
     memset(&trial, 0, sizeof trial);
     trial.draws = (struct draws){.key = UINT64_C(0xfe3), .number = number};
     trial.kind = &kinds[number % COUNT_OF(kinds)];
@@ -475,23 +471,17 @@ static void answer(uint32_t number, struct answers *answers) {
             fprintf(text, "refused: %s\n", status_text());
         fprintf(text, "%llu evaluations\n", (unsigned long long)trial.evaluations);
     }
-    assert_int_equal(fclose(text), 0);
-    answers->hash = draws_hash(answers->hash, bytes, size);
-    if (shown != NULL && number == (uint32_t)strtoul(shown, NULL, 10)) print_message("%s", bytes);
+    answers_end(answers, number);
     hold_rules(number, &set, &known);
-    free(bytes);
     arena_close(&trial.arena);
 }
 
 static void validate_searches(void **state) {
     (void)state;
-    static struct answers answers[COUNT_OF(kinds)];
+    const char *names[COUNT_OF(kinds)];
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
-        answers_open(&answers[k]);
-    for (uint32_t number = 0; number < CASES; number++)
-        if (is_asked(number)) answer(number, &answers[number % COUNT_OF(kinds)]);
-    for (size_t k = 0; k < COUNT_OF(kinds); k++)
-        answers_hold(&answers[k], "fit_few.txt", kinds[k].name);
+        names[k] = kinds[k].name;
+    answers_ask("fit_few.txt", names, COUNT_OF(kinds), CASES, answer);
 }
 
 int main(void) {

@@ -22,7 +22,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -596,31 +595,18 @@ static void examine(FILE *text, struct answers *answers) {
 }
 
 static void answer(uint32_t number, struct answers *answers) {
-    const char *const shown = getenv("TWINSTEP_SHOW");
-    char *bytes = NULL;
-    size_t size = 0;
-    FILE *const text = open_memstream(&bytes, &size);
-    assert_non_null(text);
+    FILE *const text = answers_begin();
     draw_trial(number);
     check_one(number, (int)(number / EVENTS % 2), text, answers);
     examine(text, answers);
     fprintf(text, "%zu searches\n", trial.searches);
-    assert_int_equal(fclose(text), 0);
-    answers->hash = draws_hash(answers->hash, bytes, size);
-    if (shown != NULL && number == (uint32_t)strtoul(shown, NULL, 10)) print_message("%s", bytes);
-    free(bytes);
+    answers_end(answers, number);
     arena_close(&trial.arena);
 }
 
 static void validate_given_answers(void **state) {
     (void)state;
-    static struct answers answers[EVENTS];
-    for (size_t e = 0; e < EVENTS; e++)
-        answers_open(&answers[e]);
-    for (uint32_t number = 0; number < CASES; number++)
-        answer(number, &answers[number % EVENTS]);
-    for (size_t e = 0; e < EVENTS; e++)
-        answers_hold(&answers[e], "fit_given.txt", events[e]);
+    answers_ask("fit_given.txt", events, EVENTS, CASES, answer);
 }
 
 int main(void) {
