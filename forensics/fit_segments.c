@@ -219,13 +219,19 @@ static int depends(const struct path *path, const struct fit_segment *segment, s
            2.0 * fit_half(point, path->scale);
 }
 
-/* Tells whether no row before point i shows the total. */
+/* Tells whether no row before point i shows the total. Of rows that follow each other the last one
+ * is asked, which has come farthest; where rows are run again, so has the one in front of them. */
 static int total_is_open(const struct path *path, size_t i) {
-    size_t s = path->count;
-    while (s-- > 0 && path->segments[s].steps == 0)
-        if (depends(path, &path->segments[s],
-                    (s + 1 < path->count ? path->segments[s + 1].point : i) - 1))
-            return 0;
+    const struct series_point *const points = path->series->points;
+    size_t s = path->count, end = i;
+    while (s-- > 0 && path->segments[s].steps == 0) {
+        const struct fit_segment *const segment = &path->segments[s];
+        for (size_t row = segment->point; row < end; row++)
+            if ((row + 1 == end || points[row + 1].update <= points[row].update) &&
+                depends(path, segment, row))
+                return 0;
+        end = segment->point;
+    }
     return path->segments[path->count - 1].steps == 0;
 }
 

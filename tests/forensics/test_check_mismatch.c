@@ -622,6 +622,11 @@ static void validate_too_little(void **state) {
     s.out.fitted = FIT_OF_FLOOR;
     s.known.run_steps = 0;
     FEW(1);
+    s.out.fitted = FIT_OF_FLOOR;
+    s.known.run_steps = 0;
+    s.out.found.count = 2;
+    s.fits[1].segment_count = 1; /* the best fit is asked */
+    FEW(1);
     s.known.run_steps = 0;
     FEW(0);
     s.out.fitted = FIT_OF_FLOOR;
