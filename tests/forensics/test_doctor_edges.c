@@ -327,6 +327,12 @@ static void rewards_of_logps(struct patient *p, double x) { /* beta, and x beta 
     }
 }
 
+static void rewards_until(struct patient *p, double x) { /* of one beta, but for row x */
+    rewards_of_logps(p, 1.0);
+    scene_put(p, LOG_REWARD_CHOSEN, (size_t)x,
+              0.11 * helper_value(p->log, LOG_LOGP_CHOSEN, (size_t)x));
+}
+
 static void hold(struct patient *p, size_t rows, double quantum, double reward) {
     fill(p, LOG_LR_LOGGED, 1e-6);
     for (size_t i = 0; i < rows; i++) {
@@ -613,6 +619,7 @@ static const struct edge {
     EDGE(start_margin, 7e-5, 5e-5, "ref_batch_shape"),
     EDGE(start_reward, 1.01, 1.0, "other_reference"),
     EDGE(rewards_of_logps, 1.021, 1.019, "other_reference"),
+    EDGE(rewards_until, 19, 20, "other_reference"),
     EDGE(held_rows_printed, 21, 20, "loss_stuck_at_ln2"),
     EDGE(held_rewards, 0.9e-9, 1.1e-9, "loss_stuck_at_ln2"),
     EDGE(held_at_lr, 0.5, 0.49, "loss_stuck_at_ln2"),

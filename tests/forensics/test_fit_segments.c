@@ -301,6 +301,36 @@ static void validate_breaks(void **state) {
     assert_int_equal(break_of(fall, 16, 0, 16), 12);
 }
 
+/* A total that no row of the warm-up shows, and an update that was skipped between the row that
+ * ends it and the next one, which lies beyond the peak: the total becomes that of all rows, and
+ * what was skipped stays a segment of its own. */
+static void validate_opened_totals(void **state) {
+    (void)state;
+    memset(&t, 0, sizeof t);
+    fit_known_init(&t.known);
+    t.model = models[0];
+    t.numbers = (struct fit_numbers){.lr = 2e-4, .warmup = 7.0, .total = 61.0, .stride = 1.0};
+    fit_model_set(t.model, &t.numbers);
+    t.series = (struct series){t.points, 14};
+    for (size_t i = 0; i < 14; i++) {
+        t.points[i] = (struct series_point){.update = 1 + 3 * i, .row = i};
+        lr_print_point(&t.points[i], fit_model_logged(t.model, t.points[i].update, i < 3 ? 0 : -1),
+                       LR_EXACT);
+    }
+    t.numbers.total = 90.0; /* any */
+    open_path();
+    assert_int_equal(run_of(&t.path, &t.path.segments[0], 0), 3);
+    assert_true(follow(&t.path, 3));
+    assert_true(t.path.opened);
+    assert_true(t.path.numbers.total == 61.0);
+    assert_int_equal(t.path.count, 2);
+    assert_int_equal(t.path.segments[1].event, FIT_SKIP);
+    assert_int_equal(t.path.segments[1].moved, -1);
+    assert_int_equal(t.path.segments[1].steps, 0);
+    assert_true(explains_all(&t.path));
+    arena_close(&t.arena);
+}
+
 /* ---- what ends a search ---- */
 
 static struct fit_segment pieces[3];
@@ -507,7 +537,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_columns),       cmocka_unit_test(validate_breaks),
         cmocka_unit_test(validate_ends),          cmocka_unit_test(validate_soundness),
-        cmocka_unit_test(validate_early_updates),
+        cmocka_unit_test(validate_early_updates), cmocka_unit_test(validate_opened_totals),
     };
     return cmocka_run_group_tests(tests, take_models, leave_models);
 }
