@@ -484,9 +484,104 @@ static void validate_searches(void **state) {
     answers_ask("fit_few.txt", names, COUNT_OF(kinds), CASES, answer);
 }
 
+/* ---- by hand ---- */
+
+/* Makes a log of an exact column of hf under one of these schedules. */
+static void open_log(const char *schedule, double lr, double warmup, uint64_t steps) {
+    memset(&trial, 0, sizeof trial);
+    trial.contract[0] = "hf";
+    trial.contract[1] = "hf-4.50";
+    trial.contract[2] = "accelerate";
+    trial.contract[3] = "megatron";
+    trial.contract[4] = "lag1";
+    trial.schedule[0] = schedule;
+    trial.schedule[1] = "linear";
+    trial.schedule[2] = "constant";
+    contract_request_init(&trial.request);
+    trial.request.contract = contract_find("hf");
+    trial.request.schedule = schedule;
+    trial.request.lr = lr;
+    trial.request.warmup = warmup;
+    trial.request.steps = steps;
+    assert_int_equal(contract_resolve(&trial.request, &trial.arena, &trial.plan), STATUS_OK);
+}
+
+/* A schedule that is left before the end that the log says: whether that is likely depends on how
+ * many rows stand from the first one on at which it would have gone on. */
+static void validate_rows_of_a_stop(void **state) {
+    (void)state;
+    for (size_t behind = 5; behind < 12; behind++) {
+        struct doctor_options options;
+        struct doctor_report report;
+        struct fit_known known;
+        struct fit_set set;
+        const size_t last = 20; /* the row at which it stops */
+        int found = 0;
+        open_log("cosine", 2.137e-5, 20.0, 450);
+        trial.log = helper_log(&trial.arena, last + 1 + behind);
+        trial.log->format = "hf-trainer-state";
+        trial.log->max_steps = 450;
+        for (size_t row = 0; row < trial.log->rows; row++) {
+            const uint64_t update = 5 * ((row < last ? row : last) + 1);
+            trial.log->step[row] = (int64_t)(5 * (row + 1));
+            helper_put(&trial.arena, trial.log, LOG_LR_LOGGED, row,
+                       contract_logged(&trial.plan, update), PRINT_EXACT);
+        }
+        assert_int_equal(series_of(trial.log, log_column_of(trial.log, LOG_LR_LOGGED), &trial.arena,
+                                   &trial.series),
+                         STATUS_OK);
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, trial.log, &trial.arena), STATUS_OK);
+        assert_int_equal(fit_series(&trial.series, &known, &trial.arena, &set), STATUS_OK);
+        doctor_options_init(&options);
+        assert_int_equal(doctor_examine(trial.log, &options, &set, &trial.arena, &report),
+                         STATUS_OK);
+        for (size_t i = 0; i < report.finding_count; i++) {
+            if (strcmp(report.findings[i].id, "schedule_stands_still") != 0) continue;
+            found = 1;
+            assert_int_equal(report.findings[i].confidence,
+                             behind >= 8 ? DOCTOR_LIKELY : DOCTOR_POSSIBLE);
+        }
+        if (!found) fail_msg("%zu rows that stand are not found", behind);
+        arena_close(&trial.arena);
+    }
+}
+
+/* Rows of every fifth update, of which one lies within the warm-up: a longer warm-up prints what
+ * two skipped updates do. The log counts the two, so the fit that needs them is the first, however
+ * typed the numbers of the other are. */
+static void validate_counted_skips(void **state) {
+    (void)state;
+    struct fit_known known;
+    struct fit_set set;
+    open_log("constant_with_warmup", 2e-4, 5.0, 60);
+    trial.log = helper_log(&trial.arena, 8);
+    for (size_t row = 0; row < 8; row++) {
+        trial.log->step[row] = (int64_t)(5 * (row + 1));
+        helper_put(&trial.arena, trial.log, LOG_LR_LOGGED, row, row == 0 ? 8e-5 : 2e-4,
+                   PRINT_EXACT);
+        helper_put(&trial.arena, trial.log, LOG_SKIPPED, row, row == 0 ? 2.0 : 0.0, 0);
+    }
+    for (size_t c = 0; c < trial.log->column_count; c++)
+        if (trial.log->columns[c].name == LOG_SKIPPED) trial.log->columns[c].windowed = 1;
+    assert_int_equal(
+        series_of(trial.log, log_column_of(trial.log, LOG_LR_LOGGED), &trial.arena, &trial.series),
+        STATUS_OK);
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    assert_int_equal(fit_known_from_log(&known, trial.log, &trial.arena), STATUS_OK);
+    assert_int_equal(known.skips.shown, 2);
+    assert_int_equal(fit_series(&trial.series, &known, &trial.arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_int_equal(fit_skipped(&set.fits[0]), 2);
+    arena_close(&trial.arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_searches),
+        cmocka_unit_test(validate_rows_of_a_stop),
+        cmocka_unit_test(validate_counted_skips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
