@@ -124,6 +124,12 @@ static void validate_rows_that_stand(void **state) {
     for (size_t i = 9; i < 15; i++)
         points[i].quantum = 0.03 * PEAK; /* which may be its peak as printed */
     assert_false(still_there());
+    make_fall(0, 1, 9); /* what never moved stands from its first row on */
+    assert_int_equal(first_of_end(&series), 0);
+    assert_false(still_there());
+    assert_false(fit_end_stands(&series));
+    make_fall(1, 1, 9);
+    assert_int_equal(first_of_end(&series), 1);
     series = (struct series){points, 1};
     assert_false(fit_end_stands(&series));
 }
