@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The conditions of the pass for skipped updates one by one: how many of them are believed, which
+ * finds end it or are kept, and which models are asked; and how the doctor deals the rows of a log
+ * to two writers, once more for random rows. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/doctor/doctor_run.c" /* for the conditions, which no other file asks for */
+#include "forensics/fit_skips.c"
+#include "tests/base/helper_draws.h"
+
+enum { FINDS = 4, ROWS = 12, LOGS = 20000 };
+
+static struct fit_found finds[FINDS];
+static struct fit_known known;
+static struct fit_search search;
+
+static void open_search(void) {
+    memset(finds, 0, sizeof finds);
+    fit_known_init(&known);
+    search = (struct fit_search){.known = &known, .found = finds, .count = 3, .last = 400};
+    for (size_t f = 0; f < FINDS; f++)
+        finds[f] = (struct fit_found){.cost = 0.95, .solution.numbers.lr = 2e-4};
+}
+
+static void validate_what_is_believed(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t updates;
+        uint32_t most;
+    } believed[] = {{1, 24},       {499, 24},      {500, 25},      {999, 25},     {1000, 26},
+                    {487999, 999}, {488000, 1000}, {488500, 1000}, {900000, 1000}};
+    for (size_t i = 0; i < COUNT_OF(believed); i++)
+        assert_int_equal(fit_skips_most(believed[i].updates), believed[i].most);
+    open_search();
+    assert_int_equal(most_of(&search), 24);
+    assert_int_equal(few_of(&search), FEW);
+    known.skips.shown = 3; /* those that the log shows, besides */
+    assert_int_equal(most_of(&search), 27);
+    assert_int_equal(few_of(&search), FEW + 3);
+    known.skips.shown = UINT64_MAX;
+    assert_int_equal(most_of(&search), 24 + SHOWN);
+    assert_int_equal(few_of(&search), FEW + SHOWN);
+}
+
+static void validate_finds(void **state) {
+    (void)state;
+    for (size_t f = 0; f < FINDS; f++) { /* wherever the one stands, but not behind the list */
+        const int listed = f < 3;
+        for (size_t since = 0; since < 3; since++) {
+            const int seen = listed && f >= since;
+            open_search();
+            finds[f].skip_count = 1;
+            assert_int_equal(any_skips(&search, since), seen);
+            finds[f].skip_count = 0;
+            finds[f].part_count = 1;
+            assert_int_equal(any_skips(&search, since), seen);
+            open_search();
+            known.request.lr = 3e-4;
+            assert_int_equal(explained(&search, since), 0);
+            finds[f].solution.numbers.lr = 3e-4;
+            assert_int_equal(explained(&search, since), seen);
+        }
+        open_search();
+        assert_true(all_strange(&search));
+        finds[f].cost = 0.89;
+        assert_int_equal(all_strange(&search), !listed);
+        finds[f].cost = 0.9;
+        assert_true(all_strange(&search));
+        finds[f].cost = 0.79;
+        assert_int_equal(refuted(&search), 0);
+        known.skips.quiet = 1;
+        assert_int_equal(refuted(&search), listed);
+        finds[f].cost = 0.8;
+        assert_int_equal(refuted(&search), 0);
+    }
+    open_search();
+    assert_int_equal(explained(&search, 2), 1); /* no peak is known */
+    assert_int_equal(explained(&search, 3), 0);
+}
+
+/* Of more finds than are kept the dearest goes, wherever it stands. */
+static void validate_what_is_kept(void **state) {
+    (void)state;
+    for (uint32_t number = 0; number < 2000; number++) {
+        struct draws draws = {.key = UINT64_C(0x4ee9), .number = number};
+        struct best best = {.count = 0};
+        double costs[9];
+        const size_t count = 1 + draws_pick(&draws, COUNT_OF(costs));
+        for (size_t i = 0; i < count; i++) {
+            costs[i] = (double)draws_pick(&draws, 1000);
+            const struct fit_found one = {.cost = costs[i]};
+            keep(&best, &one);
+            for (size_t k = i; k > 0 && costs[k] < costs[k - 1]; k--) {
+                const double kept = costs[k];
+                costs[k] = costs[k - 1];
+                costs[k - 1] = kept;
+            }
+        }
+        assert_int_equal(best.count, count < KEPT ? count : KEPT);
+        for (size_t i = 0; i < best.count; i++) { /* the cheapest costs, each as often */
+            size_t here = 0, there = 0;
+            for (size_t k = 0; k < best.count; k++) {
+                here += best.at[k].cost == costs[i];
+                there += costs[k] == costs[i];
+            }
+            assert_int_equal(here, there);
+        }
+    }
+}
+
+static void validate_models(void **state) {
+    (void)state;
+    static const struct {
+        const char *contract, *schedule;
+        int plateau;
+    } models[] = {{"hf", "linear", 0},
+                  {"hf", "warmup_stable_decay", 1},
+                  {"olmo-core", "wsd", 1},
+                  {"hf", "constant_with_warmup", 0}};
+    struct arena arena = ARENA_EMPTY;
+    for (size_t m = 0; m < COUNT_OF(models); m++) {
+        const struct sched_class *const schedule =
+            sched_find_in(contract_find(models[m].contract)->family, models[m].schedule);
+        assert_non_null(schedule);
+        struct fit_model model = {.parameters = "warmup_type=log"};
+        model.plan.schedule = schedule;
+        assert_int_equal(has_plateau(&model), models[m].plateau);
+        assert_false(has_straight_warmup(&model));
+        model.parameters = "warmup_type=linear";
+        assert_true(has_straight_warmup(&model));
+    }
+    arena_close(&arena);
+}
+
+/* ---- two writers ---- */
+
+/* Deals rows once more: each goes on where the writer stands that is closest before it. */
+static int dealt(const int64_t *steps, size_t rows, struct writers *out) {
+    int64_t last[2] = {0, 0}, gap[2] = {0, 0};
+    size_t count[2] = {0, 0}, before = 0;
+    memset(out, 0, sizeof *out);
+    for (size_t row = 0; row < rows; row++) {
+        size_t w;
+        if (steps[row] < 1) continue;
+        if (row > 0 && steps[row] < steps[row - 1]) {
+            if (out->falls == 0) out->first = row;
+            out->falls++;
+        }
+        if (steps[row] > last[0] && (last[0] >= last[1] || steps[row] <= last[1]))
+            w = 0;
+        else if (steps[row] > last[1])
+            w = 1;
+        else
+            return 0;
+        if (count[w] > 0 && w != before) {
+            out->returns++;
+            if (gap[w] == 0 || steps[row] == last[w] + gap[w]) out->seamless++;
+        }
+        if (count[w] > 0) gap[w] = steps[row] - last[w];
+        last[w] = steps[row];
+        count[w]++;
+        before = w;
+    }
+    return 1;
+}
+
+static void corroborate_writers(void **state) {
+    (void)state;
+    size_t both = 0, neither = 0;
+    for (uint32_t number = 0; number < LOGS; number++) {
+        struct draws draws = {.key = UINT64_C(0x2e1), .number = number};
+        int64_t steps[ROWS], at[2] = {0, 0};
+        struct writers mine, theirs;
+        const size_t rows = 1 + draws_pick(&draws, ROWS);
+        const uint32_t odd = draws_pick(&draws, 3);
+        for (size_t row = 0; row < rows; row++) {
+            const uint32_t w = draws_pick(&draws, 2);
+            const uint32_t gap = 1 + w, other = draws_pick(&draws, 6);
+            at[w] += odd == 0 && other == 0 ? 3 : gap;
+            steps[row] = odd == 1 && other == 1 ? (int64_t)draws_pick(&draws, 12) : at[w];
+        }
+        const struct log log = {.rows = rows, .step = steps};
+        const int whole = dealt(steps, rows, &mine);
+        if (deal(&log, &theirs) != whole) fail_msg("log %u is dealt: %d", number, whole);
+        neither += whole == 0;
+        if (!whole) continue;
+        if (mine.falls != theirs.falls || mine.returns != theirs.returns ||
+            mine.seamless != theirs.seamless || mine.first != theirs.first)
+            fail_msg("log %u: %zu falls, %zu returns, %zu seamless, first %zu", number,
+                     theirs.falls, theirs.returns, theirs.seamless, theirs.first);
+        both += mine.returns > 0;
+    }
+    assert_true(both > 1000 && neither > 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_what_is_believed), cmocka_unit_test(validate_finds),
+        cmocka_unit_test(validate_what_is_kept),     cmocka_unit_test(validate_models),
+        cmocka_unit_test(corroborate_writers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
