@@ -577,11 +577,39 @@ static void validate_counted_skips(void **state) {
     arena_close(&trial.arena);
 }
 
+/* A column that is below 0 and never above it is no schedule's, and costs no evaluation; one that
+ * only ends below 0 is searched. */
+static void validate_negative_columns(void **state) {
+    (void)state;
+    static const struct {
+        double first, step;
+        int searched;
+    } columns[] = {
+        {-1e-4, -1e-5, 0}, {0.0, -1e-5, 0}, {1e-5, -1e-5, 1}, {2.0, -0.5, 1}, {0.0, 1e-5, 1}};
+    for (size_t c = 0; c < COUNT_OF(columns); c++) {
+        struct series_point points[9];
+        struct fit_known known;
+        struct fit_set set;
+        open_log("cosine", 2e-4, 0.0, 40);
+        for (size_t i = 0; i < COUNT_OF(points); i++)
+            points[i] = (struct series_point){
+                .update = i + 1, .row = i, .value = columns[c].first + columns[c].step * (double)i};
+        trial.series = (struct series){points, COUNT_OF(points)};
+        fit_known_init(&known);
+        assert_int_equal(fit_series(&trial.series, &known, &trial.arena, &set), STATUS_OK);
+        if ((trial.evaluations > 0) != columns[c].searched)
+            fail_msg("column %zu: %llu evaluations", c, (unsigned long long)trial.evaluations);
+        if (!columns[c].searched) assert_int_equal(set.why & FIT_WHY_NOTHING, FIT_WHY_NOTHING);
+        arena_close(&trial.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_searches),
         cmocka_unit_test(validate_rows_of_a_stop),
         cmocka_unit_test(validate_counted_skips),
+        cmocka_unit_test(validate_negative_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
