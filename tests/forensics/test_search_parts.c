@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The decisions of a search between its passes, each computed once more or met on both sides: the
+ * roundest of some numbers, the totals that a flat end shows, which strides are tried, which finds
+ * are one, which of them end the search, and whose numbers are handed on. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/fit_search.c" /* for the decisions, which no other file asks for */
+#include "tests/base/helper_draws.h"
+
+enum { ROWS = 12, CASES = 4000 };
+
+static struct fit_known known;
+static struct fit_search search;
+static struct fit_found *finds;
+static struct series series;
+static struct series_point points[ROWS];
+static struct arena arena;
+
+static int take_finds(void **state) {
+    (void)state;
+    static const struct fit_decays none = {.count = 0};
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "linear";
+    assert_int_equal(
+        fit_models(&known.request, &known, &none, &arena, &search.models, &search.model_count),
+        STATUS_OK);
+    return arena_take(&arena, FIT_FOUND, sizeof *finds, "found", &finds) == STATUS_OK ? 0 : -1;
+}
+
+static int leave_finds(void **state) {
+    (void)state;
+    arena_close(&arena);
+    return 0;
+}
+
+static void open_search(void) {
+    struct fit_model *const models = search.models;
+    const size_t count = search.model_count;
+    fit_known_init(&known);
+    search = (struct fit_search){.known = &known,
+                                 .series = &series,
+                                 .arena = &arena,
+                                 .models = models,
+                                 .model_count = count,
+                                 .found = finds,
+                                 .last = 40};
+    series = (struct series){points, ROWS};
+}
+
+static struct fit_found find(double lr, double warmup, double total) {
+    return (struct fit_found){
+        .solution.numbers = {.lr = lr, .warmup = warmup, .total = total, .stride = 1.0}};
+}
+
+static void corroborate_round_numbers(void **state) {
+    (void)state;
+    for (uint64_t low = 0; low < 130; low++)
+        for (uint64_t high = low + 1; high < 260; high++) {
+            uint64_t best = high, grain = 1;
+            for (uint64_t n = low + 1; n <= high;
+                 n++) /* most zeros at its end; of equals the last */
+                for (uint64_t g = 1000; g > 1; g /= 10)
+                    if (n % g == 0 && g >= grain) {
+                        best = n;
+                        grain = g;
+                        break;
+                    }
+            if (roundest(low, high) != best)
+                fail_msg("of %llu to %llu: %llu", (unsigned long long)low + 1,
+                         (unsigned long long)high, (unsigned long long)roundest(low, high));
+        }
+}
+
+static void validate_flat_ends(void **state) {
+    (void)state;
+    uint64_t totals[3];
+    for (size_t flat = 1; flat <= ROWS; flat++)
+        for (size_t count = 2; count <= ROWS; count++) {
+            open_search();
+            if (flat > count) continue;
+            series.count = count;
+            for (size_t i = 0; i < count; i++)
+                points[i] = (struct series_point){
+                    .update = 7 * (i + 1), .value = i + flat < count ? 100.0 - (double)i : 1.0};
+            const size_t first = count - flat;
+            /* Rows enough, of which two stand at least, and the one in front is above them. */
+            const int shown = count >= 4 && flat >= 2 && first >= 1;
+            assert_int_equal(totals_of_end(&search, totals), shown ? 3 : 0);
+            if (!shown) continue;
+            assert_int_equal(totals[1], 7 * (first + 1));
+            assert_int_equal(totals[2], 7 * (first + 1) - 1);
+            assert_int_equal(totals[0], roundest(7 * first, 7 * (first + 1)));
+        }
+    open_search();
+    for (size_t i = 0; i < ROWS; i++)
+        points[i] = (struct series_point){.update = i + 1, .value = i < 8 ? 0.5 : 1.0};
+    assert_int_equal(totals_of_end(&search, totals), 0); /* it rose to its end */
+    for (size_t i = 0; i < ROWS; i++)
+        points[i] = (struct series_point){.update = i < 10 ? i + 1 : i - 1,
+                                          .value = i < 8 ? 9.0 - (double)i : 1.0};
+    assert_int_equal(totals_of_end(&search, totals), 0); /* what was run again is no end */
+}
+
+static int tries(const double *strides, size_t count, double stride) {
+    size_t times = 0;
+    for (size_t i = 0; i < count; i++)
+        times += strides[i] == stride;
+    assert_true(times <= 1);
+    return times == 1;
+}
+
+static void validate_strides(void **state) {
+    (void)state;
+    double strides[STRIDES];
+    open_search();
+    size_t count = list_strides(&search, strides);
+    assert_int_equal(count, COUNT_OF(usual_strides) - 1); /* 1 is plain use */
+    assert_false(tries(strides, count, 1.0));
+    known.request.processes = 5;
+    known.request.accumulate = 7;
+    known.request.global_batch = 11;
+    count = list_strides(&search, strides);
+    assert_int_equal(count, COUNT_OF(usual_strides) - 1 + 5);
+    assert_true(tries(strides, count, 5.0) && tries(strides, count, 7.0) &&
+                tries(strides, count, 35.0) && tries(strides, count, 11.0) &&
+                tries(strides, count, 1.0 / 11.0));
+    assert_true(strides[0] == 5.0); /* what was said comes first */
+    known.request.processes = 8;
+    count = list_strides(&search, strides);
+    assert_true(tries(strides, count, 8.0) && tries(strides, count, 56.0));
+    open_search();
+    known.run_steps = 1000;
+    search.count = 5;
+    finds[0] = find(2e-4, 0.0, 20.0); /* 50 times */
+    finds[1] = find(2e-4, 0.0, 1000.0);
+    finds[2] = find(2e-4, 0.0, 500.0); /* twice, which is usual */
+    finds[3] = find(2e-4, 0.0, 0.0);
+    finds[4] = find(2e-4, 0.0, 0.9); /* more than 1024 times */
+    count = list_strides(&search, strides);
+    assert_int_equal(count, COUNT_OF(usual_strides));
+    assert_true(tries(strides, count, 50.0));
+    known.run_steps = 1024;
+    finds[4] = find(2e-4, 0.0, 1.0);
+    count = list_strides(&search, strides);
+    assert_true(tries(strides, count, 1024.0));
+    finds[4] = find(2e-4, 0.0, 1024.0 / 1025.0);
+    count = list_strides(&search, strides);
+    assert_false(tries(strides, count, 1025.0));
+}
+
+/* Each number that makes two finds two. */
+static void validate_equal_finds(void **state) {
+    (void)state;
+    struct fit_segment pieces[2][2];
+    const uint64_t skipped[1] = {3};
+    const struct fit_part parts[1] = {{.lag = 1}};
+    memset(pieces, 0, sizeof pieces);
+    open_search();
+    struct fit_found one = find(2e-4, 3.0, 50.0);
+    one.segments = pieces[0];
+    one.segment_count = 2;
+    struct fit_found same = one;
+    same.segments = pieces[1];
+    assert_true(same_found(&one, &same));
+    same.cost = 1.0;
+    same.solution.shift = -1; /* follows from the model */
+    assert_true(same_found(&one, &same));
+    for (int change = 0; change < 18; change++) {
+        struct fit_found other = same;
+        struct fit_segment *const piece = &pieces[1][1];
+        memset(pieces, 0, sizeof pieces);
+        if (change == 0) other.solution.model = 1;
+        if (change == 1) other.skipped = skipped;
+        if (change == 2) other.parts = parts;
+        if (change == 3) other.first_differs = 1;
+        if (change == 4) other.solution.numbers.lr = 3e-4;
+        if (change == 5) other.solution.numbers.warmup = 4.0;
+        if (change == 6) other.solution.numbers.total = 51.0;
+        if (change == 7) other.solution.numbers.floor = 0.1;
+        if (change == 8) other.solution.numbers.absolute = 1;
+        if (change == 9) other.solution.numbers.stride = 2.0;
+        if (change == 10) other.solution.numbers.epoch = 4;
+        if (change == 11) other.segments = NULL;
+        if (change == 12) other.segment_count = 1;
+        if (change == 13) piece->point = 1;
+        if (change == 14) piece->shift = 1;
+        if (change == 15) piece->scale = 1.0;
+        if (change == 16) piece->event = FIT_SKIP;
+        if (change == 17) piece->steps = 60;
+        if (same_found(&one, &other) || same_found(&other, &one))
+            fail_msg("change %d makes no other find", change);
+        if (change == 0) continue; /* there is one model */
+        if (change == 11) other.segment_count = 0;
+        search.count = 0;
+        fit_search_add(&search, &one);
+        fit_search_add(&search, &other);
+        fit_search_add(&search, &one);
+        assert_int_equal(search.count, 2);
+    }
+    memset(pieces, 0, sizeof pieces);
+    pieces[1][1].warmup = 1.0;
+    assert_false(same_found(&one, &same));
+    search.count = FIT_FOUND;
+    const struct fit_found last = finds[FIT_FOUND - 1];
+    fit_search_add(&search, &one);
+    assert_int_equal(search.count, FIT_FOUND);
+    assert_memory_equal(&last, &finds[FIT_FOUND - 1], sizeof last);
+}
+
+static void validate_ends_of_a_search(void **state) {
+    (void)state;
+    static const char *const megatron[] = {"megatron", NULL};
+    for (size_t f = 0; f < 3; f++)
+        for (size_t count = 0; count < 4; count++) {
+            const int listed = f < count;
+            open_search();
+            search.count = count;
+            for (size_t i = 0; i < 4; i++) {
+                finds[i] = find(2e-4, 3.0, 50.0);
+                finds[i].cost = 2.0;
+            }
+            finds[f].cost = TYPED - 0.01;
+            assert_int_equal(any_typed(&search), listed);
+            assert_int_equal(any_agrees(&search, USABLE), listed);
+            assert_int_equal(any_cheap(&search), listed);
+            assert_int_equal(any_ends(&search), listed);
+            finds[f].cost = TYPED;
+            assert_int_equal(any_typed(&search), 0);
+            finds[f].cost = USABLE - 0.01;
+            assert_int_equal(any_agrees(&search, USABLE), listed);
+            assert_int_equal(any_ends(&search), listed);
+            finds[f].cost = USABLE;
+            assert_int_equal(any_agrees(&search, USABLE), 0);
+            assert_int_equal(any_ends(&search), 0);
+            assert_int_equal(any_cheap(&search), listed);
+            finds[f].cost = 1.0;
+            assert_int_equal(any_cheap(&search), 0);
+            finds[f].cost = TYPED - 0.01;
+            finds[f].first_differs = 1; /* which agrees with nothing that is known */
+            assert_int_equal(any_typed(&search), 0);
+            assert_int_equal(any_agrees(&search, USABLE), 0);
+            assert_int_equal(any_ends(&search), 0);
+            assert_int_equal(any_cheap(&search), listed);
+            finds[f].first_differs = 0;
+            known.possible = megatron;
+            assert_int_equal(any_typed(&search), 0);
+            assert_int_equal(any_agrees(&search, USABLE), listed);
+        }
+}
+
+static void corroborate_seeds(void **state) {
+    (void)state;
+    static struct fit_window window;
+    for (uint32_t number = 0; number < CASES; number++) {
+        struct draws draws = {.key = UINT64_C(0x5eed), .number = number};
+        open_search();
+        search.count = draws_pick(&draws, 12);
+        for (size_t i = 0; i < search.count; i++) {
+            finds[i] = find(2e-4, (double)i, 50.0);
+            finds[i].cost = (double)draws_pick(&draws, 2000) / 1024.0; /* seldom two alike */
+            const uint32_t kind = draws_pick(&draws, 6);
+            if (kind == 0) finds[i].solution.numbers.stride = 2.0;
+            if (kind == 1) finds[i].solution.numbers.epoch = 3;
+        }
+        take_seeds(&search, &window);
+        size_t seeds = 0;
+        double before = -1.0;
+        for (;;) { /* by cost, of two alike the first, without strides and stairs */
+            size_t next = search.count;
+            for (size_t i = 0; i < search.count; i++)
+                if (finds[i].cost > before &&
+                    (next == search.count || finds[i].cost < finds[next].cost))
+                    next = i;
+            if (next == search.count || seeds == FIT_SEEDS) break;
+            before = finds[next].cost;
+            if (finds[next].solution.numbers.stride != 1.0 ||
+                finds[next].solution.numbers.epoch > 0)
+                continue;
+            if (seeds >= window.seed_count || window.seeds[seeds].warmup != (double)next)
+                fail_msg("case %u: seed %zu is not find %zu", number, seeds, next);
+            seeds++;
+        }
+        assert_int_equal(window.seed_count, seeds);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_round_numbers), cmocka_unit_test(validate_flat_ends),
+        cmocka_unit_test(validate_strides),          cmocka_unit_test(validate_equal_finds),
+        cmocka_unit_test(validate_ends_of_a_search), cmocka_unit_test(corroborate_seeds),
+    };
+    return cmocka_run_group_tests(tests, take_finds, leave_finds);
+}
