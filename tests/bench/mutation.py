@@ -216,6 +216,7 @@ class Work:
     def __init__(self, folder, jobs, build):
         self.folder, self.build = (folder, folder / "build" / "strict") if build is None else (ROOT, build)
         self.changed = folder / "changed" # sources with a token changed, or unchanged again
+        shutil.rmtree(self.changed, ignore_errors=True) # those of a run before may be of another tree
         self.width, self.jobs = jobs, f"-j{jobs}"
         self.seconds, self.codes = {}, {}
         if build is None:
@@ -366,7 +367,9 @@ class Work:
         if not self.compile(source, self.object_of(source), "-w"):
             sys.exit(f"mutation: {source} cannot be built with what it includes")
         words = shlex.split(self.command[self.folder / source]["command"])
-        command[command.index(words[words.index("-o") + 1])] = self.object_of(source)
+        kept = words[words.index("-o") + 1]
+        if kept in command: # else it includes two sources, and the first has put it there
+            command[command.index(kept)] = self.object_of(source)
 
     def put_back(self):
         for aside in (self.build / "bin").glob("*.kept"):
