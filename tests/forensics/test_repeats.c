@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/macro.h"
+#include "determinism/statistics.h"
 #include "forensics/repeats.h"
 #include "tests/base/helper_draws.h"
 
@@ -224,11 +225,45 @@ static void validate_arms(void **state) {
     arena_close(&arena);
 }
 
+/* The p of two arms at random, from distances that are computed once more. */
+static void corroborate_arms(void **state) {
+    (void)state;
+    for (uint32_t number = 0; number < 300; number++) {
+        struct draws draws = {.key = UINT64_C(0xa45), .number = number};
+        struct arena arena = ARENA_EMPTY;
+        double p, least, distances[15];
+        struct statistics_p expected;
+        const uint32_t of_a = 2 + draws_pick(&draws, 3), apart_by = draws_pick(&draws, 3);
+        open_runs(6);
+        const struct repeats a = {.count = of_a, .runs = list, .paths = paths};
+        const struct repeats b = {.count = 6 - of_a, .runs = list + of_a, .paths = paths + of_a};
+        for (size_t r = 0; r < 6; r++)
+            for (size_t i = 0; i < ROWS; i++)
+                records[r][i].reals[REAL_LOSS] = 2.0 + 0.01 * (double)draws_pick(&draws, 8) +
+                                                 0.01 * (double)(r >= of_a ? apart_by : 0);
+        runs[draws_pick(&draws, 6)].updates = ROWS - 2;
+        for (size_t i = 0; i < 6; i++)
+            for (size_t j = i + 1; j < 6; j++) {
+                double sum = 0.0;
+                for (size_t k = 0; k < ROWS - 2; k++)
+                    sum +=
+                        pow(records[i][k].reals[REAL_LOSS] - records[j][k].reals[REAL_LOSS], 2.0);
+                distances[statistics_pair(6, i, j)] = sqrt(sum / (double)(ROWS - 2));
+            }
+        assert_int_equal(statistics_test_labels(distances, 6, of_a, &expected), STATUS_OK);
+        assert_int_equal(repeats_against(&a, &b, &arena, &p, &least), STATUS_OK);
+        if (p != expected.p) fail_msg("case %u: p is %g, and not %g", number, p, expected.p);
+        assert_true(least == statistics_labels_least(of_a, 6 - of_a));
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_random_runs),
         cmocka_unit_test(negate_runs),
         cmocka_unit_test(validate_arms),
+        cmocka_unit_test(corroborate_arms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
