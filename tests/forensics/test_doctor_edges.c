@@ -475,6 +475,10 @@ static void language_model(struct patient *p, double first) {
 static void fresh_off(struct patient *p, double x) {
     language_model(p, log(32000.0) + x);
 }
+static void vocabulary_of(struct patient *p, double x) {
+    language_model(p, log(x));
+    p->options.vocab = (uint64_t)x;
+}
 static void fresh_sum_off(struct patient *p, double x) {
     language_model(p, 4.0 * log(32000.0) + x);
 }
@@ -648,6 +652,7 @@ static const struct edge {
     EDGE(norms_printed_to, 0.9e-6, 1.1e-6, "no_gradient"),
     EDGE(fresh_off, 0.34, 0.36, "weights_reinitialised"),
     EDGE(fresh_off, -0.34, -0.36, "weights_reinitialised"),
+    EDGE(vocabulary_of, 2, 1, "weights_reinitialised"),
     EDGE(fresh_sum_off, 0.39, 0.41, "loss_not_divided"),
     EDGE(fresh_sum_off, -0.39, -0.41, "loss_not_divided"),
     EDGE(skip_last_of_fifty, 5, 4, "nan_skip_poison"),
