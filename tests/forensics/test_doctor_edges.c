@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "base/real.h"
 #include "tests/forensics/helper_scene.h"
 
 #define LN2 0x1.62e42fefa39efp-1
@@ -757,6 +758,29 @@ static void validate_how_fresh(void **state) {
     }
 }
 
+/* At exactly 0.35 from it nothing is said: with a vocabulary of 2 that is a loss which a log can
+ * have. */
+static void validate_no_longer_fresh(void **state) {
+    (void)state;
+    const double uniform = real_log_f64(2.0);
+    for (int below = 0; below < 2; below++) {
+        struct patient p;
+        struct doctor_report report;
+        int found = 0;
+        memset(&p, 0, sizeof p);
+        doctor_options_init(&p.options);
+        const double first = uniform - (below ? nextafter(0.35, 0.0) : 0.35);
+        assert_true(below || uniform - first == 0.35);
+        language_model(&p, first);
+        p.options.vocab = 2;
+        assert_int_equal(doctor_examine(p.log, &p.options, NULL, &p.arena, &report), STATUS_OK);
+        for (size_t f = 0; f < report.finding_count; f++)
+            found |= strcmp(report.findings[f].id, "weights_reinitialised") == 0;
+        assert_int_equal(found, below);
+        arena_close(&p.arena);
+    }
+}
+
 /* What shows that the schedule was not installed: the LRs of the first three updates, in order. */
 static void validate_three_rates_in_evidence(void **state) {
     (void)state;
@@ -824,6 +848,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_edges),
         cmocka_unit_test(validate_how_fresh),
+        cmocka_unit_test(validate_no_longer_fresh),
         cmocka_unit_test(validate_who_applies_zero_first),
         cmocka_unit_test(validate_three_rates_in_evidence),
     };
