@@ -33,9 +33,9 @@ static json_t *used_json(const struct fit_used *used) {
 /* What the column follows up to the row from which on it stands still: null where it does not. */
 static json_t *stop_json(const struct lr_report *report, const struct fit_stop *stop) {
     if (stop->fit == NULL) return json_null();
-    return json_pack("{sI sb sb so}", "update",
+    return json_pack("{sI sb sb sb so}", "update",
                      (json_int_t)report->series.points[stop->point].update, "of_known_total",
-                     stop->of_known_total, "held", stop->held, "fit",
+                     stop->of_known_total, "held", stop->held, "open", stop->open, "fit",
                      lr_report_fit_json(stop->fit));
 }
 
@@ -230,6 +230,14 @@ static void print_stop(const struct lr_report *report, const struct fit_set *set
                "held from below at %s, as where a loop sets lr = max(lr, floor): no step of that "
                "schedule has this LR, so no scheduler stopped at it\n",
                (uintmax_t)point->update, stop->fit->text, number_text_f64(point->value).text);
+        return;
+    }
+    if (stop->open) {
+        printf("remark: from update %ju on the column stands still, at a floor that nobody would "
+               "type: a line to a lower floor with a larger total prints the same, where its "
+               "scheduler is no longer stepped from there on (--min-lr-ratio says that it is the "
+               "floor)\n",
+               (uintmax_t)point->update);
         return;
     }
     printf("remark: in front of update %ju the column is that of %s; from there on it stands "

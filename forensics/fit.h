@@ -330,6 +330,8 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last);
  * total that is the last update is no chance, with a share of the peak and a length of the decay
  * that somebody may have typed. */
 int fit_ends_at_a_step(const struct fit *fit, const struct series *series);
+/* Tells whether the decay of the fit is a line, behind a plateau or without one. */
+int fit_falls_as_line(const struct fit *fit);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);
@@ -355,6 +357,9 @@ struct fit_stop {
     uint8_t typed; /* 1: somebody may have typed the LR that stands, or its share of the peak */
     uint8_t held;  /* 1: no step of that schedule has the LR that stands, so the scheduler did not
                       stop at it: the LR is held from below (or above, behind a rise) */
+    /* 1: `fit` explains the whole column, as a line to a floor that nobody would type, with a total
+     * that nobody said: a line to a lower floor that stopped there prints the same */
+    uint8_t open;
 };
 /* Looks for that reading of a column that `set` explains or does not. Where a floor, or the total
  * that the schedule came to, is known, there is none. */

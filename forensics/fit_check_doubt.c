@@ -23,7 +23,7 @@ enum status fit_check_doubt_floor(const struct fit_known *known, struct arena *a
                      "--min-lr-ratio: a scheduler that is no longer stepped from update %llu on "
                      "prints the same, behind %s",
                      (unsigned long long)out->found.series->points[stop.point].update,
-                     stop.fit->text));
+                     stop.open ? "a line to a lower floor with a larger total" : stop.fit->text));
     out->needs = text;
     return STATUS_OK;
 }

@@ -333,7 +333,7 @@ static enum status say_stop(const struct fit_known *known, struct arena *arena,
     char *text;
     *is_meant = 0;
     TRY(fit_check_find_stop(known, &out->found, arena, &stop));
-    if (stop.fit == NULL) return STATUS_OK;
+    if (stop.fit == NULL || stop.open) return STATUS_OK; /* `words` has that line */
     const unsigned long long update = out->found.series->points[stop.point].update;
     const char *const rest = out->words;
     if (stop.held)

@@ -304,8 +304,7 @@ static int is_line(const struct fit *fit) {
            fit->parameters[0] == '\0';
 }
 
-/* Tells whether the decay is a line, behind a plateau or without one. */
-static int ends_as_line(const struct fit *fit) {
+int fit_falls_as_line(const struct fit *fit) {
     return is_line(fit) || (sched_row(fit->schedule, "decay") != NULL &&
                             (strstr(fit->parameters, "decay_type=linear") != NULL ||
                              strstr(fit->parameters, "decay_style=linear") != NULL));
@@ -318,9 +317,9 @@ static int is_typed(double x) {
 /* The contracts print f(T) at update T or T + 1, so a row that stands at it comes no sooner than
  * behind that one. */
 int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
-    return ends_as_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 && fit->steps > 0 &&
-           fit->floor_ratio > 0.0 && last < fit->steps + 2 && !is_typed(fit->floor_ratio) &&
-           !is_typed(fit->floor_ratio * fit->lr);
+    return fit_falls_as_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 &&
+           fit->steps > 0 && fit->floor_ratio > 0.0 && last < fit->steps + 2 &&
+           !is_typed(fit->floor_ratio) && !is_typed(fit->floor_ratio * fit->lr);
 }
 
 /* Tells whether the length of the decay behind a plateau is one that somebody may have typed, as a
@@ -344,8 +343,9 @@ static int decay_is_typed(const struct fit *fit) {
 
 int fit_ends_at_a_step(const struct fit *fit, const struct series *series) {
     const struct series_point *const points = series->points;
-    if (series->count < 2 || !ends_as_line(fit) || fit->stride != 1.0 || fit->epoch_updates > 0 ||
-        fit->segment_count != 1 || fit->in_samples || !(fit->floor_ratio > 0.0) || fit->steps == 0)
+    if (series->count < 2 || !fit_falls_as_line(fit) || fit->stride != 1.0 ||
+        fit->epoch_updates > 0 || fit->segment_count != 1 || fit->in_samples ||
+        !(fit->floor_ratio > 0.0) || fit->steps == 0)
         return 0;
     const uint64_t last = points[series->count - 1].update;
     const double floor = fit->floor_ratio * fit->lr, slack = 0x1p-44 * fit->lr;

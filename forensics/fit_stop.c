@@ -216,10 +216,11 @@ static enum status is_of_run(const struct fit *fit, const struct series *front, 
     return STATUS_OK;
 }
 
-/* Looks among the fits of the first `count` points. */
+/* Looks among the fits of the first `count` points. `total` is the one that somebody said; 0: none.
+ */
 static enum status among(const struct series *series, size_t count, const struct fit_known *front,
-                         const struct fit_set *set, struct arena *arena, struct fit_stop *out) {
-    const uint64_t total = total_of(front);
+                         uint64_t total, const struct fit_set *set, struct arena *arena,
+                         struct fit_stop *out) {
     struct series *before;
     struct fit_set found;
     TRY(arena_take(arena, 1, sizeof *before, "fit", &before));
@@ -247,7 +248,7 @@ static enum status of_front(const struct series *series, size_t count,
                             struct arena *arena, struct fit_stop *out) {
     struct fit_known front = *known;
     front.plain = 1;
-    return among(series, count, &front, set, arena, out);
+    return among(series, count, &front, total_of(known), set, arena, out);
 }
 
 int fit_next_floor(struct fit_floors *floors, double below, struct contract_request *request) {
@@ -268,7 +269,10 @@ int fit_next_floor(struct fit_floors *floors, double below, struct contract_requ
     return 0;
 }
 
-/* Looks for schedules that fall to a floor which the rows in front do not reach. */
+/* Looks for schedules that fall to a floor which the rows in front do not reach. Where nobody said
+ * a total, that of most trainings is tried, the log's last update, if the LR that stands is none
+ * that somebody typed: then it alone has to explain the rows in front, and not the updates beside
+ * it. */
 static enum status of_floors(const struct series *series, size_t count,
                              const struct fit_known *known, const struct fit_set *set,
                              struct arena *arena, struct fit_stop *out) {
@@ -276,13 +280,28 @@ static enum status of_floors(const struct series *series, size_t count,
     struct fit_floors floors = {.peak = fit_scale(series->points, count),
                                 .schedule = known->request.schedule};
     struct fit_known front = *known;
+    const uint64_t total = total_of(known);
     front.plain = 1;
-    front.request.steps = total_of(known);
-    if (front.request.steps == 0 || known->request.min_lr_ratio == known->request.min_lr_ratio)
+    front.request.steps = total > 0 ? total : series->points[series->count - 1].update;
+    if (known->request.min_lr_ratio == known->request.min_lr_ratio ||
+        (total == 0 && is_typed(&series->points[series->count - 1], floors.peak)))
         return STATUS_OK;
-    while (out->fit == NULL && fit_next_floor(&floors, still, &front.request))
-        TRY(among(series, count, &front, set, arena, out));
+    while (out->fit == NULL && fit_next_floor(&floors, still, &front.request)) {
+        TRY(among(series, count, &front, total, set, arena, out));
+        if (total == 0 && out->fit != NULL && !out->of_run) out->fit = NULL;
+    }
     return STATUS_OK;
+}
+
+/* Tells whether the best fit is a line whose floor, at which the rows stand from point `first` on,
+ * nobody would type, with a total that nobody said. Slope and floor are two numbers of the rows, so
+ * each lower floor has a larger total whose line stops there. */
+static int is_open_line(const struct series *series, size_t first, const struct fit_known *known,
+                        const struct fit_set *set) {
+    if (set->count == 0 || known->request.min_lr_ratio == known->request.min_lr_ratio) return 0;
+    const struct fit *fit = &set->fits[0];
+    return is_plain(fit, known) && fit_falls_as_line(fit) && fit->steps != total_of(known) &&
+           fit->floor_ratio > 0.0 && !is_typed(&series->points[first], fit->lr);
 }
 
 /* Where the schedule stopped at a row, that row is on it; where it stopped between two, or where
@@ -316,5 +335,7 @@ enum status fit_find_stop(const struct series *series, const struct fit_known *k
     }
     if (out->fit == NULL) TRY(of_floors(series, first + 1, known, set, arena, out));
     if (out->fit == NULL) TRY(of_floors(series, first, known, set, arena, out));
+    if (out->fit == NULL && is_open_line(series, first, known, set))
+        *out = (struct fit_stop){.fit = &set->fits[0], .point = first + 1, .open = 1};
     return STATUS_OK;
 }

@@ -297,14 +297,17 @@ static enum status stands_still(struct doctor *doctor, const struct fit_stop *st
     static const char words[] =
         "The LR stands still from update %llu on, where its schedule goes on: the "
         "scheduler is no longer stepped, or the LR is held from below.";
+    static const char open[] =
+        "The LR stands still from update %llu on, at a floor that nobody would type: the scheduler "
+        "may no longer be stepped, on the way to a lower one.";
     const struct series *series = doctor->fits->series;
     const struct series_point *point = &series->points[stop->point];
     const struct series_point *last = &series->points[series->count - 1];
-    const int remark = sound && stop->typed;
+    const int remark = sound && (stop->typed || stop->open);
     const int likely = !sound && (stop->of_known_total || stop->of_run) && !stop->typed &&
                        series->count - stop->point >= ROWS_OF_EVENT;
     if (remark)
-        TRY(doctor_remark(doctor, "schedule_stands_still", point->row, words,
+        TRY(doctor_remark(doctor, "schedule_stands_still", point->row, stop->open ? open : words,
                           (unsigned long long)point->update));
     else
         TRY(doctor_found(doctor, "schedule_stands_still", likely ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
@@ -312,10 +315,16 @@ static enum status stands_still(struct doctor *doctor, const struct fit_stop *st
     if (remark) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
     TRY(doctor_evidence_lr(doctor, point - 1));
     TRY(doctor_evidence_lr(doctor, last));
-    TRY(doctor_evidence(
-        doctor, "the %zu values in front of it follow %s, which comes to %s at update %llu",
-        stop->point, stop->fit->text, word_about(fit_logged(stop->fit, 0, last->update)).text,
-        (unsigned long long)last->update));
+    if (stop->open)
+        TRY(doctor_evidence(doctor,
+                            "the %zu values in front of it fall as a line, at whose end nobody "
+                            "would set this LR, and nothing says the total",
+                            stop->point));
+    else
+        TRY(doctor_evidence(
+            doctor, "the %zu values in front of it follow %s, which comes to %s at update %llu",
+            stop->point, stop->fit->text, word_about(fit_logged(stop->fit, 0, last->update)).text,
+            (unsigned long long)last->update));
     if (doctor->fits->count > 0)
         TRY(doctor_evidence(doctor, "the whole column, with a floor, is also that of %s%s%s",
                             doctor->fits->fits[0].text,
