@@ -185,6 +185,10 @@ static enum status fill(const struct fit_search *search, const struct fit_found 
         top = points[i].value > top ? points[i].value : top;
     out->warmup_hidden = copy.needs_warmup && points[0].update > 1 && points[0].value == top &&
                          out->warmup <= (double)points[0].update;
+    /* A constant without a warm-up has shown none: it may lie in front of the first row. */
+    if (!copy.needs_warmup && points[0].update > 1 &&
+        fit_alike(points, search->series->count, search->scale) == search->series->count)
+        out->warmup_hidden = 1;
     const struct series_point *last = &points[search->series->count - 1];
     /* A cosine that came back to its peak has shown what it is. */
     const int fell = falls(search->series, search->scale);

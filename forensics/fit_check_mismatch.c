@@ -158,23 +158,97 @@ static const struct fit *goes_on(const struct fit_known *known,
  */
 #define OTHER_PEAK 0.05
 
+/* Tells whether a schedule may rise above its peak: a search for the largest usable LR (DeepSpeed's
+ * LRRangeTest), and lists of stages or peaks that somebody wrote. */
+static int may_exceed_peak(const struct sched_class *schedule) {
+    return strcmp(schedule->name, "deepspeed.lr_range_test") == 0 ||
+           sched_row(schedule, "stages") != NULL || sched_row(schedule, "peaks") != NULL;
+}
+
+/* Tells whether a row lies above the peak that was asked for, where no schedule that is expected
+ * does. */
+static int lies_above_peak(const struct contract_request *asked, const struct fit_check *out) {
+    const struct series *const series = out->found.series;
+    const double scale = fit_check_scale(series);
+    if (asked->lr != asked->lr ||
+        (out->expected != NULL && may_exceed_peak(out->expected->schedule)))
+        return 0;
+    for (size_t i = 0; i < series->count; i++)
+        if (series->points[i].value - fit_half(&series->points[i], scale) >
+            asked->lr * (1.0 + 0x1p-40))
+            return 1;
+    return 0;
+}
+
+/* Returns the highest peak that leaves the first row as it is, of a fit whose warm-up no row shows:
+ * the sooner the warm-up ended, the farther the LR has fallen by then, and it ended at update 0 at
+ * the soonest. */
+static double highest_peak(const struct fit *fit, const struct series *series) {
+    struct fit soonest = *fit;
+    soonest.plan.call.warmup = soonest.plan.warmup_updates = 0.0;
+    const double value = fit_logged(&soonest, 0, series->points[0].update);
+    return value > 0.0 ? fit->lr * series->points[0].value / value : real_inf_f64();
+}
+
+/* Tells whether the fit has another peak than that, whatever the warm-up in front of the rows is.
+ */
+static int has_other_peak(const struct fit *fit, double peak, const struct series *series) {
+    if (fit->reached > 0.0) return 0;
+    if (fit->warmup_hidden) return peak > highest_peak(fit, series) * (1.0 + OTHER_PEAK);
+    return !(fit->unseen_warmup > 0.0) && real_abs_f64(fit->lr / peak - 1.0) >= OTHER_PEAK;
+}
+
 /* Tells whether the rows refute the peak that was asked for, whatever the totals are: one lies
- * above it, or they show the peak of every fit that changes its total, and it is another one. */
+ * above it, or every fit that changes its total shows another peak, or one that lies below it for
+ * each warm-up in front of the rows. */
 static int refutes_peak(const struct contract_request *asked, const struct fit_check *out) {
     const struct series *const series = out->found.series;
-    const double peak = asked->lr, scale = fit_check_scale(series);
+    const double peak = asked->lr;
     if (peak != peak) return 0;
-    for (size_t i = 0; i < series->count; i++)
-        if (series->points[i].value - fit_half(&series->points[i], scale) > peak * (1.0 + 0x1p-40))
-            return 1;
+    if (lies_above_peak(asked, out)) return 1;
     for (size_t i = 0; i < out->found.count; i++) {
         const struct fit *const fit = &out->found.fits[i];
-        if (!fit_changes_total(fit)) continue;
-        if (fit->warmup_hidden || fit->unseen_warmup > 0.0 || fit->reached > 0.0 ||
-            real_abs_f64(fit->lr / peak - 1.0) < OTHER_PEAK)
-            return 0;
+        if (fit_changes_total(fit) && !has_other_peak(fit, peak, series)) return 0;
     }
     return 1;
+}
+
+/* Rows in front of a break, and moves among them, that refute a peak where nothing explains the
+ * whole column, and how finely they must be printed, as a share of the LR. Chosen: fewer or coarser
+ * ones fit nearly any schedule. */
+#define FRONT_ROWS 12
+#define FRONT_MOVES 8
+#define FRONT_FINE 1e-5
+
+/* Stores the explanation of the rows in front of the first one that nothing explains, where the
+ * expected contract explains them and with no peak near the one that was asked for; NULL: there is
+ * none. */
+static enum status front_refutes(const struct fit_known *known,
+                                 const struct contract_request *asked, struct arena *arena,
+                                 const struct fit_check *out, const struct fit **refuting) {
+    const struct series *const series = out->found.series;
+    struct fit_known plain = *known;
+    struct fit_set set;
+    struct series *front;
+    size_t moves = 0;
+    *refuting = NULL;
+    if (asked->lr != asked->lr || out->found.count > 0 || out->found.first_bad < FRONT_ROWS ||
+        out->found.first_bad > series->count)
+        return STATUS_OK;
+    for (size_t i = 1; i < out->found.first_bad; i++) {
+        if (series->points[i].quantum > FRONT_FINE * series->points[i].value) return STATUS_OK;
+        moves += series->points[i].value != series->points[i - 1].value;
+    }
+    if (moves < FRONT_MOVES) return STATUS_OK;
+    TRY(arena_take(arena, 1, sizeof *front, "fit", &front));
+    *front = (struct series){.points = series->points, .count = out->found.first_bad};
+    plain.plain = 1;
+    plain.request.steps = plain.run_steps = 0;
+    TRY(fit_series(front, &plain, arena, &set)); /* the peak that was asked for is tried */
+    for (size_t i = 0; i < set.count; i++)
+        if (!has_other_peak(&set.fits[i], asked->lr, front)) return STATUS_OK;
+    if (set.count > 0) *refuting = &set.fits[0];
+    return STATUS_OK;
 }
 
 static enum status say_other(const struct fit *fit, struct arena *arena, struct fit_check *out) {
@@ -310,6 +384,44 @@ static int too_few(const struct series *series, const struct fit_known *known,
                        (out->found.count == 0 && series->points[0].update > 1));
 }
 
+/* Cost (forensics/fit_cost.c) by which a contract of the log's own format may be dearer than
+ * another one with the same numbers: the ranks of contracts that are used much. */
+#define OWN_FIRST 0.5
+
+/* Tells whether two fits say the same of the column under two contracts. */
+static int says_same(const struct fit *a, const struct fit *b) {
+    const int bug = a->bug != NULL;
+    if (bug != (b->bug != NULL) || (bug && strcmp(a->bug, b->bug) != 0)) return 0;
+    if (a->segment_count != b->segment_count || a->first_differs != b->first_differs ||
+        a->stride != b->stride || a->steps != b->steps || fit_skipped(a) != fit_skipped(b))
+        return 0;
+    for (size_t i = 0; i < a->segment_count; i++)
+        if (a->segments[i].point != b->segments[i].point ||
+            a->segments[i].event != b->segments[i].event)
+            return 0;
+    return fit_near(a->lr, b->lr) && fit_near(a->warmup, b->warmup);
+}
+
+/* Puts a fit of the log's own format first, where what comes first says the same under the contract
+ * of another framework: that one did not write the log. */
+static enum status put_own_first(const struct fit_known *known, struct arena *arena,
+                                 struct fit_set *set) {
+    size_t own = 0;
+    struct fit *fits;
+    while (own < set->count && (!fit_is_native(known, set->fits[own].contract) ||
+                                !says_same(&set->fits[own], &set->fits[0])))
+        own++;
+    if (own == 0 || own >= set->count ||
+        set->fits[own].simplicity > set->fits[0].simplicity + OWN_FIRST)
+        return STATUS_OK;
+    TRY(arena_take(arena, set->count, sizeof *fits, "fit", &fits));
+    fits[0] = set->fits[own];
+    for (size_t i = 0, kept = 1; i < set->count; i++)
+        if (i != own) fits[kept++] = set->fits[i];
+    set->fits = fits;
+    return STATUS_OK;
+}
+
 /* Finds the reading of the column as a schedule that stands still: the expected contract's, or any.
  */
 enum status fit_check_find_stop(const struct fit_known *known, const struct fit_set *set,
@@ -389,11 +501,12 @@ static enum status say_clamp(const struct fit_known *known, struct arena *arena,
 
 /* `asked` is the request as it came, before the log and the contract completed it, and `all` what
  * explains the column. */
-enum status fit_check_mismatch(const struct series *series, const struct fit_known *known,
-                               const struct contract_request *asked, const struct fit_set *all,
-                               struct arena *arena, struct fit_check *out) {
+static enum status mismatch(const struct series *series, const struct fit_known *known,
+                            const struct contract_request *asked, const struct fit_set *all,
+                            struct arena *arena, struct fit_check *out) {
     out->found = *all;
     TRY(fit_check_expect(series, known, NULL, arena, out));
+    TRY(put_own_first(known, arena, &out->found)); /* what the expectation was made of stays */
     int has = 0;
     const struct fit *extended = goes_on(known, asked, out, &has);
     if (has) return say_extended(extended, arena, out);
@@ -448,5 +561,28 @@ enum status fit_check_mismatch(const struct series *series, const struct fit_kno
             ? "--tokens: tokens per update, in which the warm-up is rounded"
             : "more rows, or --schedule, --lr, --warmup, --steps, --min-lr-ratio and --value "
               "of the training";
+    return STATUS_OK;
+}
+
+/* A row above the peak that was asked for fails a check that would be undecided for anything else,
+ * and so do rows in front of a break that the expected contract prints with another peak only. */
+enum status fit_check_mismatch(const struct series *series, const struct fit_known *known,
+                               const struct contract_request *asked, const struct fit_set *all,
+                               struct arena *arena, struct fit_check *out) {
+    const struct fit *refuting = NULL;
+    char *text;
+    TRY(mismatch(series, known, asked, all, arena, out));
+    if (out->verdict != FIT_UNDECIDED || out->bad_points == 0) return STATUS_OK;
+    if (!lies_above_peak(asked, out)) {
+        TRY(front_refutes(known, asked, arena, out, &refuting));
+        if (refuting == NULL) return STATUS_OK;
+        TRY(arena_format(arena, &text,
+                         "fits no shipped contract; its first %zu rows fit %s, and no peak near "
+                         "the one that was asked for",
+                         out->found.first_bad, refuting->text));
+        out->words = text;
+    }
+    out->verdict = FIT_FAIL;
+    out->needs = NULL;
     return STATUS_OK;
 }

@@ -26,6 +26,8 @@
 /* Evaluations for skipped updates in front of a break, and how many breaks are tried. */
 #define THROUGH_BUDGET 100000
 #define THROUGH_BREAKS 2
+/* Evaluations for floors that the rows do not reach, beside a find with another total. */
+#define FLOORS_BUDGET 150000
 /* Updates between two rows among which a resume is sought; each one is tried, so it bounds the
  * work. */
 #define RESUME_MOST 64
@@ -407,6 +409,7 @@ struct prefix {
     int scan;
     int64_t shift; /* 0, or minus the number of those updates */
     int skips;     /* 1: skipped updates lie among its rows, maybe in front of the second one */
+    int floors;    /* 1: with the floors that configurations have, which the rows do not reach */
 };
 
 /* Tells whether a schedule of the log's own format holds at a skipped update. A bug behind one is
@@ -548,6 +551,7 @@ static enum status from_prefix_with(struct fit_search *search, size_t end,
     window.no_scan = !how->scan;
     window.shift = how->shift;
     window.whole = 1;
+    window.typed_floors = how->floors;
     fit_search_window(&part, &window, 0, end, 0);
     search->budget = part.budget;
     TRY(extend_all(search, &part, end, how, 0));
@@ -633,7 +637,7 @@ static int is_scanned(const struct fit_search *search, const struct fit_found *f
 /* Totals that somebody said, or that the log ends at, first: they cost little for each model, and a
  * scan for others takes all evaluations before the later models come to their turn. */
 static enum status from_prefix(struct fit_search *search, size_t end) {
-    const struct prefix known = {0, 0, 0}, any = {1, 0, 0};
+    const struct prefix known = {0, 0, 0, 0}, any = {1, 0, 0, 0};
     TRY(from_prefix_with(search, end, &known));
     return is_settled(search) ? STATUS_OK : from_prefix_with(search, end, &any);
 }
@@ -644,7 +648,7 @@ static enum status from_prefix(struct fit_search *search, size_t end) {
 static enum status through_skips(struct fit_search *search, size_t end) {
     struct fit_search part = *search;
     const struct series front = {search->series->points, end};
-    const struct prefix how = {0, 0, 1};
+    const struct prefix how = {0, 0, 1, 0};
     part.count = 0;
     part.series = &front;
     part.budget = THROUGH_BUDGET;
@@ -691,7 +695,7 @@ static enum status behind_early_skips(struct fit_search *search, size_t cut) {
     const uint64_t most = early_most(search);
     search->budget = EARLY_BUDGET;
     for (uint64_t n = 1; n <= most && !is_settled(search); n++) {
-        const struct prefix how = {0, -(int64_t)n, 0};
+        const struct prefix how = {0, -(int64_t)n, 0, 0};
         TRY(from_prefix_with(search, longest_prefix(search, cut, &how), &how));
     }
     search->budget = left;
@@ -704,7 +708,7 @@ static enum status before_break(struct fit_search *search, size_t end) {
     const size_t left = search->budget;
     const uint64_t most = early_most(search);
     for (uint64_t n = 1; n <= most && !is_settled(search); n++) {
-        const struct prefix how = {1, -(int64_t)n, 0};
+        const struct prefix how = {1, -(int64_t)n, 0, 0};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
     }
@@ -725,7 +729,7 @@ static enum status beside_scanned(struct fit_search *search) {
     const size_t end = first->segments[1].point;
     const int digits = fit_digits(first->solution.numbers.lr);
     for (uint64_t n = 1; n <= most; n++) {
-        const struct prefix how = {1, -(int64_t)n, 0};
+        const struct prefix how = {1, -(int64_t)n, 0, 0};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
     }
@@ -749,7 +753,7 @@ static enum status beside_unsound(struct fit_search *search) {
     const struct fit_found *first = first_settled(search);
     const size_t end = first->segment_count > 1 ? first->segments[1].point : search->series->count;
     for (uint64_t n = 1; n <= most; n++) {
-        const struct prefix how = {1, -(int64_t)n, 0};
+        const struct prefix how = {1, -(int64_t)n, 0, 0};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
     }
@@ -760,6 +764,20 @@ static enum status beside_unsound(struct fit_search *search) {
 static enum status beside_settled(struct fit_search *search) {
     TRY(beside_scanned(search));
     return beside_unsound(search);
+}
+
+/* Of finds that contradict the total that was said: tries that total with the floors that
+ * configurations have, in front of the same break. A line to 0 with a total of its own passes
+ * through such a floor at the total that was said, and then it is no bug. */
+static enum status beside_other_total(struct fit_search *search) {
+    const struct prefix how = {0, 0, 0, 1};
+    const size_t left = search->budget;
+    const struct fit_found *const first = &search->found[0];
+    const size_t end = first->segment_count > 1 ? first->segments[1].point : search->series->count;
+    search->budget = FLOORS_BUDGET;
+    TRY(from_prefix_with(search, end, &how));
+    search->budget = left;
+    return STATUS_OK;
 }
 
 /* Writes the segments of a find as a contract has them that is one update behind by itself, and so
@@ -834,11 +852,11 @@ static enum status from_prefixes(struct fit_search *search) {
         search->budget = left - budget;
     }
     if (is_settled(search)) return beside_settled(search);
-    const struct prefix first = {!said, 0, 0}, any = {1, 0, 0};
+    const struct prefix first = {!said, 0, 0, 0}, any = {1, 0, 0, 0};
     size_t longest = longest_prefix(search, cut, &first);
     /* A contract that is not the log's may explain the first row behind a break, too, by its floor.
      */
-    const struct prefix known = {0, 0, 0};
+    const struct prefix known = {0, 0, 0, 0};
     TRY(from_prefix_with(search, longest, &known));
     if (!is_settled(search) && longest > 4) TRY(from_prefix_with(search, longest - 1, &known));
     if (!is_settled(search)) TRY(from_prefix_with(search, longest, &any));
@@ -852,7 +870,9 @@ static enum status from_prefixes(struct fit_search *search) {
     }
     if (!is_explained(search) && longest > 4) TRY(from_prefix(search, longest - 1));
     if (!is_explained(search) && longest > 8) TRY(from_prefix(search, longest - longest / 4));
-    return is_explained(search) ? STATUS_OK : through_skips_to_breaks(search, cut);
+    if (!is_explained(search)) TRY(through_skips_to_breaks(search, cut));
+    return said && search->count > 0 && !is_settled(search) ? beside_other_total(search)
+                                                            : STATUS_OK;
 }
 
 enum status fit_search_segments(struct fit_search *search) {

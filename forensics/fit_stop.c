@@ -304,6 +304,51 @@ static int is_open_line(const struct series *series, size_t first, const struct 
            fit->floor_ratio > 0.0 && !is_typed(&series->points[first], fit->lr);
 }
 
+/* Tells whether the best fit is a line to a floor above 0 that ends before the total that was said,
+ * and is a bug for that alone. */
+static int ends_too_soon(const struct fit_set *set, const struct fit_known *known) {
+    if (set->count == 0 || known->request.min_lr_ratio == known->request.min_lr_ratio) return 0;
+    const struct fit *fit = &set->fits[0];
+    return fit->bug != NULL && fit_falls_as_line(fit) && fit->floor_ratio > 0.0 &&
+           fit->steps < total_of(known) && fit->segment_count == 1 &&
+           (strcmp(fit->bug, "floor_vs_ceil_steps") == 0 ||
+            strcmp(fit->bug, "schedule_too_short") == 0);
+}
+
+/* Looks at the few rows at the end of a line that was called too short for that end: a loop that
+ * holds the LR from below at a number that somebody typed leaves them behind a line with the total
+ * that was said. */
+static enum status of_last_rows(const struct series *series, size_t first,
+                                const struct fit_known *known, const struct fit_set *set,
+                                struct arena *arena, struct fit_stop *out) {
+    struct fit_known front = *known;
+    struct fit_set found;
+    const struct series_point *const still = &series->points[first];
+    if (first < MOVES || series->count - first < 2 || !ends_too_soon(set, known) ||
+        !is_typed(still, set->fits[0].lr))
+        return STATUS_OK;
+    struct series *before;
+    TRY(arena_take(arena, 1, sizeof *before, "fit", &before));
+    *before = (struct series){.points = series->points, .count = first};
+    front.plain = 1;
+    front.request.steps = total_of(known);
+    TRY(fit_series(before, &front, arena, &found));
+    for (size_t i = 0; i < found.count && out->fit == NULL; i++) {
+        const struct fit *fit = &found.fits[i];
+        const size_t at = is_plain(fit, known) ? first_left(fit, series, first) : series->count;
+        if (at == series->count || fit->steps != front.request.steps ||
+            !(fit_logged(fit, 0, series->points[at].update) <
+              still->value - fit_half(still, fit->lr)))
+            continue;
+        *out = (struct fit_stop){.fit = fit,
+                                 .point = at,
+                                 .of_known_total = 1,
+                                 .typed = 1,
+                                 .held = has_step(fit, series, at) == 0};
+    }
+    return STATUS_OK;
+}
+
 /* Where the schedule stopped at a row, that row is on it; where it stopped between two, or where
  * its LR is held, it is not. */
 enum status fit_find_stop(const struct series *series, const struct fit_known *known,
@@ -313,9 +358,9 @@ enum status fit_find_stop(const struct series *series, const struct fit_known *k
         known->steps_guessed || known->growing || known->samples != NULL)
         return STATUS_OK;
     const size_t first = first_of_end(series);
-    if (!stands_still(series, first, fit_scale(series->points, series->count)) ||
-        skips_behind(&known->skips, series, first))
-        return STATUS_OK;
+    if (skips_behind(&known->skips, series, first)) return STATUS_OK;
+    if (!stands_still(series, first, fit_scale(series->points, series->count)))
+        return of_last_rows(series, first, known, set, arena, out);
     const uint64_t last = series->points[series->count - 1].update;
     /* For so long a loss scaler may skip updates, at an LR of the schedule. What explains the whole
      * column and is no bug needs no other reading of so few rows. */

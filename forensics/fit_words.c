@@ -158,7 +158,7 @@ static void describe(struct line *line, const struct fit *fit) {
             fit->warmup_hidden || fit->unseen_warmup > 0.0 || fit->reached > 0.0 ? " (not shown)"
                                                                                  : "");
     else
-        put(line, ", no warm-up");
+        put(line, ", no warm-up%s", fit->warmup_hidden && fit->steps == 0 ? " (not shown)" : "");
     if (has_total)
         put(line, ", total %s%s%s", number_text_f64((double)fit->steps).text, unit,
             fit->total_hidden ? " (not shown)" : "");

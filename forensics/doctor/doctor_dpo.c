@@ -249,6 +249,70 @@ static enum status report_stuck(struct doctor *doctor, const struct stuck *stuck
         "(then the gradient norm is not 0 and the weights do move).");
 }
 
+/* How finely a column of rewards can show a 0. */
+struct grain {
+    double typical; /* the mean size of those that are not 0; 0: there is none */
+    double step;    /* the least of those, where all are multiples of it; else 0 */
+};
+
+/* Multiples of the least reward are told from other numbers where it has so many printed steps, and
+ * within so much of it. Chosen: log-probs in bf16 are exact multiples. */
+#define STEP_PRINTED 16
+#define STEP_NEAR 0.02
+
+/* Rewards of log-probs in bf16 are multiples of a step, beta times the spacing there (a quarter for
+ * log-probs of 64 to 128), and so come back to 0 while the model learns. */
+static struct grain find_grain(const struct series *reward) {
+    struct grain grain = {0.0, 0.0};
+    double sum = 0.0, least = real_inf_f64(), coarsest = 0.0;
+    size_t count = 0;
+    for (size_t i = 0; i < reward->count; i++) {
+        const double size = real_abs_f64(reward->points[i].value);
+        if (reward->points[i].quantum > coarsest) coarsest = reward->points[i].quantum;
+        if (!(size > 0.5 * reward->points[i].quantum) || !real_finite_f64(size)) continue;
+        if (size < least) least = size;
+        sum += size;
+        count++;
+    }
+    if (count == 0) return grain;
+    grain.typical = sum / (double)count;
+    if (least < STEP_PRINTED * coarsest) return grain;
+    for (size_t i = 0; i < reward->count; i++) {
+        const double times = real_abs_f64(reward->points[i].value) / least;
+        if (!(times < 0x1p31) || real_abs_f64(times - (double)(uint64_t)(times + 0.5)) > STEP_NEAR)
+            return grain;
+    }
+    grain.step = least;
+    return grain;
+}
+
+/* A 0 says something where it is printed, and can be told from its neighbours, so much more finely
+ * than the rewards that are not 0. Chosen. */
+#define FINER 16.0
+
+static const enum log_name reward_names[] = {LOG_REWARD_MARGIN, LOG_REWARD_CHOSEN,
+                                             LOG_REWARD_REJECTED};
+
+/* What the rewards of a row are: all 0, and finely enough to say so; not all 0; or neither can be
+ * told. */
+enum rewards { REWARDS_UNTOLD, REWARDS_ZERO, REWARDS_APART };
+
+static enum rewards rewards_of(const struct doctor *doctor, const struct grain *grains,
+                               size_t row) {
+    enum rewards all = REWARDS_UNTOLD;
+    int coarse = 0;
+    for (size_t n = 0; n < COUNT_OF(reward_names); n++) {
+        const struct series_point *point = series_in_row(&doctor->series[reward_names[n]], row);
+        if (point == NULL) continue;
+        if (!(real_abs_f64(point->value) <= 0.5 * point->quantum)) return REWARDS_APART;
+        const double step =
+            grains[n].step > point->quantum ? grains[n].step : (double)point->quantum;
+        coarse |= !(FINER * step <= grains[n].typical);
+        all = REWARDS_ZERO;
+    }
+    return coarse ? REWARDS_UNTOLD : all;
+}
+
 /* Rows at half of the peak LR or more, behind the first whose rewards are not 0, and those of them
  * whose rewards are all exactly 0. */
 struct still {
@@ -259,17 +323,20 @@ struct still {
 static struct still find_still(const struct doctor *doctor) {
     const struct series *loss = &doctor->series[LOG_LOSS];
     const double peak = series_largest(&doctor->lr);
+    struct grain grains[COUNT_OF(reward_names)];
     struct still still = {0, 0, NULL};
     int moved = 0;
+    for (size_t n = 0; n < COUNT_OF(reward_names); n++)
+        grains[n] = find_grain(&doctor->series[reward_names[n]]);
     for (size_t i = 0; i < loss->count; i++) {
         const struct series_point *point = &loss->points[i];
         const struct series_point *lr = series_in_row(&doctor->lr, point->row);
-        const double zero = zero_to(doctor, point->row);
+        const enum rewards rewards = rewards_of(doctor, grains, point->row);
         const int behind = moved;
-        moved |= zero < 0.0;
+        moved |= rewards == REWARDS_APART;
         if (!behind || lr == NULL || !(lr->value >= 0.5 * peak) || !(peak > 0.0)) continue;
         still.driven++;
-        if (zero < 0.0 || zero >= 1e-6) continue;
+        if (rewards != REWARDS_ZERO) continue;
         still.rows++;
         still.last = point;
     }
@@ -302,8 +369,8 @@ static enum status stuck_at_ln2(struct doctor *doctor) {
     if (!doctor_is_preference(doctor))
         return doctor_untestable(doctor, "no column of rewards or of log-probabilities of pairs");
     const struct stuck stuck = find_stuck(doctor);
-    if (stuck.moves) return mostly_stuck(doctor);
-    if (stuck.rows < 4 || stuck.driven < 3) return STATUS_OK;
+    /* The loss of an update that moved much is not at ln 2, and ends the rows that are there. */
+    if (stuck.moves || stuck.rows < 4 || stuck.driven < 3) return mostly_stuck(doctor);
     const double quantum = stuck.last->quantum;
     if (!stuck.rewards && quantum > 1e-6 && stuck.driven < 20)
         return doctor_untestable(doctor,

@@ -332,6 +332,21 @@ static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit, int
         "Another run skips other updates: align by real updates.");
 }
 
+/* Says that the LR column holds although the log counts its skipped updates, and counts none. */
+static enum status held_without_skips(struct doctor *doctor, const struct fit *fit,
+                                      const struct log_column *column) {
+    const unsigned long long count = held_by(fit);
+    TRY(doctor_remark(doctor, "schedule_held", SIZE_MAX,
+                      "The LR column holds at %llu update%s, and the column %s counts no skipped "
+                      "one: the scheduler was not stepped there.",
+                      count, count == 1 ? "" : "s", column->source));
+    doctor->findings[doctor->count - 1].confidence = DOCTOR_LIKELY;
+    TRY(doctor_evidence(doctor, "the LR column reads as %s", fit->text));
+    return doctor_explain(doctor, "a log may count its skipped updates wrongly",
+                          "Look where scheduler.step() is called, and whether that is reached at "
+                          "every update.");
+}
+
 /* Returns the column that tells of skipped updates best. */
 static enum log_name column_of_skips(const struct doctor *doctor) {
     if (doctor->series[LOG_SKIPPED].count > 0) return LOG_SKIPPED;
@@ -349,6 +364,15 @@ static enum status skipped_updates(struct doctor *doctor) {
         return doctor_untestable(doctor, "no column loss_scale or skipped");
     if (name == LOG_GRAD_NORM && lr_tells && skips.tail < 5)
         return skips_of_lr(doctor, fit, skips.count > 0);
+    if (skips.count == 0 && lr_tells) {
+        struct fit_known known;
+        fit_known_init(&known);
+        TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
+        if (known.skips.shown > 0) return STATUS_OK;
+        return name == LOG_SKIPPED && known.skips.counted == FIT_COUNTED_EXACTLY
+                   ? held_without_skips(doctor, fit, column)
+                   : skips_of_lr(doctor, fit, 0);
+    }
     if (skips.count == 0) return STATUS_OK;
     /* A scaler that starts at 2^16 halves it a handful of times in a row, and at the start. */
     if (skips.tail >= 5 && 10 * skips.tail >= doctor->series[name].count)

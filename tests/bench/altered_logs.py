@@ -332,7 +332,8 @@ NAMES = {"frozen": {"schedule_stands_still"}, "restarted": {"scheduler_not_resto
 # What a remark, or something that is only possible, is about the LR.
 REMARKS = {"schedule_stands_still", "lr_held_from_below", "skipped_updates", "lr_stairs", "lr_unexplained",
            "stepped_every_n_updates", "scheduler_not_restored", "lr_jump_at_resume",
-           "schedule_total_changed", "other_peak", "scheduler_epoch_default", "first_lr_apart"}
+           "schedule_total_changed", "other_peak", "scheduler_epoch_default", "first_lr_apart",
+           "schedule_held"}
 
 
 def judge_fit(t, altered, answer, status):

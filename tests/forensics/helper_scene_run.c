@@ -251,6 +251,22 @@ static void skipped_by_a_scaler(struct patient *p) {
     p->fits = 1;
 }
 
+/* The scheduler was not stepped at update 31. A column of counts says that nothing was skipped; a
+ * loss scale that does not fall may be set by hand, and says nothing. */
+static void held_at_31(struct patient *p, enum log_name name, double value) {
+    for (size_t i = 0; i < 60; i++) {
+        scene_put(p, LOG_LR_LOGGED, i, 5e-7 * (60.0 - (double)(i - (i > 30))) / 60.0);
+        scene_put(p, name, i, value);
+    }
+    p->fits = 1;
+}
+static void held_beside_counts(struct patient *p) {
+    held_at_31(p, LOG_SKIPPED, 0.0);
+}
+static void held_beside_a_scale(struct patient *p) {
+    held_at_31(p, LOG_LOSS_SCALE, 65536.0);
+}
+
 const struct scene scenes_of_runs[] = {FOUND(interleaved, "interleaved_writers", LIKELY),
                                        FOUND(interleaved_blocks, "interleaved_writers", LIKELY),
                                        LINE(crashes, "interleaved_writers", QUIET),
@@ -288,4 +304,6 @@ const struct scene scenes_of_runs[] = {FOUND(interleaved, "interleaved_writers",
                                        LINE(held_and_off, "lr_bug", UNTESTABLE),
                                        FOUND(peak_before_warmup, "step_then_set", LIKELY),
                                        REMARK(skipped_by_a_scaler, "skipped_updates"),
+                                       REMARK(held_beside_counts, "schedule_held"),
+                                       REMARK(held_beside_a_scale, "skipped_updates"),
                                        SCENES_END};

@@ -249,6 +249,34 @@ static void mostly_moved(struct patient *p) {
     mostly_stuck(p);
     helper_put(&p->arena, p->log, LOG_REWARD_CHOSEN, 10, 7e-7, PRINT_EXACT);
 }
+/* The first move is large enough for the loss to leave ln 2, and two rows of three come back to
+ * exactly 0. With `step` above 0 the rewards are multiples of it, as those of log-probs in bf16
+ * are: such a 0 says nothing. */
+static void back_to_zero(struct patient *p, double step, int print) {
+    hold(p, 2, print);
+    for (size_t i = 0; i < 60; i++) {
+        const int apart = i > 1 && i % 3 == 2;
+        const double size = 0.004 + 0.0137 * sin(0.9 * (double)i);
+        const double raw[2] = {apart ? size : 0.0, apart ? -0.7 * size : 0.0};
+        double reward[2];
+        for (int n = 0; n < 2; n++)
+            reward[n] = step > 0.0 ? step * round(raw[n] / 0.01) : raw[n];
+        helper_put(&p->arena, p->log, LOG_REWARD_CHOSEN, i, reward[0], print);
+        helper_put(&p->arena, p->log, LOG_REWARD_REJECTED, i, reward[1], print);
+        helper_put(&p->arena, p->log, LOG_REWARD_MARGIN, i, reward[0] - reward[1], print);
+        helper_put(&p->arena, p->log, LOG_LOSS, i, log(1.0 + exp(reward[1] - reward[0])), print);
+        scene_put(p, LOG_LR_LOGGED, i, 5e-7);
+    }
+}
+static void back_to_zero_exactly(struct patient *p) {
+    back_to_zero(p, 0.0, PRINT_EXACT);
+}
+static void back_to_zero_in_decimals(struct patient *p) {
+    back_to_zero(p, 0.0, 4);
+}
+static void back_to_zero_by_steps(struct patient *p) {
+    back_to_zero(p, 0.025, PRINT_EXACT);
+}
 static void second_equal(struct patient *p) {
     hold(p, 2, PRINT_EXACT);
 }
@@ -358,6 +386,9 @@ const struct scene scenes_of_values[] = {
     FOUND(stuck_least, "loss_stuck_at_ln2", LIKELY),
     FOUND(mostly_stuck, "loss_stuck_at_ln2", POSSIBLE),
     LINE(mostly_moved, "loss_stuck_at_ln2", QUIET),
+    FOUND(back_to_zero_exactly, "loss_stuck_at_ln2", POSSIBLE),
+    FOUND(back_to_zero_in_decimals, "loss_stuck_at_ln2", POSSIBLE),
+    LINE(back_to_zero_by_steps, "loss_stuck_at_ln2", QUIET),
     LINE(stuck_too_short, "loss_stuck_at_ln2", QUIET),
     FOUND(stuck_printed, "loss_stuck_at_ln2", POSSIBLE),
     LINE(stuck_few_digits, "loss_stuck_at_ln2", UNTESTABLE),

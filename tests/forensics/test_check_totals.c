@@ -83,9 +83,51 @@ static void validate_what_a_total_excuses(void **state) {
     }
 }
 
+/* Logs that begin behind their warm-up, of a total of 500 that becomes 900 at update 300. A line
+ * that has fallen to its first row from update 0 on has the highest peak, 500 / 441 of that row:
+ * what is asked above it contradicts every row, and so does what lies below one. In between a
+ * warm-up that no row shows may explain it. Nothing explains the log with a warm-up of 20 as a
+ * whole. */
+static void validate_peaks_that_late_rows_refute(void **state) {
+    (void)state;
+    static const struct {
+        double warmup, asked;
+        int32_t verdict;
+    } cases[] = {
+        {0.0, 1e-3, FIT_FAIL},        {0.0, 6e-5, FIT_FAIL},         {0.0, 5e-5, FIT_UNDECIDED},
+        {0.0, 4.8e-5, FIT_UNDECIDED}, {0.0, 1e-5, FIT_FAIL},         {20.0, 1e-3, FIT_FAIL},
+        {20.0, 6e-5, FIT_FAIL},       {20.0, 5.1e-5, FIT_UNDECIDED}, {20.0, 1e-5, FIT_FAIL}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        enum { EVERY = 10, FIRST = 60, LAST = 900 };
+        struct series_point points[(LAST - FIRST) / EVERY + 1];
+        const struct series series = {points, COUNT_OF(points)};
+        const double w = cases[i].warmup;
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        for (size_t row = 0; row < series.count; row++) {
+            const uint64_t update = FIRST + EVERY * row;
+            const double total = update > 300 ? 900.0 : 500.0;
+            points[row] = (struct series_point){.update = update,
+                                                .row = row,
+                                                .value = 5e-5 * (total - ((double)update - 1.0)) /
+                                                         (total - w)};
+        }
+        fit_known_init(&known);
+        if (w > 0.0) known.run_steps = 900;
+        known.request.contract = contract_find("hf");
+        known.request.lr = cases[i].asked;
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (check.verdict != cases[i].verdict)
+            fail_msg("case %zu: verdict %d: %s", i, check.verdict, check.words);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_a_total_excuses),
+        cmocka_unit_test(validate_peaks_that_late_rows_refute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

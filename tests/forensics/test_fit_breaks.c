@@ -260,6 +260,50 @@ static void validate_a_skip_in_the_warmup_before_a_resume(void **state) {
     }
 }
 
+/* A line to a floor that no row reaches, whose scheduler was not stepped at two updates. In front
+ * of the first a line to 0 prints the same, with a total of 1190: no other one, where the log says
+ * 1000, and the floor is one that somebody typed. Number 124 of tests/bench/altered_logs.py; and
+ * what fails a check is named under a contract of the log's own framework. */
+static void validate_a_held_line_to_a_floor(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const char *const eras[] = {"hf", "hf-4.50", "hf-4.51", NULL};
+    for (int typed = 0; typed < 2; typed++) {
+        /* The other one goes to 0 with a total of 1200, past an LR that nobody types. */
+        const double end = typed ? 1e-6 : 0.0, total = typed ? 1000 : 1200;
+        struct series series = {points, 100};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        struct fit_set set;
+        for (size_t i = 0; i < series.count; i++) {
+            const uint64_t update = 10 * (i + 1);
+            const double counter = (double)(update - 1 - (update > 336) - (update > 935));
+            const double made = share(0, counter, 50, total);
+            points[i] = (struct series_point){.update = update,
+                                              .row = i,
+                                              .value = counter < 50 ? 6e-6 * made
+                                                                    : end + (6e-6 - end) * made};
+        }
+        fit_known_init(&known);
+        known.possible = eras;
+        known.run_steps = 1000;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("%d: nothing fits", typed);
+        const struct fit *fit = &set.fits[0];
+        if (fit->steps != (uint64_t)total || (fit->bug == NULL) != typed)
+            fail_msg("%d: %s", typed, fit->text);
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (typed &&
+            (check.verdict != FIT_FAIL || check.bug != NULL ||
+             strstr(check.words, "fits hf polynomial, peak 6e-06, warm-up 50, total 1000") !=
+                 check.words))
+            fail_msg("%s [%s]", check.words, check.bug != NULL ? check.bug : "");
+        arena_close(&arena);
+    }
+}
+
 /* Columns of f(k), printed with eight digits and no zeros at their end: hardly any of them is told
  * apart from f(k-1) with another total. Whatever is found, an answer that counts is the truth. */
 static void verify_no_false_answer_where_f_of_k_is_printed(void **state) {
@@ -945,6 +989,7 @@ int main(void) {
         cmocka_unit_test(validate_what_broke_between_two_rows),
         cmocka_unit_test(validate_skips_in_front_of_a_hidden_resume),
         cmocka_unit_test(validate_a_skip_in_the_warmup_before_a_resume),
+        cmocka_unit_test(validate_a_held_line_to_a_floor),
         cmocka_unit_test(verify_no_false_answer_where_f_of_k_is_printed),
         cmocka_unit_test(validate_another_total),
         cmocka_unit_test(verify_three_rows_are_no_other_total),

@@ -375,6 +375,30 @@ static void validate_stairs_behind_a_warmup(void **state) {
     arena_close(&arena);
 }
 
+/* Rows of one LR say nothing of a warm-up in front of the first one; one at update 1 does. */
+static void validate_a_constant_has_shown_no_warmup(void **state) {
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct series_point points[20];
+        const struct series series = {points, COUNT_OF(points)};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (size_t i = 0; i < series.count; i++)
+            points[i] = (struct series_point){
+                .update = late ? 10 * (i + 1) : i + 1, .row = i, .value = 5e-5};
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        assert_int_equal(set.fits[0].warmup_hidden, late);
+        assert_string_equal(set.fits[0].text,
+                            late ? "hf constant, peak 5e-05, no warm-up (not shown)"
+                                 : "hf constant, peak 5e-05, no warm-up");
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_typed_peak_in_front_of_the_first_row),
@@ -388,6 +412,7 @@ int main(void) {
         cmocka_unit_test(validate_a_warmup_of_permilles),
         cmocka_unit_test(verify_the_expectation_is_what_was_typed),
         cmocka_unit_test(validate_stairs_behind_a_warmup),
+        cmocka_unit_test(validate_a_constant_has_shown_no_warmup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -612,6 +612,60 @@ static void validate_floors_that_the_last_row_alone_shows(void **state) {
     }
 }
 
+/* A line whose last two rows stand at a twentieth of the peak. Behind a plateau, with the log's own
+ * total, the line would come to 0, so a loop holds the LR there or a schedule of another framework
+ * is two updates short: neither is claimed. A polynomial to that share whose total is two updates
+ * short has no other reading, and keeps its name. */
+static void validate_last_rows_of_a_line(void **state) {
+    (void)state;
+    static const char *const eras[] = {"hf", "hf-4.50", "hf-4.51", NULL};
+    for (int short_total = 0; short_total < 2; short_total++) {
+        enum { ROWS = 200 };
+        const double peak = 6e-6, least = 0.05 * peak;
+        struct doctor_options options;
+        struct doctor_report report;
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = helper_log(&arena, ROWS);
+        struct fit_known known;
+        struct fit_check check;
+        struct fit_set set;
+        struct series series;
+        log->format = "hf-trainer-state";
+        log->max_steps = ROWS;
+        for (int row = 0; row < ROWS; row++) {
+            const double left = short_total ? 1.0 - (row - 10) / 188.0 : 1.0 - (row - 160) / 40.0;
+            const double lr = short_total ? (peak - least) * fmax(left, 0.0) + least
+                                          : peak * fmin(1.0, fmax(left, 0.05));
+            helper_put(&arena, log, LOG_LR_LOGGED, (size_t)row, row < 10 ? peak * row / 10.0 : lr,
+                       PRINT_EXACT);
+            helper_put(&arena, log, LOG_LOSS, (size_t)row, 3.0 / (1.0 + 0.01 * row), 4);
+            helper_put(&arena, log, LOG_GRAD_NORM, (size_t)row, 1.0 + 0.01 * row, 6);
+        }
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        known.possible = eras;
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        doctor_options_init(&options);
+        assert_int_equal(doctor_examine(log, &options, &set, &arena, &report), STATUS_OK);
+        assert_int_equal(report.finding_count, 1);
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        if (short_total) {
+            assert_string_equal(report.findings[0].id, "floor_vs_ceil_steps");
+            assert_int_equal(check.verdict, FIT_FAIL);
+            assert_string_equal(check.bug, "floor_vs_ceil_steps");
+        } else {
+            assert_string_equal(report.findings[0].id, "schedule_stands_still");
+            assert_int_equal(report.findings[0].confidence, DOCTOR_POSSIBLE);
+            assert_int_equal(check.verdict, FIT_UNDECIDED);
+            assert_null(check.bug);
+        }
+        arena_close(&arena);
+    }
+}
+
 /* A scheduler that is stepped once per two updates behind an even start, and one that stopped at
  * update 19 of a warm-up of 30: a pass would rest on skipped updates at one distance, or on a peak
  * that nobody would type and that the rows reached. */
@@ -695,6 +749,7 @@ int main(void) {
         cmocka_unit_test(validate_skips_of_a_last_lr_alone),
         cmocka_unit_test(validate_a_skip_of_update_2),
         cmocka_unit_test(validate_lines_that_end_on_their_way),
+        cmocka_unit_test(validate_last_rows_of_a_line),
         cmocka_unit_test(validate_floors_that_the_last_row_alone_shows),
         cmocka_unit_test(validate_passes_that_numbers_would_rest_on),
     };
