@@ -437,6 +437,63 @@ static enum status note_blank_end(struct finish *f) {
                           first);
 }
 
+/* ---- a count of skipped updates that does not say what it counts ---- */
+
+/* Rows behind the first skipped update that must show a count which never falls. Chosen: a scaler
+ * that searches its scale may skip an update in each of the first few rows. */
+#define NEVER_FALLS 4
+
+/* Tells whether a row has a finite loss or gradient norm. */
+static int trains_on(const struct log *log, size_t row) {
+    static const enum log_name names[] = {LOG_LOSS, LOG_GRAD_NORM};
+    for (size_t n = 0; n < COUNT_OF(names); n++) {
+        const struct log_column *column = log_column_of(log, names[n]);
+        if (column != NULL && log_has(column, row) && real_finite_f64(column->value[row])) return 1;
+    }
+    return 0;
+}
+
+/* Tells whether a count of skipped updates is a running total. That never falls within a part. What
+ * was skipped since the row before does, as soon as nothing was, and is no more than the updates
+ * since then; where it does not fall, updates are skipped in every row to the end, and where those
+ * are all of them, the training has stopped. */
+static int is_running_total(const struct log *log, const struct log_column *column) {
+    size_t before = SIZE_MAX, behind = 0, all = 0, trained = 0;
+    for (size_t row = 0; row < log->rows; row++) {
+        if (!log_has(column, row)) continue;
+        const double value = column->value[row];
+        const int same = before != SIZE_MAX && log->part[row] == log->part[before] &&
+                         log->step[row] > log->step[before];
+        const double was = same ? column->value[before] : 0.0;
+        const double updates = same ? (double)(log->step[row] - log->step[before]) : 0.0;
+        before = row;
+        if (!(value >= was)) return 0; /* a NaN, too */
+        if (!same || !(was > 0.0)) continue;
+        if (value > updates) return 1;
+        behind++;
+        all += value >= updates;
+        trained += trains_on(log, row) != 0;
+    }
+    return behind >= NEVER_FALLS && (all < behind || trained == behind);
+}
+
+/* A column that is called "skipped" by a script, or by --map, is either; the formats of frameworks
+ * say which. */
+static enum status settle_skips(struct finish *f) {
+    for (size_t i = 0; i < f->log->column_count; i++) {
+        struct log_column *const column = &f->log->columns[i];
+        const struct build_column *const c = &f->build->columns[f->chosen[i]];
+        if (column->name != (int32_t)LOG_SKIPPED || column->cumulative ||
+            (c->rank >= 0 && strcmp(c->source, "skipped") != 0) ||
+            !is_running_total(f->log, column))
+            continue;
+        column->cumulative = 1;
+        TRY(log_build_note(f->build, "%s is read as a running total, since it never falls",
+                           c->source));
+    }
+    return STATUS_OK;
+}
+
 /* ---- all of it ---- */
 
 static void keep_notes(struct log_build *build, struct log *log, char *more) {
@@ -480,6 +537,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
         TRY(fill_column(&f, i));
     TRY(number_rows(&f, step_base));
     TRY(mark_parts(&f));
+    TRY(settle_skips(&f));
     TRY(note_gaps(&f));
     TRY(note_other_runs(&f));
     TRY(note_blank_end(&f));

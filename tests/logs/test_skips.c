@@ -161,6 +161,39 @@ static void validate_absent_columns(void **state) {
     arena_close(&arena);
 }
 
+/* A script's own column "skipped" does not say what it counts. A running total never falls, though
+ * some rows behind the first skip add nothing; what was skipped since the row before goes back to
+ * 0. A count of all updates in every row to the end is that of a training that has stopped, but
+ * where its losses go on. Two rows say nothing. */
+static void validate_what_a_count_counts(void **state) {
+    (void)state;
+    static const struct {
+        int every, counts[8];
+        const char *loss; /* behind row 3 */
+        int total;
+    } logs[] = {
+        {1, {0, 1, 1, 1, 2, 2, 2, 2}, "2.5", 1},        {1, {0, 1, 0, 0, 1, 1, 1, 1}, "2.5", 0},
+        {1, {0, 0, 1, 1, 1, 1, 1, 1}, "2.5", 1},        {1, {0, 0, 1, 1, 1, 1, 1, 1}, "NaN", 0},
+        {10, {0, 2, 2, 3, 3, 3, 3, 3}, "2.5", 1},       {10, {4, 2, 0, 0, 0, 0, 0, 1}, "2.5", 0},
+        {10, {0, 0, 0, 0, 0, 1, 1, 2}, "2.5", 0},       {10, {0, 0, 0, 0, 0, 0, 0, 0}, "2.5", 0},
+        {10, {3, 10, 10, 10, 10, 10, 10, 10}, "NaN", 0}};
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        struct arena arena = ARENA_EMPTY;
+        char text[2048];
+        int used = 0;
+        for (int row = 0; row < 8; row++)
+            used += snprintf(text + used, sizeof text - (size_t)used,
+                             "{\"step\": %d, \"loss\": %s, \"skipped\": %d}\n",
+                             logs[i].every * (row + 1), row < 3 ? "2.75" : logs[i].loss,
+                             logs[i].counts[row]);
+        const struct log *log = logs_read(&arena, text, "jsonl");
+        const struct log_column *skipped = log_column_of(log, LOG_SKIPPED);
+        if (skipped->cumulative != logs[i].total) fail_msg("log %zu: %d", i, skipped->cumulative);
+        assert_int_equal(logs_has_note(log, "skipped is read as a running total"), logs[i].total);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_lines_between_rows),
@@ -168,6 +201,7 @@ int main(void) {
         cmocka_unit_test(verify_an_empty_row_passes_its_count_on),
         cmocka_unit_test(validate_samples_of_skipped_updates),
         cmocka_unit_test(validate_absent_columns),
+        cmocka_unit_test(validate_what_a_count_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
