@@ -64,13 +64,20 @@ static void use(const struct path *path, const struct fit_segment *segment) {
         fit_model_set(path->model, &numbers);
 }
 
+/* Returns the LR of which a decay may be one rounding off near its end: the largest of the series,
+ * or the peak behind a resume, which the rows need not reach. */
+static double rounded_at(const struct path *path, double scale) {
+    const double peak = scale * path->numbers.lr;
+    return peak > path->scale && real_finite_f64(peak) ? peak : path->scale;
+}
+
 static int matches(const struct path *path, const struct fit_segment *segment, size_t i,
                    double *error) {
     use(path, segment);
     const struct series_point *point = &path->series->points[i];
     return fit_matches(
         point, segment->scale * fit_model_logged(path->model, point->update, segment->shift),
-        path->scale, error);
+        rounded_at(path, segment->scale), error);
 }
 
 static size_t run_of(const struct path *path, const struct fit_segment *segment, size_t from) {
@@ -148,10 +155,13 @@ static void try_scaled(const struct path *path, struct option *best, int64_t shi
     size_t end = i;
     if (is_level(path, i)) return;
     use(path, &path->segments[path->count - 1]);
+    const struct series_point *const first = &path->series->points[i];
+    const double there = fit_model_logged(path->model, first->update, shift);
+    const double rounded = rounded_at(path, there > 0.0 ? first->value / there : 0.0);
     for (; end < path->series->count; end++) {
         const struct series_point *point = &path->series->points[end];
         const double plain = fit_model_logged(path->model, point->update, shift);
-        const double half = fit_half(point, path->scale);
+        const double half = fit_half(point, rounded);
         if (!(plain > 0.0)) {
             if (real_abs_f64(point->value) <= half) continue;
             break;
@@ -292,13 +302,31 @@ static void settle_total(struct path *path, struct option *option) {
     segment->event = FIT_SKIP;
 }
 
+/* Updates in a row that may be skipped behind the first stretch, as for a hold between two rows. */
+#define IN_A_ROW 3
+
+/* Tells whether a row shows the LR of the update before it, and the schedule moves on soon. Where
+ * two updates in a row were skipped, the first of these rows is all that its hold explains; a
+ * schedule that stands still for longer is another thing (forensics/fit_stop.c). */
+static int is_held(const struct path *path, size_t i) {
+    const struct series_point *const points = path->series->points;
+    if (i == 0) return 0;
+    for (size_t n = 0; n <= IN_A_ROW && i + n < path->series->count; n++) {
+        const struct series_point *const point = &points[i + n];
+        if (point->part != point[-1].part || point->update != point[-1].update + 1) return 0;
+        if (point->value != point[-1].value) return n > 0;
+    }
+    return 0;
+}
+
 static struct option next_segment(struct path *path, size_t i) {
     const struct fit_segment *now = &path->segments[path->count - 1];
     const size_t left = path->series->count - i;
     struct option best = {.run = 0};
     const struct resumes resumes = resumes_before(path, i);
     for (int64_t n = 1; n <= 3; n++) {
-        try_option(path, &best, now->shift - n, now->scale, FIT_SKIP, i, 2);
+        try_option(path, &best, now->shift - n, now->scale, FIT_SKIP, i,
+                   n == 1 && is_held(path, i) ? 1 : 2);
         try_option(path, &best, now->shift + n, now->scale, FIT_JUMP, i, 2);
     }
     for (uint64_t r = resumes.first; r <= resumes.last; r = next_resume(&resumes, r)) {
@@ -390,7 +418,7 @@ static enum status extend(struct fit_search *search, const struct fit_solution *
         search->partial_numbers = solution->numbers;
     }
     if (run < least || !follow(&path, run)) return STATUS_OK;
-    if (path.count > LEVELS && moves_before(search->series, run) == 0) return STATUS_OK;
+    if (run > 1 && path.count > LEVELS && moves_before(search->series, run) == 0) return STATUS_OK;
     return add_path(search, &path, solution);
 }
 

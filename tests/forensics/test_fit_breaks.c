@@ -260,6 +260,66 @@ static void validate_a_skip_in_the_warmup_before_a_resume(void **state) {
     }
 }
 
+/* Resumes that the log shows, of cosines of 300 updates whose rows behind the resume stand near the
+ * end of the decay or lie behind skipped updates: another peak, which rows never reach, so what the
+ * last rows are rounded to is that peak's and not the largest LR's; two updates in a row that were
+ * skipped, of which the first row shows one alone; and skipped updates in front of the second row,
+ * where one row alone stands in front of the first hold. Numbers 59 and 23 of seed 34 and 22 of
+ * seed 32 of tests/bench/resume_matrix.py. */
+static void validate_what_stands_in_front_of_a_resume(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    static const struct {
+        uint64_t every, skipped[3], resume, again, end; /* `again`: rows that are run once more */
+        double peak, scale, total;                      /* behind the resume; total 0: the same */
+        int anew;
+        int32_t event;
+    } cases[] = {{5, {0, 0, 0}, 160, 15, 300, 3e-6, 2.0, 0.0, 0, FIT_RESCALED},
+                 {1, {14, 15, 295}, 179, 3, 300, 1e-6, 1.0, 0.0, 1, FIT_RESET},
+                 {10, {17, 95, 0}, 173, 30, 536, 1e-4, 1.0, 536.0, 0, FIT_TOTAL}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct series series = {points, 0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        uint64_t saved = 0;
+        for (uint32_t part = 0; part < 2; part++) {
+            const uint64_t first = part == 0 ? 1 : cases[c].resume + 1;
+            const uint64_t last = part == 0 ? cases[c].resume + cases[c].again : cases[c].end;
+            const double total = part == 0 || cases[c].total == 0.0 ? 300.0 : cases[c].total;
+            uint64_t counter = part == 0 || cases[c].anew ? 0 : saved;
+            for (uint64_t k = first; k <= last; k++) {
+                if (part == 0 && k == cases[c].resume + 1) saved = counter;
+                if (k % cases[c].every == 0) {
+                    points[series.count] = (struct series_point){
+                        .update = k,
+                        .row = series.count,
+                        .part = part,
+                        .value = cases[c].peak * (part == 1 ? cases[c].scale : 1.0) *
+                                 share(1, (double)counter, 10, total)};
+                    series.count++;
+                }
+                int made = 1;
+                for (size_t i = 0; i < COUNT_OF(cases[c].skipped); i++)
+                    made &= k != cases[c].skipped[i];
+                counter += (uint64_t)made;
+            }
+        }
+        fit_known_init(&known);
+        known.request.contract = contract_find("hf");
+        known.request.steps = 300;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        if (set.count == 0) fail_msg("case %zu: nothing fits", c);
+        const struct fit *fit = &set.fits[0];
+        size_t events = 0;
+        for (size_t i = 0; i < fit->segment_count; i++)
+            events += fit->segments[i].event == cases[c].event;
+        if (events != 1 || fit->lr != cases[c].peak || fit->warmup != 10.0 || fit->steps != 300)
+            fail_msg("case %zu: %s", c, fit->text);
+        arena_close(&arena);
+    }
+}
+
 /* A line to a floor that no row reaches, whose scheduler was not stepped at two updates. In front
  * of the first a line to 0 prints the same, with a total of 1190: no other one, where the log says
  * 1000, and the floor is one that somebody typed. Number 124 of tests/bench/altered_logs.py; and
@@ -989,6 +1049,7 @@ int main(void) {
         cmocka_unit_test(validate_what_broke_between_two_rows),
         cmocka_unit_test(validate_skips_in_front_of_a_hidden_resume),
         cmocka_unit_test(validate_a_skip_in_the_warmup_before_a_resume),
+        cmocka_unit_test(validate_what_stands_in_front_of_a_resume),
         cmocka_unit_test(validate_a_held_line_to_a_floor),
         cmocka_unit_test(verify_no_false_answer_where_f_of_k_is_printed),
         cmocka_unit_test(validate_another_total),
