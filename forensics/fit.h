@@ -332,6 +332,14 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last);
 int fit_ends_at_a_step(const struct fit *fit, const struct series *series);
 /* Tells whether the decay of the fit is a line, behind a plateau or without one. */
 int fit_falls_as_line(const struct fit *fit);
+/* Tells whether the fit is a line to a floor above 0, none that its schedule has by itself, that
+ * lies behind `last`, the last update that the log shows: of a larger total and a lower floor, and
+ * the other way round, the rows show neither. */
+int fit_floor_is_far(const struct fit *fit, uint64_t last);
+/* Tells whether the fit has a plateau and a decay behind it, and for both a few updates more than
+ * the total that was said: a scheduler that was not stepped at some updates of the plateau prints
+ * the same with that total. */
+int fit_plateau_is_long(const struct fit *fit, const struct fit_known *known, uint64_t last);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);

@@ -322,6 +322,24 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
            !is_typed(fit->floor_ratio) && !is_typed(fit->floor_ratio * fit->lr);
 }
 
+/* Tells whether the floor is where the LR is held, and not what its line falls to: VeOmni's. */
+static int floor_is_a_clamp(const struct fit *fit) {
+    return strncmp(fit->schedule->name, "veomni.", 7) == 0;
+}
+
+int fit_floor_is_far(const struct fit *fit, uint64_t last) {
+    return fit_falls_as_line(fit) && !floor_is_a_clamp(fit) && fit->stride == 1.0 &&
+           fit->epoch_updates == 0 && fit->segment_count == 1 && !fit->total_hidden &&
+           fit->floor_ratio > 0.0 && last + 1 < fit->steps;
+}
+
+int fit_plateau_is_long(const struct fit *fit, const struct fit_known *known, uint64_t last) {
+    const uint64_t said = known->request.steps > 0 ? known->request.steps : known->run_steps;
+    return said > 0 && fit->steps > said && fit->steps - said <= fit_skips_most(last) &&
+           sched_row(fit->schedule, "decay") != NULL && fit->segment_count == 1 &&
+           fit->stride == 1.0 && !fit->total_hidden && !fit->in_samples;
+}
+
 /* Tells whether the length of the decay behind a plateau is one that somebody may have typed, as a
  * number of one digit in front of its zeros or as a share of the total; without a plateau the total
  * has said all. */

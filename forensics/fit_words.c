@@ -323,6 +323,13 @@ static uint64_t farthest(const struct fit_search *search, const struct fit *fit)
     return (uint64_t)most;
 }
 
+/* Tells whether update 1 has the LR at which the fit ends: a loop that sets lr = max(lr, floor)
+ * from its first update on leaves both, and ends the schedule before its total. */
+static int begins_at_floor(const struct fit *fit) {
+    return fit->first_differs && fit->floor_ratio > 0.0 &&
+           fit_near(fit->first_value, fit->floor_ratio * fit->lr);
+}
+
 /* Names a departure from the numbers that are known. */
 static const char *bug_of_numbers(const struct fit_search *search, const struct fit *fit) {
     const struct contract_request *request = &search->known->request;
@@ -345,6 +352,9 @@ static const char *bug_of_numbers(const struct fit_search *search, const struct 
             return NULL;
         if (total < steps && (fit_ends_on_its_way(fit, farthest(search, fit)) ||
                               fit_ends_at_a_step(fit, search->series)))
+            return NULL;
+        if (fit_plateau_is_long(fit, search->known, search->last) ||
+            (total < steps && begins_at_floor(fit)))
             return NULL;
         if (real_abs_f64(total - steps) <= 0.05 * steps + 1.0) return "floor_vs_ceil_steps";
         return total > steps ? "max_steps_ignored" : "schedule_too_short";

@@ -381,6 +381,19 @@ static enum status first_apart(struct doctor *doctor, const struct fit *fit) {
                           "installs its schedule behind the first update. Is it meant?");
 }
 
+/* Says that the plateau is longer than the log's total leaves. */
+static enum status long_plateau(struct doctor *doctor, const struct fit *fit, uint64_t said) {
+    TRY(doctor_remark(doctor, "schedule_held", SIZE_MAX,
+                      "The decay behind the plateau comes %llu update%s later than the log's total "
+                      "of %llu leaves: the scheduler may not have been stepped on the plateau.",
+                      (unsigned long long)(fit->steps - said), fit->steps - said == 1 ? "" : "s",
+                      (unsigned long long)said));
+    doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    TRY(doctor_evidence(doctor, "the LR column reads as %s", fit->text));
+    return doctor_explain(doctor, "a schedule that was made for so many updates prints the same",
+                          "Look where scheduler.step() is called, and what the total was made of.");
+}
+
 /* Says that a constant LR has another level from some row on, which is no bug by itself. */
 static enum status other_level(struct doctor *doctor, const struct fit *fit) {
     const struct series *series = doctor->fits->series;
@@ -485,6 +498,8 @@ static enum status known_bug(struct doctor *doctor) {
     if (plain == first && fit_stands_at_top(plain, doctor->fits->series) && fit_peak_is_odd(plain))
         return stands_at_top(doctor, plain);
     if (plain == first && plain->first_differs) return first_apart(doctor, plain);
+    if (plain == first && fit_plateau_is_long(plain, &known, doctor->fits->last))
+        return long_plateau(doctor, plain, known.run_steps);
     if (plain == first) return other_total(doctor, 1);
     if (plain != NULL) return STATUS_OK;
     const struct fit *other, *best = fit_of_bug(doctor, &other);

@@ -666,6 +666,68 @@ static void validate_last_rows_of_a_line(void **state) {
     }
 }
 
+/* Numbers 17, 20 and 25 of seed 3307 of tests/bench/altered_logs.py. A line that was cut off on its
+ * way to a floor of a tenth is also one to a hundredth with a larger total, until somebody says the
+ * total. A scheduler that was not stepped once on its plateau decays one update late, as one with a
+ * larger total does; one that is two updates short has no other reading. And max(lr, floor) from
+ * the first update on holds update 1 and ends a line early: none of these is a wrong total. */
+static void validate_totals_that_are_no_bugs(void **state) {
+    (void)state;
+    static const char *const eras[] = {"hf", "hf-4.50", "hf-4.51", NULL};
+    enum { CUT, CUT_AND_SAID, HELD, SHORT, FROM_BELOW, CASES };
+    for (int c = 0; c < CASES; c++) {
+        const int rows = c <= CUT_AND_SAID ? 284 : c == FROM_BELOW ? 200 : 500;
+        struct doctor_options options;
+        struct doctor_report report;
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = helper_log(&arena, (size_t)rows);
+        struct fit_known known;
+        struct fit_check check;
+        struct fit_set set;
+        struct series series;
+        log->format = "hf-trainer-state";
+        log->max_steps = c == CUT ? 0 : c == CUT_AND_SAID ? 400 : (uint64_t)rows;
+        for (int row = 0; row < rows; row++) {
+            double lr;
+            if (c <= CUT_AND_SAID)
+                lr = 9e-6 * (1.0 - row / 400.0) + 1e-6;
+            else if (c == FROM_BELOW)
+                lr = fmax(1.5e-4 * (row < 20 ? row / 20.0 : (200.0 - row) / 180.0), 0.05 * 1.5e-4);
+            else {
+                const double counter = c == SHORT ? row + 2.0 : row - (row > 149);
+                lr = 1e-5 * fmin(row / 50.0, fmin(1.0, fmax(0.0, 1.0 - (counter - 450) / 50.0)));
+            }
+            helper_put(&arena, log, LOG_LR_LOGGED, (size_t)row, lr, PRINT_EXACT);
+            helper_put(&arena, log, LOG_LOSS, (size_t)row, 3.0 / (1.0 + 0.01 * row), 4);
+            helper_put(&arena, log, LOG_GRAD_NORM, (size_t)row, 1.0 + 0.01 * row, 6);
+        }
+        fit_known_init(&known);
+        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
+        known.possible = eras;
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 0);
+        const struct fit *const fit = &set.fits[0];
+        if ((fit->bug != NULL) != (c == SHORT)) fail_msg("%d: %s [%s]", c, fit->text, fit->bug);
+        assert_int_equal(fit_plateau_is_long(fit, &known, set.last), c == HELD);
+        assert_int_equal(fit_floor_is_far(fit, set.last), c <= CUT_AND_SAID);
+        doctor_options_init(&options);
+        assert_int_equal(doctor_examine(log, &options, &set, &arena, &report), STATUS_OK);
+        assert_int_equal(report.finding_count, c == SHORT);
+        int held = 0;
+        for (size_t i = 0; i < report.remark_count; i++)
+            held |= strcmp(report.findings[report.finding_count + i].id, "schedule_held") == 0;
+        assert_int_equal(held, c == HELD);
+        known.request.contract = contract_find("hf");
+        assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
+        if (c == CUT) assert_int_equal(check.verdict, FIT_UNDECIDED);
+        if (c == CUT_AND_SAID) assert_int_equal(check.verdict, FIT_PASS);
+        if (c >= HELD) assert_int_equal(check.bug != NULL, c == SHORT);
+        arena_close(&arena);
+    }
+}
+
 /* A scheduler that is stepped once per two updates behind an even start, and one that stopped at
  * update 19 of a warm-up of 30: a pass would rest on skipped updates at one distance, or on a peak
  * that nobody would type and that the rows reached. */
@@ -750,6 +812,7 @@ int main(void) {
         cmocka_unit_test(validate_a_skip_of_update_2),
         cmocka_unit_test(validate_lines_that_end_on_their_way),
         cmocka_unit_test(validate_last_rows_of_a_line),
+        cmocka_unit_test(validate_totals_that_are_no_bugs),
         cmocka_unit_test(validate_floors_that_the_last_row_alone_shows),
         cmocka_unit_test(validate_passes_that_numbers_would_rest_on),
     };
