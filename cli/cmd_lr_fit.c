@@ -112,8 +112,8 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (known->run_steps == 0 && known->request.steps == 0 &&
         known->request.min_lr_ratio != known->request.min_lr_ratio &&
         fit_floor_is_far(first, set->last))
-        return "ends at a floor that no row reaches, with a total that nobody said: other floors "
-               "with other totals print the same";
+        return "ends behind the last row, with a total that nobody said: other floors with other "
+               "totals print the same";
     if (fit_plateau_is_long(first, known, set->last))
         return "has a plateau that is longer than the total which was said leaves: a scheduler "
                "that was not stepped at some updates of it prints the same";

@@ -332,9 +332,10 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last);
 int fit_ends_at_a_step(const struct fit *fit, const struct series *series);
 /* Tells whether the decay of the fit is a line, behind a plateau or without one. */
 int fit_falls_as_line(const struct fit *fit);
-/* Tells whether the fit is a line to a floor above 0, none that its schedule has by itself, that
- * lies behind `last`, the last update that the log shows: of a larger total and a lower floor, and
- * the other way round, the rows show neither. */
+/* Tells whether the fit is a line that ends behind `last`, the last update that the log shows, at a
+ * floor above 0 on which its slope depends: of a larger total and a lower floor, and the other way
+ * round, the rows show neither. So it is where a line to 0 has an LR that somebody may have typed
+ * at counter `last`: one to that floor, with that total, prints the same. */
 int fit_floor_is_far(const struct fit *fit, uint64_t last);
 /* Tells whether the fit has a plateau and a decay behind it, and for both a few updates more than
  * the total that was said: a scheduler that was not stepped at some updates of the plateau prints

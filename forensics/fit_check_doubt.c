@@ -144,7 +144,8 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
     if ((out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;
     if ((out->fitted & FIT_OF_FLOOR) != 0 && fit->steps != known->request.steps &&
         (fit_ends_on_its_way(fit, out->found.last) || fit_ends_at_a_step(fit, out->found.series) ||
-         ((out->fitted & FIT_OF_STEPS) != 0 && fit_floor_is_far(fit, out->found.last)))) {
+         ((out->fitted & FIT_OF_STEPS) != 0 && out->found.series->count >= 3 &&
+          fit_floor_is_far(fit, out->found.last)))) {
         out->verdict = FIT_UNDECIDED;
         out->needs =
             "--schedule, --steps and --min-lr-ratio of the training, or rows behind the "

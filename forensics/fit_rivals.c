@@ -328,9 +328,14 @@ static int floor_is_a_clamp(const struct fit *fit) {
 }
 
 int fit_floor_is_far(const struct fit *fit, uint64_t last) {
-    return fit_falls_as_line(fit) && !floor_is_a_clamp(fit) && fit->stride == 1.0 &&
-           fit->epoch_updates == 0 && fit->segment_count == 1 && !fit->total_hidden &&
-           fit->floor_ratio > 0.0 && last + 1 < fit->steps;
+    if (!fit_falls_as_line(fit) || floor_is_a_clamp(fit) || fit->stride != 1.0 ||
+        fit->epoch_updates > 0 || fit->segment_count != 1 || fit->total_hidden || fit->in_samples ||
+        last + 1 >= fit->steps)
+        return 0;
+    if (fit->floor_ratio > 0.0) return 1;
+    const double at_last =
+        fit_logged(fit, 0, fit->contract->logged == CONTRACT_LOGGED_NEXT ? last : last + 1);
+    return at_last > 0.0 && at_last < fit->lr && (is_typed(at_last) || is_typed(at_last / fit->lr));
 }
 
 int fit_plateau_is_long(const struct fit *fit, const struct fit_known *known, uint64_t last) {
