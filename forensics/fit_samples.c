@@ -15,6 +15,15 @@
 
 /* ---- what the log says ---- */
 
+/* Returns the column of that name; NULL where the log has none, or one that counts nothing: a count
+ * that is NaN or infinite is none. */
+static const struct log_column *count_column(const struct log *log, enum log_name name) {
+    const struct log_column *const column = log_column_of(log, name);
+    for (size_t row = 0; column != NULL && row < log->rows; row++)
+        if (log_has(column, row) && !real_finite_f64(column->value[row])) return NULL;
+    return column;
+}
+
 static int batch_grows(const struct log *log, const struct log_column *batch) {
     double first = real_nan_f64();
     for (size_t row = 0; batch != NULL && row < log->rows; row++) {
@@ -101,8 +110,8 @@ static void add_rows(struct fit_samples *out, const struct log *log,
 
 enum status fit_samples_from_log(struct fit_known *known, const struct log *log,
                                  struct arena *arena) {
-    const struct log_column *batch = log_column_of(log, LOG_GLOBAL_BATCH);
-    const struct log_column *consumed = log_column_of(log, LOG_SAMPLES);
+    const struct log_column *batch = count_column(log, LOG_GLOBAL_BATCH);
+    const struct log_column *consumed = count_column(log, LOG_SAMPLES);
     struct fit_samples *out;
     struct log_lag *lag;
     known->growing = batch_grows(log, batch);

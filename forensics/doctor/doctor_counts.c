@@ -57,8 +57,9 @@ static enum status samples(struct doctor *doctor) {
             series_in_row(&doctor->series[LOG_GLOBAL_BATCH], point->row);
         if (batch == NULL || point->update != point[-1].update + 1 || point->part != point[-1].part)
             continue;
-        checked++;
         const double gap = point->value - point[-1].value - batch->value;
+        if (!real_finite_f64(gap)) continue;
+        checked++;
         if (real_abs_f64(gap) < 0.5 || point->quantum > 1.0) continue;
         TRY(doctor_found(doctor, "samples_inconsistent", DOCTOR_CERTAIN, point->row,
                          "The counter of samples does not grow by the batch size."));

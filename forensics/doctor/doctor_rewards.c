@@ -202,7 +202,7 @@ static enum status loss_bound(struct doctor *doctor) {
     }
     if (rows < 5) return doctor_untestable(doctor, "fewer than 5 rows with loss and margin");
     if (below < 3 || 2 * below < rows) return STATUS_OK;
-    TRY(doctor_found(doctor, "loss_below_margin_bound", DOCTOR_LIKELY, first->row,
+    TRY(doctor_found(doctor, "loss_below_margin_bound", DOCTOR_POSSIBLE, first->row,
                      "In %zu of %zu rows the loss is lower than its margin permits: the mean of "
                      "-ln sigmoid is never below -ln sigmoid of the mean.",
                      below, rows));
@@ -213,7 +213,8 @@ static enum status loss_bound(struct doctor *doctor) {
                         word_about(softplus_minus(first->value)).text));
     return doctor_explain(doctor,
                           "loss and margin are not means of the same pairs with the same weights, "
-                          "or the loss is not the sigmoid one",
+                          "or the loss is not the sigmoid one: TRL's robust loss and its "
+                          "f-divergences start at ln 2, too",
                           "See whether one of them is of the last micro-batch or of one rank only "
                           "(metric_last_microbatch), and which loss_type ran.");
 }

@@ -163,7 +163,7 @@ static enum status labelled_tokens(struct doctor *doctor) {
         size_t zeros = 0;
         for (size_t i = 0; i < logp->count; i++) {
             const struct series_point *point = &logp->points[i];
-            if (point->value < 0.0 || point->value > 0.0) continue;
+            if (point->value != 0.0) continue; /* NaN is another finding */
             if (series_coarser(point->quantum, 1e-3)) continue;
             if (zeros++ == 0) first = point;
         }

@@ -212,7 +212,15 @@ static int is_skip(const struct doctor *doctor, const struct log_column *column,
                series->points[i].update == series->points[i - 1].update + 1;
     if (!column->cumulative) return series->points[i].value > 0.0;
     return i > 0 && series->points[i].value > series->points[i - 1].value &&
-           series->points[i].update == series->points[i - 1].update + 1;
+           series->points[i].update > series->points[i - 1].update;
+}
+
+/* Returns how many updates the row of point i stands for: those since the row in front, and of the
+ * first row as many as of the next. */
+static size_t updates_at(const struct series *series, size_t i) {
+    const size_t at = i > 0 ? i : 1;
+    if (at >= series->count || series->points[at].update <= series->points[at - 1].update) return 1;
+    return (size_t)(series->points[at].update - series->points[at - 1].update);
 }
 
 /* Returns how many updates were skipped in the row of point i, which has some. */
@@ -246,6 +254,14 @@ static void judge_schedule(const struct doctor *doctor, size_t row, struct skips
     skips->moved += equal == 0;
 }
 
+/* Returns how many updates the rows of a column stand for. */
+static size_t reach(const struct series *series) {
+    size_t updates = 0;
+    for (size_t i = 0; i < series->count; i++)
+        updates += updates_at(series, i);
+    return updates;
+}
+
 static struct skips count_skips(const struct doctor *doctor, const struct log_column *column,
                                 const struct series *series) {
     struct skips skips = {0, 0, 0, 0, NULL};
@@ -257,9 +273,11 @@ static struct skips count_skips(const struct doctor *doctor, const struct log_co
             continue;
         }
         if (skips.count == 0) skips.first = &series->points[i];
-        skips.count += skips_at(column, series, i);
-        skips.tail++;
-        judge_schedule(doctor, series->points[i].row, &skips);
+        const size_t skipped = skips_at(column, series, i), updates = updates_at(series, i);
+        skips.count += skipped;
+        /* of rows some updates apart only those count in which all were skipped */
+        skips.tail = skipped >= updates ? skips.tail + updates : 0;
+        if (updates == 1) judge_schedule(doctor, series->points[i].row, &skips);
     }
     return skips;
 }
@@ -375,7 +393,7 @@ static enum status skipped_updates(struct doctor *doctor) {
     }
     if (skips.count == 0) return STATUS_OK;
     /* A scaler that starts at 2^16 halves it a handful of times in a row, and at the start. */
-    if (skips.tail >= 5 && 10 * skips.tail >= doctor->series[name].count)
+    if (skips.tail >= 5 && 10 * skips.tail >= reach(&doctor->series[name]))
         return report_poison(doctor, column, &skips);
     if (skips.moved > skips.held) return report_advance(doctor, column, &skips);
     TRY(doctor_remark(doctor, "skipped_updates", skips.first->row, "%zu update%s skipped (%s)%s.",

@@ -408,7 +408,7 @@ const struct scene scenes_of_values[] = {
     LINE(accuracies_few, "accuracy_of_means", QUIET),
     LINE(accuracies_all_right, "accuracy_of_means", QUIET),
     FOUND(labels_swapped, "labels_swapped", LIKELY),
-    FOUND(loss_too_low, "loss_below_margin_bound", LIKELY),
+    FOUND(loss_too_low, "loss_below_margin_bound", POSSIBLE),
     FOUND(metric_breaks, "metric_not_finite", POSSIBLE),
     REMARK(metric_breaks_for_a_while, "metric_not_finite"),
     REMARK(metric_breaks_at_the_end, "metric_not_finite"),
