@@ -494,6 +494,29 @@ static void skip_last_of_fifty(struct patient *p, double x) {
 static void skip_last_five_of(struct patient *p, double x) {
     skip_last(p, x, 5);
 }
+/* Rows of ten updates, of each of which so many were skipped: ten are all. */
+static void skips_of_ten(struct patient *p, double x) {
+    for (size_t i = 0; i < p->log->rows; i++) {
+        p->log->step[i] = (int64_t)(10 * (i + 1));
+        scene_put(p, LOG_SKIPPED, i, x);
+    }
+}
+static void skips_of_ten_in_all(struct patient *p, double x) { /* a running total */
+    for (size_t i = 0; i < p->log->rows; i++) {
+        p->log->step[i] = (int64_t)(10 * (i + 1));
+        scene_put(p, LOG_SKIPPED, i, x * (double)(i + 1));
+    }
+    p->log->columns[p->log->column_count - 1].cumulative = 1;
+}
+static void logp_in_a_row(struct patient *p, double x) {
+    put(p, LOG_LOGP_CHOSEN, 20, x, 1e-6);
+}
+static void samples_in_a_row(struct patient *p, double x) {
+    for (size_t i = 0; i < p->log->rows; i++) {
+        scene_put(p, LOG_SAMPLES, i, i == 20 ? x : 8.0 * (double)(i + 1));
+        scene_put(p, LOG_GLOBAL_BATCH, i, 8.0);
+    }
+}
 static void skip_many(struct patient *p, double x) { /* while the LR goes on */
     for (size_t i = 0; i < 60; i++)
         scene_put(p, LOG_SKIPPED, i, i >= 5 && i % 4 == 1 && (double)(i / 4) <= x ? 1.0 : 0.0);
@@ -658,6 +681,10 @@ static const struct edge {
     EDGE(fresh_sum_off, -0.39, -0.41, "loss_not_divided"),
     EDGE(skip_last_of_fifty, 5, 4, "nan_skip_poison"),
     EDGE(skip_last_five_of, 50, 51, "nan_skip_poison"),
+    EDGE(skips_of_ten, 10, 9, "nan_skip_poison"),
+    EDGE(skips_of_ten_in_all, 10, 9, "nan_skip_poison"),
+    EDGE(logp_in_a_row, 0.0, NAN, "no_labelled_token"),
+    EDGE(samples_in_a_row, 9.0, NAN, "samples_inconsistent"),
     EDGE(skip_many, 11, 10, "skip_advances_schedule"),
     EDGE(writers, 6, 5, "interleaved_writers"),
     EDGE(evaluated_at, 4.31, 4.33, "loss_not_divided"),

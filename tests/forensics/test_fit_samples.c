@@ -211,6 +211,25 @@ static void verify_nothing_is_said_without_samples(void **state) {
     arena_close(&arena);
 }
 
+/* A count that is NaN or infinite counts nothing: a search over it would not end. */
+static void verify_no_count_is_not_finite(void **state) {
+    (void)state;
+    static const enum log_name names[] = {LOG_GLOBAL_BATCH, LOG_SAMPLES};
+    for (size_t n = 0; n < COUNT_OF(names); n++) {
+        struct arena arena = ARENA_EMPTY;
+        struct log *log = make(&arena, &ramps[0]);
+        struct fit_known known;
+        struct series series;
+        struct fit_set set;
+        helper_put(&arena, log, names[n], log->rows - 1, n == 0 ? (double)INFINITY : (double)NAN,
+                   PRINT_EXACT);
+        look(log, &arena, &known, &series, &set);
+        assert_null(known.samples);
+        assert_int_equal(known.growing, names[n] != LOG_GLOBAL_BATCH);
+        arena_close(&arena);
+    }
+}
+
 /* A batch that never changes leaves the counter of updates as it is. */
 static void verify_a_constant_batch_counts_updates(void **state) {
     (void)state;
@@ -336,6 +355,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_the_counter_of_a_growing_batch),
         cmocka_unit_test(verify_nothing_is_said_without_samples),
+        cmocka_unit_test(verify_no_count_is_not_finite),
         cmocka_unit_test(verify_a_constant_batch_counts_updates),
         cmocka_unit_test(verify_updates_are_searched_behind_samples),
         cmocka_unit_test(verify_rows_without_a_counter_are_held),
