@@ -272,9 +272,11 @@ static void say_why(struct rollout_judgement *j, int outside) {
                  j->named == 0 ? "; no cause has its signature here, so the cause is undecided"
                                : "");
     else if (j->verdict == ROLLOUT_OUTSIDE && j->named == 0)
-        snprintf(j->why, sizeof j->why,
-                 "%ju tokens have an infinite log-prob on one side, and none of the floor has",
-                 (uintmax_t)j->measure->count[COUNT_INFINITE]);
+        snprintf(
+            j->why, sizeof j->why,
+            "%ju tokens have an infinite log-prob on one side or on both, and none of the floor "
+            "has",
+            (uintmax_t)j->measure->count[COUNT_INFINITE]);
     else if (j->verdict == ROLLOUT_OUTSIDE)
         snprintf(j->why, sizeof j->why, "by its signature; %s",
                  j->floor_count == 0 ? "without a floor the rest is not judged"

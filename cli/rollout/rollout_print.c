@@ -93,11 +93,12 @@ static void print_floor(const struct rollout_judgement *j, FILE *out) {
         plain_text_put(j->floors[i]->path, out);
         fprintf(out, " (%" PRIu64 " tokens)", j->floors[i]->count[COUNT_TOKENS]);
     }
-    fprintf(out,
-            "\n           rank of sequences by %d tokens of each %+.1f standard deviations, median "
-            "%.3g "
-            "of the floor's, largest %.3g\n",
-            1 << (2 * j->level), j->rank, j->median_ratio, j->largest_ratio);
+    fprintf(out, "\n           rank of sequences by %d tokens of each %+.1f standard deviations",
+            1 << (2 * j->level), j->rank);
+    if (isfinite(j->median_ratio) && isfinite(j->largest_ratio)) /* a floor of 0 has no ratios */
+        fprintf(out, ", median %.3g of the floor's, largest %.3g", j->median_ratio,
+                j->largest_ratio);
+    fputc('\n', out);
 }
 
 static void print_signs(const struct rollout_judgement *j, FILE *out) {

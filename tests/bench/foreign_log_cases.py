@@ -89,6 +89,8 @@ healthy("lightning-four", LIGHTNING, accumulate=4, batch=2, schedule="cosine", e
 healthy("lightning-epochs", LIGHTNING, total=120, rows=96, schedule="constant_with_warmup")
 
 ONE = ("schedule",)
+# an LR that no log prints: compare can only name it beside the settings of the optimizer
+AHEAD = ("An LR that is applied one update earlier or later",)
 LATER = ("optimizer",)
 DATA = ("data-order",)
 FORWARD = ("other data", "slightly other weights or data")
@@ -98,11 +100,11 @@ STRIDE = ("lr_zero_at_1/N_of_run", "xP_scheduler or per_microbatch_stepping", "s
 
 # A. Schedules
 bug("1", "lr_ahead_by_one", "lm", points=ONE)
-bug("1", "lr_ahead_accelerate", "accelerate", points=ONE, plant="lr_ahead_by_one")
+bug("1", "lr_ahead_accelerate", "accelerate", points=ONE, says=AHEAD, plant="lr_ahead_by_one")
 bug("1", "lr_ahead_dpo", "dpo", points=ONE, plant="lr_ahead_by_one")
 bug("2", "step_then_set", "lm", doctor=("step_then_set",), check="fail", points=ONE)
 bug("3", "zero_init_patch", "lm-cold", doctor=("zero_lr_first_step", "lr_zero_first_step"),
-    check="fail", points=ONE)
+    check="fail", points=ONE, says=AHEAD)
 bug("4", "max_steps_ignored", "lm", doctor=("max_steps_ignored",), check="fail", points=ONE)
 bug("5", "double_zero_start", "lm", doctor=("zero_lr_first_step", "double_zero_start", "lag1"),
     check="fail", points=ONE)
