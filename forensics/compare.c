@@ -281,7 +281,7 @@ static int any_moves(const struct compare_report *report) {
 static void compare_quiet(struct compare_report *report) {
     const struct compare_column *logged = compare_column_of(report, LOG_LR_LOGGED);
     if (report->lr.state != COMPARE_LR_UNTESTABLE || report->lr.groups_differ > 0 ||
-        report->cause == CAUSE_SCHEDULE || logged == NULL ||
+        report->cause == CAUSE_SCHEDULE || report->lr_in_doubt || logged == NULL ||
         logged->class_of == COMPARE_DIFFERENT || !shows_training(report))
         return;
     report->lr.words =

@@ -212,9 +212,10 @@ struct compare_report {
     const char *ended;  /* which log ends while the other one goes on, as a clause; "": none does */
     int undecided;      /* 1: and it was not said that it may, so the two are never equal */
     size_t repeated[2]; /* how many rows of A and of B later rows replaced */
-    const char *meaning;               /* what the order of first differences means */
-    int32_t cause;                     /* the enum cause that it points to; -1: none */
-    const char *next;                  /* what to try */
+    const char *meaning; /* what the order of first differences means */
+    int32_t cause;       /* the enum cause that it points to; -1: none */
+    int lr_in_doubt;  /* 1: `meaning` names another LR among others, though no column shows one */
+    const char *next; /* what to try */
     const struct compare_floor *floor; /* forensics/compare_floor.h; NULL: no floor was given */
     /* How the devices of two runs differ, and where the floor was measured on another device than
      * A's. Whoever compares fills these; NULL or "": there is nothing to tell. */

@@ -567,6 +567,7 @@ static void explain_later(struct compare_report *report, const struct compare_co
         return;
     } else if (column->first_update == report->start + 1 && !compare_start_tells(report) &&
                !covers_start(report, gradient_names)) {
+        report->lr_in_doubt = 1;
         say(report, -1,
             START_SAYS_NOTHING
             " So what differs first cannot be told: weights, data, dtype, the loss and its beta, "
@@ -592,6 +593,7 @@ static void explain_later(struct compare_report *report, const struct compare_co
             "State the contracts (--contract-a, --contract-b): twinstep lr fit on each log names "
             "what prints its column.");
     } else if (column->first_update == report->start + 1 && state != COMPARE_LR_SAME) {
+        report->lr_in_doubt = 1;
         say(report, -1,
             "Update 1 agrees and update 2 does not: the first step itself differs. An LR that is "
             "applied one update earlier or later opens here, even when the printed columns agree, "
