@@ -340,13 +340,12 @@ static int one_function(const struct fit_model *a, const struct fit_model *b) {
            a->unit == b->unit && a->scale == b->scale && a->warmup_scale == b->warmup_scale;
 }
 
-/* Numbers the functions once: every pass of the search asks of most pairs of models. */
-static void number_functions(struct list *list) {
-    for (size_t i = 0; i < list->count; i++) {
+void fit_models_number(struct fit_model *models, size_t count) {
+    for (size_t i = 0; i < count; i++) {
         size_t first = 0;
-        while (first < i && !one_function(&list->at[first], &list->at[i]))
+        while (first < i && !one_function(&models[first], &models[i]))
             first++;
-        list->at[i].function = (uint32_t)first;
+        models[i].function = (uint32_t)first;
     }
 }
 
@@ -370,7 +369,7 @@ enum status fit_models(const struct contract_request *request, const struct fit_
             continue;
         TRY(add_contract(&list, &one, decays, arena));
     }
-    number_functions(&list);
+    fit_models_number(list.at, list.count);
     *out = list.at;
     *count = list.count;
     return STATUS_OK;

@@ -48,6 +48,11 @@ struct fit_decays {
     size_t count;
 };
 
+/* Numbers the functions of a list once, since every pass of the search asks of most pairs of
+ * models: each gets the place of the first that is the same function of its numbers. fit_models()
+ * has done it. */
+void fit_models_number(struct fit_model *models, size_t count);
+
 /* Makes all models of the request: its contract or every one that `known` admits, with its schedule
  * or every one. Of schedules with a plateau, each of `decays` is made with every shape. */
 TWINSTEP_MUST_USE enum status fit_models(const struct contract_request *request,

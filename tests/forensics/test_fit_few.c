@@ -184,14 +184,6 @@ const struct sched_class *const *__wrap_sched_classes(void) {
     return few;
 }
 
-static int one_function(const struct fit_model *a, const struct fit_model *b) {
-    return a->plan.schedule == b->plan.schedule && strcmp(a->parameters, b->parameters) == 0 &&
-           (a->contract->unit == CONTRACT_UNIT_EPOCH) ==
-               (b->contract->unit == CONTRACT_UNIT_EPOCH) &&
-           a->contract->float32 == b->contract->float32 && a->given_floor == b->given_floor &&
-           a->unit == b->unit && a->scale == b->scale && a->warmup_scale == b->warmup_scale;
-}
-
 enum status __wrap_fit_models(const struct contract_request *request, const struct fit_known *known,
                               const struct fit_decays *decays, struct arena *arena,
                               struct fit_model **out, size_t *count) {
@@ -213,11 +205,7 @@ enum status __wrap_fit_models(const struct contract_request *request, const stru
         for (size_t m = 0; m < more; m++)
             list[(*count)++] = part[m];
     }
-    for (size_t m = 0; m < *count; m++) {
-        list[m].function = 0;
-        while (!one_function(&list[list[m].function], &list[m]))
-            list[m].function++;
-    }
+    fit_models_number(list, *count);
     *out = list;
     return STATUS_OK;
 }
