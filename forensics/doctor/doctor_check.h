@@ -54,6 +54,8 @@ TWINSTEP_MUST_USE enum status doctor_found(struct doctor *doctor, const char *id
                                            const char *format, ...) TWINSTEP_PRINTF(5, 6);
 TWINSTEP_MUST_USE enum status doctor_remark(struct doctor *doctor, const char *id, size_t row,
                                             const char *format, ...) TWINSTEP_PRINTF(4, 5);
+/* Sets the confidence of the remark just made, which is certain otherwise. */
+void doctor_set_confidence(struct doctor *doctor, enum doctor_confidence confidence);
 /* Tells whether there is a finding of that name already. */
 int doctor_has(const struct doctor *doctor, const char *id);
 /* Adds a line of evidence to the finding just made. Lines beyond DOCTOR_EVIDENCE are dropped. */

@@ -233,7 +233,7 @@ static enum status other_total(struct doctor *doctor, int sound) {
                           (unsigned long long)point->update, sound ? "ends" : "may end",
                           (unsigned long long)segment->steps, sound ? "ended" : "may have ended",
                           (unsigned long long)before));
-        if (!sound) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+        if (!sound) doctor_set_confidence(doctor, DOCTOR_POSSIBLE);
         TRY(doctor_evidence_lr(doctor, point - 1));
         TRY(doctor_evidence_lr(doctor, point));
         TRY(doctor_evidence(doctor, "%s", fit->text));
@@ -278,7 +278,7 @@ static enum status is_held(struct doctor *doctor, const struct fit_stop *stop) {
                       "of it goes on, and no step of it has that LR.",
                       (unsigned long long)point->update,
                       word_value(point->value, point->quantum).text));
-    doctor->findings[doctor->count - 1].confidence = DOCTOR_LIKELY;
+    doctor_set_confidence(doctor, DOCTOR_LIKELY);
     TRY(doctor_evidence_lr(doctor, point - 1));
     TRY(doctor_evidence_lr(doctor, point));
     TRY(doctor_evidence(
@@ -312,7 +312,7 @@ static enum status stands_still(struct doctor *doctor, const struct fit_stop *st
     else
         TRY(doctor_found(doctor, "schedule_stands_still", likely ? DOCTOR_LIKELY : DOCTOR_POSSIBLE,
                          point->row, words, (unsigned long long)point->update));
-    if (remark) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    if (remark) doctor_set_confidence(doctor, DOCTOR_POSSIBLE);
     TRY(doctor_evidence_lr(doctor, point - 1));
     TRY(doctor_evidence_lr(doctor, last));
     if (stop->open)
@@ -360,7 +360,7 @@ static enum status stands_at_top(struct doctor *doctor, const struct fit *fit) {
                       "would type: the scheduler may no longer be stepped, inside of a longer "
                       "warm-up.",
                       (unsigned long long)point->update, word_value(top, point->quantum).text));
-    doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    doctor_set_confidence(doctor, DOCTOR_POSSIBLE);
     TRY(doctor_evidence_lr(doctor, point - 1));
     TRY(doctor_evidence_lr(doctor, point));
     TRY(doctor_evidence(doctor, "the whole column is also that of %s", fit->text));
@@ -388,7 +388,7 @@ static enum status long_plateau(struct doctor *doctor, const struct fit *fit, ui
                       "of %llu leaves: the scheduler may not have been stepped on the plateau.",
                       (unsigned long long)(fit->steps - said), fit->steps - said == 1 ? "" : "s",
                       (unsigned long long)said));
-    doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    doctor_set_confidence(doctor, DOCTOR_POSSIBLE);
     TRY(doctor_evidence(doctor, "the LR column reads as %s", fit->text));
     return doctor_explain(doctor, "a schedule that was made for so many updates prints the same",
                           "Look where scheduler.step() is called, and what the total was made of.");
@@ -406,7 +406,7 @@ static enum status other_level(struct doctor *doctor, const struct fit *fit) {
     TRY(doctor_remark(doctor, "other_peak", point->row,
                       "From update %llu on the LR is another one, which no decay explains: %s.",
                       (unsigned long long)point->update, fit->text));
-    doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    doctor_set_confidence(doctor, DOCTOR_POSSIBLE);
     TRY(doctor_evidence_lr(doctor, point - 1));
     TRY(doctor_evidence_lr(doctor, point));
     return doctor_explain(doctor, "a schedule of steps prints the same",
@@ -437,7 +437,7 @@ static enum status is_held_on_its_way(struct doctor *doctor, const struct fit_cl
                       held->rows, series->count, held->above ? "above" : "below",
                       word_value(point->value, point->quantum).text,
                       held->above ? "above" : "below"));
-    doctor->findings[doctor->count - 1].confidence = DOCTOR_LIKELY;
+    doctor_set_confidence(doctor, DOCTOR_LIKELY);
     TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, farthest));
     TRY(doctor_evidence(doctor, "the %zu other values follow %s, which has %s at update %llu",
                         series->count - held->rows, held->fit->text,

@@ -67,6 +67,10 @@ enum status doctor_remark(struct doctor *doctor, const char *id, size_t row, con
     return status;
 }
 
+void doctor_set_confidence(struct doctor *doctor, enum doctor_confidence confidence) {
+    doctor->findings[doctor->count - 1].confidence = confidence;
+}
+
 int doctor_has(const struct doctor *doctor, const char *id) {
     for (size_t i = 0; i < doctor->count; i++)
         if (!doctor->findings[i].remark && strcmp(doctor->findings[i].id, id) == 0) return 1;

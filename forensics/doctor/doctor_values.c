@@ -340,7 +340,7 @@ static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit, int
     const unsigned long long count = held_by(fit);
     TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX, words[shown], count,
                       shown ? were(count) : were_or_that[count != 1]));
-    if (!shown) doctor->findings[doctor->count - 1].confidence = DOCTOR_POSSIBLE;
+    if (!shown) doctor_set_confidence(doctor, DOCTOR_POSSIBLE);
     TRY(doctor_evidence(doctor, "the LR column reads as %s", fit->text));
     return doctor_explain(
         doctor,
@@ -358,7 +358,7 @@ static enum status held_without_skips(struct doctor *doctor, const struct fit *f
                       "The LR column holds at %llu update%s, and the column %s counts no skipped "
                       "one: the scheduler was not stepped there.",
                       count, count == 1 ? "" : "s", column->source));
-    doctor->findings[doctor->count - 1].confidence = DOCTOR_LIKELY;
+    doctor_set_confidence(doctor, DOCTOR_LIKELY);
     TRY(doctor_evidence(doctor, "the LR column reads as %s", fit->text));
     return doctor_explain(doctor, "a log may count its skipped updates wrongly",
                           "Look where scheduler.step() is called, and whether that is reached at "
