@@ -665,7 +665,7 @@ static int is_scanned(const struct fit_search *search, const struct fit_found *f
 /* Totals that somebody said, or that the log ends at, first: they cost little for each model, and a
  * scan for others takes all evaluations before the later models come to their turn. */
 static enum status from_prefix(struct fit_search *search, size_t end) {
-    const struct prefix known = {0, 0, 0, 0}, any = {1, 0, 0, 0};
+    const struct prefix known = {.scan = 0}, any = {.scan = 1};
     TRY(from_prefix_with(search, end, &known));
     return is_settled(search) ? STATUS_OK : from_prefix_with(search, end, &any);
 }
@@ -676,7 +676,7 @@ static enum status from_prefix(struct fit_search *search, size_t end) {
 static enum status through_skips(struct fit_search *search, size_t end) {
     struct fit_search part = *search;
     const struct series front = {search->series->points, end};
-    const struct prefix how = {0, 0, 1, 0};
+    const struct prefix how = {.skips = 1};
     part.count = 0;
     part.series = &front;
     part.budget = THROUGH_BUDGET;
@@ -723,7 +723,7 @@ static enum status behind_early_skips(struct fit_search *search, size_t cut) {
     const uint64_t most = early_most(search);
     search->budget = EARLY_BUDGET;
     for (uint64_t n = 1; n <= most && !is_settled(search); n++) {
-        const struct prefix how = {0, -(int64_t)n, 0, 0};
+        const struct prefix how = {.shift = -(int64_t)n};
         TRY(from_prefix_with(search, longest_prefix(search, cut, &how), &how));
     }
     search->budget = left;
@@ -736,7 +736,7 @@ static enum status before_break(struct fit_search *search, size_t end) {
     const size_t left = search->budget;
     const uint64_t most = early_most(search);
     for (uint64_t n = 1; n <= most && !is_settled(search); n++) {
-        const struct prefix how = {1, -(int64_t)n, 0, 0};
+        const struct prefix how = {.scan = 1, .shift = -(int64_t)n};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
     }
@@ -757,7 +757,7 @@ static enum status beside_scanned(struct fit_search *search) {
     const size_t end = first->segments[1].point;
     const int digits = fit_digits(first->solution.numbers.lr);
     for (uint64_t n = 1; n <= most; n++) {
-        const struct prefix how = {1, -(int64_t)n, 0, 0};
+        const struct prefix how = {.scan = 1, .shift = -(int64_t)n};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
     }
@@ -781,7 +781,7 @@ static enum status beside_unsound(struct fit_search *search) {
     const struct fit_found *first = first_settled(search);
     const size_t end = first->segment_count > 1 ? first->segments[1].point : search->series->count;
     for (uint64_t n = 1; n <= most; n++) {
-        const struct prefix how = {1, -(int64_t)n, 0, 0};
+        const struct prefix how = {.scan = 1, .shift = -(int64_t)n};
         search->budget = EARLY_BUDGET;
         TRY(from_prefix_with(search, end, &how));
     }
@@ -798,7 +798,7 @@ static enum status beside_settled(struct fit_search *search) {
  * configurations have, in front of the same break. A line to 0 with a total of its own passes
  * through such a floor at the total that was said, and then it is no bug. */
 static enum status beside_other_total(struct fit_search *search) {
-    const struct prefix how = {0, 0, 0, 1};
+    const struct prefix how = {.floors = 1};
     const size_t left = search->budget;
     const struct fit_found *const first = &search->found[0];
     const size_t end = first->segment_count > 1 ? first->segments[1].point : search->series->count;
@@ -880,11 +880,11 @@ static enum status from_prefixes(struct fit_search *search) {
         search->budget = left - budget;
     }
     if (is_settled(search)) return beside_settled(search);
-    const struct prefix first = {!said, 0, 0, 0}, any = {1, 0, 0, 0};
+    const struct prefix first = {.scan = !said}, any = {.scan = 1};
     size_t longest = longest_prefix(search, cut, &first);
     /* A contract that is not the log's may explain the first row behind a break, too, by its floor.
      */
-    const struct prefix known = {0, 0, 0, 0};
+    const struct prefix known = {.scan = 0};
     TRY(from_prefix_with(search, longest, &known));
     if (!is_settled(search) && longest > 4) TRY(from_prefix_with(search, longest - 1, &known));
     if (!is_settled(search)) TRY(from_prefix_with(search, longest, &any));
