@@ -309,19 +309,29 @@ enum status ablate_explain_zero(struct judging *judging, unsigned differ, const 
     return STATUS_OK;
 }
 
+/* Measures the squared distance of the arms' first runs, in *square. */
+static enum status measure_ends(struct judging *judging, struct ablate_shape *shape,
+                                double *square) {
+    const struct ablate_left *const runs[2] = {ablate_left_of(judging, 0, 0, 1),
+                                               ablate_left_of(judging, 1, 0, 1)};
+    struct ablate_pair pair = {0, 1, 1, 0.0};
+    const enum status status = ablate_measure(
+        judging, runs, (const char *const[]){"baseline", "test"}, 2, &pair, 1, shape);
+    *square = pair.value;
+    return status;
+}
+
 /* Measures the distance of the arms, where their floor is exact and they differ. Where there is
  * none, or it is 0 although they differ, only equality is judged. */
 static enum status measure_arms(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
-    const struct ablate_left *const runs[2] = {ablate_left_of(judging, 0, 0, 1),
-                                               ablate_left_of(judging, 1, 0, 1)};
     static const char *const names[2] = {"baseline", "test"};
-    struct ablate_pair pair = {0, 1, 1, 0.0};
+    double square;
     char *text;
     if (!out->has_distance) return STATUS_OK;
-    const enum status status = ablate_measure(judging, runs, names, 2, &pair, 1, &out->shape);
+    const enum status status = measure_ends(judging, &out->shape, &square);
     if (status != STATUS_OK && status != STATUS_UNTESTABLE) return status;
-    out->distance = real_sqrt_f64(pair.value);
+    out->distance = real_sqrt_f64(square);
     if (status == STATUS_OK && out->shape.broken == 2 && isfinite(out->distance)) {
         if (out->distance > 0.0) return STATUS_OK;
         out->has_distance = 0;
@@ -346,14 +356,11 @@ static enum status measure_arms(struct judging *judging) {
  * between them. */
 static enum status judge_equal(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
-    const struct ablate_left *const runs[2] = {ablate_left_of(judging, 0, 0, 1),
-                                               ablate_left_of(judging, 1, 0, 1)};
-    static const char *const names[2] = {"baseline", "test"};
-    struct ablate_pair pair = {0, 1, 1, 0.0};
     struct ablate_shape shape;
+    double square;
     out->distance = out->has_distance ? 0.0 : ABLATE_UNKNOWN;
     if (!out->has_distance) return STATUS_OK;
-    const enum status status = ablate_measure(judging, runs, names, 2, &pair, 1, &shape);
+    const enum status status = measure_ends(judging, &shape, &square);
     if (status == STATUS_UNTESTABLE) return STATUS_OK; /* tensors without numbers */
     TRY(status);
     if (shape.broken == 2) return STATUS_OK;
