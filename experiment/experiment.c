@@ -174,8 +174,12 @@ static enum status open_points(struct experiment *e, const struct run *a, const 
     return hybrid_values_open(&e->plan, a, e->elements, e->arena, &e->hybrids);
 }
 
+size_t experiment_point_bytes(const struct experiment *e) {
+    return e->elements * dtype_carrier(e->plan.point_dtype);
+}
+
 enum status experiment_take_point(struct experiment *e, const char *what, void **out) {
-    return arena_take(e->arena, hybrid_values_point(&e->hybrids), 1, what, out);
+    return arena_take(e->arena, e->elements, dtype_carrier(e->plan.point_dtype), what, out);
 }
 
 const void *experiment_end(const struct experiment *e, int arm) {

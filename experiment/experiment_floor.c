@@ -322,7 +322,7 @@ static enum status copy_point(struct experiment *e, const struct alone *alone) {
     TRY(resume_copy(&e->resume, alone->index, e->plan.scenario->steps, &last));
     TRY(add_point(e, last->reals[REAL_LOSS], &end));
     return experiment_kept_piece(e, "floor point", e->point_count - 1, end,
-                                 hybrid_values_point(&e->hybrids));
+                                 experiment_point_bytes(e));
 }
 
 static struct alone floor_alone(uint32_t index) {
@@ -345,7 +345,7 @@ static enum status train_point_ahead(struct experiment *e, uint32_t index, uint3
     run_close(run);
     TRY(status);
     TRY(experiment_ahead_put(e, &loss, sizeof loss));
-    return experiment_ahead_put(e, end, hybrid_values_point(&e->hybrids));
+    return experiment_ahead_put(e, end, experiment_point_bytes(e));
 }
 
 static enum status take_point(struct experiment *e, const struct alone *alone) {
@@ -355,7 +355,7 @@ static enum status take_point(struct experiment *e, const struct alone *alone) {
     TRY(experiment_eval_take(e, alone->index));
     TRY(experiment_ahead_get(e, &loss, sizeof loss));
     TRY(add_point(e, loss, &end));
-    return experiment_ahead_get(e, end, hybrid_values_point(&e->hybrids));
+    return experiment_ahead_get(e, end, experiment_point_bytes(e));
 }
 
 /* Trains planned run `index` and keeps its end point; those of the arms are known already. */
@@ -379,7 +379,7 @@ static enum status keep_arm(struct experiment *e, uint32_t arm, const void *from
     const struct trace_run *run = &e->output.image.runs[arm];
     void *end;
     TRY(add_point(e, trace_row(run, run->updates - 1)->reals[REAL_LOSS], &end));
-    memcpy(end, from, hybrid_values_point(&e->hybrids));
+    memcpy(end, from, experiment_point_bytes(e));
     return STATUS_OK;
 }
 
@@ -402,9 +402,8 @@ static uint32_t repeats(const struct experiment *e) {
 
 static enum status open_ahead(struct experiment *e) {
     const uint32_t count = repeats(e);
-    TRY(experiment_ahead_open(
-        e, &e->ahead, count,
-        &(struct ahead_size){.runs = 1, .tail = hybrid_values_point(&e->hybrids)}));
+    TRY(experiment_ahead_open(e, &e->ahead, count,
+                              &(struct ahead_size){.runs = 1, .tail = experiment_point_bytes(e)}));
     for (uint32_t i = 0; i < count; i++)
         experiment_ahead_add(&e->ahead, train_point_ahead, e->plan.first_floor + i, 1);
     return STATUS_OK;

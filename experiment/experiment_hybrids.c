@@ -332,12 +332,12 @@ static enum status train_point_ahead(struct experiment *e, uint32_t i, uint32_t 
     TRY(experiment_open_planned(e, alone.index, &run));
     TRY(experiment_ahead_train(e, &alone, run));
     TRY(point_copy(run, e->plan.point_dtype, end));
-    return experiment_ahead_put(e, end, hybrid_values_point(&e->hybrids));
+    return experiment_ahead_put(e, end, experiment_point_bytes(e));
 }
 
 static enum status projection_run(struct experiment *e, uint32_t i) {
     const struct alone alone = projection_alone(e, i);
-    const size_t bytes = hybrid_values_point(&e->hybrids);
+    const size_t bytes = experiment_point_bytes(e);
     int trained;
     struct run *run;
     if (experiment_is_behind(e, alone.index)) {
@@ -360,9 +360,8 @@ static enum status projection_points(struct experiment *e) {
     const uint32_t count = ((1u << e->plan.factor_count) - 2) * e->plan.projection_runs;
     TRY(arena_take(e->arena, count, sizeof *e->projection, "end points of hybrids",
                    &e->projection));
-    TRY(experiment_ahead_open(
-        e, &e->ahead, count,
-        &(struct ahead_size){.runs = 1, .tail = hybrid_values_point(&e->hybrids)}));
+    TRY(experiment_ahead_open(e, &e->ahead, count,
+                              &(struct ahead_size){.runs = 1, .tail = experiment_point_bytes(e)}));
     for (uint32_t i = 0; i < count; i++)
         experiment_ahead_add(&e->ahead, train_point_ahead, i, 1);
     for (uint32_t i = 0; i < count; i++) {

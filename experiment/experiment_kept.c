@@ -102,7 +102,7 @@ static enum status add_fork(struct pieces *to, const struct experiment *e, struc
 
 static void add_values(struct pieces *to, const struct experiment *e) {
     const struct hybrid_values *const of = &e->hybrids;
-    const size_t point = hybrid_values_point(of), row = of->count * sizeof(double);
+    const size_t point = experiment_point_bytes(e), row = of->count * sizeof(double);
     for (uint32_t m = 0; m < of->marks && of->mark[m] <= (double)e->kept.reached[0]; m++) {
         add(to, of->point[m], point, "point %u", m);
         add(to, of->test_point[m], point, "test point %u", m);
@@ -149,7 +149,7 @@ static uint32_t projection_count(const struct experiment *e) {
 }
 
 static void add_ends(struct pieces *to, const struct experiment *e) {
-    const size_t point = hybrid_values_point(&e->hybrids);
+    const size_t point = experiment_point_bytes(e);
     for (uint32_t i = 0; i < e->point_count; i++)
         add(to, e->points[i], point, "floor point %u", i);
     for (uint32_t i = 0; i < projection_count(e); i++)
@@ -429,7 +429,7 @@ static enum status take_parting(struct experiment *e, const struct run *a, const
 static enum status take_values(struct experiment *e) {
     const struct hybrid_values *const of = &e->hybrids;
     const struct kept_file *const from = &e->kept.from;
-    const size_t point = hybrid_values_point(of), row = of->count * sizeof(double);
+    const size_t point = experiment_point_bytes(e), row = of->count * sizeof(double);
     for (uint32_t m = 0;
          m < of->marks && of->mark[m] <= (double)e->kept.behind[0] && of->elements > 0; m++) {
         TRY(experiment_kept_piece(e, "point", m, of->point[m], point));

@@ -164,7 +164,8 @@ TWINSTEP_MUST_USE enum status experiment_step_alone(struct experiment *e, const 
 TWINSTEP_MUST_USE enum status experiment_equal_states(const struct run *a, const struct run *b,
                                                       int *out_equal);
 
-/* Takes room for a point. */
+/* Bytes of a point, and room for one. */
+size_t experiment_point_bytes(const struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_take_point(struct experiment *e, const char *what,
                                                     void **out);
 /* (elements) The end point of an arm: 0 is the baseline. */

@@ -24,10 +24,9 @@ static uint32_t all_marks(uint64_t steps, double *mark) {
 }
 
 /* Keeps as many of the last marks as points of both arms fit beside the runs, and always the end,
- * which alone is asked for where there are no hybrids.
- * In f64 the points may take as much memory as one run does; below POINTS_LEAST_BYTES nobody is
- * asked to save. Where they are f32 there are as many, so that a pair of another dtype has the same
- * marks. */
+ * which alone is asked for where there are no hybrids. In f64 the points may take as much memory as
+ * one run does; below POINTS_LEAST_BYTES nobody is asked to save. Where they are f32 there are as
+ * many, so that a pair of another dtype has the same marks. */
 static void choose_marks(struct hybrid_values *hybrids, const struct experiment_plan *plan,
                          const struct run *baseline) {
     const size_t run_bytes = run_memory(baseline);
@@ -42,14 +41,14 @@ static void choose_marks(struct hybrid_values *hybrids, const struct experiment_
     memcpy(hybrids->mark, mark + (count - kept), kept * sizeof *mark);
 }
 
-size_t hybrid_values_point(const struct hybrid_values *hybrids) {
+static size_t point_bytes(const struct hybrid_values *hybrids) {
     return hybrids->elements * dtype_carrier(hybrids->dtype);
 }
 
 struct hybrid_values_size hybrid_values_size(const struct experiment_plan *plan,
                                              const struct run *baseline, size_t elements) {
     struct hybrid_values of = {.elements = elements, .dtype = plan->point_dtype};
-    const uint64_t point = hybrid_values_point(&of), count = plan->hybrid_count;
+    const uint64_t point = point_bytes(&of), count = plan->hybrid_count;
     choose_marks(&of, plan, baseline);
     return (struct hybrid_values_size){.mark = 2 * point,
                                        .points = of.marks * 2 * point,
@@ -61,7 +60,7 @@ struct hybrid_values_size hybrid_values_size(const struct experiment_plan *plan,
 /* Its memory is the system's, and costs nothing, until a point is written. */
 static enum status take_point(const struct hybrid_values *hybrids, struct arena *arena,
                               void **out) {
-    return arena_take(arena, hybrid_values_point(hybrids), 1, "points of hybrids", out);
+    return arena_take(arena, point_bytes(hybrids), 1, "points of hybrids", out);
 }
 
 static enum status take(struct arena *arena, size_t count, double fill, double **out) {

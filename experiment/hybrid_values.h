@@ -46,8 +46,6 @@ struct hybrid_values {
 TWINSTEP_MUST_USE enum status hybrid_values_open(const struct experiment_plan *plan,
                                                  const struct run *baseline, size_t elements,
                                                  struct arena *arena, struct hybrid_values *out);
-/* Bytes of a point. */
-size_t hybrid_values_point(const struct hybrid_values *hybrids);
 
 /* Bytes that hybrid_values_open takes room for: the points of both arms at one mark, those at all
  * marks, the values, and room to compare points in. */
