@@ -379,15 +379,13 @@ static int norm_scaled(const struct compare_report *report) {
 static int explain_objective(struct compare_report *report) {
     if (compare_rewards_alone(report))
         say(report, CAUSE_OBJECTIVE,
-            "The forward pass of update 1 agrees. In update 2 the log-probs of the policy "
-            "agree by "
+            "The forward pass of update 1 agrees. In update 2 the log-probs of the policy agree by "
             "far better than the rewards that are made of them: the weights are nearly the same, "
             "and what the rewards are scaled by (beta) is not.",
             "Compare beta, and the loss type and its parameters.");
     else if (compare_loss_alone(report))
         say(report, CAUSE_OBJECTIVE,
-            "The forward pass of update 1 agrees. In update 2 the rewards agree by far "
-            "better than "
+            "The forward pass of update 1 agrees. In update 2 the rewards agree by far better than "
             "the loss that is made of them: the weights are nearly the same, and the loss is "
             "another one that is ln 2, too, while policy and reference are one (label smoothing, "
             "another loss type).",
@@ -404,8 +402,8 @@ static int explain_first_lr(struct compare_report *report) {
     say(report, CAUSE_SCHEDULE,
         "Update 1 agrees, and the rewards of update 2 are apart by the ratio of two LRs that "
         "follow each other in the printed column: so they are where one run applies its LR one "
-        "update earlier or later, although the printed columns agree; other causes make it by "
-        "chance only.",
+        "update earlier or later, although the printed columns agree. Other causes make that ratio "
+        "by chance; rewards that are 0 in one run are also those of an update that it skipped.",
         "State the contracts (--contract-a, --contract-b), or save checkpoints around one update "
         "of both runs: twinstep readback reads the applied LR from them (docs/READBACK.md).");
     return 1;
@@ -416,10 +414,8 @@ static int explain_first_lr(struct compare_report *report) {
     "reference prints ln 2 and 0 there, whatever its weights, data and dtype are."
 #define LOG_POLICY                                                                                 \
     "Log the policy's log-probabilities (TRL: logps/chosen, logps/rejected) and the gradient "     \
-    "norm "                                                                                        \
-    "of every update in both runs; compare digests of the initial weights and the token ids of "   \
-    "the "                                                                                         \
-    "first batch."
+    "norm of every update in both runs; compare digests of the initial weights and the token ids " \
+    "of the first batch."
 
 static void explain_gradient(struct compare_report *report) {
     if (norm_alone(report) &&
