@@ -42,6 +42,9 @@ CASES = {
 }
 
 
+# one difference that moves nothing: no decay at an LR of 0
+INERT = ["--set", "common.optimizer.lr=0", "--set", "arms.test.optimizer.weight_decay=0.1"]
+
 # each hybrid's chain must hold, from whichever run it goes on
 REPLAYED = ("a hybrid that goes on", "several that begin late")
 
@@ -246,6 +249,56 @@ def killed_parent(bench):
     bench.check(len(children) >= 2, f"the parent was killed beside {children}")
 
 
+def killed_beside_a_young_second(bench):
+    """A second process asks the system to be told of its parent's death. One whose parent died before
+    has nobody to tell it, and would train to its end."""
+    many = 1000 * UPDATES  # more than it could train while it is waited for
+    for _ in range(5):
+        process = bench.start(*LONG, "--set", f"steps={many}", "--set", f"common.schedule.total={many}",
+                              "--jobs", "3", "-o", "gone.h5")
+        second = bench.wait_for_second(process)
+        if second is not None:
+            os.kill(second, signal.SIGSTOP)
+        process.kill()
+        process.wait()
+        bench.check(second is not None, "no second process trained beside the arms")
+        if second is None:
+            continue
+        if not is_gone(second):
+            os.kill(second, signal.SIGCONT)
+        for _ in range(500):
+            if is_gone(second):
+                break
+            time.sleep(0.01)
+        else:
+            os.kill(second, signal.SIGKILL)
+            bench.check(False, f"the parent was killed, and the second process {second} trained on")
+        process.communicate()
+
+
+def interrupted_behind_the_floor(bench, *more):
+    """Of equal arms nobody asks for the end of the rerun that a child trained, so it is neither opened
+    nor kept, and who goes on does without it, too."""
+    words = ["null-pair", *SMALL, "--set", f"steps={UPDATES}", "--set",
+             f"common.schedule.total={UPDATES}", *more, "--reproducible"]
+    whole = bench.run_to_end(*words, "--jobs", "1", "-o", "1.h5")
+    process = bench.start(*words, "--jobs", "3", "-o", "stopped.h5")
+    second = bench.wait_for_second(process)
+    bench.check(second is not None, "no second process trained beside equal arms")
+    if second is not None:
+        os.kill(second, signal.SIGSTOP)
+        while process.poll() is None and bench.copies(process):
+            time.sleep(0.01)
+        time.sleep(0.5)  # until it has taken what the child left, and waits
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    bench.check(process.returncode == 130, f"equal arms, interrupted: {process.returncode}, {err}")
+    code, out, err = bench.run_to_end(*words, "--jobs", "3", "--resume", "stopped.h5.part", "-o", "on.h5")
+    bench.check((code, out) == whole[:2], f"equal arms, gone on with: {code}, {out}, {err}")
+    bench.check(code != whole[0] or bench.bytes("on.h5") == bench.bytes("1.h5"),
+                "equal arms, gone on with: other bytes")
+
+
 def none(bench, name, *more):
     """Where what is recorded depends on the process, this one trains all."""
     words = [*LONG, "--set", "steps=20", "--set", "common.schedule.total=20", *more]
@@ -268,6 +321,9 @@ def main():
         set_aside(bench)
         interrupted(bench)
         killed_parent(bench)
+        killed_beside_a_young_second(bench)
+        interrupted_behind_the_floor(bench)
+        interrupted_behind_the_floor(bench, *INERT)  # beside a perturbed run
         none(bench, "one job", "--jobs", "1")
         none(bench, "unknown memory", "--jobs", "3", "--no-room-check")
         none(bench, "stored states", "--jobs", "3", "--checkpoint-every", "20")
