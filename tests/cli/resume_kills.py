@@ -511,8 +511,9 @@ def check_first_keeping(bench):
     size, waited = 0, None
     kept = [bench.path(f"first.h5.part.kept-{i}") for i in (1, 2)]
     begun = time.monotonic()
-    process = bench.start("run", "lr-set-before-step", "--quiet", "--set", "steps=5000", "--set",
-                          "common.model.hidden=128", "--jobs", "1", "--keep-every", "0.001", "-o", "first.h5")
+    process = bench.start("run", "lr-set-before-step", "--quiet", "--set", "steps=1000", "--set",
+                          "common.model.hidden=128", "--set", "common.data.samples=8", "--jobs", "1",
+                          "--keep-every", "0.001", "-o", "first.h5")
     while process.poll() is None and size == 0:
         if waited is None and any(os.path.exists(path + ".part") for path in kept):
             waited = time.monotonic() - begun
