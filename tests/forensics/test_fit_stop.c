@@ -612,13 +612,31 @@ static void validate_floors_that_the_last_row_alone_shows(void **state) {
     }
 }
 
+/* A row of a training that does well at this LR. */
+static void put_row(struct arena *arena, struct log *log, size_t row, double lr) {
+    helper_put(arena, log, LOG_LR_LOGGED, row, lr, PRINT_EXACT);
+    helper_put(arena, log, LOG_LOSS, row, 3.0 / (1.0 + 0.01 * (double)row), 4);
+    helper_put(arena, log, LOG_GRAD_NORM, row, 1.0 + 0.01 * (double)row, 6);
+}
+
+/* What lr fit says of the log under the contracts of the Hugging Face Trainer. */
+static void explain(struct log *log, struct arena *arena, struct fit_known *known,
+                    struct series *series, struct fit_set *set) {
+    static const char *const eras[] = {"hf", "hf-4.50", "hf-4.51", NULL};
+    log->format = "hf-trainer-state";
+    fit_known_init(known);
+    assert_int_equal(fit_known_from_log(known, log, arena), STATUS_OK);
+    known->possible = eras;
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, series), STATUS_OK);
+    assert_int_equal(fit_series(series, known, arena, set), STATUS_OK);
+}
+
 /* A line whose last two rows stand at a twentieth of the peak. Behind a plateau, with the log's own
  * total, the line would come to 0, so a loop holds the LR there or a schedule of another framework
  * is two updates short: neither is claimed. A polynomial to that share whose total is two updates
  * short has no other reading, and keeps its name. */
 static void validate_last_rows_of_a_line(void **state) {
     (void)state;
-    static const char *const eras[] = {"hf", "hf-4.50", "hf-4.51", NULL};
     for (int short_total = 0; short_total < 2; short_total++) {
         enum { ROWS = 200 };
         const double peak = 6e-6, least = 0.05 * peak;
@@ -630,23 +648,14 @@ static void validate_last_rows_of_a_line(void **state) {
         struct fit_check check;
         struct fit_set set;
         struct series series;
-        log->format = "hf-trainer-state";
         log->max_steps = ROWS;
         for (int row = 0; row < ROWS; row++) {
             const double left = short_total ? 1.0 - (row - 10) / 188.0 : 1.0 - (row - 160) / 40.0;
             const double lr = short_total ? (peak - least) * fmax(left, 0.0) + least
                                           : peak * fmin(1.0, fmax(left, 0.05));
-            helper_put(&arena, log, LOG_LR_LOGGED, (size_t)row, row < 10 ? peak * row / 10.0 : lr,
-                       PRINT_EXACT);
-            helper_put(&arena, log, LOG_LOSS, (size_t)row, 3.0 / (1.0 + 0.01 * row), 4);
-            helper_put(&arena, log, LOG_GRAD_NORM, (size_t)row, 1.0 + 0.01 * row, 6);
+            put_row(&arena, log, (size_t)row, row < 10 ? peak * row / 10.0 : lr);
         }
-        fit_known_init(&known);
-        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
-        known.possible = eras;
-        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
-                         STATUS_OK);
-        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        explain(log, &arena, &known, &series, &set);
         doctor_options_init(&options);
         assert_int_equal(doctor_examine(log, &options, &set, &arena, &report), STATUS_OK);
         assert_int_equal(report.finding_count, 1);
@@ -674,7 +683,6 @@ static void validate_last_rows_of_a_line(void **state) {
  * holds update 1 and ends a line early: none of these is a wrong total. */
 static void validate_totals_that_are_no_bugs(void **state) {
     (void)state;
-    static const char *const eras[] = {"hf", "hf-4.50", "hf-4.51", NULL};
     enum { CUT, CUT_AND_SAID, ENDS, HELD, SHORT, FROM_BELOW, CASES };
     for (int c = 0; c < CASES; c++) {
         const int rows = c <= CUT_AND_SAID ? 284 : c == ENDS ? 300 : c == FROM_BELOW ? 200 : 500;
@@ -686,7 +694,6 @@ static void validate_totals_that_are_no_bugs(void **state) {
         struct fit_check check;
         struct fit_set set;
         struct series series;
-        log->format = "hf-trainer-state";
         log->max_steps = c == CUT || c == ENDS ? 0 : c == CUT_AND_SAID ? 400 : (uint64_t)rows;
         for (int row = 0; row < rows; row++) {
             double lr;
@@ -700,16 +707,9 @@ static void validate_totals_that_are_no_bugs(void **state) {
                 const double counter = c == SHORT ? row + 2.0 : row - (row > 149);
                 lr = 1e-5 * fmin(row / 50.0, fmin(1.0, fmax(0.0, 1.0 - (counter - 450) / 50.0)));
             }
-            helper_put(&arena, log, LOG_LR_LOGGED, (size_t)row, lr, PRINT_EXACT);
-            helper_put(&arena, log, LOG_LOSS, (size_t)row, 3.0 / (1.0 + 0.01 * row), 4);
-            helper_put(&arena, log, LOG_GRAD_NORM, (size_t)row, 1.0 + 0.01 * row, 6);
+            put_row(&arena, log, (size_t)row, lr);
         }
-        fit_known_init(&known);
-        assert_int_equal(fit_known_from_log(&known, log, &arena), STATUS_OK);
-        known.possible = eras;
-        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
-                         STATUS_OK);
-        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        explain(log, &arena, &known, &series, &set);
         assert_true(set.count > 0);
         const struct fit *const fit = &set.fits[0];
         if ((fit->bug != NULL) != (c == SHORT)) fail_msg("%d: %s [%s]", c, fit->text, fit->bug);
