@@ -204,6 +204,35 @@ static void verify_lengths_alone_are_no_difference(void **state) {
     require_said(0, "rollout both.jsonl --floor short.jsonl", "WITHIN THE FLOOR");
 }
 
+/* An infinite log-prob may stand on both sides, and a floor of 0 is nobody's denominator. */
+static void verify_words_of_infinite_and_of_no_ratio(void **state) {
+    (void)state;
+    FILE *rows = fopen("both.jsonl", "w"), *floor = fopen("still.jsonl", "w");
+    assert_true(rows != NULL && floor != NULL);
+    for (unsigned sequence = 0; sequence < 40; sequence++) {
+        for (int column = 0; column < 2; column++) {
+            FILE *const of[2] = {rows, floor};
+            for (int f = 0; f < 2; f++) {
+                fprintf(of[f],
+                        column == 0 ? "{\"rollout_logprobs\": [" : "\"trainer_logprobs\": [");
+                for (unsigned i = 0; i < 24; i++)
+                    if (f == 0 && i == 5)
+                        fprintf(of[f], ", -Infinity");
+                    else
+                        fprintf(of[f], "%s-0.%u", i > 0 ? ", " : "", 11 + (7 * i + sequence) % 80);
+                fprintf(of[f], column == 0 ? "], " : "]}\n");
+            }
+        }
+    }
+    assert_int_equal(fclose(rows), 0);
+    assert_int_equal(fclose(floor), 0);
+    struct said said = helper_run(1, "rollout both.jsonl --floor still.jsonl");
+    assert_non_null(strstr(said.out, "have an infinite log-prob on one side or on both"));
+    assert_null(strstr(said.out, "nan of the floor's"));
+    assert_null(strstr(said.out, "largest nan"));
+    helper_free(&said);
+}
+
 static void verify_few_sequences_decide_nothing(void **state) {
     (void)state;
     helper_write("few.jsonl",
@@ -487,6 +516,7 @@ int main(void) {
         cmocka_unit_test(verify_statuses),
         cmocka_unit_test(verify_commits_of_others),
         cmocka_unit_test(verify_lengths_alone_are_no_difference),
+        cmocka_unit_test(verify_words_of_infinite_and_of_no_ratio),
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_surer_weights_are_no_temperature),
         cmocka_unit_test(verify_named_field_of_null),
