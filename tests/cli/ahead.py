@@ -39,12 +39,10 @@ CASES = {
                                 "--set", "arms.test.rng.data=advance 1 at 6"],
     "one cause": ["data-order"],
     "equal arms": ["null-pair"],
+    "one arm in f64": ["null-pair", "--set", "arms.test.numerics.param=f64"],
 }
-
-
 # one difference that moves nothing: no decay at an LR of 0
 INERT = ["--set", "common.optimizer.lr=0", "--set", "arms.test.optimizer.weight_decay=0.1"]
-
 # each hybrid's chain must hold, from whichever run it goes on
 REPLAYED = ("a hybrid that goes on", "several that begin late")
 

@@ -204,32 +204,34 @@ static void verify_lengths_alone_are_no_difference(void **state) {
     require_said(0, "rollout both.jsonl --floor short.jsonl", "WITHIN THE FLOOR");
 }
 
-/* An infinite log-prob may stand on both sides, and a floor of 0 is nobody's denominator. */
+/* Writes 40 sequences of 24 tokens; the log-probs of both sides are `first` and then `logp`. */
+static void write_alike(const char *path, const char *first, const char *logp) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int sequence = 0; sequence < 40; sequence++)
+        for (int column = 0; column < 2; column++) {
+            fprintf(file, column == 0 ? "{\"rollout_logprobs\": [%s" : "\"trainer_logprobs\": [%s",
+                    first);
+            for (int token = 1; token < 24; token++)
+                fprintf(file, ", %s", logp);
+            fprintf(file, column == 0 ? "], " : "]}\n");
+        }
+    assert_int_equal(fclose(file), 0);
+}
+
+/* An infinite log-prob may stand on both sides; and where tokens are certain, or the floor is 0,
+ * the ratios to the floor are no numbers and are not printed. */
 static void verify_words_of_infinite_and_of_no_ratio(void **state) {
     (void)state;
-    FILE *rows = fopen("both.jsonl", "w"), *floor = fopen("still.jsonl", "w");
-    assert_true(rows != NULL && floor != NULL);
-    for (unsigned sequence = 0; sequence < 40; sequence++) {
-        for (int column = 0; column < 2; column++) {
-            FILE *const of[2] = {rows, floor};
-            for (int f = 0; f < 2; f++) {
-                fprintf(of[f],
-                        column == 0 ? "{\"rollout_logprobs\": [" : "\"trainer_logprobs\": [");
-                for (unsigned i = 0; i < 24; i++)
-                    if (f == 0 && i == 5)
-                        fprintf(of[f], ", -Infinity");
-                    else
-                        fprintf(of[f], "%s-0.%u", i > 0 ? ", " : "", 11 + (7 * i + sequence) % 80);
-                fprintf(of[f], column == 0 ? "], " : "]}\n");
-            }
-        }
-    }
-    assert_int_equal(fclose(rows), 0);
-    assert_int_equal(fclose(floor), 0);
-    struct said said = helper_run(1, "rollout both.jsonl --floor still.jsonl");
+    write_alike("infinite.jsonl", "-1", "-Infinity");
+    write_alike("certain.jsonl", "0.0", "0.0");
+    write_rows("noise.jsonl", 1, 1e-3, 0);
+    struct said said = helper_run(1, "rollout infinite.jsonl --floor noise.jsonl");
     assert_non_null(strstr(said.out, "have an infinite log-prob on one side or on both"));
-    assert_null(strstr(said.out, "nan of the floor's"));
-    assert_null(strstr(said.out, "largest nan"));
+    helper_free(&said);
+    said = helper_run(0, "rollout certain.jsonl --floor noise.jsonl");
+    assert_non_null(strstr(said.out, "rank of sequences"));
+    assert_null(strstr(said.out, "nan"));
     helper_free(&said);
 }
 
