@@ -278,6 +278,18 @@ class Writer(unittest.TestCase):
             self.assertFalse(pipe.close(True))
         self.assertEqual(self.path.read_text(), "mine")
 
+    def test_the_writer_does_not_interrupt_the_training(self):
+        pipe = channel.Channel(str(self.path))
+        try:
+            end = time.monotonic() + 20
+            while time.monotonic() < end \
+                    and os.sched_getscheduler(pipe.process.pid) != os.SCHED_BATCH:
+                time.sleep(0.01)
+            self.assertEqual(os.sched_getscheduler(pipe.process.pid), os.SCHED_BATCH)
+            self.assertEqual(os.sched_getscheduler(0), os.SCHED_OTHER)      # the training's own
+        finally:
+            pipe.close(complete=False)
+
     def test_verify_a_killed_writer_ends_the_recording_alone(self):
         trace, pipe = plan(self.path), channel.Channel(str(self.path))
         pipe.begin(trace.header())

@@ -55,7 +55,8 @@ def _some(names: Sequence[str]) -> str:
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     """A recorder's own error ends the recording; its time is counted as its cost. A Ctrl-C can come
     at any line, so autograd is put back as it was found by whoever catches one: one that comes
-    inside of `with torch.no_grad()` as it begins would leave it off."""
+    inside of `with torch.no_grad()` as it begins would leave it off. What `torch.set_grad_enabled`
+    calls is called itself, because that is a class, and ten hooks of an update would make 30."""
     @functools.wraps(method)
     def _call(self: "Recorder", *args: Any, **kw: Any) -> Any:
         if self._inside or self._ended or self._is_copy():
@@ -64,7 +65,7 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             try:
                 self._inside = True
-                torch.set_grad_enabled(False)
+                torch._C._set_grad_enabled(False)
                 return method(self, *args, **kw)
             except Changed as error:
                 self._give_up(str(error))
@@ -73,11 +74,11 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
                 self._give_up(f"{type(error).__name__}: {error}")
                 return None
             finally:
-                torch.set_grad_enabled(grad)
+                torch._C._set_grad_enabled(grad)
                 self._inside = False
                 self.seconds += time.perf_counter() - start
         except BaseException:               # a Ctrl-C
-            torch.set_grad_enabled(grad)
+            torch._C._set_grad_enabled(grad)
             self._inside = False
             self._interrupt()
             raise
@@ -412,9 +413,9 @@ class Recorder:
         self._called = True
         self._event("forward")
         given = {} if self._is_again else {**{str(i): v for i, v in enumerate(args)}, **kwargs}
-        for name, value in _leaves(given, ""):
-            self._row.put_digest("batch", self._batches, name, local(value.detach()))
-            self._batches += 1
+        some = [(name, local(value.detach())) for name, value in _leaves(given, "")]
+        self._row.put_digests("batch", ((self._batches + i, *leaf) for i, leaf in enumerate(some)))
+        self._batches += len(some)
 
     @_guarded
     def before_backward(self) -> Any:
@@ -444,7 +445,11 @@ class Recorder:
         self._used = self._batches
         some = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         if all(isinstance(t, torch.Tensor) and t.numel() == 1 for t in some) and not self._is_again:
-            self._losses += [t.detach().clone().to(torch.float64).reshape(()) for t in some]
+            for t in some:
+                if not self._row.put(f"losses/{self._losses}", t):
+                    raise ValueError("backward was called on a DTensor of which each rank holds a "
+                                     "part, so no loss can be recorded")
+                self._losses += 1
 
     @_guarded
     def on_unscale(self, scaler: Any, optimizer: Any = None, *_: Any) -> None:
@@ -635,13 +640,11 @@ class Recorder:
 
     def _end(self) -> Ended:
         """The update as it is now; its row does not change any more."""
-        for i, loss in enumerate(self._losses):
-            self._row.put(f"losses/{i}", loss)
         logged, width = self._logged, self._width()
         if logged is not None:
             logged = [float(r) for r in logged] if isinstance(logged, (list, tuple)) \
                 else [float(logged)] * max(width, 1)
-        return Ended(self.step, self._row, len(self._losses), self._places, frozenset(self._said),
+        return Ended(self.step, self._row, self._losses, self._places, frozenset(self._said),
                      self._scaled, self._clip, logged, self._skipped, self._stepped,
                      self._are_known(), self._unscaled, self._rng, width, len(self.tensors))
 
@@ -695,7 +698,7 @@ class Recorder:
         self._row = Row()
         self._places: dict[str, int] = {}
         self._events = self._batches = self._used = 0   # used: batches that went backward, too
-        self._losses: list[torch.Tensor] = []
+        self._losses = 0                    # of backward passes, in the row as `losses/i`
         self._said: set[str] = set()
         self._groups = 0
         self._clip: float | None = None

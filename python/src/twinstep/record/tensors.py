@@ -137,7 +137,8 @@ class Row:
                 return True
             value = value.to_local()
         if isinstance(value, torch.Tensor):     # the caller may change its tensor afterwards
-            value = value.detach().to(torch.float64, copy=True).reshape(())
+            value = value.detach().to(torch.float64, copy=True)
+            value = value.reshape(()) if value.dim() else value
         self.values[name] = value
         self.roots.pop(name, None)
         return True
