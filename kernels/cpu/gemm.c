@@ -15,6 +15,10 @@
 
 #include <omp.h>
 
+#define PACKED_TERMS ((size_t)8) /* of several panels, which are packed together */
+#define ASKED_TERMS ((size_t)16) /* how far ahead of them memory is asked for */
+#define CACHE_LINE ((size_t)64)
+
 /* A call as every thread sees it: how the product is cut. */
 struct plan {
     const struct gemm *g;
@@ -54,9 +58,10 @@ struct block {
 /* A panel times a strip, over a block's terms. */
 struct tile {
     size_t rows, vectors;
-    size_t columns;     /* real ones, of the 1 or 2 vectors */
-    size_t strip;       /* counted in the block */
-    int32_t left_least; /* as gemm_bf16_a returned it for the panel */
+    const accumulator *left; /* the packed panel */
+    size_t columns;          /* real ones, of the 1 or 2 vectors */
+    size_t strip;            /* counted in the block */
+    int32_t left_least;      /* as gemm_bf16_a returned it for the panel */
     enum gemm_start start;
 };
 
@@ -96,7 +101,7 @@ static struct worker worker_of(const struct plan *plan, size_t threads, size_t i
     if (w.grid_column >= w.grid_columns) w.last_panel = w.first_panel;
     char *const own = plan->own + index * GEMM_THREAD_BYTES;
     w.left = (accumulator *)(void *)own;
-    w.left_pairs = (uint32_t *)(void *)(own + GEMM_ROWS * GEMM_LINE_BYTES);
+    w.left_pairs = (uint32_t *)(void *)(own + GEMM_PANELS * GEMM_PANEL_BYTES);
     w.tile = (accumulator *)(void *)(own + GEMM_LEFT_BYTES);
     w.sums = (accumulator *)(void *)(own + GEMM_LEFT_BYTES + GEMM_TILE_BYTES);
     return w;
@@ -158,7 +163,7 @@ static void multiply_tile(struct worker *w, const struct block *b, const struct 
         w->counted.by_fma++;
     }
     VARIANT(gemm_micro_of)
-    (t->rows, t->vectors, by_terms)(b->depth, w->left, plan->block + first * b->depth, c, column,
+    (t->rows, t->vectors, by_terms)(b->depth, t->left, plan->block + first * b->depth, c, column,
                                     t->start);
 }
 
@@ -176,15 +181,35 @@ static void multiply_edge(struct worker *w, const struct block *b, const struct 
         memcpy(c[i] + column, aside[i], t->columns * sizeof **c);
 }
 
-static void multiply_panel(struct worker *w, const struct block *b, size_t row, size_t rows,
-                           int32_t left_least, size_t first_strip, size_t last_strip) {
+/* Asks for `count` numbers of the left operand before they are packed: what lies a row apart in
+ * memory is no stream that the processor foresees. Inline, since gcc takes a function that only
+ * prefetches for one without effect and drops its calls. */
+VEC_INLINE void ask(const struct gemm *g, size_t row, size_t column, size_t count) {
+    const char *const from = (const char *)(g->a + list_row(&g->rows, row) * g->a_stride + column);
+    for (size_t at = 0; at < count * sizeof *g->a + CACHE_LINE - 1; at += CACHE_LINE)
+        __builtin_prefetch(from + at);
+}
+
+/* Asks for a share of the rows of the panel that begins at `row`, while the one before it is
+ * multiplied by strip `strip` of `strips`. */
+VEC_INLINE void ask_next(const struct gemm *g, const struct block *b, size_t row, size_t strip,
+                         size_t strips) {
+    const size_t rows = least(GEMM_ROWS, g->M - row);
+    for (size_t i = gemm_cut(rows, strips, strip); i < gemm_cut(rows, strips, strip + 1); i++)
+        ask(g, row + i, b->term, b->depth);
+}
+
+static void multiply_panel(struct worker *w, const struct block *b, const accumulator *left,
+                           size_t row, size_t rows, int32_t left_least, size_t first_strip,
+                           size_t last_strip) {
     const struct gemm *const g = w->plan->g;
-    struct tile t = {.rows = rows, .left_least = left_least};
+    struct tile t = {.rows = rows, .left = left, .left_least = left_least};
     accumulator *c[GEMM_ROWS];
     t.start = b->opens && g->held == NULL ? GEMM_START : GEMM_CONTINUE;
     for (size_t i = 0; i < rows; i++)
         c[i] = sums_of(w, b, b->slot, row + i, i);
     for (size_t strip = first_strip; strip < last_strip; strip++) {
+        if (!g->by_terms) ask_next(g, b, row + rows, strip - first_strip, last_strip - first_strip);
         t.columns = least(g->N - strip * GEMM_COLUMNS, GEMM_COLUMNS);
         t.vectors = gemm_vectors(t.columns);
         t.strip = strip - b->first_strip;
@@ -230,23 +255,62 @@ static void close_panel(const struct worker *w, const struct block *b, size_t ro
         (g, row + i, column, end - column, sums_of(w, b, 0, row + i, i) + offset);
 }
 
+/* The rows of a panel, counted from the first panel of all: 0 where M is too small for it. */
+static size_t panel_rows(const struct worker *w, size_t panel, size_t *first) {
+    const size_t M = w->plan->g->M;
+    *first = gemm_cut(M, w->panels, panel);
+    return gemm_cut(M, w->panels, panel + 1) - *first;
+}
+
+static accumulator *panel_at(const struct worker *w, size_t number) {
+    return w->left + number * (GEMM_PANEL_BYTES / sizeof(accumulator));
+}
+
+/* Packs panels first .. last-1 of a product whose panels are a few numbers of each of many rows in
+ * memory. A few terms of all panels are packed before the next terms, so that a cache line is read
+ * once, and the terms behind those are asked for. */
+static void pack_by_terms(const struct worker *w, const struct block *b, size_t first,
+                          size_t last) {
+    const struct gemm *const g = w->plan->g;
+    const size_t start = gemm_cut(g->M, w->panels, first), end = gemm_cut(g->M, w->panels, last);
+    for (size_t term = 0; term < b->depth; term += PACKED_TERMS) {
+        const size_t depth = least(PACKED_TERMS, b->depth - term);
+        for (size_t p = term + ASKED_TERMS; p < least(b->depth, term + ASKED_TERMS + depth); p++)
+            ask(g, b->term + p, start, end - start);
+        for (size_t panel = first; panel < last; panel++) {
+            size_t row;
+            const size_t rows = panel_rows(w, panel, &row);
+            if (rows == 0) continue;
+            VARIANT(gemm_pack_a)
+            (g, row, rows, b->term + term, depth, panel_at(w, panel - first) + rows * term);
+        }
+    }
+}
+
 static void multiply_block(struct worker *w, const struct block *b) {
     const struct gemm *const g = w->plan->g;
+    const size_t most = g->by_terms ? GEMM_PANELS : 1;
     const size_t strips = b->last_strip - b->first_strip;
     const size_t first = b->first_strip + gemm_cut(strips, w->grid_columns, w->grid_column);
     const size_t last = b->first_strip + gemm_cut(strips, w->grid_columns, w->grid_column + 1);
     if (first == last) return;
-    for (size_t panel = w->first_panel; panel < w->last_panel; panel++) {
-        const size_t row = gemm_cut(g->M, w->panels, panel);
-        const size_t rows = gemm_cut(g->M, w->panels, panel + 1) - row;
-        if (rows == 0) continue;
-        VARIANT(gemm_pack_a)(g, row, rows, b->term, b->depth, w->left);
-        const int32_t left_least =
-            w->plan->bf16 == NULL ? GEMM_BF16_NEVER
-                                  : VARIANT(gemm_bf16_a)(g, rows, b->depth, w->left, w->left_pairs);
-        multiply_panel(w, b, row, rows, left_least, first, last);
-        join_panel(w, b, row, rows, first, last);
-        close_panel(w, b, row, rows, first, last);
+    for (size_t group = w->first_panel; group < w->last_panel; group += most) {
+        const size_t end = least(group + most, w->last_panel);
+        if (g->by_terms) pack_by_terms(w, b, group, end);
+        for (size_t panel = group; panel < end; panel++) {
+            size_t row;
+            const size_t rows = panel_rows(w, panel, &row);
+            if (rows == 0) continue;
+            accumulator *const left = panel_at(w, panel - group);
+            if (!g->by_terms) VARIANT(gemm_pack_a)(g, row, rows, b->term, b->depth, left);
+            const int32_t left_least =
+                w->plan->bf16 == NULL
+                    ? GEMM_BF16_NEVER
+                    : VARIANT(gemm_bf16_a)(g, rows, b->depth, left, w->left_pairs);
+            multiply_panel(w, b, left, row, rows, left_least, first, last);
+            join_panel(w, b, row, rows, first, last);
+            close_panel(w, b, row, rows, first, last);
+        }
     }
 }
 

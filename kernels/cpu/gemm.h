@@ -18,6 +18,7 @@
 #define GEMM_WIDTH_BYTES ((size_t)1536)
 #define GEMM_VECTOR_BYTES ((size_t)64) /* the widest vector of any set */
 #define GEMM_PANEL_ROWS ((size_t)14)   /* the highest panel of any set */
+#define GEMM_PANELS ((size_t)8)        /* the most panels that are packed together */
 
 /* Bytes of a depth x width block of the right operand, which all threads share; floats are the
  * larger case. */
@@ -32,7 +33,8 @@
 
 /* Bytes of one thread: a panel or (shuffled) a tile of the left operand, a tile's columns of the
  * right one, two tiles of outputs (doubles are the larger case), and a panel of unrounded sums. */
-#define GEMM_LEFT_BYTES (SHUFFLE_TILE * GEMM_LINE_BYTES)
+#define GEMM_PANEL_BYTES (GEMM_PANEL_ROWS * GEMM_LINE_BYTES)
+#define GEMM_LEFT_BYTES (GEMM_PANELS * GEMM_PANEL_BYTES + GEMM_PANEL_BYTES / 2)
 #define GEMM_RIGHT_BYTES (SHUFFLE_TILE * GEMM_DEPTH_BYTES)
 #define GEMM_TILE_BYTES (SHUFFLE_TILE * SHUFFLE_TILE * sizeof(double))
 #define GEMM_SUMS_BYTES (GEMM_PANEL_ROWS * GEMM_WIDTH_BYTES)

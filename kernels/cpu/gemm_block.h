@@ -37,8 +37,7 @@ _Static_assert(SHUFFLE_TILE % GEMM_COLUMNS == 0, "a tile of law 9 holds whole st
 _Static_assert(GEMM_WIDTH % GEMM_COLUMNS == 0, "a block holds whole strips");
 _Static_assert(GEMM_WIDTH / GEMM_COLUMNS * sizeof(int32_t) <= GEMM_EXPONENTS_BYTES,
                "scratch is measured for so many strips");
-_Static_assert(GEMM_ROWS *(GEMM_LINE_BYTES + GEMM_LINE_BYTES / 2) <= GEMM_LEFT_BYTES,
-               "a panel and its pairs fit");
+_Static_assert(SHUFFLE_TILE *GEMM_LINE_BYTES <= GEMM_LEFT_BYTES, "a tile of law 9 fits");
 
 /* Below this many terms in all, waking a second thread costs more than it saves. */
 #define GEMM_WORTH_WAKING ((size_t)1 << 19)
