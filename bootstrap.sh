@@ -33,7 +33,7 @@ build_packages="$gcc libc6-dev cmake ninja-build pkg-config
     zlib1g-dev liblzma-dev libzstd-dev libsqlite3-dev"
 package_packages="$build_packages dpkg-dev file"
 test_packages="$package_packages libcmocka-dev libmpfr-dev python3 python3-h5py python3-venv
-    python3-matplotlib python3-nbclient python3-ipykernel python3-pytest
+    python3-matplotlib python3-nbclient python3-ipykernel python3-pytest valgrind
     libopenblas0-openmp
     $clang libomp-dev zsh"
 mpi_packages='openmpi-bin libopenmpi-dev' # tests labelled mpi, which are skipped without
