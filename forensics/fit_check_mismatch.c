@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What `lr check` says of a column that is not the expected one: what it is instead, and whether
  * that is a failure or leaves the check undecided. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -365,9 +366,10 @@ static int epoch_unknown(const struct fit_known *known, const struct fit_check *
 }
 
 /* Tells whether somebody must give more numbers before a mismatch means anything: where nothing
- * fits, a guessed expectation proves nothing. */
+ * fits, a guessed expectation proves nothing. `refuted` is whether no warm-up prints the column, so
+ * that one which was guessed proves as much as any. */
 static int too_few(const struct series *series, const struct fit_known *known,
-                   const struct contract_request *asked, const struct fit_check *out) {
+                   const struct contract_request *asked, int refuted, const struct fit_check *out) {
     const struct contract_request *r = &known->request;
     const int finite = (out->found.why & FIT_WHY_NOT_FINITE) == 0;
     if (r->contract->unit == CONTRACT_UNIT_TOKEN && r->tokens == 0) return 1;
@@ -380,8 +382,9 @@ static int too_few(const struct series *series, const struct fit_known *known,
         !refutes_peak(asked, out))
         return 1;
     const int guessed = (out->fitted & (FIT_OF_LR | FIT_OF_STEPS | FIT_OF_WARMUP)) != 0;
-    return guessed && (series->count < 3 || (out->found.why & FIT_WHY_CONSTANT) != 0 ||
-                       (out->found.count == 0 && series->points[0].update > 1));
+    return guessed &&
+           (series->count < 3 || ((out->found.why & FIT_WHY_CONSTANT) != 0 && !refuted) ||
+            (out->found.count == 0 && series->points[0].update > 1));
 }
 
 /* Cost (forensics/fit_cost.c) by which a contract of the log's own format may be dearer than
@@ -499,6 +502,22 @@ static enum status say_clamp(const struct fit_known *known, struct arena *arena,
     return STATUS_OK;
 }
 
+/* Says what was refuted, where the expectation that stands above it has a warm-up that nobody gave.
+ */
+static enum status say_refuted(uint64_t skipped, struct arena *arena, struct fit_check *out) {
+    char skips[64] = "", *text;
+    if ((out->fitted & FIT_OF_WARMUP) == 0) return STATUS_OK;
+    if (skipped > 0)
+        snprintf(skips, sizeof skips, " and with up to %llu skipped updates",
+                 (unsigned long long)skipped);
+    TRY(arena_format(arena, &text, "%s; whatever its warm-up is%s%s, %s %s does not print it",
+                     out->words,
+                     (out->fitted & FIT_OF_STEPS) != 0 ? " and its total up to 2^30 updates" : "",
+                     skips, out->expected->contract->name, out->expected->schedule_name));
+    out->words = text;
+    return STATUS_OK;
+}
+
 /* `asked` is the request as it came, before the log and the contract completed it, and `all` what
  * explains the column. */
 static enum status mismatch(const struct series *series, const struct fit_known *known,
@@ -544,12 +563,15 @@ static enum status mismatch(const struct series *series, const struct fit_known 
         out->needs = "--schedule of the training, or more digits";
         return STATUS_OK;
     }
-    if (out->bad_points > 0 && !too_few(series, known, asked, out)) {
+    uint64_t skipped = 0;
+    const int refuted = out->bad_points > 0 && (out->found.why & FIT_WHY_CONSTANT) != 0 &&
+                        fit_check_refutes_flat(series, known, out, &skipped);
+    if (out->bad_points > 0 && !too_few(series, known, asked, refuted, out)) {
         if (best != NULL && fit_changes_total(best) && !fit_total_is_said(best, known) &&
             refutes_peak(asked, out))
             return say_peak(best, arena, out);
         out->verdict = FIT_FAIL;
-        return STATUS_OK;
+        return refuted ? say_refuted(skipped, arena, out) : STATUS_OK;
     }
     out->verdict = FIT_UNDECIDED;
     if (out->found.count == 0) out->bug = NULL; /* nothing was departed from */

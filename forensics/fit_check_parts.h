@@ -68,6 +68,12 @@ TWINSTEP_MUST_USE enum status fit_check_mismatch(const struct series *series,
                                                  const struct contract_request *asked,
                                                  const struct fit_set *all, struct arena *arena,
                                                  struct fit_check *out);
+/* Tells whether no warm-up makes the expected schedule, which falls, print the rows, with up to
+ * *skipped updates skipped before any of them; where its total was fitted, no total up to 2^30
+ * updates either. Returns 0 where one may, and where the bounds say nothing of the schedule
+ * (forensics/fit_check_flat.c). */
+int fit_check_refutes_flat(const struct series *series, const struct fit_known *known,
+                           const struct fit_check *out, uint64_t *skipped);
 /* Finds the reading of the column as a schedule that stands still: the expected contract's, or any.
  */
 TWINSTEP_MUST_USE enum status fit_check_find_stop(const struct fit_known *known,

@@ -29,6 +29,7 @@ static struct scene {
     struct fit_check out;
     struct fit_known known;
     struct contract_request asked;
+    int refuted; /* whether no warm-up prints a constant column */
 } s;
 
 static struct contract_request request_of(const char *contract, const char *schedule) {
@@ -504,7 +505,7 @@ static void validate_first_updates(void **state) {
 /* ---- too little is known ---- */
 
 static void hold_few(int expected, int line) {
-    const int got = too_few(&s.series, &s.known, &s.asked, &s.out);
+    const int got = too_few(&s.series, &s.known, &s.asked, s.refuted, &s.out);
     if (got != expected) fail_msg("line %d: %d", line, got);
     open_scene();
     s.out.fitted = 0;
@@ -664,6 +665,16 @@ static void validate_guessed_numbers(void **state) {
         s.out.fitted = fitted;
         s.fits[0].segment_count = 1;
         s.out.found.why = FIT_WHY_CONSTANT;
+        FEW(counts);
+        s.out.fitted = fitted;
+        s.fits[0].segment_count = 1;
+        s.out.found.why = FIT_WHY_CONSTANT;
+        s.refuted = 1;
+        FEW(0);
+        s.out.fitted = fitted;
+        s.fits[0].segment_count = 1;
+        s.series.count = 2;
+        s.refuted = 1;
         FEW(counts);
         s.out.fitted = fitted;
         s.fits[0].segment_count = 1;
