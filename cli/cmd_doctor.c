@@ -12,6 +12,7 @@
 #include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "forensics/doctor/doctor.h"
+#include "forensics/fit_rows.h"
 
 enum {
     KEY_PROCESSES = KEY_OWN,
@@ -21,6 +22,7 @@ enum {
     KEY_DTYPE,
     KEY_MASTER,
     KEY_DECAY,
+    KEY_EVERY,
     KEY_VERBOSE
 };
 
@@ -81,6 +83,39 @@ static enum status fit_log(const struct log *log, const struct doctor_options *o
                   series));
     TRY(fit_series(series, &known, arena, out));
     fit_keep_native(&known, out);
+    return STATUS_OK;
+}
+
+/* Numbers the rows of a log that prints no update numbers, where --log-every says how many lie
+ * between two; the fit says whether the first row is update 1. The note that they are numbered from
+ * 1 makes way for one that says how. */
+static enum status number_rows(const struct options *options, struct log *log,
+                               struct arena *arena) {
+    struct fit_rows *rows;
+    struct fit_known known;
+    struct series series;
+    const char **notes, *words;
+    uint64_t every = 0;
+    char *note;
+    TRY(read_count(options, KEY_EVERY, "log-every", &every));
+    if (every == 0) return STATUS_OK;
+    if (!log->step_guessed)
+        FAIL(STATUS_INPUT, "--log-every: %s prints update numbers; expected a log that prints none",
+             log->path);
+    if (every > UINT64_C(1) << 32)
+        FAIL(STATUS_INPUT, "--log-every: expected an integer up to 2^32");
+    fit_known_init(&known);
+    TRY(fit_known_from_log(&known, log, arena));
+    TRY(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, &series));
+    TRY(arena_take(arena, 1, sizeof *rows, "rows", &rows));
+    TRY(fit_rows_number(log, &series, &known, every, arena, rows));
+    fit_rows_put(rows, log);
+    TRY(arena_take(arena, log->note_count + 1, sizeof *notes, "notes", &notes));
+    TRY(fit_rows_words(rows, arena, &words));
+    TRY(arena_format(arena, &note, "update numbers: %s", words));
+    for (size_t i = 0; i < log->note_count; i++)
+        notes[i] = strstr(log->notes[i], "rows are numbered") != NULL ? note : log->notes[i];
+    log->notes = notes;
     return STATUS_OK;
 }
 
@@ -168,6 +203,9 @@ static void print_summary(const struct log *log, const struct doctor_report *rep
         printf(".\n%zu need%s an option: ", not_asked, not_asked == 1 ? "s" : "");
         print_missing(report, DOCTOR_NOT_ASKED, 0, "", "; ");
     }
+    if (log->step_guessed)
+        printf(".\n--log-every N (the Trainer's logging_steps) numbers the rows, for the checks of "
+               "the learning rate and of resumes");
     printf(".\nA log shows what was printed: not the weights, the gradients or the rows that were "
            "trained on. --verbose lists each check.\n");
 }
@@ -277,6 +315,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(log_options_read(options, &cli->arena, &log_options));
     TRY(read_own(options, &own));
     TRY(log_import(options->arguments[0], &log_options, &cli->arena, &log));
+    TRY(number_rows(options, log, &cli->arena));
     TRY(fit_log(log, &own, &cli->arena, &fits));
     TRY(doctor_examine(log, &own, &fits, &cli->arena, &report));
     *out_exit = report.checked == 0   ? EXIT_UNTESTABLE
@@ -300,6 +339,8 @@ static const struct argp_option option_rows[] = {
            "Format of the weights: f32, f64, bf16, f16, tf32, e4m3, e5m2"),
     OPTION("master", KEY_MASTER, "NAME", "Copy of higher precision: none or f32 (default)"),
     OPTION("weight-decay", KEY_DECAY, "X", "Decoupled weight decay of the optimizer"),
+    OPTION("log-every", KEY_EVERY, "N",
+           "Updates between two rows (logging_steps), for a log that prints no update numbers"),
     OPTION("verbose", KEY_VERBOSE, NULL,
            "List every check: what it looked at, or what it lacks (--json always does)"),
     OPTIONS_CI,

@@ -135,6 +135,24 @@ static enum status publish(struct cli *cli, struct checked *c, const struct opti
     return print_text(c, &cli->arena);
 }
 
+/* Withdraws a verdict on rows whose updates are guessed, and says which option numbers them: a
+ * total only where none was given. */
+static enum status ask_numbers(const struct fit_rows *rows, struct arena *arena,
+                               struct fit_check *check) {
+    const int is_verdict = check->verdict != FIT_UNDECIDED;
+    char *text;
+    check->verdict = FIT_UNDECIDED;
+    /* Rows that are told apart by no numbers (a constant column) ask for what the check says. */
+    if (!is_verdict && (rows->count > 0 || check->needs == NULL)) return STATUS_OK;
+    TRY(arena_format(arena, &text,
+                     "update numbers, which this log does not print: --log-every N (the Trainer's "
+                     "logging_steps)%s%s%s",
+                     rows->total > 0 ? "" : " or --steps T", is_verdict ? "" : "; then ",
+                     is_verdict ? "" : check->needs));
+    check->needs = text;
+    return STATUS_OK;
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     struct checked *c;
@@ -150,11 +168,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                   &cli->arena, &c->check));
     if (!options_given(options, KEY_LOGGED))
         TRY(fit_check_used(&c->check, &cli->arena, &c->report.used));
-    if (c->check.verdict != FIT_UNDECIDED && c->report.known.steps_guessed) {
-        c->check.verdict = FIT_UNDECIDED;
-        c->check.needs =
-            "update numbers, which this log does not print: --log-every N or --steps T";
-    }
+    if (c->report.known.steps_guessed) TRY(ask_numbers(&c->report.rows, &cli->arena, &c->check));
     *out_exit = exits[c->check.verdict];
     return publish(cli, c, options);
 }

@@ -192,8 +192,9 @@ static void print_answer(const struct lr_report *report, const struct fit_set *s
     const size_t others = set->count - 1 - same + set->left_out;
     printf("%s: %s\n  (%zu more of the list below appl%s the same rates, %zu appl%s "
            "others)\n",
-           beside->doubt == NULL ? "likeliest" : "likeliest, but undecided", set->fits[0].text,
-           same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
+           beside->doubt == NULL && !report->known.steps_guessed ? "likeliest"
+                                                                 : "likeliest, but undecided",
+           set->fits[0].text, same, same == 1 ? "ies" : "y", others, others == 1 ? "ies" : "y");
     print_alike(&report->known, set);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/macro.h"
 #include "base/real.h"
 #include "forensics/fit_solve.h"
 
@@ -16,6 +17,7 @@
  * the few tenths by which the digits of two totals differ. At 0.05 the consoles of real runs in
  * tests/forensics/test_fit_rows.c fail. */
 #define ALIKE 0.5
+#define BY_END 1000  /* spacings up to which one that people type is taken out of them */
 #define EVERY_ONE 24 /* all spacings up to here are tried when the usual ones leave one or none */
 
 static const uint64_t usual[] = {1, 10, 5, 100, 50, 20, 2, 25, 4, 8, 16, 500, 1000, 200};
@@ -261,6 +263,52 @@ static uint64_t by_epochs(struct tries *tries) {
     return only;
 }
 
+/* Finds the one spacing with which the last row is the last one before the total that was given, as
+ * in the log of a run that came to its end; of several the one that people type, where it is alone.
+ * Returns 0 when there is none. */
+static int by_end(const struct tries *tries, struct fit_spacing *out) {
+    const uint64_t total = tries->known.request.steps;
+    size_t found = 0, typed = 0;
+    struct fit_spacing last = {.every = 0}, usual_one = last;
+    for (int first_at_one = 0; first_at_one < 2; first_at_one++) {
+        const uint64_t rows = last_row(tries) - (first_at_one && last_row(tries) > 0 ? 1 : 0);
+        if (total == 0 || rows == 0) continue;
+        for (uint64_t every = total / (rows + 1) + 1; every <= total / rows; every++) {
+            const struct fit_spacing one = {
+                .every = every, .first_at_one = first_at_one, .last = rows * every};
+            const struct series series = number(tries, &one);
+            if ((first_at_one && every == 1) ||
+                !epochs_admit(&tries->epochs, series.points, series.count))
+                continue;
+            last = one;
+            if (found++ == BY_END) return 0;
+            for (size_t i = 0; i < COUNT_OF(usual); i++)
+                if (usual[i] == every && typed++ == 0) usual_one = one;
+        }
+    }
+    if (found != 1 && typed != 1) return 0;
+    *out = found == 1 ? last : usual_one;
+    return 1;
+}
+
+/* Says of a spacing that is known whether the first row is update 1: where the epochs or the total
+ * admit that alone, or the last row is the last before the total with it alone. */
+static int begins_at_one(struct tries *tries) {
+    const uint64_t every = tries->wanted, total = tries->known.request.steps;
+    const uint64_t rows = last_row(tries);
+    int admitted[2];
+    if (every < 2 || rows < 2) return 0;
+    for (int first_at_one = 0; first_at_one < 2; first_at_one++) {
+        struct fit_spacing one = {.every = every, .first_at_one = first_at_one};
+        admitted[first_at_one] = settle_last(tries, &one);
+        if (!admitted[first_at_one]) continue;
+        const struct series series = number(tries, &one);
+        admitted[first_at_one] = epochs_admit(&tries->epochs, series.points, series.count);
+    }
+    if (admitted[0] != admitted[1]) return admitted[1];
+    return total > 0 && rows - 1 == total / every;
+}
+
 static int32_t judge(const struct tries *tries, int by_epoch) {
     const struct fit_rows *out = tries->out;
     if (by_epoch && out->count < 2) return FIT_ROWS_EPOCH;
@@ -290,13 +338,30 @@ enum status fit_rows_number(const struct log *log, const struct series *series,
     TRY(try_all(&tries));
     out->decided_by = judge(&tries, by_epoch);
     struct fit_spacing spacing = {.every = tries.wanted > 0 ? tries.wanted : 1};
+    if (out->count == 0) spacing.first_at_one = begins_at_one(&tries);
     (void)settle_last(&tries, &spacing);
     if (spacing.last == 0) spacing.last = UINT64_MAX;
+    out->total = known->request.steps;
     if (out->count > 0) spacing = out->at[out->best];
+    if (out->count == 0 && tries.wanted == 0) out->by_end = by_end(&tries, &spacing);
     out->series = number(&tries, &spacing);
     if (out->count > 0) return STATUS_OK;
     out->at[0] = spacing;
     return STATUS_OK;
+}
+
+void fit_rows_put(const struct fit_rows *rows, struct log *log) {
+    const struct fit_spacing *const best = &rows->at[rows->best];
+    for (size_t row = 0, next = 0; row < log->rows; row++) {
+        const size_t counted = best->first_at_one ? row : row + 1;
+        if (next < rows->series.count && rows->series.points[next].row == row)
+            log->step[row] = (int64_t)rows->series.points[next++].update;
+        else if (next > 0)
+            log->step[row] = log->step[row - 1] + (int64_t)best->every;
+        else
+            log->step[row] = counted > 0 ? (int64_t)(counted * best->every) : 1;
+    }
+    log->step_guessed = 0;
 }
 
 static const char *const reasons[] = {[FIT_ROWS_GIVEN] = "as --log-every says",
@@ -331,6 +396,15 @@ enum status fit_rows_words(const struct fit_rows *rows, struct arena *arena, con
                          (unsigned long long)best->every, best->every == 1 ? "" : "s",
                          best->first_at_one ? ", the first at update 1" : "",
                          reasons[rows->decided_by]));
+    } else if (rows->by_end) {
+        TRY(arena_format(arena, &text,
+                         "this log prints none, and no distance of rows that was tried (up to %llu "
+                         "updates) gives its learning rates; below, a row every %llu updates%s, as "
+                         "in a log that goes up to the last row before update %llu (--log-every N "
+                         "says the distance)",
+                         (unsigned long long)rows->most, (unsigned long long)best->every,
+                         best->first_at_one ? ", the first at update 1" : "",
+                         (unsigned long long)rows->total));
     } else if (rows->count == 0) {
         TRY(arena_format(arena, &text,
                          "this log prints none, and no distance of rows that was tried (up to %llu "
@@ -343,8 +417,9 @@ enum status fit_rows_words(const struct fit_rows *rows, struct arena *arena, con
             arena, &text,
             "this log prints none, and cannot tell how many lie between its rows: of the usual "
             "distances %s "
-            "give%s the same rates; with --log-every N or --steps T it can; below, %llu",
-            list, rows->count == 1 ? "s" : "", (unsigned long long)best->every));
+            "give%s the same rates; with --log-every N%s it can; below, %llu",
+            list, rows->count == 1 ? "s" : "", rows->total > 0 ? "" : " or --steps T",
+            (unsigned long long)best->every));
     }
     *out = text;
     return STATUS_OK;

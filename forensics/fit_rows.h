@@ -31,12 +31,17 @@ struct fit_spacing {
 struct fit_rows {
     struct series series; /* the series, numbered by the best spacing, or by one update per row
                              where there is none */
-    /* The spacings that explain the LRs alike, ascending by `every`. */
+    /* The spacings that explain the LRs alike, ascending by `every`. With a count of 0, at[0] is
+     * how the rows are numbered. */
     struct fit_spacing at[FIT_ROWS_TRIED];
     size_t count;
     size_t best;
     size_t tried;
-    uint64_t most; /* the largest spacing that was tried */
+    uint64_t most;  /* the largest spacing that was tried */
+    uint64_t total; /* the total that was given; 0: none */
+    /* 1: no spacing explains the LRs, and the rows are numbered by the one with which the last of
+     * them is the last before that total. */
+    int by_end;
     int32_t decided_by;
 };
 
@@ -46,6 +51,9 @@ struct fit_rows {
 TWINSTEP_MUST_USE enum status fit_rows_number(const struct log *log, const struct series *series,
                                               const struct fit_known *known, uint64_t every,
                                               struct arena *arena, struct fit_rows *out);
+/* Numbers every row of the log as the rows of the series are numbered; one without an LR stands its
+ * distance behind the row before. The log counts as one that prints its update numbers then. */
+void fit_rows_put(const struct fit_rows *rows, struct log *log);
 /* Says in one sentence which spacing was taken and why, or which ones nothing tells apart. */
 TWINSTEP_MUST_USE enum status fit_rows_words(const struct fit_rows *rows, struct arena *arena,
                                              const char **out);

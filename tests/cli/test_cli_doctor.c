@@ -350,8 +350,47 @@ static void verify_that_an_extension_is_said(void **state) {
     }
 }
 
+/* A Trainer's console prints no update numbers: without --log-every the learning rate is not looked
+ * at, and with it a scheduler that begins anew at update 500 is found. */
+static void validate_rows_that_are_numbered(void **state) {
+    (void)state;
+    static char text[100 * 80];
+    size_t used = 0;
+    for (int k = 10; k <= 1000; k += 10) {
+        const int n = k < 500 ? k - 1 : k - 490;
+        const double lr = 5e-5 * (n < 100 ? n / 100.0 : (1000.0 - n) / 900.0);
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "{'loss': 0.69%d, 'learning_rate': %.10e, 'epoch': %.2f}\n", k % 7,
+                                 lr, k / 500.0);
+    }
+    helper_write("anew.txt", text);
+    struct said said = helper_run(0, "doctor anew.txt");
+    assert_non_null(strstr(said.out, "--log-every N (the Trainer's logging_steps) numbers"));
+    assert_null(strstr(said.out, "scheduler_not_restored"));
+    helper_free(&said);
+    said = helper_run(1, "doctor anew.txt --log-every 10");
+    assert_non_null(strstr(said.out, "note: update numbers: this log prints none; a row every 10 "
+                                     "updates, as --log-every says"));
+    assert_null(strstr(said.out, "rows are numbered from 1"));
+    assert_null(strstr(said.out, "--log-every N"));
+    assert_non_null(strstr(said.out, "scheduler_not_restored: likely"));
+    assert_non_null(strstr(said.out, "evidence: update 500 (line 50)"));
+    helper_free(&said);
+    said = helper_run(2, "doctor anew.txt --log-every 0");
+    assert_non_null(strstr(said.err, "--log-every: expected an integer >= 1"));
+    helper_free(&said);
+    said = helper_run(2, "doctor anew.txt --log-every 4294967297");
+    assert_non_null(strstr(said.err, "--log-every: expected an integer up to 2^32"));
+    helper_free(&said);
+    helper_write("numbered.csv", "step,loss\n1,2.0\n2,1.9\n");
+    said = helper_run(2, "doctor numbered.csv --log-every 10");
+    assert_non_null(strstr(said.err, "--log-every: numbered.csv prints update numbers"));
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_rows_that_are_numbered),
         cmocka_unit_test(validate_one_row),
         cmocka_unit_test(validate_healthy),
         cmocka_unit_test(validate_rates_without_digits),

@@ -491,6 +491,38 @@ static void validate_log_every(void **state) {
     helper_free(&said);
 }
 
+/* A Trainer's console of 100 rows, one every 10 updates, whose scheduler begins anew at update 500.
+ * With its total the rows are numbered as in a log of the whole run, the bug is named, and only
+ * --log-every is asked for, which makes a failure of it. */
+static void validate_a_bug_on_a_console(void **state) {
+    (void)state;
+    static char text[100 * 80];
+    size_t filled = 0;
+    for (int k = 10; k <= 1000; k += 10) {
+        const int n = k < 500 ? k - 1 : k - 490;
+        const double lr = 5e-5 * (n < 100 ? n / 100.0 : (1000.0 - n) / 900.0);
+        filled += (size_t)snprintf(text + filled, sizeof text - filled,
+                                   "{'loss': 0.69, 'learning_rate': %.10e, 'epoch': %.2f}\n", lr,
+                                   k / 500.0);
+    }
+    helper_write("anew.txt", text);
+    struct said said = helper_run(3, "lr check anew.txt --expect hf --steps 1000");
+    assert_non_null(strstr(said.out, "a row every 10 updates, as in a log that goes up to"));
+    assert_non_null(strstr(said.out, "known as: scheduler_not_restored"));
+    assert_non_null(strstr(said.out, "what would decide: update numbers, which this log does not "
+                                     "print: --log-every N (the Trainer's logging_steps)\n"));
+    helper_free(&said);
+    said = helper_run(1, "lr check anew.txt --expect hf --steps 1000 --log-every 10");
+    assert_non_null(strstr(said.out, "known as: scheduler_not_restored"));
+    helper_free(&said);
+    said = helper_run(3, "lr check anew.txt --expect hf");
+    assert_non_null(strstr(said.out, "--log-every N (the Trainer's logging_steps) or --steps T"));
+    helper_free(&said);
+    said = helper_run(3, "lr fit anew.txt --steps 1000");
+    assert_non_null(strstr(said.out, "likeliest, but undecided: hf linear"));
+    helper_free(&said);
+}
+
 /* The column 5, 4, 3, 2, 1 must not be explained as olmo-core with a floor of 0.2 that nobody asked
  * for. */
 static void validate_floor_is_not_fitted(void **state) {
@@ -834,6 +866,7 @@ int main(void) {
         cmocka_unit_test(validate_half_speed),
         cmocka_unit_test(validate_digits_that_tell_nothing),
         cmocka_unit_test(validate_guessed_updates),
+        cmocka_unit_test(validate_a_bug_on_a_console),
         cmocka_unit_test(validate_log_every),
         cmocka_unit_test(validate_floor_is_not_fitted),
         cmocka_unit_test(validate_plainer_explanation),

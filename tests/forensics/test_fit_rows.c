@@ -306,8 +306,68 @@ static void validate_a_console_with_skips(void **state) {
     }
 }
 
+/* Where no spacing explains the rates, a total leaves one with which the last row is the last
+ * before it, if the log goes up to there: floor(T / every) rows, or one more where the first is
+ * update 1. The rows are numbered by it, which decides nothing; and fit_rows_put numbers all rows
+ * so. */
+static void validate_rows_up_to_the_end(void **state) {
+    (void)state;
+    static struct fit_rows rows;
+    static const struct {
+        size_t rows;
+        uint64_t total, every; /* every of 0: none is left, and one row is one update */
+        int first_at_one;
+    } cases[] = {
+        {100, 1000, 10, 0}, {100, 1009, 10, 0},
+        {101, 1000, 10, 1}, /* 1000 / 102 < every <= 1000 / 101 has no whole number */
+        {15, 7500, 500, 0}, /* of 469 to 500 and of 501 to 535 the one that people type */
+        {7, 900, 0, 0},     /* 113 to 128, 129 to 150 with a first row at 1: none is typed */
+        {100, 90, 0, 0},    /* more rows than updates */
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        const char *words;
+        struct log *log = helper_log(&arena, cases[i].rows);
+        const uint64_t every = cases[i].every > 0 ? cases[i].every : 1;
+        log->step_guessed = 1;
+        for (size_t row = 0; row < log->rows; row++) /* no schedule */
+            helper_put(&arena, log, LOG_LR_LOGGED, row,
+                       1e-5 * (double)(1 + (row * row * 7919 + 13 * row) % 97), PRINT_E6);
+        fit_known_init(&known);
+        known.request.steps = cases[i].total;
+        number_made(log, &known, &rows, &arena);
+        assert_int_equal(fit_rows_words(&rows, &arena, &words), STATUS_OK);
+        if (rows.count != 0 || rows.decided_by != FIT_ROWS_OPEN ||
+            rows.by_end != (cases[i].every > 0) || rows.at[0].every != every ||
+            rows.at[0].first_at_one != cases[i].first_at_one)
+            fail_msg("case %zu: %s", i, words);
+        assert_null(strstr(words, "--steps")); /* it was given */
+        fit_rows_put(&rows, log);
+        assert_false(log->step_guessed);
+        for (size_t row = 0; row < log->rows; row++) {
+            const uint64_t at = row + (cases[i].first_at_one ? 0 : 1);
+            if (log->step[row] != (int64_t)(at > 0 ? at * every : 1))
+                fail_msg("case %zu, row %zu: %d", i, row, (int)log->step[row]);
+        }
+        if (cases[i].every == 0) {
+            arena_close(&arena);
+            continue;
+        }
+        /* A spacing that is given begins at update 1 where the total admits nothing else. */
+        struct series series;
+        assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series),
+                         STATUS_OK);
+        assert_int_equal(fit_rows_number(log, &series, &known, every, &arena, &rows), STATUS_OK);
+        assert_int_equal(rows.at[0].first_at_one, cases[i].first_at_one);
+        assert_int_equal(rows.series.points[1].update, every * (cases[i].first_at_one ? 1 : 2));
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_rows_up_to_the_end),
         cmocka_unit_test(validate_real_consoles),
         cmocka_unit_test(validate_a_given_spacing),
         cmocka_unit_test(validate_made_logs),
