@@ -12,6 +12,10 @@
 #include "base/real.h"
 #include "base/sum.h"
 
+/* Rounds in which the lags of rows around a turn are moved. Chosen: each row hands on what it needs
+ * within one, so a few are enough. */
+#define SETTLED 16
+
 static int logs_next(const struct fit_model *model) {
     return model->contract->logged == CONTRACT_LOGGED_NEXT;
 }
@@ -35,8 +39,8 @@ static int admits(struct fit_lags *lags, const struct series_point *point, uint3
 }
 
 /* Where a schedule comes back (a cosine behind its total), lags between the two ends may not be
- * admitted; then the interval says too little and never too much, and fit_verify looks at the lags
- * that are taken. */
+ * admitted; then the interval says too little and never too much, settle() looks for lags that are,
+ * and fit_verify at those that are taken. */
 int fit_lags_narrow(struct fit_lags *lags, const struct series_point *point,
                     struct fit_lag *range) {
     const uint64_t most = fit_lags_before(lags->model, point);
@@ -192,9 +196,78 @@ static void hand_back(struct fit_lags *lags, size_t i, size_t before) {
         want->low = at->low - (uint32_t)room;
 }
 
+/* Raises the lag that is taken of a row, its lowest, to the least one from `least` on that the row
+ * admits. Returns 0 where there is none. */
+static int raise_low(struct fit_lags *lags, size_t i, uint64_t least, int *moved) {
+    struct fit_lag *const at = &lags->seen[i];
+    const uint32_t before = at->low;
+    if (least > at->high) return 0;
+    if (least > at->low) at->low = (uint32_t)least;
+    while (at->low <= at->high && !admits(lags, &lags->window->points[i], at->low))
+        at->low++;
+    *moved |= at->low != before;
+    return at->low <= at->high;
+}
+
+/* Tells whether the schedule may turn behind its total, before the last row. */
+static int comes_back(const struct fit_lags *lags) {
+    const struct fit_model *const model = lags->model;
+    const struct series_point *const last = &lags->window->points[lags->window->count - 1];
+    return model->needs_total &&
+           (double)last->update * model->unit > model->now.total * model->scale * (1.0 + 0x1p-20);
+}
+
+/* The same of the highest lag and the greatest one up to `most`. */
+static int lower_high(struct fit_lags *lags, size_t i, uint64_t most, int *moved) {
+    struct fit_lag *const at = &lags->seen[i];
+    const uint32_t before = at->high;
+    if (most < at->low) return 0;
+    if (most < at->high) at->high = (uint32_t)most;
+    while (at->high > at->low && !admits(lags, &lags->window->points[i], at->high))
+        at->high--;
+    *moved |= at->high != before;
+    return 1;
+}
+
+/* Narrows the lags of a log without resumes where a turn leaves some out between the least and the
+ * greatest of a row. Of two rows the later has no lower lag, and no more above that of the earlier
+ * than updates lie between them; bounds that every pair of neighbours admits are then lags of whole
+ * ways, since the lower of two ways at each row is a way, and so is the higher. */
+static int settle(struct fit_lags *lags) {
+    const struct series_point *const points = lags->window->points;
+    struct fit_lag *const seen = lags->seen;
+    const size_t count = lags->window->count;
+    int moved = 1;
+    for (int round = 0; moved; round++) {
+        moved = 0;
+        if (round == SETTLED) return 0;
+        for (size_t i = 0; i < count; i++)
+            if (!raise_low(lags, i, i > 0 ? seen[i - 1].low : 0, &moved)) return 0;
+        for (size_t i = count; i-- > 1;) {
+            const uint64_t room = points[i].update - points[i - 1].update;
+            if (seen[i].low > room && !raise_low(lags, i - 1, seen[i].low - room, &moved)) return 0;
+        }
+    }
+    seen[count - 1].high = seen[count - 1].low; /* nothing goes on from here */
+    moved = 1;
+    for (int round = 0; moved; round++) {
+        moved = 0;
+        if (round == SETTLED) return 0;
+        for (size_t i = count - 1; i-- > 0;)
+            if (!lower_high(lags, i, seen[i + 1].high, &moved)) return 0;
+        for (size_t i = 1; i < count; i++)
+            if (!lower_high(lags, i,
+                            (uint64_t)seen[i - 1].high + points[i].update - points[i - 1].update,
+                            &moved))
+                return 0;
+    }
+    return 1;
+}
+
 int fit_lags_follow(struct fit_lags *lags) {
     for (size_t p = 0; p < lags->part_count; p++)
         if (!begin(lags, &lags->parts[p])) return 0;
+    if (lags->part_count == 1 && comes_back(lags)) return settle(lags);
     for (size_t i = 0; i < lags->window->count; i++)
         lags->want[i] = (struct fit_lag){0, UINT32_MAX};
     for (size_t p = lags->part_count; p-- > 0;) {

@@ -214,30 +214,36 @@ def write_log(t, rows, folder):
 def follow(values, rows, most, own, tolerance, counts):
     """The fewest skipped updates and the range of lags per row, or None. values[u] is the LR at
     counter u, with the counter of row k at k - own - lag."""
-    low, high, before = 0, 0, 0
-    ranges = []
+    held, before = [0], 0
+    admitted = []
     for k, v in rows:
         room = k - before
+        low, high = held[0], held[-1]
         if counts is not None:
             # how many of the updates up to k were skipped is known; the row has not seen its own
             # update where it logs the LR that was used
             sure = counts[k]
             lags = [j for j in ({sure} if own == 0 else {sure, sure - 1}) if j >= 0]
-            lags = [j for j in lags if low <= j <= high + room]
+            lags = sorted(j for j in lags if low <= j <= high + room)
         else:
             lags = range(low, min(high + room, most, k - own) + 1)
         lags = [j for j in lags if 0 <= k - own - j and abs(values[k - own - j] - v) <= tolerance(v)]
+        if high - low + 1 > len(held):  # behind the end of a cosine that comes back some lags are missing
+            lags = [j for j in lags if any(j - room <= i <= j for i in held)]
         if not lags:
             return None
-        low, high = min(lags), max(lags)
-        ranges.append([low, high])
+        held = lags
+        admitted.append(held)
         before = k
-    reach = [low, low]
+    low = held[0]
+    ranges, reach = [None] * len(rows), [low]
     for i in range(len(rows) - 1, -1, -1):
         room = rows[i + 1][0] - rows[i][0] if i + 1 < len(rows) else 0
-        ranges[i][1] = min(ranges[i][1], reach[1])
-        ranges[i][0] = max(ranges[i][0], reach[0] - room)
-        reach = ranges[i]
+        if reach[-1] - reach[0] + 1 == len(reach):
+            reach = [j for j in admitted[i] if reach[0] - room <= j <= reach[-1]]
+        else:
+            reach = [j for j in admitted[i] if any(j <= later <= j + room for later in reach)]
+        ranges[i] = [reach[0], reach[-1]]
     return low, ranges
 
 

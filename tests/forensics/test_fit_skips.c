@@ -1122,6 +1122,46 @@ static void validate_an_untyped_peak_of_a_wave(void **state) {
     arena_close(&arena);
 }
 
+/* The same with two counters an update, a row at every fifth and eleven updates that were skipped
+ * around the zero. Rows 1350 and 1355 print what they would print four counters farther on, so each
+ * admits two lags that are two apart, and none in between; row 1360 stands at the zero with 11. A
+ * lag of 11 there leaves of the two of row 1355 (5 and 7) the higher one, since five updates lie
+ * between them, and that leaves the higher one of row 1350 (0 and 2). Number 46 of seed 36028 of
+ * tests/bench/skip_matrix.py. */
+static void validate_skips_around_the_zero_of_a_wave(void **state) {
+    (void)state;
+    static const struct training one = {4.5539314028356005e-06, 150, 2698, 1, 1, 0, {0}, 0};
+    static const struct {
+        uint64_t first, last, count;
+    } skips[] = {{1346, 1350, 2}, {1351, 1355, 5}, {1356, 1360, 4}};
+    static struct series_point points[2698 / 5];
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known = known_of(&one);
+    struct fit_set set;
+    uint64_t counter = 0;
+    for (uint64_t k = 1; k <= one.total; k++) {
+        if (k < 1349 || k > 1359) counter += 2;
+        if (k % 5 > 0) continue;
+        points[k / 5 - 1] = (struct series_point){.update = k, .row = (size_t)k / 5 - 1};
+        points[k / 5 - 1].value = rate(&one, counter);
+    }
+    const struct series series = {points, COUNT_OF(points)};
+    known.possible = NULL;
+    known.request.contract = contract_find("hf-x-processes");
+    known.request.processes = 2;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_true(fabs(set.fits[0].lr / one.peak - 1.0) < 1e-9);
+    assert_true(set.fits[0].warmup == 150.0);
+    assert_int_equal(set.fits[0].skip_count, COUNT_OF(skips));
+    for (size_t i = 0; i < COUNT_OF(skips); i++) {
+        assert_int_equal(set.fits[0].skips[i].first, skips[i].first);
+        assert_int_equal(set.fits[0].skips[i].last, skips[i].last);
+        assert_int_equal(set.fits[0].skips[i].count, skips[i].count);
+    }
+    arena_close(&arena);
+}
+
 /* The same with eight counters an update and a row at every hundredth: numbers of the first models
  * that are tried took all evaluations. Number 141 of seed 33017 of tests/bench/skip_matrix.py. */
 static void validate_an_untyped_peak_of_sparse_rows(void **state) {
@@ -1315,6 +1355,7 @@ int main(void) {
         cmocka_unit_test(validate_which_updates_were_skipped),
         cmocka_unit_test(validate_untyped_peaks),
         cmocka_unit_test(validate_an_untyped_peak_of_a_wave),
+        cmocka_unit_test(validate_skips_around_the_zero_of_a_wave),
         cmocka_unit_test(validate_an_untyped_peak_of_sparse_rows),
         cmocka_unit_test(validate_a_warmup_between_sparse_rows),
         cmocka_unit_test(verify_a_frozen_schedule_is_not_explained),
