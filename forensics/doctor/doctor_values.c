@@ -80,39 +80,49 @@ static enum status norm_not_finite(struct doctor *doctor) {
         "are finite after this update, and train its batch alone in float32.");
 }
 
+static int is_zero(const struct series_point *point) {
+    return point != NULL && point->value >= 0.0 && point->value <= 0.0;
+}
+
 /* transformers replaces a NaN loss by the running mean, which is 0 when every update is logged
- * (Trainer._inner_training_loop with logging_nan_inf_filter). */
+ * (Trainer._inner_training_loop with logging_nan_inf_filter). GRPO's loss is 0 at an update before
+ * which the policy made the answers itself, so where finite norms stand beside zeros a zero tells
+ * little. */
 static enum status loss_filtered(struct doctor *doctor) {
     const struct series *loss = &doctor->series[LOG_LOSS];
     const struct series_point *first = NULL;
-    size_t count = 0, checked = 0;
+    size_t count = 0, checked = 0, usual = 0;
     for (size_t i = 0; i < loss->count; i++) {
         const struct series_point *norm =
             series_in_row(&doctor->series[LOG_GRAD_NORM], loss->points[i].row);
         if (norm == NULL) continue;
         checked++;
-        if (real_finite_f64(norm->value) || !real_finite_f64(loss->points[i].value)) continue;
-        if (skipped_in_row(doctor, loss->points[i].row)) continue;
-        if (loss->points[i].value > 0.0) continue; /* the loss itself may be finite */
+        if (!is_zero(&loss->points[i])) continue; /* any other loss may be finite itself */
+        usual += real_finite_f64(norm->value) != 0;
+        if (real_finite_f64(norm->value) || skipped_in_row(doctor, loss->points[i].row)) continue;
         if (count++ == 0) first = &loss->points[i];
     }
     if (checked == 0) return doctor_untestable(doctor, "no row has a loss and a gradient norm");
     if (count == 0) return STATUS_OK;
-    TRY(doctor_found(doctor, "nan_loss_filtered", DOCTOR_LIKELY, first->row,
-                     "In %zu rows the gradient norm is no number, but the loss is printed as 0.",
-                     count));
+    TRY(doctor_found(doctor, "nan_loss_filtered", usual > 0 ? DOCTOR_POSSIBLE : DOCTOR_LIKELY,
+                     first->row,
+                     "In %zu row%s the gradient norm is no number, but the loss is printed as 0.",
+                     count, count == 1 ? "" : "s"));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
     TRY(doctor_evidence_column(doctor, LOG_GRAD_NORM,
                                series_in_row(&doctor->series[LOG_GRAD_NORM], first->row)));
     return doctor_explain(
         doctor,
-        "transformers prints the running mean (0 when it logs every update) for a NaN "
-        "loss unless logging_nan_inf_filter is off",
+        usual > 0 ? "transformers prints the running mean (0 when it logs every update) for a NaN "
+                    "loss unless logging_nan_inf_filter is off; but the loss is 0 beside finite "
+                    "norms, too, as GRPO's is"
+                  : "transformers prints the running mean (0 when it logs every update) for a NaN "
+                    "loss unless logging_nan_inf_filter is off",
         "Set logging_nan_inf_filter=False and run to this update again.");
 }
 
 static int is_exact_zero(const struct series_point *point) {
-    return point != NULL && point->value >= 0.0 && point->value <= 0.0 && point->quantum < 1e-6;
+    return is_zero(point) && point->quantum < 1e-6;
 }
 
 static enum status no_gradient(struct doctor *doctor) {
@@ -396,11 +406,17 @@ static enum status skipped_updates(struct doctor *doctor) {
     if (skips.tail >= 5 && 10 * skips.tail >= reach(&doctor->series[name]))
         return report_poison(doctor, column, &skips);
     if (skips.moved > skips.held) return report_advance(doctor, column, &skips);
+    char schedule[96] = "";
+    if (skips.held > 0 && skips.moved > 0)
+        snprintf(schedule, sizeof schedule, "; the schedule held in %zu row%s and went on in %zu",
+                 skips.held, skips.held == 1 ? "" : "s", skips.moved);
+    else if (skips.held > 0)
+        snprintf(schedule, sizeof schedule, "; the schedule held there");
     TRY(doctor_remark(doctor, "skipped_updates", skips.first->row, "%zu update%s skipped (%s)%s.",
                       skips.count, were(skips.count),
                       name == LOG_GRAD_NORM ? "no finite gradient norm, and finite ones later"
                                             : "loss scale or skip counter",
-                      skips.held > 0 ? "; the schedule held there" : ""));
+                      schedule));
     TRY(doctor_evidence_point(doctor, column->source, skips.first));
     return doctor_explain(doctor, "", "Another run skips other updates: align by real updates.");
 }

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include "tests/forensics/helper_scene.h"
@@ -298,6 +299,52 @@ static void validate_held(void **state) {
     arena_close(&p.arena);
 }
 
+static const struct doctor_finding *finding_of(const struct doctor_report *report, const char *id) {
+    for (size_t i = 0; i < report->finding_count + report->remark_count; i++)
+        if (strcmp(report->findings[i].id, id) == 0) return &report->findings[i];
+    return NULL;
+}
+
+/* Where it held at some and went on at others, neither may be said of all. */
+static void validate_held_and_not(void **state) {
+    (void)state;
+    struct patient p;
+    struct doctor_report report = look(&p, scene_named("skip_many_held"));
+    const double count = helper_value(p.log, LOG_SKIPPED, 59);
+    for (size_t row = 57; row < 60; row++) /* the LR moves here, as in the rows around */
+        scene_put(&p, LOG_SKIPPED, row, count + 1.0);
+    p.log->columns[p.log->column_count - 1].cumulative = 1;
+    examine(&p, &report);
+    const struct doctor_finding *const found = finding_of(&report, "skipped_updates");
+    assert_non_null(found);
+    assert_non_null(strstr(found->words, "; the schedule held in "));
+    assert_non_null(strstr(found->words, " and went on in 1."));
+    arena_close(&p.arena);
+}
+
+/* A norm that is no number beside a loss of 0 is what transformers' filter prints; beside any other
+ * loss, also one below 0, it is not, and where the loss is 0 beside finite norms, too, as GRPO's
+ * is, it only may be. */
+static void validate_a_filtered_loss(void **state) {
+    (void)state;
+    static const struct {
+        double loss;
+        int zero_elsewhere, confidence; /* -1: nothing is found */
+    } cases[] = {{0.0, 0, DOCTOR_LIKELY}, {0.0, 1, DOCTOR_POSSIBLE}, {-0.7, 0, -1}, {0.7, 0, -1}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct patient p;
+        struct doctor_report report = look(&p, scene_named("healthy"));
+        scene_put(&p, LOG_GRAD_NORM, 20, (double)NAN);
+        scene_put(&p, LOG_LOSS, 20, cases[i].loss);
+        if (cases[i].zero_elsewhere) scene_put(&p, LOG_LOSS, 30, 0.0);
+        examine(&p, &report);
+        const struct doctor_finding *const found = finding_of(&report, "nan_loss_filtered");
+        const int confidence = found != NULL ? (int)found->confidence : -1;
+        if (confidence != cases[i].confidence) fail_msg("case %zu: %d", i, confidence);
+        arena_close(&p.arena);
+    }
+}
+
 /* A bug must be reported where nothing sound explains the column, and not where something sound
  * does. */
 static void validate_bug_or_not(void **state) {
@@ -437,6 +484,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(verify_evidence),       cmocka_unit_test(validate_places),
         cmocka_unit_test(validate_frozen_table), cmocka_unit_test(validate_chance),
         cmocka_unit_test(validate_empty_log),    cmocka_unit_test(validate_held),
+        cmocka_unit_test(validate_held_and_not), cmocka_unit_test(validate_a_filtered_loss),
         cmocka_unit_test(validate_bug_or_not),   cmocka_unit_test(validate_events_of_fits),
     };
     if (argc > 1 && strcmp(argv[1], "--print") == 0)
