@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/macro.h"
 #include "base/real.h"
 #include "base/sum.h"
 
@@ -268,7 +269,7 @@ static int has_own_peak(const struct option *option) {
  * another total is also that of a counter which is back at 0 with the share of both for its peak.
  * Where the total that is left has something to say of the row before and of this one, it is that
  * of a resume; where no row before has shown any, it is the total of the log. */
-static void try_total(struct path *path, struct option *best, size_t i, int said) {
+static void try_total(struct path *path, struct option *best, size_t i, enum fit_totals how) {
     const struct fit_segment *now = &path->segments[path->count - 1];
     const int open = total_is_open(path, i);
     const int64_t saved = open ? now->shift : shift_saved(path, i);
@@ -281,7 +282,7 @@ static void try_total(struct path *path, struct option *best, size_t i, int said
         trial.shift = held < 4 ? saved - held : 0;
         if (matches(path, &trial, i, NULL)) continue;
         use(path, now);
-        fit_find_total(path->search, path->model, &trial, i, said, &found);
+        fit_find_total(path->search, path->model, &trial, i, how, &found);
         if (found.run < best->run + !has_own_peak(best)) continue;
         if (open && found.segment.warmup != path->model->now.warmup) continue;
         best->segment = found.segment;
@@ -319,6 +320,52 @@ static int is_held(const struct path *path, size_t i) {
     return 0;
 }
 
+/* Rows behind a skipped update that vouch for what a resume did where too few rows stand between
+ * the two: as many as for one free number. */
+#define BEHIND_SKIP 4
+
+/* Takes the segment as an option where the rows from i on are its own up to a skipped update, and
+ * those behind that go on with it. */
+static void try_up_to_skip(const struct path *path, struct option *best,
+                           const struct fit_segment *segment, enum fit_event event, size_t i) {
+    struct option option = {.segment = *segment};
+    option.segment.point = i;
+    option.segment.update = path->series->points[i].update;
+    option.segment.event = (int32_t)event;
+    option.segment.moved = segment->shift - path->segments[path->count - 1].shift;
+    option.run = run_of(path, &option.segment, i);
+    if (option.run == 0 || option.run <= best->run) return;
+    for (int64_t n = 1; n <= IN_A_ROW; n++) {
+        struct fit_segment behind = option.segment;
+        behind.shift -= n;
+        if (run_of(path, &behind, i + option.run) >= BEHIND_SKIP) *best = option;
+    }
+}
+
+/* Tries a counter that is back at 0, and other totals, behind a resume that the
+ * log shows and in front of which the total shows: one row or two up to the next skipped update are
+ * too few for either by themselves. */
+static void try_close_skips(const struct path *path, struct option *best, size_t i) {
+    const struct series_point *const points = path->series->points;
+    const struct fit_segment *const now = &path->segments[path->count - 1];
+    const struct resumes resumes = resumes_before(path, i);
+    struct fit_segment trial = *now;
+    if (i == 0 || points[i].update > points[i - 1].update || !total_is_shown(path, i)) return;
+    for (uint64_t r = resumes.first; r <= resumes.last; r = next_resume(&resumes, r)) {
+        trial.shift = 1 - (int64_t)r;
+        try_up_to_skip(path, best, &trial, FIT_RESET, i);
+    }
+    static const enum fit_totals ways[] = {FIT_TOTAL_OF_ROW, FIT_TOTAL_OF_ROWS};
+    for (size_t way = 0; way < COUNT_OF(ways) && best->run == 0; way++)
+        for (int64_t held = 0; held <= IN_A_ROW; held++) {
+            struct fit_other_total found;
+            trial.shift = shift_saved(path, i) - held;
+            use(path, now);
+            fit_find_total(path->search, path->model, &trial, i, ways[way], &found);
+            if (found.run > 0) try_up_to_skip(path, best, &found.segment, FIT_TOTAL, i);
+        }
+}
+
 static struct option next_segment(struct path *path, size_t i) {
     const struct fit_segment *now = &path->segments[path->count - 1];
     const size_t left = path->series->count - i;
@@ -333,12 +380,13 @@ static struct option next_segment(struct path *path, size_t i) {
         try_option(path, &best, 1 - (int64_t)r, now->scale, FIT_RESET, i, 3);
         try_option(path, &best, now->shift + (int64_t)r - 1, now->scale, FIT_DOUBLED, i, 3);
     }
-    if (best.run < left) try_total(path, &best, i, 1);
+    if (best.run < left) try_total(path, &best, i, FIT_TOTAL_SAID);
     try_scaled(path, &best, now->shift, FIT_RESCALED, i);
     for (uint64_t r = resumes.first; r <= resumes.last; r = next_resume(&resumes, r))
         try_scaled(path, &best, 1 - (int64_t)r, FIT_RESTARTED, i);
     if (best.run < 4) scan_shifts(path, &best, i);
-    if (best.run < left || has_own_peak(&best)) try_total(path, &best, i, 0);
+    if (best.run < left || has_own_peak(&best)) try_total(path, &best, i, FIT_TOTAL_FREE);
+    if (best.run == 0) try_close_skips(path, &best, i);
     return best;
 }
 

@@ -17,11 +17,17 @@ struct fit_other_total {
     size_t run; /* how many points it explains; 0: none was found */
 };
 
+enum fit_totals {
+    FIT_TOTAL_FREE = 0, /* any, of as many rows as one free number needs */
+    FIT_TOTAL_SAID,     /* those that somebody said */
+    FIT_TOTAL_OF_ROW,   /* these, of one row: others vouch for it */
+    FIT_TOTAL_OF_ROWS   /* any that two rows fix: others vouch for it */
+};
+
 /* Finds the total with which the model, as it is set, logs the most points from `from` on, in the
- * shift and scale of `segment` (forensics/fit_totals.c). With `said` only those are tried that
- * somebody said. */
+ * shift and scale of `segment` (forensics/fit_totals.c). */
 void fit_find_total(struct fit_search *search, struct fit_model *model,
-                    const struct fit_segment *segment, size_t from, int said,
+                    const struct fit_segment *segment, size_t from, enum fit_totals how,
                     struct fit_other_total *best);
 
 #endif

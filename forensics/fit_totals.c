@@ -44,6 +44,7 @@ struct attempt {
     const struct fit_segment *segment; /* with the shift and the scale of the peak */
     struct fit_numbers saved;
     double share; /* the warm-up as a share of the total; 0: it stays what it was */
+    size_t least; /* rows that a total must explain */
 };
 
 static void set_total(const struct attempt *attempt, uint64_t total) {
@@ -137,19 +138,23 @@ static void try_said(const struct attempt *attempt, size_t from, struct fit_othe
 static void try_free(const struct attempt *attempt, size_t from, struct fit_other_total *best) {
     uint64_t low, high;
     keep(attempt, from, attempt->search->last, best);
-    if (best->run >= FIT_TOTAL_ROWS) return;
-    if (narrow(attempt, from, &low, &high) >= FIT_TOTAL_ROWS && low == high)
+    if (best->run >= attempt->least) return;
+    if (narrow(attempt, from, &low, &high) >= attempt->least && low == high)
         keep(attempt, from, low, best);
 }
 
 void fit_find_total(struct fit_search *search, struct fit_model *model,
-                    const struct fit_segment *segment, size_t from, int said,
+                    const struct fit_segment *segment, size_t from, enum fit_totals how,
                     struct fit_other_total *best) {
+    static const size_t rows[] = {[FIT_TOTAL_FREE] = FIT_TOTAL_ROWS,
+                                  [FIT_TOTAL_SAID] = FIT_SAID_ROWS,
+                                  [FIT_TOTAL_OF_ROW] = 1,
+                                  [FIT_TOTAL_OF_ROWS] = 2};
     void (*const look)(const struct attempt *, size_t, struct fit_other_total *) =
-        said ? try_said : try_free;
-    const size_t least = said ? FIT_SAID_ROWS : FIT_TOTAL_ROWS;
+        how == FIT_TOTAL_SAID || how == FIT_TOTAL_OF_ROW ? try_said : try_free;
+    const size_t least = rows[how];
     struct attempt attempt = {
-        .search = search, .model = model, .segment = segment, .saved = model->now};
+        .search = search, .model = model, .segment = segment, .saved = model->now, .least = least};
     const double share = model->needs_warmup ? share_of(model) : 0.0;
     best->run = 0;
     if (!model->needs_total || model->plan.schedule->state_size > 0 ||
