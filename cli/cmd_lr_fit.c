@@ -114,6 +114,11 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         fit_floor_is_far(first, set->last))
         return "ends behind the last row, with a total that nobody said: other floors with other "
                "totals print the same";
+    if (first->steps != known->run_steps && first->steps != known->request.steps &&
+        known->request.min_lr_ratio != known->request.min_lr_ratio && first->floor_ratio > 0.0 &&
+        fit_floor_is_far(first, set->last))
+        return "ends behind the last row, with another total than the one that was said: another "
+               "floor with that one may print the same";
     if (fit_plateau_is_long(first, known, set->last))
         return "has a plateau that is longer than the total which was said leaves: a scheduler "
                "that was not stepped at some updates of it prints the same";

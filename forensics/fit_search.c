@@ -84,7 +84,7 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->suspect = &search->suspect;
     out->strides = plain;
     out->stride_count = 1;
-    out->only_floor = real_nan_f64();
+    out->only_floor = out->floor_peak = real_nan_f64();
 }
 
 static int same_segments(const struct fit_found *a, const struct fit_found *b) {
@@ -401,6 +401,42 @@ static void search_vertex(struct fit_search *search, const struct fit_window *li
     fit_search_window(search, &window, 0, search->series->count, 0);
 }
 
+/* Digits of a floor that a line may fall to: one more than of those that are usual, as the line and
+ * the total that was said leave few of them. */
+#define LINE_DIGITS 3
+
+/* Tries the floor at which the line of the rows arrives at the total that somebody said. It is
+ * printed one step above its floor at the last, so the last row does not tell it. Contracts print
+ * f(T) at update T - 1 to T + 2. A line to 0 that was held by skipped updates ends at a floor, too:
+ * what as many as are believed can leave is no floor to try. */
+static void search_line(struct fit_search *search, const struct fit_window *like) {
+    struct fit_window window = *like;
+    struct fit_line line;
+    double before = real_nan_f64();
+    fit_window_open(&window, search->series->points, search->series->count);
+    if (window.said_totals == 0 ||
+        search->known->request.min_lr_ratio == search->known->request.min_lr_ratio ||
+        !fit_find_line(&window, &line))
+        return;
+    const double every = line.update - (double)window.points[window.descent[1] - 1].update;
+    const double held = (double)fit_skips_most(search->last);
+    window.typed_floors = window.no_scan = 1;
+    window.every_model = 0;
+    window.floor_peak =
+        fit_shortest_of(window.scale, window.scale - 2.0 * every * line.slope, FIT_TYPED_DIGITS);
+    for (double end = -1.0; end <= 2.0; end += 1.0) {
+        const double ahead = (double)window.known_total[0] + end - line.update;
+        const double at = line.value + ahead * line.slope;
+        const double half = line.half + real_abs_f64(ahead) * line.slope_off;
+        window.only_floor = fit_shortest_of(at - half, at + half, LINE_DIGITS);
+        if (ahead < 0.0 || !(window.only_floor > -held * line.slope) || window.only_floor == before)
+            continue;
+        before = window.only_floor;
+        search->budget = FLOORS;
+        fit_search_window(search, &window, 0, search->series->count, 0);
+    }
+}
+
 /* Tries the floors that configurations have, where the rows end above theirs: with the total that
  * somebody said, else with those that two rows leave. */
 static void search_floors(struct fit_search *search, const struct fit_window *like) {
@@ -451,6 +487,7 @@ enum status fit_search_run(struct fit_search *search) {
     }
     if (!search->known->plain && search->known->counted == NULL && !any_ends(search)) {
         search_vertex(search, &window);
+        if (!any_ends(search)) search_line(search, &window);
         if (!any_ends(search)) search_floors(search, &window);
     }
     search->usual_first = 0;

@@ -366,6 +366,7 @@ size_t fit_typed_floors(const double **out) {
 static size_t list_typed(const struct fit_model *model, const struct fit_window *window,
                          struct fit_floor_trial *floors) {
     const double *typed;
+    const double peak = window->floor_peak > 0.0 ? window->floor_peak : window->scale;
     size_t listed = fit_typed_floors(&typed), count = 0;
     if (window->only_floor == window->only_floor) {
         typed = &window->only_floor;
@@ -379,7 +380,7 @@ static size_t list_typed(const struct fit_model *model, const struct fit_window 
         else if (model->floor_kind == FIT_FLOOR_ABSOLUTE)
             floors[count++] = (struct fit_floor_trial){typed[i], 1, 0};
         else
-            floors[count++] = (struct fit_floor_trial){typed[i] / window->scale, 0, 0};
+            floors[count++] = (struct fit_floor_trial){typed[i] / peak, 0, 0};
     }
     return count;
 }

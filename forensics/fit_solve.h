@@ -46,6 +46,7 @@ struct fit_window {
     int deep;          /* 1: try more warm-ups and floors */
     int typed_floors;  /* 1: try the floors that configurations have, and no other */
     double only_floor; /* with typed_floors, the one LR that is tried; NaN: all of them */
+    double floor_peak; /* the peak that it is a share of; NaN or 0: the largest LR of the rows */
     int every_model;   /* 1: every model gets a turn, a brief one where evaluations are spent */
     int turn;          /* enum fit_turn */
     struct fit_numbers seeds[FIT_SEEDS]; /* what explains the column under other models */
@@ -92,6 +93,16 @@ void fit_solve(struct fit_model *model, const struct fit_window *window, struct 
  * spent. */
 int fit_verify(const struct fit_model *model, const struct fit_window *window, double *max_error,
                double *rms_error);
+
+/* A line that the rows of a decay lie on, as they are printed (forensics/fit_vertex.c). */
+struct fit_line {
+    double update, value; /* of the last row on it */
+    double slope;         /* LR per update, below 0 */
+    double half;          /* by how much the value may be off */
+    double slope_off;     /* and the slope */
+};
+/* Finds it where the rows behind the top lie on one; returns 0 elsewhere. */
+int fit_find_line(const struct fit_window *window, struct fit_line *out);
 
 /* The end of a decay that is a parabola (forensics/fit_vertex.c). */
 struct fit_vertex {

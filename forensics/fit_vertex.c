@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The end of a decay that is a parabola (polynomial of power 2): three rows fix it, so total and
- * floor are known before peak and warm-up are, where nobody said them and no row reaches them.
+ * floor are known before peak and warm-up are, where nobody said them and no row reaches them. And
+ * the line of a decay that is one: with a total that somebody said, it fixes the floor.
  *
  * Knows no schedule by name: what is found here is a pair of numbers to try. Invariant: a pair is
  * given only where more rows than these three lie on the parabola, as they are printed. */
@@ -76,4 +77,25 @@ int fit_find_vertex(const struct fit_window *window, struct fit_vertex *out) {
     out->update = fit_round((double)points[first].update + turn);
     out->floor = fit_shortest_of(least - value_off, least + value_off, FIT_TYPED_DIGITS);
     return out->floor >= 0.0;
+}
+
+int fit_find_line(const struct fit_window *window, struct fit_line *out) {
+    const struct series_point *const points = window->points;
+    const size_t first = window->top_last + 1, last = window->descent[1];
+    if (window->constant || last < first + ROWS || points[last].update <= points[first].update)
+        return 0;
+    const double way = (double)(points[last].update - points[first].update);
+    const double ends =
+        fit_half(&points[first], window->scale) + fit_half(&points[last], window->scale);
+    const double slope = (points[last].value - points[first].value) / way;
+    for (size_t n = 1; n < LOOKS; n++) {
+        const struct series_point *const point = &points[first + (last - first) * n / LOOKS];
+        if (point->update < points[first].update) return 0;
+        const double expected =
+            points[first].value + slope * (double)(point->update - points[first].update);
+        if (real_abs_f64(point->value - expected) > fit_half(point, window->scale) + ends) return 0;
+    }
+    *out = (struct fit_line){(double)points[last].update, points[last].value, slope,
+                             fit_half(&points[last], window->scale), ends / way};
+    return slope < 0.0;
 }

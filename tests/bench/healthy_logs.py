@@ -3,11 +3,14 @@
 """Asks `lr fit` about healthy logs in which nothing was skipped, and counts answers that claim skips.
 
     healthy_logs.py --binary TWINSTEP [--count N] [--seed S] [--jobs J] [--keep FOLDER] [--show]
+                    [--odd-floor]
 
 Draws trainings of transformers' Trainer, Accelerate, DeepSpeed and Megatron whose schedules move at
 every update, prints the LRs with 3, 4, 6 or 16 digits every 1 to 100 updates, from the start or from
 the middle of the run, and asks without a hint. The formulas are those of the frameworks' sources (named
 below) and nothing here is shared with the program.
+
+With --odd-floor all are lines of Megatron that fall to an odd LR, and their total is told.
 
     clean       no skipped update in the first answer, and the training that was drawn is it or is
                 listed among the fits
@@ -216,9 +219,12 @@ def claims(fit):
 
 
 def one(work):
-    binary, seed, number, folder = work
+    binary, seed, number, folder, odd = work
     rng = random.Random(f"{seed}/{number}")
     t = draw(rng)
+    if odd:
+        t.update(family="megatron", kind="linear", next=True, told=True)
+        t["floor"] = float(f"{t['peak'] * rng.uniform(0.02, 0.5):.{rng.choice([1, 2])}e}") / t["peak"]
     path, says_total = write(t, rows_of(t), folder, number)
     command = [binary, "lr", "fit", str(path), "--json", "--all"]
     if t["told"] and not says_total:
@@ -249,12 +255,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep")
     parser.add_argument("--show", action="store_true", help="print every log that is not clean")
+    parser.add_argument("--odd-floor", action="store_true",
+                        help="Megatron's line alone, to an LR of two or three digits, and with its total")
     given = parser.parse_args()
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.keep or scratch
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-        works = [(given.binary, given.seed, n, folder) for n in range(given.count)]
+        works = [(given.binary, given.seed, n, folder, given.odd_floor) for n in range(given.count)]
         with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
             for number, t, verdict, first, command, status in pool.map(one, works):
                 counts[verdict] += 1

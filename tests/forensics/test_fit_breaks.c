@@ -851,6 +851,63 @@ static void validate_a_skip_close_behind_a_resume(void **state) {
         }
 }
 
+/* Lines to a floor of three digits that no row reaches, with the total that was said: the last row
+ * is one step above it, and its few digits are no floor. Megatron's update of 1,000 stands at the
+ * floor, transformers' one step above. The floor is 0.137 of the peak, found by contract, warm-up
+ * and digits; a line to 0 that was held by 20 updates in front of its first row ends at a floor of
+ * 0.02, too, and none is claimed of it. */
+static void validate_a_line_to_an_odd_floor(void **state) {
+    (void)state;
+    static const struct {
+        const char *contract, *print;
+        double warmup;
+        int next;
+    } cases[] = {{"hf", "%.2e", 0.0, 0},
+                 {"hf", "%.3e", 100.0, 0},
+                 {"hf", "%.16e", 0.0, 0},
+                 {"megatron", "%.3e", 100.0, 1}};
+    for (size_t c = 0; c <= COUNT_OF(cases); c++) {
+        const int held = c == COUNT_OF(cases);
+        static struct series_point points[ROWS];
+        struct series series = {points, 0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        int found = 0;
+        for (uint64_t k = 10; k <= 1000; k += 10, series.count++) {
+            char text[40];
+            const double floor = held ? 0.0 : 0.137, lag = held ? (k > 20 ? 20.0 : (double)k) : 0.0;
+            const double counter = (double)k - (held || !cases[c].next ? 1.0 : 0.0) - lag;
+            const double warmup = held ? 0.0 : cases[c].warmup;
+            double value = share(0, fmax(0.0, counter), warmup, 1000);
+            if (!(counter < warmup)) value = floor + (1.0 - floor) * value;
+            snprintf(text, sizeof text, held ? "%.16e" : cases[c].print, 1e-4 * value);
+            points[series.count] = (struct series_point){
+                .update = k, .row = series.count, .value = strtod(text, NULL)};
+            if (held || strcmp(cases[c].print, "%.16e") == 0) continue;
+            points[series.count].quantum = quantum_of(text);
+        }
+        fit_known_init(&known);
+        known.request.steps = 1000;
+        if (held) known.request.contract = contract_find("hf");
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        for (size_t i = 0; i < set.count && !held; i++) {
+            const struct fit *const fit = &set.fits[i];
+            found |= strcmp(fit->contract->name, cases[c].contract) == 0 && fit->steps == 1000 &&
+                     strcmp(sched_bare_name(fit->schedule), "linear") == 0 && fit->lr == 1e-4 &&
+                     fabs(fit->floor_ratio - 0.137) < 1e-9 && fit->warmup == cases[c].warmup;
+        }
+        for (size_t i = 0; i < set.count && held; i++)
+            if (set.fits[i].floor_ratio > 0.0 &&
+                strcmp(sched_bare_name(set.fits[i].schedule), "linear") == 0)
+                fail_msg("held: %s", set.fits[i].text);
+        if (held) assert_true(set.count > 0);
+        if (!held && !found)
+            fail_msg("case %zu: %s", c, set.count > 0 ? set.fits[0].text : "nothing");
+        arena_close(&arena);
+    }
+}
+
 /* A run of 777 updates that was extended to 1,554, with a row every 10: the first row stands at the
  * end of the warm-up of 10, so no row shows it, and what is typed is the peak. */
 static void validate_a_total_behind_an_unseen_warmup(void **state) {
@@ -1120,6 +1177,7 @@ int main(void) {
         cmocka_unit_test(verify_two_early_skips_stand_beside_a_late_schedule),
         cmocka_unit_test(validate_a_counted_skip_of_an_extended_run),
         cmocka_unit_test(validate_a_skip_close_behind_a_resume),
+        cmocka_unit_test(validate_a_line_to_an_odd_floor),
         cmocka_unit_test(validate_a_total_behind_an_unseen_warmup),
         cmocka_unit_test(validate_what_a_trainer_extended),
         cmocka_unit_test(verify_another_total_excuses_nothing_else),
