@@ -122,7 +122,29 @@ static int rises_behind_end(const struct fit_check *out) {
     return 0;
 }
 
-/* Withdraws a pass that rests on numbers which nobody gave: a total behind which the LR rises
+/* Tells whether the rows begin behind the peak and fall from there: they show neither where the
+ * warm-up ended nor how high. */
+static int begins_behind_peak(const struct fit *fit, const struct series *series) {
+    const struct series_point *const points = series->points;
+    const double scale = fit_check_scale(series);
+    return series->count > 1 && points[0].update > 2 &&
+           points[0].value >= scale - fit_half(&points[0], scale) &&
+           points[series->count - 1].value < points[0].value &&
+           points[0].value < fit->lr * (1.0 - 0x1p-40);
+}
+
+/* Digits of a total from which on it is no round number. */
+#define ODD 3
+
+/* Tells whether a line rests on numbers that nobody would type: its peak, or with a warm-up, which
+ * can be one update more or less with the total, that total. */
+static int is_odd_line(const struct fit *fit) {
+    return fit_peak_is_odd(fit) || (fit->warmup > 0.0 && fit_digits((double)fit->steps) >= ODD);
+}
+
+/* Withdraws a pass that rests on numbers which nobody gave: a line from a peak that no row shows
+ * and nobody would type, of which a contract that is one update apart prints the same towards a
+ * total that is one update apart; a total behind which the LR rises
  * again, so that the run was longer than its schedule; and two that lr fit calls undecided, a line
  * to a floor that no row stands at, or a peak that nobody would type, behind which a scheduler may
  * have stopped in its warm-up. */
@@ -139,6 +161,14 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
                          "which moves twice per update does",
                          (unsigned long long)fit->steps));
         out->needs = text;
+        return STATUS_OK;
+    }
+    if ((out->fitted & FIT_OF_STEPS) != 0 && (out->fitted & FIT_OF_LR) != 0 &&
+        fit_falls_as_line(fit) && is_odd_line(fit) && begins_behind_peak(fit, out->found.series)) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs = "--steps and --lr of the training: the log begins behind the peak, and a "
+                     "contract that is one update ahead or behind prints the same line with a "
+                     "total that is one update more or less";
         return STATUS_OK;
     }
     if ((out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;

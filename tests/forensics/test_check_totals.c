@@ -124,8 +124,54 @@ static void validate_peaks_that_late_rows_refute(void **state) {
     }
 }
 
+/* Rows 400 to 770 of a line from 3e-4 at update 38 to 0 at 777, as transformers 4.50 prints it. As
+ * the LR that was used it is a line from update 37 to 0 at 776, so nothing passes before the total
+ * and the peak are given; and then the contract that wrote it alone does. Without a warm-up a
+ * typed peak tells the two apart, as the other one has 777 / 776 of it; an odd one does not.
+ */
+static void validate_a_line_whose_peak_no_row_shows(void **state) {
+    (void)state;
+    static const struct {
+        const char *contract;
+        double peak, warmup, lr; /* those of the rows, and what is asked; lr of 0: nothing */
+        uint64_t steps;
+        int32_t verdict;
+    } cases[] = {{"hf", 3e-4, 38.0, 0.0, 0, FIT_UNDECIDED},
+                 {"hf-4.50", 3e-4, 38.0, 0.0, 0, FIT_UNDECIDED},
+                 {"hf-4.50", 3e-4, 38.0, 3e-4, 777, FIT_PASS},
+                 {"hf", 3e-4, 38.0, 3e-4, 777, NO_PASS},
+                 {"hf-4.50", 3e-4, 0.0, 0.0, 0, FIT_PASS},
+                 {"hf", 3e-4, 0.0, 0.0, 0, NO_PASS},
+                 {"hf-4.50", 3.1234567e-4, 0.0, 0.0, 0, FIT_UNDECIDED}};
+    struct series_point points[38];
+    const struct series series = {points, COUNT_OF(points)};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_check check;
+        for (size_t row = 0; row < series.count; row++) {
+            const uint64_t update = 400 + 10 * row;
+            const double share = (777.0 - (double)update) / (777.0 - cases[i].warmup);
+            points[row] =
+                (struct series_point){.update = update, .row = row, .value = cases[i].peak * share};
+        }
+        fit_known_init(&known);
+        known.request.contract = contract_find(cases[i].contract);
+        if (cases[i].lr > 0.0) known.request.lr = cases[i].lr;
+        known.request.steps = cases[i].steps;
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        if (cases[i].verdict == NO_PASS ? check.verdict == FIT_PASS
+                                        : check.verdict != cases[i].verdict)
+            fail_msg("case %zu: verdict %d: %s; %s", i, check.verdict, check.words,
+                     check.needs != NULL ? check.needs : "-");
+        if (i == 0) assert_non_null(strstr(check.needs, "begins behind the peak"));
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_a_line_whose_peak_no_row_shows),
         cmocka_unit_test(validate_what_a_total_excuses),
         cmocka_unit_test(validate_peaks_that_late_rows_refute),
     };
