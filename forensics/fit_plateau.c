@@ -272,13 +272,9 @@ static enum status search_guess(struct plateau *p, struct contract_plan *plan, d
 
 static enum status try_processes(struct plateau *p, const char *name, uint64_t processes,
                                  double cost, int *out_fits) {
-    const struct contract *contract = contract_find(name);
-    const struct contract *only = p->search->known->request.contract;
     struct contract_plan plan;
     struct guess start = believed(p);
-    *out_fits = 0;
-    if (only != NULL && only != contract) return STATUS_OK;
-    TRY(resolve(p, contract, processes, &p->search->known->request, &plan));
+    TRY(resolve(p, contract_find(name), processes, &p->search->known->request, &plan));
     TRY(try_guess(p, &plan, &start, cost, out_fits));
     /* a single drop is explained by some patience always, so it must be given */
     if (*out_fits || (p->count < 3 && plateau_given(p, "patience") == NULL)) return STATUS_OK;

@@ -49,8 +49,7 @@ static enum status judge_apart(struct trajectory_judging *judging,
     static const char which[] = "batch, random draws or weights are not those of before; ";
     const struct trajectory_pairing *const other = other_tokens(judging);
     const int counted = judging->tokens.count > 0 && sizes_vary(judging);
-    const struct word times =
-        word_about(judging->variation > 0.0 ? trajectory_gap(first) / judging->variation : 0.0);
+    const struct word times = word_about(trajectory_gap(first) / judging->variation);
     char *text;
     TRY(arena_format(judging->arena, &text,
                      "the loss of update %" PRIu64 " is %s, and was %s, %s times the usual change "
