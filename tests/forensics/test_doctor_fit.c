@@ -85,7 +85,7 @@ static void make_fit(size_t f, const char *contract) {
     fits[f].segments = segments[f];
     fits[f].segment_count = 1;
     fits[f].max_error = 0.25;
-    fits[f].text = f == 0 ? "FIRST" : "SECOND";
+    fits[f].text = f == 0 ? "FIRST" : f == 1 ? "SECOND" : "THIRD";
 }
 
 static void open_scene(void) {
@@ -873,6 +873,13 @@ static void validate_what_zero_ends_needs(void **state) {
     doctor.count = 0;
     assert_int_equal(zero_ends(&doctor), STATUS_OK);
     assert_int_equal(doctor.count, 2);
+    open_scene(); /* a warm-up from 0, of which update 1 alone applies 0 */
+    points[0].value = 0.0;
+    for (size_t f = 0; f < 2; f++)
+        fits[f].plan.call.warmup = fits[f].plan.warmup_updates = 4.0;
+    assert_int_equal(zero_ends(&doctor), STATUS_OK);
+    assert_int_equal(doctor.count, 1);
+    assert_string_equal(doctor.findings[0].id, "lr_zero_first_step");
 }
 
 /* ---- which answer comes first ---- */
@@ -949,6 +956,13 @@ static void validate_order_of_answers(void **state) {
     segments[0][1].steps = 60;
     logged.max_steps = 60; /* the log says that total */
     ASKED("r schedule_total_changed certain");
+    for (uint64_t more = 0; more < 2; more++) { /* a plateau longer than the total leaves */
+        set.count = 1;
+        fits[0].schedule = sched_find_in("hf", "warmup_stable_decay");
+        fits[0].steps = ROWS + more;
+        logged.max_steps = ROWS;
+        ASKED(more == 0 ? "nothing" : "r schedule_held possible");
+    }
 }
 
 /* A schedule that stands still, and an LR that is held: what is said of them, and what is said in
