@@ -128,13 +128,13 @@ int compare_loss_alone(const struct compare_report *report) {
 }
 
 /* Tells whether the rewards of an update are in the ratio of two LRs, B's to A's; LRs of 0 leave
- * rewards of 0. */
+ * rewards of 0. Rewards that are 0 in both logs are in no ratio. */
 static int in_ratio(const struct pair_at *reward, double lr_a, double lr_b) {
     const double a = reward->a.value, b = reward->b.value;
     if (lr_a == 0.0 || lr_b == 0.0)
         return (a == 0.0) == (lr_a == 0.0) && (b == 0.0) == (lr_b == 0.0);
     const double away = real_abs_f64(lr_b / lr_a - 1.0) * real_abs_f64(a);
-    return reward->digits <= RATIO_NEAR * away &&
+    return away > 0.0 && reward->digits <= RATIO_NEAR * away &&
            real_abs_f64(b - lr_b / lr_a * a) <= RATIO_NEAR * away;
 }
 

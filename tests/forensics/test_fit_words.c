@@ -83,14 +83,16 @@ static void validate_numbers_in_words(void **state) {
     SENTENCE("cosine, moved once per 4 updates as in hf, peak 0.0002, warm-up 8, total 100");
     fit.epoch_updates = 4;
     SENTENCE("hf cosine, peak 0.0002, warm-up 8, total 100, one move every 4 updates");
+    fit.epoch_updates = 1;
+    SENTENCE("hf cosine, peak 0.0002, warm-up 8, total 100, one move every 1 updates");
     fit.in_samples = 1;
     SENTENCE("hf cosine, peak 0.0002, warm-up 8 samples, total 100 samples");
     fit.unseen_least = 1e-4;
     fit.unseen_most = 3e-4;
-    fit.unseen_warmup = 12.0;
+    fit.unseen_warmup = 1.0;
     SENTENCE("hf cosine, peak 0.0002 (not shown), warm-up 8 (not shown), total 100");
     fit.unseen_least = fit.unseen_most = 3e-4;
-    fit.unseen_warmup = 12.0;
+    fit.unseen_warmup = 1.0;
     SENTENCE("hf cosine, peak 0.0002, warm-up 8 (not shown), total 100");
     fit.warmup_hidden = 1;
     SENTENCE("hf cosine, peak 0.0002, warm-up 8 (not shown), total 100");

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * What the row behind the first step shows: each condition of each answer by itself, with its
+ * threshold met from both sides. Columns are made by hand; update 3 is the first step, so that rows
+ * in front of it and behind it can be mistaken for it. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/compare_step.c" /* for the conditions, which no other file asks for */
+
+enum { ROWS = 6, START = 3, NEXT = START + 1, LATER = START + 2, COLUMNS = 8 };
+#define LN_2 0x1.62e42fefa39efp-1
+
+static struct series_point points[COLUMNS][2][ROWS];
+static struct compare_column columns[COLUMNS];
+static struct compare_report report;
+
+static struct compare_column *column_of(enum log_name name) {
+    for (size_t c = 0; c < report.column_count; c++)
+        if (columns[c].name == (int32_t)name) return &columns[c];
+    fail();
+    return NULL;
+}
+
+/* Adds a column whose rows are all `value` in both logs. */
+static void add(enum log_name name, double value) {
+    const size_t c = report.column_count++;
+    memset(&columns[c], 0, sizeof columns[c]);
+    columns[c].name = (int32_t)name;
+    columns[c].pairs = ROWS;
+    columns[c].class_of = COMPARE_EQUAL;
+    for (size_t s = 0; s < 2; s++) {
+        for (size_t i = 0; i < ROWS; i++)
+            points[c][s][i] =
+                (struct series_point){.update = i + 1, .row = i, .value = value, .quantum = 0.0};
+        columns[c].side[s].points = points[c][s];
+        columns[c].side[s].count = ROWS;
+    }
+    report.columns = columns;
+}
+
+/* Puts the two numbers of an update. */
+static void put(enum log_name name, uint64_t update, double a, double b) {
+    const size_t c = (size_t)(column_of(name) - columns);
+    points[c][0][update - 1].value = a;
+    points[c][1][update - 1].value = b;
+}
+static void print(enum log_name name, double quantum) {
+    const size_t c = (size_t)(column_of(name) - columns);
+    for (size_t s = 0; s < 2; s++)
+        for (size_t i = 0; i < ROWS; i++)
+            points[c][s][i].quantum = quantum;
+}
+
+static void open_report(void) {
+    memset(&report, 0, sizeof report);
+    report.start = START;
+}
+
+/* ---- whether the start tells anything ---- */
+
+static void open_start(void) {
+    open_report();
+    add(LOG_LOSS, LN_2);
+    add(LOG_REWARD_CHOSEN, 0.0);
+    add(LOG_REWARD_REJECTED, 0.0);
+    add(LOG_REWARD_MARGIN, 0.0);
+}
+#define TELLS(expected)                                                                            \
+    do {                                                                                           \
+        if (compare_start_tells(&report) != (expected)) fail_msg("line %d", __LINE__);             \
+        open_start();                                                                              \
+    } while (0)
+
+static void validate_starts(void **state) {
+    (void)state;
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED,
+                                            LOG_REWARD_MARGIN};
+    open_start();
+    TELLS(0);
+    for (uint64_t update = 1; update <= ROWS;
+         update++) { /* what stands behind the start is a step's */
+        put(LOG_LOSS, update, 2.0, 2.0);
+        TELLS(update <= START);
+        for (size_t r = 0; r < COUNT_OF(rewards); r++) {
+            put(rewards[r], update, 1e-9, 0.0);
+            TELLS(update <= START);
+            put(rewards[r], update, 0.0, 1.0); /* A's numbers are looked at */
+            TELLS(0);
+        }
+    }
+    static const struct {
+        double away;
+        int tells;
+    } losses[] = {{3.9e-3, 0}, {-3.9e-3, 0}, {4.1e-3, 1}, {-4.1e-3, 1}, {NAN, 1}};
+    for (size_t i = 0; i < COUNT_OF(losses); i++) {
+        put(LOG_LOSS, 1, LN_2 + losses[i].away, LN_2);
+        TELLS(losses[i].tells);
+    }
+    add(LOG_LOGP_CHOSEN, 0.0); /* log-probabilities always tell */
+    TELLS(1);
+}
+
+/* ---- rewards that are apart alone ---- */
+
+/* Log-probabilities of -100 that agree, and rewards of 1 and 2. */
+static void open_rewards(void) {
+    open_report();
+    add(LOG_LOGP_CHOSEN, -100.0);
+    add(LOG_LOGP_REJECTED, -100.0);
+    add(LOG_REWARD_CHOSEN, 1.0);
+    add(LOG_REWARD_REJECTED, 1.0);
+    for (uint64_t update = NEXT; update <= ROWS; update++) {
+        put(LOG_REWARD_CHOSEN, update, 1.0, 2.0);
+        put(LOG_REWARD_REJECTED, update, 1.0, 2.0);
+    }
+}
+#define REWARDS(expected)                                                                          \
+    do {                                                                                           \
+        if (compare_rewards_alone(&report) != (expected)) fail_msg("line %d", __LINE__);           \
+        open_rewards();                                                                            \
+    } while (0)
+
+static void validate_rewards_alone(void **state) {
+    (void)state;
+    static const enum log_name both[2][2] = {{LOG_LOGP_CHOSEN, LOG_REWARD_CHOSEN},
+                                             {LOG_LOGP_REJECTED, LOG_REWARD_REJECTED}};
+    open_rewards();
+    REWARDS(1);
+    for (size_t n = 0; n < 2; n++) {
+        const enum log_name logp = both[n][0], reward = both[n][1];
+        put(logp, NEXT, -100.0, -100.0 + 0.099);
+        REWARDS(1);
+        put(logp, NEXT, -100.0, -100.0 - 0.099);
+        REWARDS(1);
+        put(logp, NEXT, -100.0, -100.0 + 0.101); /* a beta above 10 */
+        REWARDS(0);
+        put(logp, NEXT, -100.0, -100.0 + 0.05);
+        print(logp, 0.049); /* what the digits hide counts as well */
+        REWARDS(1);
+        put(logp, NEXT, -100.0, -100.0 + 0.05);
+        print(logp, 0.051);
+        REWARDS(0);
+        put(logp, NEXT, -15.1, -15.1);
+        REWARDS(1);
+        put(logp, NEXT, -14.9, -14.9); /* means over the tokens */
+        REWARDS(0);
+        put(logp, NEXT, NAN, -100.0);
+        REWARDS(0);
+        put(reward, NEXT, INFINITY, 1.0);
+        REWARDS(0);
+        column_of(reward)->pairs = 0;
+        REWARDS(0);
+        column_of(logp)->pairs = 0;
+        REWARDS(0);
+        column_of(logp)->side[1].count = NEXT - 1; /* B has no such row */
+        REWARDS(0);
+        put(reward, NEXT, 1.0, 1.0); /* the other one is apart */
+        REWARDS(1);
+        put(reward, NEXT, 1.0, 1.0);
+        put(logp, NEXT, -100.0, -90.0); /* and what agrees asks nothing of its log-probability */
+        REWARDS(1);
+        put(reward, LATER, 1.0, 1.0); /* one of the two stays apart */
+        REWARDS(1);
+    }
+    static const struct {
+        double gap;
+        int apart;
+    } gaps[] = {{0.0099, 0}, {-0.0099, 0}, {0.0101, 1}, {-0.0101, 1}};
+    for (size_t i = 0; i < COUNT_OF(gaps); i++) { /* a hundredth is no other beta */
+        put(LOG_REWARD_CHOSEN, NEXT, -1.0, -1.0 + gaps[i].gap);
+        put(LOG_REWARD_REJECTED, NEXT, 1.0, 1.0);
+        REWARDS(gaps[i].apart);
+        put(LOG_REWARD_CHOSEN, NEXT, -1.0, -1.0 + 2.0 * gaps[i].gap);
+        put(LOG_REWARD_REJECTED, NEXT, 1.0, 1.0);
+        print(LOG_REWARD_CHOSEN, 0.01); /* beyond the printed digits */
+        REWARDS(gaps[i].apart);
+    }
+    put(LOG_REWARD_CHOSEN, NEXT, 1.0, 1.0);
+    put(LOG_REWARD_REJECTED, NEXT, 1.0, 1.0);
+    REWARDS(0);
+    put(LOG_REWARD_CHOSEN, LATER, 1.0, 1.0); /* one row may be one that was written wrong */
+    put(LOG_REWARD_REJECTED, LATER, 1.0, 1.0);
+    REWARDS(0);
+    for (size_t r = 0; r < 2; r++) {
+        put(LOG_REWARD_CHOSEN, LATER, 1.0, 1.0 + (r == 0 ? 0.0099 : 0.0101));
+        put(LOG_REWARD_REJECTED, LATER, 1.0, 1.0);
+        print(LOG_REWARD_CHOSEN, 0.01);
+        REWARDS(r != 0);
+    }
+    for (uint64_t update = 1; update <= ROWS; update++) { /* only these two rows count */
+        if (update == NEXT || update == LATER) continue;
+        put(LOG_REWARD_CHOSEN, update, NAN, 1.0);
+        put(LOG_LOGP_CHOSEN, update, -1.0, -50.0);
+        REWARDS(1);
+    }
+}
+
+/* ---- a loss that is apart alone ---- */
+
+static void open_loss(void) {
+    open_report();
+    add(LOG_LOSS, LN_2);
+    add(LOG_REWARD_CHOSEN, 0.5);
+    add(LOG_REWARD_REJECTED, -0.5);
+    add(LOG_REWARD_MARGIN, 1.0);
+    put(LOG_LOSS, NEXT, 0.5, 0.25);
+    put(LOG_LOSS, LATER, 0.5, 0.25);
+}
+#define LOSS(expected)                                                                             \
+    do {                                                                                           \
+        if (compare_loss_alone(&report) != (expected)) fail_msg("line %d", __LINE__);              \
+        open_loss();                                                                               \
+    } while (0)
+
+static void validate_loss_alone(void **state) {
+    (void)state;
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED,
+                                            LOG_REWARD_MARGIN};
+    open_loss();
+    LOSS(1);
+    put(LOG_LOSS, START, 0.7, 0.7); /* it did not start at ln 2 */
+    LOSS(0);
+    put(LOG_LOSS, START, LN_2 + 3.9e-3, LN_2);
+    LOSS(1);
+    put(LOG_LOSS, START, LN_2 - 4.1e-3, LN_2);
+    LOSS(0);
+    put(LOG_LOSS, START, NAN, LN_2);
+    LOSS(0);
+    put(LOG_LOSS, NEXT, NAN, 0.25);
+    LOSS(0);
+    put(LOG_LOSS, LATER, 0.5, 0.5);
+    LOSS(0);
+    put(LOG_LOSS, NEXT, 0.5, 0.5);
+    LOSS(0);
+    column_of(LOG_LOSS)->pairs = 0;
+    LOSS(0);
+    for (size_t r = 0; r < COUNT_OF(rewards); r++) {
+        column_of(rewards[r])->pairs = 0;
+        LOSS(0);
+        put(rewards[r], NEXT, 0.0, 0.0); /* policy and reference are one still */
+        LOSS(0);
+        put(rewards[r], NEXT, 0.5, NAN);
+        LOSS(0);
+        put(rewards[r], NEXT, 0.5, 0.5 + 0.0124); /* 20 times that is 0.248 */
+        LOSS(1);
+        put(rewards[r], NEXT, 0.5, 0.5 + 0.0126);
+        LOSS(0);
+        print(rewards[r], 0.0124);
+        LOSS(1);
+        print(rewards[r], 0.0126);
+        LOSS(0);
+        put(rewards[r], NEXT, 0.5, 0.5 + 0.0062);
+        print(rewards[(r + 1) % 3], 0.0062); /* they add up */
+        LOSS(1);
+        put(rewards[r], NEXT, 0.5, 0.5 + 0.0064);
+        print(rewards[(r + 1) % 3], 0.0064);
+        LOSS(0);
+    }
+    put(LOG_REWARD_CHOSEN, NEXT, 0.5, 0.51); /* what the digits of the loss hide does not count */
+    put(LOG_LOSS, NEXT, 0.5, 0.29);
+    print(LOG_LOSS, 0.0099);
+    LOSS(1);
+    put(LOG_REWARD_CHOSEN, NEXT, 0.5, 0.51);
+    put(LOG_LOSS, NEXT, 0.5, 0.29);
+    print(LOG_LOSS, 0.0101);
+    LOSS(0);
+}
+
+/* ---- rewards in the ratio of two LRs ---- */
+
+/* A line of LRs from 5e-5 down by 1e-5 an update: 3e-5 in front of 2e-5 at the first step. */
+static void open_lrs(void) {
+    open_report();
+    add(LOG_LR_LOGGED, 0.0);
+    add(LOG_REWARD_CHOSEN, 0.0);
+    add(LOG_REWARD_REJECTED, 0.0);
+    for (uint64_t update = 1; update <= ROWS; update++)
+        put(LOG_LR_LOGGED, update, 1e-5 * (double)(6 - update), 1e-5 * (double)(6 - update));
+    put(LOG_REWARD_CHOSEN, NEXT, 3.0, 2.0); /* of 3e-5 and 2e-5 */
+    put(LOG_REWARD_REJECTED, NEXT, -1.5, -1.0);
+}
+#define FOLLOWS(expected)                                                                          \
+    do {                                                                                           \
+        if (compare_rewards_follow(&report) != (expected)) fail_msg("line %d", __LINE__);          \
+        open_lrs();                                                                                \
+    } while (0)
+
+static void rewards(double chosen_a, double chosen_b, double rejected_a, double rejected_b) {
+    put(LOG_REWARD_CHOSEN, NEXT, chosen_a, chosen_b);
+    put(LOG_REWARD_REJECTED, NEXT, rejected_a, rejected_b);
+}
+
+static void validate_rewards_follow(void **state) {
+    (void)state;
+    open_lrs();
+    FOLLOWS(1);
+    rewards(2.0, 3.0, -1.0, -1.5); /* the other way round */
+    FOLLOWS(1);
+    rewards(4.0, 3.0, -2.0, -1.5); /* of the LR in front of the first one, 4e-5 */
+    FOLLOWS(1);
+    rewards(3.0, 4.0, -1.5, -2.0);
+    FOLLOWS(1);
+    rewards(3.0, 2.0, -1.0, -1.5); /* one this way, the other that way */
+    FOLLOWS(0);
+    rewards(2.0, 2.0, -1.0, -1.0);
+    FOLLOWS(0);
+    rewards(0.0, 0.0, 0.0, 0.0); /* of no step, or of a log whose rewards are 0 throughout */
+    FOLLOWS(0);
+    rewards(3.0, 2.0, 0.0, 0.0);
+    FOLLOWS(0);
+    column_of(LOG_LR_LOGGED)->class_of = COMPARE_WITHIN;
+    FOLLOWS(1);
+    column_of(LOG_LR_LOGGED)->class_of = COMPARE_DIFFERENT;
+    FOLLOWS(0);
+    for (int32_t lr = COMPARE_LR_NONE; lr <= COMPARE_LR_UNTESTABLE; lr++) {
+        report.lr.state = lr;
+        FOLLOWS(lr != COMPARE_LR_SAME);
+    }
+    report.columns = &columns[1]; /* without the LR */
+    report.column_count = 2;
+    FOLLOWS(0);
+    static const enum log_name names[] = {LOG_LR_LOGGED, LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED};
+    for (size_t n = 0; n < COUNT_OF(names); n++) {
+        column_of(names[n])->pairs = 0;
+        FOLLOWS(0);
+        put(names[n], NEXT, NAN, 1.0);
+        FOLLOWS(0);
+    }
+    put(LOG_LR_LOGGED, START, NAN, 1.0);
+    FOLLOWS(0);
+    put(LOG_LR_LOGGED, START, 2e-5, 2e-5); /* the LR stands still */
+    FOLLOWS(0);
+    /* 2e-5 for 3e-5 leaves a third; what is apart by a quarter of that may be a curve. */
+    static const struct {
+        double share;
+        int follows;
+    } shares[] = {{0.24, 1}, {-0.24, 1}, {0.26, 0}, {-0.26, 0}};
+    for (size_t i = 0; i < COUNT_OF(shares); i++) {
+        rewards(3.0, 2.0 + shares[i].share, -1.5, -1.0);
+        FOLLOWS(shares[i].follows);
+        rewards(3.0, 2.0, -1.5, -1.0 - 0.5 * shares[i].share);
+        FOLLOWS(shares[i].follows);
+        rewards(3.0, 2.0, -1.5, -1.0);
+        print(LOG_REWARD_CHOSEN, real_abs_f64(shares[i].share)); /* nor what the digits hide */
+        FOLLOWS(shares[i].follows);
+    }
+}
+
+/* An LR of 0 leaves rewards of 0. */
+static void validate_rewards_of_no_step(void **state) {
+    (void)state;
+    static const struct {
+        double chosen[2], rejected[2];
+        int follows;
+    } cases[] = {{{0.0, 2.0}, {0.0, -1.0}, 1}, {{2.0, 0.0}, {-1.0, 0.0}, 1},
+                 {{0.0, 2.0}, {-1.0, 0.0}, 0}, {{0.0, 2.0}, {0.0, 0.0}, 0},
+                 {{0.0, 0.0}, {0.0, 0.0}, 0},  {{1.0, 2.0}, {0.0, -1.0}, 0},
+                 {{0.0, 2.0}, {1.0, -1.0}, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (int how = 0; how < 2; how++) {
+            open_lrs();
+            if (how == 0) { /* the LR falls to 0 at the row behind the step */
+                put(LOG_LR_LOGGED, START, 1e-5, 1e-5);
+                put(LOG_LR_LOGGED, NEXT, 0.0, 0.0);
+            } else { /* it rises from 0, which is in front of the first one */
+                put(LOG_LR_LOGGED, START, 1e-5, 1e-5);
+                put(LOG_LR_LOGGED, NEXT, 2e-5, 2e-5);
+            }
+            rewards(cases[i].chosen[0], cases[i].chosen[1], cases[i].rejected[0],
+                    cases[i].rejected[1]);
+            if (compare_rewards_follow(&report) != cases[i].follows)
+                fail_msg("case %zu, %d", i, how);
+        }
+    /* What a difference of two printed LRs leaves of 0: 1e-3 of it. */
+    static const struct {
+        double first;
+        int zero;
+    } firsts[] = {{1.0009, 1}, {0.9991, 1}, {1.0011, 0}, {0.9989, 0}};
+    for (size_t i = 0; i < COUNT_OF(firsts); i++) {
+        open_lrs();
+        put(LOG_LR_LOGGED, START, firsts[i].first, firsts[i].first);
+        put(LOG_LR_LOGGED, NEXT, 1.0 + firsts[i].first, 1.0 + firsts[i].first);
+        rewards(0.0, 2.0, 0.0, -1.0);
+        assert_int_equal(compare_rewards_follow(&report), firsts[i].zero);
+    }
+    open_lrs(); /* in front of a warm-up that began below 0 nothing is */
+    put(LOG_LR_LOGGED, START, 1e-5, 1e-5);
+    put(LOG_LR_LOGGED, NEXT, 3e-5, 3e-5);
+    rewards(-1.0, 1.0, 1.0, -1.0); /* of -1e-5 and 1e-5 */
+    FOLLOWS(0);
+}
+
+/* The pair of an update, of columns whose rows lie elsewhere in the two logs. */
+static void validate_pairs(void **state) {
+    (void)state;
+    struct pair_at pair;
+    open_report();
+    assert_false(find_pair(&report, LOG_LOSS, 1, &pair));
+    add(LOG_LOSS, 1.0);
+    for (uint64_t update = 1; update <= ROWS; update++)
+        put(LOG_LOSS, update, (double)update, 10.0 * (double)update);
+    print(LOG_LOSS, 0.5);
+    for (uint64_t update = 1; update <= ROWS; update++) {
+        assert_true(find_pair(&report, LOG_LOSS, update, &pair));
+        assert_true(pair.a.value == (double)update && pair.b.value == 10.0 * (double)update);
+        assert_true(pair.gap == 9.0 * (double)update && pair.digits == 0.5);
+    }
+    assert_false(find_pair(&report, LOG_LOSS, ROWS + 1, &pair));
+    points[0][1][3].update = 40; /* B has no update 4, nor 5 and 6 in front of 40 */
+    columns[0].side[1].count = 4;
+    assert_false(find_pair(&report, LOG_LOSS, 4, &pair));
+    assert_true(find_pair(&report, LOG_LOSS, 3, &pair));
+    points[0][1][3].update = 5;
+    assert_false(find_pair(&report, LOG_LOSS, 4, &pair));
+    assert_true(find_pair(&report, LOG_LOSS, 5, &pair) && pair.b.value == 40.0);
+    points[0][1][3].value = INFINITY;
+    assert_false(find_pair(&report, LOG_LOSS, 5, &pair));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_starts),
+        cmocka_unit_test(validate_rewards_alone),
+        cmocka_unit_test(validate_loss_alone),
+        cmocka_unit_test(validate_rewards_follow),
+        cmocka_unit_test(validate_rewards_of_no_step),
+        cmocka_unit_test(validate_pairs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
