@@ -173,14 +173,14 @@ static void validate_rewards_alone(void **state) {
     static const struct {
         double gap;
         int apart;
-    } gaps[] = {{0.0099, 0}, {-0.0099, 0}, {0.0101, 1}, {-0.0101, 1}};
+    } gaps[] = {{0.0198, 0}, {-0.0198, 0}, {0.0202, 1}, {-0.0202, 1}};
     for (size_t i = 0; i < COUNT_OF(gaps); i++) { /* a hundredth is no other beta */
-        put(LOG_REWARD_CHOSEN, NEXT, -1.0, -1.0 + gaps[i].gap);
+        put(LOG_REWARD_CHOSEN, NEXT, -2.0, -2.0 + gaps[i].gap);
         put(LOG_REWARD_REJECTED, NEXT, 1.0, 1.0);
         REWARDS(gaps[i].apart);
-        put(LOG_REWARD_CHOSEN, NEXT, -1.0, -1.0 + 2.0 * gaps[i].gap);
+        put(LOG_REWARD_CHOSEN, NEXT, -2.0, -2.0 + 2.0 * gaps[i].gap);
         put(LOG_REWARD_REJECTED, NEXT, 1.0, 1.0);
-        print(LOG_REWARD_CHOSEN, 0.01); /* beyond the printed digits */
+        print(LOG_REWARD_CHOSEN, 0.02); /* beyond the printed digits */
         REWARDS(gaps[i].apart);
     }
     put(LOG_REWARD_CHOSEN, NEXT, 1.0, 1.0);
