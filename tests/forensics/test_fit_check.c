@@ -52,6 +52,7 @@ static struct {
     char agrees, again, counted;
     int32_t judged, rivals, steady;
     int lacks, refutes, stops;
+    int bad; /* bit n: what agrees in check n + 1 has rows that do not */
     struct fit_refuted refuted;
 } script;
 static char asked[128];
@@ -66,14 +67,22 @@ static void note(char letter) {
 static enum status agree(char letter, struct fit_check *check) {
     const char wanted = checks == 1 ? script.agrees : checks == 2 ? script.again : script.counted;
     note(letter);
-    if (wanted == letter) check->expected = &fits[0];
+    if (wanted != letter) return STATUS_OK;
+    check->expected = &fits[0];
+    check->bad_points = (size_t)(script.bad >> (checks - 1) & 1);
     return STATUS_OK;
 }
 
 enum status asked_settle(const struct series *s, struct fit_known *k, struct arena *a,
                          struct fit_check *o) {
-    (void)s, (void)k, (void)a, (void)o;
+    (void)s, (void)a, (void)o;
     checks++;
+    if (k->counts_hold && k->request.schedule == NULL) { /* any numbers of the contract */
+        assert_true(isnan(k->request.lr) && isnan(k->request.warmup));
+        assert_true(isnan(k->request.warmup_ratio) && isnan(k->request.min_lr_ratio));
+        assert_int_equal(k->request.value_count, 0);
+    }
+    assert_int_equal(k->counts_hold != 0, checks > 1 && k->samples == NULL);
     note('s');
     return STATUS_OK;
 }
@@ -227,6 +236,13 @@ static void open_script(void) {
     fit_known_init(&known);
     known.request.contract = contract_find("hf");
     known.request.schedule = "linear";
+    known.request.lr = 5e-5;
+    known.request.warmup = 1.0;
+    known.request.warmup_ratio = 0.2;
+    known.request.min_lr_ratio = 0.1;
+    known.request.value_count = 1;
+    known.request.values[0].key = "num_cycles";
+    known.request.values[0].text = "2";
     known.possible = possible;
     script.judged = script.rivals = script.steady = FIT_PASS;
 }
@@ -289,6 +305,9 @@ static void validate_what_cannot_be_checked(void **state) {
     assert_int_equal(out.found.last, 9);
     assert_string_equal(out.words, "the log has no metric that the schedule could have followed");
     assert_string_equal(out.needs, "--metric, or a log with eval_loss or loss and update numbers");
+    points[0].update = 12;
+    CHECK("s", 1);
+    assert_int_equal(out.found.last, 12);
     /* A batch that grows, and a schedule that counts samples. */
     size_t count;
     const struct contract *const all = contract_list(&count);
@@ -443,6 +462,19 @@ static void validate_counts(void **state) {
                         "print 4e-05 and not 3.0000000000000004e-05");
     assert_string_equal(out.needs, "--skipped with the updates that were skipped, or whether the "
                                    "scheduler of the training goes on at them");
+    open_counts();
+    script.bad = 1; /* a match of some rows is none */
+    CHECK(FIRST, 1);
+    open_counts();
+    script.again = 'm';
+    script.bad = 2;
+    CHECK(FIRST "csmurRpodnwsmuSafklx", 1);
+    assert_int_equal(out.verdict, FIT_UNDECIDED);
+    open_counts();
+    script.counted = 'm';
+    script.bad = 4;
+    CHECK(FIRST "csmuSafklxsmurRpodnw", 1);
+    assert_int_equal(out.verdict, FIT_UNDECIDED);
     open_counts(); /* nothing agrees with them */
     CHECK(FIRST "csmuSafklxsmuSafklx", 1);
     assert_int_equal(out.verdict, FIT_UNDECIDED);
@@ -484,6 +516,10 @@ static void validate_names_of_counted(void **state) {
     NAMED(1);
     script.again = '-';
     CHECK("smuSafklxsmuSafklx", 1);
+    assert_string_equal(out.words, "mismatch");
+    open_named();
+    script.bad = 2;
+    CHECK("smuSafklxsmurRpodnw", 1);
     assert_string_equal(out.words, "mismatch");
 }
 
