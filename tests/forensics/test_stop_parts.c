@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#define fit_series given_series
 #include "forensics/fit_stop.c" /* for the conditions, which no other file asks for */
 
 enum { ROWS = 40 };
@@ -374,6 +375,432 @@ static void validate_second_updates(void **state) {
     SECOND(0);
 }
 
+/* ---- what goes on where the column stands ---- */
+
+/* What the searches answer in turn, and what was asked of them. */
+enum { SEARCHES = 12 };
+static struct {
+    const struct fit *fits;
+    size_t count;
+} answers[SEARCHES];
+static struct {
+    uint64_t steps;
+    size_t rows;
+    int plain;
+    const char *schedule;
+    double floor;
+} asked[SEARCHES];
+static size_t searches;
+
+enum status given_series(const struct series *s, const struct fit_known *k, struct arena *a,
+                         struct fit_set *out) {
+    (void)a;
+    *out = (struct fit_set){.series = s};
+    if (searches++ >= SEARCHES) return STATUS_OK; /* floors are many */
+    const size_t n = searches - 1;
+    asked[n].steps = k->request.steps;
+    asked[n].rows = s->count;
+    asked[n].plain = k->plain;
+    asked[n].schedule = k->request.schedule;
+    asked[n].floor = k->request.min_lr_ratio;
+    *out = (struct fit_set){.series = s, .fits = answers[n].fits, .count = answers[n].count};
+    return STATUS_OK;
+}
+
+/* A line of 40 updates of hf without a warm-up, of which the rows print `moves` and then stand. */
+static void open_line(size_t moves, size_t still) {
+    struct contract_request request;
+    open_fit("hf", "linear");
+    contract_request_init(&request);
+    request.contract = fit.contract;
+    request.schedule = "linear";
+    request.lr = PEAK;
+    request.warmup = 0.0;
+    request.steps = 40;
+    assert_int_equal(contract_resolve(&request, &arena, &fit.plan), STATUS_OK);
+    fit.warmup = 0.0;
+    make_fall(moves, 1, still);
+    for (size_t i = 0; i < moves + still; i++)
+        points[i].value = fit_logged(&fit, 0, i < moves ? i + 1 : moves + 1);
+    searches = 0;
+    memset(answers, 0, sizeof answers);
+}
+
+static void validate_ways_on(void **state) {
+    (void)state;
+    open_line(10, 6); /* point 11 is the first that the line leaves */
+    assert_int_equal(first_left(&fit, &series, 0), 11);
+    assert_int_equal(first_left(&fit, &series, 11), 11);
+    assert_int_equal(first_left(&fit, &series, 12), 12);
+    series.count = 11;
+    assert_int_equal(first_left(&fit, &series, 0), 11);
+    series.count = 16;
+    assert_true(goes_on(&fit, &series, 11));
+    for (uint64_t steps = 9; steps < 16; steps++) { /* a schedule that has ended goes nowhere */
+        fit.steps = steps;
+        assert_int_equal(goes_on(&fit, &series, 11), steps > 12);
+    }
+    fit.steps = 0;
+    assert_true(goes_on(&fit, &series, 11));
+    /* The LR that stands lies on the way: no farther than the row before. */
+    const double step = PEAK / 40.0, stood = points[11].value;
+    static const struct {
+        double steps;
+        int on;
+    } offs[] = {{0.0, 1}, {0.01, 0}, {-0.5, 1}, {-0.99, 1}, {-1.01, 0}};
+    for (size_t i = 0; i < COUNT_OF(offs); i++) {
+        open_line(10, 6);
+        for (size_t p = 10; p < 16; p++)
+            points[p].value = stood + offs[i].steps * step;
+        assert_int_equal(goes_on(&fit, &series, 11), offs[i].on);
+    }
+    for (int wide = 0; wide < 2; wide++) { /* half of a printed step either way */
+        open_line(10, 6);
+        points[11].quantum = 2.0 * step * (wide ? 1.01 : 0.99);
+        assert_int_equal(goes_on(&fit, &series, 11), !wide);
+        points[10].value = points[11].value = stood + step;
+        points[11].quantum = 2.0 * step * (wide ? 1.01 : 0.99);
+        assert_int_equal(goes_on(&fit, &series, 11), wide);
+    }
+    /* A rise. */
+    open_line(10, 6);
+    segment.scale = -1.0;
+    for (size_t p = 0; p < 16; p++)
+        points[p].value = -points[p].value;
+    assert_true(goes_on(&fit, &series, 11));
+    for (size_t p = 11; p < 16; p++)
+        points[p].value -= 0.01 * step;
+    assert_false(goes_on(&fit, &series, 11));
+}
+
+static void validate_steps_of_a_stop(void **state) {
+    (void)state;
+    open_line(10, 6);
+    for (uint64_t from = 5; from < 15; from++)
+        for (uint64_t to = from + 1; to < 15; to++) { /* the LR is that of update 11 */
+            points[10].update = from;
+            points[11].update = to;
+            assert_int_equal(has_step(&fit, &series, 11), from <= 11 && to >= 11);
+        }
+    for (uint64_t more = 0; more < 2; more++) { /* too far apart to look at each */
+        points[10].update = 20;
+        points[11].update = 20 + WIDEST + more;
+        assert_int_equal(has_step(&fit, &series, 11), (int)more);
+    }
+    known.request.steps = 0;
+    known.run_steps = 7;
+    assert_int_equal(total_of(&known), 7);
+    known.request.steps = 1;
+    assert_int_equal(total_of(&known), 1);
+}
+
+static void validate_totals_of_the_run(void **state) {
+    (void)state;
+    struct fit other;
+    uint8_t of_run;
+    open_line(10, 6);
+    other = fit;
+    other.parameters = "power=2";
+    for (int how = 0; how < 5; how++) {
+        searches = 0;
+        memset(answers, 0, sizeof answers);
+        fit.steps = how == 1 ? 41 : 40;
+        fit.total_hidden = how == 2;
+        for (size_t i = 0; how >= 3 && i < 2; i++) {
+            answers[i].fits = how == 3 ? &other : &fit;
+            answers[i].count = 1;
+        }
+        assert_int_equal(is_of_run(&fit, &series, 40, &known, &arena, &of_run), STATUS_OK);
+        assert_int_equal(of_run, how == 0 || how == 3);
+        assert_int_equal(searches, how == 1 || how == 2 ? 0 : how == 4 ? 1 : 2);
+        if (searches == 0) continue;
+        assert_int_equal(asked[0].steps, 39);
+        if (searches > 1) assert_int_equal(asked[1].steps, 41);
+        assert_int_equal(asked[0].rows, series.count);
+    }
+    searches = 0; /* the second of the two totals explains the rows, too */
+    memset(answers, 0, sizeof answers);
+    fit.steps = 40;
+    fit.total_hidden = 0;
+    answers[1].fits = &fit;
+    answers[1].count = 1;
+    assert_int_equal(is_of_run(&fit, &series, 40, &known, &arena, &of_run), STATUS_OK);
+    assert_int_equal(of_run, 0);
+    assert_int_equal(searches, 2);
+}
+
+/* The fit explains the ten rows in front of those that stand, which are more than a loss scaler may
+ * skip; `whole` explains the column. */
+#define STOOD 28
+static struct fit whole;
+static struct fit_set set;
+static void open_stop(void) {
+    open_line(10, STOOD);
+    whole = fit;
+    set = (struct fit_set){.series = &series, .fits = &whole, .count = 1, .last = 10 + STOOD};
+    whole.bug = "lag1"; /* it is a bug, so that another reading is looked for */
+    for (size_t i = 0; i < SEARCHES; i++) {
+        answers[i].fits = &fit;
+        answers[i].count = 1;
+    }
+    known.request.steps = 40;
+}
+static struct fit_stop found;
+static void find(void) {
+    assert_int_equal(fit_find_stop(&series, &known, &set, &arena, &found), STATUS_OK);
+}
+#define FOUND(expected)                                                                            \
+    do {                                                                                           \
+        find();                                                                                    \
+        if ((found.fit != NULL) != (expected)) fail_msg("line %d", __LINE__);                      \
+        open_stop();                                                                               \
+    } while (0)
+
+static void validate_stops(void **state) {
+    (void)state;
+    open_stop();
+    find();
+    assert_ptr_equal(found.fit, &fit);
+    assert_int_equal(found.point, 11);
+    assert_true(found.of_known_total && found.typed); /* 1.5e-4 */
+    assert_false(found.held || found.open || found.of_run);
+    assert_int_equal(asked[0].rows, 11);
+    assert_int_equal(asked[0].plain, 1);
+    assert_int_equal(asked[0].steps, 40);
+    open_stop();
+    known.request.steps = 41; /* not the total that was said */
+    find();
+    assert_true(found.fit == &fit && !found.of_known_total);
+    open_stop();
+    fit.simplicity = whole.simplicity + 0.49; /* not much dearer than what explains it all */
+    FOUND(1);
+    fit.simplicity = whole.simplicity + 0.51;
+    FOUND(0);
+    fit.simplicity = 2.0;
+    set.count = 0;
+    FOUND(1);
+    set.why = FIT_WHY_NOT_FINITE;
+    FOUND(0);
+    known.steps_guessed = 1;
+    FOUND(0);
+    known.growing = 1;
+    FOUND(0);
+    static const struct fit_samples *const samples = (const struct fit_samples *)&points;
+    known.samples = samples;
+    FOUND(0);
+    fit.bug = "lag1"; /* what explains the front must be plain */
+    FOUND(0);
+    static uint32_t least[ROWS];
+    least[13] = 1;
+    known.skips.least = least;
+    FOUND(0);
+    for (size_t left = 0; left < 5; left++) { /* rows that the schedule must leave */
+        open_stop();
+        series.count = 11 + left;
+        found = (struct fit_stop){.fit = NULL};
+        assert_int_equal(among(&series, 11, &known, 40, &set, &arena, &found), STATUS_OK);
+        assert_int_equal(found.fit != NULL, left >= STILL - 2);
+    }
+    open_stop();
+    for (size_t i = 10; i < 10 + STOOD; i++) /* held at an LR that no step has */
+        points[i].value = 1.52e-4 + 1.3e-7;
+    find();
+    assert_true(found.fit == &fit && found.held && !found.typed);
+    open_stop();
+    assert_int_equal(fit_find_stop(&series, &known, &set, &arena, &found), STATUS_OK);
+    series.count = MOVES + STILL - 1;
+    FOUND(0);
+}
+
+/* For so long a loss scaler may skip updates: what explains the whole column needs no other
+ * reading, and a stop at a step of the schedule is none but where somebody may have typed it. */
+static void validate_short_stops(void **state) {
+    (void)state;
+    size_t short_ones = 0;
+    for (size_t rows = STILL; rows <= STOOD; rows++)
+        for (int how = 0; how < 64; how++) {
+            open_stop();
+            const int plain = how & 1, skips_of = how & 2, shown = how & 4, other = how & 8;
+            const int bug = how & 16, odd = how & 32;
+            whole.bug = bug ? "lag1" : NULL;
+            if (!plain) whole.stride = 2.0;
+            if (skips_of) {
+                skips[0] = (struct fit_skip){.first = 12, .last = 12, .count = 1};
+                whole.skips = skips;
+                whole.skip_count = 1;
+            }
+            known.skips.shown = shown ? 1 : 0;
+            if (other) known.request.steps = 41;
+            if (odd) segment.scale = 1.0234567; /* 1.5e-4 times that, which nobody types */
+            series.count = 10 + rows;
+            for (size_t i = 0; odd && i < series.count; i++)
+                points[i].value *= segment.scale;
+            find();
+            const int skipped = rows - 1 <= fit_skips_most(series.count);
+            const int sound = plain && !skips_of && !bug;
+            const int meant = !other && !odd && (bug || skips_of) && !shown;
+            short_ones += (size_t)skipped;
+            assert_int_equal(found.fit != NULL, skipped ? !sound && meant : 1);
+        }
+    assert_true(short_ones > 0 && short_ones < (STOOD - STILL) * 64);
+    open_stop(); /* one that is held is no skip */
+    whole.bug = NULL;
+    whole.stride = 2.0;
+    series.count = 14;
+    for (size_t i = 10; i < 14; i++)
+        points[i].value = 1.52e-4 + 1.3e-7;
+    FOUND(1);
+}
+
+static void validate_open_lines(void **state) {
+    (void)state;
+    open_stop();
+    whole.bug = NULL;
+    whole.steps = 90;
+    whole.floor_ratio = 0.1234;
+    for (size_t i = 10; i < 16; i++)
+        points[i].value = 1.2345e-4;
+    assert_true(is_open_line(&series, 10, &known, &set));
+    known.request.steps = 90;
+    assert_false(is_open_line(&series, 10, &known, &set));
+    known.request.steps = 40;
+    known.request.min_lr_ratio = 0.1;
+    assert_false(is_open_line(&series, 10, &known, &set));
+    known.request.min_lr_ratio = NAN;
+    whole.floor_ratio = 0.0;
+    assert_false(is_open_line(&series, 10, &known, &set));
+    whole.floor_ratio = 0.1234;
+    whole.stride = 2.0;
+    assert_false(is_open_line(&series, 10, &known, &set));
+    whole.stride = 1.0;
+    whole.schedule = sched_find_in("hf", "cosine");
+    assert_false(is_open_line(&series, 10, &known, &set));
+    whole.schedule = sched_find_in("hf", "linear");
+    points[10].value = 1.2e-4;
+    assert_false(is_open_line(&series, 10, &known, &set));
+    points[10].value = 1.2345e-4;
+    set.count = 0;
+    assert_false(is_open_line(&series, 10, &known, &set));
+    set.count = 1;
+    assert_true(is_open_line(&series, 10, &known, &set));
+}
+
+#define SOON(expected)                                                                             \
+    do {                                                                                           \
+        if (ends_too_soon(&set, &known) != (expected)) fail_msg("line %d", __LINE__);              \
+        open_stop();                                                                               \
+        whole.bug = "schedule_too_short";                                                          \
+        whole.steps = 39;                                                                          \
+        whole.floor_ratio = 0.1;                                                                   \
+    } while (0)
+
+static void validate_ends_too_soon(void **state) {
+    (void)state;
+    open_stop();
+    SOON(0);
+    SOON(1);
+    whole.bug = "floor_vs_ceil_steps";
+    SOON(1);
+    whole.bug = "max_steps_ignored";
+    SOON(0);
+    whole.bug = NULL;
+    SOON(0);
+    whole.steps = 40;
+    SOON(0);
+    known.request.steps = 0;
+    known.run_steps = 40;
+    SOON(1);
+    whole.floor_ratio = 0.0;
+    SOON(0);
+    whole.segment_count = 2;
+    SOON(0);
+    whole.schedule = sched_find_in("hf", "cosine");
+    SOON(0);
+    known.request.min_lr_ratio = 0.1;
+    SOON(0);
+    set.count = 0;
+    SOON(0);
+}
+
+/* A line of 40 updates of which the last rows, too few to stand still, are held at a floor that
+ * somebody typed. */
+static void open_last(void) {
+    open_stop();
+    series.count = 12;
+    make_fall(10, 1, 2);
+    for (size_t i = 0; i < 12; i++)
+        points[i].value = fit_logged(&fit, 0, i + 1);
+    for (size_t i = 10; i < 12; i++)
+        points[i].value = 1.6e-4; /* the line has 1.5e-4 at update 11 */
+    whole.bug = "schedule_too_short";
+    whole.steps = 39;
+    whole.floor_ratio = 0.8;
+}
+#define LAST(expected)                                                                             \
+    do {                                                                                           \
+        assert_int_equal(                                                                          \
+            of_last_rows(&series, first_of_end(&series), &known, &set, &arena, &found),            \
+            STATUS_OK);                                                                            \
+        if ((found.fit != NULL) != (expected)) fail_msg("line %d", __LINE__);                      \
+        found = (struct fit_stop){.fit = NULL};                                                    \
+        open_last();                                                                               \
+    } while (0)
+
+static void validate_last_rows(void **state) {
+    (void)state;
+    found = (struct fit_stop){.fit = NULL};
+    open_last();
+    find();
+    assert_ptr_equal(found.fit, &fit);
+    assert_int_equal(found.point, 10);
+    assert_true(found.of_known_total && found.typed && found.held);
+    assert_false(found.open || found.of_run);
+    assert_int_equal(asked[0].rows, 10);
+    assert_int_equal(asked[0].steps, 40);
+    assert_int_equal(asked[0].plain, 1);
+    found = (struct fit_stop){.fit = NULL};
+    open_last();
+    LAST(1);
+    series.count = 11; /* one row says nothing */
+    LAST(0);
+    whole.bug = NULL;
+    LAST(0);
+    for (size_t i = 10; i < 12; i++)
+        points[i].value = 1.6123e-4;
+    LAST(0);
+    fit.steps = 41;
+    LAST(0);
+    fit.bug = "lag1";
+    LAST(0);
+    for (size_t i = 10; i < 12; i++) /* it is what the schedule has there */
+        points[i].value = 1.5e-4;
+    points[11].value = 1.45e-4;
+    LAST(0);
+    for (size_t i = 10; i < 12; i++)
+        points[i].value = 1.2e-4; /* below the line, which no loop holds from below */
+    LAST(0);
+    answers[0].count = 0;
+    LAST(0);
+    static struct fit two[2];
+    two[0] = two[1] = fit;
+    two[0].steps = 41;
+    answers[0].fits = two;
+    answers[0].count = 2;
+    assert_int_equal(of_last_rows(&series, 10, &known, &set, &arena, &found), STATUS_OK);
+    assert_ptr_equal(found.fit, &two[1]);
+    found = (struct fit_stop){.fit = NULL};
+    for (size_t moves = 6; moves < 11; moves++) { /* rows that must stand in front */
+        open_last();
+        make_fall(moves, 1, 2);
+        for (size_t i = 0; i < moves; i++)
+            points[i].value = fit_logged(&fit, 0, i + 1);
+        for (size_t i = moves; i < moves + 2; i++)
+            points[i].value = 1e-5 * (double)(moves < 8 ? 18 : 17);
+        if (moves == 10) points[10].value = points[11].value = 1.6e-4;
+        LAST(moves >= MOVES);
+    }
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -382,10 +809,15 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_typed_numbers),  cmocka_unit_test(validate_rows_that_stand),
-        cmocka_unit_test(validate_skips_behind),   cmocka_unit_test(validate_tops),
-        cmocka_unit_test(validate_plain_fits),     cmocka_unit_test(validate_skips_to_a_floor),
-        cmocka_unit_test(validate_second_updates),
+        cmocka_unit_test(validate_typed_numbers),   cmocka_unit_test(validate_rows_that_stand),
+        cmocka_unit_test(validate_skips_behind),    cmocka_unit_test(validate_tops),
+        cmocka_unit_test(validate_plain_fits),      cmocka_unit_test(validate_skips_to_a_floor),
+        cmocka_unit_test(validate_second_updates),  cmocka_unit_test(validate_ways_on),
+        cmocka_unit_test(validate_steps_of_a_stop), cmocka_unit_test(validate_totals_of_the_run),
+        cmocka_unit_test(validate_stops),           cmocka_unit_test(validate_short_stops),
+        cmocka_unit_test(validate_open_lines),      cmocka_unit_test(validate_ends_too_soon),
+        cmocka_unit_test(validate_last_rows),
+
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
