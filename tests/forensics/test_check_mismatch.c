@@ -14,6 +14,11 @@
 #include <string.h>
 
 #include "base/macro.h"
+/* What is searched for is given here. */
+#define fit_series given_series
+#define fit_find_stop given_stop
+#define fit_find_clamp given_clamp
+#define fit_check_expect given_expect
 #include "forensics/fit_check_mismatch.c" /* for the conditions, which no other file asks for */
 
 enum { ROWS = 24, FITS = 3, SEGMENTS = 3, TOTAL = 20, LATER = 30, BREAK = 10 };
@@ -694,6 +699,486 @@ static void validate_guessed_numbers(void **state) {
     }
 }
 
+/* ---- what the searches answer ---- */
+
+static struct fit_set front_given;
+static struct fit_stop stops_given[2];
+static struct fit_clamp clamps_given[2];
+static size_t fronts, stops, clamps, bad_given;
+
+enum status given_series(const struct series *series, const struct fit_known *known,
+                         struct arena *arena, struct fit_set *out) {
+    (void)arena;
+    fronts++;
+    assert_ptr_equal(series->points, s.points);
+    assert_int_equal(series->count, s.out.found.first_bad);
+    assert_true(known->plain && known->request.steps == 0 && known->run_steps == 0);
+    assert_ptr_equal(known->request.contract, s.known.request.contract);
+    *out = front_given;
+    return STATUS_OK;
+}
+/* The first question is about the expected contract, the second about any. */
+static void check_question(const struct fit_known *known, size_t asked) {
+    assert_null(known->possible);
+    assert_ptr_equal(known->request.contract, asked == 0 ? s.known.request.contract : NULL);
+    assert_ptr_equal(known->request.schedule, asked == 0 ? s.known.request.schedule : NULL);
+    assert_int_equal(known->request.value_count, asked == 0 ? 1 : 0);
+}
+enum status given_stop(const struct series *series, const struct fit_known *known,
+                       const struct fit_set *set, struct arena *arena, struct fit_stop *out) {
+    (void)arena, (void)set;
+    assert_ptr_equal(series, &s.series);
+    check_question(known, stops);
+    *out = stops_given[stops++];
+    return STATUS_OK;
+}
+enum status given_clamp(const struct series *series, const struct fit_known *known,
+                        const struct fit_set *set, struct arena *arena, struct fit_clamp *out) {
+    (void)arena, (void)set;
+    assert_ptr_equal(series, &s.series);
+    check_question(known, clamps);
+    *out = clamps_given[clamps++];
+    return STATUS_OK;
+}
+enum status given_expect(const struct series *series, const struct fit_known *known,
+                         const struct fit *skipping, struct arena *arena, struct fit_check *out) {
+    (void)series, (void)known, (void)arena;
+    assert_null(skipping);
+    out->expected = &s.expected;
+    out->bad_points = bad_given;
+    out->first = 4;
+    return STATUS_OK;
+}
+
+static void open_answers(void) {
+    static const char *const possible[] = {"hf", NULL};
+    open_scene();
+    s.known.possible = possible;
+    s.known.request.value_count = 1;
+    s.known.request.values[0].key = "power";
+    s.known.request.values[0].text = "1";
+    front_given = (struct fit_set){.series = &s.series, .fits = &s.fits[1], .count = 2};
+    memset(stops_given, 0, sizeof stops_given);
+    memset(clamps_given, 0, sizeof clamps_given);
+    fronts = stops = clamps = 0;
+    bad_given = 5;
+    for (size_t f = 0; f < FITS; f++)
+        s.fits[f].text = f == 0 ? "FIRST" : f == 1 ? "SECOND" : "THIRD";
+}
+
+/* ---- peaks that rows refute by themselves ---- */
+
+static void open_front(void) {
+    open_answers();
+    s.out.found.count = 0;
+    s.out.found.first_bad = 20;
+    s.asked.lr = 2.0 * PEAK;
+    for (size_t i = 0; i < ROWS; i++)
+        s.points[i].value = PEAK * (1.0 - 0.01 * (double)i);
+}
+#define FRONT(expected)                                                                            \
+    do {                                                                                           \
+        const struct fit *refuting;                                                                \
+        assert_int_equal(front_refutes(&s.known, &s.asked, &s.arena, &s.out, &refuting),           \
+                         STATUS_OK);                                                               \
+        if ((refuting != NULL) != (expected)) fail_msg("line %d", __LINE__);                       \
+        if (refuting != NULL) assert_ptr_equal(refuting, &s.fits[1]);                              \
+        open_front();                                                                              \
+    } while (0)
+
+static void validate_fronts(void **state) {
+    (void)state;
+    open_front();
+    FRONT(1);
+    s.asked.lr = NAN;
+    FRONT(0);
+    s.out.found.count = 1;
+    FRONT(0);
+    for (size_t rows = 0; rows < 30; rows++) { /* rows in front of the first bad one */
+        s.out.found.first_bad = rows;
+        FRONT(rows >= FRONT_ROWS && rows <= ROWS);
+    }
+    for (size_t moves = 0; moves < 19; moves++) { /* and moves among them */
+        for (size_t i = 0; i < ROWS; i++)
+            s.points[i].value = PEAK * (1.0 - 0.01 * (double)(i < moves ? i : moves));
+        FRONT(moves >= FRONT_MOVES);
+    }
+    for (size_t at = 0; at < ROWS; at++) { /* printed finely, but for the first row */
+        s.points[at].quantum = 0.99e-5 * s.points[at].value;
+        FRONT(1);
+        s.points[at].quantum = 1.01e-5 * s.points[at].value;
+        FRONT(at == 0 || at >= 20);
+    }
+    front_given.count = 0;
+    FRONT(0);
+    for (size_t f = 1; f < 3; f++) { /* one of them has that peak, within a twentieth */
+        s.fits[f].lr = s.asked.lr * 1.0499;
+        FRONT(0);
+        s.fits[f].lr = s.asked.lr * 0.9501;
+        FRONT(0);
+        s.fits[f].lr = s.asked.lr * 1.0501;
+        FRONT(1);
+        s.fits[f].lr = s.asked.lr * 0.9499;
+        FRONT(1);
+    }
+}
+
+static void validate_highest_peaks(void **state) {
+    (void)state;
+    open_scene();
+    s.fits[0].segment_count = 1;
+    s.fits[0].warmup_hidden = 1;
+    s.points[0].update = 8; /* behind the warm-up of 3 updates, in front of the end at 20 */
+    s.points[0].value = fit_logged(&s.fits[0], 0, 8);
+    /* The line from update 0 has (20 - 7) / 20 of its peak where that from 3 has (20 - 7) / 17. */
+    const double highest = PEAK * 20.0 / 17.0;
+    assert_true(fabs(highest_peak(&s.fits[0], &s.series) / highest - 1.0) < 1e-12);
+    assert_true(has_other_peak(&s.fits[0], highest * 1.0501, &s.series));
+    assert_false(has_other_peak(&s.fits[0], highest * 1.0499, &s.series));
+    assert_false(has_other_peak(&s.fits[0], 0.1 * highest, &s.series)); /* it may lie below */
+    s.points[0].update = 40; /* behind the end no peak is too high */
+    assert_true(isinf(highest_peak(&s.fits[0], &s.series)));
+    assert_false(has_other_peak(&s.fits[0], 1.0, &s.series));
+}
+
+static void validate_schedules_above_their_peak(void **state) {
+    (void)state;
+    size_t count = 0, above = 0;
+    const struct sched_class *const *const all = sched_classes();
+    for (size_t i = 0; all[i] != NULL; i++) {
+        count++;
+        const int may = may_exceed_peak(all[i]);
+        above += (size_t)may;
+        assert_int_equal(may, strcmp(all[i]->name, "deepspeed.lr_range_test") == 0 ||
+                                  sched_row(all[i], "stages") != NULL ||
+                                  sched_row(all[i], "peaks") != NULL);
+        open_scene();
+        s.asked.lr = 0.9 * PEAK;
+        s.expected.schedule = all[i];
+        assert_int_equal(lies_above_peak(&s.asked, &s.out), !may);
+    }
+    assert_true(above >= 2 && above < count);
+    open_scene();
+    s.asked.lr = 0.9 * PEAK;
+    s.out.expected = NULL;
+    assert_true(lies_above_peak(&s.asked, &s.out));
+}
+
+/* ---- the log's own contract first ---- */
+
+static void open_own(void) {
+    open_answers();
+    s.out.found.count = 3;
+    s.fits[0].contract = contract_find("torchtitan");
+    s.fits[2].contract = contract_find("torchtitan");
+    s.fits[0].simplicity = 0.25;
+    s.fits[1].simplicity = 0.25 + 0.49;
+}
+#define OWN(first, second, third)                                                                  \
+    do {                                                                                           \
+        assert_int_equal(put_own_first(&s.known, &s.arena, &s.out.found), STATUS_OK);              \
+        assert_int_equal(s.out.found.count, 3);                                                    \
+        if (strcmp(s.out.found.fits[0].text, first) != 0 ||                                        \
+            strcmp(s.out.found.fits[1].text, second) != 0 ||                                       \
+            strcmp(s.out.found.fits[2].text, third) != 0)                                          \
+            fail_msg("line %d", __LINE__);                                                         \
+        open_own();                                                                                \
+    } while (0)
+#define MOVED OWN("SECOND", "FIRST", "THIRD")
+#define LEFT OWN("FIRST", "SECOND", "THIRD")
+
+static void validate_own_first(void **state) {
+    (void)state;
+    open_own();
+    MOVED;
+    s.fits[1].simplicity = 0.25 + 0.51;
+    LEFT;
+    s.fits[0].contract = contract_find("hf"); /* it is first already */
+    LEFT;
+    s.known.possible = NULL; /* any framework may have written it */
+    LEFT;
+    s.fits[1].contract = contract_find("torchtitan"); /* none is the log's own */
+    LEFT;
+    s.fits[1].contract = contract_find("torchtitan");
+    s.fits[2].contract = contract_find("hf");
+    OWN("THIRD", "FIRST", "SECOND");
+    /* It says the same: bug, segments, first update, pace, total, skips, peak and warm-up. */
+    s.fits[0].bug = "lag1";
+    LEFT;
+    s.fits[1].bug = "lag1";
+    LEFT;
+    s.fits[0].bug = "lag1";
+    s.fits[1].bug = "other_peak";
+    LEFT;
+    s.fits[0].bug = s.fits[1].bug = "lag1";
+    MOVED;
+    s.fits[1].segment_count = 1;
+    LEFT;
+    s.fits[1].segment_count = s.fits[0].segment_count = 3;
+    MOVED;
+    for (size_t seg = 0; seg < 3; seg++) {
+        s.fits[1].segment_count = s.fits[0].segment_count = 3;
+        s.segments[1][seg].point++;
+        LEFT;
+        s.fits[1].segment_count = s.fits[0].segment_count = 3;
+        s.segments[1][seg].event = FIT_JUMP;
+        LEFT;
+    }
+    s.fits[1].first_differs = 1;
+    LEFT;
+    s.fits[1].stride = 2.0;
+    LEFT;
+    s.fits[1].steps++;
+    LEFT;
+    struct fit_skip skip = {.first = 3, .last = 3, .count = 1};
+    s.fits[1].skips = &skip;
+    s.fits[1].skip_count = 1;
+    s.fits[1].plan.skipped_count = 1;
+    LEFT;
+    s.fits[1].lr *= 1.0 + 1e-8;
+    LEFT;
+    s.fits[1].lr *= 1.0 + 1e-10;
+    MOVED;
+    s.fits[1].warmup += 1e-6;
+    LEFT;
+}
+
+/* ---- the words, whole, and in which order they are tried ---- */
+
+static void asked_words(const char *words, const char *bug, int32_t verdict, const char *needs,
+                        int number) {
+    const struct fit_set all = s.out.found;
+    assert_int_equal(fit_check_mismatch(&s.series, &s.known, &s.asked, &all, &s.arena, &s.out),
+                     STATUS_OK);
+    if (strcmp(s.out.words, words) != 0) fail_msg("line %d: %s", number, s.out.words);
+    if ((s.out.bug == NULL) != (bug == NULL) || (bug != NULL && strcmp(s.out.bug, bug) != 0))
+        fail_msg("line %d: bug %s", number, s.out.bug != NULL ? s.out.bug : "none");
+    if (s.out.verdict != verdict) fail_msg("line %d: verdict %d", number, s.out.verdict);
+    if ((s.out.needs == NULL) != (needs == NULL) ||
+        (needs != NULL && strncmp(s.out.needs, needs, strlen(needs)) != 0))
+        fail_msg("line %d: needs %s", number, s.out.needs != NULL ? s.out.needs : "nothing");
+}
+/* One total, a peak of its own and all numbers given: a plain mismatch. */
+static void open_words(void) {
+    open_answers();
+    s.out.fitted = 0;
+    s.fits[0].segment_count = 1;
+    s.fits[0].lr = 1.5e-4;
+}
+#define WORDS(words, bug, verdict, needs)                                                          \
+    do {                                                                                           \
+        asked_words(words, bug, verdict, needs, __LINE__);                                         \
+        open_words();                                                                              \
+    } while (0)
+#define MORE_ROWS                                                                                  \
+    "more rows, or --schedule, --lr, --warmup, --steps, --min-lr-ratio and --value of the "        \
+    "training"
+
+static void validate_words(void **state) {
+    (void)state;
+    open_words();
+    WORDS("fits FIRST", NULL, FIT_FAIL, NULL);
+    s.fits[0].bug = "other_peak";
+    WORDS("fits FIRST", "other_peak", FIT_FAIL, NULL);
+    bad_given = 0;
+    WORDS("fits FIRST", NULL, FIT_UNDECIDED, MORE_ROWS);
+    s.out.found.count = 0;
+    WORDS("fits no shipped contract", NULL, FIT_FAIL, NULL);
+    s.out.found.count = 0;
+    s.out.found.partial = "PARTIAL";
+    s.out.found.first_bad = 7;
+    WORDS("fits no shipped contract; its first 7 rows fit PARTIAL", NULL, FIT_FAIL, NULL);
+    s.out.found.count = 0; /* nothing was departed from where the schedule was guessed */
+    s.out.fitted = FIT_OF_SCHEDULE;
+    WORDS("fits no shipped contract", NULL, FIT_UNDECIDED, MORE_ROWS);
+    s.fits[0].bug = "lag1";
+    s.fits[0].contract = contract_find("lag1");
+    s.out.found.count = 2;
+    s.fits[1].segment_count = 1;
+    s.fits[1].first_differs = 1;
+    WORDS("fits SECOND; or FIRST", NULL, FIT_FAIL, NULL);
+    /* An LR that is no number, at update 1 and behind it. */
+    for (uint64_t update = 1; update < 3; update++)
+        for (int finite = 0; finite < 2; finite++) {
+            s.out.found.why = FIT_WHY_NOT_FINITE;
+            s.points[4].update = update;
+            if (!finite) s.points[4].value = INFINITY;
+            WORDS("fits FIRST",
+                  finite        ? NULL
+                  : update == 1 ? "zero_warmup_division"
+                                : "lr_not_finite",
+                  FIT_FAIL, NULL);
+        }
+    const struct contract *const epochs = counting(CONTRACT_UNIT_EPOCH);
+    s.known.request.contract = epochs;
+    s.known.request.updates_per_epoch = 0;
+    WORDS("fits FIRST", NULL, FIT_UNDECIDED,
+          "--updates-per-epoch, or --dataset, --batch and --accumulate: the schedule moves once "
+          "per epoch, and the log does not show how long one is");
+    s.known.request.contract = counting(CONTRACT_UNIT_TOKEN);
+    s.known.request.tokens = 0;
+    WORDS("fits FIRST", NULL, FIT_UNDECIDED,
+          "--tokens: tokens per update, in which the warm-up is rounded");
+}
+
+static void validate_words_of_totals(void **state) {
+    (void)state;
+    open_answers();
+    asked_words("every printed LR agrees with FIRST: it is the expected contract, and its total "
+                "changed, which is sound where a resume was meant to change it",
+                NULL, FIT_UNDECIDED,
+                "--steps, if one total was meant for the whole run, or a log of each part alone",
+                __LINE__);
+    open_answers();
+    s.asked.lr = 3e-4;
+    asked_words("fits FIRST: its total is not all that differs from what was asked", NULL, FIT_FAIL,
+                NULL, __LINE__);
+    open_answers();
+    s.known.run_steps = 0; /* nobody said the later total */
+    asked_words("fits no shipped contract with one total, and nothing says another one", NULL,
+                FIT_UNDECIDED, MORE_ROWS, __LINE__);
+    open_answers();
+    s.known.run_steps = 0;
+    s.asked.lr = 3e-4;
+    asked_words("fits FIRST: the rows refute the peak that was asked for, whatever the totals are",
+                NULL, FIT_FAIL, NULL, __LINE__);
+    open_answers();
+    s.known.run_steps = 0;
+    s.asked.lr = 1e-4; /* a row lies above it, and nothing else would decide */
+    s.out.fitted = 0;
+    bad_given = 5;
+    asked_words("fits FIRST: the rows refute the peak that was asked for, whatever the totals are",
+                NULL, FIT_FAIL, NULL, __LINE__);
+}
+
+/* A mismatch that stays undecided fails where a row lies above the peak, or the rows in front of
+ * the first bad one show another. */
+static void validate_peaks_that_fail(void **state) {
+    (void)state;
+    for (int how = 0; how < 8; how++) {
+        const int above = how & 1, front = how & 2, agrees = how & 4;
+        open_words();
+        s.out.fitted = FIT_OF_SCHEDULE;
+        s.out.found.count = 0;
+        s.out.found.first_bad = front ? 20 : 0;
+        s.out.found.partial = "PARTIAL";
+        s.asked.lr = above ? 0.5 * PEAK : 2.0 * PEAK;
+        bad_given = agrees ? 0 : 5;
+        const int fails = !agrees && (above || front);
+        asked_words(fails && !above ? "fits no shipped contract; its first 20 rows fit SECOND, and "
+                                      "no peak near the one that was asked for"
+                    : front         ? "fits no shipped contract; its first 20 rows fit PARTIAL"
+                                    : "fits no shipped contract; its first 0 rows fit PARTIAL",
+                    NULL, fails ? FIT_FAIL : FIT_UNDECIDED, fails ? NULL : MORE_ROWS, __LINE__);
+        assert_int_equal(fronts, !agrees && !above && front ? 1 : 0);
+    }
+}
+
+#define STANDS "in front of update 13 it fits SECOND, and from there on the LR stands still"
+static void open_stand(void) {
+    open_words();
+    stops_given[0] = (struct fit_stop){.fit = &s.fits[1], .point = 12};
+}
+#define STANDING(words, bug, verdict, needs)                                                       \
+    do {                                                                                           \
+        asked_words(words, bug, verdict, needs, __LINE__);                                         \
+        open_stand();                                                                              \
+    } while (0)
+
+static void validate_stops(void **state) {
+    (void)state;
+    static const char floor[] = "--schedule and --min-lr-ratio of the training, or whether its "
+                                "loop holds the LR from below";
+    open_stand();
+    STANDING(STANDS "; or it fits FIRST", NULL, FIT_FAIL, NULL);
+    s.fits[0].bug = "other_peak";
+    STANDING(STANDS "; or it fits FIRST", "schedule_stands_still or other_peak", FIT_FAIL, NULL);
+    s.out.found.count = 0;
+    STANDING(STANDS, "schedule_stands_still", FIT_FAIL, NULL);
+    stops_given[0].open = 1; /* that line stands in the words already */
+    STANDING("fits FIRST", NULL, FIT_FAIL, NULL);
+    stops_given[1] = stops_given[0];
+    stops_given[0].fit = NULL; /* of any contract */
+    STANDING(STANDS "; or it fits FIRST", NULL, FIT_FAIL, NULL);
+    for (int how = 0; how < 8; how++) { /* what somebody may have typed, or a loop holds */
+        const int held = how & 1, typed = how & 2, guessed = how & 4;
+        s.fits[0].bug = "other_peak";
+        stops_given[0].held = held != 0;
+        stops_given[0].typed = typed != 0;
+        s.out.fitted = guessed ? FIT_OF_SCHEDULE : 0;
+        s.points[12].value = 1.25e-4;
+        const int meant = held || (typed && guessed);
+        STANDING(held ? "in front of update 13 it fits SECOND, and from there on the LR is held "
+                        "from below at 0.000125"
+                      : STANDS "; or it fits FIRST",
+                 meant ? NULL : "schedule_stands_still or other_peak",
+                 meant && guessed ? FIT_UNDECIDED : FIT_FAIL, meant && guessed ? floor : NULL);
+    }
+}
+
+static void validate_clamps(void **state) {
+    (void)state;
+    for (int how = 0; how < 16; how++) {
+        const int above = how & 1, any = how & 2, guessed = how & 4, bug = how & 8;
+        open_words();
+        clamps_given[any ? 1 : 0] =
+            (struct fit_clamp){.fit = &s.fits[2], .level = 1e-5, .above = above, .rows = 6};
+        s.out.fitted = guessed ? FIT_OF_SCHEDULE : 0;
+        if (bug) s.fits[0].bug = "other_peak"; /* a bug is said first */
+        asked_words(bug     ? "fits FIRST"
+                    : above ? "it fits THIRD, whose LR is held from above at 1e-05 in 6 rows"
+                            : "it fits THIRD, whose LR is held from below at 1e-05 in 6 rows",
+                    bug ? "other_peak" : NULL, guessed && !bug ? FIT_UNDECIDED : FIT_FAIL,
+                    guessed && !bug
+                        ? "--schedule of the training, or whether its loop holds the LR there"
+                        : NULL,
+                    __LINE__);
+        assert_int_equal(clamps, bug ? 0 : any ? 2 : 1);
+    }
+    /* Peaks that change by a last digit. */
+    for (int guessed = 0; guessed < 2; guessed++) {
+        open_answers();
+        for (size_t i = 0; i < ROWS; i++) {
+            s.points[i].part = 0;
+            s.points[i].quantum = 0.001 * PEAK;
+        }
+        for (size_t n = 1; n <= 2; n++) {
+            s.segments[0][n].event = FIT_RESCALED;
+            s.segments[0][n].scale = 1.001;
+            s.segments[0][n].steps = 0;
+        }
+        s.fits[0].segment_count = 3;
+        s.fits[0].bug = "other_peak";
+        s.out.fitted = guessed ? FIT_OF_SCHEDULE : 0;
+        asked_words(guessed ? "fits no shipped contract without several changes of the peak, none "
+                              "of which is more than two printed steps"
+                            : "fits FIRST",
+                    guessed ? NULL : "other_peak", guessed ? FIT_UNDECIDED : FIT_FAIL,
+                    guessed ? "--schedule of the training, or more digits" : NULL, __LINE__);
+    }
+}
+
+/* A line that ends on its way to a floor that nobody would type. */
+static void validate_lines_on_their_way(void **state) {
+    (void)state;
+    for (int how = 0; how < 8; how++) {
+        open_words();
+        s.fits[0].floor_ratio = how == 1 ? 0.1 : 0.1234;
+        s.fits[0].steps = 40;
+        s.out.found.last = how == 2 ? 42 : 41;
+        s.out.fitted = how == 3 ? 0 : FIT_OF_SCHEDULE;
+        s.known.run_steps = how == 4 ? 0 : how == 5 ? 40 : LATER;
+        if (how == 6) s.fits[0].bug = "other_peak";
+        if (how == 7) s.fits[0].segment_count = 2, s.segments[0][1].event = FIT_SKIP;
+        asked_words("fits FIRST", how == 6 ? "other_peak" : NULL,
+                    how == 0 ? FIT_UNDECIDED : FIT_FAIL,
+                    how == 0 ? "--schedule and --min-lr-ratio of the training, or rows behind the "
+                               "end of the decay: a line to another floor prints the same"
+                             : NULL,
+                    __LINE__);
+    }
+}
+
 static int close_scene(void **state) {
     (void)state;
     arena_close(&s.arena);
@@ -702,11 +1187,26 @@ static int close_scene(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_what_goes_on),    cmocka_unit_test(validate_what_was_asked),
-        cmocka_unit_test(validate_shares),          cmocka_unit_test(validate_refuted_peaks),
-        cmocka_unit_test(validate_shifted_columns), cmocka_unit_test(validate_nudges),
-        cmocka_unit_test(validate_first_updates),   cmocka_unit_test(validate_too_little),
+        cmocka_unit_test(validate_what_goes_on),
+        cmocka_unit_test(validate_what_was_asked),
+        cmocka_unit_test(validate_shares),
+        cmocka_unit_test(validate_refuted_peaks),
+        cmocka_unit_test(validate_shifted_columns),
+        cmocka_unit_test(validate_nudges),
+        cmocka_unit_test(validate_first_updates),
+        cmocka_unit_test(validate_too_little),
         cmocka_unit_test(validate_guessed_numbers),
+        cmocka_unit_test(validate_fronts),
+        cmocka_unit_test(validate_highest_peaks),
+        cmocka_unit_test(validate_schedules_above_their_peak),
+        cmocka_unit_test(validate_own_first),
+        cmocka_unit_test(validate_words),
+        cmocka_unit_test(validate_words_of_totals),
+        cmocka_unit_test(validate_peaks_that_fail),
+        cmocka_unit_test(validate_stops),
+        cmocka_unit_test(validate_clamps),
+        cmocka_unit_test(validate_lines_on_their_way),
+
     };
     return cmocka_run_group_tests(tests, NULL, close_scene);
 }
