@@ -801,6 +801,116 @@ static void validate_last_rows(void **state) {
     }
 }
 
+/* Where nobody said a total, that of the rows in front must be the log's last update. */
+static void validate_runs(void **state) {
+    (void)state;
+    for (uint64_t steps = 37; steps < 41; steps++) {
+        open_stop();
+        known.request.steps = 0;
+        fit.steps = steps;
+        for (size_t i = 1; i < SEARCHES; i++)
+            answers[i].count = 0;
+        find();
+        assert_ptr_equal(found.fit, &fit);
+        assert_false(found.of_known_total);
+        assert_int_equal(found.of_run, steps == 10 + STOOD);
+        assert_int_equal(searches, steps == 10 + STOOD ? 3 : 1);
+        if (searches < 3) continue;
+        assert_int_equal(asked[1].steps, 9 + STOOD);
+        assert_int_equal(asked[2].steps, 11 + STOOD);
+        assert_int_equal(asked[1].rows, 11);
+    }
+}
+
+/* Every floor that configurations have, below an LR, of each schedule that falls to one. */
+static void validate_floors(void **state) {
+    (void)state;
+    static const char *const schedules[] = {"polynomial", "linear", "cosine", "cosine_with_min_lr"};
+    const double *typed;
+    const size_t count = fit_typed_floors(&typed);
+    assert_true(count > 3);
+    for (size_t only = 0; only <= COUNT_OF(schedules); only++)
+        for (size_t b = 0; b < 6; b++) {
+            static const double shares[] = {0.0, 0.05, 0.1, 0.11, 0.5, 2.0};
+            const double below = shares[b] * PEAK;
+            struct fit_floors floors = {.peak = PEAK};
+            struct contract_request request;
+            if (only < COUNT_OF(schedules)) floors.schedule = schedules[only];
+            contract_request_init(&request);
+            for (size_t n = 0; n < COUNT_OF(schedules) * count; n++) {
+                const double floor = typed[n % count];
+                const double ratio = floor < 1e-4 ? floor / PEAK : floor; /* LRs, and shares */
+                const size_t which = n / count;
+                if (!(ratio * PEAK < below) || (only < COUNT_OF(schedules) && which != only))
+                    continue;
+                assert_true(fit_next_floor(&floors, below, &request));
+                assert_string_equal(request.schedule, schedules[which]);
+                assert_true(request.min_lr_ratio == ratio);
+            }
+            assert_false(fit_next_floor(&floors, below, &request));
+        }
+}
+
+/* The searches with a floor come behind those without, each of the rows up to the first that
+ * stands, and up to the one before it. */
+static void validate_searches_with_floors(void **state) {
+    (void)state;
+    for (int how = 0; how < 5; how++) {
+        open_stop();
+        known.request.steps = how == 1 ? 0 : 40;
+        known.request.min_lr_ratio = how == 2 ? 0.1 : (double)NAN;
+        if (how == 3) known.request.schedule = "cosine";
+        answers[0].count = answers[1].count = 0; /* without a floor nothing is found */
+        if (how == 4)
+            for (size_t i = 0; i < SEARCHES; i++)
+                answers[i].count = 0;
+        if (how == 1) { /* an LR that nobody typed, of a run of this length */
+            segment.scale = 1.0234567;
+            for (size_t i = 0; i < 10 + STOOD; i++)
+                points[i].value *= segment.scale;
+            points[0].value = 1.0317 * PEAK; /* no share of the largest, either */
+            fit.steps = 10 + STOOD;
+            answers[3].count = answers[4].count = 0;
+        }
+        find();
+        assert_int_equal(found.fit != NULL, how != 2 && how != 4);
+        assert_int_equal(asked[0].rows, 11);
+        assert_int_equal(asked[1].rows, 10);
+        if (how == 2) {
+            assert_int_equal(searches, 2);
+            continue;
+        }
+        assert_int_equal(asked[2].rows, 11);
+        assert_int_equal(asked[2].steps, how == 1 ? 10 + STOOD : 40);
+        assert_string_equal(asked[2].schedule, how == 3 ? "cosine" : "polynomial");
+        assert_true(asked[2].floor * PEAK < points[20].value);
+        if (how == 4) assert_int_equal(searches % 2, 0); /* as many of either length */
+    }
+    for (int typed = 0; typed < 2; typed++) { /* an LR that somebody typed asks for a total */
+        open_stop();
+        known.request.steps = 0;
+        for (size_t i = 0; i < SEARCHES; i++)
+            answers[i].count = 0;
+        for (size_t i = 0; !typed && i < 10 + STOOD; i++)
+            points[i].value *= i > 0 ? 1.0234567 : 1.0317;
+        find();
+        assert_int_equal(searches == 2, typed);
+    }
+    open_stop(); /* and at last the line whose floor nobody would type */
+    known.request.steps = 0;
+    set.fits = &whole;
+    whole = fit;
+    whole.steps = 90;
+    whole.floor_ratio = 0.1234;
+    for (size_t i = 0; i < SEARCHES; i++)
+        answers[i].count = 0;
+    for (size_t i = 0; i < 10 + STOOD; i++)
+        points[i].value *= i > 0 ? 1.0234567 : 1.0317;
+    find();
+    assert_true(found.fit == &whole && found.open && !found.held);
+    assert_int_equal(found.point, 11);
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -816,7 +926,8 @@ int main(void) {
         cmocka_unit_test(validate_steps_of_a_stop), cmocka_unit_test(validate_totals_of_the_run),
         cmocka_unit_test(validate_stops),           cmocka_unit_test(validate_short_stops),
         cmocka_unit_test(validate_open_lines),      cmocka_unit_test(validate_ends_too_soon),
-        cmocka_unit_test(validate_last_rows),
+        cmocka_unit_test(validate_last_rows),       cmocka_unit_test(validate_runs),
+        cmocka_unit_test(validate_floors),          cmocka_unit_test(validate_searches_with_floors),
 
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
