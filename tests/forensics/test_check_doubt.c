@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * What withdraws a pass of a check, condition by condition: from a scene in which a doubt holds,
+ * one condition is changed at a time. What a search would find is given. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macro.h"
+#define fit_check_search_all given_all
+#define fit_check_find_stop given_stop
+#include "forensics/fit_check_doubt.c" /* for the conditions, which no other file asks for */
+
+enum { ROWS = 16, FITS = 3 };
+#define PEAK 2e-4
+
+static struct arena arena;
+static struct series_point points[ROWS];
+static struct series series;
+static struct fit expected, fits[FITS];
+static struct fit_segment plain;
+static struct fit_skip skips[5];
+static struct fit_known known;
+static struct fit_check out;
+static struct fit_set all_given;
+static struct fit_stop stop_given;
+
+enum status given_all(const struct series *s, const struct fit_known *k, struct arena *a,
+                      struct fit_set *o) {
+    (void)a;
+    assert_ptr_equal(s, &series);
+    assert_true(k->plain);
+    *o = all_given;
+    return STATUS_OK;
+}
+enum status given_stop(const struct fit_known *k, const struct fit_set *set, struct arena *a,
+                       struct fit_stop *o) {
+    (void)a;
+    assert_ptr_equal(k, &known);
+    assert_ptr_equal(set->fits, &expected);
+    assert_ptr_equal(set->series, &series);
+    assert_int_equal(set->count, 1);
+    assert_int_equal(set->last, ROWS);
+    *o = stop_given;
+    return STATUS_OK;
+}
+
+static void make_fit(struct fit *fit, const char *contract, const char *schedule, double warmup) {
+    struct contract_request request;
+    contract_request_init(&request);
+    request.contract = contract_find(contract);
+    assert_non_null(request.contract);
+    request.schedule = schedule;
+    request.lr = PEAK;
+    request.warmup = warmup;
+    request.steps = 40;
+    memset(fit, 0, sizeof *fit);
+    assert_int_equal(contract_resolve(&request, &arena, &fit->plan), STATUS_OK);
+    fit->contract = request.contract;
+    fit->schedule = fit->plan.schedule;
+    fit->schedule_name = schedule;
+    fit->parameters = "";
+    fit->text = "EXPECTED";
+    fit->lr = PEAK;
+    fit->warmup = warmup;
+    fit->takes_warmup = 1;
+    fit->steps = 40;
+    fit->stride = 1.0;
+    fit->floor_ratio = real_nan_f64();
+    fit->segments = &plain;
+    fit->segment_count = 1;
+}
+
+/* A pass of an expectation of which everything was given. */
+static void open_pass(void) {
+    arena_close(&arena);
+    plain = (struct fit_segment){.scale = 1.0};
+    make_fit(&expected, "hf", "linear", 0.0);
+    for (size_t f = 0; f < FITS; f++)
+        make_fit(&fits[f], "hf", "linear", 0.0);
+    series = (struct series){points, ROWS};
+    for (size_t i = 0; i < ROWS; i++)
+        points[i] = (struct series_point){
+            .update = i + 1, .row = i, .value = fit_logged(&expected, 0, i + 1)};
+    fit_known_init(&known);
+    known.request.contract = expected.contract;
+    memset(&out, 0, sizeof out);
+    out.expected = &expected;
+    out.verdict = FIT_PASS;
+    out.found = (struct fit_set){.series = &series, .last = ROWS};
+    all_given = (struct fit_set){.series = &series, .fits = fits, .last = ROWS};
+    stop_given = (struct fit_stop){.fit = NULL};
+    skips[0] = (struct fit_skip){.first = 3, .last = 3, .count = 1};
+    for (size_t s = 1; s < 5; s++)
+        skips[s] = (struct fit_skip){.first = 3 + 3 * s, .last = 3 + 3 * s, .count = 1};
+}
+
+static void stands(const char *needs, int line) {
+    const int doubted = needs != NULL;
+    if (out.verdict != (doubted ? FIT_UNDECIDED : FIT_PASS))
+        fail_msg("line %d: verdict %d", line, out.verdict);
+    if (doubted && strcmp(out.needs, needs) != 0) fail_msg("line %d: %s", line, out.needs);
+    if (!doubted) assert_null(out.needs);
+}
+
+/* ---- floors and falls ---- */
+
+static void open_floor(void) {
+    open_pass();
+    out.fitted = FIT_OF_FLOOR;
+    expected.floor_ratio = 0.1;
+    fits[0].text = "FRONT";
+    stop_given = (struct fit_stop){.fit = &fits[0], .point = 6};
+}
+#define FLOOR(needs)                                                                               \
+    do {                                                                                           \
+        assert_int_equal(fit_check_doubt_floor(&known, &arena, &out), STATUS_OK);                  \
+        stands(needs, __LINE__);                                                                   \
+        open_floor();                                                                              \
+    } while (0)
+#define STEPPED                                                                                    \
+    "--min-lr-ratio: a scheduler that is no longer stepped from update 7 on prints the same, "     \
+    "behind "
+
+static void validate_floors(void **state) {
+    (void)state;
+    open_floor();
+    FLOOR(STEPPED "FRONT");
+    stop_given.open = 1;
+    FLOOR(STEPPED "a line to a lower floor with a larger total");
+    stop_given.fit = NULL;
+    FLOOR(NULL);
+    out.fitted = ~(uint32_t)FIT_OF_FLOOR;
+    FLOOR(NULL);
+    expected.floor_ratio = 0.0;
+    FLOOR(NULL);
+    expected.floor_ratio = real_nan_f64();
+    FLOOR(NULL);
+    out.verdict = FIT_FAIL;
+    assert_int_equal(fit_check_doubt_floor(&known, &arena, &out), STATUS_OK);
+    assert_int_equal(out.verdict, FIT_FAIL);
+}
+
+static void open_drop(void) {
+    open_pass();
+    out.fitted = FIT_OF_SCHEDULE;
+    expected.drops_taken = 1;
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].value = i < 9 ? PEAK : 0.5 * PEAK;
+}
+#define DROP(needs)                                                                                \
+    do {                                                                                           \
+        fit_check_doubt_drop(&out);                                                                \
+        stands(needs, __LINE__);                                                                   \
+        open_drop();                                                                               \
+    } while (0)
+#define WHY_FALLS                                                                                  \
+    "--schedule of the training: nothing in the log explains why the LR falls where it does, and " \
+    "a constant LR whose peak was changed there prints the same"
+
+static void validate_drops(void **state) {
+    (void)state;
+    open_drop();
+    DROP(WHY_FALLS);
+    expected.drops_taken = 0;
+    DROP(NULL);
+    out.fitted = ~(uint32_t)FIT_OF_SCHEDULE;
+    DROP(NULL);
+    points[ROWS - 1].value = 0.25 * PEAK;
+    DROP(NULL);
+    for (size_t i = 1; i < ROWS; i++)
+        points[i].value = 0.5 * PEAK; /* it falls behind the first row */
+    DROP(WHY_FALLS);
+    points[0].value = 2.0 * PEAK;
+    DROP(NULL);
+    out.verdict = FIT_FAIL;
+    fit_check_doubt_drop(&out);
+    assert_int_equal(out.verdict, FIT_FAIL);
+}
+
+/* ---- totals, floors that are far, and peaks ---- */
+
+static void open_end(void) {
+    open_pass();
+    out.fitted = FIT_OF_STEPS;
+    expected.steps = 8;
+    points[9].value = points[8].value * 1.01; /* it rises behind update 8 */
+}
+#define NUMBERS(needs, again)                                                                      \
+    do {                                                                                           \
+        assert_int_equal(fit_check_doubt_numbers(&known, &arena, &out), STATUS_OK);                \
+        stands(needs, __LINE__);                                                                   \
+        again();                                                                                   \
+    } while (0)
+#define RISES                                                                                      \
+    "--steps of the training: the log goes on behind update 8, at which the fitted schedule "      \
+    "ends, "                                                                                       \
+    "and its LR rises again; that of a scheduler which moves twice per update does"
+
+static void validate_ends(void **state) {
+    (void)state;
+    open_end();
+    NUMBERS(RISES, open_end);
+    out.fitted = ~(uint32_t)(FIT_OF_STEPS | FIT_OF_SCHEDULE);
+    NUMBERS(NULL, open_end);
+    expected.segment_count = 2;
+    NUMBERS(NULL, open_end);
+    expected.steps = 0;
+    NUMBERS(NULL, open_end);
+    points[9].value = points[8].value;
+    NUMBERS(NULL, open_end);
+    for (uint64_t steps = 6; steps < 12; steps++) { /* the rise is behind update 9 */
+        expected.steps = steps;
+        assert_int_equal(rises_behind_end(&out), steps <= 9);
+    }
+    open_end();
+    out.verdict = FIT_FAIL;
+    assert_int_equal(fit_check_doubt_numbers(&known, &arena, &out), STATUS_OK);
+    assert_int_equal(out.verdict, FIT_FAIL);
+}
+
+/* A line to a floor that nobody would type, of which no row stands at the end. */
+static void open_far(void) {
+    open_pass();
+    out.fitted = FIT_OF_SCHEDULE | FIT_OF_FLOOR;
+    expected.floor_ratio = 0.1234;
+}
+#define LOWER                                                                                      \
+    "--schedule, --steps and --min-lr-ratio of the training, or rows behind the end of the "       \
+    "decay: "                                                                                      \
+    "a line to a lower floor with a larger total prints the same"
+
+static void validate_far_floors(void **state) {
+    (void)state;
+    open_far();
+    NUMBERS(LOWER, open_far);
+    out.fitted = FIT_OF_FLOOR; /* the schedule was given */
+    NUMBERS(NULL, open_far);
+    out.fitted = FIT_OF_SCHEDULE;
+    NUMBERS(NULL, open_far);
+    known.request.steps = 40; /* and so was the total */
+    NUMBERS(NULL, open_far);
+    known.request.steps = 41;
+    NUMBERS(LOWER, open_far);
+    for (uint64_t last = 40; last < 44; last++) { /* a row stands at its end from update 42 on */
+        out.found.last = last;
+        NUMBERS(last < 42 ? LOWER : NULL, open_far);
+    }
+    /* A floor that somebody may have typed, far behind the rows, needs a total that nobody gave. */
+    expected.floor_ratio = 0.1;
+    NUMBERS(NULL, open_far);
+    expected.floor_ratio = 0.1;
+    out.fitted |= FIT_OF_STEPS;
+    NUMBERS(LOWER, open_far);
+    for (size_t count = 1; count < 5; count++) {
+        expected.floor_ratio = 0.1;
+        out.fitted |= FIT_OF_STEPS;
+        series.count = count;
+        NUMBERS(count >= 3 ? LOWER : NULL, open_far);
+    }
+    expected.floor_ratio = 0.1;
+    out.fitted |= FIT_OF_STEPS;
+    out.found.last = 39;
+    NUMBERS(NULL, open_far);
+    /* A floor at which the last row alone stands, of a line whose LRs are round: 1e-4 is one. */
+    for (size_t i = 0; i < 2; i++) {
+        expected.floor_ratio = 0.5;
+        series.count = 10;
+        for (size_t p = 0; p < 10; p++)
+            points[p].update = 11 + p;
+        expected.steps = i == 0 ? 19 : 20;
+        make_fit(&fits[2], "hf", "linear", 0.0);
+        NUMBERS(fit_ends_at_a_step(&expected, &series) ? LOWER : NULL, open_far);
+    }
+}
+
+/* A warm-up to a peak that nobody would type, at which the LR stands. */
+static void open_top(void) {
+    open_pass();
+    make_fit(&expected, "hf", "constant_with_warmup", 8.0);
+    expected.lr = 1.2345e-4;
+    out.fitted = FIT_OF_SCHEDULE | FIT_OF_LR;
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].value = 1.2345e-4 * fmin(1.0, (double)(i + 1) / 9.0);
+}
+#define TOP                                                                                        \
+    "--lr or --schedule of the training: the peak is one that nobody would type, and a scheduler " \
+    "that is no longer stepped inside of a longer warm-up prints the same"
+
+static void validate_tops(void **state) {
+    (void)state;
+    open_top();
+    NUMBERS(TOP, open_top);
+    out.fitted = FIT_OF_LR;
+    NUMBERS(NULL, open_top);
+    out.fitted = FIT_OF_SCHEDULE;
+    NUMBERS(NULL, open_top);
+    expected.lr = 1e-4;
+    NUMBERS(NULL, open_top);
+    points[3].value = 1.0;
+    NUMBERS(NULL, open_top);
+}
+
+/* ---- skipped updates ---- */
+
+static void open_skips(void) {
+    open_pass();
+    expected.skips = skips;
+    expected.skip_count = 1;
+    all_given.count = 0;
+    out.verdict = FIT_FAIL; /* what was there before does not count */
+}
+#define JUDGED(expected_rival, needs)                                                              \
+    do {                                                                                           \
+        assert_int_equal(fit_check_judge_skips(&series, &known, &arena, &out), STATUS_OK);         \
+        const char *const wanted = expected_rival;                                                 \
+        stands(needs, __LINE__);                                                                   \
+        if ((out.rival == NULL) != (wanted == NULL) ||                                             \
+            (wanted != NULL && strcmp(out.rival, wanted) != 0))                                    \
+            fail_msg("line %d: rival %s", __LINE__, out.rival != NULL ? out.rival : "none");       \
+        open_skips();                                                                              \
+    } while (0)
+#define WHAT_TELLS                                                                                 \
+    "what tells of a skipped update: the gradient norm of every update (it is infinite there), "   \
+    "the loss scale, or that the training was not in float16"
+#define HELD_END                                                                                   \
+    "what tells of a skipped update, or whether the loop of the training holds the LR from "       \
+    "below: "                                                                                      \
+    "that prints the same end"
+
+static void validate_rivals_of_skips(void **state) {
+    (void)state;
+    static struct contract bug;
+    open_skips();
+    JUDGED(NULL, NULL);
+    /* One that applies other LRs, about as simple. */
+    for (int how = 0; how < 8; how++) {
+        const int dear = how & 1, same = how & 2, is_bug = how & 4;
+        if (!same) make_fit(&fits[1], "hf", "cosine", 0.0);
+        bug = *fits[1].contract;
+        bug.bug = is_bug != 0;
+        fits[1].contract = &bug;
+        all_given.count = 2; /* the first applies the same LRs, and is no bug */
+        expected.simplicity = 0.5;
+        fits[1].simplicity = 0.5 + FIT_CHECK_SIMPLER + (dear ? 0.01 : -0.01);
+        const int rival = !dear && (is_bug || !same);
+        JUDGED(rival ? "hf" : NULL, rival ? WHAT_TELLS : NULL);
+    }
+    make_fit(&fits[0], "hf", "cosine", 0.0);
+    all_given.count = 1;
+    known.skips.shown = 1; /* the log shows some */
+    JUDGED(NULL, NULL);
+    stop_given.fit = &fits[0];
+    known.skips.shown = 1;
+    JUDGED(NULL, NULL);
+    stop_given.fit = &fits[0];
+    JUDGED(NULL, HELD_END);
+}
+
+/* A contract that is one update late prints the column without a skipped update. */
+static void validate_late_twins(void **state) {
+    (void)state;
+    size_t count;
+    const struct contract *const all = contract_list(&count), *late = NULL;
+    open_skips();
+    for (size_t c = 0; c < count && late == NULL; c++)
+        if (fit_contract_is_late(&all[c]) && all[c].bug && all[c].unit == expected.contract->unit &&
+            sched_in_family(expected.schedule, all[c].family))
+            late = &all[c];
+    assert_non_null(late);
+    struct fit twin = expected;
+    for (int how = 0; how < 6; how++) {
+        open_skips();
+        twin = expected;
+        twin.contract = twin.plan.contract = late;
+        for (size_t i = 0; i < ROWS; i++)
+            points[i].value = fit_logged(&twin, i, i + 1);
+        static const uint64_t skipped[] = {1};
+        expected.plan.skipped = skipped;
+        expected.plan.skipped_count = 1;
+        struct fit_part part = {.point = 0};
+        if (how == 1) expected.part_count = 1, expected.parts = &part;
+        if (how == 2) expected.schedule = sched_find("megatron.linear");
+        if (how == 3) points[ROWS - 1].value *= 1.0 + 1e-9;
+        if (how == 4) points[0].value *= 1.0 + 1e-9;
+        if (how == 5) known.skips.shown = 1;
+        const struct contract *const found = late_twin(&series, &known, &expected);
+        assert_int_equal(found != NULL, how == 0 || how == 5);
+        if (found != NULL) assert_ptr_equal(found, late);
+        if (how == 1) continue; /* parts stay with the expectation that they are of */
+        if (how == 0) stop_given.fit = &fits[0]; /* one doubt is enough */
+        JUDGED(how == 0 ? late->name : NULL, how == 0 ? WHAT_TELLS : NULL);
+    }
+}
+
+static void open_even(void) {
+    open_pass();
+    expected.skips = skips;
+    expected.skip_count = 5;
+    out.fitted = FIT_OF_SCHEDULE;
+}
+#define SHOWN(needs)                                                                               \
+    do {                                                                                           \
+        fit_check_doubt_shown(&series, &known, &out);                                              \
+        stands(needs, __LINE__);                                                                   \
+        open_even();                                                                               \
+    } while (0)
+#define EVENLY                                                                                     \
+    "the loss scale, a count of skipped updates, or --skipped: a scheduler that is stepped once "  \
+    "per several updates prints the same"
+#define TO_FLOOR                                                                                   \
+    "the loss scale, a count of skipped updates, or --skipped: a loop that holds its LR from "     \
+    "below prints the last LR, too"
+
+static void validate_even_skips(void **state) {
+    (void)state;
+    open_even();
+    SHOWN(EVENLY);
+    for (size_t count = 0; count < 6; count++) {
+        expected.skip_count = count;
+        SHOWN(count >= 4 ? EVENLY : NULL);
+    }
+    for (size_t at = 0; at < 5; at++) { /* at one distance, one by one */
+        skips[at].last++;
+        SHOWN(NULL);
+        skips[at].first++;
+        skips[at].last++;
+        SHOWN(NULL);
+    }
+    for (size_t at = 0; at < 5; at++) /* in a row */
+        skips[at] = (struct fit_skip){.first = 3 + at, .last = 3 + at, .count = 1};
+    SHOWN(NULL);
+    for (size_t at = 0; at < 5; at++)
+        skips[at] = (struct fit_skip){.first = 3 + 2 * at, .last = 3 + 2 * at, .count = 1};
+    SHOWN(EVENLY);
+    out.fitted = ~(uint32_t)FIT_OF_SCHEDULE;
+    SHOWN(NULL);
+    known.skips.shown = 1;
+    SHOWN(NULL);
+    known.request.skipped_count = 1;
+    SHOWN(NULL);
+    out.verdict = FIT_FAIL;
+    fit_check_doubt_shown(&series, &known, &out);
+    assert_int_equal(out.verdict, FIT_FAIL);
+    /* Several for the last LR alone, which somebody may have typed. */
+    open_even();
+    expected.skip_count = 1;
+    skips[0] = (struct fit_skip){.first = ROWS - 1, .last = ROWS, .count = 2};
+    points[ROWS - 1].value = 1e-4;
+    SHOWN(TO_FLOOR);
+    out.verdict = FIT_UNDECIDED;
+    out.needs = "before";
+    expected.skip_count = 1;
+    skips[0] = (struct fit_skip){.first = ROWS - 1, .last = ROWS, .count = 2};
+    points[ROWS - 1].value = 1e-4;
+    fit_check_doubt_shown(&series, &known, &out);
+    assert_string_equal(out.needs, "before");
+}
+
+static void open_few(void) {
+    open_pass();
+    series.count = 2;
+    out.fitted = FIT_OF_LR;
+}
+#define FEW(needs)                                                                                 \
+    do {                                                                                           \
+        fit_check_doubt_few(&series, &out);                                                        \
+        stands(needs, __LINE__);                                                                   \
+        assert_int_equal(out.why,                                                                  \
+                         (needs) != NULL ? FIT_WHY_FEW | FIT_WHY_COARSE : FIT_WHY_COARSE);         \
+        open_few();                                                                                \
+        out.why = FIT_WHY_COARSE;                                                                  \
+    } while (0)
+#define THREE                                                                                      \
+    "three rows or more, or --schedule, --lr, --warmup and --steps of the training: fewer rows "   \
+    "agree with any contract whose numbers are fitted to them"
+
+static void validate_few_rows(void **state) {
+    (void)state;
+    static const uint32_t numbers[] = {FIT_OF_LR, FIT_OF_WARMUP, FIT_OF_STEPS, FIT_OF_SCHEDULE};
+    const char *const three = THREE, *const nothing = NULL;
+    open_few();
+    out.why = FIT_WHY_COARSE;
+    for (size_t count = 1; count < 5; count++) {
+        series.count = count;
+        FEW(count < 3 ? three : nothing);
+    }
+    for (size_t n = 0; n < COUNT_OF(numbers); n++) {
+        out.fitted = numbers[n];
+        FEW(three);
+    }
+    out.fitted = FIT_OF_FLOOR;
+    FEW(nothing);
+    out.fitted = FIT_OF_FLOOR;
+    expected.skips = skips;
+    expected.skip_count = 1;
+    FEW(three);
+    out.verdict = FIT_FAIL;
+    fit_check_doubt_few(&series, &out);
+    assert_int_equal(out.verdict, FIT_FAIL);
+}
+
+static int close_arena(void **state) {
+    (void)state;
+    arena_close(&arena);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_floors),     cmocka_unit_test(validate_drops),
+        cmocka_unit_test(validate_ends),       cmocka_unit_test(validate_far_floors),
+        cmocka_unit_test(validate_tops),       cmocka_unit_test(validate_rivals_of_skips),
+        cmocka_unit_test(validate_late_twins), cmocka_unit_test(validate_even_skips),
+        cmocka_unit_test(validate_few_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, close_arena);
+}
