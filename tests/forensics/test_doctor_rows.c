@@ -1,0 +1,1045 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * What the doctor counts in rows: losses at ln 2, rewards of 0, norms that are no number, skipped
+ * updates and what the schedule did at them. Each condition by itself, each threshold from both
+ * sides, and the texts whole. Columns are made by hand. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/doctor/doctor_dpo.c"    /* for the conditions, which no other file asks for */
+#include "forensics/doctor/doctor_values.c" /* the same */
+
+enum { ROWS = 40 };
+
+static struct arena arena;
+static struct series_point points[LOG_NAMES][ROWS];
+static struct doctor doctor;
+static struct doctor_options options;
+static struct fit_set set;
+static struct fit fits[2];
+static struct fit_segment segments[2];
+static struct fit_skip skip;
+static int64_t step[ROWS];
+static uint32_t line[ROWS], part[ROWS];
+static struct log logged;
+static struct log_column columns[2];
+static double cells[2][ROWS];
+static float grains_of_cells[2][ROWS];
+
+static void open_rows(void) {
+    arena_close(&arena);
+    memset(&doctor, 0, sizeof doctor);
+    memset(&logged, 0, sizeof logged);
+    memset(fits, 0, sizeof fits);
+    for (size_t i = 0; i < ROWS; i++) {
+        step[i] = (int64_t)i + 1;
+        line[i] = (uint32_t)i + 11;
+        part[i] = 0;
+    }
+    logged.rows = ROWS;
+    logged.step = step;
+    logged.line = line;
+    logged.part = part;
+    logged.format = "csv";
+    set = (struct fit_set){.fits = fits};
+    doctor_options_init(&options);
+    doctor.log = &logged;
+    doctor.options = &options;
+    doctor.fits = &set;
+    doctor.arena = &arena;
+}
+
+/* Makes a column whose rows are all this value. */
+static struct series_point *fill(enum log_name name, double value, double quantum) {
+    for (size_t i = 0; i < ROWS; i++)
+        points[name][i] =
+            (struct series_point){.update = i + 1, .row = i, .value = value, .quantum = quantum};
+    doctor.series[name] = (struct series){points[name], ROWS};
+    if (name == LOG_LR_LOGGED) doctor.lr = doctor.series[name];
+    return points[name];
+}
+
+static const char *said(void) {
+    static char text[4096];
+    size_t used = 0;
+    if (doctor.result == DOCTOR_UNTESTABLE || doctor.result == DOCTOR_NOT_ASKED)
+        used += (size_t)snprintf(text, sizeof text, "%s\n", doctor.why);
+    for (size_t i = 0; i < doctor.count; i++) {
+        const struct doctor_finding *const found = &doctor.findings[i];
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %s, update %llu\n%s\n",
+                                 found->remark ? "r " : "", found->id,
+                                 doctor_confidence_name((enum doctor_confidence)found->confidence),
+                                 (unsigned long long)found->update, found->words);
+        for (size_t e = 0; e < found->evidence_count; e++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "- %s\n", found->evidence[e]);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s\n%s\n", found->reason,
+                                 found->next);
+    }
+    assert_true(used < sizeof text);
+    text[used] = 0;
+    doctor.count = 0;
+    doctor.result = DOCTOR_QUIET;
+    return text;
+}
+/* The first line of what a check says; "" where it says nothing. */
+static const char *head(enum status (*check)(struct doctor *doctor)) {
+    static char text[512];
+    assert_int_equal(check(&doctor), STATUS_OK);
+    snprintf(text, sizeof text, "%s", said());
+    text[strcspn(text, "\n")] = 0;
+    return text;
+}
+static void hold_head(enum status (*check)(struct doctor *doctor), const char *expected,
+                      int number) {
+    const char *const got = head(check);
+    if (strncmp(got, expected, strlen(expected)) != 0 || (expected[0] == 0) != (got[0] == 0))
+        fail_msg("line %d: %s", number, got);
+}
+#define HEAD(check, expected, again) (hold_head(check, expected, __LINE__), again())
+#define SAID(call, expected)                                                                       \
+    do {                                                                                           \
+        assert_int_equal(call, STATUS_OK);                                                         \
+        assert_string_equal(said(), expected);                                                     \
+    } while (0)
+
+/* ---- losses at ln 2 ---- */
+
+static void validate_near_ln2(void **state) {
+    (void)state;
+    static const struct {
+        double value, quantum;
+        int is;
+    } cases[] = {
+        {LN2, 0, 1},
+        {LN2 + 2.9e-5, 0, 1},
+        {LN2 - 2.9e-5, 0, 1},
+        {LN2 + 3.1e-5, 0, 0},
+        {LN2 - 3.1e-5, 0, 0},
+        {LN2 + 5e-5 + 2.9e-5, 1e-4, 1},
+        {LN2 - 5e-5 - 2.9e-5, 1e-4, 1},
+        {LN2 + 5e-5 + 3.1e-5, 1e-4, 0},
+        {LN2 - 5e-5 - 3.1e-5, 1e-4, 0},
+        {0.69140625, 0, 1}, /* bf16 and f16 */
+        {0.693359375, 0, 1},
+        {0.69140626, 0, 0},
+        {0.69335936, 0, 0},
+        {0.69140625 - 0.9e-8, 2e-8, 1},
+        {0.69140625 - 1.1e-8, 2e-8, 0},
+        {0.693359375 + 0.9e-8, 2e-8, 1},
+        {0.693359375 + 1.1e-8, 2e-8, 0},
+        {NAN, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        if (is_ln2(cases[i].value, cases[i].quantum) != cases[i].is) fail_msg("case %zu", i);
+    static const struct {
+        double value, quantum;
+        int is;
+    } zeros[] = {{0, 0, 1},       {5.9e-5, 0, 1},          {-5.9e-5, 0, 1},         {6.1e-5, 0, 0},
+                 {-6.1e-5, 0, 0}, {0.05 + 5.9e-5, 0.1, 1}, {0.05 + 6.1e-5, 0.1, 0}, {NAN, 0.1, 0}};
+    for (size_t i = 0; i < COUNT_OF(zeros); i++) {
+        const struct series_point point = {.value = zeros[i].value, .quantum = zeros[i].quantum};
+        if (is_zero(&point) != zeros[i].is) fail_msg("zero %zu", i);
+    }
+    static const struct {
+        double value, quantum;
+        uint64_t n;
+    } multiples[] = {
+        {2 * LN2, 0, 2},
+        {4 * LN2, 0, 4},
+        {1477 * LN2, 0, 1477}, /* 1023.8 */
+        {1478 * LN2, 0, 0},    /* above 1024 */
+        {LN2, 0, 0},
+        {1.2, 1.0, 0},
+        {2 * LN2 + 5.9e-5, 0, 2},
+        {2 * LN2 - 5.9e-5, 0, 2},
+        {2 * LN2 + 6.1e-5, 0, 0},
+        {2 * LN2 - 6.1e-5, 0, 0},
+        {2 * LN2 + 0.0049, 0.0099, 2},
+        {2 * LN2 + 0.0051, 0.0099, 0},
+        {2 * LN2, 0.099, 2},
+        {2 * LN2, 0.1, 0}, /* printed to a tenth it names none */
+        {NAN, 0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(multiples); i++)
+        if (multiple_of_ln2(multiples[i].value, multiples[i].quantum) != multiples[i].n)
+            fail_msg("multiple %zu", i);
+}
+
+/* Rewards of 0.1 times log-probabilities that differ from row to row. */
+static void open_multiples(void) {
+    open_rows();
+    static const enum log_name pairs[2][2] = {{LOG_REWARD_CHOSEN, LOG_LOGP_CHOSEN},
+                                              {LOG_REWARD_REJECTED, LOG_LOGP_REJECTED}};
+    for (size_t p = 0; p < 2; p++) {
+        struct series_point *const reward = fill(pairs[p][0], 0, 0);
+        struct series_point *const logp = fill(pairs[p][1], 0, 0);
+        for (size_t i = 0; i < ROWS; i++) {
+            logp[i].value = -100.0 - (double)i;
+            reward[i].value = 0.1 * logp[i].value;
+        }
+    }
+}
+#define MULTIPLES(expected)                                                                        \
+    do {                                                                                           \
+        if (without_reference(&doctor) != (expected)) fail_msg("line %d", __LINE__);               \
+        open_multiples();                                                                          \
+    } while (0)
+
+static void validate_without_reference(void **state) {
+    (void)state;
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED};
+    open_multiples();
+    MULTIPLES(1);
+    for (size_t side = 0; side < 2; side++)
+        for (size_t at = 0; at < 25; at++) { /* of each side the first twenty rows */
+            struct series_point *const reward = points[rewards[side]];
+            reward[at].value *= 1.019;
+            MULTIPLES(1);
+            reward[at].value *= 1.021;
+            MULTIPLES(at >= 20);
+            reward[at].value /= 1.019;
+            MULTIPLES(1);
+            reward[at].value /= 1.021;
+            MULTIPLES(at >= 20);
+            reward[at].value *= -1.0;
+            MULTIPLES(at >= 20);
+        }
+    for (size_t count = 0; count < 4; count++) { /* two rows at least */
+        doctor.series[LOG_REWARD_CHOSEN].count = count;
+        doctor.series[LOG_REWARD_REJECTED].count = 0;
+        MULTIPLES(count >= 2);
+        doctor.series[LOG_REWARD_CHOSEN].count = 0;
+        doctor.series[LOG_REWARD_REJECTED].count = count;
+        MULTIPLES(count >= 2);
+    }
+    points[LOG_LOGP_CHOSEN][2].value = 0.0; /* such rows say nothing */
+    MULTIPLES(1);
+    points[LOG_LOGP_CHOSEN][2].value = NAN;
+    MULTIPLES(1);
+    doctor.series[LOG_LOGP_CHOSEN].count = 0;
+    doctor.series[LOG_LOGP_REJECTED].count = 0;
+    MULTIPLES(0);
+}
+
+/* A start that is not ln 2, with log-probabilities of -100 and rewards of 0. */
+static void open_start(void) {
+    open_rows();
+    fill(LOG_LOSS, 0.8, 0);
+    fill(LOG_REWARD_MARGIN, 0.5, 0);
+    fill(LOG_REWARD_CHOSEN, 0.25, 0);
+    fill(LOG_REWARD_REJECTED, -0.25, 0);
+    fill(LOG_LOGP_CHOSEN, -100.0, 0);
+    fill(LOG_LOGP_REJECTED, -100.0, 0);
+    for (size_t i = 0; i < ROWS; i++) { /* no multiples of these */
+        points[LOG_REWARD_CHOSEN][i].value += 0.01 * (double)i;
+        points[LOG_REWARD_REJECTED][i].value -= 0.01 * (double)i;
+    }
+}
+#define START(expected) HEAD(start_at_ln2, expected, open_start)
+
+static void validate_starts(void **state) {
+    (void)state;
+    open_start();
+    START("ref_batch_shape likely, update 1");
+    points[LOG_LOSS][0].value = LN2;
+    START("");
+    points[LOG_LOSS][0].value = NAN;
+    START("");
+    logged.step_guessed = 1;
+    START("the log prints no update numbers");
+    points[LOG_LOSS][0].update = 7;
+    START("no loss at update 1");
+    for (size_t n = 0; n < LOG_NAMES; n++)
+        if (n != LOG_LOSS) doctor.series[n].count = 0;
+    START("no column of rewards or of log-probabilities of pairs");
+    for (size_t n = 0; n < LOG_NAMES; n++)
+        if (n != LOG_LOSS && n != LOG_LOGP_CHOSEN && n != LOG_LOGP_REJECTED)
+            doctor.series[n].count = 0;
+    START("ref_batch_shape possible, update 1"); /* no reward says that the two differ */
+    open_multiples();
+    fill(LOG_LOSS, 0.8, 0);
+    START("rewards are multiples of the log-probabilities: an objective without reference");
+    points[LOG_REWARD_MARGIN][0].value = 0.0;
+    START("the first reward is 0 but the loss is not ln 2");
+    for (uint64_t n = 2; n < 5; n++)
+        for (int told = 0; told < 4; told++) { /* a multiple, by ranks, micro-batches, or neither */
+            points[LOG_LOSS][0].value = (double)n * LN2;
+            points[LOG_REWARD_MARGIN][0].value = 0.0;
+            options.accumulate = told & 1 ? n : 0;
+            options.processes = told & 2 ? n : 0;
+            const int two = n == 2;
+            char expected[96];
+            snprintf(expected, sizeof expected, "%s %s, update 1",
+                     told == 1 ? "num_items_double_scale" : "loss_summed_over_ranks",
+                     told > 0 ? two ? "likely" : "certain"
+                     : two    ? "possible"
+                              : "likely");
+            START(expected);
+        }
+    points[LOG_LOSS][0].value = 4 * LN2; /* with a margin of its own it is no multiple */
+    START("ref_batch_shape likely, update 1");
+    points[LOG_LOSS][0].value = 4 * LN2;
+    for (size_t n = 0; n < LOG_NAMES; n++)
+        if (n != LOG_LOSS && n != LOG_LOGP_CHOSEN && n != LOG_LOGP_REJECTED)
+            doctor.series[n].count = 0;
+    START("loss_summed_over_ranks likely, update 1");
+    /* Rewards of more than a hundredth of their log-probabilities are of another reference. */
+    for (size_t side = 0; side < 2; side++) {
+        const enum log_name reward = side == 0 ? LOG_REWARD_CHOSEN : LOG_REWARD_REJECTED;
+        const enum log_name logp = side == 0 ? LOG_LOGP_CHOSEN : LOG_LOGP_REJECTED;
+        points[reward][0].value = 1.01;
+        START("other_reference likely, update 1");
+        points[reward][0].value = -1.01;
+        START("other_reference likely, update 1");
+        points[reward][0].value = 0.99;
+        START("ref_batch_shape likely");
+        points[reward][0].value = 1.5;
+        points[reward][0].quantum = 0.51;
+        START("ref_batch_shape likely");
+        points[reward][0].value = 1.5;
+        points[reward][0].quantum = 0.49;
+        START("other_reference likely, update 1");
+        points[reward][0].value = 1.5;
+        points[logp][0].value = 0.0;
+        START("ref_batch_shape likely");
+        points[reward][0].value = 1.5;
+        doctor.series[logp].count = 0;
+        START("ref_batch_shape likely");
+    }
+    /* The reward that is shown: the margin, or else one of the two. */
+    static const enum log_name names[] = {LOG_REWARD_MARGIN, LOG_REWARD_CHOSEN,
+                                          LOG_REWARD_REJECTED};
+    for (size_t n = 0; n < 4; n++) {
+        enum log_name name = LOG_OTHER;
+        open_start();
+        for (size_t gone = 0; gone < n; gone++)
+            doctor.series[names[gone]].count = 0;
+        const struct series_point *const point = first_margin(&doctor, 3, &name);
+        assert_ptr_equal(point, n < 3 ? &points[names[n]][3] : NULL);
+        if (n < 3) assert_int_equal(name, names[n]);
+    }
+}
+
+/* ---- stuck ---- */
+
+/* Losses at ln 2 with rewards of 0, at the peak of the LR. */
+static void open_stuck(void) {
+    open_rows();
+    fill(LOG_LOSS, LN2, 1e-5);
+    fill(LOG_REWARD_MARGIN, 0.0, 0);
+    fill(LOG_LR_LOGGED, 1e-6, 0);
+}
+static void leave(size_t row) { /* it leaves ln 2 at a row */
+    for (size_t i = row; i < ROWS; i++)
+        points[LOG_LOSS][i].value = 0.5;
+}
+#define STUCK(expected) HEAD(stuck_at_ln2, expected, open_stuck)
+#define FEW_ROWS "the loss stays at ln 2 within its printed digits, but "
+
+static void validate_stuck(void **state) {
+    (void)state;
+    open_stuck();
+    STUCK("loss_stuck_at_ln2 likely, update 1");
+    for (size_t rows = 1; rows < 8; rows++) {
+        leave(rows);
+        STUCK(rows >= 4 ? "loss_stuck_at_ln2 likely, update 1" : "");
+    }
+    for (size_t low = 0; low < 6; low++) { /* three rows behind the first, at half of the peak */
+        leave(6);
+        for (size_t i = 1; i < 1 + low; i++)
+            points[LOG_LR_LOGGED][i].value = 0.49e-6;
+        STUCK(low <= 2 ? "loss_stuck_at_ln2 likely, update 1" : "");
+        leave(6);
+        for (size_t i = 1; i < 1 + low; i++)
+            points[LOG_LR_LOGGED][i].value = 0.5e-6;
+        STUCK("loss_stuck_at_ln2 likely, update 1");
+    }
+    fill(LOG_LR_LOGGED, 0.0, 0);
+    STUCK("");
+    points[LOG_REWARD_MARGIN][5].value = 1e-3; /* something is trained */
+    STUCK("");
+    points[LOG_LOSS][5].value = LN2 + 1.2e-5; /* one printed step on */
+    STUCK("");
+    points[LOG_LOSS][5].value = LN2 + 0.4e-5;
+    STUCK("loss_stuck_at_ln2 likely, update 1");
+    /* Without rewards, or with coarse ones, coarse digits need twenty rows. */
+    for (int how = 0; how < 6; how++)
+        for (size_t rows = 19; rows < 23; rows++) {
+            static const double grain[] = {0.9e-6, 1.1e-6}, loss[] = {0.9e-6, 1.1e-6, 1.1e-6};
+            fill(LOG_REWARD_MARGIN, 0.0, how < 2 ? grain[how] : 1e-3);
+            if (how >= 4) doctor.series[LOG_REWARD_MARGIN].count = 0;
+            if (how >= 4) fill(LOG_LOGP_CHOSEN, -9, 0), fill(LOG_LOGP_REJECTED, -9, 0);
+            fill(LOG_LOSS, LN2, how == 2 || how == 4 ? loss[0] : loss[1]);
+            leave(rows);
+            const int few = rows - 1 < 20 && how != 0 && how != 2 && how != 4;
+            STUCK(few        ? FEW_ROWS
+                  : how == 0 ? "loss_stuck_at_ln2 likely, update 1"
+                             : "loss_stuck_at_ln2 possible, update 1");
+        }
+    for (size_t n = 0; n < LOG_NAMES; n++)
+        if (n != LOG_LOSS && n != LOG_LR_LOGGED) doctor.series[n].count = 0;
+    STUCK("no column of rewards or of log-probabilities of pairs");
+    leave(7);
+    SAID(stuck_at_ln2(&doctor),
+         "loss_stuck_at_ln2 likely, update 1\n"
+         "The loss stays at ln 2 for the first 7 rows, 6 of them at half of the peak LR or more: "
+         "the updates change nothing that the loss sees.\n"
+         "- update 1 (line 11): loss is 0.6931471805599453 (printed to 1e-05)\n"
+         "- update 7 (line 17): loss is 0.6931471805599453 (printed to 1e-05)\n"
+         "- update 7 (line 17): lr_logged is 1e-06\n"
+         "- rewards are 0 in all these rows\n"
+         "loss and rewards both say that policy and reference stay equal\n"
+         "Three causes: weights in bf16 whose updates are rounded away (doctor --dtype bf16 "
+         "--master none), frozen weights, or a reference that is the policy itself (then the "
+         "gradient norm is not 0 and the weights do move).\n");
+    /* How finely the rewards of a row say that they are 0: the coarsest of them. */
+    open_stuck();
+    fill(LOG_REWARD_CHOSEN, 0.0, 1e-3);
+    fill(LOG_REWARD_REJECTED, 0.0, 1e-4);
+    assert_true(zero_to(&doctor, 3) == 1e-3);
+    points[LOG_REWARD_REJECTED][3].quantum = 1e-2;
+    assert_true(zero_to(&doctor, 3) == 1e-2);
+    points[LOG_REWARD_REJECTED][3].value = 5e-3;
+    assert_true(zero_to(&doctor, 3) == 1e-2);
+    points[LOG_REWARD_REJECTED][3].value = 5e-3 + 0.9e-9;
+    assert_true(zero_to(&doctor, 3) == 1e-2);
+    points[LOG_REWARD_REJECTED][3].value = 5e-3 + 1.1e-9;
+    assert_true(zero_to(&doctor, 3) == NOT_ZERO);
+    doctor.series[LOG_REWARD_MARGIN].count = doctor.series[LOG_REWARD_CHOSEN].count = 0;
+    doctor.series[LOG_REWARD_REJECTED].count = 0;
+    assert_true(zero_to(&doctor, 3) == NO_REWARD);
+}
+
+static struct grain grain_of(const double *values, size_t count, double quantum) {
+    static struct series_point made[ROWS];
+    for (size_t i = 0; i < count; i++)
+        made[i] = (struct series_point){.value = values[i], .quantum = quantum};
+    const struct series series = {made, count};
+    return find_grain(&series);
+}
+static void validate_grains(void **state) {
+    (void)state;
+    static const double steps[] = {0.25, -0.5, 0.0, 1.0, -0.25}, off[] = {0.25, 0.5, 0.63};
+    struct grain grain = grain_of(steps, 5, 0);
+    assert_true(grain.step == 0.25 && grain.typical == 0.5);
+    grain = grain_of(off, 3, 0);
+    assert_true(grain.step == 0.0 && fabs(grain.typical - 1.38 / 3) < 1e-12);
+    static const struct {
+        double times;
+        int is;
+    } near[] = {{3.019, 1}, {2.981, 1}, {3.021, 0}, {2.979, 0}};
+    for (size_t i = 0; i < COUNT_OF(near); i++) {
+        const double values[] = {0.25, 0.5, 0.25 * near[i].times};
+        assert_int_equal(grain_of(values, 3, 0).step > 0.0, near[i].is);
+    }
+    assert_true(grain_of(steps, 5, 0.25 / 16.1).step == 0.25);
+    assert_true(grain_of(steps, 5, 0.25 / 15.9).step == 0.0);
+    assert_true(grain_of(steps, 5, 0.25 / 15.9).typical == 0.5);
+    assert_true(grain_of(steps, 5, 0.49).typical == 0.5);             /* 0.25 is above */
+    assert_true(grain_of(steps, 5, 0.51).typical == (0.5 + 1.0) / 2); /* and here none */
+    assert_true(grain_of(steps, 0, 0).typical == 0.0);
+    const double zeros[] = {0.0, 0.0}, huge[] = {1e-10, 1.0}, nan[] = {0.25, NAN, 0.5};
+    assert_true(grain_of(zeros, 2, 0).typical == 0.0);
+    assert_true(grain_of(huge, 2, 0).step == 0.0 && grain_of(huge, 2, 0).typical > 0.4);
+    assert_true(grain_of(nan, 3, 0).typical == 0.375 && grain_of(nan, 3, 0).step == 0.0);
+    const double infinite[] = {0.25, INFINITY};
+    assert_true(grain_of(infinite, 2, 0).typical == 0.25);
+}
+
+/* Rewards that were apart in row 0 and are 0 from there on. */
+static void open_still(void) {
+    open_stuck();
+    points[LOG_LOSS][0].value = 0.7;
+    for (size_t i = 0; i < ROWS; i++)
+        points[LOG_REWARD_MARGIN][i].value = i < 20 ? 0.5 + 0.01 * (double)(i * i % 7) : 0.0;
+    points[LOG_REWARD_MARGIN][0].value = 0.3;
+}
+#define STILL_IS(expected) HEAD(stuck_at_ln2, expected, open_still)
+static void validate_mostly_stuck(void **state) {
+    (void)state;
+    open_still();
+    STILL_IS("loss_stuck_at_ln2 possible, update 40"); /* 20 of 39 rows */
+    points[LOG_REWARD_MARGIN][20].value = 0.5;
+    STILL_IS("");                              /* 19 of 39 */
+    for (size_t zero = 5; zero < 12; zero++) { /* eight rows at least */
+        doctor.series[LOG_LOSS].count = 1 + zero;
+        for (size_t i = 1; i < 13; i++)
+            points[LOG_REWARD_MARGIN][i].value = 0.0;
+        STILL_IS(zero >= 8 ? "loss_stuck_at_ln2 possible, update" : "");
+    }
+    for (size_t i = 20; i < ROWS; i++)
+        points[LOG_LR_LOGGED][i].value = 0.49e-6;
+    STILL_IS("");
+    for (size_t i = 1; i < 12; i++) /* rows at a low LR are none of those */
+        points[LOG_LR_LOGGED][i].value = 0.49e-6;
+    points[LOG_REWARD_MARGIN][20].value = points[LOG_REWARD_MARGIN][21].value = 0.5;
+    STILL_IS("loss_stuck_at_ln2 possible, update 40");
+    /* A 0 must be told from its neighbours 16 times as finely as rewards are typical. */
+    struct grain grains[3] = {{0.5, 0.0}, {0.5, 0.0}, {0.5, 0.0}};
+    static const struct {
+        double step, quantum;
+        int told;
+    } cases[] = {{0.0, 0.0, 1},      {0.5 / 16, 0.0, 1},   {0.5 / 15.9, 0.0, 0},
+                 {0.0, 0.5 / 16, 1}, {0.0, 0.5 / 15.9, 0}, {0.5 / 15.9, 0.001, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        open_stuck();
+        for (size_t n = 0; n < 3; n++)
+            grains[n].step = 0.0;
+        grains[0].step = cases[i].step;
+        points[LOG_REWARD_MARGIN][3].quantum = cases[i].quantum;
+        fill(LOG_REWARD_CHOSEN, 0.0, 0);
+        assert_int_equal(rewards_of(&doctor, grains, 3),
+                         cases[i].told ? REWARDS_ZERO : REWARDS_UNTOLD);
+        points[LOG_REWARD_CHOSEN][3].value = 1e-300;
+        assert_int_equal(rewards_of(&doctor, grains, 3), REWARDS_APART);
+    }
+    open_stuck();
+    points[LOG_REWARD_MARGIN][3] = (struct series_point){.row = 3, .value = 0.005, .quantum = 0.01};
+    grains[0].step = 0.0;
+    assert_int_equal(rewards_of(&doctor, grains, 3), REWARDS_ZERO);
+    points[LOG_REWARD_MARGIN][3].value = 0.0051;
+    assert_int_equal(rewards_of(&doctor, grains, 3), REWARDS_APART);
+    doctor.series[LOG_REWARD_MARGIN].count = 3;
+    assert_int_equal(rewards_of(&doctor, grains, 3), REWARDS_UNTOLD);
+}
+
+/* ---- the first update ---- */
+
+static void open_first(void) {
+    open_rows();
+    fill(LOG_LOSS, 2.0, 0);
+    points[LOG_LOSS][2].value = 1.9;
+    fill(LOG_LR_LOGGED, 1e-6, 0);
+}
+#define FIRST(expected) HEAD(first_update_lost, expected, open_first)
+static void validate_first_updates(void **state) {
+    (void)state;
+    open_first();
+    FIRST("r zero_lr_first_step certain, update 1");
+    logged.step_guessed = 1;
+    FIRST("the log prints no update numbers");
+    points[LOG_LOSS][0].update = 3;
+    FIRST("no losses at updates 1 and 2");
+    points[LOG_LOSS][1].update = 3;
+    FIRST("no losses at updates 1 and 2");
+    fill(LOG_LOSS, 2.0, 3.9e-6);
+    FIRST("r zero_lr_first_step");
+    fill(LOG_LOSS, 2.0, 4.1e-6);
+    FIRST("losses are printed with fewer than six digits");
+    points[LOG_LOSS][1].value = 2.0000001;
+    FIRST("");
+    fill(LOG_LOSS, 0.0, 0);
+    FIRST("");
+    fill(LOG_REWARD_MARGIN, 0.0, 0); /* a preference's rewards must be 0, too */
+    FIRST("r zero_lr_first_step");
+    fill(LOG_REWARD_MARGIN, 0.1, 0);
+    FIRST("");
+    fill(LOG_REWARD_MARGIN, 0.0, 0);
+    points[LOG_REWARD_MARGIN][1].value = 0.1; /* of update 2 */
+    FIRST("");
+    doctor.lr_applied = 1; /* a recorded LR says that it should have moved */
+    FIRST("zero_lr_first_step likely, update 1");
+    doctor.lr_applied = 1;
+    points[LOG_LR_LOGGED][0].value = 0.0;
+    FIRST("r zero_lr_first_step certain, update 1");
+    doctor.lr_applied = 1;
+    doctor.lr.count = 0;
+    FIRST("r zero_lr_first_step certain, update 1");
+}
+
+/* ---- norms and losses that are no number ---- */
+
+static void open_norms(void) {
+    open_rows();
+    fill(LOG_LOSS, 2.0, 0);
+    fill(LOG_GRAD_NORM, 1.0, 0);
+}
+#define NORMS(expected) HEAD(norm_not_finite, expected, open_norms)
+#define FILTERED(expected) HEAD(loss_filtered, expected, open_norms)
+#define NO_GRADIENT(expected) HEAD(no_gradient, expected, open_norms)
+
+static void validate_norms(void **state) {
+    (void)state;
+    open_norms();
+    NORMS("");
+    for (size_t at = 30; at < ROWS; at++) { /* a later finite norm says that it was skipped */
+        points[LOG_GRAD_NORM][at].value = INFINITY;
+        NORMS(at == ROWS - 1 ? "grad_norm_not_finite certain, update 40" : "");
+        for (size_t i = at; i < ROWS; i++)
+            points[LOG_GRAD_NORM][i].value = NAN;
+        char expected[64];
+        snprintf(expected, sizeof expected, "grad_norm_not_finite certain, update %zu", at + 1);
+        NORMS(expected);
+    }
+    points[LOG_GRAD_NORM][38].value = INFINITY; /* the finite one is of an update before */
+    points[LOG_GRAD_NORM][39].update = 39;
+    NORMS("grad_norm_not_finite certain, update 39");
+    for (int how = 0; how < 5; how++) { /* what else tells of a skip */
+        points[LOG_GRAD_NORM][39].value = INFINITY;
+        if (how == 0) fill(LOG_SKIPPED, 0.0, 0)[39].value = 1.0;
+        if (how == 1) fill(LOG_SKIPPED, 0.0, 0);
+        if (how == 2) fill(LOG_LOSS_SCALE, 4.0, 0)[39].value = 2.0;
+        if (how == 3) fill(LOG_LOSS_SCALE, 4.0, 0)[39].value = 8.0;
+        if (how == 4) fill(LOG_LOSS_SCALE, 4.0, 0);
+        NORMS(how == 0 || how == 2 ? "" : "grad_norm_not_finite certain, update 40");
+    }
+    struct series_point *const scale = fill(LOG_LOSS_SCALE, 4.0, 0);
+    scale[5].value = 2.0; /* it falls at row 5, and rises again behind it */
+    for (size_t i = 0; i < ROWS; i++)
+        assert_int_equal(scale_falls(&doctor, i), i == 5 || i == 4);
+    doctor.series[LOG_LOSS_SCALE].count = 5;
+    assert_false(scale_falls(&doctor, 4) || scale_falls(&doctor, 5));
+    open_norms(); /* an LR that holds tells as well */
+    set.count = 1;
+    fits[0].contract = contract_find("hf");
+    fits[0].segments = segments;
+    fits[0].segment_count = 1;
+    segments[0] = (struct fit_segment){.scale = 1.0};
+    fits[0].skips = &skip;
+    fits[0].skip_count = 1;
+    skip = (struct fit_skip){.first = 3, .last = 4, .count = 1};
+    for (size_t row = 0; row < 8; row++)
+        assert_int_equal(skipped_in_row(&doctor, row), row == 2 || row == 3);
+    step[2] = 0;
+    assert_false(skipped_in_row(&doctor, 2));
+}
+
+static void validate_filtered_losses(void **state) {
+    (void)state;
+    open_norms();
+    FILTERED("");
+    for (int how = 0; how < 8; how++) {
+        const int none = how & 1, zero = how & 2, nan = how & 4;
+        points[LOG_GRAD_NORM][3].value = none ? (double)NAN : 1.0;
+        points[LOG_LOSS][3].value = nan ? (double)NAN : zero ? 0.0 : 2.0;
+        FILTERED(how == 3 ? "nan_loss_filtered likely, update 4" : "");
+    }
+    doctor.series[LOG_GRAD_NORM].count = 0;
+    FILTERED("no row has a loss and a gradient norm");
+    points[LOG_GRAD_NORM][3].value = NAN;
+    points[LOG_LOSS][3].value = 0.0;
+    fill(LOG_SKIPPED, 0.0, 0)[3].value = 1.0;
+    FILTERED("");
+    points[LOG_GRAD_NORM][3].value = points[LOG_GRAD_NORM][5].value = NAN;
+    points[LOG_LOSS][3].value = points[LOG_LOSS][5].value = 0.0;
+    assert_int_equal(loss_filtered(&doctor), STATUS_OK);
+    assert_string_equal(doctor.findings[0].words, "In 2 rows the gradient norm is no number, but "
+                                                  "the loss is printed as 0.");
+    assert_string_equal(doctor.findings[0].evidence[1], "update 4 (line 14): grad_norm is nan");
+    open_norms();
+    for (size_t zeros = 0; zeros < 23; zeros++) { /* half of the rows, and three */
+        for (size_t i = 0; i < zeros; i++)
+            points[LOG_GRAD_NORM][i].value = 0.0;
+        NO_GRADIENT(zeros >= 20 ? "no_gradient likely, update 1" : "");
+        for (size_t i = 0; i < zeros; i++) /* a policy gradient's loss is 0 there, too */
+            points[LOG_GRAD_NORM][i].value = points[LOG_LOSS][i].value = 0.0;
+        NO_GRADIENT(zeros >= 20 ? "no_gradient possible, update 1" : "");
+    }
+    for (size_t count = 1; count < 6; count++) {
+        fill(LOG_GRAD_NORM, 0.0, 0);
+        doctor.series[LOG_GRAD_NORM].count = count;
+        NO_GRADIENT(count < 3 ? "fewer than 3 gradient norms" : "no_gradient likely, update 1");
+        fill(LOG_GRAD_NORM, 0.0, 0);
+        fill(LOG_LOSS, 0.0, 0); /* in all rows it is not innocent */
+        doctor.series[LOG_GRAD_NORM].count = count;
+        NO_GRADIENT(count < 3 ? "fewer than 3 gradient norms" : "no_gradient likely, update 1");
+    }
+    fill(LOG_GRAD_NORM, 0.0, 0.9e-6);
+    NO_GRADIENT("no_gradient likely");
+    fill(LOG_GRAD_NORM, 0.0, 1.1e-6);
+    NO_GRADIENT("");
+    fill(LOG_GRAD_NORM, -1e-9, 0);
+    NO_GRADIENT("");
+}
+
+static void open_fresh(void) {
+    open_rows();
+    options.vocab = 1024;
+    fill(LOG_LOSS, 3.0, 0);
+}
+#define FRESH(expected) HEAD(fresh_weights, expected, open_fresh)
+static void validate_fresh_weights(void **state) {
+    (void)state;
+    const double uniform = log(1024.0);
+    static const struct {
+        double times, away;
+        const char *said;
+    } cases[] = {
+        {1, 0, "weights_reinitialised likely"},
+        {1, 0.099, "weights_reinitialised likely"},
+        {1, -0.099, "weights_reinitialised likely"},
+        {1, 0.101, "weights_reinitialised possible"},
+        {1, -0.349, "weights_reinitialised possible"},
+        {1, 0.351, ""},
+        {1, -0.351, ""},
+        {2, 0, "loss_not_divided likely"},
+        {2, 0.199, "loss_not_divided likely"},
+        {2, -0.199, "loss_not_divided likely"},
+        {2, 0.201, ""},
+        {2, -0.201, ""},
+        {1000, 99, "loss_not_divided likely"},
+        {1023, 0, "loss_not_divided likely"},
+        {1025, 0, ""},
+    };
+    open_fresh();
+    FRESH("");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        points[LOG_LOSS][0].value = cases[i].times * uniform + cases[i].away;
+        FRESH(cases[i].said);
+    }
+    options.vocab = 1;
+    FRESH("--vocab N");
+    fill(LOG_REWARD_MARGIN, 0, 0);
+    FRESH("a preference loss does not start at ln(vocabulary)");
+    points[LOG_LOSS][0].update = 2;
+    points[LOG_LOSS][1].update = 3;
+    FRESH("no loss at update 1");
+}
+
+/* ---- skipped updates ---- */
+
+static struct log_column column;
+static void open_skips(enum log_name name) {
+    open_rows();
+    fill(name, name == LOG_GRAD_NORM ? 1.0 : name == LOG_LOSS_SCALE ? 1024.0 : 0.0, 0);
+    column = (struct log_column){.name = (int32_t)name, .source = "spelled"};
+}
+static void validate_what_is_a_skip(void **state) {
+    (void)state;
+    open_skips(LOG_LOSS_SCALE);
+    const struct series *const scale = &doctor.series[LOG_LOSS_SCALE];
+    points[LOG_LOSS_SCALE][0].value = 4096.0; /* it falls at row 1 */
+    points[LOG_LOSS_SCALE][6].value = 2048.0; /* and at row 7 */
+    points[LOG_LOSS_SCALE][9].value = NAN;
+    for (size_t i = 0; i < ROWS; i++)
+        assert_int_equal(is_skip(&doctor, &column, scale, i), i == 1 || i == 7);
+    points[LOG_LOSS_SCALE][7].update = 9; /* rows that are not of neighbours */
+    assert_false(is_skip(&doctor, &column, scale, 7));
+    open_skips(LOG_SKIPPED);
+    const struct series *const count = &doctor.series[LOG_SKIPPED];
+    points[LOG_SKIPPED][0].value = 1.0;
+    points[LOG_SKIPPED][4].value = 3.0;
+    points[LOG_SKIPPED][5].value = NAN;
+    points[LOG_SKIPPED][6].value = 0.5;
+    points[LOG_SKIPPED][7].value = 0x1p31;
+    points[LOG_SKIPPED][8].value = 0x1p31 - 1;
+    for (size_t i = 0; i < ROWS; i++)
+        assert_int_equal(is_skip(&doctor, &column, count, i),
+                         i == 0 || i == 4 || i == 6 || i == 7 || i == 8);
+    assert_int_equal(skips_at(&column, count, 4), 3);
+    assert_int_equal(skips_at(&column, count, 6), 1);
+    assert_int_equal(skips_at(&column, count, 7), 1);
+    assert_int_equal(skips_at(&column, count, 8), ((size_t)1 << 31) - 1);
+    column.cumulative = 1; /* a running count, which the first row begins */
+    for (size_t i = 0; i < ROWS; i++)
+        points[LOG_SKIPPED][i].value = i < 4 ? 2.0 : i < 9 ? 5.0 : 6.0;
+    for (size_t i = 0; i < ROWS; i++)
+        assert_int_equal(is_skip(&doctor, &column, count, i), i == 4 || i == 9);
+    assert_int_equal(skips_at(&column, count, 4), 3);
+    points[LOG_SKIPPED][9].update = 9;
+    assert_false(is_skip(&doctor, &column, count, 9)); /* of an update that was there before */
+    open_skips(LOG_GRAD_NORM);
+    points[LOG_GRAD_NORM][4].value = INFINITY;
+    points[LOG_GRAD_NORM][39].value = INFINITY;
+    for (size_t i = 0; i < ROWS; i++)
+        assert_int_equal(is_skip(&doctor, &column, &doctor.series[LOG_GRAD_NORM], i), i == 4);
+    assert_int_equal(skips_at(&column, &doctor.series[LOG_GRAD_NORM], 4), 1);
+    /* How many updates a row stands for. */
+    for (size_t i = 0; i < ROWS; i++)
+        points[LOG_GRAD_NORM][i].update = 3 * i + 1;
+    struct series rows = {points[LOG_GRAD_NORM], ROWS};
+    assert_int_equal(updates_at(&rows, 0), 3);
+    assert_int_equal(updates_at(&rows, 1), 3);
+    assert_int_equal(updates_at(&rows, ROWS - 1), 3);
+    assert_int_equal(reach(&rows), 3 * ROWS);
+    points[LOG_GRAD_NORM][5].update = points[LOG_GRAD_NORM][4].update;
+    assert_int_equal(updates_at(&rows, 5), 1);
+    assert_int_equal(updates_at(&rows, 6), 6);
+    rows.count = 1;
+    assert_int_equal(updates_at(&rows, 0), 1);
+}
+
+static void validate_schedules_at_skips(void **state) {
+    (void)state;
+    /* A skip in row 10; which of rows 8 to 12 have the LR of the row before. */
+    for (int equal = 0; equal < 16; equal++) {
+        struct skips skips = {0};
+        open_rows();
+        fill(LOG_LR_LOGGED, 0, 0);
+        double value = 1.0;
+        for (size_t i = 0; i < ROWS; i++) {
+            if (!(i >= 9 && i <= 12 && (equal >> (i - 9) & 1))) value -= 0.01;
+            points[LOG_LR_LOGGED][i].value = value;
+        }
+        judge_schedule(&doctor, 10, &skips);
+        const int moves = !(equal & 1) && !(equal & 8); /* beside it the LR moves */
+        const int same = (equal >> 1 & 1) + (equal >> 2 & 1);
+        assert_int_equal(skips.held, moves && same == 1);
+        assert_int_equal(skips.moved, moves && same == 0);
+    }
+    open_rows();
+    fill(LOG_LR_LOGGED, 0, 0);
+    for (size_t i = 0; i < ROWS; i++)
+        points[LOG_LR_LOGGED][i].value = 1.0 - 0.01 * (double)i;
+    for (size_t row = 0; row < ROWS; row++) { /* two rows on either side */
+        struct skips skips = {0};
+        judge_schedule(&doctor, row, &skips);
+        assert_int_equal(skips.moved, row >= 2 && row + 2 < ROWS);
+    }
+    for (size_t gap = 8; gap < 13; gap++) { /* of updates that follow each other */
+        struct skips skips = {0};
+        for (size_t i = 0; i < ROWS; i++)
+            points[LOG_LR_LOGGED][i].update = i + 1 + (i >= gap);
+        judge_schedule(&doctor, 10, &skips);
+        assert_int_equal(skips.moved, gap < 9 || gap > 12);
+    }
+    /* Skips at the end in a row, of rows that stand for one update or several. */
+    for (size_t tail = 0; tail < 7; tail++)
+        for (uint64_t every = 1; every < 3; every++) {
+            open_skips(LOG_SKIPPED);
+            for (size_t i = 0; i < ROWS; i++) {
+                points[LOG_SKIPPED][i].update = every * (i + 1);
+                points[LOG_SKIPPED][i].value = i >= ROWS - tail ? (double)every : 0.0;
+            }
+            points[LOG_SKIPPED][3].value = 1.0;
+            struct skips skips = count_skips(&doctor, &column, &doctor.series[LOG_SKIPPED]);
+            assert_int_equal(skips.count, every * tail + 1);
+            assert_int_equal(skips.tail, every * tail);
+            assert_ptr_equal(skips.first, &points[LOG_SKIPPED][3]);
+            if (tail == 0 || every == 1) continue;
+            points[LOG_SKIPPED][ROWS - 1].value = 1.0; /* one of two */
+            skips = count_skips(&doctor, &column, &doctor.series[LOG_SKIPPED]);
+            assert_int_equal(skips.tail, 0);
+        }
+}
+
+static void open_column(void) {
+    open_skips(LOG_SKIPPED);
+    column.value = cells[0];
+    column.quantum = grains_of_cells[0];
+    for (size_t i = 0; i < ROWS; i++)
+        cells[0][i] = 0.0, grains_of_cells[0][i] = 0.0f;
+    logged.columns = &column;
+    logged.column_count = 1;
+}
+static void skip_rows(size_t from, size_t to) {
+    for (size_t i = from; i < to; i++)
+        points[LOG_SKIPPED][i].value = cells[0][i] = 1.0;
+}
+#define SKIPPED(expected) HEAD(skipped_updates, expected, open_column)
+
+static void validate_skipped_updates(void **state) {
+    (void)state;
+    open_column();
+    SKIPPED("");
+    skip_rows(3, 4);
+    SAID(skipped_updates(&doctor),
+         "r skipped_updates certain, update 4\n1 update was skipped (loss scale or skip counter).\n"
+         "- update 4 (line 14): spelled is 1\n\n"
+         "Another run skips other updates: align by real updates.\n");
+    open_column();
+    for (size_t tail = 3; tail < 8; tail++) { /* five at the end, and a tenth of all */
+        skip_rows(ROWS - tail, ROWS);
+        SKIPPED(tail >= 5 ? "nan_skip_poison likely, update" : "r skipped_updates certain");
+    }
+    for (size_t rows = 8; rows < 12; rows++) {
+        for (size_t i = 0; i < ROWS; i++)
+            points[LOG_SKIPPED][i].update = i < ROWS - 5 ? i * (rows - 5) * 2 / 7 + 1 : 100 + i;
+        skip_rows(ROWS - 5, ROWS);
+        const size_t all = reach(&doctor.series[LOG_SKIPPED]);
+        const struct skips skips = count_skips(&doctor, &column, &doctor.series[LOG_SKIPPED]);
+        SKIPPED(skips.tail >= 5 && 10 * skips.tail >= all ? "nan_skip_poison likely"
+                                                          : "r skipped_updates certain");
+    }
+    for (size_t count = 9; count < 13; count++) /* the schedule went on at more than ten */
+        for (int fitted = 0; fitted < 2; fitted++) {
+            fill(LOG_LR_LOGGED, 0, 0);
+            for (size_t i = 0; i < ROWS; i++)
+                points[LOG_LR_LOGGED][i].value = 1.0 - 0.01 * (double)i;
+            skip_rows(4, 4 + count);
+            if (fitted) {
+                set.count = 1;
+                fits[0].contract = contract_find("hf");
+                fits[0].segments = segments;
+                fits[0].segment_count = 1;
+                segments[0] = (struct fit_segment){.scale = 1.0};
+            }
+            SKIPPED(count > 10 && !fitted ? "skip_advances_schedule likely, update 5"
+                                          : "r skip_advances_schedule certain, update 5");
+        }
+    /* A fit whose schedule holds tells of skips where no column does. */
+    for (int how = 0; how < 8; how++) {
+        const int segment = how & 1, norms = how & 2, infinite = how & 4;
+        open_rows();
+        column = (struct log_column){.name = LOG_GRAD_NORM, .source = "spelled"};
+        logged.columns = &column;
+        logged.column_count = norms ? 1 : 0;
+        set.count = 1;
+        fits[0].contract = contract_find("hf");
+        fits[0].text = "FIT";
+        fits[0].segments = segments;
+        fits[0].segment_count = segment ? 2 : 1;
+        segments[0] = (struct fit_segment){.scale = 1.0};
+        segments[1] = (struct fit_segment){.scale = 1.0, .event = FIT_SKIP, .moved = -2};
+        static const uint64_t skipped[] = {3, 4};
+        skip = (struct fit_skip){.first = 3, .last = 4, .count = 2};
+        if (!segment) {
+            fits[0].skips = &skip;
+            fits[0].skip_count = 1;
+            fits[0].plan.skipped = skipped;
+            fits[0].plan.skipped_count = 2;
+        }
+        assert_int_equal(held_by(&fits[0]), 2);
+        if (norms) fill(LOG_GRAD_NORM, 1.0, 0);
+        if (norms && infinite) points[LOG_GRAD_NORM][2].value = INFINITY;
+        SAID(
+            skipped_updates(&doctor),
+            norms && infinite
+                ? "r skipped_updates certain, update 0\n"
+                  "2 updates were skipped, as a loss scaler does: the LR column holds there.\n"
+                  "- the LR column reads as FIT\n\n"
+                  "Another run skips other updates: align by real updates.\n"
+                : "r skipped_updates possible, update 0\n"
+                  "The LR column holds at 2 updates that were skipped, as a loss scaler does, or "
+                  "at which the scheduler was not stepped.\n"
+                  "- the LR column reads as FIT\n"
+                  "a scheduler that was not stepped prints the same, and the log shows no gradient "
+                  "norm that is not finite\n"
+                  "Another run skips other updates: align by real updates.\n");
+    }
+    open_rows();
+    HEAD(skipped_updates, "no column loss_scale or skipped", open_rows);
+    /* The log counts its skipped updates, and counts none. */
+    open_column();
+    set.count = 1;
+    fits[0].contract = contract_find("hf");
+    fits[0].text = "FIT";
+    fits[0].segments = segments;
+    fits[0].segment_count = 2;
+    segments[1].moved = -1;
+    SAID(skipped_updates(&doctor),
+         "r schedule_held likely, update 0\n"
+         "The LR column holds at 1 update, and the column spelled counts no skipped one: the "
+         "scheduler was not stepped there.\n- the LR column reads as FIT\n"
+         "a log may count its skipped updates wrongly\n"
+         "Look where scheduler.step() is called, and whether that is reached at every update.\n");
+}
+
+/* ---- columns that no other check looks at ---- */
+
+static void open_columns(void) {
+    open_rows();
+    for (size_t c = 0; c < 2; c++) {
+        columns[c] = (struct log_column){.name = LOG_OTHER,
+                                         .source = c == 0 ? "first" : "second",
+                                         .value = cells[c],
+                                         .quantum = grains_of_cells[c]};
+        for (size_t i = 0; i < ROWS; i++)
+            cells[c][i] = 1.0, grains_of_cells[c][i] = 0.0f;
+    }
+    logged.columns = columns;
+    logged.column_count = 2;
+    fill(LOG_LOSS, 2.0, 0);
+}
+static void break_rows(size_t c, size_t from, size_t to) {
+    for (size_t i = from; i < to; i++)
+        cells[c][i] = NAN;
+}
+#define OTHERS(expected) HEAD(other_numbers, expected, open_columns)
+
+static void validate_other_columns(void **state) {
+    (void)state;
+    open_columns();
+    OTHERS("");
+    for (size_t from = 1; from < 6; from++) { /* three finite rows in front, and three behind */
+        break_rows(0, from, ROWS);
+        char expected[64];
+        snprintf(expected, sizeof expected, "%smetric_not_finite %s, update %zu",
+                 from >= 3 ? "" : "r ", from >= 3 ? "possible" : "certain", from + 1);
+        OTHERS(expected);
+        break_rows(0, ROWS - from, ROWS);
+        snprintf(expected, sizeof expected, "%smetric_not_finite %s, update %zu",
+                 from >= 3 ? "" : "r ", from >= 3 ? "possible" : "certain", ROWS - from + 1);
+        OTHERS(expected);
+        break_rows(0, from, ROWS - 1); /* it comes back */
+        snprintf(expected, sizeof expected, "r metric_not_finite certain, update %zu", from + 1);
+        OTHERS(expected);
+    }
+    for (size_t at = 0; at < 12; at++) { /* what follows from a loss that broke is explained */
+        break_rows(0, 6, ROWS);
+        points[LOG_LOSS][at].value = NAN;
+        OTHERS(at <= 6 ? "" : "metric_not_finite possible, update 7");
+    }
+    break_rows(0, 9, ROWS);
+    break_rows(1, 6, ROWS);
+    SAID(other_numbers(&doctor),
+         "metric_not_finite possible, update 7\n"
+         "The column second has no finite number from update 7 (line 17) on; 2 columns are so.\n"
+         "- update 10 (line 20): first is nan\n- update 7 (line 17): second is nan\n"
+         "loss, gradient norm and LR are finite up to there; a metric may be undefined innocently "
+         "(a mean over no sample, a logarithm of 0), though seldom to the end\n"
+         "See what this column is made of: something in it may have become NaN in the row before, "
+         "at a place that the loss does not pass through.\n");
+    open_columns();
+    break_rows(0, 3, 4);
+    break_rows(1, 5, 7);
+    SAID(other_numbers(&doctor),
+         "r metric_not_finite certain, update 4\n"
+         "The column first has no finite number in 1 row; 2 columns are so.\n"
+         "- update 4 (line 14): first is nan\n- update 6 (line 16): second is nan\n\n"
+         "A mean over no sample and a standard deviation of one are NaN, a perplexity overflows, "
+         "and the best value so far may begin as infinite.\n");
+    open_columns();
+    break_rows(1, 5, 7);
+    assert_int_equal(other_numbers(&doctor), STATUS_OK);
+    assert_string_equal(doctor.findings[0].words,
+                        "The column second has no finite number in 2 rows.");
+    static const enum log_name own[] = {LOG_LOSS, LOG_GRAD_NORM, LOG_LR_LOGGED, LOG_LR_APPLIED};
+    for (size_t n = 0; n < COUNT_OF(own); n++) { /* these have checks of their own */
+        open_columns();
+        columns[0].name = columns[1].name = (int32_t)own[n];
+        OTHERS("no other column");
+        columns[0].name = (int32_t)own[n];
+        break_rows(0, 6, ROWS);
+        OTHERS("");
+    }
+    doctor.series[LOG_LOSS].count = 0;
+    OTHERS("no loss, gradient norm or LR beside them");
+    doctor.series[LOG_LOSS].count = 0;
+    fill(LOG_GRAD_NORM, 1.0, 0);
+    OTHERS("");
+    doctor.series[LOG_LOSS].count = 0;
+    fill(LOG_LR_LOGGED, 1.0, 0);
+    OTHERS("");
+    for (size_t i = 0; i < ROWS; i++)
+        grains_of_cells[0][i] = NAN; /* rows that have no value are not looked at */
+    break_rows(0, 6, ROWS);
+    OTHERS("");
+}
+
+static int close_arena(void **state) {
+    (void)state;
+    arena_close(&arena);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_near_ln2),        cmocka_unit_test(validate_without_reference),
+        cmocka_unit_test(validate_starts),          cmocka_unit_test(validate_stuck),
+        cmocka_unit_test(validate_grains),          cmocka_unit_test(validate_mostly_stuck),
+        cmocka_unit_test(validate_first_updates),   cmocka_unit_test(validate_norms),
+        cmocka_unit_test(validate_filtered_losses), cmocka_unit_test(validate_fresh_weights),
+        cmocka_unit_test(validate_what_is_a_skip),  cmocka_unit_test(validate_schedules_at_skips),
+        cmocka_unit_test(validate_skipped_updates), cmocka_unit_test(validate_other_columns),
+    };
+    return cmocka_run_group_tests(tests, NULL, close_arena);
+}
