@@ -107,7 +107,7 @@ static enum gap judge_values(const struct compare_column *column, double a, doub
     const double size = real_abs_f64(a) > real_abs_f64(b) ? real_abs_f64(a) : real_abs_f64(b);
     const double gap = real_abs_f64(a - b);
     const double x = variation_of(&column->side[0]), y = variation_of(&column->side[1]);
-    const double variation = x < y ? x : y;
+    const double variation = x < y || y != y ? x : y; /* of the side that tells it */
     if (!(gap <= most * size)) return GAP_OTHER;
     if (variation != variation)
         return real_finite_f64(most) && gap <= 0.1 * most * size ? GAP_ROUNDING : GAP_BETWEEN;
