@@ -248,7 +248,18 @@ static void open_start(void) {
 static void validate_starts(void **state) {
     (void)state;
     open_start();
-    START("ref_batch_shape likely, update 1");
+    SAID(
+        start_at_ln2(&doctor),
+        "ref_batch_shape likely, update 1\n"
+        "The first loss is not ln 2 (0.693147): policy and reference already differ before the "
+        "first update, by 0.1069 in the loss.\n"
+        "- update 1 (line 11): loss is 0.8\n- update 1 (line 11): reward_margin is 0.5\n"
+        "loss and rewards agree that the two forward passes differ; which of batch shape, dtype, "
+        "dropout, tokenisation or a wrong reference makes it the log does not say\n"
+        "Compute the reference with the same batch shape, dtype and padding as the policy, without "
+        "dropout, and look at the first margin again; in float32 a difference of batch shape "
+        "vanishes.\n");
+    open_start();
     points[LOG_LOSS][0].value = LN2;
     START("");
     points[LOG_LOSS][0].value = NAN;
@@ -524,6 +535,37 @@ static void validate_first_updates(void **state) {
     (void)state;
     open_first();
     FIRST("r zero_lr_first_step certain, update 1");
+    for (int how = 0; how < 4; how++) { /* explanations that apply 0 at update 1, and others */
+        open_first();
+        set.count = 2;
+        for (size_t f = 0; f < 2; f++) {
+            struct contract_request request;
+            contract_request_init(&request);
+            request.contract = contract_find("hf");
+            request.schedule = "constant";
+            request.lr = 1e-6;
+            request.warmup = 0.0;
+            request.steps = ROWS;
+            assert_int_equal(contract_resolve(&request, &arena, &fits[f].plan), STATUS_OK);
+            fits[f].contract = request.contract;
+            fits[f].segments = &segments[f];
+            fits[f].segment_count = 1;
+            segments[f] = (struct fit_segment){.scale = how >> f & 1 ? 0.0 : 1.0};
+        }
+        assert_int_equal(first_update_lost(&doctor), STATUS_OK);
+        const struct doctor_finding *const found = &doctor.findings[0];
+        assert_string_equal(
+            found->words,
+            how == 0   ? "Updates 1 and 2 have the same loss: update 1 changed nothing, although "
+                         "every explanation found of the LR column applies more than 0 there."
+            : how == 3 ? "Updates 1 and 2 have the same loss: update 1 changed nothing, so the LR "
+                         "it applied was 0, or it was skipped."
+                       : "Updates 1 and 2 have the same loss: update 1 changed nothing; of the "
+                         "contracts that explain the LR column this leaves those that apply LR 0 "
+                         "there.");
+        assert_int_equal(found->evidence_count, how == 1 || how == 2 ? 4 : 3);
+    }
+    open_first();
     logged.step_guessed = 1;
     FIRST("the log prints no update numbers");
     points[LOG_LOSS][0].update = 3;
@@ -628,6 +670,10 @@ static void validate_filtered_losses(void **state) {
     points[LOG_LOSS][3].value = 0.0;
     fill(LOG_SKIPPED, 0.0, 0)[3].value = 1.0;
     FILTERED("");
+    points[LOG_GRAD_NORM][3].value = points[LOG_GRAD_NORM][5].value = NAN;
+    points[LOG_LOSS][3].value = points[LOG_LOSS][5].value = 0.0;
+    fill(LOG_SKIPPED, 0.0, 0)[3].value = 1.0; /* behind it one that was not skipped */
+    FILTERED("nan_loss_filtered likely, update 6");
     points[LOG_GRAD_NORM][3].value = points[LOG_GRAD_NORM][5].value = NAN;
     points[LOG_LOSS][3].value = points[LOG_LOSS][5].value = 0.0;
     assert_int_equal(loss_filtered(&doctor), STATUS_OK);

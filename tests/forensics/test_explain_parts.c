@@ -156,6 +156,9 @@ static void validate_first_rows(void **state) {
         }
         assert_int_equal(judge_first_rows(&report, judged, 0.02),
                          before || seen >= 3 ? GAP_BETWEEN : GAP_ROUNDING);
+        report.start = 1; /* most of five, where none lies before the step */
+        assert_int_equal(judge_first_rows(&report, judged, 0.02),
+                         seen >= 3 ? GAP_BETWEEN : GAP_ROUNDING);
         report.start = 8; /* all of them lie before the step */
         assert_int_equal(judge_first_rows(&report, judged, 0.02),
                          (apart & 0xfe) != 0 ? GAP_BETWEEN : GAP_ROUNDING);
@@ -186,6 +189,34 @@ static void validate_starts(void **state) {
     open_report();
     part(add(LOG_LOGP_CHOSEN, 10.0), START, 0.03);
     assert_int_equal(judge_start(&report), GAP_BETWEEN);
+    for (size_t loss = 0; loss < 2; loss++) { /* of the loss its other first rows count, too */
+        open_report();
+        part(add(loss ? LOG_LOSS : LOG_LOGP_CHOSEN, 10.0), 1, 0.001);
+        points[0][1][1].value += 0.02;
+        assert_int_equal(judge_start(&report), loss ? GAP_BETWEEN : GAP_ROUNDING);
+    }
+    /* A loss that is apart by a fixed factor. */
+    for (int how = 0; how < 4; how++) {
+        static struct compare_ratio ratio;
+        open_report();
+        struct compare_column *const column = add(how & 1 ? LOG_LOGP_CHOSEN : LOG_LOSS, 10.0);
+        part(column, 1, 10.0);
+        ratio = (struct compare_ratio){.name = LOG_LOSS, .kind = COMPARE_FACTOR_WHOLE};
+        report.ratios = &ratio;
+        report.ratio_count = how & 2 ? 0 : 1;
+        explain_forward(&report, column);
+        assert_int_equal(report.cause, how == 0 ? CAUSE_NORMALISATION : -1);
+    }
+    open_report();
+    explain_unseen(&report);
+    assert_int_equal(report.start, 1);
+    assert_int_equal(report.cause, CAUSE_SCHEDULE);
+    open_report();
+    explain_reference(&report);
+    assert_int_equal(report.cause, CAUSE_DTYPE);
+    part(add(LOG_REWARD_CHOSEN, 1.0), 2, 0.5);
+    explain_reference(&report);
+    assert_int_equal(report.cause, -1);
 }
 
 /* ---- which columns tell ---- */
@@ -226,6 +257,8 @@ static void validate_fine_columns(void **state) {
     }
     judged->pairs = 0;
     IS(covers_start(&report, compare_forward_names), 0, open_fine);
+    judged->name = LOG_REWARD_MARGIN; /* the last of the group */
+    IS(covers_start(&report, compare_forward_names), 1, open_fine);
     IS(covers_start(&report, gradient_names), 0, open_fine);
     /* The first of a group, and of two at one update the first in its order. */
     open_report();
