@@ -163,6 +163,59 @@ static void validate_found_beside_what_is_given(void **state) {
     }
 }
 
+/* Of a number of processes that nobody gave the usual ones are tried, where the patience is given;
+ * and a threshold that is given in another mode is told. */
+static void validate_found_among_processes(void **state) {
+    (void)state;
+    for (uint64_t processes = 2; processes < 6; processes++)
+        for (int given = 0; given < 2; given++) {
+            struct arena arena = ARENA_EMPTY;
+            struct fit_known known;
+            struct fit_set set;
+            struct contract_request request;
+            struct plateau_case of = cases[6];
+            char handed[64];
+            size_t drops;
+            of.processes = processes;
+            of.patience = "3";
+            const struct series series = log_of(&of, LR_EXACT, &arena, &drops);
+            assert_true(drops >= 2);
+            fit_known_init(&known);
+            open_request(&of, &request);
+            known.request.metric_update = request.metric_update;
+            known.request.metric_value = request.metric_value;
+            known.request.metric_count = request.metric_count;
+            known.request.schedule = request.schedule;
+            if (given) {
+                known.request.values[0].key = "patience";
+                known.request.values[0].text = "3";
+                known.request.value_count = 1;
+            }
+            assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+            snprintf(handed, sizeof handed, "each evaluation handed over %d times", (int)processes);
+            int told = 0;
+            for (size_t i = 0; i < set.count; i++)
+                told |= strstr(set.fits[i].parameters, handed) != NULL;
+            if (told != (given && processes != 5)) fail_msg("%d, %d", (int)processes, given);
+            arena_close(&arena);
+        }
+    struct arena arena = ARENA_EMPTY;
+    struct fit_known known;
+    struct fit_set set;
+    struct plateau_case of = cases[0];
+    size_t drops;
+    const struct series series = log_of(&of, LR_EXACT, &arena, &drops);
+    fit_known_init(&known);
+    open_request(&of, &known.request);
+    known.request.values[0].key = "threshold_mode";
+    known.request.values[0].text = "abs";
+    known.request.value_count = 1;
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    assert_non_null(strstr(set.fits[0].parameters, "threshold_mode=abs"));
+    arena_close(&arena);
+}
+
 static void validate_said_without_metric(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -484,6 +537,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_found_with_metric),
         cmocka_unit_test(validate_found_beside_what_is_given),
+        cmocka_unit_test(validate_found_among_processes),
         cmocka_unit_test(validate_said_without_metric),
         cmocka_unit_test(validate_checks),
         cmocka_unit_test(verify_one_fall_is_no_pass),

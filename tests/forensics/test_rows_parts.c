@@ -155,6 +155,12 @@ static void corroborate_epochs(void **state) {
     assert_false(epochs_admit(&tries.epochs, points, ROWS));
     logged->columns[0].quantum[0] = NAN; /* a row without one is not asked */
     assert_true(epochs_admit(&tries.epochs, points, ROWS));
+    tries.epochs.low = tries.epochs.high = 30.0; /* and those behind it are */
+    assert_false(epochs_admit(&tries.epochs, points, ROWS));
+    open_rows(); /* digits that leave no more than that it is near 0 */
+    put_epochs(1.0, 1000.0, 2);
+    tries.epochs.low = tries.epochs.high = 1000.0;
+    assert_true(epochs_admit(&tries.epochs, points, 3));
     assert_int_equal(epochs_admit(&tries.epochs, points, 0), 1);
 }
 
@@ -304,7 +310,7 @@ static void validate_what_is_kept(void **state) {
     static const struct {
         uint64_t every;
         double cost;
-    } given[] = {{10, 1.0}, {5, 1.49}, {20, 1.51}, {2, 1.2}, {8, 1.0}, {1, 3.0}};
+    } given[] = {{5, 1.49}, {10, 1.0}, {20, 1.51}, {2, 1.2}, {8, 1.0}, {1, 3.0}};
     open_rows();
     out.count = COUNT_OF(given);
     for (size_t i = 0; i < COUNT_OF(given); i++)
@@ -332,18 +338,24 @@ static void validate_lists(void **state) {
     assert_int_equal(out.count, 2);
     open_rows(); /* several usual ones that explain the rows alike settle nothing */
     assert_int_equal(try_all(&tries), STATUS_OK);
-    assert_int_equal(searches, 2 * COUNT_OF(usual) - 1);
+    static const uint64_t typed[] = {1, 10, 5, 100, 50, 20, 2, 25, 4, 8, 16, 500, 1000, 200};
+    assert_int_equal(searches, 2 * COUNT_OF(typed) - 1);
+    for (size_t i = 0, n = 0; i < COUNT_OF(typed); i++) {
+        assert_int_equal(asked[n++].last, typed[i] * ROWS);
+        if (typed[i] > 1) assert_int_equal(asked[n++].last, typed[i] * (ROWS - 1));
+    }
     open_rows(); /* one of them is held against every other */
     found_at = 40;
     assert_int_equal(try_all(&tries), STATUS_OK);
+    static const uint64_t seldom[] = {30, 32, 40, 64, 75, 128, 250, 256};
     int seen_once[300] = {0};
-    for (size_t i = 2 * COUNT_OF(usual) - 1; i < searches; i++)
+    for (size_t i = 2 * COUNT_OF(typed) - 1; i < searches; i++)
         if (asked[i].last % ROWS == 0 && asked[i].last / ROWS < 300)
             seen_once[asked[i].last / ROWS]++;
     for (uint64_t every = 1; every < 300; every++) {
-        int listed = every <= EVERY_ONE;
-        for (size_t i = 0; i < COUNT_OF(rare); i++)
-            listed |= rare[i] == every;
+        int listed = every <= 24;
+        for (size_t i = 0; i < COUNT_OF(seldom); i++)
+            listed |= seldom[i] == every;
         if (every == 5) listed = 0; /* what was found is not tried again */
         assert_int_equal(seen_once[every], listed);
     }
