@@ -294,11 +294,65 @@ static void corroborate_seeds(void **state) {
     }
 }
 
+/* Two models that are one function between the first counted update and the total: what they log at
+ * the other updates is compared, and where updates are skipped or epochs counted nothing is taken
+ * for equal. */
+static void validate_equal_columns(void **state) {
+    (void)state;
+    static const struct fit_numbers
+        one = {.lr = 2e-4, .warmup = 3.0, .total = 40.0, .stride = 1.0},
+        other = {.lr = 3e-4, .warmup = 3.0, .total = 40.0, .stride = 1.0},
+        longer = {.lr = 2e-4, .warmup = 3.0, .total = 41.0, .stride = 1.0},
+        paced = {.lr = 2e-4, .warmup = 3.0, .total = 40.0, .stride = 2.0};
+    static struct series_point at;
+    struct fit_model a, b;
+    open_search();
+    assert_true(search.model_count > 0);
+    assert_int_equal(fit_model_copy(&search.models[0], &arena, &a), STATUS_OK);
+    assert_int_equal(fit_model_copy(&search.models[0], &arena, &b), STATUS_OK);
+    assert_true(a.needs_warmup && a.needs_total);
+    size_t apart = 0;
+    for (int64_t shift = -2; shift < 3; shift++)
+        for (uint64_t update = 1; update < 46; update++) {
+            at = (struct series_point){.update = update};
+            const struct fit_window window = {.points = &at, .count = 1, .shift = shift};
+            const int64_t counter = (int64_t)update + shift;
+            fit_model_set(&a, &one);
+            fit_model_set(&b, &one);
+            assert_true(equal_columns(&a, &b, &window));
+            fit_model_set(&b, &longer);
+            assert_false(equal_columns(&a, &b, &window));
+            fit_model_set(&b, &paced);
+            assert_false(equal_columns(&a, &b, &window));
+            fit_model_set(&b, &other);
+            const int same =
+                fit_model_logged(&a, update, shift) == fit_model_logged(&b, update, shift);
+            assert_int_equal(equal_columns(&a, &b, &window), (counter > 1 && counter < 40) || same);
+            apart += !same && (counter <= 1 || counter >= 40);
+            const struct fit_window none = {.points = &at, .count = 0, .shift = shift};
+            assert_true(equal_columns(&a, &b, &none));
+        }
+    assert_true(apart > 0);
+    static const uint64_t skipped[] = {7};
+    at = (struct series_point){.update = 5};
+    const struct fit_window window = {.points = &at, .count = 1};
+    fit_model_set(&b, &one);
+    a.plan.skipped = skipped;
+    a.plan.skipped_count = 1;
+    assert_false(equal_columns(&a, &b, &window));
+    a.plan.skipped_count = 0;
+    assert_true(equal_columns(&a, &b, &window));
+    a.contract = contract_find("lightning-epoch");
+    assert_int_equal(a.contract->unit, CONTRACT_UNIT_EPOCH);
+    assert_false(equal_columns(&a, &b, &window));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_round_numbers), cmocka_unit_test(validate_flat_ends),
-        cmocka_unit_test(validate_strides),          cmocka_unit_test(validate_equal_finds),
-        cmocka_unit_test(validate_ends_of_a_search), cmocka_unit_test(corroborate_seeds),
+        cmocka_unit_test(validate_equal_columns), cmocka_unit_test(corroborate_round_numbers),
+        cmocka_unit_test(validate_flat_ends),     cmocka_unit_test(validate_strides),
+        cmocka_unit_test(validate_equal_finds),   cmocka_unit_test(validate_ends_of_a_search),
+        cmocka_unit_test(corroborate_seeds),
     };
     return cmocka_run_group_tests(tests, take_finds, leave_finds);
 }
