@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -1029,6 +1031,150 @@ static void validate_order_of_stops(void **state) {
     }
 }
 
+/* ---- what the checks share ---- */
+
+static void validate_findings(void **state) {
+    (void)state;
+    char name[8][16];
+    open_scene();
+    for (size_t i = 0; i < 40; i++) { /* more than there is room for at first */
+        snprintf(name[i % 8], sizeof name[0], "id %zu", i % 8);
+        assert_int_equal(i % 2 == 0 ? doctor_found(&doctor, name[i % 8], DOCTOR_LIKELY, i, "%zu", i)
+                                    : doctor_remark(&doctor, name[i % 8], i, "%zu", i),
+                         STATUS_OK);
+        for (size_t e = 0; e < 8; e++) /* lines beyond six are dropped */
+            assert_int_equal(doctor_evidence(&doctor, "%zu of %zu", e, i), STATUS_OK);
+    }
+    assert_int_equal(doctor.count, 40);
+    for (size_t i = 0; i < 40; i++) {
+        const struct doctor_finding *const found = &doctor.findings[i];
+        char text[16];
+        snprintf(text, sizeof text, "%zu", i);
+        assert_string_equal(found->words, text);
+        assert_int_equal(found->update, i + 1);
+        assert_int_equal(found->line, i + 11);
+        assert_int_equal(found->evidence_count, 6);
+        snprintf(text, sizeof text, "5 of %zu", i);
+        assert_string_equal(found->evidence[5], text);
+    }
+    for (size_t i = 0; i < 8; i++) /* a remark is no finding */
+        assert_int_equal(doctor_has(&doctor, name[i]), i % 2 == 0);
+    assert_false(doctor_has(&doctor, "id"));
+    doctor.count = 0;
+    assert_false(doctor_has(&doctor, "id 0"));
+    step[3] = 0;
+    assert_int_equal(doctor_found(&doctor, "x", DOCTOR_LIKELY, 3, "x"), STATUS_OK);
+    assert_int_equal(doctor.findings[0].update, 0);
+    step[3] = 1;
+    doctor.count = 0;
+    assert_int_equal(doctor_found(&doctor, "x", DOCTOR_LIKELY, 3, "x"), STATUS_OK);
+    assert_int_equal(doctor.findings[0].update, 1);
+}
+
+static void validate_looking_into_series(void **state) {
+    (void)state;
+    open_scene();
+    assert_int_equal(doctor_last_update(&doctor), ROWS);
+    step[2] = 70; /* it need not be the last row's */
+    assert_int_equal(doctor_last_update(&doctor), 70);
+    for (uint64_t total = 69; total < 72; total++) {
+        logged.max_steps = total;
+        assert_int_equal(doctor_run_length(&doctor), total > 70 ? total : 70);
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        step[i] = -5;
+    assert_int_equal(doctor_last_update(&doctor), 0);
+    open_scene();
+    for (uint64_t update = 0; update < ROWS + 2; update++)
+        assert_ptr_equal(series_at(&series, update),
+                         update >= 1 && update <= ROWS ? &points[update - 1] : NULL);
+    points[7].update = 3;
+    assert_ptr_equal(series_at(&series, 3), &points[2]); /* of two the first */
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].row = 2 * i;
+    for (size_t row = 0; row < 2 * ROWS + 2; row++)
+        assert_ptr_equal(series_in_row(&series, row),
+                         row % 2 == 0 && row < 2 * ROWS ? &points[row / 2] : NULL);
+    points[4].value = 7.0;
+    points[5].value = (double)INFINITY;
+    points[6].value = (double)NAN;
+    assert_true(series_largest(&series) == 7.0);
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].value = -1.0;
+    assert_true(series_largest(&series) == 0.0);
+    static const enum log_name told[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED, LOG_REWARD_MARGIN};
+    assert_false(doctor_is_preference(&doctor));
+    for (size_t i = 0; i < COUNT_OF(told); i++) {
+        open_scene();
+        doctor.series[told[i]].count = 1;
+        assert_true(doctor_is_preference(&doctor));
+    }
+    for (int how = 0; how < 4; how++) { /* log-probabilities of both sides */
+        open_scene();
+        doctor.series[LOG_LOGP_CHOSEN].count = how & 1;
+        doctor.series[LOG_LOGP_REJECTED].count = how & 2;
+        assert_int_equal(doctor_is_preference(&doctor), how == 3);
+    }
+}
+
+#define PLAIN(expected)                                                                            \
+    do {                                                                                           \
+        const struct fit *const plain = doctor_plain_fit(&doctor);                                 \
+        assert_int_equal(plain == NULL ? -1 : (int)(plain - fits), expected);                      \
+        open_scene();                                                                              \
+    } while (0)
+
+static void validate_plain_fits(void **state) {
+    (void)state;
+    open_scene();
+    PLAIN(0);
+    set.count = 0;
+    PLAIN(-1);
+    fits[0].bug = "lag1";
+    PLAIN(1);
+    fits[0].unsound = 1;
+    PLAIN(1);
+    fits[0].bug = fits[1].bug = "lag1";
+    PLAIN(-1);
+    for (int32_t event = FIT_PLAIN; event <= FIT_BACK; event++) {
+        fits[0].segment_count = 3;
+        segments[0][2].event = event;
+        segments[0][2].steps = 60;
+        logged.max_steps = 61;
+        PLAIN(event == FIT_PLAIN || event == FIT_SKIP ? 0 : 1);
+    }
+    for (int how = 0; how < 16; how++) { /* a total that the log says, or behind a resume */
+        const int said = how & 1, other = how & 2, resume = how & 4, second = how & 8;
+        const size_t f = second ? 1 : 0;
+        fits[f].segment_count = 2;
+        segments[f][1].event = FIT_TOTAL;
+        segments[f][1].steps = 60;
+        if (second) fits[0].bug = "lag1";
+        logged.max_steps = said ? other ? 61 : 60 : 0;
+        for (size_t i = 10; resume && i < ROWS; i++)
+            points[i].part = 1;
+        const int sound = said ? !other : resume != 0;
+        PLAIN(second ? -1 : sound ? 0 : 1);
+    }
+    struct contract bug = *fits[0].contract;
+    bug.bug = 1;
+    fits[0].segment_count = 2;
+    segments[0][1].event = FIT_TOTAL;
+    segments[0][1].steps = logged.max_steps = 60;
+    fits[0].contract = &bug;
+    PLAIN(1);
+    static struct fit_skip skip;
+    for (uint64_t update = 1; update < 9; update++) {
+        skip = (struct fit_skip){.first = 3, .last = 6, .count = 2};
+        fits[0].skips = &skip;
+        fits[0].skip_count = 1;
+        assert_int_equal(doctor_lr_skips(&doctor, update), update >= 3 && update <= 6);
+        fits[0].bug = "lag1"; /* of a bug nothing is believed */
+        assert_int_equal(doctor_lr_skips(&doctor, update), 0);
+        open_scene();
+    }
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -1058,6 +1204,9 @@ int main(void) {
         cmocka_unit_test(validate_what_zero_ends_needs),
         cmocka_unit_test(validate_order_of_answers),
         cmocka_unit_test(validate_order_of_stops),
+        cmocka_unit_test(validate_findings),
+        cmocka_unit_test(validate_looking_into_series),
+        cmocka_unit_test(validate_plain_fits),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
