@@ -205,6 +205,15 @@ static void validate_not_recorded(void **state) {
     ledger_compare(&a.run, &b.run, &difference);
     assert_int_equal(difference.recorded, 0);
     check_text(&a, &b, "");
+    for (uint32_t of_a = 0; of_a < 3; of_a++)
+        for (uint32_t of_b = 0; of_b < 3; of_b++) { /* one consumer is enough, in both */
+            fake_open(&a);
+            fake_open(&b);
+            a.run.plan.shape.consumers = of_a;
+            b.run.plan.shape.consumers = of_b;
+            ledger_compare(&a.run, &b.run, &difference);
+            assert_int_equal(difference.recorded, of_a > 0 && of_b > 0);
+        }
 }
 
 int main(void) {
