@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * What the doctor counts in rows: losses at ln 2, rewards of 0, norms that are no number, skipped
- * updates and what the schedule did at them. Each condition by itself, each threshold from both
- * sides, and the texts whole. Columns are made by hand. */
+ * updates and what the schedule did at them, margins and accuracies, samples and tokens, stairs.
+ * Each condition by itself, each threshold from both sides, and the texts whole. Columns are made
+ * by hand. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,8 +15,12 @@
 #include <string.h>
 
 #include "base/macro.h"
-#include "forensics/doctor/doctor_dpo.c"    /* for the conditions, which no other file asks for */
-#include "forensics/doctor/doctor_values.c" /* the same */
+/* For the conditions, which no other file asks for. */
+#include "forensics/doctor/doctor_counts.c"
+#include "forensics/doctor/doctor_dpo.c"
+#include "forensics/doctor/doctor_lr.c"
+#include "forensics/doctor/doctor_rewards.c"
+#include "forensics/doctor/doctor_values.c"
 
 enum { ROWS = 40 };
 
@@ -1071,6 +1076,640 @@ static void validate_other_columns(void **state) {
     OTHERS("");
 }
 
+/* ---- margins and accuracies ---- */
+
+static void open_margins(void) {
+    open_rows();
+    fill(LOG_REWARD_MARGIN, 1.0, 0);
+    fill(LOG_REWARD_CHOSEN, 0.5, 0);
+    fill(LOG_REWARD_REJECTED, -0.5, 0);
+}
+#define MARGINS(expected) HEAD(margin_sum, expected, open_margins)
+static void validate_margins(void **state) {
+    (void)state;
+    open_margins();
+    MARGINS("");
+    for (size_t broken = 0; broken < 18; broken++) { /* three, and a third of the rows */
+        doctor.series[LOG_REWARD_MARGIN].count = 33;
+        for (size_t i = 0; i < broken; i++)
+            points[LOG_REWARD_MARGIN][5 + i].value = 2.0;
+        MARGINS(broken >= 11 ? "margin_averaging likely, update 6" : "");
+        doctor.series[LOG_REWARD_MARGIN].count = 7;
+        for (size_t i = 0; i < broken && i < 7; i++)
+            points[LOG_REWARD_MARGIN][i].value = 2.0;
+        MARGINS(broken >= 3 ? "margin_averaging likely, update 1" : "");
+    }
+    for (size_t negated = 6; negated < 11; negated++) { /* four fifths of them */
+        for (size_t i = 0; i < 20; i++)
+            points[LOG_REWARD_MARGIN][i].value = i < 2 * negated ? -1.0 : 2.0;
+        MARGINS(negated >= 8 ? "margin_sign certain, update 1"
+                             : "margin_averaging likely, update 1");
+    }
+    for (size_t rows = 1; rows < 5; rows++) {
+        fill(LOG_REWARD_MARGIN, 2.0, 0);
+        doctor.series[LOG_REWARD_CHOSEN].count = rows;
+        MARGINS(rows < 3 ? "fewer than 3 rows with margin, chosen and rejected"
+                         : "margin_averaging likely, update 1");
+        fill(LOG_REWARD_MARGIN, 2.0, 0);
+        doctor.series[LOG_REWARD_REJECTED].count = rows;
+        MARGINS(rows < 3 ? "fewer than 3 rows with margin, chosen and rejected"
+                         : "margin_averaging likely, update 1");
+    }
+    /* What digits and bf16 means leave: half of each quantum, and 2^-7 of each value. */
+    const double slack = 0x1p-7 * (1.0 + 0.5 + 0.5);
+    for (int way = -1; way < 2; way += 2) {
+        fill(LOG_REWARD_MARGIN, 1.0 + way * 0.98 * slack, 0);
+        MARGINS("");
+        fill(LOG_REWARD_MARGIN, 1.0 + way * 1.02 * slack, 0);
+        MARGINS("margin_averaging likely, update 1");
+        fill(LOG_REWARD_MARGIN, 1.0 + way * (0.9 * slack + 0.05), 0.1);
+        MARGINS("");
+    }
+    fill(LOG_REWARD_MARGIN, -1.0, 0);
+    SAID(
+        margin_sum(&doctor),
+        "margin_sign certain, update 1\nThe margin is rejected minus chosen in 40 of 40 rows.\n"
+        "- update 1 (line 11): reward_margin is -1\n- update 1 (line 11): reward_chosen is 0.5\n"
+        "- update 1 (line 11): reward_rejected is -0.5\n"
+        "the difference exceeds what the printed digits and bf16 means can make\n"
+        "The three are means of the same pairs only when they are weighted alike: look for token "
+        "weights, for a mean of means over ranks, or for a metric of the last micro-batch only.\n");
+}
+
+/* Margins of 0.1 to 4, and the losses of single pairs. */
+static void open_pairs(void) {
+    open_rows();
+    fill(LOG_REWARD_MARGIN, 0, 0);
+    fill(LOG_LOSS, 0, 0);
+    for (size_t i = 0; i < ROWS; i++) {
+        points[LOG_REWARD_MARGIN][i].value = 0.1 * (double)(i + 1);
+        points[LOG_LOSS][i].value = log1p(exp(-0.1 * (double)(i + 1)));
+    }
+}
+static void validate_pairs(void **state) {
+    (void)state;
+    for (double x = -40.0; x < 40.0; x += 0.25) /* -ln sigmoid */
+        assert_true(fabs(softplus_minus(x) - log1p(exp(-x))) <= 1e-12 * (1.0 + fabs(x)));
+    assert_true(softplus_minus(-1000.0) == 1000.0 && softplus_minus(1000.0) == 0.0);
+    open_pairs();
+    assert_int_equal(pairs_by_loss(&doctor), PAIRS_ONE);
+    for (size_t above = 0; above <= ROWS; above++) { /* nine of ten are, or half lie above */
+        open_pairs();
+        for (size_t i = 0; i < above; i++)
+            points[LOG_LOSS][i].value += 0.1;
+        assert_int_equal(pairs_by_loss(&doctor), above <= 4    ? PAIRS_ONE
+                                                 : above >= 20 ? PAIRS_SEVERAL
+                                                               : PAIRS_UNKNOWN);
+        open_pairs();
+        for (size_t i = 0; i < above; i++)
+            points[LOG_LOSS][i].value -= 0.1; /* below it lies none */
+        assert_int_equal(pairs_by_loss(&doctor), above <= 4 ? PAIRS_ONE : PAIRS_UNKNOWN);
+    }
+    for (size_t rows = 3; rows < 8; rows++) {
+        open_pairs();
+        doctor.series[LOG_LOSS].count = rows;
+        assert_int_equal(pairs_by_loss(&doctor), rows < 5 ? PAIRS_UNKNOWN : PAIRS_ONE);
+        open_pairs();
+        doctor.series[LOG_REWARD_MARGIN].count = rows;
+        assert_int_equal(pairs_by_loss(&doctor), rows < 5 ? PAIRS_UNKNOWN : PAIRS_ONE);
+        for (size_t i = 0; i < rows; i++)
+            points[LOG_REWARD_MARGIN][i].value = NAN;
+        assert_int_equal(pairs_by_loss(&doctor), PAIRS_UNKNOWN);
+    }
+    for (int way = -1; way < 2; way += 2) /* half of each quantum, 1e-5, and 2^-7 of it */
+        for (int far = 0; far < 2; far++) {
+            open_pairs();
+            for (size_t i = 0; i < ROWS; i++) {
+                const double slack = 0.005 + 0.01 + 1e-5 + 0x1p-7 * points[LOG_LOSS][i].value;
+                points[LOG_LOSS][i].quantum = 0.01;
+                points[LOG_REWARD_MARGIN][i].quantum = 0.02;
+                points[LOG_LOSS][i].value += way * slack * (far ? 1.0001 : 0.9999);
+            }
+            assert_int_equal(pairs_by_loss(&doctor), !far      ? PAIRS_ONE
+                                                     : way > 0 ? PAIRS_SEVERAL
+                                                               : PAIRS_UNKNOWN);
+        }
+    for (uint64_t told = 0; told < 4; told++) /* the option comes first, then the batch */
+        for (int batch = 0; batch < 4; batch++) {
+            open_pairs();
+            options.pairs = told;
+            if (batch > 0) fill(LOG_GLOBAL_BATCH, (double)batch, 0);
+            assert_int_equal(pairs_per_row(&doctor), told == 1   ? PAIRS_ONE
+                                                     : told > 1  ? PAIRS_SEVERAL
+                                                     : batch > 1 ? PAIRS_SEVERAL
+                                                                 : PAIRS_ONE);
+        }
+    assert_true(fabs(chance(8, 0.5) - 1.0 / 256) < 1e-12);
+    assert_true(fabs(chance(3, 0.75) - 0.625 * 0.625 * 0.625) < 1e-12);
+}
+
+static void open_accuracies(void) {
+    open_rows();
+    fill(LOG_REWARD_ACCURACY, 0.0, 0);
+    for (size_t i = 0; i < ROWS; i += 2)
+        points[LOG_REWARD_ACCURACY][i].value = 1.0;
+    options.pairs = 2;
+}
+#define ACCURACIES(expected) HEAD(accuracy_of_means, expected, open_accuracies)
+static void validate_accuracies(void **state) {
+    (void)state;
+    open_accuracies();
+    ACCURACIES("accuracy_of_means likely, update 1");
+    for (size_t rows = 6; rows < 13; rows++) { /* 2^-10 is one in a thousand */
+        doctor.series[LOG_REWARD_ACCURACY].count = rows;
+        ACCURACIES(rows < 8     ? "fewer than 8 accuracies"
+                   : rows >= 10 ? "accuracy_of_means likely, update 1"
+                                : "");
+    }
+    points[LOG_REWARD_ACCURACY][39].value = 0.5;
+    ACCURACIES("");
+    options.pairs = 1;
+    ACCURACIES("");
+    options.pairs = 0;
+    ACCURACIES("all accuracies are 0 or 1, which is normal for one pair per row: say --pairs N");
+    SAID(accuracy_of_means(&doctor),
+         "accuracy_of_means likely, update 1\n"
+         "All 40 accuracies are 0 or 1 (20 are 1) although a row averages several pairs: the means "
+         "are compared, not the pairs.\n"
+         "- with two pairs per row, each right with probability 0.5, this happens by chance with "
+         "probability 9.095e-13\n- several pairs per row: --pairs says so\n"
+         "pairs of one batch are not independent, so the probability is a guide\n"
+         "Compute (chosen > rejected).mean() over pairs, not chosen.mean() > rejected.mean().\n");
+    open_accuracies();
+    options.pairs = 0;
+    fill(LOG_GLOBAL_BATCH, 4, 0);
+    assert_int_equal(accuracy_of_means(&doctor), STATUS_OK);
+    assert_string_equal(doctor.findings[0].evidence[1],
+                        "several pairs per row: the batch size column says so");
+    open_pairs();
+    open_accuracies();
+    fill(LOG_REWARD_MARGIN, 1.0, 0);
+    fill(LOG_LOSS, 1.0, 0);
+    options.pairs = 0;
+    assert_int_equal(accuracy_of_means(&doctor), STATUS_OK);
+    assert_string_equal(doctor.findings[0].evidence[1],
+                        "several pairs per row: the losses exceed -ln sigmoid(margin)");
+}
+
+static void open_swapped(void) {
+    open_rows();
+    fill(LOG_REWARD_MARGIN, -1.0, 0); /* the last third begins at row 27 */
+}
+#define SWAPPED(expected) HEAD(labels_swapped, expected, open_swapped)
+static void validate_swapped_labels(void **state) {
+    (void)state;
+    open_swapped();
+    SWAPPED("labels_swapped likely, update 28");
+    for (size_t count = 28; count < 33; count++) {
+        doctor.series[LOG_REWARD_MARGIN].count = count;
+        SWAPPED(count < 30 ? "fewer than 30 margins" : "labels_swapped likely");
+    }
+    for (size_t up = 0; up < 4; up++) { /* nine of ten of thirteen rows */
+        for (size_t i = 0; i < up; i++)
+            points[LOG_REWARD_MARGIN][27 + i].value = 1.0;
+        SWAPPED(up <= 1 ? "labels_swapped likely, update 28" : "");
+        fill(LOG_REWARD_ACCURACY, 0.4, 0);
+        for (size_t i = 0; i < up; i++)
+            points[LOG_REWARD_ACCURACY][27 + i].value = 0.5;
+        SWAPPED(up <= 1 ? "labels_swapped likely, update 28" : "");
+    }
+    for (size_t i = 0; i < 27; i++)
+        points[LOG_REWARD_MARGIN][i].value = 1.0; /* what stands before does not count */
+    SWAPPED("labels_swapped likely, update 28");
+    fill(LOG_REWARD_MARGIN, -0.01011, 0.02);
+    SWAPPED("labels_swapped likely");
+    fill(LOG_REWARD_MARGIN, -0.01009, 0.02); /* within its digits and 1e-4 */
+    SWAPPED("");
+}
+
+/* The bound of the loss, with a start at ln 2. */
+static void open_bound(void) {
+    open_pairs();
+    points[LOG_LOSS][0].value = LN2;
+}
+#define BOUND(expected) HEAD(loss_bound, expected, open_bound)
+static void validate_loss_bound(void **state) {
+    (void)state;
+    open_bound();
+    BOUND("");
+    for (size_t below = 0; below < 24; below++) { /* three, and half of the rows */
+        for (size_t i = 0; i < below; i++)
+            points[LOG_LOSS][1 + i].value *= 0.9;
+        BOUND(below >= 20 ? "loss_below_margin_bound possible, update 2" : "");
+        doctor.series[LOG_REWARD_MARGIN].count = 6;
+        for (size_t i = 0; i < below; i++)
+            points[LOG_LOSS][1 + i].value *= 0.9;
+        BOUND(below >= 3 ? "loss_below_margin_bound possible, update 2" : "");
+    }
+    for (int far = 0; far < 2; far++) { /* 5 %, half of each quantum, and 1e-4 */
+        for (size_t i = 1; i < ROWS; i++) {
+            points[LOG_LOSS][i].quantum = 0.002;
+            points[LOG_REWARD_MARGIN][i].quantum = 0.004;
+            points[LOG_LOSS][i].value =
+                0.95 * points[LOG_LOSS][i].value - 0.001 - 0.002 - 1e-4 + (far ? -1e-6 : 1e-6);
+        }
+        BOUND(far ? "loss_below_margin_bound possible, update 2" : "");
+    }
+    points[LOG_LOSS][0].value = LN2 + 0.0099;
+    BOUND("");
+    points[LOG_LOSS][0].value = LN2 - 0.0101;
+    BOUND("only a loss that starts at ln 2 is sigmoid DPO");
+    points[LOG_LOSS][0].update = 2;
+    points[LOG_LOSS][1].update = 3;
+    BOUND("only a loss that starts at ln 2 is sigmoid DPO");
+    for (size_t rows = 3; rows < 7; rows++) {
+        doctor.series[LOG_LOSS].count = rows;
+        BOUND(rows < 5 ? "fewer than 5 rows with loss and margin" : "");
+    }
+}
+
+/* ---- updates, samples, tokens ---- */
+
+static void validate_totals(void **state) {
+    (void)state;
+    open_rows();
+    for (uint64_t most = 38; most < 43; most++) {
+        logged.max_steps = most;
+        HEAD(past_max_steps, most < 40 ? "floor_vs_ceil_steps certain, update 40" : "", open_rows);
+    }
+    HEAD(past_max_steps, "the log does not say its total of updates", open_rows);
+    step[7] = 90;
+    logged.max_steps = 89;
+    HEAD(past_max_steps, "floor_vs_ceil_steps certain, update 90", open_rows);
+    /* 40 updates at the end of 0.77 epochs of 52 updates, and so on. */
+    static const struct {
+        double epoch, quantum;
+        uint64_t updates, total;
+        const char *said;
+    } cases[] = {
+        {3.98, 0, 400, 400, "floor_vs_ceil_steps possible"}, /* two updates of 100 are missing */
+        {4.0, 0, 400, 400, ""},
+        {4.02, 0, 400, 400, ""},
+        {3.996, 0, 400, 400, ""}, /* less than half an update */
+        {3.994, 0, 400, 400, "floor_vs_ceil_steps possible"},
+        {3.98, 0.031, 400, 400, ""}, /* within its digits */
+        {3.98, 0.029, 400, 400, "floor_vs_ceil_steps possible"},
+        {3.956, 0, 400, 400, "floor_vs_ceil_steps possible"}, /* one for each epoch, and a half */
+        {3.95, 0, 400, 400, ""},
+        {3.98, 0, 198, 198, ""}, /* epochs of less than fifty updates */
+        {3.98, 0, 200, 200, "floor_vs_ceil_steps possible"},
+        {0.49, 0, 400, 400, ""}, /* none is whole */
+        {3.98, 0, 400, 401, "the log does not say that the run is complete"},
+        {3.98, 0, 400, 0, "the log does not say that the run is complete"},
+        {0.0, 0, 400, 400, "the last epoch is not above 0"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        fill(LOG_EPOCH, cases[i].epoch, cases[i].quantum)[ROWS - 1].update = cases[i].updates;
+        logged.max_steps = cases[i].total;
+        HEAD(short_epochs, cases[i].said, open_rows);
+    }
+    for (size_t count = 0; count < 3; count++) {
+        fill(LOG_EPOCH, 3.98, 0)[1].update = 400;
+        doctor.series[LOG_EPOCH].count = count;
+        logged.max_steps = 400;
+        HEAD(short_epochs,
+             count < 2 ? "fewer than 2 epochs printed" : "floor_vs_ceil_steps possible", open_rows);
+    }
+}
+
+static void open_samples(void) {
+    open_rows();
+    fill(LOG_GLOBAL_BATCH, 8.0, 0);
+    fill(LOG_SAMPLES, 0, 0);
+    for (size_t i = 0; i < ROWS; i++)
+        points[LOG_SAMPLES][i].value = 8.0 * (double)(i + 1);
+}
+#define SAMPLES(expected) HEAD(samples, expected, open_samples)
+static void validate_samples(void **state) {
+    (void)state;
+    open_samples();
+    SAMPLES("");
+    static const struct {
+        double away, quantum;
+        int told;
+    } cases[] = {{0.49, 0, 0}, {-0.49, 0, 0}, {0.51, 0, 1}, {-0.51, 0, 1},
+                 {3, 0.9, 1},  {3, 1.1, 0},   {NAN, 0, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (size_t row = 1; row < ROWS; row += ROWS - 2) {
+            for (size_t k = row; k < ROWS; k++)
+                points[LOG_SAMPLES][k].value += cases[i].away;
+            points[LOG_SAMPLES][row].quantum = cases[i].quantum;
+            char expected[48] = "";
+            if (cases[i].told)
+                snprintf(expected, sizeof expected, "samples_inconsistent certain, update %zu",
+                         row + 1);
+            const int none = isnan(cases[i].away) && row == 1;
+            SAMPLES(none ? "no two neighbouring updates" : expected);
+        }
+    for (int how = 0; how < 3; how++) { /* neighbours of one part, with a batch */
+        points[LOG_SAMPLES][5].value += 100.0;
+        doctor.series[LOG_SAMPLES].count = 6;
+        if (how == 0) points[LOG_SAMPLES][5].part = 1;
+        if (how == 1) points[LOG_SAMPLES][5].update = 7;
+        if (how == 2) doctor.series[LOG_GLOBAL_BATCH].count = 5;
+        SAMPLES("");
+    }
+    for (size_t count = 0; count < 3; count++) {
+        doctor.series[LOG_SAMPLES].count = count;
+        SAMPLES(count < 2 ? "no two neighbouring updates" : "");
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        points[LOG_SAMPLES][i].value = NAN;
+    SAMPLES("no two neighbouring updates");
+}
+
+static void open_tokens(void) {
+    open_rows();
+    fill(LOG_TOKENS, 100.0, 0);
+    column = (struct log_column){.name = LOG_TOKENS, .source = "tokens"};
+    logged.columns = &column;
+    logged.column_count = 1;
+}
+#define TOKENS(expected) HEAD(token_counts, expected, open_tokens)
+static void validate_tokens(void **state) {
+    (void)state;
+    open_tokens();
+    TOKENS("");
+    points[LOG_TOKENS][0].value = 101.0;
+    TOKENS("r tokens_vary certain, update 2");
+    points[LOG_TOKENS][39].value = 99.0;
+    TOKENS("r tokens_vary certain, update 40");
+    points[LOG_TOKENS][7].value = 0.49;
+    TOKENS("update_without_tokens likely, update 8");
+    points[LOG_TOKENS][7].value = 0.51;
+    TOKENS("r tokens_vary certain, update 8");
+    fill(LOG_TOKENS, 0.0, 0);
+    TOKENS("");
+    for (size_t count = 0; count < 5; count++) {
+        doctor.series[LOG_TOKENS].count = count;
+        TOKENS(count < 3 ? "fewer than 3 updates with tokens" : "");
+        column.cumulative = 1; /* of a running count one less */
+        doctor.series[LOG_TOKENS].count = count;
+        TOKENS(count < 4 ? "fewer than 3 updates with tokens" : "");
+    }
+    column.cumulative = 1;
+    for (size_t i = 0; i < ROWS; i++)
+        points[LOG_TOKENS][i].value = 100.0 * (double)(i + 1) + (i >= 9 ? 5.0 : 0.0);
+    points[LOG_TOKENS][20].part = 1; /* what stands beside a resume is not counted */
+    points[LOG_TOKENS][20].value += 1000.0;
+    for (size_t i = 21; i < ROWS; i++)
+        points[LOG_TOKENS][i].part = 1, points[LOG_TOKENS][i].value += 1000.0;
+    points[LOG_TOKENS][30].update = 50;
+    SAID(token_counts(&doctor),
+         "r tokens_vary certain, update 2\n"
+         "Tokens per update vary from 100 to 105: with several micro-batches or processes a mean "
+         "of means differs from the mean over tokens.\n"
+         "- update 2 (line 12): tokens is 200\n\n"
+         "See by which number the loss is divided (mean_of_means).\n");
+}
+
+/* ---- shapes of the LR column ---- */
+
+static void open_lrs(void) {
+    open_rows();
+    fill(LOG_LR_LOGGED, 0, 0);
+    for (size_t i = 0; i < ROWS; i++)
+        points[LOG_LR_LOGGED][i].value = 1.0 - 0.01 * (double)i;
+}
+static void validate_shapes(void **state) {
+    (void)state;
+    struct series_point *const lr = points[LOG_LR_LOGGED];
+    open_lrs();
+    for (size_t at = 1; at < ROWS; at++) { /* a stretch ends at another part, or a fall */
+        lr[at].part = 1;
+        assert_int_equal(stretch_end(&doctor.lr, 0), at);
+        assert_int_equal(stretch_end(&doctor.lr, at), at + 1);
+        open_lrs();
+        lr[at].update = at;
+        assert_int_equal(stretch_end(&doctor.lr, 0), at);
+        open_lrs();
+    }
+    assert_int_equal(stretch_end(&doctor.lr, 0), ROWS);
+    static const double hills[] = {1, 3, 3, 2, 1, 1, 2, 4, 4, 2};
+    for (size_t i = 0; i < COUNT_OF(hills); i++)
+        lr[i].value = hills[i];
+    static const size_t rises[] = {0, 0, 0, 0, 4, 5, 5, 5, 5, 9};
+    for (size_t end = 1; end <= COUNT_OF(hills); end++) {
+        size_t low = end - 1; /* the last of the smallest values that lead up to there */
+        while (low > 0 && hills[low - 1] <= hills[low])
+            low--;
+        while (low + 1 < end && hills[low + 1] <= hills[low])
+            low++;
+        assert_int_equal(begin_of_rise(&doctor.lr, end), low);
+    }
+    assert_int_equal(rises[4], begin_of_rise(&doctor.lr, 5));
+    assert_int_equal(rises[8], begin_of_rise(&doctor.lr, 9));
+    static const size_t tops[] = {0, 0, 1, 1, 1, 1, 1, 1, 7, 7};
+    for (size_t low = 0; low < COUNT_OF(tops); low++)
+        assert_int_equal(top_before(&doctor.lr, low), tops[low]);
+    /* It comes back to nine tenths, and has hardly left that. */
+    static const struct {
+        double back, last;
+        size_t end;
+    } returns[] = {{0.91, 0.6, 8}, {0.89, 0.6, 10}, {0.91, 0.51, 8}, {0.91, 0.49, 10}};
+    for (size_t i = 0; i < COUNT_OF(returns); i++) {
+        open_lrs();
+        for (size_t k = 0; k < 7; k++)
+            lr[k].value = 0.1 * (double)k;
+        lr[7].value = returns[i].back;
+        lr[8].value = 0.5 * (returns[i].back + returns[i].last);
+        lr[9].value = returns[i].last;
+        assert_int_equal(end_of_return(&doctor.lr, 10, 1.0), returns[i].end);
+    }
+    /* Where the LR was a value on its way down, between two rows. */
+    open_lrs();
+    for (size_t i = 0; i < ROWS; i++)
+        lr[i].update = 10 * (i + 1);
+    assert_true(fabs(fell_through(&doctor.lr, 0, 20, 0.975) - 35.0) < 1e-9);
+    assert_true(fabs(fell_through(&doctor.lr, 0, 20, 1.0) - 10.0) < 1e-9);
+    assert_true(fabs(fell_through(&doctor.lr, 0, 20, lr[20].value) - 210.0) < 1e-9);
+    assert_true(isnan(fell_through(&doctor.lr, 0, 20, 1.01)));
+    assert_true(isnan(fell_through(&doctor.lr, 3, 20, 0.98)));
+    assert_true(isnan(fell_through(&doctor.lr, 0, 20, 0.7)));
+}
+
+static void validate_lines(void **state) {
+    (void)state;
+    struct series_point *const lr = points[LOG_LR_LOGGED];
+    for (int way = -1; way < 2; way += 2)
+        for (size_t at = 2; at < 6; at++) { /* 2 % of a slope, and half of each quantum */
+            open_lrs();
+            for (size_t i = 0; i < ROWS; i++)
+                lr[i].value = 0.01 * (double)i, lr[i].update = 2 * i + 1;
+            assert_true(are_on_line(&doctor.lr, 2, 6, 0.005));
+            const double move = 0.01 * 0.0199;
+            for (size_t i = at + 1; i < ROWS; i++)
+                lr[i].value += way * move;
+            assert_true(are_on_line(&doctor.lr, 2, 6, 0.005));
+            for (size_t i = at + 1; i < ROWS; i++)
+                lr[i].value += way * move;
+            assert_false(are_on_line(&doctor.lr, 2, 6, 0.005));
+            lr[at].quantum = lr[at + 1].quantum = 1.01 * move;
+            assert_true(are_on_line(&doctor.lr, 2, 6, 0.005));
+            lr[at].quantum = lr[at + 1].quantum = 0.99 * move;
+            assert_false(are_on_line(&doctor.lr, 2, 6, 0.005));
+            lr[at].quantum = 2.02 * move; /* of either end of a step */
+            lr[at + 1].quantum = 0.0;
+            assert_true(are_on_line(&doctor.lr, 2, 6, 0.005));
+            assert_true(are_on_line(&doctor.lr, at + 1, 7, 0.005));
+            assert_true(are_on_line(&doctor.lr, 0, at, 0.005));
+        }
+    /* Rows that climb, or are those of the first rows. */
+    for (size_t at = 2; at < 8; at++)
+        for (size_t left = 1; left < 6; left++) {
+            open_lrs();
+            for (size_t i = 0; i < ROWS; i++)
+                lr[i].value = i < 3    ? 0.01 * (double)(i + 1)
+                              : i < at ? 0.02
+                                       : 0.005 + 0.01 * (double)(i - at);
+            doctor.lr.count = at + left;
+            assert_int_equal(climbs_as_at_first(&doctor.lr, at, at + left), left >= 3 && at > 3);
+            if (at <= 3) continue;
+            lr[at + left - 1].value *= 1.1;
+            if (left >= 3) assert_false(climbs_as_at_first(&doctor.lr, at, at + left));
+        }
+    for (size_t left = 2; left < 6; left++)
+        for (int how = 0; how < 4; how++) {
+            open_lrs();
+            for (size_t i = 0; i < left; i++) {
+                lr[20 + i].value = how == 1 ? 1.0 : lr[i].value;
+                if (how == 1) lr[i].value = 1.0;
+            }
+            if (how == 2) lr[20 + left - 1].value += 0.5;
+            if (how == 3) {
+                set.count = 1;
+                fits[0].segments = segments;
+                fits[0].segment_count = 2;
+                segments[1] = (struct fit_segment){.event = FIT_RESET, .update = 21};
+            }
+            doctor.lr.count = 20 + left;
+            assert_int_equal(begins_anew_at(&doctor, 20, 20 + left),
+                             how == 3 || (how == 0 && left >= 3));
+        }
+    for (int32_t event = FIT_PLAIN; event <= FIT_BACK; event++)
+        for (uint64_t update = 20; update < 23; update++) {
+            open_lrs();
+            set.count = 1;
+            fits[0].segments = segments;
+            fits[0].segment_count = 2;
+            segments[1] = (struct fit_segment){.event = event, .update = update};
+            assert_int_equal(counter_is_anew(&doctor, &lr[20]),
+                             update == 21 && (event == FIT_RESET || event == FIT_RESTARTED));
+            set.count = 0;
+            assert_false(counter_is_anew(&doctor, &lr[20]));
+        }
+    /* It drops to 0 by more than three times what it fell before. */
+    for (int far = 0; far < 2; far++) {
+        open_lrs();
+        lr[9].value = lr[8].value = far ? 0.031 : 0.029;
+        lr[7].value = lr[8].value + 0.01;
+        lr[10].value = 0.0;
+        assert_int_equal(drops_there(&doctor.lr, 10), far);
+    }
+    open_lrs();
+    for (size_t i = 0; i < 10; i++)
+        lr[i].value = 1.0;
+    assert_false(drops_there(&doctor.lr, 10));
+}
+
+static void validate_factors(void **state) {
+    (void)state;
+    struct series_point *const lr = points[LOG_LR_LOGGED];
+    static const struct {
+        double stairs[4];
+        int is;
+    } cases[] = {{{1, 0.5, 0.25, 0.125}, 1},
+                 {{1, 0.5, 0.125, 0.0625}, 1},
+                 {{1, 0.25, 0.125, 0.03125}, 1},
+                 {{1, 0.5, 0.3, 0.15}, 0},
+                 {{1, 0.5, 0.25, 0.5}, 0},
+                 {{1, 0.5, 0.25, 0}, 0},
+                 {{1, 1, 1, 1}, 0},
+                 {{1, 0.9995, 0.999, 0.9985}, 0},
+                 {{1, 0.9, 0.81, 0.729}, 1},
+                 {{1, 0.9, 0.81, 0.72900108}, 0},
+                 {{1, 0.9, 0.81, 0.72900036}, 1}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        open_lrs();
+        for (size_t i = 0; i < ROWS; i++)
+            lr[i].value = cases[c].stairs[i / 10];
+        if (falls_by_factor(&doctor.lr) != cases[c].is) fail_msg("case %zu", c);
+    }
+    open_lrs();
+    for (size_t i = 0; i < ROWS; i++)
+        lr[i].value = cases[9].stairs[i / 10];
+    for (size_t i = 0; i < ROWS; i++)
+        lr[i].quantum = 1e-6;
+    assert_true(falls_by_factor(&doctor.lr));
+    lr[0].value = INFINITY;
+    lr[0].quantum = lr[1].quantum = 0.0;
+    assert_false(falls_by_factor(&doctor.lr));
+}
+
+/* Stairs of five updates; evaluations and epochs at their ends. */
+static void open_stairs(void) {
+    open_lrs();
+    fill(LOG_EPOCH, 0, 0);
+    fill(LOG_EVAL_LOSS, 1.0, 0);
+    for (size_t i = 0; i < ROWS; i++) {
+        points[LOG_LR_LOGGED][i].value = 1.0 - 0.01 * (double)(i / 5);
+        points[LOG_EPOCH][i].value = (double)(i + 1) / 5.0;
+    }
+    for (size_t i = 0; i < 8; i++)
+        points[LOG_EVAL_LOSS][i] = (struct series_point){.update = 5 * (i + 1), .row = 5 * i + 4};
+    doctor.series[LOG_EVAL_LOSS].count = 8;
+}
+static void validate_stairs(void **state) {
+    (void)state;
+    struct series_point *const lr = points[LOG_LR_LOGGED];
+    open_stairs();
+    struct stairs stairs = find_stairs(&doctor);
+    assert_int_equal(stairs.count, 6);
+    assert_int_equal(stairs.first, 5);
+    assert_int_equal(stairs.length, 5);
+    assert_int_equal(stairs.within_epoch, 0);
+    assert_int_equal(stairs.at_evals, 1);
+    for (size_t i = 0; i < ROWS; i++) /* epochs of eight updates */
+        points[LOG_EPOCH][i].value = (double)(i + 1) / 8.0;
+    assert_int_equal(find_stairs(&doctor).within_epoch, 1);
+    doctor.series[LOG_EPOCH].count = 0;
+    assert_int_equal(find_stairs(&doctor).within_epoch, 0);
+    doctor.series[LOG_EVAL_LOSS].count = 7; /* the one behind the last move need not be there */
+    assert_int_equal(find_stairs(&doctor).at_evals, 1);
+    doctor.series[LOG_EVAL_LOSS].count = 6;
+    assert_int_equal(find_stairs(&doctor).at_evals, 0);
+    open_stairs();
+    points[LOG_EVAL_LOSS][8] = (struct series_point){.update = 38, .row = 37}; /* one more */
+    doctor.series[LOG_EVAL_LOSS].count = 9;
+    assert_int_equal(find_stairs(&doctor).at_evals, 0);
+    open_stairs();
+    points[LOG_EVAL_LOSS][8] = (struct series_point){.update = 40, .row = 39}; /* the same twice */
+    doctor.series[LOG_EVAL_LOSS].count = 9;
+    assert_int_equal(find_stairs(&doctor).at_evals, 1);
+    open_stairs();
+    points[LOG_EVAL_LOSS][2].update = 18;
+    assert_int_equal(find_stairs(&doctor).at_evals, 0);
+    open_stairs();
+    for (size_t i = 22; i < 25; i++)
+        lr[i].value = lr[25].value; /* one of another length */
+    stairs = find_stairs(&doctor);
+    assert_int_equal(stairs.count, 6);
+    assert_int_equal(stairs.length, 0);
+    for (int fine = 0; fine < 2; fine++) { /* four printed steps */
+        open_stairs();
+        for (size_t i = 0; i < ROWS; i++)
+            lr[i].quantum = fine ? 0.00249 : 0.00251;
+        assert_int_equal(find_stairs(&doctor).count, fine ? 6 : 0);
+    }
+    open_stairs();
+    for (size_t i = 20; i < ROWS; i++)
+        lr[i].part = 1; /* up to a resume */
+    assert_int_equal(find_stairs(&doctor).count, 2);
+    doctor.lr.count = 0;
+    stairs = find_stairs(&doctor);
+    assert_true(stairs.count == 0 && stairs.at_evals == 0);
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -1086,6 +1725,13 @@ int main(void) {
         cmocka_unit_test(validate_filtered_losses), cmocka_unit_test(validate_fresh_weights),
         cmocka_unit_test(validate_what_is_a_skip),  cmocka_unit_test(validate_schedules_at_skips),
         cmocka_unit_test(validate_skipped_updates), cmocka_unit_test(validate_other_columns),
+        cmocka_unit_test(validate_margins),         cmocka_unit_test(validate_pairs),
+        cmocka_unit_test(validate_accuracies),      cmocka_unit_test(validate_swapped_labels),
+        cmocka_unit_test(validate_loss_bound),      cmocka_unit_test(validate_totals),
+        cmocka_unit_test(validate_samples),         cmocka_unit_test(validate_tokens),
+        cmocka_unit_test(validate_shapes),          cmocka_unit_test(validate_lines),
+        cmocka_unit_test(validate_factors),         cmocka_unit_test(validate_stairs),
+
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
