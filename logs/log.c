@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/real.h"
+
 const struct log_name_row log_names[LOG_NAMES] = {
     [LOG_OTHER] = {"", "1", "not one of our quantities"},
     [LOG_LOSS] = {"loss", "nat", "training loss"},
@@ -48,6 +50,8 @@ enum log_order log_compare(double a, double qa, double b, double qb) {
     if (a != a || b != b) return a != a && b != b ? LOG_EQUAL : LOG_DIFFERENT;
     if (a == b) return qa == 0.0 && qb == 0.0 ? LOG_EQUAL : LOG_WITHIN;
     const double gap = a > b ? a - b : b - a;
+    if (!(gap < real_inf_f64()))
+        return LOG_DIFFERENT; /* one is infinite, and the other is not it */
     /* The texts were rounded to binary64 when they were read, and the subtraction rounds once more.
      * Each rounding is at most 2^-53 of the larger value, so 2^-50 of it covers them all and is
      * still far below any printed quantum. */

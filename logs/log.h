@@ -126,7 +126,8 @@ enum log_order {
     LOG_DIFFERENT,
     LOG_MISSING /* one of them is absent, or both are */
 };
-/* Compares two printed values; qa and qb are their quanta as defined at the top of this file. */
+/* Compares two printed values; qa and qb are their quanta as defined at the top of this file. An
+ * infinite number is within no quantum of another one. */
 enum log_order log_compare(double a, double qa, double b, double qb);
 
 #endif
