@@ -116,6 +116,44 @@ static void validate_what_is_kept(void **state) {
     }
 }
 
+/* Rows on the way to the last one: behind a resume those that are run again are left out, wherever
+ * it stands. */
+static void validate_windows(void **state) {
+    (void)state;
+    static struct series_point points[ROWS];
+    const struct series series = {points, ROWS};
+    for (size_t resume = 0; resume < ROWS; resume++)
+        for (size_t back = 0; back < 5; back++) {
+            struct skips skips = {.search = &search};
+            size_t kept = ROWS, last = SIZE_MAX, rows[ROWS];
+            open_search();
+            search.series = &series;
+            for (size_t i = 0; i < ROWS; i++) {
+                points[i] = (struct series_point){.row = i, .value = 1.0 + (double)i};
+                points[i].update = 10 + i - (resume > 0 && i >= resume ? back : 0);
+            }
+            for (size_t i = ROWS; i-- > 0;)
+                if (points[i].update < last) {
+                    last = points[i].update;
+                    rows[--kept] = i;
+                }
+            assert_int_equal(open_window(&skips), STATUS_OK);
+            assert_int_equal(skips.all.count, ROWS);
+            assert_int_equal(skips.window.count, ROWS - kept);
+            for (size_t i = 0; i < skips.window.count; i++)
+                assert_int_equal(skips.window.points[i].row, rows[kept + i]);
+            arena_close(&skips.scratch);
+        }
+    struct skips skips = {.search = &search};
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].update = i + 2 < ROWS ? 10 : 1 + i; /* of which two rows are left */
+    points[ROWS - 1].update = 3;
+    points[ROWS - 2].update = 2;
+    assert_int_equal(open_window(&skips), STATUS_OK);
+    assert_int_equal(skips.window.count, ROWS); /* too few to search: all are taken */
+    arena_close(&skips.scratch);
+}
+
 static void validate_models(void **state) {
     (void)state;
     static const struct {
@@ -204,8 +242,8 @@ static void corroborate_writers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_is_believed), cmocka_unit_test(validate_finds),
-        cmocka_unit_test(validate_what_is_kept),     cmocka_unit_test(validate_models),
-        cmocka_unit_test(corroborate_writers),
+        cmocka_unit_test(validate_what_is_kept),     cmocka_unit_test(validate_windows),
+        cmocka_unit_test(validate_models),           cmocka_unit_test(corroborate_writers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
