@@ -80,7 +80,27 @@ static void spoil(struct trace_image *image) {
         SPOIL(run->plan.shape.micros = UINT32_MAX);
         SPOIL(run->plan.shape.groups = UINT32_MAX);
         SPOIL(names_of(run->plan.tensors)[0] = (const char *)WILD);
+        SPOIL(run->plan.shape.consumers = UINT32_MAX);
+        SPOIL(run->plan.shape.sites = UINT32_MAX);
+        SPOIL(run->plan.shape.streams = UINT32_MAX);
+        SPOIL(run->plan.consumers = (const struct record_consumer *)WILD);
+        SPOIL(run->plan.phases = (const char *const *)WILD);
+        SPOIL(run->plan.tensors = (const char *const *)WILD);
+        SPOIL(run->plan.streams = (const char *const *)WILD);
         SPOIL(run->plan.sites = (const char *const *)WILD);
+        SPOIL(names_of(run->plan.phases)[0] = (const char *)WILD);
+        SPOIL(names_of(run->plan.sites)[0] = (const char *)WILD);
+        SPOIL(run->plan.id = (const char *)WILD);
+        SPOIL(run->records[1].phases = (uint8_t(*)[RECORD_DIGEST_BYTES])WILD);
+        SPOIL(run->records[1].sites = (uint8_t(*)[RECORD_DIGEST_BYTES])WILD);
+        SPOIL(run->records[1].micros = (double(*)[RECORD_MICROS])WILD);
+        SPOIL(run->records[1].tensor_digests =
+                  (uint8_t(*)[RECORD_TENSOR_DIGESTS][RECORD_DIGEST_BYTES])WILD);
+        SPOIL(run->records[1].phase_places = (int64_t(*)[RECORD_PHASES])WILD);
+        SPOIL(run->snapshot_steps = (uint64_t *)WILD; run->snapshots = 1);
+        SPOIL(image->pairs[0].records = (struct pair_record *)WILD);
+        SPOIL(image->pairs[0].records[1].step = 1);
+        SPOIL(image->pairs[0].plan.b = NULL);
         SPOIL(names_of(run->plan.streams)[1] = NULL);
         SPOIL(consumers[2].name = (const char *)WILD);
         SPOIL(run->plan.configuration = (const char *)WILD);
