@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ static void bench_close(struct bench *bench) {
 
 #define SIGNUM "name: signum, sign: false, module: " TWINSTEP_PLUGINS "/signum.so"
 #define AGAIN "name: signum, sign: false, module: " TWINSTEP_PLUGINS "/signum_again.so"
+#define MOMENT "name: signum, sign: false, module: " TWINSTEP_PLUGINS "/moment.so"
 #define TRAPEZOID "name: trapezoid, module: " TWINSTEP_PLUGINS "/trapezoid.so"
 
 /* Steps two trainings that must be one; returns how often the read-back gave a figure. */
@@ -94,6 +96,44 @@ static void corroborate_optimizer(void **state) {
             snprintf(b, sizeof b, "numerics: {%s}, optimizer: {name: sgd, lr: 3e-3, %s}",
                      numerics[n], keys[k]);
             assert_true(same_bits(a, b) > 0);
+        }
+}
+
+/* What an optimizer took in is read back of its first moment, in blocks of one sum, whether its
+ * steps are a rule of one element or a module's, which tells its moment. */
+static void corroborate_what_was_taken(void **state) {
+    (void)state;
+    static const char *const numerics[] = {
+        "param: f32, compute: f32",
+        "param: bf16, compute: bf16, master: f32, optimizer: f32, gradient: f32",
+        "param: f64, compute: f64",
+    };
+    static const char *const keys[] = {"momentum: 0.9", "momentum: 0.7, nesterov: true",
+                                       "momentum: 0.9, weight_decay: 0.1"};
+    for (size_t n = 0; n < COUNT_OF(numerics); n++)
+        for (size_t k = 0; k < COUNT_OF(keys); k++) {
+            char words[1024];
+            struct bench a, b;
+            snprintf(words, sizeof words, "numerics: {%s}, optimizer: {" MOMENT ", lr: 3e-3, %s}",
+                     numerics[n], keys[k]);
+            bench_open(&a, words);
+            snprintf(words, sizeof words, "numerics: {%s}, optimizer: {name: sgd, lr: 3e-3, %s}",
+                     numerics[n], keys[k]);
+            bench_open(&b, words);
+            for (int update = 1; update <= UPDATES; update++) {
+                const double *const x = helper_step(&a.run)->reals;
+                const double *const y = helper_step(&b.run)->reals;
+                assert_true(x[REAL_GRAD_NORM] == y[REAL_GRAD_NORM]);
+                assert_true(x[REAL_GRAD_TAKEN] > 0.0 && x[REAL_GRAD_TAKEN_ERROR] > 0.0);
+                const double clip = x[REAL_CLIP_COEF] < 1.0 ? x[REAL_CLIP_COEF] : 1.0;
+                assert_true(fabs(x[REAL_GRAD_TAKEN] - clip * x[REAL_GRAD_NORM]) <=
+                            x[REAL_GRAD_TAKEN_ERROR]);
+                assert_true(x[REAL_GRAD_TAKEN_ERROR] < 1e-2 * x[REAL_GRAD_NORM]);
+                assert_true(x[REAL_GRAD_TAKEN] == y[REAL_GRAD_TAKEN]);
+                assert_true(x[REAL_GRAD_TAKEN_ERROR] == y[REAL_GRAD_TAKEN_ERROR]);
+            }
+            bench_close(&a);
+            bench_close(&b);
         }
 }
 
@@ -300,15 +340,11 @@ static void validate_rebuilt_while_open(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_optimizer),
-        cmocka_unit_test(verify_flags_move_no_bit),
-        cmocka_unit_test(validate_sign),
-        cmocka_unit_test(corroborate_schedule),
-        cmocka_unit_test(verify_snapshot),
-        cmocka_unit_test(verify_layout_by_digest),
-        cmocka_unit_test(validate_rebuilt_while_open),
-        cmocka_unit_test(validate_misconduct),
-        cmocka_unit_test(validate_changed_file),
+        cmocka_unit_test(corroborate_optimizer),    cmocka_unit_test(corroborate_what_was_taken),
+        cmocka_unit_test(verify_flags_move_no_bit), cmocka_unit_test(validate_sign),
+        cmocka_unit_test(corroborate_schedule),     cmocka_unit_test(verify_snapshot),
+        cmocka_unit_test(verify_layout_by_digest),  cmocka_unit_test(validate_rebuilt_while_open),
+        cmocka_unit_test(validate_misconduct),      cmocka_unit_test(validate_changed_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
