@@ -296,7 +296,7 @@ enum status compare_hold(const struct compare_report *report, const struct floor
 
 /* Tells whether rounding moves a column: it does what runs compute, not what they are given. */
 static int is_computed(int32_t name) {
-    return name == LOG_LOSS || (name >= LOG_LOGP_CHOSEN && name <= LOG_REWARD_ACCURACY) ||
+    return name == LOG_LOSS || (name >= LOG_LOGP_CHOSEN && name <= LOG_LOGITS_REJECTED) ||
            name == LOG_GRAD_NORM || name == LOG_PARAM_NORM || name == LOG_EVAL_LOSS;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/macro.h"
 #include "forensics/compare_floor.h"
 #include "forensics/series.h"
 
@@ -292,6 +293,82 @@ static void validate_verdicts(void **state) {
     assert_int_equal(compare_floor_verdict_of(&scene.report, &held), COMPARE_VERDICT_DIFFERS);
 }
 
+/* Runs that are equal to the last bit leave no room: any gap, of any column, is outside. */
+static void validate_exact_floors(void **state) {
+    (void)state;
+    static struct scene scene;
+    for (int how = 0; how < 16; how++) {
+        const int loss = how & 1, norm = how & 2, root = how & 4, bare = how & 8;
+        struct arena arena = ARENA_EMPTY;
+        struct compare_floor held;
+        stage(&scene, 3, 0.0, 0.0f);
+        memset(scene.columns, 0, sizeof scene.columns);
+        if (loss) scene.points[0][1][5].value += 1e-9;
+        if (norm) scene.points[1][1][5].value += 1e-9;
+        if (root) scene.report.root_update = 2;
+        if (bare) scene.report.column_count = 0;
+        scene.file.exact = 1;
+        assert_int_equal(compare_hold(&scene.report, &scene.file, 0.05, &arena, &held), STATUS_OK);
+        const int outside = root || (!bare && (loss || norm));
+        assert_int_equal(held.verdict, outside ? COMPARE_FLOOR_OUTSIDE
+                                       : bare  ? COMPARE_FLOOR_UNTESTABLE
+                                               : COMPARE_FLOOR_INSIDE);
+        assert_string_equal(
+            held.words, outside
+                            ? "the runs of the floor are equal to the last bit, and these are not"
+                        : bare ? "neither loss nor gradient norm of one update is in both logs and "
+                                 "in the floor's updates"
+                               : "the runs of the floor are equal to the last bit, and these are, "
+                                 "too");
+        arena_close(&arena);
+    }
+}
+
+/* Rounding moves what runs compute, and not what they are given. */
+static void validate_computed_columns(void **state) {
+    (void)state;
+    static struct scene scene;
+    static const uint32_t order[2] = {1, 0};
+    static const enum log_name computed[] = {LOG_LOSS,
+                                             LOG_LOGP_CHOSEN,
+                                             LOG_LOGP_REJECTED,
+                                             LOG_LOGITS_CHOSEN,
+                                             LOG_LOGITS_REJECTED,
+                                             LOG_REWARD_CHOSEN,
+                                             LOG_REWARD_REJECTED,
+                                             LOG_REWARD_MARGIN,
+                                             LOG_REWARD_ACCURACY,
+                                             LOG_GRAD_NORM,
+                                             LOG_PARAM_NORM,
+                                             LOG_EVAL_LOSS};
+    for (int32_t name = LOG_OTHER; name < LOG_NAMES; name++)
+        for (size_t at = 0; at < 2; at++) {
+            const struct compare_floor held = {.verdict = COMPARE_FLOOR_INSIDE};
+            int is_computed_one = 0;
+            for (size_t i = 0; i < COUNT_OF(computed); i++)
+                is_computed_one |= name == (int32_t)computed[i];
+            stage(&scene, 3, 1.0, 0.0f);
+            scene.report.verdict = COMPARE_VERDICT_DIFFERS;
+            scene.report.order = order;
+            scene.report.order_count = 2;
+            scene.compared[at].name = name;
+            assert_int_equal(compare_floor_verdict_of(&scene.report, &held),
+                             is_computed_one ? COMPARE_VERDICT_EQUAL : COMPARE_VERDICT_DIFFERS);
+            scene.report.undecided = 1; /* one of them ended before the other */
+            assert_int_equal(compare_floor_verdict_of(&scene.report, &held),
+                             is_computed_one ? COMPARE_VERDICT_UNTESTABLE
+                                             : COMPARE_VERDICT_DIFFERS);
+            scene.report.rng.found = 1;
+            assert_int_equal(compare_floor_verdict_of(&scene.report, &held),
+                             COMPARE_VERDICT_DIFFERS);
+            scene.report.verdict = COMPARE_VERDICT_EQUAL;
+            assert_int_equal(compare_floor_verdict_of(&scene.report, &held), COMPARE_VERDICT_EQUAL);
+            scene.report.verdict = COMPARE_VERDICT_UNTESTABLE;
+            assert_int_equal(compare_floor_verdict_of(&scene.report, &held),
+                             COMPARE_VERDICT_UNTESTABLE);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_level),           cmocka_unit_test(verify_effect),
@@ -299,6 +376,7 @@ int main(void) {
         cmocka_unit_test(verify_column_alone),    cmocka_unit_test(verify_median_of_others),
         cmocka_unit_test(verify_digits),          cmocka_unit_test(validate_left_out),
         cmocka_unit_test(verify_which_p_is_said), cmocka_unit_test(validate_verdicts),
+        cmocka_unit_test(validate_exact_floors),  cmocka_unit_test(validate_computed_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
