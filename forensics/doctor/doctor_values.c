@@ -80,7 +80,7 @@ static enum status norm_not_finite(struct doctor *doctor) {
         "are finite after this update, and train its batch alone in float32.");
 }
 
-static int is_zero(const struct series_point *point) {
+static int is_zero_point(const struct series_point *point) {
     return point != NULL && point->value >= 0.0 && point->value <= 0.0;
 }
 
@@ -97,7 +97,7 @@ static enum status loss_filtered(struct doctor *doctor) {
             series_in_row(&doctor->series[LOG_GRAD_NORM], loss->points[i].row);
         if (norm == NULL) continue;
         checked++;
-        if (!is_zero(&loss->points[i])) continue; /* any other loss may be finite itself */
+        if (!is_zero_point(&loss->points[i])) continue; /* any other loss may be finite itself */
         usual += real_finite_f64(norm->value) != 0;
         if (real_finite_f64(norm->value) || skipped_in_row(doctor, loss->points[i].row)) continue;
         if (count++ == 0) first = &loss->points[i];
@@ -122,7 +122,7 @@ static enum status loss_filtered(struct doctor *doctor) {
 }
 
 static int is_exact_zero(const struct series_point *point) {
-    return is_zero(point) && point->quantum < 1e-6;
+    return is_zero_point(point) && point->quantum < 1e-6;
 }
 
 static enum status no_gradient(struct doctor *doctor) {
