@@ -790,7 +790,7 @@ static void validate_fronts(void **state) {
     (void)state;
     open_front();
     FRONT(1);
-    s.asked.lr = NAN;
+    s.asked.lr = (double)NAN;
     FRONT(0);
     s.out.found.count = 1;
     FRONT(0);
@@ -1002,7 +1002,7 @@ static void validate_words(void **state) {
         for (int finite = 0; finite < 2; finite++) {
             s.out.found.why = FIT_WHY_NOT_FINITE;
             s.points[4].update = update;
-            if (!finite) s.points[4].value = INFINITY;
+            if (!finite) s.points[4].value = (double)INFINITY;
             WORDS("fits FIRST",
                   finite        ? NULL
                   : update == 1 ? "zero_warmup_division"

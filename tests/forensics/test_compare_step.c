@@ -99,7 +99,7 @@ static void validate_starts(void **state) {
     static const struct {
         double away;
         int tells;
-    } losses[] = {{3.9e-3, 0}, {-3.9e-3, 0}, {4.1e-3, 1}, {-4.1e-3, 1}, {NAN, 1}};
+    } losses[] = {{3.9e-3, 0}, {-3.9e-3, 0}, {4.1e-3, 1}, {-4.1e-3, 1}, {(double)NAN, 1}};
     for (size_t i = 0; i < COUNT_OF(losses); i++) {
         put(LOG_LOSS, 1, LN_2 + losses[i].away, LN_2);
         TELLS(losses[i].tells);
@@ -152,9 +152,9 @@ static void validate_rewards_alone(void **state) {
         REWARDS(1);
         put(logp, NEXT, -14.9, -14.9); /* means over the tokens */
         REWARDS(0);
-        put(logp, NEXT, NAN, -100.0);
+        put(logp, NEXT, (double)NAN, -100.0);
         REWARDS(0);
-        put(reward, NEXT, INFINITY, 1.0);
+        put(reward, NEXT, (double)INFINITY, 1.0);
         REWARDS(0);
         column_of(reward)->pairs = 0;
         REWARDS(0);
@@ -197,7 +197,7 @@ static void validate_rewards_alone(void **state) {
     }
     for (uint64_t update = 1; update <= ROWS; update++) { /* only these two rows count */
         if (update == NEXT || update == LATER) continue;
-        put(LOG_REWARD_CHOSEN, update, NAN, 1.0);
+        put(LOG_REWARD_CHOSEN, update, (double)NAN, 1.0);
         put(LOG_LOGP_CHOSEN, update, -1.0, -50.0);
         REWARDS(1);
     }
@@ -232,9 +232,9 @@ static void validate_loss_alone(void **state) {
     LOSS(1);
     put(LOG_LOSS, START, LN_2 - 4.1e-3, LN_2);
     LOSS(0);
-    put(LOG_LOSS, START, NAN, LN_2);
+    put(LOG_LOSS, START, (double)NAN, LN_2);
     LOSS(0);
-    put(LOG_LOSS, NEXT, NAN, 0.25);
+    put(LOG_LOSS, NEXT, (double)NAN, 0.25);
     LOSS(0);
     put(LOG_LOSS, LATER, 0.5, 0.5);
     LOSS(0);
@@ -247,7 +247,7 @@ static void validate_loss_alone(void **state) {
         LOSS(0);
         put(rewards[r], NEXT, 0.0, 0.0); /* policy and reference are one still */
         LOSS(0);
-        put(rewards[r], NEXT, 0.5, NAN);
+        put(rewards[r], NEXT, 0.5, (double)NAN);
         LOSS(0);
         put(rewards[r], NEXT, 0.5, 0.5 + 0.0124); /* 20 times that is 0.248 */
         LOSS(1);
@@ -331,10 +331,10 @@ static void validate_rewards_follow(void **state) {
     for (size_t n = 0; n < COUNT_OF(names); n++) {
         column_of(names[n])->pairs = 0;
         FOLLOWS(0);
-        put(names[n], NEXT, NAN, 1.0);
+        put(names[n], NEXT, (double)NAN, 1.0);
         FOLLOWS(0);
     }
-    put(LOG_LR_LOGGED, START, NAN, 1.0);
+    put(LOG_LR_LOGGED, START, (double)NAN, 1.0);
     FOLLOWS(0);
     put(LOG_LR_LOGGED, START, 2e-5, 2e-5); /* the LR stands still */
     FOLLOWS(0);
@@ -421,7 +421,7 @@ static void validate_pairs(void **state) {
     points[0][1][3].update = 5;
     assert_false(find_pair(&report, LOG_LOSS, 4, &pair));
     assert_true(find_pair(&report, LOG_LOSS, 5, &pair) && pair.b.value == 40.0);
-    points[0][1][3].value = INFINITY;
+    points[0][1][3].value = (double)INFINITY;
     assert_false(find_pair(&report, LOG_LOSS, 5, &pair));
 }
 

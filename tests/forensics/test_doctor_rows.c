@@ -140,15 +140,16 @@ static void validate_near_ln2(void **state) {
         {0.69140625 - 1.1e-8, 2e-8, 0},
         {0.693359375 + 0.9e-8, 2e-8, 1},
         {0.693359375 + 1.1e-8, 2e-8, 0},
-        {NAN, 0, 0},
+        {(double)NAN, 0, 0},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         if (is_ln2(cases[i].value, cases[i].quantum) != cases[i].is) fail_msg("case %zu", i);
     static const struct {
         double value, quantum;
         int is;
-    } zeros[] = {{0, 0, 1},       {5.9e-5, 0, 1},          {-5.9e-5, 0, 1},         {6.1e-5, 0, 0},
-                 {-6.1e-5, 0, 0}, {0.05 + 5.9e-5, 0.1, 1}, {0.05 + 6.1e-5, 0.1, 0}, {NAN, 0.1, 0}};
+    } zeros[] = {
+        {0, 0, 1},       {5.9e-5, 0, 1},          {-5.9e-5, 0, 1},         {6.1e-5, 0, 0},
+        {-6.1e-5, 0, 0}, {0.05 + 5.9e-5, 0.1, 1}, {0.05 + 6.1e-5, 0.1, 0}, {(double)NAN, 0.1, 0}};
     for (size_t i = 0; i < COUNT_OF(zeros); i++) {
         const struct series_point point = {.value = zeros[i].value, .quantum = zeros[i].quantum};
         if (is_zero(&point) != zeros[i].is) fail_msg("zero %zu", i);
@@ -171,7 +172,7 @@ static void validate_near_ln2(void **state) {
         {2 * LN2 + 0.0051, 0.0099, 0},
         {2 * LN2, 0.099, 2},
         {2 * LN2, 0.1, 0}, /* printed to a tenth it names none */
-        {NAN, 0, 0},
+        {(double)NAN, 0, 0},
     };
     for (size_t i = 0; i < COUNT_OF(multiples); i++)
         if (multiple_of_ln2(multiples[i].value, multiples[i].quantum) != multiples[i].n)
@@ -227,7 +228,7 @@ static void validate_without_reference(void **state) {
     }
     points[LOG_LOGP_CHOSEN][2].value = 0.0; /* such rows say nothing */
     MULTIPLES(1);
-    points[LOG_LOGP_CHOSEN][2].value = NAN;
+    points[LOG_LOGP_CHOSEN][2].value = (double)NAN;
     MULTIPLES(1);
     doctor.series[LOG_LOGP_CHOSEN].count = 0;
     doctor.series[LOG_LOGP_REJECTED].count = 0;
@@ -267,7 +268,7 @@ static void validate_starts(void **state) {
     open_start();
     points[LOG_LOSS][0].value = LN2;
     START("");
-    points[LOG_LOSS][0].value = NAN;
+    points[LOG_LOSS][0].value = (double)NAN;
     START("");
     logged.step_guessed = 1;
     START("the log prints no update numbers");
@@ -462,11 +463,11 @@ static void validate_grains(void **state) {
     assert_true(grain_of(steps, 5, 0.49).typical == 0.5);             /* 0.25 is above */
     assert_true(grain_of(steps, 5, 0.51).typical == (0.5 + 1.0) / 2); /* and here none */
     assert_true(grain_of(steps, 0, 0).typical == 0.0);
-    const double zeros[] = {0.0, 0.0}, huge[] = {1e-10, 1.0}, nan[] = {0.25, NAN, 0.5};
+    const double zeros[] = {0.0, 0.0}, huge[] = {1e-10, 1.0}, nan[] = {0.25, (double)NAN, 0.5};
     assert_true(grain_of(zeros, 2, 0).typical == 0.0);
     assert_true(grain_of(huge, 2, 0).step == 0.0 && grain_of(huge, 2, 0).typical > 0.4);
     assert_true(grain_of(nan, 3, 0).typical == 0.375 && grain_of(nan, 3, 0).step == 0.0);
-    const double infinite[] = {0.25, INFINITY};
+    const double infinite[] = {0.25, (double)INFINITY};
     assert_true(grain_of(infinite, 2, 0).typical == 0.25);
 }
 
@@ -618,19 +619,19 @@ static void validate_norms(void **state) {
     open_norms();
     NORMS("");
     for (size_t at = 30; at < ROWS; at++) { /* a later finite norm says that it was skipped */
-        points[LOG_GRAD_NORM][at].value = INFINITY;
+        points[LOG_GRAD_NORM][at].value = (double)INFINITY;
         NORMS(at == ROWS - 1 ? "grad_norm_not_finite certain, update 40" : "");
         for (size_t i = at; i < ROWS; i++)
-            points[LOG_GRAD_NORM][i].value = NAN;
+            points[LOG_GRAD_NORM][i].value = (double)NAN;
         char expected[64];
         snprintf(expected, sizeof expected, "grad_norm_not_finite certain, update %zu", at + 1);
         NORMS(expected);
     }
-    points[LOG_GRAD_NORM][38].value = INFINITY; /* the finite one is of an update before */
+    points[LOG_GRAD_NORM][38].value = (double)INFINITY; /* the finite one is of an update before */
     points[LOG_GRAD_NORM][39].update = 39;
     NORMS("grad_norm_not_finite certain, update 39");
     for (int how = 0; how < 5; how++) { /* what else tells of a skip */
-        points[LOG_GRAD_NORM][39].value = INFINITY;
+        points[LOG_GRAD_NORM][39].value = (double)INFINITY;
         if (how == 0) fill(LOG_SKIPPED, 0.0, 0)[39].value = 1.0;
         if (how == 1) fill(LOG_SKIPPED, 0.0, 0);
         if (how == 2) fill(LOG_LOSS_SCALE, 4.0, 0)[39].value = 2.0;
@@ -671,15 +672,15 @@ static void validate_filtered_losses(void **state) {
     }
     doctor.series[LOG_GRAD_NORM].count = 0;
     FILTERED("no row has a loss and a gradient norm");
-    points[LOG_GRAD_NORM][3].value = NAN;
+    points[LOG_GRAD_NORM][3].value = (double)NAN;
     points[LOG_LOSS][3].value = 0.0;
     fill(LOG_SKIPPED, 0.0, 0)[3].value = 1.0;
     FILTERED("");
-    points[LOG_GRAD_NORM][3].value = points[LOG_GRAD_NORM][5].value = NAN;
+    points[LOG_GRAD_NORM][3].value = points[LOG_GRAD_NORM][5].value = (double)NAN;
     points[LOG_LOSS][3].value = points[LOG_LOSS][5].value = 0.0;
     fill(LOG_SKIPPED, 0.0, 0)[3].value = 1.0; /* behind it one that was not skipped */
     FILTERED("nan_loss_filtered likely, update 6");
-    points[LOG_GRAD_NORM][3].value = points[LOG_GRAD_NORM][5].value = NAN;
+    points[LOG_GRAD_NORM][3].value = points[LOG_GRAD_NORM][5].value = (double)NAN;
     points[LOG_LOSS][3].value = points[LOG_LOSS][5].value = 0.0;
     assert_int_equal(loss_filtered(&doctor), STATUS_OK);
     assert_string_equal(doctor.findings[0].words, "In 2 rows the gradient norm is no number, but "
@@ -769,7 +770,7 @@ static void validate_what_is_a_skip(void **state) {
     const struct series *const scale = &doctor.series[LOG_LOSS_SCALE];
     points[LOG_LOSS_SCALE][0].value = 4096.0; /* it falls at row 1 */
     points[LOG_LOSS_SCALE][6].value = 2048.0; /* and at row 7 */
-    points[LOG_LOSS_SCALE][9].value = NAN;
+    points[LOG_LOSS_SCALE][9].value = (double)NAN;
     for (size_t i = 0; i < ROWS; i++)
         assert_int_equal(is_skip(&doctor, &column, scale, i), i == 1 || i == 7);
     points[LOG_LOSS_SCALE][7].update = 9; /* rows that are not of neighbours */
@@ -778,7 +779,7 @@ static void validate_what_is_a_skip(void **state) {
     const struct series *const count = &doctor.series[LOG_SKIPPED];
     points[LOG_SKIPPED][0].value = 1.0;
     points[LOG_SKIPPED][4].value = 3.0;
-    points[LOG_SKIPPED][5].value = NAN;
+    points[LOG_SKIPPED][5].value = (double)NAN;
     points[LOG_SKIPPED][6].value = 0.5;
     points[LOG_SKIPPED][7].value = 0x1p31;
     points[LOG_SKIPPED][8].value = 0x1p31 - 1;
@@ -798,8 +799,8 @@ static void validate_what_is_a_skip(void **state) {
     points[LOG_SKIPPED][9].update = 9;
     assert_false(is_skip(&doctor, &column, count, 9)); /* of an update that was there before */
     open_skips(LOG_GRAD_NORM);
-    points[LOG_GRAD_NORM][4].value = INFINITY;
-    points[LOG_GRAD_NORM][39].value = INFINITY;
+    points[LOG_GRAD_NORM][4].value = (double)INFINITY;
+    points[LOG_GRAD_NORM][39].value = (double)INFINITY;
     for (size_t i = 0; i < ROWS; i++)
         assert_int_equal(is_skip(&doctor, &column, &doctor.series[LOG_GRAD_NORM], i), i == 4);
     assert_int_equal(skips_at(&column, &doctor.series[LOG_GRAD_NORM], 4), 1);
@@ -950,7 +951,7 @@ static void validate_skipped_updates(void **state) {
         }
         assert_int_equal(held_by(&fits[0]), 2);
         if (norms) fill(LOG_GRAD_NORM, 1.0, 0);
-        if (norms && infinite) points[LOG_GRAD_NORM][2].value = INFINITY;
+        if (norms && infinite) points[LOG_GRAD_NORM][2].value = (double)INFINITY;
         SAID(
             skipped_updates(&doctor),
             norms && infinite
@@ -1002,7 +1003,7 @@ static void open_columns(void) {
 }
 static void break_rows(size_t c, size_t from, size_t to) {
     for (size_t i = from; i < to; i++)
-        cells[c][i] = NAN;
+        cells[c][i] = (double)NAN;
 }
 #define OTHERS(expected) HEAD(other_numbers, expected, open_columns)
 
@@ -1026,7 +1027,7 @@ static void validate_other_columns(void **state) {
     }
     for (size_t at = 0; at < 12; at++) { /* what follows from a loss that broke is explained */
         break_rows(0, 6, ROWS);
-        points[LOG_LOSS][at].value = NAN;
+        points[LOG_LOSS][at].value = (double)NAN;
         OTHERS(at <= 6 ? "" : "metric_not_finite possible, update 7");
     }
     break_rows(0, 9, ROWS);
@@ -1173,7 +1174,7 @@ static void validate_pairs(void **state) {
         doctor.series[LOG_REWARD_MARGIN].count = rows;
         assert_int_equal(pairs_by_loss(&doctor), rows < 5 ? PAIRS_UNKNOWN : PAIRS_ONE);
         for (size_t i = 0; i < rows; i++)
-            points[LOG_REWARD_MARGIN][i].value = NAN;
+            points[LOG_REWARD_MARGIN][i].value = (double)NAN;
         assert_int_equal(pairs_by_loss(&doctor), PAIRS_UNKNOWN);
     }
     for (int way = -1; way < 2; way += 2) /* half of each quantum, 1e-5, and 2^-7 of it */
@@ -1387,8 +1388,8 @@ static void validate_samples(void **state) {
     static const struct {
         double away, quantum;
         int told;
-    } cases[] = {{0.49, 0, 0}, {-0.49, 0, 0}, {0.51, 0, 1}, {-0.51, 0, 1},
-                 {3, 0.9, 1},  {3, 1.1, 0},   {NAN, 0, 0}};
+    } cases[] = {{0.49, 0, 0}, {-0.49, 0, 0}, {0.51, 0, 1},       {-0.51, 0, 1},
+                 {3, 0.9, 1},  {3, 1.1, 0},   {(double)NAN, 0, 0}};
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         for (size_t row = 1; row < ROWS; row += ROWS - 2) {
             for (size_t k = row; k < ROWS; k++)
@@ -1414,7 +1415,7 @@ static void validate_samples(void **state) {
         SAMPLES(count < 2 ? "no two neighbouring updates" : "");
     }
     for (size_t i = 0; i < ROWS; i++)
-        points[LOG_SAMPLES][i].value = NAN;
+        points[LOG_SAMPLES][i].value = (double)NAN;
     SAMPLES("no two neighbouring updates");
 }
 
@@ -1641,7 +1642,7 @@ static void validate_factors(void **state) {
     for (size_t i = 0; i < ROWS; i++)
         lr[i].quantum = 1e-6;
     assert_true(falls_by_factor(&doctor.lr));
-    lr[0].value = INFINITY;
+    lr[0].value = (double)INFINITY;
     lr[0].quantum = lr[1].quantum = 0.0;
     assert_false(falls_by_factor(&doctor.lr));
 }

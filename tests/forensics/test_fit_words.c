@@ -149,7 +149,7 @@ static void validate_warm_ups_in_words(void **state) {
     /* Cut and never rounded up; 59 * 1e-7 lies a bit below what it means. */
     assert_true(cut(59 * 1e-7) == 5.9e-6 && cut(1.9999e-5) == 1.999e-5 && cut(2e-4) == 2e-4);
     assert_true(cut(9.9995e-5) == 9.999e-5 && cut(0.12345) == 0.1234 && cut(123456.0) == 123400.0);
-    assert_true(isinf(cut(INFINITY)));
+    assert_true(isinf(cut((double)INFINITY)));
 }
 
 static void validate_events_in_words(void **state) {
@@ -253,13 +253,13 @@ static void validate_partial_fits(void **state) {
 
 /* ---- names ---- */
 
-#define NAMED(call, expected)                                                                      \
-    do {                                                                                           \
-        const char *const name = call, *const wanted = expected;                                   \
-        if ((name == NULL) != (wanted == NULL) || (name != NULL && strcmp(name, wanted) != 0))     \
-            fail_msg("line %d: %s", __LINE__, name != NULL ? name : "none");                       \
-        open_fit();                                                                                \
-    } while (0)
+static void named(const char *name, const char *wanted, int line) {
+    const int same = name == NULL || wanted == NULL ? name == wanted : strcmp(name, wanted) == 0;
+    if (!same) fail_msg("line %d: %s", line, name != NULL ? name : "none");
+    open_fit();
+}
+
+#define NAMED(call, expected) named(call, expected, __LINE__)
 
 static void validate_strides(void **state) {
     (void)state;
@@ -514,8 +514,8 @@ static void validate_warm_ups_and_floors(void **state) {
                   {0.1, 0.1 + 1.1e-9, "cosine_floor_mismatch"},
                   {0.1, 0.1 - 1.1e-9, "cosine_floor_mismatch"},
                   {0.1, 0.0, "cosine_floor_mismatch"},
-                  {NAN, 0.1, NULL},
-                  {0.1, NAN, NULL}};
+                  {(double)NAN, 0.1, NULL},
+                  {0.1, (double)NAN, NULL}};
     for (size_t i = 0; i < COUNT_OF(floors); i++) {
         fit.floor_ratio = floors[i].had;
         known.request.min_lr_ratio = floors[i].asked;

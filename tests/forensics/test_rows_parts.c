@@ -69,7 +69,7 @@ static void open_rows(void) {
     tries.points = numbered;
     tries.out = &out;
     fit_known_init(&tries.known);
-    tries.epochs = (struct epochs){NULL, 0.0, INFINITY, 0};
+    tries.epochs = (struct epochs){NULL, 0.0, (double)INFINITY, 0};
     searches = 0;
     found_at = 0;
     cost_per_update = 0.0;
@@ -83,11 +83,16 @@ static void validate_lengths_of_epochs(void **state) {
         uint64_t updates, dataset, batch, processes, accumulate;
         double low, high;
         int known;
-    } cases[] = {{20, 0, 0, 0, 0, 20, 20, 1},       {20, 100, 8, 2, 2, 20, 20, 1},
-                 {0, 100, 8, 0, 0, 12, 13, 1},      {0, 100, 10, 0, 0, 10, 10, 1},
-                 {0, 100, 8, 2, 0, 6, 7, 1},        {0, 100, 8, 2, 4, 6.0 / 4, 7.0 / 4, 1},
-                 {0, 100, 0, 2, 4, 0, INFINITY, 0}, {0, 0, 8, 2, 4, 0, INFINITY, 0},
-                 {0, 0, 0, 0, 0, 0, INFINITY, 0},   {0, 1, 1, 1, 1, 1, 1, 1}};
+    } cases[] = {{20, 0, 0, 0, 0, 20, 20, 1},
+                 {20, 100, 8, 2, 2, 20, 20, 1},
+                 {0, 100, 8, 0, 0, 12, 13, 1},
+                 {0, 100, 10, 0, 0, 10, 10, 1},
+                 {0, 100, 8, 2, 0, 6, 7, 1},
+                 {0, 100, 8, 2, 4, 6.0 / 4, 7.0 / 4, 1},
+                 {0, 100, 0, 2, 4, 0, (double)INFINITY, 0},
+                 {0, 0, 8, 2, 4, 0, (double)INFINITY, 0},
+                 {0, 0, 0, 0, 0, 0, (double)INFINITY, 0},
+                 {0, 1, 1, 1, 1, 1, 1, 1}};
     open_rows();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct contract_request request;

@@ -147,11 +147,11 @@ static void validate_steady_batches(void **state) {
         assert_int_equal(steady->update[2], how == 9 ? 4 : 3);
     }
     open_log(); /* a count that is no number counts nothing */
-    column_of(LOG_SAMPLES)->value[3] = INFINITY;
+    column_of(LOG_SAMPLES)->value[3] = (double)INFINITY;
     read_log();
     assert_null(known.samples);
     open_log();
-    column_of(LOG_GLOBAL_BATCH)->value[3] = INFINITY;
+    column_of(LOG_GLOBAL_BATCH)->value[3] = (double)INFINITY;
     read_log();
     assert_null(known.samples);
     assert_false(known.growing);

@@ -80,7 +80,7 @@ static void validate_shared_points(void **state) {
         if (how == 5) points[4].quantum = 1e-300;
         if (how == 6) known.count = ROWS - 1;
         if (how == 7) known.count = ROWS + 1;
-        if (how == 8) logged->columns[0].value[3] = NAN, points[3].value = NAN;
+        if (how == 8) logged->columns[0].value[3] = (double)NAN, points[3].value = (double)NAN;
         if (how == 9) logged->columns[0].value[3] = 0.0, points[3].value = -0.0;
         assert_int_equal(series_share(logged, &logged->columns[0], &known, &arena, &shared),
                          STATUS_OK);
@@ -139,9 +139,9 @@ static void validate_spacings(void **state) {
     } cases[] = {{{1.0, 0.5, 1.0078125}, 0x1p-7},   /* bf16 */
                  {{1.0, 0.5, 1.00390625}, 0x1p-23}, /* one bit more */
                  {{1.0, 1.00390625, 0.5}, 0x1p-23},
-                 {{1.0, 0.1f, 0.5}, 0x1p-23},
+                 {{1.0, (double)0.1f, 0.5}, 0x1p-23},
                  {{1.0, 0.1, 0.5}, 0x1p-52},
-                 {{0.1, 0.1f, 0.5}, 0x1p-52},
+                 {{0.1, (double)0.1f, 0.5}, 0x1p-52},
                  {{1.0, (double)INFINITY, (double)NAN}, 0x1p-7}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct series_point points[3];

@@ -666,7 +666,7 @@ static void validate_open_lines(void **state) {
     known.request.steps = 40;
     known.request.min_lr_ratio = 0.1;
     assert_false(is_open_line(&series, 10, &known, &set));
-    known.request.min_lr_ratio = NAN;
+    known.request.min_lr_ratio = (double)NAN;
     whole.floor_ratio = 0.0;
     assert_false(is_open_line(&series, 10, &known, &set));
     whole.floor_ratio = 0.1234;
