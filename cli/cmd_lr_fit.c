@@ -92,6 +92,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         return "sets its counter back in mid-course, where the log shows no resume";
     if (fit_skips_unshown(first, known))
         return "needs skipped updates that the log shows by nothing but a repeated norm";
+    if (fit_skips_before_rows(first, known, set->series))
+        return "needs skipped updates in front of the first row: with another total and warm-up, "
+               "which nobody said, the same rows need none";
     if (fit_skips_to_a_floor(first, known, set->series))
         return "needs several skipped updates for the last LR alone, at which a loop may hold it "
                "from below";

@@ -59,6 +59,18 @@ int fit_skips_unshown(const struct fit *fit, const struct fit_known *known) {
            fit_skips_any(fit);
 }
 
+int fit_skips_before_rows(const struct fit *fit, const struct fit_known *known,
+                          const struct series *series) {
+    const struct contract_request *const request = &known->request;
+    const int is_free = known->run_steps == 0 && request->steps == 0 &&
+                        request->warmup != request->warmup &&
+                        (fit->warmup_hidden || fit->unseen_warmup > 0.0);
+    if (!is_free || known->skips.shown > 0 || request->skipped_count > 0) return 0;
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].last >= series->points[0].update) return 0;
+    return fit->skip_count > 0 && fit->part_count == 0;
+}
+
 /* Returns the plan with the skipped updates of the part that holds a point, and with the total of
  * its segment. */
 static struct contract_plan plan_at(const struct fit *fit, const struct fit_segment *segment,

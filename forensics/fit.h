@@ -264,6 +264,11 @@ uint64_t fit_skipped(const struct fit *fit);
  * every update shows nothing but the norm of the update before, once more: DeepSpeed prints that at
  * a skip, and a scheduler that was not stepped may stand beside an equal norm, too. */
 int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
+/* Tells whether all skipped updates of the fit lie in front of the first row, of a log that shows
+ * none, and neither the total nor the warm-up was said or is shown: with both as much longer the
+ * same rows are those of a training without any. */
+int fit_skips_before_rows(const struct fit *fit, const struct fit_known *known,
+                          const struct series *series);
 /* Tells whether the fit needs several skipped updates for the last LR alone, at which the column
  * may stand for some rows, and somebody may have typed that LR or its share of the peak: a loop
  * that holds its LR from below prints these rows, too. */

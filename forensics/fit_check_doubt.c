@@ -208,6 +208,10 @@ void fit_check_doubt_shown(const struct series *series, const struct fit_known *
         doubt_skips(NULL, out);
         out->needs = "the loss scale, a count of skipped updates, or --skipped: a finite "
                      "gradient norm that is printed once more is no evidence of a skip";
+    } else if (out->verdict == FIT_PASS && fit_skips_before_rows(out->expected, known, series)) {
+        doubt_skips(NULL, out);
+        out->needs = "--steps, --warmup, a count of skipped updates, or --skipped: with another "
+                     "total and warm-up the same rows need no skipped update";
     } else if (out->verdict == FIT_PASS && fit_skips_to_a_floor(out->expected, known, series)) {
         doubt_skips(NULL, out);
         out->needs = "the loss scale, a count of skipped updates, or --skipped: a loop that "

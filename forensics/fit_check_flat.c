@@ -16,6 +16,7 @@
 #include "base/real.h"
 #include "forensics/fit_check_parts.h"
 #include "forensics/fit_lags.h"
+#include "forensics/words.h"
 
 /* Rows that are held against a block. Chosen: more cost time and separate little more. */
 #define ROWS 33
@@ -228,7 +229,9 @@ int fit_check_refutes_flat(const struct series *series, const struct fit_known *
     pick_rows(&flat, series);
     flat.unit = plan->increment;
     flat.lag = lag_of(series, known);
-    flat.rounding = known->request.contract->float32 ? ROUNDING_F32 : ROUNDING;
+    /* Some engines keep their LR in binary32, whatever contract it follows, and print all of it. */
+    flat.rounding =
+        known->request.contract->float32 || series_bits(series) < 53 ? ROUNDING_F32 : ROUNDING;
     flat.peak_high = real_inf_f64();
     if ((out->fitted & FIT_OF_LR) == 0) flat.peak_low = flat.peak_high = out->expected->lr;
     const double last = (double)series->points[series->count - 1].update * flat.unit;

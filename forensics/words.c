@@ -62,8 +62,7 @@ const char *word_column(const struct log *log, enum log_name name) {
     return column != NULL ? column->source : log_names[name].name;
 }
 
-/* Returns the significant bits of the exact values of a series: 8 (bf16), 24 (binary32) or 53. */
-static int bits_of(const struct series *series) {
+int series_bits(const struct series *series) {
     int bits = 8;
     for (size_t i = 0; i < series->count; i++) {
         const struct series_point *point = &series->points[i];
@@ -77,7 +76,7 @@ static int bits_of(const struct series *series) {
 
 double series_spacing(const struct series *series, double value, double quantum) {
     if (quantum > 0.0) return quantum;
-    const int bits = bits_of(series);
+    const int bits = series_bits(series);
     const double scale = bits == 8 ? 0x1p-7 : bits == 24 ? 0x1p-23 : 0x1p-52;
     return scale * real_abs_f64(value);
 }
