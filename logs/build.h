@@ -25,7 +25,8 @@ enum log_print {
      * and no tool rounds to so many digits. */
     LOG_PRINT_TEXT = 0,
     /* A JSON writer's shortest repr of a number that the program may have rounded before. Whole
-     * numbers are exact. With one text of 15 significant digits or more the column is exact.
+     * numbers are exact. With one text of 15 significant digits or more the column is exact, but
+     * for an LR whose every number is binary32: it has their spacing.
      * Otherwise the column's quantum is that of its finest text, since a repr drops the zeros at
      * its end (0.693 beside 0.6931). Where a text has an exponent, the program may have kept
      * significant digits and not decimals: then no value has more of them than the longest text of

@@ -191,7 +191,10 @@ static struct print print_of(const struct build_column *c) {
         if (!(c->finest < 0.5 * print.whole)) return print;
         print.whole = 0.0;
     }
-    print.floats = c->is_repr && c->print == LOG_PRINT_FLOAT && !c->is_double;
+    /* An engine that keeps its LR in binary32 (JAX, a tensor of torch) and prints all of it has
+     * rounded the schedule's number; a loss in binary32 is the number that it is. */
+    print.floats = c->is_repr && !c->is_double &&
+                   (c->print == LOG_PRINT_FLOAT || c->name == LOG_LR_LOGGED);
     if (c->is_repr) return print;
     print.whole = c->finest;
     print.keeps = c->print == LOG_PRINT_TEXT || c->is_printed || !real_finite_f64(c->finest) ||

@@ -330,6 +330,55 @@ static void open_second(void) {
     fit.skips = skips;
     fit.skip_count = 1;
 }
+static void open_before(void) {
+    open_fit("hf", "linear");
+    make_fall(10, 1, 2);
+    for (size_t i = 0; i < series.count; i++)
+        points[i].update += 100;
+    fit.warmup_hidden = 1;
+    skips[0] = (struct fit_skip){.first = 1, .last = 100, .count = 4};
+    skips[1] = (struct fit_skip){.first = 105, .last = 105, .count = 1};
+    fit.skips = skips;
+    fit.skip_count = 1;
+}
+
+#define BEFORE(expected)                                                                           \
+    do {                                                                                           \
+        assert_int_equal(fit_skips_before_rows(&fit, &known, &series), expected);                  \
+        open_before();                                                                             \
+    } while (0)
+
+/* Rows from update 101 on. A counter that is 4 behind there is also one that is not, of a schedule
+ * whose warm-up and total are 4 longer, unless somebody or the rows say one of these. */
+static void validate_skips_in_front_of_the_rows(void **state) {
+    (void)state;
+    open_before();
+    BEFORE(1);
+    skips[0].last = 101; /* it may be the first row's own */
+    BEFORE(0);
+    fit.skip_count = 2;
+    BEFORE(0);
+    fit.skip_count = 0;
+    BEFORE(0);
+    fit.part_count = 1;
+    BEFORE(0);
+    fit.warmup_hidden = 0;
+    BEFORE(0);
+    fit.warmup_hidden = 0;
+    fit.unseen_warmup = 3.0;
+    BEFORE(1);
+    known.run_steps = 500;
+    BEFORE(0);
+    known.request.steps = 500;
+    BEFORE(0);
+    known.request.warmup = 10.0;
+    BEFORE(0);
+    known.skips.shown = 1;
+    BEFORE(0);
+    known.request.skipped_count = 1;
+    BEFORE(0);
+}
+
 #define SECOND(expected)                                                                           \
     do {                                                                                           \
         assert_int_equal(fit_skips_second_alone(&fit, &known, &series), expected);                 \
@@ -919,15 +968,25 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_typed_numbers),   cmocka_unit_test(validate_rows_that_stand),
-        cmocka_unit_test(validate_skips_behind),    cmocka_unit_test(validate_tops),
-        cmocka_unit_test(validate_plain_fits),      cmocka_unit_test(validate_skips_to_a_floor),
-        cmocka_unit_test(validate_second_updates),  cmocka_unit_test(validate_ways_on),
-        cmocka_unit_test(validate_steps_of_a_stop), cmocka_unit_test(validate_totals_of_the_run),
-        cmocka_unit_test(validate_stops),           cmocka_unit_test(validate_short_stops),
-        cmocka_unit_test(validate_open_lines),      cmocka_unit_test(validate_ends_too_soon),
-        cmocka_unit_test(validate_last_rows),       cmocka_unit_test(validate_runs),
-        cmocka_unit_test(validate_floors),          cmocka_unit_test(validate_searches_with_floors),
+        cmocka_unit_test(validate_typed_numbers),
+        cmocka_unit_test(validate_rows_that_stand),
+        cmocka_unit_test(validate_skips_behind),
+        cmocka_unit_test(validate_tops),
+        cmocka_unit_test(validate_plain_fits),
+        cmocka_unit_test(validate_skips_to_a_floor),
+        cmocka_unit_test(validate_second_updates),
+        cmocka_unit_test(validate_ways_on),
+        cmocka_unit_test(validate_steps_of_a_stop),
+        cmocka_unit_test(validate_totals_of_the_run),
+        cmocka_unit_test(validate_stops),
+        cmocka_unit_test(validate_short_stops),
+        cmocka_unit_test(validate_open_lines),
+        cmocka_unit_test(validate_ends_too_soon),
+        cmocka_unit_test(validate_last_rows),
+        cmocka_unit_test(validate_runs),
+        cmocka_unit_test(validate_floors),
+        cmocka_unit_test(validate_searches_with_floors),
+        cmocka_unit_test(validate_skips_in_front_of_the_rows),
 
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);

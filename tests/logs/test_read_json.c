@@ -243,6 +243,28 @@ static void validate_nemo_rl(void **state) {
     arena_close(&arena);
 }
 
+/* numpy.float32 of 5e-7, 4.9e-7 and of two losses. Of the LR that is the rounding of a schedule's
+ * number; the loss is the number that was computed. */
+static void validate_rates_in_binary32(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(
+        &arena,
+        "{\"step\": 1, \"learning_rate\": 4.999999987376214e-07, \"loss\": 2.299999952316284}\n"
+        "{\"step\": 2, \"learning_rate\": 4.899999908047903e-07, \"loss\": 2.200000047683716}\n",
+        NULL);
+    logs_expect(log, "learning_rate", 0, 4.999999987376214e-07, 0x1p-44); /* 2^-21 to 2^-20 */
+    logs_expect(log, "learning_rate", 1, 4.899999908047903e-07, 0x1p-44);
+    logs_expect(log, "loss", 0, 2.299999952316284, 0.0);
+    const struct log *wide = logs_read(
+        &arena,
+        "{\"step\": 1, \"learning_rate\": 4.999999987376214e-07, \"loss\": 2.299999952316284}\n"
+        "{\"step\": 2, \"learning_rate\": 4.900000000000001e-07, \"loss\": 2.200000047683716}\n",
+        NULL);
+    logs_expect(wide, "learning_rate", 0, 4.999999987376214e-07, 0.0);
+    arena_close(&arena);
+}
+
 static const char olmo[] = "{\"train/CE loss\": 2.345, \"optim/total grad norm\": 0.52, "
                            "\"optim/LR (group 0)\": 5e-07, \"throughput/device/TPS\": 1234.5}\n";
 
@@ -548,6 +570,7 @@ int main(void) {
         cmocka_unit_test(validate_torchtune),
         cmocka_unit_test(validate_megatron_golden),
         cmocka_unit_test(validate_nemo_rl),
+        cmocka_unit_test(validate_rates_in_binary32),
         cmocka_unit_test(validate_olmo_metrics),
         cmocka_unit_test(validate_generic_with_map),
         cmocka_unit_test(verify_step_base),
