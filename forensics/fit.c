@@ -65,10 +65,11 @@ int fit_skips_before_rows(const struct fit *fit, const struct fit_known *known,
     const int is_free = known->run_steps == 0 && request->steps == 0 &&
                         request->warmup != request->warmup &&
                         (fit->warmup_hidden || fit->unseen_warmup > 0.0);
-    if (!is_free || known->skips.shown > 0 || request->skipped_count > 0) return 0;
+    uint64_t front = 0;
+    if (!is_free || request->skipped_count > 0 || fit->part_count > 0) return 0;
     for (size_t i = 0; i < fit->skip_count; i++)
-        if (fit->skips[i].last >= series->points[0].update) return 0;
-    return fit->skip_count > 0 && fit->part_count == 0;
+        if (fit->skips[i].last < series->points[0].update) front += fit->skips[i].count;
+    return front > 0 && fit_skipped(fit) > known->skips.shown;
 }
 
 /* Returns the plan with the skipped updates of the part that holds a point, and with the total of

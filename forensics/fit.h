@@ -264,9 +264,9 @@ uint64_t fit_skipped(const struct fit *fit);
  * every update shows nothing but the norm of the update before, once more: DeepSpeed prints that at
  * a skip, and a scheduler that was not stepped may stand beside an equal norm, too. */
 int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
-/* Tells whether all skipped updates of the fit lie in front of the first row, of a log that shows
- * none, and neither the total nor the warm-up was said or is shown: with both as much longer the
- * same rows are those of a training without any. */
+/* Tells whether skipped updates of the fit lie in front of the first row, of a log that shows fewer
+ * than the fit needs, and neither the total nor the warm-up was said or is shown: with both as much
+ * longer the same rows are those of a training that skipped none there. */
 int fit_skips_before_rows(const struct fit *fit, const struct fit_known *known,
                           const struct series *series);
 /* Tells whether the fit needs several skipped updates for the last LR alone, at which the column

@@ -356,8 +356,8 @@ static void validate_skips_in_front_of_the_rows(void **state) {
     BEFORE(1);
     skips[0].last = 101; /* it may be the first row's own */
     BEFORE(0);
-    fit.skip_count = 2;
-    BEFORE(0);
+    fit.skip_count = 2; /* another one behind the first row */
+    BEFORE(1);
     fit.skip_count = 0;
     BEFORE(0);
     fit.part_count = 1;
@@ -373,7 +373,9 @@ static void validate_skips_in_front_of_the_rows(void **state) {
     BEFORE(0);
     known.request.warmup = 10.0;
     BEFORE(0);
-    known.skips.shown = 1;
+    known.skips.shown = 3; /* of four */
+    BEFORE(1);
+    known.skips.shown = 4;
     BEFORE(0);
     known.request.skipped_count = 1;
     BEFORE(0);
