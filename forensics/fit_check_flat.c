@@ -229,7 +229,8 @@ int fit_check_refutes_flat(const struct series *series, const struct fit_known *
     pick_rows(&flat, series);
     flat.unit = plan->increment;
     flat.lag = lag_of(series, known);
-    /* Some engines keep their LR in binary32, whatever contract it follows, and print all of it. */
+    /* Some engines keep their LR in binary32, whatever contract it follows, and print all of it.
+     * Beside the digits of a printed text that rounding is small. */
     flat.rounding =
         known->request.contract->float32 || series_bits(series) < 53 ? ROUNDING_F32 : ROUNDING;
     flat.peak_high = real_inf_f64();

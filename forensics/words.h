@@ -27,7 +27,8 @@ struct word word_place(const struct log *log, size_t row);
 /* Returns the log's own spelling of a column. */
 const char *word_column(const struct log *log, enum log_name name);
 
-/* Returns the significant bits of the exact values of a series: 8 (bf16), 24 (binary32) or 53. */
+/* Returns the significant bits of the exact values of a series: 8 (bf16, and where no value is
+ * exact), 24 (binary32) or 53. */
 int series_bits(const struct series *series);
 /* Returns the finest step between values of a series that this log can show near `value`. Printed
  * digits say it; exact numbers that all lie on the grid of bf16 or binary32 were computed in that

@@ -15,8 +15,10 @@
 
 #include <omp.h>
 
-#define PACKED_TERMS ((size_t)8) /* of several panels, which are packed together */
-#define ASKED_TERMS ((size_t)16) /* how far ahead of them memory is asked for */
+/* Terms of several panels that are packed before the next terms, and how many terms ahead of them
+ * memory is asked for. Tried: without asking, panels that are packed together gain nothing. */
+#define PACKED_TERMS ((size_t)8)
+#define ASKED_TERMS ((size_t)16)
 #define CACHE_LINE ((size_t)64)
 
 /* A call as every thread sees it: how the product is cut. */
@@ -186,8 +188,10 @@ static void multiply_edge(struct worker *w, const struct block *b, const struct 
  * prefetches for one without effect and drops its calls. */
 VEC_INLINE void ask(const struct gemm *g, size_t row, size_t column, size_t count) {
     const char *const from = (const char *)(g->a + list_row(&g->rows, row) * g->a_stride + column);
-    for (size_t at = 0; at < count * sizeof *g->a + CACHE_LINE - 1; at += CACHE_LINE)
+    const size_t bytes = count * sizeof *g->a;
+    for (size_t at = 0; at < bytes; at += CACHE_LINE)
         __builtin_prefetch(from + at);
+    if (bytes > 0) __builtin_prefetch(from + bytes - 1); /* they may begin inside of a line */
 }
 
 /* Asks for a share of the rows of the panel that begins at `row`, while the one before it is
@@ -255,13 +259,15 @@ static void close_panel(const struct worker *w, const struct block *b, size_t ro
         (g, row + i, column, end - column, sums_of(w, b, 0, row + i, i) + offset);
 }
 
-/* The rows of a panel, counted from the first panel of all: 0 where M is too small for it. */
+/* Returns how many rows a panel of C has, of which *first is the first: none where M is so small
+ * that there are more panels than rows. */
 static size_t panel_rows(const struct worker *w, size_t panel, size_t *first) {
     const size_t M = w->plan->g->M;
     *first = gemm_cut(M, w->panels, panel);
     return gemm_cut(M, w->panels, panel + 1) - *first;
 }
 
+/* Returns where the panel of that number, counted in its group, is packed. */
 static accumulator *panel_at(const struct worker *w, size_t number) {
     return w->left + number * (GEMM_PANEL_BYTES / sizeof(accumulator));
 }

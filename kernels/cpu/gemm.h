@@ -31,8 +31,9 @@
 /* Bytes of one row of the packed left operand; the pad keeps rows off the same cache sets. */
 #define GEMM_LINE_BYTES (GEMM_DEPTH_BYTES + GEMM_VECTOR_BYTES)
 
-/* Bytes of one thread: a panel or (shuffled) a tile of the left operand, a tile's columns of the
- * right one, two tiles of outputs (doubles are the larger case), and a panel of unrounded sums. */
+/* Bytes of one thread: panels of the left operand and one of them as pairs, or (shuffled) a tile of
+ * it; a tile's columns of the right one, two tiles of outputs (doubles are the larger case), and a
+ * panel of unrounded sums. */
 #define GEMM_PANEL_BYTES (GEMM_PANEL_ROWS * GEMM_LINE_BYTES)
 #define GEMM_LEFT_BYTES (GEMM_PANELS * GEMM_PANEL_BYTES + GEMM_PANEL_BYTES / 2)
 #define GEMM_RIGHT_BYTES (SHUFFLE_TILE * GEMM_DEPTH_BYTES)
