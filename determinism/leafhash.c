@@ -25,6 +25,7 @@ static inline __attribute__((always_inline)) void rows_absorb(struct leafhash *h
     memcpy(first, hash->first, sizeof first);
     memcpy(second, hash->second, sizeof second);
     for (size_t row = 0; row < rows; row++) {
+#pragma GCC unroll 4
         for (int v = 0; v < VECTORS; v++) {
             own_words word;
             memcpy(&word, words + row * LEAFHASH_LANES + v * OWN_VECTOR, sizeof word);
