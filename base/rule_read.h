@@ -135,16 +135,34 @@ struct rule_taken_value {
     double gradient, error;
 };
 
-/* m is the moment after the step, `then` the moment before it, `old` the parameter before it. */
+/* What is divided by take, and by its magnitude. m is the moment after the step, `then` the moment
+ * before it. */
+TWINSTEP_HD struct rule_taken_value rule_taken_dividends(const struct rule_taken *k, double m,
+                                                         double then) {
+    struct rule_taken_value out;
+    const double kept = k->keep * then;
+    out.gradient = m - kept;
+    out.error = real_abs_f64(m) + real_abs_f64(kept);
+    return out;
+}
+
+/* The rest, from these quotients. `old` is the parameter before the step. */
+TWINSTEP_HD struct rule_taken_value rule_taken_of_quotients(const struct rule_taken *k,
+                                                            struct rule_taken_value quotients,
+                                                            double old) {
+    struct rule_taken_value out;
+    const double inside = k->decay * old;
+    out.gradient = quotients.gradient - inside;
+    out.error = k->unit * (quotients.error + real_abs_f64(inside)) + k->least;
+    return out;
+}
+
 TWINSTEP_HD struct rule_taken_value rule_taken_value(const struct rule_taken *k, double m,
                                                      double then, double old) {
-    struct rule_taken_value out;
-    const double kept = k->keep * then, inside = k->decay * old;
-    out.gradient = (m - kept) / k->take - inside;
-    out.error = k->unit * ((real_abs_f64(m) + real_abs_f64(kept)) / real_abs_f64(k->take) +
-                           real_abs_f64(inside)) +
-                k->least;
-    return out;
+    struct rule_taken_value quotients = rule_taken_dividends(k, m, then);
+    quotients.gradient /= k->take;
+    quotients.error /= real_abs_f64(k->take);
+    return rule_taken_of_quotients(k, quotients, old);
 }
 
 #endif

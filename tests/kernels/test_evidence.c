@@ -340,6 +340,81 @@ static void corroborate_blocks(void **state) {
     assert_true(sets >= 6);
 }
 
+/* A number of any bits, or one of ordinary size whose last bits are drawn. */
+static double drawn_number(const uint32_t *words) {
+    if (words[2] % 4 == 0) return real_from_bits_f64((uint64_t)words[0] << 32 | words[1]);
+    const double x = (double)words[0] * 0x1p-31 - 1.0 + (double)words[1] * 0x1p-63;
+    return x * exp2((double)(words[2] % 64) - 48.0);
+}
+
+/* Returns x, and in *out_y a divisor, of which the quotient is as near to the middle between two
+ * numbers as that of any two numbers: y odd and of 53 bits, 2^54 x = y q + 1 or - 1 with an odd q
+ * of 54 bits. */
+static double hard_quotient(uint64_t bits, double *out_y) {
+    const uint64_t y = (bits & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52 | 1;
+    uint64_t inverse = y; /* modulo 2^64, by Newton's iteration: each step doubles the bits */
+    for (int i = 0; i < 6; i++)
+        inverse *= 2 - y * inverse;
+    for (int sign = 0; sign < 2; sign++) {
+        const uint64_t mask = (UINT64_C(1) << 54) - 1;
+        const uint64_t q = (sign ? inverse : 0 - inverse) & mask; /* y q = 1 or -1 modulo 2^54 */
+        const uint64_t x = (uint64_t)llroundl((long double)y * (long double)q * 0x1p-54L);
+        if (q < UINT64_C(1) << 53) continue; /* the other sign's has 54 bits */
+        *out_y = (double)y * 0x1p-56;
+        return (double)x * 0x1p-50;
+    }
+    *out_y = 1.0;
+    return 1.0;
+}
+
+/* What an optimizer took in is divided number by number, by the division or by products that round
+ * as it does: with any divisor, and at numbers that no product could round. A tensor of one number
+ * shows each by its square. */
+static void corroborate_quotients(void **state) {
+    static const double takes[] = {0.1,      1.0 - 0.9,  1.0,      0.05,    0.3,
+                                   -0.1,     0x1p-99,    0x1p-101, 0x1p101, 0x1p-900,
+                                   0x1p900,  0x1.8p1023, 1e-300,   3.0,     0x1.fffffffffffffp0,
+                                   0.001,    0.0,        INFINITY, 7.0,     0x1p-30,
+                                   1.0 / 3.0};
+    static const double odd[] = {0.0,       -0.0,      NAN,      INFINITY,
+                                 -INFINITY, 0x1p-1074, 0x1p1023, 0x1p-699};
+    const struct op_table *unused;
+    (void)state;
+    for (size_t f = 0; f < COUNT_OF(functions); f++) {
+        if (backend_ops(functions[f].isa, DTYPE_F32, DTYPE_F32, &unused) != STATUS_OK) continue;
+        for (uint32_t i = 0; i < 60000; i++) {
+            const struct philox_block a = philox_draw((struct philox_block){{i, 0, 1, 0}}, 5);
+            const struct philox_block b = philox_draw((struct philox_block){{i, 0, 2, 0}}, 5);
+            double slot = drawn_number(a.word), then = drawn_number(b.word), old = 0.0;
+            if (i % 50 == 0) slot = odd[a.word[3] % COUNT_OF(odd)];
+            if (i % 70 == 0) then = odd[b.word[3] % COUNT_OF(odd)];
+            if (i % 5 == 0) then = slot / 0.9; /* which leaves little of the difference */
+            struct readback_blocks_args args = args_of(0, DTYPE_F64);
+            args.taken.take = takes[i % COUNT_OF(takes)];
+            if (i % 5 == 1) {
+                slot = hard_quotient((uint64_t)a.word[0] << 32 | a.word[1], &args.taken.take);
+                then = 0.0;
+                if (i % 10 == 1) args.taken.take = -args.taken.take;
+            }
+            args.taken.decay = args.taken.least = 0.0;
+            args.taken.unit = 1.0;
+            const struct readback_blocks_tensor tensor = {.count = 1,
+                                                          .old = &old,
+                                                          .now = &old,
+                                                          .made = &old,
+                                                          .slots = {&slot, &slot, &slot},
+                                                          .moment = &then,
+                                                          .stride = 2,
+                                                          .turn = 1};
+            struct readback_blocks_block got;
+            functions[f].read(&args, &tensor, 0, 1, &got);
+            const struct rule_taken_value want = rule_taken_value(&args.taken, slot, then, old);
+            assert_same("taken", got.sum[READBACK_BLOCKS_TAKEN], want.gradient * want.gradient);
+            assert_same("error", got.sum[READBACK_BLOCKS_TAKEN_ERROR], want.error * want.error);
+        }
+    }
+}
+
 /* ---- whole calls ---- */
 
 #define MOST_BLOCKS (MOST / BLOCK + 1)
@@ -528,9 +603,9 @@ static void verify_misfits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_spacing_inverse), cmocka_unit_test(corroborate_blocks),
-        cmocka_unit_test(corroborate_calls),        cmocka_unit_test(corroborate_leaf_hashes),
-        cmocka_unit_test(corroborate_digests),      cmocka_unit_test(corroborate_narrow),
-        cmocka_unit_test(verify_misfits),
+        cmocka_unit_test(corroborate_quotients),    cmocka_unit_test(corroborate_calls),
+        cmocka_unit_test(corroborate_leaf_hashes),  cmocka_unit_test(corroborate_digests),
+        cmocka_unit_test(corroborate_narrow),       cmocka_unit_test(verify_misfits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
