@@ -89,8 +89,10 @@ static enum status open_run(struct replay *replay, const struct trace_run *recor
              config.numerics.mode == MODE_ATOMIC ? "numerics.mode atomic"
                                                  : "numerics.determinism on a device");
     const struct dataset_options source = run_dataset_options(&config);
-    const struct run_options options = {
-        .readback = 1, .steps = replay->steps, .order_seed = config.numerics.order_seed};
+    const struct run_options options = {.readback = 1,
+                                        .apart = 1,
+                                        .steps = replay->steps,
+                                        .order_seed = config.numerics.order_seed};
     TRY(dataset_open(&source, replay->arena, &replay->dataset));
     return run_open(&config, &replay->dataset, &options, &replay->run);
 }

@@ -10,8 +10,9 @@
 
 #include "optim/optim.h"
 
-/* Numbers first .. first+count-1 of tensor `tensor` of the call. */
-typedef void optim_see(void *context, uint32_t tensor, size_t first, size_t count);
+/* Numbers first .. first+count-1 of tensor `tensor` of the call. `thread`, below call.threads, is
+ * the one that calls, so that each can have a place of its own. */
+typedef void optim_see(void *context, uint32_t thread, uint32_t tensor, size_t first, size_t count);
 
 struct optim_seen_call {
     struct optim_call call; /* its size is that of this struct: by this a step knows */

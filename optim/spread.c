@@ -3,6 +3,7 @@
  * checks a call. Elements are independent, so who steps which moves no bit. */
 #include "optim/spread.h"
 
+#include <omp.h>
 #include <string.h>
 
 #include "base/isa_objects.h"
@@ -160,10 +161,11 @@ void optim_spread(const struct optim_call *call, const struct optim_class *class
 #pragma omp for schedule(static) nowait
         for (size_t piece = 0; piece < pieces; piece++) {
             const struct step_range range = piece_of(call, tensor, length, piece);
-            if (seen != NULL) seen->before(seen->context, i, range.first, range.count);
+            const uint32_t own = (uint32_t)omp_get_thread_num();
+            if (seen != NULL) seen->before(seen->context, own, i, range.first, range.count);
             step(loops[call->isa][is_wide(tensor)].elements.loop[class_->loop], &range, 1,
                  &call->groups[tensor->group], context);
-            if (seen != NULL) seen->after(seen->context, i, range.first, range.count);
+            if (seen != NULL) seen->after(seen->context, own, i, range.first, range.count);
         }
     }
     if (seen != NULL) *seen->seen = 1;

@@ -41,9 +41,9 @@ struct divisor_reading {
 /* Returns the name of a kind in scenarios: "update", "mean-of-means", ... */
 const char *divisor_kind_name(enum loss_divisor kind);
 
-/* What a reading keeps over one update of a run with read-back. divisor_before is called first,
- * then the update is stepped, and then divisor_after is called. Both calls share what lies between
- * in `arena`. */
+/* What a reading keeps over one update of a run with read-back and options.apart. divisor_before is
+ * called first, then the update is stepped, and then divisor_after is called. Both calls share what
+ * lies between in `arena`. */
 struct divisor_reader {
     struct divisor_reading reading;
     size_t elements;

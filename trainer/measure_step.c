@@ -96,6 +96,10 @@ enum status measure_step_open(struct run *run) {
     return STATUS_OK;
 }
 
+size_t measure_step_piece(const struct run *run) {
+    return run->measure_step == NULL ? 0 : run->measure_step->piece;
+}
+
 int measure_step_begin(struct run *run) {
     struct measure_step *const step = run->measure_step;
     if (step == NULL) return 0;
@@ -115,24 +119,26 @@ static void begin(void *context, const struct optim_call *call) {
 }
 
 /* Keeps what the step overwrites of a piece. */
-static void before_piece(void *context, uint32_t tensor, size_t first, size_t count) {
+static void before_piece(void *context, uint32_t thread, uint32_t tensor, size_t first,
+                         size_t count) {
     const struct run *const run = (const struct run *)context;
     const struct update_sizes_args *const sizes = &run->update_sizes_asked[tensor];
     const size_t carrier = dtype_carrier(sizes->dtype);
     unsigned char *const kept = run->before + run->packed[run->owner[tensor]] * carrier;
     memcpy(kept + first * carrier, (const unsigned char *)sizes->now + first * carrier,
            count * carrier);
-    if (run->options.readback) readback_keep_piece(run, tensor, first, count);
+    if (run->options.readback) readback_keep_piece(run, thread, tensor, first, count);
 }
 
-static void after_piece(void *context, uint32_t tensor, size_t first, size_t count) {
+static void after_piece(void *context, uint32_t thread, uint32_t tensor, size_t first,
+                        size_t count) {
     const struct run *const run = (const struct run *)context;
     const struct leaf_hashes_args *const pieces = run->measure_step->pieces[run->owner[tensor]];
     evidence_update_sizes_of(&run->update_sizes_asked[tensor], first, count);
     for (uint32_t p = 0; p < STATE_PIECES; p++)
         if (pieces[p].count > 0) evidence_leaf_hashes_of(&pieces[p], first, count);
     if (run->options.readback && run->measure_step->status == STATUS_OK)
-        readback_piece(run, &run->measure_step->reading, tensor, first, count);
+        readback_piece(run, &run->measure_step->reading, thread, tensor, first, count);
 }
 
 enum status measure_step_see(struct run *run, struct optim_seen_call *call) {

@@ -18,6 +18,9 @@
 /* Takes the memory, or leaves run->measure_step NULL where a step of this run cannot measure. */
 TWINSTEP_MUST_USE enum status measure_step_open(struct run *run);
 
+/* Returns the most numbers of a piece, or 0 where a step of this run cannot measure. */
+size_t measure_step_piece(const struct run *run);
+
 /* Begins an update. Returns 0 where the caller keeps the parameters from before it. */
 int measure_step_begin(struct run *run);
 

@@ -34,7 +34,7 @@ static int every_moment_is_whole(const struct run *run) {
 enum status optimizer_input_rule_of(const struct run *run, struct optimizer_input_rule *out) {
     int known = 0;
     *out = (struct optimizer_input_rule){INPUT_UNKNOWN, 0.0, 1.0};
-    if (run->moment == NULL) return STATUS_OK;
+    if (run->moment == NULL && run->moment_pieces == NULL) return STATUS_OK;
     TRY(plugin_moment(&run->config.optimizer.which, run->optimizer,
                       state_head_of(run->state.host)->t, &out->keep, &out->take, &known));
     if (known && out->take != 0.0 && every_moment_is_whole(run))
@@ -61,6 +61,8 @@ static struct optimizer_places places_of(const struct run *run, uint32_t row) {
 enum status optimizer_input_places(const struct run *run, const struct optimizer_input_rule *rule,
                                    uint32_t row, struct optimizer_places *out) {
     const size_t count = run->table.rows[row].count;
+    if (run->moment_pieces != NULL)
+        FAIL(STATUS_INTERNAL, "read-back: the moments from before the step are not kept");
     *out = places_of(run, row);
     const size_t weights = count * dtype_carrier(out->working);
     TRY(run_read(run, WINDOW_OLD, out->old, weights, &out->old));

@@ -12,6 +12,7 @@
 #include "base/real.h"
 #include "trainer/run_private.h"
 #include "trainer/optimizer_input.h"
+#include "trainer/measure_step.h"
 #include "base/element.h"
 #include "base/sum.h"
 #include "kernels/backend_abi.h"
@@ -39,14 +40,32 @@ static int starts_from_params(const struct run *run) {
     return !run->layout.has_master && steps == 1;
 }
 
-enum status readback_open(struct run *run) {
-    size_t carrier = dtype_carrier(optimizer_working_dtype(run)), blocks = 0, largest = 0;
-    for (uint32_t i = 0; i < run->table.count; i++)
-        if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
+static int has_moment(const struct run *run) {
+    return run->optimizer->moment != NULL && run->optimizer->slot_count > 0;
+}
+
+/* Takes room for what a step overwrites. A step that reads itself back needs a piece of the first
+ * moments at a time, which stays in the caches of the thread that steps it; where it is not seen
+ * (found_inf), nobody asks what it took in. */
+static enum status open_kept(struct run *run) {
+    struct arena *const arena = arena_hidden(&run->arena);
+    const size_t carrier = dtype_carrier(optimizer_working_dtype(run));
+    const size_t slot = run->layout.slots.width, piece = measure_step_piece(run);
     run->working = run->before;
     if (!starts_from_params(run))
-        TRY(arena_take(arena_hidden(&run->arena), run->table.elements, carrier, "last weights",
-                       &run->working));
+        TRY(arena_take(arena, run->table.elements, carrier, "last weights", &run->working));
+    if (!has_moment(run)) return STATUS_OK;
+    if (piece == 0 || !is_ruled(run))
+        return arena_take(arena, run->table.elements, slot, "last moments", &run->moment);
+    return arena_take(&run->arena, run->config.numerics.threads, piece * slot, "read-back",
+                      &run->moment_pieces);
+}
+
+enum status readback_open(struct run *run) {
+    size_t blocks = 0, largest = 0;
+    for (uint32_t i = 0; i < run->table.count; i++)
+        if (run->table.rows[i].count > largest) largest = run->table.rows[i].count;
+    TRY(open_kept(run));
     if (is_ruled(run)) {
         for (uint32_t i = 0; i < run->owner_count; i++)
             blocks += readback_blocks_blocks(run->table.rows[run->owner[i]].count);
@@ -55,11 +74,8 @@ enum status readback_open(struct run *run) {
     }
     TRY(arena_take(&run->arena, run->owner_count + blocks, sizeof *run->reads, "read-back",
                    &run->reads));
-    if (run->optimizer->direction != NULL && !is_ruled(run))
-        TRY(arena_take(&run->arena, largest, sizeof(double), "direction", &run->direction));
-    if (run->optimizer->moment == NULL || run->optimizer->slot_count == 0) return STATUS_OK;
-    return arena_take(arena_hidden(&run->arena), run->table.elements, run->layout.slots.width,
-                      "last moments", &run->moment);
+    if (run->optimizer->direction == NULL || is_ruled(run)) return STATUS_OK;
+    return arena_take(&run->arena, largest, sizeof(double), "direction", &run->direction);
 }
 
 /* Numbers in two bytes are none that an op converts, so the backend copies their bytes, queued like
@@ -209,7 +225,7 @@ static struct readback_blocks_tensor tensor_of(const struct run *run, const stru
     };
     for (int slot = 0; slot < READBACK_BLOCKS_SLOTS; slot++)
         out.slots[slot] = tensor->slots[slot];
-    if (rule->source == INPUT_FROM_MOMENT)
+    if (rule->source == INPUT_FROM_MOMENT && run->moment != NULL)
         out.moment = form_at(run->moment, run->layout.slots, run->packed[row]);
     if (run->options.readback == READBACK_ALL) return out;
     /* Both arms of a pair read the same blocks, and no tensor's first ones are read alone. */
@@ -336,29 +352,62 @@ enum status readback_see(struct run *run, const struct optim_call *call,
     return STATUS_OK;
 }
 
-static void keep_numbers(void *to, const void *from, size_t first, size_t count, size_t carrier) {
-    memcpy((unsigned char *)to + first * carrier, (const unsigned char *)from + first * carrier,
-           count * carrier);
+static unsigned char *moment_piece(const struct run *run, uint32_t thread) {
+    return run->moment_pieces + thread * measure_step_piece(run) * run->layout.slots.width;
 }
 
-void readback_keep_piece(const struct run *run, uint32_t index, size_t first, size_t count) {
-    const uint32_t row = run->owner[index];
-    const struct state_tensor *const tensor = &run->layout.tensor[row];
-    const size_t carrier = dtype_carrier(optimizer_working_dtype(run));
-    const size_t slot = run->layout.slots.width, packed = run->packed[row];
+static const void *places_from(const void *values, struct form form, size_t first) {
+    return values == NULL ? NULL : form_at(values, form, first);
+}
+
+void readback_keep_piece(const struct run *run, uint32_t thread, uint32_t index, size_t first,
+                         size_t count) {
+    const struct state_tensor *const tensor = &run->layout.tensor[run->owner[index]];
+    const struct form working = form_carried(optimizer_working_dtype(run)),
+                      slot = run->layout.slots;
     if (run->working != run->before)
-        keep_numbers(run->working + packed * carrier, optimizer_weights_now(run, row), first, count,
-                     carrier);
-    if (run->moment != NULL && tensor->slot_count[0] == run->table.rows[row].count)
-        keep_numbers(run->moment + packed * slot, run_at(run, tensor->slot[0]), first, count, slot);
+        memcpy(form_place(run->working, working, run->packed[run->owner[index]] + first),
+               form_at(optimizer_weights_now(run, run->owner[index]), working, first),
+               count * working.width);
+    if (run->moment_pieces != NULL && tensor->slot_count[0] > 0)
+        memcpy(moment_piece(run, thread), form_at(run_at(run, tensor->slot[0]), slot, first),
+               count * slot.width);
 }
 
-void readback_piece(const struct run *run, const struct readback_step *step, uint32_t index,
-                    size_t first, size_t count) {
-    const uint32_t group = run->table.rows[run->owner[index]].group;
-    if (step->is_read)
-        evidence_readback_blocks_of(&step->args[group], &run->readback_blocks_asked[index], first,
-                                    count);
+/* The piece as a tensor of its own, whose first moments of before are those that this thread has
+ * kept. */
+static struct readback_blocks_tensor piece_of(const struct run *run,
+                                              const struct readback_step *step, uint32_t thread,
+                                              uint32_t index, size_t first, size_t count) {
+    const struct readback_blocks_tensor *const whole = &run->readback_blocks_asked[index];
+    const struct readback_blocks_args *const args =
+        &step->args[run->table.rows[run->owner[index]].group];
+    const struct form working = form_carried(args->working);
+    const size_t block = first / READBACK_BLOCKS_BLOCK;
+    struct readback_blocks_tensor piece = {
+        .count = count,
+        .old = form_at(whole->old, working, first),
+        .now = form_at(whole->now, working, first),
+        .made = form_at(whole->made, working, first),
+        .gradient = places_from(whole->gradient, form_carried(args->gradient_dtype), first),
+        .moment = step->rule.source == INPUT_FROM_MOMENT ? moment_piece(run, thread) : NULL,
+        .stride = whole->stride,
+        .blocks = whole->blocks + block,
+    };
+    for (int slot = 0; slot < READBACK_BLOCKS_SLOTS; slot++)
+        piece.slots[slot] = places_from(whole->slots[slot], args->slot, first);
+    if (whole->stride > 1)
+        piece.turn =
+            (whole->turn + whole->stride - (uint32_t)(block % whole->stride)) % whole->stride;
+    return piece;
+}
+
+void readback_piece(const struct run *run, const struct readback_step *step, uint32_t thread,
+                    uint32_t index, size_t first, size_t count) {
+    if (!step->is_read) return;
+    const struct readback_blocks_tensor piece = piece_of(run, step, thread, index, first, count);
+    evidence_readback_blocks_of(&step->args[run->table.rows[run->owner[index]].group], &piece, 0,
+                                count);
 }
 
 enum status readback_measure(struct run *run, const struct optim_call *call,

@@ -12,7 +12,8 @@
 #include "trainer/optimizer_input.h"
 #include "trainer/run.h"
 
-/* Takes room for the weights and first moments of before a step. Only with options.readback. */
+/* Takes room for the weights and first moments of before a step, or for a piece of them a thread
+ * where the step itself measures, so measure_open() comes first. Only with options.readback. */
 TWINSTEP_MUST_USE enum status readback_open(struct run *run);
 
 /* Keeps these weights and moments; to be called right before the optimizer steps. */
@@ -29,9 +30,10 @@ struct readback_step {
  * before and behind each piece, numbers first .. first+count-1 of owner `index`. */
 TWINSTEP_MUST_USE enum status readback_see(struct run *run, const struct optim_call *call,
                                            struct readback_step *out);
-void readback_keep_piece(const struct run *run, uint32_t index, size_t first, size_t count);
-void readback_piece(const struct run *run, const struct readback_step *step, uint32_t index,
-                    size_t first, size_t count);
+void readback_keep_piece(const struct run *run, uint32_t thread, uint32_t index, size_t first,
+                         size_t count);
+void readback_piece(const struct run *run, const struct readback_step *step, uint32_t thread,
+                    uint32_t index, size_t first, size_t count);
 
 /* Fills GROUP_*_READBACK, GROUP_*_ERROR, REAL_GRAD_TAKEN and its error, and counts the elements'
  * steps (run_steps); to be called right after the step. `step` is NULL where it was not seen. */

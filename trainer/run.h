@@ -24,7 +24,8 @@ struct run_options {
     int undivided; /* 1: no term of a loss is divided or scaled, so gradients are those of plain
                       sums */
     int apart; /* 1: what an update did is measured behind it, although the optimizer's step could
-                  measure it (trainer/measure_step.h; tests) */
+                  measure it (trainer/measure_step.h). Then all weights and moments of before the
+                  step are kept, which divisor_after() reads. */
     int carriers; /* 1: every number of the state lies in its carrier, as on a device, although it
                      could lie in two bytes (tests) */
     uint64_t replay_every; /* record.replay_check: updates between two checks; 0: none is made */

@@ -204,7 +204,6 @@ static enum status open_scratch(struct run *run) {
     struct arena *const hidden = arena_hidden(arena);
     TRY(arena_take(hidden, run->table.elements, param, "initial parameters", &run->initial));
     TRY(arena_take(hidden, run->table.elements, param, "last parameters", &run->before));
-    if (run->options.readback) TRY(readback_open(run));
     TRY(arena_take(arena, run->limits.tokens, sizeof(double), "loss", &run->coefficient));
     TRY(arena_take(arena, sequences, sizeof(double), "loss", &run->sequence_logp));
     TRY(arena_take(arena, run->limits.samples, sizeof(double), "loss", &run->terms));
@@ -406,6 +405,7 @@ static enum status open_all(struct run *run) {
     run->shape = run->axes.shape;
     TRY(open_record(run));
     TRY(measure_open(run));
+    if (run->options.readback) TRY(readback_open(run));
     TRY(init_params(run));
     struct state_head *head = run_head(run);
     head->norm = (double)NAN;

@@ -70,7 +70,9 @@ struct run {
     unsigned char *working; /* with read-back: masters (or parameters) before the last optimize */
     unsigned char *moment;  /* first slots before it, packed likewise; NULL where the class has no
                                linear moment */
-    struct run_steps steps; /* of the update */
+    unsigned char *moment_pieces; /* in place of it where a step reads itself back
+                                     (trainer/readback.c): a piece for each thread */
+    struct run_steps steps;       /* of the update */
     /* With read-back: sums of each owner, and behind them the blocks that a backend fills. */
     struct readback_blocks_block *reads;
     struct readback_blocks_tensor *readback_blocks_asked; /* (owners) if the direction is a rule */
@@ -100,7 +102,7 @@ struct run {
     int overflow;  /* 1 when its gradient is not finite; looked at only where that matters */
     struct digests digests;
     struct measure_step *measure_step; /* trainer/measure_step.h; NULL: the step measures nothing */
-    struct update_sizes_block *moves;  /* update sizes of all owners, block behind block */
+    struct update_sizes_block *moves; /* update sizes of all owners, block behind block */
     struct update_sizes_args *update_sizes_asked; /* (owners) */
     struct digest (*piece_digest)[STATE_PIECES];  /* (rows) */
     struct digest *gradient_digest;               /* (owners) */

@@ -114,10 +114,11 @@ static void training_open(const char *text, uint64_t update, struct training *ou
     memset(out, 0, sizeof *out);
     helper_config(8, &out->config, "%s", text);
     helper_ids_open(&out->config, 5, SAMPLES, 14, &out->arena, &out->data);
-    helper_run_open(&out->config, &out->data,
-                    &(struct run_options){
-                        .steps = 8, .readback = 1, .order_seed = out->config.numerics.order_seed},
-                    &out->run);
+    helper_run_open(
+        &out->config, &out->data,
+        &(struct run_options){
+            .steps = 8, .readback = 1, .apart = 1, .order_seed = out->config.numerics.order_seed},
+        &out->run);
     for (uint64_t k = 1; k < update; k++)
         (void)helper_step(&out->run);
     if (divisor_before(&out->run, &out->arena, &out->reader) != STATUS_OK)
@@ -354,7 +355,7 @@ void __wrap_measure_begin(struct run *run) {
 /* Too many gradients to keep must be refused; an update that is not trained is not measured. */
 static void verify_too_many(void **state) {
     (void)state;
-    static const struct run_options options = {.steps = 8, .readback = 1};
+    static const struct run_options options = {.steps = 8, .readback = 1, .apart = 1};
     struct training t;
     memset(&t, 0, sizeof t);
     helper_config(8, &t.config,
