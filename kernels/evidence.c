@@ -141,6 +141,13 @@ void evidence_squares(int threads, const struct squares_args *tensors, size_t co
     }
 }
 
+void evidence_squares_of(const struct squares_args *tensor, size_t first, size_t count) {
+    evidence_squares_block *const block = functions[backend_isa(ISA_AUTO)].squares;
+    for (size_t at = first; at < first + count; at += SQUARES_BLOCK)
+        tensor->blocks[at / SQUARES_BLOCK] =
+            block(tensor, at, block_length(first + count, at, SQUARES_BLOCK));
+}
+
 /* ---- leaf hashes ---- */
 
 #define PIECE_BYTES ((size_t)4096) /* own-format bytes on their way, in the first-level cache */

@@ -37,5 +37,6 @@ void evidence_readback_blocks_of(const struct readback_blocks_args *args,
                                  const struct readback_blocks_tensor *tensor, size_t first,
                                  size_t count);
 void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count);
+void evidence_squares_of(const struct squares_args *tensor, size_t first, size_t count);
 
 #endif

@@ -321,6 +321,11 @@ static int is_one_by_one(const struct op_call *call) {
     return shuffle_active(call, SUM_NORM) || race_active(call, SUM_NORM);
 }
 
+int clip_joins_blocks(const struct clip_call *clip) {
+    return clip->tensor_count > 0 && !clip->call->order_free && needs_each(clip) &&
+           !is_narrow(&clip->rule, clip->tensors[0].storage) && !is_one_by_one(clip->call);
+}
+
 void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
               void (*squares)(const struct squares_args *, size_t), const struct clip_room *room) {
     double *blocks = room->blocks;

@@ -62,8 +62,8 @@ struct clip_tensor {
     void *gradient; /* (count) carriers of `storage`, closed (law 4); scaled in place */
     size_t count;
     enum dtype storage;
-    const double *blocks; /* sums of its squares by blocks, which clip_ask had a backend make; NULL:
-                             clip_gradients makes its own */
+    const double *blocks; /* sums of its squares by blocks, which clip_ask had a backend make, or
+                             the caller made; NULL: clip_gradients makes its own */
 };
 
 struct clip_call {
@@ -108,6 +108,10 @@ void clip_ask(struct clip_call *clip, struct clip_tensor *tensors,
  * hands them to clip_gradients (clip_tensor.blocks, clip_call.flat); in modes shuffled, atomic and
  * order-free sums have no such blocks. */
 double clip_block(const struct clip_call *clip, size_t index, size_t block);
+
+/* Whether a tensor's sum is joined from sums in f64 of its blocks of law 2, which the caller may
+ * hand in where it has them (clip_tensor.blocks). It asks for the storage of the first tensor. */
+int clip_joins_blocks(const struct clip_call *clip);
 
 /* Joins the sums of the blocks of `count` squares as law 2 does. `narrow`: the sums are in f32. */
 double clip_join(const double *blocks, size_t count, int narrow);

@@ -14,6 +14,7 @@
 #include "kernels/op.h"
 #include "model/backends.h"
 #include "scenarios/scenario.h"
+#include "trainer/closing.h"
 #include "trainer/plugins/plugin.h"
 #include "trainer/rank_gradients.h"
 #include "trainer/real_ranks.h"
@@ -251,7 +252,9 @@ double phase_squares(const struct run *run, uint32_t index, const double **block
     return clip_join(own, count, 0);
 }
 
-enum status phase_digest_gradient(struct run *run, enum phase phase, struct digest *out) {
+/* `measured`: the leaf hashes are made. */
+static enum status digest_gradient(struct run *run, enum phase phase, int measured,
+                                   struct digest *out) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         const struct digest_job job = {.name = row->name,
@@ -260,6 +263,7 @@ enum status phase_digest_gradient(struct run *run, enum phase phase, struct dige
                                        .shape = {(size_t)row->shape[0], (size_t)row->shape[1]},
                                        .data =
                                            run_at(run, run->layout.tensor[run->owner[i]].gradient),
+                                       .leaves = measured ? closing_leaves(run, i) : NULL,
                                        .out = &run->gradient_digest[i]};
         TRY(digests_add(&run->digests, &job));
     }
@@ -268,13 +272,18 @@ enum status phase_digest_gradient(struct run *run, enum phase phase, struct dige
     return STATUS_OK;
 }
 
-/* Records the norm and the digest of each stored gradient, which `phase` has made. The backend is
- * asked for the sums of squares before the digests wait for it, so both come with one wait. */
-static enum status note_gradients(struct run *run, enum phase phase) {
-    const double *blocks = run->clip_room.blocks;
+enum status phase_digest_gradient(struct run *run, enum phase phase, struct digest *out) {
+    return digest_gradient(run, phase, 0, out);
+}
+
+/* Records the norm and the digest of each stored gradient, which `phase` has made; `measured`:
+ * closing_round has measured it. Else the backend is asked for the sums of squares before the
+ * digests wait for it, so both come with one wait. */
+static enum status note_gradients(struct run *run, enum phase phase, int measured) {
+    const double *blocks = measured ? closing_squares(run, 0) : run->clip_room.blocks;
     struct digest digest;
-    if (run->shape.tensors > 0) phase_ask_squares(run);
-    TRY(phase_digest_gradient(run, phase, &digest));
+    if (run->shape.tensors > 0 && !measured) phase_ask_squares(run);
+    TRY(digest_gradient(run, phase, measured, &digest));
     for (uint32_t i = 0; i < run->owner_count && run->shape.tensors > 0; i++) {
         memcpy(run->record.tensor_digests[i][TENSOR_DIGEST_GRADIENT], run->gradient_digest[i].byte,
                DIGEST_BYTES);
@@ -299,16 +308,24 @@ void phase_round_gradient(struct run *run) {
     head->stored = 1;
 }
 
-enum status phase_gradient_closed(struct run *run, enum phase phase) {
+static enum status gradient_closed(struct run *run, enum phase phase, int measured) {
     if (run->model.watch != NULL) watch_gradient_closed(run, phase);
     const int noted = run->shape.phases + run->shape.tensors > 0 && !run->replaying;
-    return noted ? note_gradients(run, phase) : STATUS_OK;
+    return noted ? note_gradients(run, phase, measured) : STATUS_OK;
+}
+
+enum status phase_gradient_closed(struct run *run, enum phase phase) {
+    return gradient_closed(run, phase, 0);
 }
 
 enum status phase_close_gradient(struct run *run) {
+    const int measured = closing_can(run);
     if (!run_head(run)->pending) return STATUS_OK;
-    phase_round_gradient(run);
-    return phase_gradient_closed(run, PHASE_BACKWARD);
+    if (measured)
+        closing_round(run);
+    else
+        phase_round_gradient(run);
+    return gradient_closed(run, PHASE_BACKWARD, measured);
 }
 
 static enum status phase_schedule(struct run *run) {

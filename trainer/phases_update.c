@@ -11,6 +11,7 @@
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
 #include "scenarios/stream_course.h"
+#include "trainer/closing.h"
 #include "trainer/measure_step.h"
 #include "trainer/plugins/plugin.h"
 #include "trainer/readback.h"
@@ -68,6 +69,7 @@ static void clip_counting(struct run *run, struct clip_call *call, struct clip_r
 /* Measures the norm of the closed gradient by `rule`, and scales the gradients unless
  * rule->max_norm is 0. */
 static enum status clip_by(struct run *run, const struct clip_rule *rule, struct clip_result *out) {
+    const int measures = run_head(run)->pending && closing_can(run);
     TRY(phase_close_gradient(run));
     for (uint32_t i = 0; i < run->owner_count; i++) {
         uint32_t row = run->owner[i];
@@ -82,6 +84,8 @@ static enum status clip_by(struct run *run, const struct clip_rule *rule, struct
                              .tensor_count = run->owner_count,
                              .rule = *rule,
                              .isa = (int)backend_isa((enum isa)run->config.numerics.isa)};
+    for (uint32_t i = 0; measures && i < run->owner_count && clip_joins_blocks(&call); i++)
+        run->clips[i].blocks = closing_squares(run, i);
     if (run->backend != NULL) clip_ask(&call, run->clips, run->backend->squares, &run->clip_room);
     TRY(model_wait(&run->model));
     if (zero_is(run, ZERO_GRADIENTS)) TRY(zero_squares(run, &call));

@@ -13,6 +13,7 @@
 #include "model/backends.h"
 #include "model/pretrained.h"
 #include "scenarios/scenario.h"
+#include "trainer/closing.h"
 #include "trainer/corruption.h"
 #include "trainer/perturbation.h"
 #include "trainer/plugins/plugin.h"
@@ -405,6 +406,7 @@ static enum status open_all(struct run *run) {
     run->shape = run->axes.shape;
     TRY(open_record(run));
     TRY(measure_open(run));
+    TRY(closing_open(run));
     if (run->options.readback) TRY(readback_open(run));
     TRY(init_params(run));
     struct state_head *head = run_head(run);

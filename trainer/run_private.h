@@ -102,6 +102,7 @@ struct run {
     int overflow;  /* 1 when its gradient is not finite; looked at only where that matters */
     struct digests digests;
     struct measure_step *measure_step; /* trainer/measure_step.h; NULL: the step measures nothing */
+    struct closing *closing; /* trainer/closing.h; NULL: closing a gradient measures nothing */
     struct update_sizes_block *moves; /* update sizes of all owners, block behind block */
     struct update_sizes_args *update_sizes_asked; /* (owners) */
     struct digest (*piece_digest)[STATE_PIECES];  /* (rows) */

@@ -2,7 +2,8 @@
  * labels: repro unit short omp
  * An update that the optimizer's step measures (trainer/measure_step.h) must leave the records, the
  * state and the old parameters of one that is measured behind the step, bit for bit, in every case
- * of the list; each case says whether its step can measure, so that neither path is taken unseen.
+ * of the list; and one whose gradient is measured as it is closed (trainer/closing.h), those of one
+ * that is measured in passes. Each case says which it is, so that no path is taken unseen.
  * And whoever writes behind the step must say so: without the mark the record is another one. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "model/watch.h"
 #include "tests/base/helper_size.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/measure_step.h"
@@ -26,55 +28,72 @@ enum { UPDATES = 5 };
 struct subject {
     const char *words; /* with a model, or else it is MODEL */
     int measures;      /* 1: the step measures its update */
+    int closes;        /* 1: a gradient is measured as it is closed (trainer/closing.h) */
     uint64_t replay_every;
 };
 
 static const struct subject subjects[] = {
-    {"task: sft, optimizer: {weight_decay: 0.1, decay: matrices}", 1, 0},
-    {"task: sft, numerics: {threads: 3}, optimizer: {amsgrad: true, variant: torch-fused}", 1, 0},
-    {"task: dpo, numerics: {mode: order-free}", 1, 0},
-    {"task: sft, numerics: {param: bf16, compute: bf16, master: f32, gradient: bf16}", 1, 0},
-    {"task: sft, numerics: {param: bf16, compute: bf16, optimizer: bf16, threads: 2}", 1, 0},
-    {"task: sft, numerics: {param: f16, compute: f32, master: f64, optimizer: f64}", 1, 0},
-    {"task: sft, numerics: {param: f64, compute: f64}, optimizer: {name: lion, lr: 1e-4}", 1, 0},
-    {"task: sft, optimizer: {name: sgd, lr: 0.1}", 1, 0},
-    {"task: sft, optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}", 1, 0},
-    {"task: sft, optimizer: {name: adam, lr: 1e6}, clip: {max_norm: 0}", 1, 0}, /* NaN weights */
+    {"task: sft, optimizer: {weight_decay: 0.1, decay: matrices}", 1, 1, 0},
+    {"task: sft, numerics: {threads: 3}, optimizer: {amsgrad: true, variant: torch-fused}", 1, 1,
+     0},
+    {"task: dpo, numerics: {mode: order-free}", 1, 0, 0},
+    {"task: sft, numerics: {param: bf16, compute: bf16, master: f32, gradient: bf16}", 1, 1, 0},
+    {"task: sft, numerics: {param: bf16, compute: bf16, optimizer: bf16, threads: 2}", 1, 1, 0},
+    {"task: sft, numerics: {param: f16, compute: f32, master: f64, optimizer: f64}", 1, 1, 0},
+    {"task: sft, numerics: {param: f64, compute: f64}, optimizer: {name: lion, lr: 1e-4}", 1, 1, 0},
+    {"task: sft, optimizer: {name: sgd, lr: 0.1}", 1, 1, 0},
+    {"task: sft, optimizer: {name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}", 1, 1, 0},
+    {"task: sft, optimizer: {name: adam, lr: 1e6}, clip: {max_norm: 0}", 1, 1, 0}, /* NaN weights */
     {"task: sft, scaler: {kind: dynamic, init_scale: 1e38}, " /* skipped updates */
      "loop: {skip: nonfinite, update: [unscale, clip, optimize, log, count, schedule, zero]}",
-     1, 0},
+     1, 1, 0},
     {"task: sft, scaler: {kind: dynamic, init_scale: 1e38}, " /* the step runs all the same */
      UPDATE("unscale, clip, optimize, log, count, schedule, zero"),
-     1, 0},
+     1, 1, 0},
     {"task: sft, scaler: {kind: dynamic, init_scale: 1e38}, " /* a class that holds by itself */
      "optimizer: {variant: torch-fused}, " UPDATE(
          "unscale, clip, optimize, log, count, schedule, zero"),
-     1, 0},
-    {"task: sft, resume: {after: 2, restores: [data, rng]}", 1, 0},
-    {"task: sft, " UPDATE("zero, schedule, optimize, log, count"), 1, 0},
+     1, 1, 0},
+    {"task: sft, resume: {after: 2, restores: [data, rng]}", 1, 1, 0},
+    {"task: sft, " UPDATE("zero, schedule, optimize, log, count"), 1, 1, 0},
     {"task: sft, numerics: {shards: 2}, parallel: {ranks: 2}, " UPDATE(
          "reduce, clip, optimize, log, count, schedule, zero"),
-     1, 0},
+     1, 1, 0},
     /* the embedding has 33 blocks of law 2, of which every other one is read back */
     {"task: sft, optimizer: {weight_decay: 0.1}, numerics: {threads: 2}, "
      "model: {layers: 1, hidden: 32, heads: 2, mlp: 48, vocab: 4100}",
-     1, 0},
+     1, 1, 0},
+    /* or 49, of which every third one is: a stride that divides no piece */
+    {"task: sft, optimizer: {weight_decay: 0.1}, numerics: {threads: 2}, "
+     "model: {layers: 1, hidden: 32, heads: 2, mlp: 48, vocab: 6200}",
+     1, 1, 0},
+    /* norms that a clip joins from the blocks, and norms for which it makes its own sums */
+    {"task: sft, clip: {max_norm: 0.01}, numerics: {threads: 2}", 1, 1, 0},
+    {"task: sft, clip: {max_norm: 0.01, norm: norms}", 1, 1, 0},
+    {"task: sft, clip: {max_norm: 0.01, norm: flat}", 1, 1, 0},
+    {"task: sft, clip: {max_norm: 0.01, dtype: f32, norm: norms}", 1, 1, 0},
+    {"task: sft, clip: {max_norm: 0.01, dtype: gradient}, numerics: {gradient: bf16}", 1, 1, 0},
+    {"task: sft, clip: {max_norm: 0.01}, numerics: {mode: shuffled}, "
+     "model: {layers: 1, hidden: 32, heads: 2, mlp: 48, vocab: 6200}",
+     1, 1, 0},
+    {"task: sft, clip: {max_norm: 0.01}, numerics: {grad_accumulate: storage}", 1, 1, 0},
+    {"task: sft, " UPDATE("optimize, log, count, schedule, clip, zero"), 1, 1, 0},
     /* a step cannot measure */
-    {"task: sft, " UPDATE("clip, optimize, optimize, log, count, schedule, zero"), 0, 0},
+    {"task: sft, " UPDATE("clip, optimize, optimize, log, count, schedule, zero"), 0, 1, 0},
     {"task: sft, loop: {micro: [fetch, forward, backward, optimize, zero], update: [log, count, "
      "schedule]}",
-     0, 0},
-    {"task: sft, loop: {epoch: [optimize]}", 0, 0},
-    {"task: sft, optimizer: {name: adafactor}", 0, 0},
-    {"task: sft, numerics: {param: bf16, compute: bf16, rounding: stochastic}", 0, 0},
-    {"task: sft, numerics: {param: e4m3, compute: bf16}", 0, 0},
+     0, 1, 0},
+    {"task: sft, loop: {epoch: [optimize]}", 0, 1, 0},
+    {"task: sft, optimizer: {name: adafactor}", 0, 1, 0},
+    {"task: sft, numerics: {param: bf16, compute: bf16, rounding: stochastic}", 0, 1, 0},
+    {"task: sft, numerics: {param: e4m3, compute: bf16}", 0, 1, 0},
     {"task: sft, fault: {update: 2, phase: optimize, op: model.layers.0.mlp.up_proj.weight, "
      "tensor: parameter, element: 100, bit: 30}",
-     0, 0},
+     0, 0, 0},
     {"task: sft, numerics: {shards: 2}, parallel: {ranks: 2, sync: first}, " UPDATE(
          "reduce, clip, optimize, log, count, schedule, zero"),
-     0, 0},
-    {"task: sft", 0, 2},
+     0, 0, 0},
+    {"task: sft", 0, 1, 2},
 };
 
 struct bench {
@@ -84,7 +103,7 @@ struct bench {
     struct run run[2]; /* measured in the step, and apart */
 };
 
-static void bench_open(struct bench *bench, const struct subject *subject, int readback,
+static void bench_open(struct bench *bench, const struct subject *subject, int readback, int noted,
                        void (*at_phase)(void *, enum phase, int)) {
     bench->arena = (struct arena)ARENA_EMPTY;
     helper_config(UPDATES, &bench->config,
@@ -92,8 +111,8 @@ static void bench_open(struct bench *bench, const struct subject *subject, int r
                   strstr(subject->words, "model:") == NULL ? MODEL : "init: {std: 0.1}");
     helper_ids_open(&bench->config, 8, 12, 16, &bench->arena, &bench->dataset);
     for (int apart = 0; apart < 2; apart++) {
-        const struct run_options options = {.tensors = 1,
-                                            .phases = 1,
+        const struct run_options options = {.tensors = noted,
+                                            .phases = noted,
                                             .readback = readback,
                                             .apart = apart,
                                             .replay_every = subject->replay_every,
@@ -147,10 +166,6 @@ static const char *step_gap(struct bench *bench) {
     const struct run_steps steps[2] = {run_steps(run), run_steps(&bench->run[1])};
     if (memcmp(run->state.host, bench->run[1].state.host, run->layout.bytes) != 0) return "state";
     if (memcmp(&steps[0], &steps[1], sizeof steps[0]) != 0) return "counts of steps";
-    if (run->options.readback && run->moment != NULL &&
-        memcmp(run->moment, bench->run[1].moment, run->table.elements * run->layout.slots.width) !=
-            0)
-        return "old moments";
     if (run->options.readback && run->layout.has_master &&
         memcmp(run->working, bench->run[1].working,
                run->table.elements * dtype_carrier(run->layout.master_dtype)) != 0)
@@ -165,24 +180,32 @@ static const char *step_gap(struct bench *bench) {
     return NULL;
 }
 
+static void check_subject(const struct subject *subject, int readback, int noted) {
+    struct bench bench;
+    bench_open(&bench, subject, readback, noted, NULL);
+    if ((bench.run[0].measure_step != NULL) != subject->measures)
+        fail_msg("%s: the step %s", subject->words,
+                 subject->measures ? "measures nothing" : "measures");
+    const int clips = loop_count(&bench.config, LOOP_UPDATE, PHASE_CLIP) > 0;
+    if ((bench.run[0].closing != NULL) != (subject->closes && (noted || clips)))
+        fail_msg("%s: closing %s", subject->words,
+                 subject->closes ? "measures nothing" : "measures");
+    assert_null(bench.run[1].measure_step);
+    assert_null(bench.run[1].closing);
+    for (int k = 0; k < UPDATES; k++) {
+        const char *const gap = step_gap(&bench);
+        if (gap != NULL) fail_msg("%s: update %d: %s", subject->words, k + 1, gap);
+    }
+    bench_close(&bench);
+}
+
+/* With a sanitizer each without or with read-back, by turns. */
 static void verify_same_records(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(subjects); i++)
-        /* with a sanitizer each without or with read-back, by turns */
         for (int readback = (int)helper_size(i % 2, 0, 0); readback <= READBACK_TURNS;
-             readback += (int)helper_size(2, 1, 1)) {
-            struct bench bench;
-            bench_open(&bench, &subjects[i], readback, NULL);
-            if ((bench.run[0].measure_step != NULL) != subjects[i].measures)
-                fail_msg("%s: the step %s", subjects[i].words,
-                         subjects[i].measures ? "measures nothing" : "measures");
-            assert_null(bench.run[1].measure_step);
-            for (int k = 0; k < UPDATES; k++) {
-                const char *const gap = step_gap(&bench);
-                if (gap != NULL) fail_msg("%s: update %d: %s", subjects[i].words, k + 1, gap);
-            }
-            bench_close(&bench);
-        }
+             readback += (int)helper_size(2, 1, 1))
+            check_subject(&subjects[i], readback, readback != READBACK_NONE || i % 2 == 0);
 }
 
 /* A state that is put back is measured as one that was trained to. */
@@ -190,7 +213,7 @@ static void verify_restored(void **state) {
     (void)state;
     struct bench bench;
     unsigned char *kept;
-    bench_open(&bench, &subjects[0], 1, NULL);
+    bench_open(&bench, &subjects[0], 1, 1, NULL);
     assert_int_equal(arena_take(&bench.arena, bench.run[0].layout.bytes, 1, "state", &kept),
                      STATUS_OK);
     assert_null(step_gap(&bench));
@@ -218,7 +241,7 @@ static void verify_mark(void **state) {
     (void)state;
     for (marks = 0; marks < 2; marks++) {
         struct bench bench;
-        bench_open(&bench, &subjects[0], 0, write_behind);
+        bench_open(&bench, &subjects[0], 0, 1, write_behind);
         assert_null(step_gap(&bench));
         const char *const gap = step_gap(&bench);
         if ((gap == NULL) != marks)
@@ -228,9 +251,39 @@ static void verify_mark(void **state) {
     }
 }
 
+/* Writes the first number of the gradient that is shown behind backward. */
+static void write_gradient(void *context, const struct watch_view *view) {
+    (void)context;
+    if (view->stage == WATCH_PHASE + PHASE_BACKWARD && view->tensor.label == LABEL_GRADIENT &&
+        view->parameter == 0)
+        *(float *)view->data += 0.5f;
+}
+
+/* What a watch writes into a closed gradient is in its digest, its norm and the clip's. */
+static void verify_watch(void **state) {
+    (void)state;
+    struct bench bench;
+    struct digest first[2];
+    for (int writes = 0; writes < 2; writes++) {
+        struct watch watches[2];
+        bench_open(&bench, &subjects[0], 0, 1, NULL);
+        for (int apart = 0; apart < 2 && writes; apart++) {
+            watches[apart] = (struct watch){.see = write_gradient, .arena = ARENA_EMPTY};
+            bench.run[apart].model.watch = &watches[apart];
+        }
+        assert_null(step_gap(&bench));
+        memcpy(first[writes].byte, bench.run[0].record.tensor_digests[0][TENSOR_DIGEST_GRADIENT],
+               DIGEST_BYTES);
+        for (int apart = 0; apart < 2 && writes; apart++)
+            arena_close(&watches[apart].arena);
+        bench_close(&bench);
+    }
+    assert_int_not_equal(digest_compare(&first[0], &first[1]), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_same_records),
-                                       cmocka_unit_test(verify_restored),
-                                       cmocka_unit_test(verify_mark)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_same_records), cmocka_unit_test(verify_restored),
+        cmocka_unit_test(verify_mark), cmocka_unit_test(verify_watch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
