@@ -48,6 +48,7 @@ struct check {
     struct dataset datasets[2]; /* the second is unused if both arms read the same data */
     struct held_out held_out;   /* count 0: nothing is measured after training */
     const char *held_out_rows, *held_out_seen;
+    uint64_t shared; /* updates in which one training may serve both arms */
 };
 
 /* Returns the number of trainings of the experiment: the planned runs and the one in a second

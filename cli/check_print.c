@@ -82,6 +82,11 @@ static void print_floor(const struct check *check, FILE *out) {
             " for the floor, %" PRIu32 " hybrid%s\n",
             check_trainings(check), check->scenario->steps,
             floor + (plan->floor == FLOOR_EXACT ? 1u : 0u), hybrids, hybrids == 1 ? "" : "s");
+    if (check->shared > 0)
+        fprintf(out,
+                "           nothing that differs between the arms acts up to update %" PRIu64
+                ", where one training may serve both\n",
+                check->shared);
 }
 
 static void print_orders(const struct experiment_plan *plan, FILE *out) {
@@ -231,11 +236,11 @@ json_t *check_json(const struct check *check) {
                               "runs_baseline", whole(plan->floor_runs[0]), "runs_test",
                               whole(plan->floor_runs[1]), "alpha", check->scenario->floor.alpha);
     json_t *object = json_pack(
-        "{ss so s[oo] so so ss so so so}", "name", check->scenario->name, "steps",
+        "{ss so s[oo] so so ss so so so so}", "name", check->scenario->name, "steps",
         whole(check->scenario->steps), "arms", arm_json(&check->arms[0]), arm_json(&check->arms[1]),
         "factors", factors_json(check), "inert", inert_json(check->scenario), "merged",
         plan->merged, "floor", floor, "hybrids", whole(plan->run_count - plan->first_hybrid),
-        "trainings", whole(check_trainings(check)));
+        "trainings", whole(check_trainings(check)), "shared_updates_at_most", whole(check->shared));
     if (object != NULL && check->held_out.count > 0)
         json_object_set_new(
             object, "eval",

@@ -90,7 +90,7 @@ static enum status check_open(struct cli *cli, const struct options *options, st
     TRY(open_data(check, arena));
     for (int i = 0; i < 2; i++)
         TRY(open_arm(check, i, arena));
-    return STATUS_OK;
+    return experiment_may_share(&check->plan, check->arms[0].dataset->samples, &check->shared);
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {

@@ -80,6 +80,14 @@ static int is_drawn(const struct experiment_plan *plan) {
     return both.byte[0] % TRAINS_BOTH_OF == 0;
 }
 
+enum status experiment_may_share(const struct experiment_plan *plan, uint64_t samples,
+                                 uint64_t *out_updates) {
+    *out_updates = 0;
+    if (plan->floor != FLOOR_EXACT || is_drawn(plan)) return STATUS_OK;
+    return inert_updates(&plan->runs[0].config, &plan->runs[1].config, plan->scenario->steps,
+                         samples, out_updates);
+}
+
 /* What was begun is gone on with: rows of an arm that was not trained are not held against it. */
 static enum status as_before(struct experiment *e, int *out_both) {
     const char *const text = trace_attribute_of(e->resume.image, "", SHARED_UPDATES_NAME);

@@ -91,6 +91,13 @@ TWINSTEP_MUST_USE enum status experiment_plan_open(const struct schema *schema,
                                                    struct arena *arena,
                                                    struct experiment_plan *out);
 
+/* experiment_alike.c: For who tells what a run would do: for how many updates, from the first one
+ * on, one training may serve both arms, since nothing that differs between them acts; `samples` is
+ * the size of the baseline's data. The arms' states and what is recorded of them may forbid it, and
+ * a drawn share of scenarios trains both. */
+TWINSTEP_MUST_USE enum status experiment_may_share(const struct experiment_plan *plan,
+                                                   uint64_t samples, uint64_t *out_updates);
+
 /* experiment_factors.c. The first fills plan->factors with the causes in which two configurations
  * differ. The second merges factors that validate only together, and plan->merged says why. */
 TWINSTEP_MUST_USE enum status experiment_find_factors(struct experiment_plan *plan,

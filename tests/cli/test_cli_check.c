@@ -282,7 +282,9 @@ static void validate_text(void **state) {
         "  loop     baseline: update k applies f(k-1), logs f(k-1)\n",
         "           update   clip optimize log count schedule zero\n",
         "  floor    exact: baseline once more, and one arm in a process started anew\n",
-        "  runs     4 trainings of 2 updates: 2 arms, 2 for the floor, 0 hybrids\n",
+        "  runs     4 trainings of 2 updates: 2 arms, 2 for the floor, 0 hybrids\n"
+        "           nothing that differs between the arms acts up to update 2, where one training "
+        "may serve both\n",
         "data of both arms\nquiz.tsv: 1670 samples",
         "[Algiers<eos>]"};
     helper_scenario("null.yaml", "steps: 2", "seed: 3", "");
@@ -293,6 +295,7 @@ static void validate_text(void **state) {
     helper_free(&said);
     said = helper_run(0, "check null.yaml --set steps=9 --set arms.test.data.seed=5");
     assert_non_null(strstr(said.out, "trainings of 9 updates"));
+    assert_null(strstr(said.out, "one training may serve both"));
     assert_non_null(strstr(said.out, "  factor   data-order\n           data.seed: 3 -> 5\n"));
     assert_non_null(strstr(said.out, "data of test"));
     helper_free(&said);
