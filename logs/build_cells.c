@@ -89,6 +89,14 @@ static double stripped(const char *text, size_t length, double quantum) {
     return quantum;
 }
 
+/* Tells whether a text is a binary32 rounded to the digits of the text. The shortest text of a
+ * binary32 (numpy's str, Rust's and Java's) is one as well: of all texts with so many digits it is
+ * the nearest. */
+static int prints_float(const struct log_number *number) {
+    const double away = real_abs_f64(number->value - (double)(float)number->value);
+    return away <= 0.5 * number->quantum * (1.0 + 0x1p-20);
+}
+
 /* Collects what a text says about its column. A 0 with an exponent ("0.000E+00") shows no last
  * digit, so it does not count as an exponent. */
 static void see_text(struct build_column *c, const char *text, size_t length,
@@ -97,6 +105,7 @@ static void see_text(struct build_column *c, const char *text, size_t length,
     if (is_integer(text, length)) return;
     if (number->digits >= 15) c->is_repr = 1;
     if ((double)(float)number->value != number->value) c->is_double = 1;
+    if (!prints_float(number)) c->no_float = 1;
     const double quantum =
         c->print == LOG_PRINT_DECIMALS ? stripped(text, length, number->quantum) : number->quantum;
     if (quantum > 0.0 && quantum < c->finest) c->finest = quantum;

@@ -170,6 +170,7 @@ static enum status note_blank_loss(struct finish *f) {
 struct print {
     int keeps;    /* 1: each value keeps the quantum of its own text */
     int floats;   /* otherwise the spacing of binary32 holds */
+    int rounded;  /* 1: the numbers are those of binary32, rounded to the digits of their texts */
     double whole; /* otherwise this quantum holds for the whole column; 0: the column is exact */
     int most;   /* otherwise, where this is not 0, no value has more significant digits than this */
     double low; /* the decade of the value looked at last: low = 10^power <= value < high =
@@ -193,9 +194,14 @@ static struct print print_of(const struct build_column *c) {
     }
     /* An engine that keeps its LR in binary32 (JAX, a tensor of torch) and prints all of it has
      * rounded the schedule's number; a loss in binary32 is the number that it is. */
-    print.floats = c->is_repr && !c->is_double &&
-                   (c->print == LOG_PRINT_FLOAT || c->name == LOG_LR_LOGGED);
+    print.floats =
+        c->is_repr && !c->is_double && (c->print == LOG_PRINT_FLOAT || c->name == LOG_LR_LOGGED);
     if (c->is_repr) return print;
+    /* The shortest text of a binary32 has 9 digits at most, and with 6 the last digit is coarser
+     * than its cell. Texts of 7 with zeros at their end are those of "%.6E", which prints doubles:
+     * binary32 is no likelier there. */
+    print.rounded = c->name == LOG_LR_LOGGED && !c->no_float && c->most <= 9 &&
+                    c->most >= (c->is_printed ? 8 : 7);
     print.whole = c->finest;
     print.keeps = c->print == LOG_PRINT_TEXT || c->is_printed || !real_finite_f64(c->finest) ||
                   (power && c->print == LOG_PRINT_TABLE);
@@ -233,11 +239,27 @@ static float finished_quantum(float own, double value, struct print *print) {
     return log_build_round_up(last > print->whole ? last : print->whole);
 }
 
+/* Puts an LR that may have been rounded twice, to binary32 and to the digits of its text, at the
+ * binary32. The schedule's number lies within half a cell of it if the column is one of binary32,
+ * and within half the last digit of the text if it is one of binary64 whose texts are binary32 by
+ * chance: the quantum covers both. Where the last digit alone does, the text
+ * stays. Returns 1 where the number became another one. */
+static int put_float(double *value, float *quantum) {
+    const double at = (double)(float)*value, cell = log_float_spacing(*value);
+    const double digit = (double)*quantum, away = real_abs_f64(at - *value);
+    if (*value == 0.0 || !(digit > 0.0) || digit >= cell + 2.0 * away) return 0;
+    *quantum = log_build_round_up(digit + 2.0 * away > cell ? digit + 2.0 * away : cell);
+    *value = at;
+    return away > 0.0;
+}
+
 /* Copies one column into its final arrays, and gives every cell its final quantum. */
 static enum status fill_column(struct finish *f, size_t index) {
     const struct build_column *c = &f->build->columns[f->chosen[index]];
     struct log_column *column = &f->log->columns[index];
     struct print print = print_of(c);
+    double first = 0.0;
+    size_t moved = 0;
     TRY(arena_take(f->build->arena, f->log->rows, sizeof(double), "column", &column->value));
     TRY(arena_take(f->build->arena, f->log->rows, sizeof(float), "column", &column->quantum));
     column->name = c->name;
@@ -251,8 +273,16 @@ static enum status fill_column(struct finish *f, size_t index) {
         column->quantum[i] = has ? c->blocks[block]->quantum[at] : real_nan_f32();
         if (column->quantum[i] != column->quantum[i]) column->value[i] = real_nan_f64();
         column->quantum[i] = finished_quantum(column->quantum[i], column->value[i], &print);
+        const double text = column->value[i];
+        if (print.rounded && put_float(&column->value[i], &column->quantum[i]) && moved++ == 0)
+            first = text;
     }
-    return STATUS_OK;
+    if (moved == 0) return STATUS_OK;
+    return log_build_note(
+        f->build,
+        "%s prints numbers of float32 in %d digits, and is read as these: %.*g as "
+        "%.17g",
+        c->source, c->most, c->most, first, (double)(float)first);
 }
 
 /* ---- steps and parts ---- */

@@ -28,6 +28,7 @@ struct build_column {
     uint8_t cumulative, windowed;
     int is_repr;    /* a text with a fraction had 15 significant digits or more */
     int is_double;  /* a text with a fraction was no binary32 */
+    int no_float;   /* a text with a fraction is not how any binary32 prints in its digits */
     int is_printed; /* a text that no repr writes */
     int has_power;  /* a text other than 0 had an exponent */
     int most;       /* significant digits of the longest text that has a fraction or an exponent */

@@ -7,7 +7,10 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -263,6 +266,103 @@ static void validate_rates_in_binary32(void **state) {
         NULL);
     logs_expect(wide, "learning_rate", 0, 4.999999987376214e-07, 0.0);
     arena_close(&arena);
+}
+
+/* str(numpy.float32(x)) of numpy 1.24 for x =
+ * 3e-5, 2.3666666666666668e-4, 3.3333333333333335e-5, 9.8e-4 and 9.876543e-4, and "%.9g" of the
+ * second. The cells are those of binary32: 2^-36 and 2^-33 by its 24 bits. An 8th digit of 3e-5
+ * with twice the way from the text to the binary32 is more than its cell, 2^-39. */
+static void validate_short_rates_in_binary32(void **state) {
+    static const struct {
+        const char *text, *format, *column;
+        double value[2], quantum[2];
+    } cases[] = {
+        {"{\"step\": 1, \"learning_rate\": 3e-05}\n"
+         "{\"step\": 2, \"learning_rate\": 0.00023666666}\n",
+         "jsonl",
+         "learning_rate",
+         {3e-05, 0.00023666665947530419},
+         {1e-11, 0x1p-36}},
+        {"{\"step\": 1, \"learning_rate\": 3e-05}\n"
+         "{\"step\": 2, \"learning_rate\": 3.3333334e-05}\n",
+         "jsonl",
+         "learning_rate",
+         {2.9999999242136255e-05, 3.333333370392211e-05},
+         {1e-12 + 2.0 * (3e-05 - 2.9999999242136255e-05), 0x1p-38}},
+        /* 7 digits suffice between 2^-10 and 0.001, where they are finer than the cell. */
+        {"step,lr\n1,0.00098\n2,0.0009876543\n",
+         "csv",
+         "lr",
+         {0.0009800000116229057, 0.0009876543190330267},
+         {1e-10 + 2.0 * (0.0009800000116229057 - 0.00098),
+          1e-10 + 2.0 * (0.0009876543190330267 - 0.0009876543)}},
+        {"step: 1 lr: 0.000236666659\nstep: 2 lr: 0.000236666659\n",
+         "key-value",
+         "lr",
+         {0.00023666665947530419, 0.00023666665947530419},
+         {0x1p-36, 0x1p-36}},
+        /* "%.8e" of it, with a zero that no repr writes, beside one of 1e-3
+         * (0.0010000000474974513).
+         */
+        {"step: 1 lr: 2.36666659e-04\nstep: 2 lr: 1.00000005e-03\n"
+         "step: 3 lr: 6.10351562e-05\nstep: 4 lr: 9.76562500e-04\n",
+         "key-value",
+         "lr",
+         {0.00023666665947530419, 0.0010000000474974513},
+         {0x1p-36, 0x1p-33}},
+        /* A row that no binary32 prints so: doubles in 9 digits. */
+        {"step: 1 lr: 0.000236666659\nstep: 2 lr: 0.000236666667\n",
+         "key-value",
+         "lr",
+         {0.000236666659, 0.000236666667},
+         {1e-12, 1e-12}},
+        /* Megatron's "%.6E" of doubles. */
+        {"step: 1 lr: 9.876543E-04\nstep: 2 lr: 9.800000E-04\n",
+         "key-value",
+         "lr",
+         {9.876543E-04, 9.8E-04},
+         {1e-10, 1e-10}},
+        /* 8 digits where the last one is coarser than the cell and the text's rounding beside it:
+           the text stays. */
+        {"step: 1 lr: 1.0000003e-07\nstep: 2 lr: 1.0000008e-07\n",
+         "key-value",
+         "lr",
+         {1.0000003e-07, 1.0000008e-07},
+         {1e-14, 1e-14}},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct log *log = logs_read(&arena, cases[i].text, cases[i].format);
+        for (size_t row = 0; row < 2; row++)
+            logs_expect(log, cases[i].column, row, cases[i].value[row], cases[i].quantum[row]);
+        assert_int_equal(logs_has_note(log, "float32"), i < 5);
+        arena_close(&arena);
+    }
+}
+
+/* 8 digits of a double that a binary32 prints, too, of which the last digit is nearly as coarse as
+ * the cell: the quantum holds what either may have been. */
+static void verify_short_rates_hold_doubles(void **state) {
+    static const double at[] = {1.1e-08, 1.7e-7, 2.1e-6, 1.3e-5, 1.01e-4, 1.4e-4, 1.9e-3};
+    (void)state;
+    for (size_t i = 0; i < 700; i++) {
+        struct arena arena = ARENA_EMPTY;
+        char text[80];
+        const double rate = at[i / 100] * (1.0 + (double)(i % 100) * 1.0000019073486328e-3);
+        const int digits = 7 + (int)(i % 3);
+        snprintf(text, sizeof text, "{\"step\": 1, \"learning_rate\": %.*g}\n", digits, rate);
+        const struct log_column *column =
+            log_column_of(logs_read(&arena, text, "jsonl"), LOG_LR_LOGGED);
+        assert_true(fabs(column->value[0] - rate) <= 0.5 * (double)column->quantum[0]);
+        const float narrow = (float)rate; /* the same where it went through binary32, and is told */
+        snprintf(text, sizeof text, "{\"step\": 1, \"learning_rate\": %.*g}\n", digits,
+                 (double)narrow);
+        column = log_column_of(logs_read(&arena, text, "jsonl"), LOG_LR_LOGGED);
+        if ((float)strtod(strchr(strchr(text, ':') + 1, ':') + 1, NULL) == narrow)
+            assert_true(fabs(column->value[0] - rate) <= 0.5 * (double)column->quantum[0]);
+        arena_close(&arena);
+    }
 }
 
 static const char olmo[] = "{\"train/CE loss\": 2.345, \"optim/total grad norm\": 0.52, "
@@ -571,6 +671,8 @@ int main(void) {
         cmocka_unit_test(validate_megatron_golden),
         cmocka_unit_test(validate_nemo_rl),
         cmocka_unit_test(validate_rates_in_binary32),
+        cmocka_unit_test(validate_short_rates_in_binary32),
+        cmocka_unit_test(verify_short_rates_hold_doubles),
         cmocka_unit_test(validate_olmo_metrics),
         cmocka_unit_test(validate_generic_with_map),
         cmocka_unit_test(verify_step_base),
