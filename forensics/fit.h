@@ -342,6 +342,11 @@ int fit_falls_as_line(const struct fit *fit);
  * round, the rows show neither. So it is where a line to 0 has an LR that somebody may have typed
  * at counter `last`: one to that floor, with that total, prints the same. */
 int fit_floor_is_far(const struct fit *fit, uint64_t last);
+/* Tells whether the fit is a line to a floor above 0 of which the rows show a stretch alone,
+ * neither its peak nor its floor, and nobody said either: all that the rows fix is a slope and a
+ * point. */
+int fit_line_floats(const struct fit *fit, const struct fit_known *known,
+                    const struct series *series);
 /* Tells whether the fit has a plateau and a decay behind it, and for both a few updates more than
  * the total that was said: a scheduler that was not stepped at some updates of the plateau prints
  * the same with that total. */

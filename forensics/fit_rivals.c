@@ -272,6 +272,33 @@ static int other_decay(const struct fit_known *known, const struct fit *first,
            other->simplicity < first->simplicity + DOUBT_SKIPPED;
 }
 
+static int begins_below_peak(const struct fit *fit, const struct series *series) {
+    const struct series_point *const points = series->points;
+    for (size_t i = 1; i < series->count; i++)
+        if (points[i].value > points[i - 1].value) return 0;
+    return series->count > 1 && points[0].value < fit->lr * (1.0 - 0x1p-40);
+}
+
+int fit_line_floats(const struct fit *fit, const struct fit_known *known,
+                    const struct series *series) {
+    const uint64_t last = series->count > 0 ? series->points[series->count - 1].update : 0;
+    return fit->floor_ratio > 0.0 && known->request.lr != known->request.lr &&
+           known->request.min_lr_ratio != known->request.min_lr_ratio &&
+           fit_floor_is_far(fit, last) && begins_below_peak(fit, series);
+}
+
+/* Tells whether the rows show neither peak nor floor of the first fit, and the other one needs no
+ * floor: with updates skipped in front of the first row its line ends at 0, from a peak that is as
+ * likely to have been typed. */
+static int other_end(const struct fit_known *known, const struct fit_set *set,
+                     const struct fit *other) {
+    const struct fit *const first = set->fits;
+    return fit_falls_as_line(other) && !(other->floor_ratio > 0.0) && other->bug == NULL &&
+           fit_skipped(other) > 0 && fit_digits(other->lr) <= fit_digits(first->lr) &&
+           fit_is_native(known, other->contract) == fit_is_native(known, first->contract) &&
+           fit_line_floats(first, known, set->series);
+}
+
 const char *fit_doubt(const struct fit_known *known, const struct fit_set *set,
                       const struct fit *other) {
     const struct fit *first = set->fits;
@@ -283,6 +310,10 @@ const char *fit_doubt(const struct fit_known *known, const struct fit_set *set,
         return "needs a few skipped updates and no schedule that somebody made by hand";
     if (other_decay(known, first, other))
         return "has a decay of another length, which as many or more skipped updates make alike";
+    if (other_end(known, set, other))
+        return "ends at 0 and not at a floor, with updates skipped in front of the rows, which "
+               "show "
+               "neither the peak nor a floor";
     return other->same_applied != first->same_applied &&
                    fit_is_native(known, other->contract) == fit_is_native(known, first->contract) &&
                    (fit_skipped(other) <= fit_skipped(first) ||

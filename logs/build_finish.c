@@ -168,8 +168,9 @@ static enum status note_blank_loss(struct finish *f) {
 /* ---- quanta ---- */
 
 struct print {
-    int keeps;    /* 1: each value keeps the quantum of its own text */
-    int floats;   /* otherwise the spacing of binary32 holds */
+    int keeps;        /* 1: each value keeps the quantum of its own text */
+    int floats;       /* otherwise the spacing of binary32 holds */
+    int exact_floats; /* the column would be exact, and its numbers are those of binary32 */
     int rounded;  /* 1: the numbers are those of binary32, rounded to the digits of their texts */
     double whole; /* otherwise this quantum holds for the whole column; 0: the column is exact */
     int most;   /* otherwise, where this is not 0, no value has more significant digits than this */
@@ -184,7 +185,16 @@ struct print {
 static struct print print_of(const struct build_column *c) {
     struct print print = {.low = 1.0, .high = 10.0};
     const int power = c->has_power && !c->is_printed;
+    /* An engine that keeps its LR in binary32 (JAX, a tensor of torch) and prints all of it has
+     * rounded the schedule's number; a loss in binary32 is the number that it is. */
+    const int narrow = c->is_repr && !c->is_double && c->name == LOG_LR_LOGGED;
     print.keeps = c->print == LOG_PRINT_EXACT;
+    print.exact_floats = print.keeps && narrow;
+    /* The shortest text of a binary32 has 9 digits at most, and with 6 the last digit is coarser
+     * than its cell. Texts of 7 with zeros at their end are those of "%.6E", which prints doubles:
+     * binary32 is no likelier there, and it is not where texts are exact. */
+    print.rounded = c->name == LOG_LR_LOGGED && !c->is_repr && !c->no_float && c->most <= 9 &&
+                    c->most >= (c->is_printed || print.keeps ? 8 : 7);
     if (print.keeps) return print;
     if (c->print == LOG_PRINT_DECIMALS) {
         print.whole = log_power_of_ten(-c->decimals);
@@ -192,16 +202,8 @@ static struct print print_of(const struct build_column *c) {
         if (!(c->finest < 0.5 * print.whole)) return print;
         print.whole = 0.0;
     }
-    /* An engine that keeps its LR in binary32 (JAX, a tensor of torch) and prints all of it has
-     * rounded the schedule's number; a loss in binary32 is the number that it is. */
-    print.floats =
-        c->is_repr && !c->is_double && (c->print == LOG_PRINT_FLOAT || c->name == LOG_LR_LOGGED);
+    print.floats = narrow || (c->is_repr && !c->is_double && c->print == LOG_PRINT_FLOAT);
     if (c->is_repr) return print;
-    /* The shortest text of a binary32 has 9 digits at most, and with 6 the last digit is coarser
-     * than its cell. Texts of 7 with zeros at their end are those of "%.6E", which prints doubles:
-     * binary32 is no likelier there. */
-    print.rounded = c->name == LOG_LR_LOGGED && !c->no_float && c->most <= 9 &&
-                    c->most >= (c->is_printed ? 8 : 7);
     print.whole = c->finest;
     print.keeps = c->print == LOG_PRINT_TEXT || c->is_printed || !real_finite_f64(c->finest) ||
                   (power && c->print == LOG_PRINT_TABLE);
@@ -227,6 +229,8 @@ static void find_power(struct print *print, double value) {
 
 static float finished_quantum(float own, double value, struct print *print) {
     const double size = value < 0.0 ? -value : value;
+    if (own == 0.0f && print->exact_floats)
+        return value == 0.0 ? own : log_build_round_up(log_float_spacing(value));
     if (own != own || own == 0.0f) return own;
     if (print->most > 0 && value == 0.0)
         return log_build_round_up(print->whole); /* "0.0" shows no significant digit, so it takes
@@ -247,7 +251,7 @@ static float finished_quantum(float own, double value, struct print *print) {
 static int put_float(double *value, float *quantum) {
     const double at = (double)(float)*value, cell = log_float_spacing(*value);
     const double digit = (double)*quantum, away = real_abs_f64(at - *value);
-    if (*value == 0.0 || !(digit > 0.0) || digit >= cell + 2.0 * away) return 0;
+    if (*value == 0.0 || !(digit >= 0.0) || digit >= cell + 2.0 * away) return 0;
     *quantum = log_build_round_up(digit + 2.0 * away > cell ? digit + 2.0 * away : cell);
     *value = at;
     return away > 0.0;

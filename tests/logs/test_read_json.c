@@ -265,6 +265,17 @@ static void validate_rates_in_binary32(void **state) {
         "{\"step\": 2, \"learning_rate\": 4.900000000000001e-07, \"loss\": 2.200000047683716}\n",
         NULL);
     logs_expect(wide, "learning_rate", 0, 4.999999987376214e-07, 0.0);
+    /* The Trainer logs the number of a tensor; where one rate is no binary32, none was. */
+    static const char *const state_texts[] = {
+        "{\"log_history\": [{\"step\": 1, \"learning_rate\": 0.0, \"loss\": 2.3},"
+        "{\"step\": 2, \"learning_rate\": 4.999999987376214e-07, \"loss\": 2.2}]}",
+        "{\"log_history\": [{\"step\": 1, \"learning_rate\": 4.9e-07, \"loss\": 2.3},"
+        "{\"step\": 2, \"learning_rate\": 4.999999987376214e-07, \"loss\": 2.2}]}"};
+    for (size_t i = 0; i < COUNT_OF(state_texts); i++) {
+        const struct log *saved = logs_read(&arena, state_texts[i], "hf-trainer-state");
+        logs_expect(saved, "learning_rate", 0, i == 0 ? 0.0 : 4.9e-07, 0.0);
+        logs_expect(saved, "learning_rate", 1, 4.999999987376214e-07, i == 0 ? 0x1p-44 : 0.0);
+    }
     arena_close(&arena);
 }
 
