@@ -95,6 +95,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (fit_skips_before_rows(first, known, set->series))
         return "needs skipped updates in front of the first row: with another total and warm-up, "
                "which nobody said, the same rows need none";
+    if (fit_total_is_beside(first, known, set->series))
+        return "ends beside a rounder total, which nobody said: with skipped updates in front of "
+               "the first row, or logging the LR of the next update, that one prints the same";
     if (fit_skips_to_a_floor(first, known, set->series))
         return "needs several skipped updates for the last LR alone, at which a loop may hold it "
                "from below";

@@ -59,17 +59,38 @@ int fit_skips_unshown(const struct fit *fit, const struct fit_known *known) {
            fit_skips_any(fit);
 }
 
+/* Tells whether neither the total nor the warm-up was said, nor which updates were skipped, and the
+ * rows begin behind the warm-up. */
+static int front_is_free(const struct fit *fit, const struct fit_known *known) {
+    const struct contract_request *const request = &known->request;
+    return known->run_steps == 0 && request->steps == 0 && request->warmup != request->warmup &&
+           request->skipped_count == 0 && (fit->warmup_hidden || fit->unseen_warmup > 0.0);
+}
+
 int fit_skips_before_rows(const struct fit *fit, const struct fit_known *known,
                           const struct series *series) {
-    const struct contract_request *const request = &known->request;
-    const int is_free = known->run_steps == 0 && request->steps == 0 &&
-                        request->warmup != request->warmup &&
-                        (fit->warmup_hidden || fit->unseen_warmup > 0.0);
     uint64_t front = 0;
-    if (!is_free || request->skipped_count > 0 || fit->part_count > 0) return 0;
+    if (!front_is_free(fit, known) || fit->part_count > 0) return 0;
     for (size_t i = 0; i < fit->skip_count; i++)
         if (fit->skips[i].last < series->points[0].update) front += fit->skips[i].count;
     return front > 0 && fit_skipped(fit) > known->skips.shown;
+}
+
+/* Skipped updates in front of the first row that are looked for behind a total. Chosen: a loss
+ * scale that begins too high is halved once or a few times. */
+#define SKIPS_IN_FRONT 3
+
+int fit_total_is_beside(const struct fit *fit, const struct fit_known *known,
+                        const struct series *series) {
+    const uint64_t first = series->points[0].update;
+    if (!front_is_free(fit, known) || fit_skips_any(fit) || fit->steps <= SKIPS_IN_FRONT ||
+        fit->total_hidden || fit->segment_count != 1 || fit->stride != 1.0 || fit->in_samples ||
+        fit->epoch_updates > 0 || known->skips.counted == FIT_COUNTED_EXACTLY)
+        return 0;
+    const int digits = fit_digits((double)fit->steps);
+    for (uint64_t n = 1; n <= SKIPS_IN_FRONT && n < first; n++)
+        if (fit_digits((double)(fit->steps - n)) + 2 <= digits) return 1;
+    return fit_digits((double)(fit->steps + 1)) + 2 <= digits;
 }
 
 /* Returns the plan with the skipped updates of the part that holds a point, and with the total of

@@ -269,6 +269,12 @@ int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
  * longer the same rows are those of a training that skipped none there. */
 int fit_skips_before_rows(const struct fit *fit, const struct fit_known *known,
                           const struct series *series);
+/* Tells whether the total lies beside one that has two digits less, as 501 and 999 do, where nobody
+ * said it and the rows begin behind the warm-up. With up to three updates skipped in front of the
+ * first row, or under a contract that logs the LR of the next update, the rounder total prints the
+ * same. */
+int fit_total_is_beside(const struct fit *fit, const struct fit_known *known,
+                        const struct series *series);
 /* Tells whether the fit needs several skipped updates for the last LR alone, at which the column
  * may stand for some rows, and somebody may have typed that LR or its share of the peak: a loop
  * that holds its LR from below prints these rows, too. */

@@ -272,29 +272,44 @@ static int other_decay(const struct fit_known *known, const struct fit *first,
            other->simplicity < first->simplicity + DOUBT_SKIPPED;
 }
 
+/* Tells whether the floor is where the LR is held, and not what its line falls to: VeOmni's. */
+static int floor_is_a_clamp(const struct fit *fit) {
+    return strncmp(fit->schedule->name, "veomni.", 7) == 0;
+}
+
+/* Tells whether the rows begin below the peak of the fit and never rise. */
 static int begins_below_peak(const struct fit *fit, const struct series *series) {
     const struct series_point *const points = series->points;
     for (size_t i = 1; i < series->count; i++)
         if (points[i].value > points[i - 1].value) return 0;
-    return series->count > 1 && points[0].value < fit->lr * (1.0 - 0x1p-40);
+    return series->count > 2 && points[0].value < fit->lr * (1.0 - 0x1p-40);
 }
 
 int fit_line_floats(const struct fit *fit, const struct fit_known *known,
                     const struct series *series) {
-    const uint64_t last = series->count > 0 ? series->points[series->count - 1].update : 0;
-    return fit->floor_ratio > 0.0 && known->request.lr != known->request.lr &&
-           known->request.min_lr_ratio != known->request.min_lr_ratio &&
-           fit_floor_is_far(fit, last) && begins_below_peak(fit, series);
+    const size_t before = series->count - 2;
+    if (!(fit->floor_ratio > 0.0) || known->request.lr == known->request.lr ||
+        known->request.min_lr_ratio == known->request.min_lr_ratio || !fit_falls_as_line(fit) ||
+        floor_is_a_clamp(fit) || fit->stride != 1.0 || fit->epoch_updates > 0 ||
+        fit->segment_count != 1 || fit->in_samples || !begins_below_peak(fit, series))
+        return 0;
+    /* The last row may stand at the floor, and then says no more of it than of its line. */
+    return fit_logged(fit, before, series->points[before].update) >
+           fit->floor_ratio * fit->lr * (1.0 + 0x1p-40);
 }
 
-/* Tells whether the rows show neither peak nor floor of the first fit, and the other one needs no
- * floor: with updates skipped in front of the first row its line ends at 0, from a peak that is as
- * likely to have been typed. */
+/* Tells whether the rows show neither peak nor floor of the first fit, and the other one prints
+ * them with updates skipped in front of the first row, with another floor or none, from a peak that
+ * is as likely to have been typed. A contract that is one update late stands for a sound one with
+ * one skipped update. */
 static int other_end(const struct fit_known *known, const struct fit_set *set,
                      const struct fit *other) {
     const struct fit *const first = set->fits;
-    return fit_falls_as_line(other) && !(other->floor_ratio > 0.0) && other->bug == NULL &&
-           fit_skipped(other) > 0 && fit_digits(other->lr) <= fit_digits(first->lr) &&
+    const int skips = fit_skipped(other) > 0 && other->bug == NULL;
+    return fit_skipped(first) == 0 && (skips || fit_contract_is_late(other->contract)) &&
+           fit_falls_as_line(other) && fit_digits(other->lr) <= fit_digits(first->lr) &&
+           !(other->floor_ratio > 0.0 &&
+             fit_near(other->floor_ratio * other->lr, first->floor_ratio * first->lr)) &&
            fit_is_native(known, other->contract) == fit_is_native(known, first->contract) &&
            fit_line_floats(first, known, set->series);
 }
@@ -311,8 +326,7 @@ const char *fit_doubt(const struct fit_known *known, const struct fit_set *set,
     if (other_decay(known, first, other))
         return "has a decay of another length, which as many or more skipped updates make alike";
     if (other_end(known, set, other))
-        return "ends at 0 and not at a floor, with updates skipped in front of the rows, which "
-               "show "
+        return "needs another floor or none, with updates skipped in front of the rows, which show "
                "neither the peak nor a floor";
     return other->same_applied != first->same_applied &&
                    fit_is_native(known, other->contract) == fit_is_native(known, first->contract) &&
@@ -351,11 +365,6 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
     return fit_falls_as_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 &&
            fit->steps > 0 && fit->floor_ratio > 0.0 && last < fit->steps + 2 &&
            !is_typed(fit->floor_ratio) && !is_typed(fit->floor_ratio * fit->lr);
-}
-
-/* Tells whether the floor is where the LR is held, and not what its line falls to: VeOmni's. */
-static int floor_is_a_clamp(const struct fit *fit) {
-    return strncmp(fit->schedule->name, "veomni.", 7) == 0;
 }
 
 int fit_floor_is_far(const struct fit *fit, uint64_t last) {

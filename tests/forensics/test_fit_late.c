@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -61,7 +62,66 @@ static void validate_late_contracts(void **state) {
     }
 }
 
+/* Tells whether another fit of the set needs another floor than the first one, with updates skipped
+ * in front of the first row. */
+static int floats(const struct fit_known *known, const struct fit_set *set) {
+    for (size_t f = 1; f < set->count; f++) {
+        const char *const doubt = fit_doubt(known, set, &set->fits[f]);
+        if (doubt != NULL && strstr(doubt, "another floor") != NULL) return 1;
+    }
+    return 0;
+}
+
+/* Updates skipped in front of a line that begins at update FIRST_LATE: what is left of it ends
+ * `skipped` steps above the floor at the total, and a floor of so much, with a peak that no row
+ * shows, prints the same. Two skipped updates and a step of 3e-4 / 90 make a floor of 1e-5 of a
+ * contract that logs the next LR. Where the peak or the floor is told or shown, it does not. */
+static void validate_lines_that_float(void **state) {
+    (void)state;
+    enum { FIRST_LATE = 31, LAST_LATE = 95 };
+    static const struct {
+        double peak, floor; /* of the training, which skipped so many updates in front */
+        int skipped, first;
+        double told_peak; /* 0: nobody says it */
+        int floats;
+    } cases[] = {{3e-4, 0.0, 2, FIRST_LATE, 0.0, 1},  {3e-4, 0.0, 2, FIRST_LATE, 3.1e-4, 0},
+                 {3e-4, 0.0, 2, FIRST_LATE, 3e-4, 0}, {1e-3, 1e-4, 1, 33, 0.0, 1},
+                 {3e-4, 0.0, 0, FIRST_LATE, 0.0, 0},  {3e-4, 3e-5, 0, 1, 0.0, 0}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++) {
+        struct series_point points[TOTAL];
+        struct series series = {points, 0};
+        struct arena arena = ARENA_EMPTY;
+        struct fit_known known;
+        struct fit_set set;
+        for (int k = cases[c].first; k <= LAST_LATE; k++, series.count++) {
+            const int n = k - 1 - cases[c].skipped;
+            const double part = n < WARMUP ? 0.0 : (double)(n - WARMUP) / (TOTAL - WARMUP);
+            const double share = n < WARMUP ? (double)n / WARMUP : 1.0 - part;
+            const double least = n < WARMUP ? 0.0 : cases[c].floor;
+            points[series.count] =
+                (struct series_point){.update = (uint64_t)k,
+                                      .row = series.count,
+                                      .value = least + (cases[c].peak - least) * share,
+                                      .quantum = 0x1p-36};
+        }
+        fit_known_init(&known);
+        known.request.steps = TOTAL;
+        if (cases[c].told_peak > 0.0) known.request.lr = cases[c].told_peak;
+        assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+        assert_true(set.count > 1);
+        if (floats(&known, &set) != cases[c].floats) fail_msg("case %zu: %s", c, set.fits[0].text);
+        assert_int_equal(fit_line_floats(&set.fits[0], &known, &series), cases[c].floats);
+        known.request.min_lr_ratio = 0.1; /* the same list, with the floor told */
+        assert_int_equal(floats(&known, &set), 0);
+        known.request.min_lr_ratio = (double)NAN;
+        known.request.lr = set.fits[0].lr; /* and with the peak */
+        assert_int_equal(floats(&known, &set), 0);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_late_contracts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_late_contracts),
+                                       cmocka_unit_test(validate_lines_that_float)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

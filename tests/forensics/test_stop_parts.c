@@ -381,6 +381,62 @@ static void validate_skips_in_front_of_the_rows(void **state) {
     BEFORE(0);
 }
 
+#define BESIDE(expected)                                                                           \
+    do {                                                                                           \
+        assert_int_equal(fit_total_is_beside(&fit, &known, &series), expected);                    \
+        open_before();                                                                             \
+        fit.skip_count = 0;                                                                        \
+        fit.steps = 501;                                                                           \
+    } while (0)
+
+/* Rows from update 101 on, of a total that nobody said, with no skipped update. */
+static void validate_totals_beside_rounder_ones(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t steps;
+        int beside;
+    } totals[] = {{500, 0},  {501, 1},  {503, 1},   {504, 0},  {499, 1},  {498, 0}, {110, 0},
+                  {511, 0},  {101, 1},  {1001, 1},  {1201, 1}, {1231, 0}, {999, 1}, {1000, 0},
+                  {1563, 0}, {2100, 0}, {21000, 0}, {1999, 1}, {2099, 1}, {2089, 0}};
+    open_before();
+    BESIDE(0); /* one needs skipped updates itself */
+    for (size_t i = 0; i < COUNT_OF(totals); i++) {
+        fit.steps = totals[i].steps;
+        if (fit_total_is_beside(&fit, &known, &series) != totals[i].beside)
+            fail_msg("total %llu", (unsigned long long)totals[i].steps);
+    }
+    BESIDE(0);
+    BESIDE(1);
+    fit.warmup_hidden = 0;
+    BESIDE(0);
+    known.run_steps = 501;
+    BESIDE(0);
+    known.request.steps = 501;
+    BESIDE(0);
+    known.request.warmup = 10.0;
+    BESIDE(0);
+    known.request.skipped_count = 1;
+    BESIDE(0);
+    known.skips.counted = FIT_COUNTED_EXACTLY;
+    BESIDE(0);
+    fit.total_hidden = 1;
+    BESIDE(0);
+    fit.segment_count = 2;
+    BESIDE(0);
+    fit.stride = 2.0;
+    BESIDE(0);
+    fit.in_samples = 1;
+    BESIDE(0);
+    fit.epoch_updates = 10;
+    BESIDE(0);
+    fit.part_count = 1;
+    BESIDE(0);
+    points[0].update = 2;
+    fit.steps = 502; /* two updates do not lie in front of row 2 */
+    BESIDE(0);
+    BESIDE(1);
+}
+
 #define SECOND(expected)                                                                           \
     do {                                                                                           \
         assert_int_equal(fit_skips_second_alone(&fit, &known, &series), expected);                 \
@@ -989,7 +1045,7 @@ int main(void) {
         cmocka_unit_test(validate_floors),
         cmocka_unit_test(validate_searches_with_floors),
         cmocka_unit_test(validate_skips_in_front_of_the_rows),
-
+        cmocka_unit_test(validate_totals_beside_rounder_ones),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
