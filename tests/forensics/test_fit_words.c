@@ -107,6 +107,10 @@ static void validate_numbers_in_words(void **state) {
     SENTENCE("hf cosine, peak 0.0002, no warm-up (not shown)");
     fit.warmup = 0.07 * 700; /* 49.00000000000001 */
     SENTENCE("hf cosine, peak 0.0002, warm-up 49, total 100");
+    fit.warmup = 0.5;
+    SENTENCE("hf cosine, peak 0.0002, warm-up 0.5, total 100");
+    fit.warmup = 1.0;
+    SENTENCE("hf cosine, peak 0.0002, warm-up 1, total 100");
     fit.warmup = 49.25;
     SENTENCE("hf cosine, peak 0.0002, warm-up 49.25, total 100");
     fit.total_hidden = 1;
@@ -403,6 +407,26 @@ static void validate_totals(void **state) {
     known.request.steps = 200;
     fit.lr = known.request.lr = 1.234e-4;
     NAMED(bug_of_numbers(&search, &fit), "schedule_too_short");
+}
+
+/* The last update of the own count: the largest of those at the ends of the segments. */
+static void validate_farthest_update(void **state) {
+    (void)state;
+    open_fit();
+    for (unsigned order = 0; order < 27; order++) {
+        uint64_t most = 0;
+        unsigned digits = order;
+        fit.segment_count = 3;
+        search.last = ROWS;
+        for (size_t s = 0; s < 3; s++, digits /= 3) {
+            static const int64_t counters[] = {-5, 7, 19};
+            const int64_t counter = counters[digits % 3];
+            segments[s].shift = counter - (s < 2 ? (int64_t)points[10 * s + 9].update : ROWS);
+            if (counter > (int64_t)most) most = (uint64_t)counter;
+        }
+        assert_int_equal(farthest(&search, &fit), most);
+    }
+    open_fit();
 }
 
 static void validate_other_ends(void **state) {
@@ -827,6 +851,7 @@ int main(void) {
         cmocka_unit_test(validate_contracts),
         cmocka_unit_test(validate_peaks),
         cmocka_unit_test(validate_totals),
+        cmocka_unit_test(validate_farthest_update),
         cmocka_unit_test(validate_other_ends),
         cmocka_unit_test(validate_warm_ups_and_floors),
         cmocka_unit_test(validate_stairs),

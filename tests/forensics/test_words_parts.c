@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -21,7 +22,7 @@ static struct arena arena;
 static struct series_point points[ROWS];
 static struct series series = {points, ROWS};
 static struct fit_search search = {.series = &series};
-static struct fit_segment segments[2];
+static struct fit_segment segments[3];
 static struct fit fit;
 
 /* A line from PEAK to 0 at update `total`; rows at these updates, and a break at the third. */
@@ -101,6 +102,81 @@ static void validate_distant_rows(void **state) {
     }
 }
 
+/* Among so many updates each is looked at, and an LR between those of two of them is none of
+ * theirs; among more every LR between the ends may be one. */
+static void validate_how_far_each_update_counts(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t before, apart;
+        int each;
+    } cases[] = {
+        {1000, STEPS - 1, 1}, {1000, STEPS, 1},      {1000, STEPS + 1, 0},
+        {40000, 40, 1},       {40000, STEPS - 1, 1}, {STEPS, STEPS, 1},
+        {STEPS + 5, 2, 1},    {1, STEPS, 1},         {1, STEPS + 1, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const uint64_t last = cases[i].before + cases[i].apart;
+        open_break(last + 10, cases[i].before, last - 1); /* its last steps are of 10 % each */
+        const double low = fit_logged(&fit, 0, last), high = fit_logged(&fit, 0, last - 1);
+        assert_true(high > 1.05 * low);
+        assert_true(decayed(low) && decayed(high));
+        assert_int_equal(decayed(0.5 * (low + high)), !cases[i].each);
+    }
+}
+
+/* Shares of 1/1000 of a power of 2, exactly: what is as far as that still is the LR. */
+static void validate_nearness_of_an_lr(void **state) {
+    (void)state;
+    for (uint64_t apart = 10; apart <= STEPS + 10; apart += STEPS) {
+        open_break(10 * STEPS, 100, 99 + apart);
+        fit.schedule = sched_find_in("hf", "constant");
+        struct contract_request request;
+        contract_request_init(&request);
+        request.contract = fit.contract;
+        request.schedule = "constant";
+        request.lr = 1.0;
+        request.warmup = 0.0;
+        request.steps = 10 * (uint64_t)STEPS;
+        assert_int_equal(contract_resolve(&request, &arena, &fit.plan), STATUS_OK);
+        fit.lr = 1.0;
+        assert_true(fit_logged(&fit, 0, 100) == 1.0 && fit_logged(&fit, 0, 100 + apart) == 1.0);
+        const struct {
+            double peak;
+            int decayed;
+        } cases[] = {{1.0, 1},
+                     {1.0 - ABOUT, 1},
+                     {nextafter(1.0 - ABOUT, 0.0), 0},
+                     {1.0 + ABOUT, 1},
+                     {nextafter(1.0 + ABOUT, 2.0), 0}};
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+            segments[1].scale = cases[i].peak;
+            assert_int_equal(peak_is_decayed(&search, &fit, 1), cases[i].decayed);
+        }
+    }
+}
+
+/* The LR in front of the break is that of the last segment in front of it, and not of an earlier.
+ */
+static void validate_segment_in_front(void **state) {
+    (void)state;
+    for (uint64_t apart = 11; apart <= STEPS + 11; apart += STEPS) {
+        open_break(10 * STEPS, 100, 99 + apart);
+        segments[2] = segments[1];
+        segments[1] = (struct fit_segment){.point = 1, .update = 100, .scale = 0.5};
+        fit.segment_count = 3;
+        const double had = fit_logged(&fit, 1, 100) / PEAK;
+        assert_true(had < 0.51 && had > 0.49);
+        segments[2].scale = had;
+        assert_true(peak_is_decayed(&search, &fit, 2));
+        segments[2].scale = 2.0 * had;
+        assert_false(peak_is_decayed(&search, &fit, 2));
+        segments[2].scale = fit_logged(&fit, 1, 100 + apart) / PEAK;
+        assert_true(peak_is_decayed(&search, &fit, 2));
+        segments[2].scale = 0.75;
+        assert_false(peak_is_decayed(&search, &fit, 2));
+    }
+}
+
 static void validate_counters_near_0(void **state) {
     (void)state;
     open_break(100, 40, 45);
@@ -140,6 +216,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_decayed_peaks),
         cmocka_unit_test(validate_distant_rows),
+        cmocka_unit_test(validate_how_far_each_update_counts),
+        cmocka_unit_test(validate_nearness_of_an_lr),
+        cmocka_unit_test(validate_segment_in_front),
         cmocka_unit_test(validate_counters_near_0),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
