@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -308,6 +309,92 @@ static void validate_groups(void **state) {
     }
 }
 
+/* ---- why updates of another program have no roots ---- */
+
+enum { LACKING = 3, TENSORS = 2 };
+
+static struct record lacking[LACKING];
+static double applied[LACKING][2][RECORD_GROUPS];
+static uint8_t of_tensors[LACKING][TENSORS][RECORD_TENSOR_DIGESTS][RECORD_DIGEST_BYTES];
+static const uint32_t group_of[TENSORS] = {0, 1};
+static struct trace_foreign foreign;
+static struct trace_run strange;
+
+/* Updates 4 to 6 without roots, of which all parts are there. */
+static void open_lacking(void) {
+    static const char *const tensors[] = {"first", "second"};
+    memset(lacking, 0, sizeof lacking);
+    memset(of_tensors, 9, sizeof of_tensors);
+    foreign = (struct trace_foreign){.digest = "keyed 1", .groups = group_of};
+    strange = (struct trace_run){.records = lacking, .updates = LACKING};
+    strange.plan.foreign = &foreign;
+    strange.plan.tensors = tensors;
+    strange.plan.shape.tensors = TENSORS;
+    strange.plan.shape.groups = 2;
+    for (size_t i = 0; i < LACKING; i++) {
+        lacking[i].step = 4 + i;
+        lacking[i].groups = applied[i];
+        lacking[i].tensor_digests = of_tensors[i];
+        applied[i][0][GROUP_LR_APPLIED] = applied[i][1][GROUP_LR_APPLIED] = 1e-3;
+    }
+}
+
+static void lacks(const char *text) {
+    char out[CERTIFY_WHY];
+    certify_lack(&strange, out);
+    assert_string_equal(out, text);
+}
+
+static void validate_what_lacks(void **state) {
+    (void)state;
+    char text[CERTIFY_WHY];
+    for (size_t i = 0; i < LACKING; i++) {
+        for (size_t t = 0; t < TENSORS; t++) {
+            open_lacking();
+            memset(of_tensors[i][t], 0, sizeof of_tensors[i][t]);
+            snprintf(text, sizeof text,
+                     "update %zu has no tensors/digest_parameter of \"%s\": there is no root of it",
+                     4 + i, t == 0 ? "first" : "second");
+            lacks(text);
+            memset(lacking[i].digests[DIGEST_WEIGHTS], 1, DIGEST_BYTES); /* the writer's own */
+            lacks("update 4 has no root, and another one has one that its writer stored");
+        }
+        open_lacking();
+        applied[i][0][GROUP_LR_APPLIED] = (double)NAN;
+        lacks("update 4 has no root, and another one has one that its writer stored");
+        applied[i][1][GROUP_LR_APPLIED] = (double)NAN;
+        snprintf(text, sizeof text,
+                 "update %zu has no lr_applied[0], and its row does not say that it was skipped: "
+                 "there is no root of it",
+                 4 + i);
+        lacks(text);
+        lacking[i].integers[INTEGER_SKIPPED] = 1;
+        lacks("update 4 has no root, and another one has one that its writer stored");
+        /* Of rows with roots nothing is said; of several without the first is. */
+        open_lacking();
+        for (size_t k = 0; k < LACKING; k++)
+            if (k != i) memset(lacking[k].digests[DIGEST_ROOT], 1, DIGEST_BYTES);
+        snprintf(text, sizeof text,
+                 "update %zu has no root, and another one has one that its writer stored", 4 + i);
+        lacks(text);
+        memset(lacking[i].digests[DIGEST_ROOT], 1, DIGEST_BYTES);
+        lacks("");
+    }
+    open_lacking();
+    for (size_t i = 0; i < LACKING; i++)
+        memset(of_tensors[i], 0, sizeof of_tensors[i]);
+    lacks("update 4 has no tensors/digest_parameter of \"first\": there is no root of it");
+    foreign.groups = NULL;
+    lacks("update 4 has no tensors/digest_parameter of \"first\": there is no root of it");
+    memset(of_tensors, 9, sizeof of_tensors);
+    lacks("the run has no tensors/group, so its updates have no roots");
+    open_lacking();
+    strange.plan.shape.tensors = 0;
+    lacks("the run has no tensors/digest_parameter, so its updates have no roots");
+    strange.updates = 0;
+    lacks("");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_repeats_a_column),
@@ -315,6 +402,7 @@ int main(void) {
         cmocka_unit_test(validate_starts),
         cmocka_unit_test(validate_roots_after),
         cmocka_unit_test(validate_groups),
+        cmocka_unit_test(validate_what_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

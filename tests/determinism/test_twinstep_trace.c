@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,6 +272,112 @@ static void validate_the_least_and_the_most(void **state) {
     }
 }
 
+/* Every column of an update, of a group and of a tensor takes a number under its own name, gives it
+ * back, and says nothing of the next update, which puts none. */
+static void validate_every_column(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct twinstep_trace_options options = plain;
+    struct twinstep_trace *trace;
+    struct trace_image *image;
+    options.overwrite = 1;
+    done(twinstep_trace_open(path, &options, &trace));
+    for (uint64_t step = 1; step <= 3; step++) {
+        for (int i = 0; i < RECORD_REALS && step != 2; i++)
+            done(twinstep_trace_put(trace, record_reals[i].name, 0.5 * (double)step + i));
+        for (int i = 0; i < RECORD_INTEGERS && step != 2; i++)
+            done(twinstep_trace_put(trace, record_integers[i].name, (double)step + 8.0 * i));
+        for (uint32_t k = 0; k < 2 && step != 2; k++) {
+            for (int i = 0; i < RECORD_GROUPS; i++)
+                done(twinstep_trace_put_group(trace, record_groups[i].name, k,
+                                              (double)step + 8.0 * i + 0.25 * k));
+            for (int i = 0; i < RECORD_TENSORS; i++)
+                done(twinstep_trace_put_tensor(trace, record_tensors[i].name, k,
+                                               (double)step + 8.0 * i + 0.25 * k));
+            for (int i = 0; i < RECORD_TENSOR_DIGESTS; i++)
+                done(twinstep_trace_sum(trace, record_tensor_digests[i].name, k,
+                                        step + 8 * (uint64_t)i + 100 * k));
+        }
+        done(twinstep_trace_end(trace, step));
+    }
+    done(twinstep_trace_close(trace, 1));
+    const struct trace_run *const run = read_run(path, &arena, &image);
+    assert_int_equal(run->updates, 3);
+    for (uint64_t step = 1; step <= 3; step++) {
+        static const uint8_t none[DIGEST_BYTES] = {0};
+        const struct record *const row = &run->records[step - 1];
+        const int put = step != 2;
+        for (int i = 0; i < RECORD_REALS; i++)
+            assert_true(put ? row->reals[i] == 0.5 * (double)step + i : isnan(row->reals[i]));
+        for (int i = 0; i < RECORD_INTEGERS; i++)
+            assert_int_equal(row->integers[i], put ? (int64_t)step + 8 * i : -1);
+        for (uint32_t k = 0; k < 2; k++) {
+            for (int i = 0; i < RECORD_GROUPS; i++)
+                assert_true(put ? row->groups[k][i] == (double)step + 8.0 * i + 0.25 * k
+                                : isnan(row->groups[k][i]));
+            for (int i = 0; i < RECORD_TENSORS; i++)
+                assert_true(put ? row->tensors[k][i] == (double)step + 8.0 * i + 0.25 * k
+                                : isnan(row->tensors[k][i]));
+            for (int i = 0; i < RECORD_TENSOR_DIGESTS; i++) {
+                struct digest digest;
+                digest_keyed(tensors[k].name, tensors[k].dtype, tensors[k].rank, shapes[k],
+                             step + 8 * (uint64_t)i + 100 * k, &digest);
+                assert_memory_equal(row->tensor_digests[k][i], put ? digest.byte : none,
+                                    DIGEST_BYTES);
+            }
+        }
+    }
+    arena_close(&arena);
+}
+
+/* Whole numbers from -1 on up to the last that a double tells from the next; names of one kind of
+ * column are none of another; and pieces of a tensor end where it ends. */
+static void verify_ends_of_what_is_put(void **state) {
+    (void)state;
+    static const struct {
+        double value;
+        int taken;
+    } wholes[] = {{-1.0, 1},   {-2.0, 0},       {-0.5, 0},        {0.0, 1},
+                  {0.5, 0},    {0x1p53 - 1, 1}, {0x1p53, 0},      {-0x1p60, 0},
+                  {0x1p64, 0}, {1.0, 1},        {(double)NAN, 0}, {(double)INFINITY, 0}};
+    static const struct {
+        uint64_t first, count;
+        int taken;
+    } pieces[] = {{0, 0, 1}, {0, 6, 1}, {0, 7, 0}, {6, 0, 1}, {6, 1, 0},
+                  {5, 1, 1}, {5, 2, 0}, {7, 0, 0}, {1, 5, 1}, {1, UINT64_MAX, 0}};
+    const float values[6] = {0};
+    struct twinstep_trace_options options = plain;
+    struct twinstep_trace *trace;
+    options.overwrite = 1;
+    done(twinstep_trace_open(path, &options, &trace));
+    for (size_t i = 0; i < COUNT_OF(wholes); i++)
+        assert_int_equal(twinstep_trace_put(trace, "tokens", wholes[i].value) == 0,
+                         wholes[i].taken);
+    for (size_t i = 0; i < COUNT_OF(pieces); i++)
+        assert_int_equal(twinstep_trace_digest(trace, "digest_parameter", 0, values,
+                                               pieces[i].first, pieces[i].count) == 0,
+                         pieces[i].taken);
+    refused(twinstep_trace_digest(trace, "digest_parameter", 0, values, 5, 2),
+            "trace: tensor weight: expected elements below 6, got 2 of 5 on");
+    refused(twinstep_trace_put(trace, "lr_applied", 1.0),
+            "trace: \"lr_applied\" is no column of an update (docs/FOREIGN.md has their names)");
+    refused(twinstep_trace_put_group(trace, "loss", 0, 1.0),
+            "\"loss\" is no column of a parameter group");
+    refused(twinstep_trace_put_tensor(trace, "loss", 0, 1.0), "\"loss\" is no column of a tensor");
+    refused(twinstep_trace_sum(trace, "grad_norm", 0, 1), "\"grad_norm\" is no digest of a tensor");
+    for (uint32_t k = 0; k < 4; k++) {
+        assert_int_equal(twinstep_trace_put_group(trace, "lr_applied", k, 1.0) == 0, k < 2);
+        assert_int_equal(twinstep_trace_put_tensor(trace, "grad_norm", k, 1.0) == 0, k < 2);
+        assert_int_equal(twinstep_trace_sum(trace, "digest_gradient", k, 1) == 0, k < 2);
+        assert_int_equal(twinstep_trace_digest(trace, "digest_gradient", k, values, 0, 0) == 0,
+                         k < 2);
+    }
+    for (int i = 0; i < RECORD_DIGESTS; i++)
+        assert_int_equal(twinstep_trace_bytes(trace, record_digests[i].name, "x", 1) == 0,
+                         i == DIGEST_BATCH || i == DIGEST_RNG);
+    done(twinstep_trace_close(trace, 0));
+}
+
 static void verify_killed_writer(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -370,6 +477,8 @@ int main(void) {
         cmocka_unit_test(verify_nothing_is_noted),
         cmocka_unit_test(verify_refusals),
         cmocka_unit_test(validate_the_least_and_the_most),
+        cmocka_unit_test(validate_every_column),
+        cmocka_unit_test(verify_ends_of_what_is_put),
         cmocka_unit_test(verify_killed_writer),
         cmocka_unit_test(validate_characters),
     };

@@ -171,7 +171,8 @@ static void validate_update(void **state) {
 /* Within a tenth of the way to the nearer of the counts beside it; below 1 there is none. */
 static void validate_which_ratio_points(void **state) {
     (void)state;
-    for (int64_t right = 1; right < 8; right++) {
+    for (int64_t right = 1; right < 40;
+         right++) { /* the sizes fall up to count 12, and rise then */
         struct count_case c = open_case();
         records[0][0].integers[INTEGER_OPTIMIZER_T] = 3;
         records[1][0].integers[INTEGER_OPTIMIZER_T] = right;
@@ -242,6 +243,12 @@ static void validate_rows(void **state) {
             judgement.updates = i; /* of the updates that both have */
             assert_non_null(strstr(row(&arena), ": one ahead."));
         }
+    (void)open_case(); /* two ahead in an update in front of the one that is shown */
+    records[1][0].integers[INTEGER_OPTIMIZER_T] = 3;
+    distances[0].reals[PAIR_DISTANCE] = 0.0;
+    distances[1].reals[PAIR_UPDATE_RATIO] = corrected(0.9, 0.999, 3.0) / corrected(0.9, 0.999, 2.0);
+    const char *const text = row(&arena);
+    assert_non_null(strstr(text, "The optimizer counts 1 to 4 in left, 3 to 5 in right."));
     arena_close(&arena);
 }
 
