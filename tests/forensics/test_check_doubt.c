@@ -15,6 +15,7 @@
 #define fit_check_search_all given_all
 #define fit_check_find_stop given_stop
 #include "forensics/fit_check_doubt.c" /* for the conditions, which no other file asks for */
+#include "tests/forensics/helper_fit.h"
 
 enum { ROWS = 16, FITS = 3 };
 #define PEAK 2e-4
@@ -51,29 +52,10 @@ enum status given_stop(const struct fit_known *k, const struct fit_set *set, str
 }
 
 static void make_fit(struct fit *fit, const char *contract, const char *schedule, double warmup) {
-    struct contract_request request;
-    contract_request_init(&request);
-    request.contract = contract_find(contract);
-    assert_non_null(request.contract);
-    request.schedule = schedule;
-    request.lr = PEAK;
-    request.warmup = warmup;
-    request.steps = 40;
-    memset(fit, 0, sizeof *fit);
-    assert_int_equal(contract_resolve(&request, &arena, &fit->plan), STATUS_OK);
-    fit->contract = request.contract;
-    fit->schedule = fit->plan.schedule;
-    fit->schedule_name = schedule;
-    fit->parameters = "";
+    const struct contract_request request =
+        helper_fit_request(contract, schedule, PEAK, warmup, 40);
+    helper_fit_make(fit, &arena, &request, &plain);
     fit->text = "EXPECTED";
-    fit->lr = PEAK;
-    fit->warmup = warmup;
-    fit->takes_warmup = 1;
-    fit->steps = 40;
-    fit->stride = 1.0;
-    fit->floor_ratio = real_nan_f64();
-    fit->segments = &plain;
-    fit->segment_count = 1;
 }
 
 /* A pass of an expectation of which everything was given. */

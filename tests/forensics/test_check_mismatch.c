@@ -20,6 +20,7 @@
 #define fit_find_clamp given_clamp
 #define fit_check_expect given_expect
 #include "forensics/fit_check_mismatch.c" /* for the conditions, which no other file asks for */
+#include "tests/forensics/helper_fit.h"
 
 enum { ROWS = 24, FITS = 3, SEGMENTS = 3, TOTAL = 20, LATER = 30, BREAK = 10 };
 #define PEAK 2e-4
@@ -38,37 +39,11 @@ static struct scene {
 } s;
 
 static struct contract_request request_of(const char *contract, const char *schedule) {
-    struct contract_request request;
-    contract_request_init(&request);
-    request.contract = contract_find(contract);
-    assert_non_null(request.contract);
-    request.schedule = schedule;
-    request.lr = PEAK;
-    request.warmup = WARMUP;
-    request.steps = TOTAL;
+    struct contract_request request = helper_fit_request(contract, schedule, PEAK, WARMUP, TOTAL);
     request.processes = 2;
     request.global_batch = 8;
     request.updates_per_epoch = 4;
     return request;
-}
-
-static void make_fit(struct fit *fit, const struct contract_request *request,
-                     const struct fit_segment *segments) {
-    memset(fit, 0, sizeof *fit);
-    assert_int_equal(contract_resolve(request, &s.arena, &fit->plan), STATUS_OK);
-    fit->contract = request->contract;
-    fit->schedule = fit->plan.schedule;
-    fit->schedule_name = request->schedule;
-    fit->parameters = "";
-    fit->text = "a fit";
-    fit->lr = request->lr;
-    fit->warmup = request->warmup;
-    fit->takes_warmup = 1;
-    fit->steps = request->steps;
-    fit->floor_ratio = real_nan_f64();
-    fit->stride = 1.0;
-    fit->segments = segments;
-    fit->segment_count = 1;
 }
 
 /* Every fit goes on towards a later total, that of the log, and is what was asked for. */
@@ -82,9 +57,9 @@ static void open_scene(void) {
     s.plain = (struct fit_segment){.scale = 1.0, .event = FIT_PLAIN};
     struct contract_request later = s.asked;
     later.steps = LATER;
-    make_fit(&s.expected, &later, &s.plain);
+    helper_fit_make(&s.expected, &s.arena, &later, &s.plain);
     for (size_t f = 0; f < FITS; f++) {
-        make_fit(&s.fits[f], &s.asked, s.segments[f]);
+        helper_fit_make(&s.fits[f], &s.arena, &s.asked, s.segments[f]);
         s.segments[f][0] = s.segments[f][1] = s.plain;
         s.segments[f][1].point = BREAK;
         s.segments[f][1].update = BREAK + 1;
@@ -248,7 +223,7 @@ static void validate_what_was_asked(void **state) {
     s.asked.value_count = 1;
     ASKED(1);
     struct contract_request cosine = request_of("hf", "cosine");
-    make_fit(&s.expected, &cosine, &s.plain);
+    helper_fit_make(&s.expected, &s.arena, &cosine, &s.plain);
     ASKED(0);
 }
 
@@ -346,8 +321,8 @@ static void validate_shifted_columns(void **state) {
             open_scene();
             struct contract_request of_a = request_of(names[a], "linear");
             struct contract_request of_b = request_of(names[b], "linear");
-            make_fit(&s.fits[0], &of_a, &s.plain);
-            make_fit(&s.expected, &of_b, &s.plain);
+            helper_fit_make(&s.fits[0], &s.arena, &of_a, &s.plain);
+            helper_fit_make(&s.expected, &s.arena, &of_b, &s.plain);
             s.out.expected = &s.expected;
             for (size_t i = 0; i < ROWS; i++)
                 s.points[i].value = contract_logged(&s.fits[0].plan, i + 1);
@@ -561,31 +536,31 @@ static void validate_too_little(void **state) {
     s.fits[0].segment_count = 1;
     FEW(0);
     /* An inverse square root of samples whose number nobody said. */
-    make_fit(&s.fits[0], &root, &s.plain);
+    helper_fit_make(&s.fits[0], &s.arena, &root, &s.plain);
     s.known.request = root;
     s.known.request.global_batch = 0;
     FEW(0); /* the peak and the schedule are given */
-    make_fit(&s.fits[0], &root, &s.plain);
+    helper_fit_make(&s.fits[0], &s.arena, &root, &s.plain);
     s.known.request = root;
     s.known.request.global_batch = 0;
     s.known.request.schedule = NULL;
     FEW(1);
-    make_fit(&s.fits[0], &root, &s.plain);
+    helper_fit_make(&s.fits[0], &s.arena, &root, &s.plain);
     s.known.request = root;
     s.known.request.global_batch = 0;
     s.known.request.lr = real_nan_f64();
     FEW(1);
-    make_fit(&s.fits[0], &root, &s.plain);
+    helper_fit_make(&s.fits[0], &s.arena, &root, &s.plain);
     s.known.request = root;
     s.known.request.lr = real_nan_f64();
     FEW(0);
-    make_fit(&s.fits[0], &root, &s.plain);
+    helper_fit_make(&s.fits[0], &s.arena, &root, &s.plain);
     s.known.request = root;
     s.known.request.global_batch = 0;
     s.known.request.batch = 4;
     s.known.request.lr = real_nan_f64();
     FEW(0);
-    make_fit(&s.fits[0], &root, &s.plain);
+    helper_fit_make(&s.fits[0], &s.arena, &root, &s.plain);
     s.known.request.global_batch = 0;
     s.known.request.lr = real_nan_f64();
     FEW(0); /* hf counts updates */

@@ -18,6 +18,7 @@
 #define fit_find_clamp given_clamp
 #define fit_early_skip given_early
 #include "forensics/doctor/doctor_fit.c" /* for the answers, which no other file asks for */
+#include "tests/forensics/helper_fit.h"
 
 enum { ROWS = 40, FITS = 8 };
 #define PEAK 2e-4
@@ -64,28 +65,11 @@ enum status given_early(const struct fit_set *found, const struct fit_known *kno
 
 /* A line from PEAK to 0 at update 40 under `contract`, of which every row is printed. */
 static void make_fit(size_t f, const char *contract) {
-    struct contract_request request;
-    contract_request_init(&request);
-    request.contract = contract_find(contract);
-    assert_non_null(request.contract);
-    request.schedule = "linear";
-    request.lr = PEAK;
-    request.warmup = 0.0;
-    request.steps = ROWS;
-    memset(&fits[f], 0, sizeof fits[f]);
-    assert_int_equal(contract_resolve(&request, &arena, &fits[f].plan), STATUS_OK);
+    const struct contract_request request = helper_fit_request(contract, "linear", PEAK, 0.0, ROWS);
     for (size_t s = 0; s < 3; s++)
         segments[f][s] = (struct fit_segment){.point = 10 * s, .update = 10 * s + 1, .scale = 1.0};
-    fits[f].contract = request.contract;
-    fits[f].schedule = fits[f].plan.schedule;
-    fits[f].schedule_name = "linear";
-    fits[f].parameters = "";
-    fits[f].lr = PEAK;
-    fits[f].steps = ROWS;
-    fits[f].stride = 1.0;
-    fits[f].floor_ratio = real_nan_f64();
-    fits[f].segments = segments[f];
-    fits[f].segment_count = 1;
+    helper_fit_make(&fits[f], &arena, &request, segments[f]);
+    fits[f].takes_warmup = 0;
     fits[f].max_error = 0.25;
     fits[f].text = f == 0 ? "FIRST" : f == 1 ? "SECOND" : "THIRD";
 }

@@ -14,6 +14,7 @@
 
 #include "base/macro.h"
 #include "forensics/fit_words.c" /* for the names, which no other file asks for */
+#include "tests/forensics/helper_fit.h"
 
 enum { ROWS = 30 };
 #define PEAK 2e-4
@@ -30,33 +31,14 @@ static struct fit fit;
 
 /* A cosine of 100 updates behind a warm-up of 8, with nothing known. */
 static void open_fit(void) {
-    struct contract_request request;
-    contract_request_init(&request);
-    request.contract = contract_find("hf");
-    request.schedule = "cosine";
-    request.lr = PEAK;
-    request.warmup = 8.0;
-    request.steps = 100;
+    const struct contract_request request = helper_fit_request("hf", "cosine", PEAK, 8.0, 100);
     arena_close(&arena);
-    memset(&fit, 0, sizeof fit);
-    assert_int_equal(contract_resolve(&request, &arena, &fit.plan), STATUS_OK);
     for (size_t i = 0; i < ROWS; i++)
         points[i] = (struct series_point){.update = i + 1, .row = i, .value = 1e-5 * (double)i};
     series = (struct series){points, ROWS};
     for (size_t s = 0; s < 3; s++)
         segments[s] = (struct fit_segment){.point = 10 * s, .update = 10 * s + 1, .scale = 1.0};
-    fit.contract = request.contract;
-    fit.schedule = fit.plan.schedule;
-    fit.schedule_name = "cosine";
-    fit.parameters = "";
-    fit.lr = PEAK;
-    fit.warmup = 8.0;
-    fit.takes_warmup = 1;
-    fit.steps = 100;
-    fit.stride = 1.0;
-    fit.floor_ratio = real_nan_f64();
-    fit.segments = segments;
-    fit.segment_count = 1;
+    helper_fit_make(&fit, &arena, &request, segments);
     fit_known_init(&known);
     search = (struct fit_search){
         .series = &series, .known = &known, .arena = &arena, .scale = PEAK, .last = ROWS};

@@ -15,6 +15,7 @@
 #include "base/macro.h"
 #define fit_series given_series
 #include "forensics/fit_stop.c" /* for the conditions, which no other file asks for */
+#include "tests/forensics/helper_fit.h"
 
 enum { ROWS = 40 };
 #define PEAK 2e-4
@@ -156,28 +157,10 @@ static void validate_skips_behind(void **state) {
 /* ---- predicates of a fit ---- */
 
 static void open_fit(const char *contract, const char *schedule) {
-    struct contract_request request;
-    contract_request_init(&request);
-    request.contract = contract_find(contract);
-    request.schedule = schedule;
-    request.lr = PEAK;
-    request.warmup = 8.0;
-    request.steps = 40;
-    memset(&fit, 0, sizeof fit);
+    const struct contract_request request = helper_fit_request(contract, schedule, PEAK, 8.0, 40);
     arena_close(&arena);
-    assert_int_equal(contract_resolve(&request, &arena, &fit.plan), STATUS_OK);
     segment = (struct fit_segment){.scale = 1.0};
-    fit.contract = request.contract;
-    fit.schedule = fit.plan.schedule;
-    fit.parameters = "";
-    fit.lr = PEAK;
-    fit.warmup = 8.0;
-    fit.takes_warmup = 1;
-    fit.steps = 40;
-    fit.stride = 1.0;
-    fit.floor_ratio = real_nan_f64();
-    fit.segments = &segment;
-    fit.segment_count = 1;
+    helper_fit_make(&fit, &arena, &request, &segment);
     fit_known_init(&known);
 }
 
@@ -516,14 +499,8 @@ enum status given_series(const struct series *s, const struct fit_known *k, stru
 
 /* A line of 40 updates of hf without a warm-up, of which the rows print `moves` and then stand. */
 static void open_line(size_t moves, size_t still) {
-    struct contract_request request;
+    const struct contract_request request = helper_fit_request("hf", "linear", PEAK, 0.0, 40);
     open_fit("hf", "linear");
-    contract_request_init(&request);
-    request.contract = fit.contract;
-    request.schedule = "linear";
-    request.lr = PEAK;
-    request.warmup = 0.0;
-    request.steps = 40;
     assert_int_equal(contract_resolve(&request, &arena, &fit.plan), STATUS_OK);
     fit.warmup = 0.0;
     make_fall(moves, 1, still);

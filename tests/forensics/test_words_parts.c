@@ -14,6 +14,7 @@
 
 #include "base/macro.h"
 #include "forensics/fit_words.c" /* for the conditions, which no other file asks for */
+#include "tests/forensics/helper_fit.h"
 
 enum { ROWS = 4 };
 #define PEAK 2e-4
@@ -27,16 +28,9 @@ static struct fit fit;
 
 /* A line from PEAK to 0 at update `total`; rows at these updates, and a break at the third. */
 static void open_break(uint64_t total, uint64_t before, uint64_t behind) {
-    struct contract_request request;
-    contract_request_init(&request);
-    request.contract = contract_find("hf");
-    request.schedule = "linear";
-    request.lr = PEAK;
-    request.warmup = 0.0;
-    request.steps = total;
-    memset(&fit, 0, sizeof fit);
+    const struct contract_request request = helper_fit_request("hf", "linear", PEAK, 0.0, total);
     arena_close(&arena);
-    assert_int_equal(contract_resolve(&request, &arena, &fit.plan), STATUS_OK);
+    helper_fit_make(&fit, &arena, &request, segments);
     for (size_t i = 0; i < ROWS; i++)
         points[i] = (struct series_point){.row = i};
     points[0].update = 1;
@@ -47,11 +41,6 @@ static void open_break(uint64_t total, uint64_t before, uint64_t behind) {
     segments[1].point = 2;
     segments[1].update = behind;
     segments[1].event = FIT_RESCALED;
-    fit.contract = request.contract;
-    fit.schedule = fit.plan.schedule;
-    fit.lr = PEAK;
-    fit.steps = total;
-    fit.segments = segments;
     fit.segment_count = 2;
 }
 
@@ -129,16 +118,10 @@ static void validate_nearness_of_an_lr(void **state) {
     (void)state;
     for (uint64_t apart = 10; apart <= STEPS + 10; apart += STEPS) {
         open_break(10 * STEPS, 100, 99 + apart);
-        fit.schedule = sched_find_in("hf", "constant");
-        struct contract_request request;
-        contract_request_init(&request);
-        request.contract = fit.contract;
-        request.schedule = "constant";
-        request.lr = 1.0;
-        request.warmup = 0.0;
-        request.steps = 10 * (uint64_t)STEPS;
-        assert_int_equal(contract_resolve(&request, &arena, &fit.plan), STATUS_OK);
-        fit.lr = 1.0;
+        const struct contract_request request =
+            helper_fit_request("hf", "constant", 1.0, 0.0, 10 * (uint64_t)STEPS);
+        helper_fit_make(&fit, &arena, &request, segments);
+        fit.segment_count = 2;
         assert_true(fit_logged(&fit, 0, 100) == 1.0 && fit_logged(&fit, 0, 100 + apart) == 1.0);
         const struct {
             double peak;
