@@ -239,11 +239,64 @@ static void corroborate_writers(void **state) {
     assert_true(both > 1000 && neither > 100);
 }
 
+/* ---- a constant column ---- */
+
+/* Of a column that stands at 1e-4, a model stays whose first row may stand there: one of two finds
+ * warms up for 8 updates, in front of which the log shows three skipped ones. */
+static void validate_constant_columns(void **state) {
+    (void)state;
+    static const struct fit_decays none = {.count = 0};
+    static struct series_point points[ROWS];
+    static const struct series series = {points, ROWS};
+    uint32_t least[ROWS] = {3}, most[ROWS] = {3};
+    struct arena arena = ARENA_EMPTY;
+    open_search();
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "constant_with_warmup";
+    known.expected = known.request.contract;
+    assert_int_equal(
+        fit_models(&known.request, &known, &none, &arena, &search.models, &search.model_count),
+        STATUS_OK);
+    assert_true(can_hold(&search, &search.models[0]));
+    for (unsigned late = 0; late < 8; late++) /* bit f: find f is still warming up at row 1 */
+        for (int how = 0; how < 5; how++)
+            for (uint64_t first = 9; first < 15; first++) {
+                for (size_t i = 0; i < ROWS; i++)
+                    points[i] = (struct series_point){.update = first + i, .row = i, .value = 1e-4};
+                search.series = &series;
+                search.count = 3;
+                for (size_t f = 0; f < 3; f++) {
+                    finds[f] = (struct fit_found){.cost = (double)f};
+                    finds[f].solution.numbers =
+                        (struct fit_numbers){.lr = 1e-4,
+                                             .warmup = (late >> f & 1u) != 0 ? 8.0 : 1.0,
+                                             .stride = how == 1 ? 2.0 : 1.0};
+                }
+                known.skips = (struct fit_evidence){.least = least, .most = most, .shown = 3};
+                if (how == 2) known.skips.shown = 0;
+                if (how == 3) known.skips.least = NULL;
+                if (how == 4) points[ROWS - 1].value = 0.5e-4; /* no constant one */
+                fit_search_hold(&search);
+                size_t kept = 0;
+                /* hf logs the LR behind its step: with update k that of counter k - 3, and the LR
+                 * is full from counter 8 on. */
+                for (size_t f = 0; f < 3; f++)
+                    if (how != 0 || (late >> f & 1u) == 0 || first >= 11) {
+                        assert_true(kept < search.count);
+                        assert_true(finds[kept].cost == (double)f);
+                        kept++;
+                    }
+                assert_int_equal(search.count, kept);
+            }
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_is_believed), cmocka_unit_test(validate_finds),
         cmocka_unit_test(validate_what_is_kept),     cmocka_unit_test(validate_windows),
         cmocka_unit_test(validate_models),           cmocka_unit_test(corroborate_writers),
+        cmocka_unit_test(validate_constant_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
