@@ -117,7 +117,7 @@ static size_t make_rows(struct draws *draws, int falls) {
 }
 
 static void corroborate_lags(int falls) {
-    static const char *const contracts[] = {"hf", "torchtitan"};
+    static const char *const contracts[] = {"hf", "torchtune"};
     uint32_t found = 0, none = 0;
     for (uint32_t number = 0; number < LOGS; number++) {
         struct draws draws = {.key = UINT64_C(0x1a65), .number = 2 * number + (uint32_t)falls};
@@ -199,6 +199,135 @@ static void validate_blur(void **state) {
     }
 }
 
+/* ---- what the log says of skipped updates ---- */
+
+enum { LINES = 12 };
+
+/* A sum that stops at the largest number: it stands for "any number". */
+static uint32_t capped(uint64_t sum) {
+    return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+}
+
+static void corroborate_what_is_shown(void **state) {
+    (void)state;
+    for (uint32_t number = 0; number < LOGS; number++) {
+        struct draws draws = {.key = UINT64_C(0x5405), .number = number};
+        uint32_t less[LINES], more[LINES], room[LINES], fell[LINES], part[LINES];
+        const uint32_t how = draws_pick(&draws, 8);
+        size_t rows = 0;
+        for (uint32_t line = 0; line < LINES; line++) {
+            less[line] = draws_pick(&draws, 3);
+            more[line] = less[line] + draws_pick(&draws, 3);
+            room[line] = draws_pick(&draws, 6);
+            if (draws_pick(&draws, 8) == 0) room[line] = UINT32_MAX;
+            if (draws_pick(&draws, 8) == 0) more[line] = UINT32_MAX;
+            fell[line] = draws_pick(&draws, 2);
+            part[line] = line / (3 + number % 9);
+            if (rows < ROWS && draws_pick(&draws, 2) == 0)
+                points[rows++] = (struct series_point){
+                    .update = line + 1, .row = line, .part = part[line], .value = 1.0};
+        }
+        if (rows == 0) continue;
+        open_lags(rows, "hf");
+        known.skips = (struct fit_evidence){.part = part};
+        if ((how & 1u) != 0) known.skips.least = less, known.skips.most = more;
+        if ((how & 2u) != 0) known.skips.room = room;
+        if ((how & 4u) != 0) known.skips.fell = fell;
+        for (size_t i = 0; i < rows; i++) {
+            uint64_t low = 0, high = 0, wide = 0, falls = 0;
+            for (size_t line = 0; line < LINES; line++) {
+                if (line > points[i].row || part[line] != points[i].part) continue;
+                if (i > 0 && line <= points[i - 1].row) continue;
+                low += (how & 1u) != 0 ? less[line] : 0;
+                high += (how & 1u) != 0 ? more[line] : UINT32_MAX;
+                wide += (how & 2u) != 0 ? room[line] : UINT32_MAX;
+                falls += (how & 4u) != 0 ? fell[line] : 0;
+            }
+            const struct fit_lag shown = shown_since(&lags, i);
+            const int silent = (how & 3u) == 0;
+            assert_int_equal(shown.low, silent ? 0 : low);
+            assert_int_equal(shown.high, silent ? UINT32_MAX : capped(high < wide ? high : wide));
+            assert_int_equal(falls_since(&lags, i), falls);
+        }
+    }
+}
+
+/* ---- parts of a resumed log ---- */
+
+/* Where a part begins, and behind which row it went on: found once more by looking at each pair. */
+static void corroborate_parts(void **state) {
+    (void)state;
+    for (uint32_t number = 0; number < LOGS; number++) {
+        struct draws draws = {.key = UINT64_C(0x9a47), .number = number};
+        const size_t rows = 1 + draws_pick(&draws, ROWS);
+        uint32_t part = 0;
+        for (size_t i = 0; i < rows; i++) {
+            part += draws_pick(&draws, 4) == 0;
+            points[i] = (struct series_point){
+                .update = 1 + draws_pick(&draws, 9), .row = i, .part = part, .value = 1.0};
+        }
+        open_lags(rows, "hf");
+        size_t p = 0;
+        for (size_t i = 0; i < rows; i++) {
+            if (i > 0 && points[i].part == points[i - 1].part &&
+                points[i].update > points[i - 1].update) {
+                assert_true(p > 0 && lags.parts[p - 1].end > i);
+                continue;
+            }
+            assert_true(p < lags.part_count);
+            assert_int_equal(lags.parts[p].first, i);
+            if (p > 0) assert_int_equal(lags.parts[p - 1].end, i);
+            size_t before = FIT_NO_POINT;
+            for (size_t j = 0; j < i; j++)
+                if (points[j].update < points[i].update) before = j;
+            assert_true(lags.parts[p].before == before);
+            assert_int_equal(since(&lags, &lags.parts[p]),
+                             before == FIT_NO_POINT ? 0 : points[before].update);
+            p++;
+        }
+        assert_int_equal(lags.part_count, p);
+        assert_int_equal(lags.parts[p - 1].end, rows);
+        uint32_t last = 0; /* any part whose last row has seen a skipped update */
+        for (size_t k = 0; k < rows; k++)
+            lags.seen[k].low = draws_pick(&draws, 3) == 0;
+        for (size_t k = 0; k < p; k++)
+            last += lags.seen[lags.parts[k].end - 1].low;
+        assert_int_equal(fit_lags_none(&lags), last == 0);
+    }
+}
+
+/* With how many skipped updates a second part goes on: those of the row that it goes on from and of
+ * that row's own update, none, or another number of at most half of the updates up to there. A log
+ * of the next LR has seen one update more. */
+static void validate_how_a_part_begins(void **state) {
+    (void)state;
+    static const char *const contracts[] = {"hf", "torchtune"}; /* the LR that was used; the next */
+    for (size_t k = 0; k < TABLE; k++)
+        table[k] = 1000.0 - (double)k;
+    for (uint64_t next = 0; next < 2; next++)
+        for (uint64_t lag = 0; lag < MOST; lag++) {
+            const int32_t begins = lag == 3 || lag == 4 ? FIT_PART_GOES_ON
+                                   : lag <= next        ? FIT_PART_COUNTS_ANEW
+                                   : lag <= 5 + next    ? FIT_PART_OTHER
+                                                        : -1;
+            /* Rows of update 10 with lag 3 and, behind a resume from there, 11. */
+            points[0] = (struct series_point){.update = 10, .row = 0, .value = table[7 + next]};
+            points[1] = (struct series_point){
+                .update = 11, .row = 1, .part = 1, .value = table[11 + next - lag]};
+            open_lags(2, contracts[next]);
+            assert_int_equal(model.contract->logged,
+                             next ? CONTRACT_LOGGED_NEXT : CONTRACT_LOGGED_USED);
+            assert_int_equal(lags.part_count, 2);
+            const int follows = fit_lags_follow(&lags);
+            assert_int_equal(follows, begins >= 0);
+            if (!follows) continue;
+            assert_int_equal(lags.parts[1].begins, begins);
+            assert_int_equal(lags.seen[0].low, 3);
+            assert_int_equal(lags.seen[1].low, lag);
+            assert_int_equal(lags.seen[1].high, lag);
+        }
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -211,6 +340,9 @@ int main(void) {
         cmocka_unit_test(corroborate_lags_of_what_comes_back),
         cmocka_unit_test(validate_what_comes_back),
         cmocka_unit_test(validate_blur),
+        cmocka_unit_test(corroborate_what_is_shown),
+        cmocka_unit_test(corroborate_parts),
+        cmocka_unit_test(validate_how_a_part_begins),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

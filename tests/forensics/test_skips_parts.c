@@ -278,8 +278,9 @@ static void validate_constant_columns(void **state) {
                 if (how == 4) points[ROWS - 1].value = 0.5e-4; /* no constant one */
                 fit_search_hold(&search);
                 size_t kept = 0;
-                /* hf logs the LR behind its step: with update k that of counter k - 3, and the LR
-                 * is full from counter 8 on. */
+                /* The LR of update k in hf is that of counter k - 1, less the skipped updates in
+                 * front of it: at least two of the three, which may hold update k itself. It is
+                 * full from counter 8 on. */
                 for (size_t f = 0; f < 3; f++)
                     if (how != 0 || (late >> f & 1u) == 0 || first >= 11) {
                         assert_true(kept < search.count);
