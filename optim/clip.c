@@ -276,8 +276,9 @@ static void scale(const struct clip_call *clip, double coefficient) {
     }
 }
 
+/* A product by 1 would leave every number as it is, so that pass over all gradients is not made. */
 int clip_applies(const struct clip_rule *rule, double coefficient) {
-    if (!(rule->max_norm > 0.0) || rule->apply == CLIP_COPY) return 0;
+    if (!(rule->max_norm > 0.0) || rule->apply == CLIP_COPY || coefficient == 1.0) return 0;
     return rule->apply != CLIP_ABOVE || coefficient < 1.0;
 }
 

@@ -42,7 +42,7 @@ enum clip_form {
 
 /* When gradients are multiplied by the coefficient, by the names of clip.apply. */
 enum clip_apply {
-    CLIP_ALWAYS = 0, /* always, by 1 and by NaN, too */
+    CLIP_ALWAYS = 0, /* always, by NaN, too; by 1 as well, which leaves them as they are */
     CLIP_ABOVE,      /* only by a coefficient below 1: Megatron with Apex, NeMo-RL, llm.c */
     CLIP_COPY /* copies are scaled and the gradients stay as they are: the bug of NeMo-RL #1158 */
 };
@@ -120,7 +120,7 @@ double clip_join(const double *blocks, size_t count, int narrow);
  * nothing is refused. Mode shuffled draws orders only for squares and norms in f64. */
 void clip_gradients(const struct clip_call *clip, struct clip_result *out_result);
 
-/* Whether the rule multiplies gradients by a coefficient that it gave. */
+/* Whether the rule multiplies gradients by a coefficient that it gave, and that changes them. */
 int clip_applies(const struct clip_rule *rule, double coefficient);
 
 /* The coefficient that the rule gives for a norm of gradients stored as `storage`. */
