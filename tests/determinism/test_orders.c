@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -327,9 +329,43 @@ static void validate_mean_interval(void **state) {
         STATUS_OK);
     assert_true(mean == 0.1 && interval.low == 0.1 && interval.high == 0.1);
     assert_int_equal(statistics_mean_interval(&mean, 1, 0.95, &mean, &interval), STATUS_UNTESTABLE);
-    assert_int_equal(
-        statistics_mean_interval((const double[]){0, real_nan_f64()}, 2, 0.95, &mean, &interval),
-        STATUS_UNTESTABLE);
+    static const char *const texts[] = {"nan", "inf", "-inf"};
+    for (size_t at = 0; at < 3; at++)
+        for (size_t which = 0; which < COUNT_OF(texts); which++) {
+            double values[] = {1.0, 2.0, 3.0};
+            char text[120];
+            values[at] = which == 0   ? real_nan_f64()
+                         : which == 1 ? real_inf_f64()
+                                      : -real_inf_f64();
+            assert_int_equal(statistics_mean_interval(values, 3, 0.95, &mean, &interval),
+                             STATUS_UNTESTABLE);
+            snprintf(text, sizeof text, "interval of a mean: value %zu is %s, expected a number",
+                     at, texts[which]);
+            assert_string_equal(status_text(), text);
+        }
+}
+
+/* The most orders whose hybrids are 40 or fewer in the mean, by the formula of orders.h with powers
+ * of libm; of up to five factors all hybrids are fewer, and as many orders as there may be are
+ * taken.
+ */
+static void corroborate_number_of_orders(void **state) {
+    (void)state;
+    for (uint32_t factors = 2; factors <= ORDERS_FACTORS; factors++) {
+        uint32_t orders = 8; /* the least */
+        for (uint32_t more = 10; more <= ORDERS_MOST; more += 2) {
+            double expected = 0.0;
+            for (uint32_t size = 1; size < factors; size++) {
+                const double sets = round(tgamma(factors + 1.0) / tgamma(size + 1.0) /
+                                          tgamma(factors - size + 1.0));
+                expected += sets * (1.0 - pow(1.0 - 2.0 / sets, more / 2.0));
+            }
+            if (expected > (double)ORDERS_HYBRIDS) break;
+            orders = more;
+        }
+        assert_int_equal(orders_auto(factors), orders);
+        if (factors <= 5) assert_int_equal(orders, ORDERS_MOST);
+    }
 }
 
 static void verify_forged_input_is_refused(void **state) {
@@ -370,6 +406,7 @@ int main(void) {
         cmocka_unit_test(validate_games_without_error),
         cmocka_unit_test(verify_ties_are_not_ordered),
         cmocka_unit_test(validate_mean_interval),
+        cmocka_unit_test(corroborate_number_of_orders),
         cmocka_unit_test(verify_forged_input_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
