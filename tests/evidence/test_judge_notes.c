@@ -523,6 +523,8 @@ static void validate_notes_of_arms(void **state) {
         &of, ROW_NOTE, 1,
         "in left rounding took back 10 % of the steps that the optimizer meant for "
         "single elements, 300 of 3000 that were read back: its weights are too coarse for them");
+    assert_true(of.judgement.meant[0] == 3000.0 && of.judgement.lost[0] == 0.1);
+    assert_true(of.judgement.meant[1] == 0.0 && of.judgement.lost[1] == 0.0); /* of none */
     lost[0] = 99; /* less than a tenth is not told */
     helper_image_judge(&of, STATUS_OK);
     assert_null(strstr(of.words, "rounding took back"));
