@@ -13,15 +13,14 @@ static void put_names(const struct judgement *judgement, uint32_t mask, struct r
 }
 
 /* "schedule 0.0409, normalisation 0.0204": of mixtures that are beyond the floor, the least that
- * they move the weights by. Returns how many there are. */
-static uint32_t put_beyond(const struct judgement *judgement, const struct judged_mixture *of,
-                           struct row_pen *pen) {
+ * they move the weights by. */
+static void put_beyond(const struct judgement *judgement, const struct judged_mixture *of,
+                       struct row_pen *pen) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         if (of[i].is_beyond)
             row_put(pen, "%s%s %.3g", count++ == 0 ? "" : ", ", judgement->causes[i].name,
                     of[i].size.low);
-    return count;
 }
 
 static uint32_t count_beyond(const struct judgement *judgement, const struct judged_mixture *of) {
