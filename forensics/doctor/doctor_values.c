@@ -330,9 +330,18 @@ static enum status report_advance(struct doctor *doctor, const struct log_column
         "of another framework.");
 }
 
-/* Returns how many updates an explanation of the LR column skips. */
-static uint64_t held_by(const struct fit *fit) {
+/* Returns how many updates an explanation of the LR column skips. Those in front of the first row
+ * count only where the total or the warm-up is said or shown: with both as much longer the rows are
+ * those of a training that skipped none there. */
+static uint64_t held_by(const struct doctor *doctor, const struct fit *fit) {
+    const struct series *const lr = &doctor->lr;
+    struct fit_known known;
     uint64_t held = fit_skipped(fit);
+    fit_known_init(&known); /* nothing is asked of the doctor */
+    known.run_steps = doctor->log->max_steps;
+    if (lr->count > 0 && fit_skips_before_rows(fit, &known, lr))
+        for (size_t i = 0; i < fit->skip_count; i++)
+            if (fit->skips[i].last < lr->points[0].update) held -= fit->skips[i].count;
     for (size_t i = 0; i < fit->segment_count; i++)
         if (fit->segments[i].event == FIT_SKIP && fit->segments[i].moved < 0)
             held += (uint64_t)-fit->segments[i].moved;
@@ -347,7 +356,7 @@ static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit, int
         "scheduler was not stepped.",
         "%llu update%s skipped, as a loss scaler does: the LR column holds there."};
     static const char *const were_or_that[2] = {" that was", "s that were"};
-    const unsigned long long count = held_by(fit);
+    const unsigned long long count = held_by(doctor, fit);
     TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX, words[shown], count,
                       shown ? were(count) : were_or_that[count != 1]));
     if (!shown) doctor_set_confidence(doctor, DOCTOR_POSSIBLE);
@@ -363,7 +372,7 @@ static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit, int
 /* Says that the LR column holds although the log counts its skipped updates, and counts none. */
 static enum status held_without_skips(struct doctor *doctor, const struct fit *fit,
                                       const struct log_column *column) {
-    const unsigned long long count = held_by(fit);
+    const unsigned long long count = held_by(doctor, fit);
     TRY(doctor_remark(doctor, "schedule_held", SIZE_MAX,
                       "The LR column holds at %llu update%s, and the column %s counts no skipped "
                       "one: the scheduler was not stepped there.",
@@ -385,7 +394,7 @@ static enum status skipped_updates(struct doctor *doctor) {
     const enum log_name name = column_of_skips(doctor);
     const struct log_column *column = log_column_of(doctor->log, name);
     const struct fit *fit = doctor_plain_fit(doctor);
-    const int lr_tells = fit != NULL && held_by(fit) > 0;
+    const int lr_tells = fit != NULL && held_by(doctor, fit) > 0;
     struct skips skips = {0, 0, 0, 0, NULL};
     if (column != NULL) skips = count_skips(doctor, column, &doctor->series[name]);
     if (name == LOG_GRAD_NORM && skips.count == 0 && !lr_tells)

@@ -949,7 +949,7 @@ static void validate_skipped_updates(void **state) {
             fits[0].plan.skipped = skipped;
             fits[0].plan.skipped_count = 2;
         }
-        assert_int_equal(held_by(&fits[0]), 2);
+        assert_int_equal(held_by(&doctor, &fits[0]), 2);
         if (norms) fill(LOG_GRAD_NORM, 1.0, 0);
         if (norms && infinite) points[LOG_GRAD_NORM][2].value = (double)INFINITY;
         SAID(
