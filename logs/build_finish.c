@@ -207,7 +207,9 @@ static struct print print_of(const struct build_column *c) {
     print.whole = c->finest;
     print.keeps = c->print == LOG_PRINT_TEXT || c->is_printed || !real_finite_f64(c->finest) ||
                   (power && c->print == LOG_PRINT_TABLE);
-    print.most = power ? c->most : 0;
+    /* "%.4g" needs no exponent from 1e-4 up: 0.9123 and 1.252 are of one column. Where numbers were
+     * rounded to decimals, those of the largest decade show it by one digit more. */
+    print.most = power || !c->has_power ? c->most : 0;
     return print;
 }
 
@@ -257,6 +259,36 @@ static int put_float(double *value, float *quantum) {
     return away > 0.0;
 }
 
+/* Reads a cell: its value and the quantum of its text, both NaN where there is none. */
+static void read_cell(const struct finish *f, const struct build_column *c, size_t row,
+                      double *value, float *quantum) {
+    const size_t block = f->order[row] / BUILD_BLOCK, at = f->order[row] % BUILD_BLOCK;
+    const int has = block < c->block_room && c->blocks[block] != NULL;
+    *value = has ? c->blocks[block]->value[at] : real_nan_f64();
+    *quantum = has ? c->blocks[block]->quantum[at] : real_nan_f32();
+    if (*quantum != *quantum) *value = real_nan_f64();
+}
+
+/* Numbers in the decades above that of the finest text, none of which may have more significant
+ * digits than the others, before a column without an exponent is one of "%.4g". Chosen: of rounded
+ * decimals so many end in 0 once in 10,000 columns. */
+#define COARSER 4
+
+/* Tells whether a column without an exponent was printed to significant digits, by the numbers that
+ * would be finer if it was rounded to decimals. */
+static int is_significant(const struct finish *f, const struct build_column *c,
+                          struct print print) {
+    const float finest = log_build_round_up(print.whole);
+    size_t coarser = 0;
+    for (size_t i = 0; i < f->log->rows && coarser < COARSER; i++) {
+        double value;
+        float quantum;
+        read_cell(f, c, i, &value, &quantum);
+        coarser += finished_quantum(quantum, value, &print) > finest;
+    }
+    return coarser == COARSER;
+}
+
 /* Copies one column into its final arrays, and gives every cell its final quantum. */
 static enum status fill_column(struct finish *f, size_t index) {
     const struct build_column *c = &f->build->columns[f->chosen[index]];
@@ -264,6 +296,8 @@ static enum status fill_column(struct finish *f, size_t index) {
     struct print print = print_of(c);
     double first = 0.0;
     size_t moved = 0;
+    if (!c->has_power && print.most > 0 && !print.keeps && !is_significant(f, c, print))
+        print.most = 0;
     TRY(arena_take(f->build->arena, f->log->rows, sizeof(double), "column", &column->value));
     TRY(arena_take(f->build->arena, f->log->rows, sizeof(float), "column", &column->quantum));
     column->name = c->name;
@@ -271,11 +305,7 @@ static enum status fill_column(struct finish *f, size_t index) {
     column->windowed = c->windowed;
     column->source = c->source;
     for (size_t i = 0; i < f->log->rows; i++) {
-        const size_t block = f->order[i] / BUILD_BLOCK, at = f->order[i] % BUILD_BLOCK;
-        const int has = block < c->block_room && c->blocks[block] != NULL;
-        column->value[i] = has ? c->blocks[block]->value[at] : real_nan_f64();
-        column->quantum[i] = has ? c->blocks[block]->quantum[at] : real_nan_f32();
-        if (column->quantum[i] != column->quantum[i]) column->value[i] = real_nan_f64();
+        read_cell(f, c, i, &column->value[i], &column->quantum[i]);
         column->quantum[i] = finished_quantum(column->quantum[i], column->value[i], &print);
         const double text = column->value[i];
         if (print.rounded && put_float(&column->value[i], &column->quantum[i]) && moved++ == 0)
