@@ -92,6 +92,10 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         return "sets its counter back in mid-course, where the log shows no resume";
     if (fit_skips_unshown(first, known))
         return "needs skipped updates that the log shows by nothing but a repeated norm";
+    if (fit_skipped(first) > 0 && known->skips.shown == 0 && known->request.skipped_count == 0 &&
+        fit_late_twin(set->series, known, first) != NULL)
+        return "needs a skipped update that the log does not show: a scheduler that is one update "
+               "late (lag1) prints the same without one";
     if (fit_skips_before_rows(first, known, set->series))
         return "needs skipped updates in front of the first row: with another total and warm-up, "
                "which nobody said, the same rows need none";

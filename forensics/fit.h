@@ -264,6 +264,10 @@ uint64_t fit_skipped(const struct fit *fit);
  * every update shows nothing but the norm of the update before, once more: DeepSpeed prints that at
  * a skip, and a scheduler that was not stepped may stand beside an equal norm, too. */
 int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
+/* Returns a contract that is one update late by itself and prints the column with the numbers of
+ * the fit and without a skipped update, or NULL. */
+const struct contract *fit_late_twin(const struct series *series, const struct fit_known *known,
+                                     const struct fit *fit);
 /* Tells whether skipped updates of the fit lie in front of the first row, of a log that shows fewer
  * than the fit needs, and neither the total nor the warm-up was said or is shown: with both as much
  * longer the same rows are those of a training that skipped none there. */

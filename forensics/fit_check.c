@@ -74,8 +74,10 @@ static enum status check_samples(const struct series *series, const struct fit_k
     steady.samples = known->steady;
     steady.steady = NULL;
     TRY(fit_check(series, &steady, applied, arena, &counted));
-    if (counted.verdict == FIT_PASS) *out = counted;
-    return STATUS_OK;
+    if (counted.verdict != FIT_PASS) return STATUS_OK;
+    *out = counted;
+    TRY(fit_check_doubt_samples(known, all, arena, out));
+    return out->verdict == FIT_PASS ? STATUS_OK : say_match(known, arena, out);
 }
 
 static enum status check_once(const struct series *series, const struct fit_known *known,
@@ -125,7 +127,7 @@ static enum status check_once(const struct series *series, const struct fit_know
         if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {
             *out = before;
             TRY(check_samples(series, known, &all, applied, arena, out));
-            if (out->verdict == FIT_PASS && out->expected != NULL) return STATUS_OK;
+            if (out->expected != NULL) return STATUS_OK;
             return fit_check_mismatch(series, &mine, &known->request, &all, arena, out);
         }
         fit_check_doubt_shown(series, &mine, out);

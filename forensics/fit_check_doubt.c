@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "base/real.h"
 #include "forensics/fit_check_parts.h"
+#include "forensics/fit_samples.h"
 
 /* Withdraws a pass that rests on a floor which nobody gave, where the schedule may as well have
  * stopped on its way. */
@@ -46,32 +47,6 @@ void fit_check_doubt_drop(struct fit_check *out) {
         "does, and a constant LR whose peak was changed there prints the same";
 }
 
-/* Returns a contract that is one update late by itself and prints the column with the numbers of
- * the expectation and without a skipped update, or NULL. A search may miss it, where the warm-up
- * lies in front of the first row. */
-static const struct contract *late_twin(const struct series *series, const struct fit_known *known,
-                                        const struct fit *expected) {
-    size_t count;
-    const struct contract *list = contract_list(&count);
-    if (expected->part_count > 0 || expected->samples != NULL) return NULL;
-    for (size_t c = 0; c < count; c++) {
-        struct fit twin = *expected;
-        size_t i = 0;
-        if (!fit_contract_is_late(&list[c]) || list[c].unit != expected->contract->unit ||
-            !sched_in_family(expected->schedule, list[c].family) ||
-            (!list[c].bug && !fit_is_native(known, &list[c])))
-            continue;
-        twin.contract = twin.plan.contract = &list[c];
-        twin.plan.skipped_count = 0;
-        while (i < series->count &&
-               fit_matches(&series->points[i], fit_logged(&twin, i, series->points[i].update),
-                           twin.lr, NULL))
-            i++;
-        if (i == series->count) return &list[c];
-    }
-    return NULL;
-}
-
 static void doubt_skips(const char *rival, struct fit_check *out) {
     out->verdict = FIT_UNDECIDED;
     out->rival = rival;
@@ -98,7 +73,7 @@ enum status fit_check_judge_skips(const struct series *series, const struct fit_
         doubt_skips(rival->contract->name, out);
         return STATUS_OK;
     }
-    const struct contract *late = late_twin(series, known, out->expected);
+    const struct contract *late = fit_late_twin(series, known, out->expected);
     if (late != NULL) doubt_skips(late->name, out);
     const struct fit_set own = {
         .series = series, .fits = out->expected, .count = 1, .last = out->found.last};
@@ -142,6 +117,40 @@ static int is_odd_line(const struct fit *fit) {
     return fit_peak_is_odd(fit) || (fit->warmup > 0.0 && fit_digits((double)fit->steps) >= ODD);
 }
 
+/* Updates by which a scheduler may be ahead or behind, or a total longer, without a word. Chosen: a
+ * call too many or too few, and a total that was rounded at two places. */
+#define BESIDE 3
+
+/* Stores the total with which the contract's line to 0 prints the rows of a line to a floor, where
+ * it is at most BESIDE updates longer; 0: there is none. Polynomial decay of power 1 is such a
+ * line, and the LR one update in front of the end of a longer one is a floor for it. */
+static enum status longer_line(const struct fit *fit, const struct fit_known *known,
+                               const struct series *series, struct arena *arena, uint64_t *out) {
+    struct contract_request request = known->request;
+    *out = 0;
+    if (series->count < 3 || sched_find_in(fit->contract->family, "linear") == NULL ||
+        !fit_falls_as_line(fit) || sched_row(fit->schedule, "decay") != NULL ||
+        !(fit->floor_ratio > 0.0) || fit->floor_ratio >= 1.0 || fit->steps == 0 ||
+        fit->stride != 1.0 || fit->segment_count != 1 || fit->in_samples || fit_skips_any(fit))
+        return STATUS_OK;
+    request.schedule = "linear";
+    request.lr = fit->lr;
+    request.warmup = fit->warmup;
+    request.min_lr_ratio = 0.0;
+    for (uint64_t more = 1; more <= BESIDE && *out == 0; more++) {
+        struct fit line = *fit;
+        size_t i = 0;
+        request.steps = fit->steps + more;
+        TRY(contract_resolve(&request, arena, &line.plan));
+        while (i < series->count &&
+               fit_matches(&series->points[i],
+                           contract_logged(&line.plan, series->points[i].update), fit->lr, NULL))
+            i++;
+        if (i == series->count) *out = request.steps;
+    }
+    return STATUS_OK;
+}
+
 /* Withdraws a pass that rests on numbers which nobody gave: a line from a peak that no row shows
  * and nobody would type, of which a contract that is one update apart prints the same towards a
  * total that is one update apart; a total behind which the LR rises
@@ -172,6 +181,18 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
         return STATUS_OK;
     }
     if ((out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;
+    uint64_t longer = 0;
+    if ((out->fitted & FIT_OF_FLOOR) != 0)
+        TRY(longer_line(fit, known, out->found.series, arena, &longer));
+    if (longer > 0) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--min-lr-ratio or --schedule of the training: a line to 0 with a total "
+                         "of %llu, and not %llu, prints the same",
+                         (unsigned long long)longer, (unsigned long long)fit->steps));
+        out->needs = text;
+        return STATUS_OK;
+    }
     if ((out->fitted & FIT_OF_FLOOR) != 0 && fit->steps != known->request.steps &&
         (fit_ends_on_its_way(fit, out->found.last) || fit_ends_at_a_step(fit, out->found.series) ||
          ((out->fitted & FIT_OF_STEPS) != 0 && out->found.series->count >= 3 &&
@@ -223,6 +244,33 @@ void fit_check_doubt_shown(const struct series *series, const struct fit_known *
         out->needs = "the loss scale, a count of skipped updates, or --skipped: a scheduler "
                      "that is stepped once per several updates prints the same";
     }
+}
+
+enum status fit_check_doubt_samples(const struct fit_known *known, const struct fit_set *all,
+                                    struct arena *arena, struct fit_check *out) {
+    const double run = (double)known->run_steps * known->steady->batch;
+    const double last = (double)all->last * known->steady->batch;
+    const double total = (double)out->expected->steps;
+    char *text = NULL;
+    if (known->run_steps == 0 || known->request.steps > 0 || total == run) return STATUS_OK;
+    for (size_t i = 0; i < all->count && text == NULL; i++) {
+        const struct fit *const other = &all->fits[i];
+        if (!fit_is_beside(known, other) || other->steps != known->run_steps) continue;
+        out->rival = other->contract->name;
+        TRY(arena_format(arena, &text,
+                         "--lr-decay-samples of the training as --steps: %s explains the log with "
+                         "the log's own total",
+                         other->text));
+    }
+    if (text == NULL && total > last)
+        TRY(arena_format(arena, &text,
+                         "--steps of the training, in samples: the total that fits is not the %s "
+                         "samples of the log's own total, and no row lies behind it",
+                         number_text_f64(run).text));
+    if (text == NULL) return STATUS_OK;
+    out->verdict = FIT_UNDECIDED;
+    out->needs = text;
+    return STATUS_OK;
 }
 
 /* Withdraws a pass that rests on fewer than three rows and on a number that was fitted to them:

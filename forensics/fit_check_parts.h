@@ -98,6 +98,12 @@ void fit_check_doubt_drop(struct fit_check *out);
 /* Doubts a total, a floor and a peak that nobody gave. */
 TWINSTEP_MUST_USE enum status fit_check_doubt_numbers(const struct fit_known *known,
                                                       struct arena *arena, struct fit_check *out);
+/* Doubts a warm-up and a total of samples, where `all` that explains the column over updates has
+ * another contract with the log's own total, or where the total is another one than the log's and
+ * no row lies behind it. `known` counts updates. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_samples(const struct fit_known *known,
+                                                      const struct fit_set *all,
+                                                      struct arena *arena, struct fit_check *out);
 /* Doubts numbers that were fitted to fewer than three rows. */
 void fit_check_doubt_few(const struct series *series, struct fit_check *out);
 

@@ -159,9 +159,13 @@ TWINSTEP_MUST_USE enum status fit_find_rivals(const struct series *series,
 TWINSTEP_MUST_USE enum status fit_judge_rivals(const struct fit_known *known, int applied,
                                                struct arena *arena, struct fit_check *out);
 
-/* Looks for a much simpler explanation, where nothing but the contract was given: a match may then
- * lean on numbers that nobody would type. It stays a pass only while no other contract explains the
- * column much more simply and applies other LRs. */
+/* Tells whether another fit is a plain one of the expected framework, as it is or one update off:
+ * of the log's own format, a scheduler that is one update late, or a contract with the same family
+ * of schedules. */
+int fit_is_beside(const struct fit_known *known, const struct fit *fit);
+/* Looks for a much simpler explanation, where nobody gave the schedule: a match may then lean on
+ * numbers that nobody would type, also where the peak was given. It stays a pass only while no
+ * other contract of fit_is_beside explains the column much more simply and is another training. */
 TWINSTEP_MUST_USE enum status fit_judge_plainer(const struct series *series,
                                                 const struct fit_known *known, struct arena *arena,
                                                 struct fit_check *out);

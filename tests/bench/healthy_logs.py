@@ -3,7 +3,7 @@
 """Asks `lr fit` about healthy logs in which nothing was skipped, and counts answers that claim skips.
 
     healthy_logs.py --binary TWINSTEP [--count N] [--seed S] [--jobs J] [--keep FOLDER] [--show]
-                    [--odd-floor]
+                    [--odd-floor] [--check]
 
 Draws trainings of transformers' Trainer, Accelerate, DeepSpeed and Megatron whose schedules move at
 every update, prints the LRs with 3, 4, 6 or 16 digits every 1 to 100 updates, from the start or from
@@ -17,7 +17,10 @@ With --odd-floor all are lines of Megatron that fall to an odd LR, and their tot
     other       no skipped update in the first answer, and the training is not listed
     nothing     no answer
     claimed     the first answer needs skipped updates, exit status 3
-    wrong       it does, and the exit status is 0"""
+    wrong       it does, and the exit status is 0
+
+With --check `lr check` is asked instead, of the contract that wrote the log and in half of the logs with its
+total or its peak: pass, undecided, or fail (a false one: every log is healthy)."""
 import argparse
 import collections
 import concurrent.futures
@@ -218,14 +221,37 @@ def claims(fit):
     return bool(fit["skipped"]) or any(s["event"] == "skip" for s in fit["segments"])
 
 
+def check(binary, t, path, number):
+    """Asks `lr check` about the contract that wrote the log; which numbers are told depends on the draw alone."""
+    expect = {"accelerate": "accelerate", "megatron": "megatron"}.get(t["family"])
+    if t["family"] == "hf":
+        expect = "hf-4.50" if t["next"] else "hf"
+    if t["family"] == "deepspeed":
+        expect = "deepspeed-cosine" if t["kind"] == "warmup_cosine" else "deepspeed-warmup"
+    command = [binary, "lr", "check", str(path), "--expect", expect]
+    if t["family"] == "accelerate":
+        command += ["--processes", str(t["processes"])]
+    command += ["--steps", str(t["t"])] if t["told"] else []
+    command += ["--lr", repr(t["peak"])] if number % 3 == 0 else []
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        return number, t, "timeout", "", "", 0
+    verdict = {0: "pass", 1: "fail", 3: "undecided"}.get(done.returncode, "error")
+    said = [line for line in done.stdout.splitlines() if line.startswith(("pass", "FAIL", "undecided", "needs"))]
+    return number, t, verdict, " | ".join(said), " ".join(command), done.returncode
+
+
 def one(work):
-    binary, seed, number, folder, odd = work
+    binary, seed, number, folder, odd, checks = work
     rng = random.Random(f"{seed}/{number}")
     t = draw(rng)
     if odd:
         t.update(family="megatron", kind="linear", next=True, told=True)
         t["floor"] = float(f"{t['peak'] * rng.uniform(0.02, 0.5):.{rng.choice([1, 2])}e}") / t["peak"]
     path, says_total = write(t, rows_of(t), folder, number)
+    if checks:
+        return check(binary, t, path, number)
     command = [binary, "lr", "fit", str(path), "--json", "--all"]
     if t["told"] and not says_total:
         command += ["--steps", str(t["t"])]
@@ -257,21 +283,22 @@ def main():
     parser.add_argument("--show", action="store_true", help="print every log that is not clean")
     parser.add_argument("--odd-floor", action="store_true",
                         help="Megatron's line alone, to an LR of two or three digits, and with its total")
+    parser.add_argument("--check", action="store_true", help="ask `lr check` of the contract that wrote the log")
     given = parser.parse_args()
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.keep or scratch
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-        works = [(given.binary, given.seed, n, folder, given.odd_floor) for n in range(given.count)]
+        works = [(given.binary, given.seed, n, folder, given.odd_floor, given.check) for n in range(given.count)]
         with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
             for number, t, verdict, first, command, status in pool.map(one, works):
                 counts[verdict] += 1
                 counts[f"{verdict}, status {status}"] += 1
-                if given.show and verdict != "clean":
+                if given.show and verdict not in ("clean", "pass"):
                     print(f"{number}: {verdict}, status {status}: {t}\n    {first}\n    {command}")
                     sys.stdout.flush()
     print(", ".join(f"{counts[k]} {k}" for k in sorted(counts)))
-    return 1 if counts["claimed"] + counts["wrong"] + counts["error"] > 0 else 0
+    return 1 if sum(counts[k] for k in ("claimed", "wrong", "error", "fail")) > 0 else 0
 
 
 if __name__ == "__main__":
