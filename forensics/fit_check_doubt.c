@@ -151,6 +151,24 @@ static enum status longer_line(const struct fit *fit, const struct fit_known *kn
     return STATUS_OK;
 }
 
+enum status fit_check_doubt_longer(const struct fit_known *known, struct arena *arena,
+                                   struct fit_check *out) {
+    uint64_t longer = 0;
+    char *text;
+    if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_SCHEDULE) == 0 ||
+        (out->fitted & FIT_OF_FLOOR) == 0)
+        return STATUS_OK;
+    TRY(longer_line(out->expected, known, out->found.series, arena, &longer));
+    if (longer == 0) return STATUS_OK;
+    out->verdict = FIT_UNDECIDED;
+    TRY(arena_format(arena, &text,
+                     "--min-lr-ratio or --schedule of the training: a line to 0 with a total of "
+                     "%llu, and not %llu, prints the same",
+                     (unsigned long long)longer, (unsigned long long)out->expected->steps));
+    out->needs = text;
+    return STATUS_OK;
+}
+
 /* Withdraws a pass that rests on numbers which nobody gave: a line from a peak that no row shows
  * and nobody would type, of which a contract that is one update apart prints the same towards a
  * total that is one update apart; a total behind which the LR rises
@@ -181,18 +199,6 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
         return STATUS_OK;
     }
     if ((out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;
-    uint64_t longer = 0;
-    if ((out->fitted & FIT_OF_FLOOR) != 0)
-        TRY(longer_line(fit, known, out->found.series, arena, &longer));
-    if (longer > 0) {
-        out->verdict = FIT_UNDECIDED;
-        TRY(arena_format(arena, &text,
-                         "--min-lr-ratio or --schedule of the training: a line to 0 with a total "
-                         "of %llu, and not %llu, prints the same",
-                         (unsigned long long)longer, (unsigned long long)fit->steps));
-        out->needs = text;
-        return STATUS_OK;
-    }
     if ((out->fitted & FIT_OF_FLOOR) != 0 && fit->steps != known->request.steps &&
         (fit_ends_on_its_way(fit, out->found.last) || fit_ends_at_a_step(fit, out->found.series) ||
          ((out->fitted & FIT_OF_STEPS) != 0 && out->found.series->count >= 3 &&

@@ -104,6 +104,10 @@ TWINSTEP_MUST_USE enum status fit_check_doubt_numbers(const struct fit_known *kn
 TWINSTEP_MUST_USE enum status fit_check_doubt_samples(const struct fit_known *known,
                                                       const struct fit_set *all,
                                                       struct arena *arena, struct fit_check *out);
+/* Doubts a line to a floor that nobody gave, where the line to 0 with a total of a few updates more
+ * prints the rows. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_longer(const struct fit_known *known,
+                                                     struct arena *arena, struct fit_check *out);
 /* Doubts numbers that were fitted to fewer than three rows. */
 void fit_check_doubt_few(const struct series *series, struct fit_check *out);
 
