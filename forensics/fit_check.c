@@ -138,6 +138,7 @@ static enum status check_once(const struct series *series, const struct fit_know
     TRY(fit_judge_rivals(&mine, applied, arena, out));
     if (applied) TRY(fit_judge_plainer(series, &mine, arena, out));
     if (applied) TRY(fit_check_doubt_longer(&mine, arena, out));
+    TRY(fit_check_doubt_assumed(arena, out));
     TRY(fit_check_doubt_floor(&mine, arena, out));
     fit_check_doubt_drop(out);
     TRY(fit_check_doubt_numbers(&mine, arena, out));

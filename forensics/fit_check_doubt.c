@@ -151,6 +151,21 @@ static enum status longer_line(const struct fit *fit, const struct fit_known *kn
     return STATUS_OK;
 }
 
+enum status fit_check_doubt_assumed(struct arena *arena, struct fit_check *out) {
+    const struct fit *const fit = out->expected;
+    char *text;
+    if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_SCHEDULE) != 0 ||
+        (out->fitted & FIT_OF_FLOOR) == 0)
+        return STATUS_OK;
+    out->verdict = FIT_UNDECIDED;
+    TRY(arena_format(arena, &text,
+                     "--min-lr-ratio or --value: assumed were the defaults of the schedule, which "
+                     "print other LRs; %s prints these",
+                     fit->text));
+    out->needs = text;
+    return STATUS_OK;
+}
+
 enum status fit_check_doubt_longer(const struct fit_known *known, struct arena *arena,
                                    struct fit_check *out) {
     uint64_t longer = 0;

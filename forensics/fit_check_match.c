@@ -2,6 +2,8 @@
  * Ways to complete an expectation of `lr check` so that it agrees with every row: with the numbers
  * of a plain fit, of one whose warm-up no row shows, of one among all contracts, with floors that
  * configurations have, and with skipped updates. */
+#include <string.h>
+
 #include "base/real.h"
 #include "forensics/fit_check_parts.h"
 
@@ -14,10 +16,22 @@ static int has_given(const struct fit *fit, const struct fit_known *known, uint6
     return fit->stride == 1.0 && fit->segment_count == 1 && !fit->first_differs;
 }
 
+/* Tells whether the schedule that was given has a floor, or another parameter, that was not, so
+ * that the fit's own may be taken: nobody gave one, and the fit needs one that is not the default.
+ * transformers' linear and cosine have none, and the floor of a line would excuse a shift. */
+static int takes_own(const struct contract_request *r, const struct fit *fit) {
+    const char *const name = fit->schedule->name;
+    return fit->schedule == sched_find_in(r->contract->family, r->schedule) &&
+           !fit->schedule->feedback && r->value_count == 0 && r->min_lr_ratio != r->min_lr_ratio &&
+           strcmp(name, "linear") != 0 && strcmp(name, "cosine") != 0 && !fit_falls_as_line(fit) &&
+           (fit->floor_ratio > 0.0 || fit->parameters[0] != '\0');
+}
+
 /* Tells whether the fit still agrees everywhere with the floor that was given, or with the
  * contract's own. A fitted floor would excuse a shift: 5, 4, 3, 2, 1 is linear to 0 from update 1,
- * and one update ahead of it linear to a floor of 0.2. So the floor is fitted only where the
- * schedule is. */
+ * and one update ahead of it linear to a floor of 0.2. So the default is tried first where the
+ * schedule was given, and what is fitted in its place is doubted like any number that nobody gave.
+ */
 static enum status accept_floor(const struct series *series, const struct fit_known *known,
                                 const struct fit *fit, struct arena *arena, struct fit_check *out) {
     struct fit_refuted refuted;
@@ -37,6 +51,10 @@ static enum status accept_floor(const struct series *series, const struct fit_kn
     if (status == STATUS_OK && out->bad_points == 0) return STATUS_OK;
     out->expected = NULL;
     out->bad_points = 0;
+    if (status == STATUS_OK && takes_own(&known->request, fit)) {
+        out->expected = fit;
+        out->fitted |= FIT_OF_FLOOR;
+    }
     return status;
 }
 

@@ -108,6 +108,9 @@ TWINSTEP_MUST_USE enum status fit_check_doubt_samples(const struct fit_known *kn
  * prints the rows. */
 TWINSTEP_MUST_USE enum status fit_check_doubt_longer(const struct fit_known *known,
                                                      struct arena *arena, struct fit_check *out);
+/* Doubts a floor, or another parameter, that the fit has in place of the default of a schedule that
+ * was given. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_assumed(struct arena *arena, struct fit_check *out);
 /* Doubts numbers that were fitted to fewer than three rows. */
 void fit_check_doubt_few(const struct series *series, struct fit_check *out);
 

@@ -561,7 +561,8 @@ enum status fit_judge_plainer(const struct series *series, const struct fit_know
     struct fit_known every = *known;
     struct fit_set set;
     size_t i = 0;
-    if (out->verdict != FIT_PASS || r->schedule != NULL) return STATUS_OK;
+    if (out->verdict != FIT_PASS || (r->schedule != NULL && (out->fitted & FIT_OF_FLOOR) == 0))
+        return STATUS_OK;
     every.request.contract = NULL;
     every.plain = 1;
     every.limit = 64;

@@ -178,6 +178,26 @@ static void validate_a_told_schedule_fails(void **state) {
     ask(1, "lr check longer --expect hf --lr 3e-4 --steps 100 --schedule linear", NULL);
 }
 
+/* A schedule that is told without its floor: its default prints other LRs, and that is no bug. */
+static void validate_an_assumed_default(void **state) {
+    (void)state;
+    static const struct column floored = {2e-4, 2e-5, 10, 173, 1, -1, 173, 1};
+    static const char told[] = "lr check floor --expect hf --lr 2e-4 --warmup 10 --steps 173";
+    char line[200];
+    write_log("floor", STATE, &floored, 173, "%.17g");
+    snprintf(line, sizeof line, "%s --schedule cosine_with_min_lr", told);
+    ask(3, line,
+        "--min-lr-ratio or --value: assumed were the defaults of the schedule, which print other "
+        "LRs; hf cosine_with_min_lr, peak 0.0002, warm-up 10, total 173, floor 0.1 of the peak "
+        "prints these");
+    snprintf(line, sizeof line, "%s --schedule cosine_with_min_lr --min-lr-ratio 0.1", told);
+    ask(0, line, NULL);
+    snprintf(line, sizeof line, "%s --schedule cosine_with_min_lr --min-lr-ratio 0.2", told);
+    ask(1, line, NULL);
+    snprintf(line, sizeof line, "%s --schedule cosine", told); /* transformers' has no floor */
+    ask(1, line, NULL);
+}
+
 /* A scheduler that is one update late is no skipped update 1, where nothing shows one. */
 static void validate_fit_of_a_late_scheduler(void **state) {
     (void)state;
@@ -236,6 +256,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_no_odd_number_passes),
         cmocka_unit_test(validate_a_told_schedule_fails),
+        cmocka_unit_test(validate_an_assumed_default),
         cmocka_unit_test(validate_fit_of_a_late_scheduler),
         cmocka_unit_test(validate_significant_digits),
         cmocka_unit_test(validate_rounded_decimals),
