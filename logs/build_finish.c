@@ -271,22 +271,31 @@ static void read_cell(const struct finish *f, const struct build_column *c, size
 
 /* Numbers in the decades above that of the finest text, none of which may have more significant
  * digits than the others, before a column without an exponent is one of "%.4g". Chosen: of rounded
- * decimals so many end in 0 once in 10,000 columns. */
+ * decimals so many end in 0 once in 10,000 columns. They must be different ones: an LR of a few
+ * levels has each of them in many rows, and nobody rounded those. */
 #define COARSER 4
+
+static int is_among(const double *values, size_t count, double value) {
+    for (size_t i = 0; i < count; i++)
+        if (values[i] == value) return 1;
+    return 0;
+}
 
 /* Tells whether a column without an exponent was printed to significant digits, by the numbers that
  * would be finer if it was rounded to decimals. */
 static int is_significant(const struct finish *f, const struct build_column *c,
                           struct print print) {
     const float finest = log_build_round_up(print.whole);
-    size_t coarser = 0;
-    for (size_t i = 0; i < f->log->rows && coarser < COARSER; i++) {
+    double coarser[COARSER];
+    size_t count = 0;
+    for (size_t i = 0; i < f->log->rows && count < COARSER; i++) {
         double value;
         float quantum;
         read_cell(f, c, i, &value, &quantum);
-        coarser += finished_quantum(quantum, value, &print) > finest;
+        if (finished_quantum(quantum, value, &print) > finest && !is_among(coarser, count, value))
+            coarser[count++] = value;
     }
-    return coarser == COARSER;
+    return count == COARSER;
 }
 
 /* Copies one column into its final arrays, and gives every cell its final quantum. */
