@@ -80,6 +80,22 @@ static enum status check_samples(const struct series *series, const struct fit_k
     return out->verdict == FIT_PASS ? STATUS_OK : say_match(known, arena, out);
 }
 
+/* A failure that no bug is named for says that a search found nothing. It is none where the very
+ * numbers of another contract's fit print the column under the expected contract, too. */
+static enum status doubt_mismatch(const struct series *series, const struct fit_known *mine,
+                                  const struct fit_set *all, int applied, struct arena *arena,
+                                  struct fit_check *out) {
+    struct fit_check borrowed = {.fitted = out->fitted, .from_log = out->from_log};
+    if (out->verdict != FIT_FAIL || out->bug != NULL) return STATUS_OK;
+    TRY(fit_check_match_borrowed(series, mine, all, arena, &borrowed));
+    if (borrowed.expected == NULL) return STATUS_OK;
+    *out = borrowed;
+    TRY(fit_find_rivals(series, mine, out->expected, arena, &out->found));
+    TRY(fit_judge_rivals(mine, applied, arena, out));
+    fit_check_doubt_borrowed(out);
+    return say_match(mine, arena, out);
+}
+
 static enum status check_once(const struct series *series, const struct fit_known *known,
                               int applied, struct arena *arena, struct fit_check *out) {
     struct fit_known mine = *known;
@@ -128,7 +144,8 @@ static enum status check_once(const struct series *series, const struct fit_know
             *out = before;
             TRY(check_samples(series, known, &all, applied, arena, out));
             if (out->expected != NULL) return STATUS_OK;
-            return fit_check_mismatch(series, &mine, &known->request, &all, arena, out);
+            TRY(fit_check_mismatch(series, &mine, &known->request, &all, arena, out));
+            return doubt_mismatch(series, &mine, &all, applied, arena, out);
         }
         fit_check_doubt_shown(series, &mine, out);
         fit_check_doubt_few(series, out);

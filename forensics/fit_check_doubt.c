@@ -294,6 +294,15 @@ enum status fit_check_doubt_samples(const struct fit_known *known, const struct 
     return STATUS_OK;
 }
 
+/* A search that had to be told these numbers does not say that no others print the column. */
+void fit_check_doubt_borrowed(struct fit_check *out) {
+    if (out->verdict != FIT_PASS) return;
+    out->verdict = FIT_UNDECIDED;
+    out->needs =
+        "--schedule, --lr, --warmup, --steps and --min-lr-ratio: these numbers are those of "
+        "another contract's fit";
+}
+
 /* Withdraws a pass that rests on fewer than three rows and on a number that was fitted to them:
  * there are always numbers that agree. Where everything was given, the rows were predicted. */
 void fit_check_doubt_few(const struct series *series, struct fit_check *out) {

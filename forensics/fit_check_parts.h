@@ -46,6 +46,10 @@ TWINSTEP_MUST_USE enum status fit_check_match_among(const struct series *series,
                                                     const struct fit_known *known,
                                                     const struct fit_set *all, struct arena *arena,
                                                     struct fit_check *out);
+TWINSTEP_MUST_USE enum status fit_check_match_borrowed(const struct series *series,
+                                                       const struct fit_known *known,
+                                                       const struct fit_set *all,
+                                                       struct arena *arena, struct fit_check *out);
 TWINSTEP_MUST_USE enum status fit_check_match_floors(const struct series *series,
                                                      const struct fit_known *known,
                                                      struct arena *arena, struct fit_check *out);
@@ -111,6 +115,8 @@ TWINSTEP_MUST_USE enum status fit_check_doubt_longer(const struct fit_known *kno
 /* Doubts a floor, or another parameter, that the fit has in place of the default of a schedule that
  * was given. */
 TWINSTEP_MUST_USE enum status fit_check_doubt_assumed(struct arena *arena, struct fit_check *out);
+/* Doubts numbers that were taken over from another contract's fit. */
+void fit_check_doubt_borrowed(struct fit_check *out);
 /* Doubts numbers that were fitted to fewer than three rows. */
 void fit_check_doubt_few(const struct series *series, struct fit_check *out);
 

@@ -252,8 +252,23 @@ static void validate_rounded_decimals(void **state) {
     helper_free(&said);
 }
 
+/* A healthy cosine of Megatron whose floor of 0.01 no row reaches and nobody gave: other contracts
+ * print it with the same numbers, and a search for those of Megatron that misses its floor is no
+ * failure of the training. */
+static void verify_numbers_of_another(void **state) {
+    (void)state;
+    static const struct column healthy = {4e-6, 4e-8, 527, 5261, 1, 0, 5200, 100};
+    write_log("borrowed.csv", TABLE, &healthy, 0, "%.5e");
+    ask(3, "lr check borrowed.csv --expect megatron", "--min-lr-ratio");
+    ask(3,
+        "lr check borrowed.csv --expect megatron --lr 4e-6 --warmup 527 --steps 5261 "
+        "--schedule cosine --min-lr-ratio 0.01",
+        "both log the same at every update");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_numbers_of_another),
         cmocka_unit_test(validate_no_odd_number_passes),
         cmocka_unit_test(validate_a_told_schedule_fails),
         cmocka_unit_test(validate_an_assumed_default),

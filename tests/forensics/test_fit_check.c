@@ -18,6 +18,7 @@
 #define fit_check_match_unseen asked_match_unseen
 #define fit_check_match_among asked_match_among
 #define fit_check_match_floors asked_match_floors
+#define fit_check_match_borrowed asked_match_borrowed
 #define fit_check_match_skips asked_match_skips
 #define fit_check_match_late asked_match_late
 #define fit_check_mismatch asked_mismatch
@@ -121,6 +122,14 @@ enum status asked_match_late(const struct series *s, const struct fit_known *k,
     (void)s, (void)k, (void)a;
     assert_int_equal(all->count, 2);
     return agree('l', o);
+}
+/* Asked behind a mismatch alone, so it has a letter only where it agrees. */
+enum status asked_match_borrowed(const struct series *s, const struct fit_known *k,
+                                 const struct fit_set *all, struct arena *a, struct fit_check *o) {
+    (void)s, (void)k, (void)a;
+    assert_int_equal(all->count, 2);
+    assert_null(o->expected);
+    return script.agrees == 'y' ? agree('y', o) : STATUS_OK;
 }
 enum status asked_mismatch(const struct series *s, const struct fit_known *k,
                            const struct contract_request *r, const struct fit_set *all,
@@ -273,6 +282,14 @@ static void validate_order(void **state) {
     open_script(); /* a question about the printed column alone needs no plainer one */
     script.agrees = 'm';
     CHECK("smurRodnw", 0);
+    /* Numbers of another contract's fit: no failure, and no pass either. */
+    open_script();
+    script.agrees = 'y';
+    CHECK("smuSafklxyrR", 1);
+    assert_int_equal(out.verdict, FIT_UNDECIDED);
+    assert_ptr_equal(out.expected, &fits[0]);
+    assert_string_equal(out.needs, "--schedule, --lr, --warmup, --steps and --min-lr-ratio: these "
+                                   "numbers are those of another contract's fit");
     /* A rival stands, and a quiet log shows that nothing was skipped. */
     for (int how = 0; how < 4; how++) {
         open_script();
