@@ -469,7 +469,7 @@ static enum status unusual(struct fit_search *search, struct fit_window *window)
     return STATUS_OK;
 }
 
-enum status fit_search_run(struct fit_search *search) {
+static enum status run_passes(struct fit_search *search) {
     struct fit_window window;
     const size_t count = search->series->count;
     search->budget = PLAIN;
@@ -517,4 +517,11 @@ enum status fit_search_run(struct fit_search *search) {
     if (count > 3 && search->series->points[0].update == 1 && !any_cheap(search))
         fit_search_window(search, &window, 1, count, 1);
     return search->count == 0 ? unusual(search, &window) : STATUS_OK;
+}
+
+enum status fit_search_run(struct fit_search *search) {
+    TRY(run_passes(search));
+    if ((search->known->plain && !search->known->with_skips) || search->known->counted != NULL)
+        return STATUS_OK;
+    return fit_search_stretch(search);
 }

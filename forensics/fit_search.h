@@ -53,6 +53,11 @@ struct fit_search {
 TWINSTEP_MUST_USE enum status fit_search_run(struct fit_search *search);
 /* Runs the pass for skipped updates (forensics/fit_skips.c). */
 TWINSTEP_MUST_USE enum status fit_search_skips(struct fit_search *search);
+/* Where nobody said a total and all that was found holds at some rows, or nothing was found: tries
+ * skipped updates with the totals that a stretch of rows between two of them gives, and puts them
+ * in place of the holds where they are simpler (forensics/fit_skips.c). The log of a run that was
+ * copied before its end shows its total nowhere else. It has a budget of its own. */
+TWINSTEP_MUST_USE enum status fit_search_stretch(struct fit_search *search);
 /* Takes out what was found and what the skipped updates that the log counts contradict, as no lag
  * of its rows has so many, and stores it in `aside`, which has room for all that was found; *count
  * is how many they are. */

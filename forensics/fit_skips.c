@@ -31,6 +31,13 @@
 /* Explanations of one model that are kept, the simplest. */
 #define KEPT 4
 #define TOTALS 16
+/* Totals that a stretch without skipped updates gives, where nobody said one: of its simplest
+ * explanations, and those that are up to so many less, as its counter may be behind already. */
+#define STRETCH_LAGS 3
+/* Rows that such a stretch must have, evaluations for it, and for all rows with its totals. */
+#define STRETCH_ROWS 8
+#define STRETCH_BUDGET 150000
+#define STRETCH_SKIPS 300000
 /* Skipped updates that are tried of all models before more are tried of any: the budget is for all
  * of them. */
 #define FEW 4
@@ -54,10 +61,12 @@ struct skips {
     struct fit_window all;
     struct fit_lags lags; /* its model is the one that is tried */
     size_t pivot;
-    int plateau; /* 1: it is a row of a plateau */
-    int level;   /* 1: the column stands still at its top, for however few updates */
-    int typed;   /* 1: only peaks that somebody may have typed */
-    int usual;   /* 1: only schedules that are used much */
+    int plateau;            /* 1: it is a row of a plateau */
+    int level;              /* 1: the column stands still at its top, for however few updates */
+    double stretch[TOTALS]; /* the only totals that are tried, where there are any */
+    size_t stretch_count;
+    int typed; /* 1: only peaks that somebody may have typed */
+    int usual; /* 1: only schedules that are used much */
 };
 
 struct best {
@@ -302,12 +311,17 @@ static enum status try_peaks(struct skips *skips, struct fit_numbers *numbers, s
     return STATUS_OK;
 }
 
-/* Totals worth a try: those that somebody said, or else the updates from the last row to where the
- * next one would have stood. */
+/* Totals worth a try: those of a stretch, or those that somebody said, or else the updates from the
+ * last row to where the next one would have stood. */
 static size_t list_totals(const struct skips *skips, double *totals) {
     const struct fit_window *window = &skips->window;
     const struct series_point *last = &window->points[window->count - 1];
     size_t count = 0;
+    if (skips->stretch_count > 0) {
+        if (!skips->lags.model->needs_total) return 0;
+        memcpy(totals, skips->stretch, skips->stretch_count * sizeof *totals);
+        return skips->stretch_count;
+    }
     if (!skips->lags.model->needs_total) {
         totals[count++] = window->known_totals > 0 ? (double)window->known_total[0] : 0.0;
         return count;
@@ -568,14 +582,14 @@ static enum status usual_wide(struct skips *skips, uint32_t most) {
     return STATUS_OK;
 }
 
-static enum status run(struct skips *skips) {
-    struct fit_search *const search = skips->search;
-    const size_t found = search->count;
-    const uint32_t most = most_of(search);
+/* Finds the row that gives the peak. */
+static enum status open_rows(struct skips *skips, uint32_t most, int *any) {
+    *any = 0;
     TRY(open_window(skips));
     if (skips->window.constant || !(skips->window.scale > 0.0)) return STATUS_OK;
-    TRY(fit_lags_open(search, &skips->all, &skips->scratch, &skips->lags));
+    TRY(fit_lags_open(skips->search, &skips->all, &skips->scratch, &skips->lags));
     if (skips->lags.part_count == 0) return STATUS_OK;
+    *any = 1;
     skips->window.lag = most;
     skips->pivot = skips->window.descent[0] > 0 ? skips->window.descent[0] : skips->window.top;
     /* On a plateau no lag and no length changes what the peak is. */
@@ -585,6 +599,16 @@ static enum status run(struct skips *skips) {
     skips->plateau =
         top_last > top + 2 && points[top_last].update - points[top].update > 2 * (uint64_t)most;
     if (skips->plateau) skips->pivot = top + (top_last - top) / 2;
+    return STATUS_OK;
+}
+
+static enum status run(struct skips *skips) {
+    struct fit_search *const search = skips->search;
+    const size_t found = search->count;
+    const uint32_t most = most_of(search);
+    int any;
+    TRY(open_rows(skips, most, &any));
+    if (!any) return STATUS_OK;
     if (most > WIDE) TRY(usual_wide(skips, most));
     TRY(with_peaks(skips, 1, 0, search->count > found ? few_of(search) : most));
     if (search->count > found) return STATUS_OK;
@@ -592,6 +616,140 @@ static enum status run(struct skips *skips) {
     TRY(with_peaks(skips, 0, 1, most));
     if (search->count > found) return STATUS_OK;
     return with_peaks(skips, 0, 0, most);
+}
+
+/* ---- totals of a stretch ---- */
+
+/* Tells whether an update may have been skipped between a row and the one before it: the log says
+ * so, or the LR stands there. */
+static int may_break(const struct skips *skips, size_t i) {
+    const struct series_point *const points = skips->window.points;
+    const struct fit_evidence *const shown = &skips->search->known->skips;
+    if (shown->least != NULL && shown->shown > 0 && shown->least[points[i].row] > 0) return 1;
+    return real_abs_f64(points[i].value - points[i - 1].value) <=
+           fit_half(&points[i], skips->window.scale) +
+               fit_half(&points[i - 1], skips->window.scale);
+}
+
+static void add_stretch_total(struct skips *skips, double total) {
+    const struct fit_window *const window = &skips->window;
+    if (skips->stretch_count == TOTALS ||
+        !(total > (double)window->points[window->count - 1].update))
+        return;
+    for (size_t i = 0; i < skips->stretch_count; i++)
+        if (skips->stretch[i] == total) return;
+    skips->stretch[skips->stretch_count++] = total;
+}
+
+/* Adds the totals with which contracts that hold explain the points [first, end), the simplest
+ * first. What explains these points is no finding. */
+static void take_totals(struct skips *skips, size_t first, size_t end) {
+    struct fit_search *const search = skips->search;
+    struct fit_window window;
+    double least = -real_inf_f64();
+    fit_search_template(search, &window);
+    search->budget = STRETCH_BUDGET;
+    search->usual_first = 1;
+    fit_search_window(search, &window, first, end, 0);
+    search->usual_first = 0;
+    while (skips->stretch_count < TOTALS) {
+        const struct fit_found *next = NULL;
+        for (size_t i = 0; i < search->count; i++) {
+            const struct fit_found *const found = &search->found[i];
+            if (found->cost > least && (next == NULL || found->cost < next->cost) &&
+                found->solution.numbers.stride == 1.0 &&
+                search->models[found->solution.model].contract->on_skip == CONTRACT_SKIP_HOLD)
+                next = found;
+        }
+        if (next == NULL) break;
+        least = next->cost;
+        for (int lag = 0; lag <= STRETCH_LAGS; lag++)
+            add_stretch_total(skips, next->solution.numbers.total - lag);
+    }
+    search->count = 0;
+}
+
+/* The rows between two skipped updates are those of a schedule without any, whose total is that of
+ * all rows, or as many updates more as were skipped in front of them. */
+static void find_stretch(struct skips *skips, uint32_t most) {
+    const struct series_point *const points = skips->window.points;
+    const size_t count = skips->window.count;
+    size_t begins = 0, longest = 0, from = 0, breaks = 0;
+    /* Of a resumed log the rows on the way to the last one are no stretch of the series. */
+    if (skips->window.said_totals > 0 || points != skips->search->series->points) return;
+    for (size_t i = 1; i <= count; i++) {
+        if (i < count && !may_break(skips, i)) continue;
+        breaks += i < count;
+        if (i - begins > longest) {
+            longest = i - begins;
+            from = begins;
+        }
+        begins = i;
+    }
+    if (breaks == 0 || breaks > most || longest < STRETCH_ROWS) return;
+    /* In its warm-up a counter that is behind has the total of no other. */
+    const size_t top = skips->window.top_last;
+    if (from < top && top + STRETCH_ROWS <= from + longest) {
+        longest -= top - from;
+        from = top;
+    }
+    take_totals(skips, from, from + longest);
+}
+
+static enum status run_stretch(struct skips *skips) {
+    struct fit_search *const search = skips->search;
+    const uint32_t most = most_of(search);
+    int any;
+    TRY(open_rows(skips, most, &any));
+    if (!any) return STATUS_OK;
+    find_stretch(skips, most);
+    if (skips->stretch_count == 0) return STATUS_OK;
+    search->budget = STRETCH_SKIPS;
+    return with_peaks(skips, 1, 1, most);
+}
+
+static double least_cost(const struct fit_found *found, size_t count) {
+    double least = real_inf_f64();
+    for (size_t i = 0; i < count; i++)
+        if (found[i].cost < least) least = found[i].cost;
+    return least;
+}
+
+/* Tells whether all that was found holds at some rows without saying that an update was skipped. */
+static int all_held(const struct fit_search *search) {
+    for (size_t i = 0; i < search->count; i++) {
+        const struct fit_found *const found = &search->found[i];
+        if (found->segments == NULL) return 0;
+        for (size_t s = 0; s < found->segment_count; s++)
+            if (found->segments[s].event != FIT_PLAIN && found->segments[s].event != FIT_SKIP)
+                return 0;
+    }
+    return 1;
+}
+
+enum status fit_search_stretch(struct fit_search *search) {
+    const struct fit_known *const known = search->known;
+    const size_t count = search->count, budget = search->budget, suspect = search->suspect;
+    const uint64_t walk = search->walk;
+    struct fit_found *held;
+    if (search->series->count < 3 || known->request.skipped_count > 0 || known->steps_guessed ||
+        known->skips.quiet || !all_held(search))
+        return STATUS_OK;
+    TRY(arena_take(search->arena, count, sizeof *held, "fit", &held));
+    if (count > 0) memcpy(held, search->found, count * sizeof *held);
+    search->count = 0;
+    struct skips skips = {.search = search, .scratch = {.source = search->arena->source}};
+    const enum status status = run_stretch(&skips);
+    arena_close(&skips.scratch);
+    search->budget = budget;
+    search->suspect = suspect;
+    search->walk = walk;
+    if (!any_skips(search, 0) ||
+        least_cost(search->found, search->count) >= least_cost(held, count)) {
+        if (count > 0) memcpy(search->found, held, count * sizeof *held);
+        search->count = count;
+    }
+    return status;
 }
 
 /* Believes what is found with lags alone: a plain one of a contract that holds is what it says only
