@@ -35,6 +35,10 @@ struct hdf5_file {
     struct hdf5_attached *attached; /* while objects are created; else NULL */
 };
 
+/* Returns 1 when the last HDF5 call failed because another program has locked the file. It must
+ * come before any other HDF5 call, too. */
+int hdf5_is_locked(void);
+
 /* Fails with the innermost line of the library's error stack, or with the system's text (no space
  * left on device, ...) if the stack has one. It must come before any other HDF5 call, which would
  * clear the stack. */

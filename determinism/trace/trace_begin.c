@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static enum status check_name(const char *what, const char *name) {
@@ -113,8 +114,39 @@ static herr_t keep_metadata(hid_t access) {
     return H5Pset_mdc_config(access, &cache);
 }
 
+/* How long a file that another program has locked is waited for, in milliseconds. */
+#define LOCK_WAIT 10000
+
+/* Opens the trace's file, or makes it anew where `create` is a list. Who looks at the file before
+ * HDF5 has locked it (a plot, a notebook, a loop of `watch`) holds a lock itself, finds no trace
+ * and lets go. HDF5 does not wait for that, so this does. `lock` is a descriptor by which this
+ * process has the lock itself, or -1: it is closed, and -1 then, where HDF5 locks all the same,
+ * because the user's HDF5_USE_FILE_LOCKING stands above what a program asks for. Errors: STATUS_IO.
+ */
+static enum status take_file(struct trace *trace, hid_t create, hid_t access, int *lock) {
+    const char *const name = trace->file.name;
+    for (int waited = 0;; waited++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+        trace->file.id = create >= 0 ? H5Fcreate(name, H5F_ACC_TRUNC, create, access)
+                                     : H5Fopen(name, H5F_ACC_RDWR, access);
+        if (trace->file.id >= 0) return STATUS_OK;
+        if (!hdf5_is_locked()) return hdf5_fail(STATUS_IO, name, create >= 0 ? "create" : "open");
+        if (*lock >= 0) {
+            close(*lock); /* nothing was written through it */
+            *lock = -1;
+        }
+        if (waited == LOCK_WAIT)
+            FAIL(STATUS_IO,
+                 "%s: cannot write: another program has opened this file, which is new, and keeps "
+                 "it locked (HDF5 locks what it reads): close it there, and run again",
+                 name);
+        nanosleep(&pause, NULL);
+    }
+}
+
 static enum status create_file(struct trace *trace) {
     const char *name = trace->file.name;
+    int none = -1;
     hid_t access;
     TRY(hdf5_access_list(name, &access));
     if (keep_metadata(access) < 0) return hdf5_fail(STATUS_IO, name, "set up HDF5");
@@ -124,8 +156,7 @@ static enum status create_file(struct trace *trace) {
         H5Pset_link_creation_order(create, order) < 0 ||
         H5Pset_attr_creation_order(create, order) < 0)
         return hdf5_fail(STATUS_IO, name, "set up HDF5");
-    trace->file.id = H5Fcreate(name, H5F_ACC_TRUNC, create, access);
-    if (trace->file.id < 0) return hdf5_fail(STATUS_IO, name, "create");
+    TRY(take_file(trace, create, access, &none));
     H5Pclose(create);
     H5Pclose(access);
     return STATUS_OK;
@@ -190,23 +221,24 @@ static enum status open_all(struct trace *trace) {
 }
 
 #if H5_VERSION_GE(1, 10, 7)
-/* Opens a file whose lock this process has already. */
-static enum status open_locked(struct trace *trace) {
+/* Opens a file whose lock this process has already, by that descriptor. */
+static enum status open_locked(struct trace *trace, int *lock) {
     const char *const name = trace->file.name;
     hid_t access;
     TRY(hdf5_access_list(name, &access));
     if (keep_metadata(access) < 0 || H5Pset_file_locking(access, 0, 1) < 0)
         return hdf5_fail(STATUS_IO, name, "set up HDF5");
-    trace->file.id = H5Fopen(name, H5F_ACC_RDWR, access);
+    TRY(take_file(trace, H5I_INVALID_HID, access, lock));
     H5Pclose(access);
-    return trace->file.id < 0 ? hdf5_fail(STATUS_IO, name, "open") : STATUS_OK;
+    return STATUS_OK;
 }
 
 /* Closes the file and opens it again. HDF5 keeps a list of the rests that the alignment leaves in
  * front of every object, and walks it whenever an object is made; the rests are too short to be
  * used, and a file that was opened has none in its list. In between, the superblock looks like that
  * of a finished file: a reader that came then would lock it and keep its own writer out. So the
- * lock, which belongs to the open file, stays in a second descriptor until live readers come. */
+ * lock, which belongs to the open file, stays in a second descriptor until live readers come; but
+ * not where HDF5 locks this file, too, and would find it locked. */
 static enum status open_again(struct trace *trace, int *out_lock) {
     const char *const name = trace->file.name;
     int *handle;
@@ -215,7 +247,7 @@ static enum status open_again(struct trace *trace, int *out_lock) {
     *out_lock = fcntl(*handle, F_DUPFD_CLOEXEC, 0);
     if (*out_lock < 0) FAIL(STATUS_IO, "%s: cannot keep its lock: %s", name, strerror(errno));
     if (H5Fclose(trace->file.id) < 0) return hdf5_fail(STATUS_IO, name, "close");
-    return open_locked(trace);
+    return open_locked(trace, out_lock);
 }
 #else /* whether to lock cannot be chosen */
 static enum status open_again(struct trace *trace, int *out_lock) {

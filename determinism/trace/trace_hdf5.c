@@ -3,6 +3,7 @@
  * off and fixes the order of links and attributes, so equal input gives equal bytes. */
 #include "determinism/trace/hdf5_tools.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,12 @@ static herr_t keep_reason(unsigned index, const H5E_error2_t *entry, void *data)
     return 0;
 }
 
+int hdf5_is_locked(void) {
+    struct reason reason = {"", 0};
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_reason, &reason);
+    return reason.from_system && strcmp(reason.text, strerror(EAGAIN)) == 0;
+}
+
 enum status hdf5_fail(enum status code, const char *file_name, const char *format, ...) {
     struct reason reason = {"no reason given by HDF5", 0};
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_reason, &reason);
@@ -58,8 +65,7 @@ enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
     if (bad >= 0) bad = H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
     if (bad >= 0) bad = H5Pset_alignment(list, 1, ALIGNMENT);
 #if H5_VERSION_GE(1, 10, 7)
-    if (bad >= 0)
-        bad = H5Pset_file_locking(list, 1, 1); /* file systems without locks work, too */
+    if (bad >= 0) bad = H5Pset_file_locking(list, 1, 1); /* file systems without locks work, too */
 #endif
     *out_list = list;
     if (bad < 0) {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -149,15 +150,33 @@ static void lock_what_looks_finished(const char *path) {
     }
 }
 
-static void verify_reader_keeps_no_writer_out(void **state) {
-    (void)state;
+/* Locks the live file while nothing is in it, which h5py does before it sees that, and keeps the
+ * lock for some milliseconds. Then it waits as long, as a program that polls does. */
+static void lock_what_is_empty(const char *path) {
+    const struct timespec moment = {0, 5000000};
+    alarm(CHILD_SECONDS);
+    for (;;) {
+        struct stat info;
+        const int handle = open(path, O_RDONLY | O_CLOEXEC);
+        if (handle < 0) continue;
+        if (fstat(handle, &info) == 0 && info.st_size == 0 &&
+            flock(handle, LOCK_SH | LOCK_NB) == 0) {
+            nanosleep(&moment, NULL);
+            flock(handle, LOCK_UN);
+            nanosleep(&moment, NULL);
+        }
+        close(handle);
+    }
+}
+
+static void keeps_no_writer_out(void (*look_at)(const char *path)) {
     struct sample sample;
     int result;
     sample_open(&sample, 3);
     sample.plan.overwrite = 1;
     const pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) lock_what_looks_finished(sample.part);
+    if (child == 0) look_at(sample.part);
     for (int i = 0; i < CREATED; i++)
         require(sample_write(&sample, sample.path, 1));
     assert_int_equal(kill(child, SIGKILL), 0);
@@ -166,12 +185,23 @@ static void verify_reader_keeps_no_writer_out(void **state) {
     sample_close(&sample);
 }
 
+static void verify_reader_keeps_no_writer_out(void **state) {
+    (void)state;
+    keeps_no_writer_out(lock_what_looks_finished);
+}
+
+static void verify_reader_of_an_empty_file_keeps_no_writer_out(void **state) {
+    (void)state;
+    keeps_no_writer_out(lock_what_is_empty);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_reader_of_runs_that_end),
         cmocka_unit_test(verify_closing_seal_of_a_live_file_says_nothing),
         cmocka_unit_test(verify_reader_needs_no_name),
         cmocka_unit_test(verify_reader_keeps_no_writer_out),
+        cmocka_unit_test(verify_reader_of_an_empty_file_keeps_no_writer_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -130,6 +131,15 @@ class Files(unittest.TestCase):
         np.testing.assert_array_equal(run.step, np.arange(1, run.updates + 1))
         self.assertTrue(np.isfinite(run["loss"].values).all())
         self.assertRaisesRegex(ValueError, "no verdict", killed.plot.shares)
+
+    def test_locks_of_the_environment(self):
+        """HDF5 does as this variable says, whatever a program asks of it."""
+        for value in ("TRUE", "1", "BEST_EFFORT", "FALSE"):
+            done = subprocess.run([twinstep.program(), "run", "lr-set-before-step", "--quiet", "--set", "steps=2",
+                                   "-o", f"locks-{value}.h5"], cwd=HERE, capture_output=True, text=True, check=False,
+                                  env={**os.environ, "HDF5_USE_FILE_LOCKING": value})
+            self.assertEqual((done.returncode, done.stderr), (0, ""), value)
+            self.assertTrue(twinstep.load(HERE / f"locks-{value}.h5").complete)
 
     def test_rows_ahead_of_step_are_no_updates(self):
         """Columns of a killed trace are longer than `step`, and no reader takes what they hold there
