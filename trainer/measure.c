@@ -112,7 +112,7 @@ void measure_keep_params(const struct run *run) {
 void measure_begin(struct run *run) {
     clear_record(run);
     run->record.step = run_head(run)->done + 1;
-    if (!measure_step_begin(run)) measure_keep_params(run);
+    if (!measure_step_begin(run) && !run->options.bare) measure_keep_params(run);
     measure_restart_streams(run);
     memset(&run->ledger, 0, sizeof run->ledger);
     const int counted = run->options.readback && run->optimizer->direction != NULL;
@@ -209,6 +209,7 @@ enum status measure_end(struct run *run) {
     record->integers[INTEGER_COUNTER] = (int64_t)head->n;
     record->integers[INTEGER_OPTIMIZER_T] = (int64_t)head->t;
     struct digest weights, applied, optimized, state, rng;
+    if (run->options.bare) return STATUS_OK;
     if (!measure_step_is_valid(run)) ask_moves(run);
     TRY(digest_params(run, &weights));
     TRY(replicas_record(run, &weights));

@@ -61,8 +61,8 @@ static int can_measure(const struct run *run) {
     const struct config *const config = &run->config;
     const int is_elementwise = (run->optimizer->flags & OPTIM_ELEMENTWISE) != 0;
     const int is_module = strcmp(config->optimizer.which.module, CONFIG_NO_MODULE) != 0;
-    return !run->options.apart && run->backend == NULL && is_elementwise && !is_module &&
-           slots_are_whole(run) && run->wide == NULL && run->replicas == NULL &&
+    return !run->options.apart && !run->options.bare && run->backend == NULL && is_elementwise &&
+           !is_module && slots_are_whole(run) && run->wide == NULL && run->replicas == NULL &&
            run->zero == NULL && run->options.ranks == NULL && run->corruption == NULL &&
            run->replay == NULL && steps_once(config) && !others_write(config);
 }

@@ -5,10 +5,12 @@
  * padding is not counted among the tokens.
  *
  *     bench_train [--short]
- *     bench_train --one | --carried | --recorded | --pair NAME UPDATES SECONDS GIB KEY=VALUE...
+ *     bench_train --one | --bare | --carried | --recorded | --pair NAME UPDATES SECONDS GIB
+ *                 KEY=VALUE...
  *
- * --one trains one configuration without records, as a product would, --carried the same with all
- * numbers of its state in carriers (docs/decisions/carriers.md), --recorded one with all that
+ * --one trains one configuration without records, as a product would, but with the root and the
+ * norms that every trace has, --bare the same without these, --carried it with all numbers of its
+ * state in carriers (docs/decisions/carriers.md), --recorded one with all that
  * `twinstep run` records by default, --pair two arms of it in lockstep, as `twinstep run` trains
  * them while they are equal (which ends the measurement if they are not): one update does not
  * count; UPDATES - 1 follow, or fewer, but at least one, when SECONDS have passed. The memory that
@@ -89,6 +91,7 @@ struct asked {
     double seconds, bytes; /* bounds; 0: none */
     int recorded;          /* 1: with digests of tensors and phases, and the read-back */
     int carried;           /* 1: all numbers of the state lie in carriers */
+    int bare;              /* 1: nothing is measured */
 };
 
 struct times {
@@ -134,6 +137,7 @@ static enum status train_one(const struct asked *asked, const char *const *overr
                                         .phases = asked->recorded,
                                         .readback = asked->recorded,
                                         .carriers = asked->carried,
+                                        .bare = asked->bare,
                                         .order_seed = 1,
                                         .at_phase = at_phase,
                                         .at_phase_context = &watched};
@@ -223,7 +227,7 @@ static enum status train_pair(const struct asked *asked, const char *const *over
     return status;
 }
 
-enum told { TOLD_PLAIN, TOLD_CARRIED, TOLD_RECORDED, TOLD_PAIR };
+enum told { TOLD_PLAIN, TOLD_BARE, TOLD_CARRIED, TOLD_RECORDED, TOLD_PAIR };
 
 static int one(int argc, char **argv, enum told told) {
     struct arena arena = ARENA_EMPTY;
@@ -233,7 +237,8 @@ static int one(int argc, char **argv, enum told told) {
                                 strtod(argv[2], NULL),
                                 1073741824.0 * strtod(argv[3], NULL),
                                 told >= TOLD_RECORDED,
-                                told == TOLD_CARRIED};
+                                told == TOLD_CARRIED,
+                                told == TOLD_BARE};
     const enum status status =
         (told == TOLD_PAIR ? train_pair : train_one)(&asked, overrides, (size_t)argc - 4, &arena);
     if (status != STATUS_OK) printf("%s\t-\t%s\n", asked.name, status_text());
@@ -268,6 +273,7 @@ static enum status measure(const struct size_row *size, const struct size_row *m
 
 int main(int argc, char **argv) {
     if (argc > 5 && strcmp(argv[1], "--one") == 0) return one(argc - 2, argv + 2, TOLD_PLAIN);
+    if (argc > 5 && strcmp(argv[1], "--bare") == 0) return one(argc - 2, argv + 2, TOLD_BARE);
     if (argc > 5 && strcmp(argv[1], "--carried") == 0) return one(argc - 2, argv + 2, TOLD_CARRIED);
     if (argc > 5 && strcmp(argv[1], "--recorded") == 0)
         return one(argc - 2, argv + 2, TOLD_RECORDED);

@@ -38,8 +38,10 @@ MODELS = {"small": ("sft", 4, 256, 4, 688, 8192, 4, 256, 7),
           "small-dpo": ("dpo", 4, 256, 4, 688, 8192, 4, 256, 7),
           "gpt2s": ("sft", 12, 768, 12, 2048, 50257, 4, 64, 3)}
 
-# row: how bench_train is called, and the keys that are not those of all
-OURS = {"twinstep f32": ("--one", ()),
+# row: how bench_train is called, and the keys that are not those of all. Without evidence there is
+# no root and no norm; "f32" has what every trace has, and "recorded" what `twinstep run` records.
+OURS = {"twinstep f32, no evidence": ("--bare", ()),
+        "twinstep f32": ("--one", ()),
         "twinstep f32, recorded": ("--recorded", ()),
         "twinstep bf16": ("--one", ("numerics.param=bf16", "numerics.compute=bf16",
                                     "numerics.master=f32"))}

@@ -16,6 +16,7 @@
 #include "tests/base/helper_size.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/measure_step.h"
+#include "trainer/run_tensors.h"
 
 enum { UPDATES = 5 };
 
@@ -208,6 +209,34 @@ static void verify_same_records(void **state) {
             check_subject(&subjects[i], readback, readback != READBACK_NONE || i % 2 == 0);
 }
 
+/* A run that measures nothing trains as one that measures all: the same tensors, and no root. */
+static void verify_bare(void **state) {
+    (void)state;
+    static const unsigned char none[DIGEST_BYTES] = {0};
+    for (size_t i = 0; i < COUNT_OF(subjects); i += helper_size(3, 1, 1)) {
+        struct bench bench;
+        bench_open(&bench, &subjects[i], 1, 1, NULL);
+        run_close(&bench.run[1]);
+        const struct run_options bare = {.bare = 1,
+                                         .replay_every = subjects[i].replay_every,
+                                         .steps = UPDATES + 2,
+                                         .order_seed = 1};
+        helper_run_open(&bench.config, &bench.dataset, &bare, &bench.run[1]);
+        for (int k = 0; k < UPDATES; k++) {
+            const struct record *const all = helper_step(&bench.run[0]);
+            const struct record *const nothing = helper_step(&bench.run[1]);
+            int equal;
+            run_head(&bench.run[1])->root = run_head(&bench.run[0])->root; /* else all is equal */
+            assert_int_equal(run_equal(&bench.run[0], &bench.run[1], &equal), STATUS_OK);
+            if (!equal) fail_msg("%s: update %d trains otherwise", subjects[i].words, k + 1);
+            assert_memory_equal(&all->reals[REAL_LOSS], &nothing->reals[REAL_LOSS], sizeof(double));
+            assert_memory_equal(nothing->digests[DIGEST_ROOT], none, sizeof none);
+            assert_memory_not_equal(all->digests[DIGEST_ROOT], none, sizeof none);
+        }
+        bench_close(&bench);
+    }
+}
+
 /* A state that is put back is measured as one that was trained to. */
 static void verify_restored(void **state) {
     (void)state;
@@ -283,7 +312,8 @@ static void verify_watch(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_same_records), cmocka_unit_test(verify_restored),
-        cmocka_unit_test(verify_mark), cmocka_unit_test(verify_watch)};
+        cmocka_unit_test(verify_same_records), cmocka_unit_test(verify_bare),
+        cmocka_unit_test(verify_restored), cmocka_unit_test(verify_mark),
+        cmocka_unit_test(verify_watch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
