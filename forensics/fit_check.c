@@ -80,15 +80,18 @@ static enum status check_samples(const struct series *series, const struct fit_k
     return out->verdict == FIT_PASS ? STATUS_OK : say_match(known, arena, out);
 }
 
-/* A failure that no bug is named for says that a search found nothing. It is none where the very
- * numbers of another contract's fit print the column under the expected contract, too. */
+/* A failure says that no numbers of the expected contract print the column. It is none where those
+ * of another contract's fit, or numbers beside them, print it under the expected one, too; nor
+ * where what explains it rests on numbers that nobody gave and nobody would type. */
 static enum status doubt_mismatch(const struct series *series, const struct fit_known *mine,
                                   const struct fit_set *all, int applied, struct arena *arena,
                                   struct fit_check *out) {
+    const uint32_t open = FIT_OF_LR | FIT_OF_WARMUP | FIT_OF_STEPS | FIT_OF_SCHEDULE;
     struct fit_check borrowed = {.fitted = out->fitted, .from_log = out->from_log};
-    if (out->verdict != FIT_FAIL || out->bug != NULL) return STATUS_OK;
+    if (out->verdict != FIT_FAIL || (out->fitted & open) == 0) return STATUS_OK;
     TRY(fit_check_match_borrowed(series, mine, all, arena, &borrowed));
-    if (borrowed.expected == NULL) return STATUS_OK;
+    if (fit_check_stands(mine, out, &borrowed)) return STATUS_OK;
+    if (borrowed.expected == NULL) return fit_check_doubt_unproven(mine, arena, out);
     *out = borrowed;
     TRY(fit_find_rivals(series, mine, out->expected, arena, &out->found));
     TRY(fit_judge_rivals(mine, applied, arena, out));

@@ -299,8 +299,8 @@ void fit_check_doubt_borrowed(struct fit_check *out) {
     if (out->verdict != FIT_PASS) return;
     out->verdict = FIT_UNDECIDED;
     out->needs =
-        "--schedule, --lr, --warmup, --steps and --min-lr-ratio: these numbers are those of "
-        "another contract's fit";
+        "--schedule, --lr, --warmup, --steps and --min-lr-ratio: these numbers were taken from "
+        "another explanation of the column";
 }
 
 /* Withdraws a pass that rests on fewer than three rows and on a number that was fitted to them:

@@ -150,54 +150,6 @@ enum status fit_check_match_floors(const struct series *series, const struct fit
     return STATUS_OK;
 }
 
-/* What the contract asked about calls the schedule of another contract's fit, whose floor it takes
- * apart; NULL: it has none like it. */
-static const char *schedule_like(const struct contract_request *r, const struct fit *fit) {
-    const char *const name = sched_bare_name(fit->schedule);
-    if (sched_find_in(r->contract->family, name) != NULL) return name;
-    if (strcmp(name, "cosine_with_min_lr") == 0 &&
-        sched_find_in(r->contract->family, "cosine") != NULL)
-        return "cosine";
-    return NULL;
-}
-
-#define BORROWED_ROWS                                                                              \
-    100000 /* of longer logs a row more or less decides nothing, and each costs                    \
-            */
-
-/* Takes over what fits another contract: the same schedule, peak, warm-up, total and floor. A
- * search among the schedules of the contract alone tries floors of a list, so it may miss the one
- * with which it prints the very same column. Only where nobody gave a schedule or a floor. */
-enum status fit_check_match_borrowed(const struct series *series, const struct fit_known *known,
-                                     const struct fit_set *all, struct arena *arena,
-                                     struct fit_check *out) {
-    const struct contract_request *r = &known->request;
-    if (r->schedule != NULL || r->min_lr_ratio == r->min_lr_ratio || r->value_count > 0 ||
-        r->contract->unit == CONTRACT_UNIT_EPOCH || series->count > BORROWED_ROWS)
-        return STATUS_OK;
-    for (size_t i = 0; i < all->count && out->expected == NULL; i++) {
-        const struct fit *const fit = &all->fits[i];
-        struct fit_known borrowed = *known;
-        struct contract_request *const mine = &borrowed.request;
-        mine->schedule = schedule_like(r, fit);
-        if (mine->schedule == NULL || fit->bug != NULL || fit->unsound || fit_skips_any(fit) ||
-            fit->steps == 0 || fit->parameters[0] != '\0' || fit->in_samples ||
-            !has_given(fit, known, r->steps))
-            continue;
-        mine->lr = fit->lr;
-        mine->steps = fit->steps;
-        mine->epochs = 0.0;
-        mine->warmup = fit->warmup;
-        mine->warmup_ratio = real_nan_f64();
-        mine->min_lr_ratio = fit->floor_ratio > 0.0 ? fit->floor_ratio : real_nan_f64();
-        out->found = fit_check_bare(series);
-        TRY(fit_check_expect(series, &borrowed, NULL, arena, out));
-        if (out->bad_points > 0) out->expected = NULL;
-        out->bad_points = 0;
-    }
-    return STATUS_OK;
-}
-
 static int within_total(const struct fit *fit) {
     for (size_t i = 0; i < fit->skip_count; i++)
         if (fit->skips[i].last > fit->plan.steps) return 0;

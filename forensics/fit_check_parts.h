@@ -46,10 +46,6 @@ TWINSTEP_MUST_USE enum status fit_check_match_among(const struct series *series,
                                                     const struct fit_known *known,
                                                     const struct fit_set *all, struct arena *arena,
                                                     struct fit_check *out);
-TWINSTEP_MUST_USE enum status fit_check_match_borrowed(const struct series *series,
-                                                       const struct fit_known *known,
-                                                       const struct fit_set *all,
-                                                       struct arena *arena, struct fit_check *out);
 TWINSTEP_MUST_USE enum status fit_check_match_floors(const struct series *series,
                                                      const struct fit_known *known,
                                                      struct arena *arena, struct fit_check *out);
@@ -83,6 +79,26 @@ int fit_check_refutes_flat(const struct series *series, const struct fit_known *
 TWINSTEP_MUST_USE enum status fit_check_find_stop(const struct fit_known *known,
                                                   const struct fit_set *set, struct arena *arena,
                                                   struct fit_stop *out);
+
+/* ---- what a failure leaves open (forensics/fit_check_open.c) ---- */
+
+/* Takes over the numbers of what explains the column under another contract: schedule, peak, floor
+ * and parameters, with the warm-up and the total as they are or one update more or less; the cosine
+ * with restarts that a cosine stands for whose counter goes back; and from a peak that was given,
+ * the line of which the rows show a stretch. Sets out->expected where the expected contract prints
+ * every row with them. No number that was given is replaced. */
+TWINSTEP_MUST_USE enum status fit_check_match_borrowed(const struct series *series,
+                                                       const struct fit_known *known,
+                                                       const struct fit_set *all,
+                                                       struct arena *arena, struct fit_check *out);
+/* Tells whether a failure stands beside what was borrowed (its `expected` is NULL where nothing
+ * prints the column): a bug with numbers that somebody would type stands beside an expectation that
+ * has none such, and any explanation stands beside nothing, where it proves enough by itself. */
+int fit_check_stands(const struct fit_known *known, const struct fit_check *out,
+                     const struct fit_check *borrowed);
+/* Withdraws a failure that does not stand. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_unproven(const struct fit_known *known,
+                                                       struct arena *arena, struct fit_check *out);
 
 /* ---- doubts (forensics/fit_check_doubt.c): each withdraws a pass, and says what would decide ----
  */

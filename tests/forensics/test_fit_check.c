@@ -53,7 +53,8 @@ static struct {
     char agrees, again, counted;
     int32_t judged, rivals, steady;
     int lacks, refutes, stops;
-    int bad; /* bit n: what agrees in check n + 1 has rows that do not */
+    uint32_t open; /* which numbers nobody gave, as bits of enum fit_number */
+    int bad;       /* bit n: what agrees in check n + 1 has rows that do not */
     struct fit_refuted refuted;
 } script;
 static char asked[128];
@@ -76,7 +77,8 @@ static enum status agree(char letter, struct fit_check *check) {
 
 enum status asked_settle(const struct series *s, struct fit_known *k, struct arena *a,
                          struct fit_check *o) {
-    (void)s, (void)a, (void)o;
+    (void)s, (void)a;
+    o->fitted = script.open;
     checks++;
     if (k->counts_hold && k->request.schedule == NULL) { /* any numbers of the contract */
         assert_true(isnan(k->request.lr) && isnan(k->request.warmup));
@@ -240,6 +242,9 @@ static void open_script(void) {
         fits[f].segments = &plain;
         fits[f].segment_count = 1;
         fits[f].text = f == 0 ? "FIRST" : "SECOND";
+        fits[f].parameters = "";
+        fits[f].lr = 5e-5;
+        fits[f].stride = 1.0;
         assert_non_null(fits[f].contract);
     }
     fit_known_init(&known);
@@ -285,11 +290,28 @@ static void validate_order(void **state) {
     /* Numbers of another contract's fit: no failure, and no pass either. */
     open_script();
     script.agrees = 'y';
+    CHECK("smuSafklx", 1); /* all numbers were given: nothing is borrowed */
+    assert_int_equal(out.verdict, FIT_FAIL);
+    open_script();
+    script.agrees = 'y';
+    script.open = FIT_OF_WARMUP;
     CHECK("smuSafklxyrR", 1);
     assert_int_equal(out.verdict, FIT_UNDECIDED);
     assert_ptr_equal(out.expected, &fits[0]);
     assert_string_equal(out.needs, "--schedule, --lr, --warmup, --steps and --min-lr-ratio: these "
-                                   "numbers are those of another contract's fit");
+                                   "numbers were taken from another explanation of the column");
+    /* Where the total was fitted, the explanation must have numbers that somebody would type. */
+    for (int odd = 0; odd < 2; odd++) {
+        open_script();
+        script.open = FIT_OF_STEPS | FIT_OF_WARMUP;
+        fits[0].warmup = odd ? 17.0 : 20.0;
+        fits[0].steps = 600;
+        CHECK("smuSafklx", 1);
+        assert_int_equal(out.verdict, odd ? FIT_UNDECIDED : FIT_FAIL);
+        assert_string_equal(out.words, odd ? "mismatch; nobody gave all of these numbers, and "
+                                             "nobody would type them"
+                                           : "mismatch");
+    }
     /* A rival stands, and a quiet log shows that nothing was skipped. */
     for (int how = 0; how < 4; how++) {
         open_script();

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a failure of `lr check` leaves open where nobody gave the numbers: whether the expected
+ * contract prints the column with numbers beside those of another explanation, and whether that
+ * explanation rests on numbers which somebody gave, or would type.
+ *
+ * A failure says that no configuration of the expected contract prints the column. A search that
+ * found none does not prove it. Invariant: nothing here makes a pass, and no failure of which all
+ * numbers were given is touched. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/real.h"
+#include "forensics/fit_check_parts.h"
+
+/* ---- numbers of another explanation ---- */
+
+/* Of longer logs a row more or less decides nothing, and each costs. */
+#define BORROWED_ROWS 100000
+
+/* One search for numbers with which the expected contract prints the column. */
+struct trial {
+    const struct series *series;
+    const struct fit_known *known;
+    struct arena *arena;
+    struct fit_check *out;
+    double scale;
+    char text[CONTRACT_VALUES][48]; /* what the parameters of a fit are, as options say it */
+};
+
+/* Tries one request. Sets out->expected where it prints every row; numbers that the contract
+ * refuses, a warm-up behind its total say, print nothing. */
+static enum status try_numbers(const struct trial *t, const struct contract_request *request) {
+    struct fit_known borrowed = *t->known;
+    struct contract_plan plan;
+    borrowed.request = *request;
+    borrowed.request.epochs = 0.0;
+    borrowed.request.warmup_ratio = real_nan_f64();
+    if (request->steps == 0 || !(request->warmup >= 0.0) ||
+        request->warmup > (double)request->steps)
+        return STATUS_OK;
+    const enum status status = contract_resolve(&borrowed.request, t->arena, &plan);
+    if (status == STATUS_INPUT) return STATUS_OK;
+    TRY(status);
+    for (size_t i = 0; i < t->series->count; i++)
+        if (!fit_matches(&t->series->points[i], contract_logged(&plan, t->series->points[i].update),
+                         t->scale, NULL))
+            return STATUS_OK;
+    t->out->found = fit_check_bare(t->series);
+    TRY(fit_check_expect(t->series, &borrowed, NULL, t->arena, t->out));
+    if (t->out->bad_points > 0) t->out->expected = NULL;
+    t->out->bad_points = 0;
+    if (t->out->expected == NULL || request->value_count <= t->known->request.value_count)
+        return STATUS_OK;
+    struct fit *said;
+    char *parameters = NULL;
+    TRY(arena_take(t->arena, 1, sizeof *said, "fit", &said));
+    *said = *t->out->expected;
+    for (size_t v = 0; v < request->value_count; v++)
+        TRY(arena_format(t->arena, &parameters, "%s%s%s=%s", v > 0 ? parameters : "",
+                         v > 0 ? ", " : "", request->values[v].key, request->values[v].text));
+    said->parameters = parameters;
+    TRY(fit_describe(said, t->arena, &said->text));
+    t->out->expected = said;
+    return STATUS_OK;
+}
+
+/* What the contract asked about calls the schedule of another contract's fit, whose floor it takes
+ * apart; NULL: it has none like it, or another one was given. */
+static const char *schedule_like(const struct contract_request *r, const struct fit *fit) {
+    const char *name = sched_bare_name(fit->schedule);
+    const struct sched_class *like = sched_find_in(r->contract->family, name);
+    if (like == NULL && strcmp(name, "cosine_with_min_lr") == 0)
+        like = sched_find_in(r->contract->family, name = "cosine");
+    if (like == NULL || like->feedback || like->state_size > 0) return NULL;
+    if (r->schedule == NULL) return name;
+    return sched_find_in(r->contract->family, r->schedule) == like ? r->schedule : NULL;
+}
+
+/* Puts the parameters of a fit ("decay=230, decay_style=linear") into a request. Returns 0 where
+ * the schedule has no such keys, or values were given. */
+static int take_parameters(struct trial *t, const struct fit *fit, struct contract_request *to) {
+    const struct sched_class *const schedule = sched_find_in(to->contract->family, to->schedule);
+    const char *at = fit->parameters;
+    if (*at == '\0') return 1;
+    if (to->value_count > 0) return 0;
+    while (*at != '\0') {
+        const size_t length = strcspn(at, ",");
+        const size_t v = to->value_count;
+        char *const text = t->text[v];
+        if (v == CONTRACT_VALUES || length >= sizeof t->text[v]) return 0;
+        memcpy(text, at, length);
+        text[length] = '\0';
+        char *const equals = strchr(text, '=');
+        if (equals == NULL) return 0;
+        *equals = '\0';
+        if (sched_row(schedule, text) == NULL) return 0;
+        to->values[v].key = text;
+        to->values[v].text = equals + 1;
+        to->value_count++;
+        at += length;
+        at += strspn(at, ", ");
+    }
+    return 1;
+}
+
+/* Begins a request with the schedule, the peak and the floor of a fit. Returns 0 where a number
+ * that was given contradicts it. */
+static int begin_request(const struct trial *t, const struct fit *fit,
+                         struct contract_request *out) {
+    const struct contract_request *const r = &t->known->request;
+    *out = *r;
+    out->schedule = schedule_like(r, fit);
+    if (out->schedule == NULL || (r->lr == r->lr && !fit_near(fit->lr, r->lr))) return 0;
+    out->lr = fit->lr;
+    if (r->schedule == NULL && r->min_lr_ratio != r->min_lr_ratio && fit->floor_ratio > 0.0)
+        out->min_lr_ratio = fit->floor_ratio;
+    return 1;
+}
+
+/* Tries a fit's own warm-up and total, and both one update more or less: a row shows the LR of the
+ * update before or behind it under another contract, and behind the warm-up that is all that the
+ * two differ in. Numbers that were given stay. */
+static enum status try_beside(struct trial *t, const struct fit *fit) {
+    /* With no warm-up, one update of it is the last that is tried: nobody would type that. */
+    static const int beside[][2] = {{0, 0}, {1, 1},  {-1, -1}, {0, 1},  {0, -1},
+                                    {1, 0}, {-1, 0}, {1, -1},  {-1, 1}, {1, 1}};
+    const struct contract_request *const r = &t->known->request;
+    struct contract_request mine;
+    if (fit->steps == 0 || fit->segment_count != 1 || fit->stride != 1.0 || fit->first_differs ||
+        !begin_request(t, fit, &mine) || !take_parameters(t, fit, &mine))
+        return STATUS_OK;
+    for (size_t i = 0; i < COUNT_OF(beside) && t->out->expected == NULL; i++) {
+        if (i == 1 && !(fit->warmup > 0.0)) continue;
+        const double warmup = fit->warmup + beside[i][0];
+        const double total = (double)fit->steps + beside[i][1];
+        if (total < 1.0 || (r->steps > 0 && total != (double)r->steps)) continue;
+        if (r->warmup == r->warmup ? !fit_near(warmup, r->warmup) && fit->takes_warmup
+                                   : beside[i][0] != 0 && !fit->takes_warmup)
+            continue;
+        mine.warmup = r->warmup == r->warmup ? r->warmup : warmup;
+        mine.steps = (uint64_t)total;
+        TRY(try_numbers(t, &mine));
+    }
+    return STATUS_OK;
+}
+
+/* Cycles that are tried where the rows show how long one is, and nobody says how many there are. */
+#define MOST_CYCLES 8
+
+/* Returns how many updates lie between two peaks of a cosine that comes back to its peak, by a fit
+ * whose cosine falls once and is begun anew on the way, or goes up and down; 0: it is no such one.
+ */
+static double cycle_of(const struct fit *fit) {
+    static const char key[] = "num_cycles=";
+    const char *const name = sched_bare_name(fit->schedule);
+    double waves = strcmp(name, "cosine_with_restarts") == 0 ? 1.0 : 0.5;
+    if (strncmp(name, "cosine", 6) != 0 || fit->stride != 1.0 || fit->segment_count < 2 ||
+        fit->first_differs || fit->steps == 0)
+        return 0.0;
+    for (size_t i = 1; i < fit->segment_count; i++)
+        if (fit->segments[i].event != FIT_BACK && fit->segments[i].event != FIT_RESET) return 0.0;
+    if (strncmp(fit->parameters, key, sizeof key - 1) == 0)
+        waves = strtod(fit->parameters + sizeof key - 1, NULL);
+    const double falls = strcmp(name, "cosine_with_restarts") == 0 ? waves : 2.0 * waves;
+    return falls > 0.0 ? ((double)fit->steps - fit->warmup) / falls : 0.0;
+}
+
+/* Tries a cosine with restarts, where a counter goes back on the way: where the rows begin in the
+ * middle of the run, a cosine that begins anew is found first. */
+static enum status try_restarts(struct trial *t, const struct fit *fit) {
+    static const char *const counts[] = {"2", "3", "4", "5", "6", "7", "8"};
+    const struct contract_request *const r = &t->known->request;
+    const double cycle = cycle_of(fit);
+    struct contract_request mine;
+    if (!(cycle > 0.0) || !begin_request(t, fit, &mine) || mine.value_count > 0 ||
+        (r->schedule != NULL &&
+         strcmp(sched_bare_name(sched_find_in(r->contract->family, r->schedule)),
+                "cosine_with_restarts") != 0) ||
+        sched_find_in(r->contract->family, "cosine_with_restarts") == NULL)
+        return STATUS_OK;
+    mine.schedule = "cosine_with_restarts";
+    mine.min_lr_ratio = r->min_lr_ratio;
+    mine.value_count = 1;
+    mine.values[0].key = "num_cycles";
+    for (int cycles = 2; cycles <= MOST_CYCLES; cycles++)
+        for (int later = -1; later <= 1; later++)
+            for (int off = -cycles; off <= cycles && t->out->expected == NULL; off++) {
+                const double warmup = fit->warmup + later;
+                const double total = fit_round(warmup + cycles * cycle) + off;
+                if (r->steps > 0 && total != (double)r->steps) continue;
+                if (r->warmup == r->warmup && !fit_near(warmup, r->warmup)) continue;
+                mine.values[0].text = counts[cycles - 2];
+                mine.warmup = warmup;
+                mine.steps = total >= 1.0 ? (uint64_t)total : 0;
+                TRY(try_numbers(t, &mine));
+            }
+    return STATUS_OK;
+}
+
+/* Updates by which the warm-up and the total of a line are tried around where it meets its peak and
+ * its floor: contracts count from 0 or 1, and log the LR that was used or the next one. */
+#define AROUND 2
+
+/* Tries the line of a fit from the peak that was given. Behind its warm-up a line shows neither
+ * where it began nor where it ends: from each peak it has one warm-up, and to each floor one total.
+ */
+static enum status try_line(struct trial *t, const struct fit *fit) {
+    static const double floors[] = {0.0, 0.1, 0.05, 0.01, 0.2, 0.02, 0.5};
+    static const char *const names[] = {"linear", "warmup_decay", "polynomial"};
+    const struct contract_request *const r = &t->known->request;
+    const struct series_point *const points = t->series->points;
+    const size_t last = t->series->count - 1;
+    struct contract_request mine = *r;
+    if (t->series->count < 3 || r->lr != r->lr || r->warmup == r->warmup || r->value_count > 0 ||
+        !fit_falls_as_line(fit) || fit->segment_count != 1 || fit->stride != 1.0)
+        return STATUS_OK;
+    const double begin = fit_logged(fit, 0, points[0].update);
+    const double end = fit_logged(fit, last - 1, points[last - 1].update);
+    const double slope = (begin - end) / (double)(points[last - 1].update - points[0].update);
+    if (!(slope > 0.0) || begin > r->lr) return STATUS_OK;
+    const double peak_at = (double)points[0].update - (r->lr - begin) / slope;
+    for (size_t n = 0; n < COUNT_OF(names); n++)
+        for (size_t f = 0; f < COUNT_OF(floors); f++) {
+            const struct sched_class *const schedule = sched_find_in(r->contract->family, names[n]);
+            if (schedule == NULL ||
+                (r->schedule != NULL &&
+                 sched_find_in(r->contract->family, r->schedule) != schedule) ||
+                /* What was given has its own floor: another one would excuse a shift. */
+                ((r->min_lr_ratio == r->min_lr_ratio || r->schedule != NULL) && floors[f] > 0.0))
+                continue;
+            const double floor =
+                r->min_lr_ratio == r->min_lr_ratio ? r->min_lr_ratio * r->lr : floors[f] * r->lr;
+            const double end_at = (double)points[0].update + (begin - floor) / slope;
+            mine.schedule = names[n];
+            mine.min_lr_ratio = floors[f] > 0.0 ? floors[f] : r->min_lr_ratio;
+            for (int w = -AROUND; w <= AROUND; w++)
+                for (int e = -AROUND; e <= AROUND && t->out->expected == NULL; e++) {
+                    const double total =
+                        r->steps > 0 ? (double)r->steps : fit_round(end_at) + (double)e;
+                    mine.warmup = fit_round(peak_at) + (double)w;
+                    mine.steps = total >= 1.0 ? (uint64_t)total : 0;
+                    TRY(try_numbers(t, &mine));
+                }
+        }
+    return STATUS_OK;
+}
+
+enum status fit_check_match_borrowed(const struct series *series, const struct fit_known *known,
+                                     const struct fit_set *all, struct arena *arena,
+                                     struct fit_check *out) {
+    struct trial *t;
+    int line = 0;
+    if (known->request.contract->unit == CONTRACT_UNIT_EPOCH || series->count > BORROWED_ROWS)
+        return STATUS_OK;
+    TRY(arena_take(arena, 1, sizeof *t, "fit", &t));
+    *t = (struct trial){.series = series,
+                        .known = known,
+                        .arena = arena,
+                        .out = out,
+                        .scale = fit_check_scale(series)};
+    for (size_t i = 0; i < all->count && out->expected == NULL; i++) {
+        const struct fit *const fit = &all->fits[i];
+        if (fit_skips_any(fit) || fit->in_samples || fit->schedule->feedback) continue;
+        TRY(try_beside(t, fit));
+        if (out->expected == NULL) TRY(try_restarts(t, fit));
+        /* The others are the same line, read off from the same rows. */
+        if (out->expected == NULL && !line) TRY(try_line(t, fit));
+        line |= fit_falls_as_line(fit);
+    }
+    return STATUS_OK;
+}
+
+/* ---- whether an explanation proves a failure ---- */
+
+/* How finely rows are printed, as a share of the largest LR, which leave no room for the numbers of
+ * another schedule where they show its rise or a break in it. */
+#define FINE 1e-5
+
+/* Digits of a peak that somebody typed. */
+#define TYPED_PEAK 3
+
+static int is_fine(const struct series *series) {
+    const double most = FINE * fit_check_scale(series) * (1.0 + 0x1p-40);
+    for (size_t i = 0; i < series->count; i++)
+        if (series->points[i].quantum > most) return 0;
+    return 1;
+}
+
+static int rises(const struct series *series) {
+    for (size_t i = 1; i < series->count; i++)
+        if (series->points[i].value > series->points[i - 1].value) return 1;
+    return 0;
+}
+
+/* Tells whether somebody would type a number of updates: one with at most two digits in front of
+ * its zeros. Below 100 every number has that, so there it ends in 0 or 5, or is below 10. */
+static int is_round(double updates) {
+    if (updates >= 100.0) return fit_digits(updates) <= 2;
+    return updates == 5.0 * fit_floor(updates / 5.0) || (updates > 1.0 && updates < 10.0);
+}
+
+/* Tells whether a number of updates is a whole percentage of the total, rounded in any way. */
+static int is_percentage(double updates, double total) {
+    for (int percent = 1; percent <= 50; percent++)
+        if (real_abs_f64(updates - 0.01 * percent * total) < 1.0) return 1;
+    return 0;
+}
+
+static int total_is_typed(const struct fit_known *known, double total, uint64_t last) {
+    return total == 0.0 || total == (double)known->run_steps ||
+           total == (double)known->request.steps || total == (double)last || is_round(total);
+}
+
+static int floor_is_typed(const struct fit_known *known, double floor, double lr) {
+    const double given = known->request.min_lr_ratio;
+    if (!(floor > 0.0) || floor >= 1.0) return 1;
+    return (given == given && fit_near(floor, given)) ||
+           fit_shortest_of(floor * (1.0 - 0x1p-44), floor * (1.0 + 0x1p-44), FIT_TYPED_DIGITS) >
+               0.0 ||
+           fit_shortest_of(floor * lr * (1.0 - 0x1p-44), floor * lr * (1.0 + 0x1p-44),
+                           FIT_TYPED_DIGITS) > 0.0;
+}
+
+/* Tells whether each length or count among the parameters is round, or a share of the total. */
+static int parameters_are_typed(const struct fit *fit) {
+    for (const char *at = strchr(fit->parameters, '='); at != NULL; at = strchr(at + 1, '=')) {
+        const double value = strtod(at + 1, NULL);
+        if (value >= 10.0 && !is_round(value) && !is_percentage(value, (double)fit->steps))
+            return 0;
+    }
+    return 1;
+}
+
+/* Tells whether somebody gave each number of a fit, or would type it. */
+static int is_typed_throughout(const struct fit_known *known, const struct fit *fit,
+                               uint64_t last) {
+    const struct contract_request *const r = &known->request;
+    const double total = (double)fit->steps;
+    if (!(r->lr == r->lr && fit_near(fit->lr, r->lr)) && fit_digits(fit->lr) > TYPED_PEAK) return 0;
+    if (!fit->total_hidden && !total_is_typed(known, total, last)) return 0;
+    if (fit->warmup > 0.0 && !(r->warmup == r->warmup && fit_near(fit->warmup, r->warmup)) &&
+        !is_round(fit->warmup) && !is_percentage(fit->warmup, total))
+        return 0;
+    for (size_t i = 1; i < fit->segment_count; i++) {
+        const double scale = fit->segments[i].scale;
+        if (scale != 1.0 && fit_digits(scale) > FIT_TYPED_DIGITS &&
+            fit_digits(scale * fit->lr) > TYPED_PEAK)
+            return 0;
+    }
+    return floor_is_typed(known, fit->floor_ratio, fit->lr) && parameters_are_typed(fit);
+}
+
+/* Tells whether the explanation says enough of the column to fail it, where the total was fitted.
+ * Stairs, and in finely printed rows a rise or a break, are seen whatever the numbers are; a
+ * stretch of a decay alone is printed by many contracts, each with numbers of its own. */
+static int is_proven(const struct fit_known *known, const struct fit_check *out) {
+    static const char stands[] =
+        "schedule_stands_still"; /* another schedule's, with numbers of its own */
+    const struct series *const series = out->found.series;
+    const struct fit *const best = out->found.count > 0 ? &out->found.fits[0] : NULL;
+    if (best == NULL || (out->fitted & FIT_OF_STEPS) == 0) return 1;
+    if (out->bug != NULL && strncmp(out->bug, stands, sizeof stands - 1) == 0) return 1;
+    if (best->epoch_updates > 0 || best->stride < 1.0) return 1;
+    if (is_fine(series) && (best->segment_count > 1 || best->first_differs || rises(series)))
+        return 1;
+    return is_typed_throughout(known, best, out->found.last);
+}
+
+int fit_check_stands(const struct fit_known *known, const struct fit_check *out,
+                     const struct fit_check *borrowed) {
+    if (out->verdict != FIT_FAIL) return 1;
+    if (borrowed->expected == NULL) return is_proven(known, out);
+    return out->bug != NULL && is_proven(known, out) &&
+           !is_typed_throughout(known, borrowed->expected, out->found.last);
+}
+
+enum status fit_check_doubt_unproven(const struct fit_known *known, struct arena *arena,
+                                     struct fit_check *out) {
+    char *text;
+    TRY(arena_format(arena, &text,
+                     "%s; nobody gave all of these numbers, and nobody would type them",
+                     out->words));
+    out->words = text;
+    TRY(arena_format(arena, &text,
+                     "--schedule, --lr, --warmup, --steps and --min-lr-ratio of the training: that "
+                     "a search for numbers of %s finds none does not say that none print the rows",
+                     known->request.contract->name));
+    out->needs = text;
+    out->verdict = FIT_UNDECIDED;
+    out->bug = NULL;
+    return STATUS_OK;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli
+ * Healthy logs of which `lr check` is told few numbers or none: none of them fails by a search that
+ * misses theirs. They are middles of runs, cosines with restarts, and lines of few digits, and
+ * another contract, with a warm-up and a total of one update less, a counter that goes back or one
+ * that moves by three, prints each. The same verb still fails logs with a bug, told nothing, and
+ * the same healthy ones told a wrong number. The schedules are written out here after
+ * transformers 4.52 optimization.py (the lambdas of get_*_schedule*), Megatron-LM core 0.12
+ * optimizer_param_scheduler.py (OptimizerParamScheduler.get_lr) and DeepSpeed 0.14
+ * runtime/lr_schedules.py (WarmupDecayLR). */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "tests/cli/helper_cli.h"
+
+#define PI 3.14159265358979323846
+
+enum kind { LINE, COSINE, RESTARTS, WSD, LOGARITHMIC };
+
+struct column {
+    enum kind kind;
+    double peak, floor; /* the floor as a share of the peak */
+    int warmup, total;
+    int more;  /* cycles, or the length of the decay */
+    int shift; /* the counter at update k is k + shift: -1 is Trainer's, 0 is what Megatron prints
+                */
+    int first, last, every;
+    int anew; /* the counter is back at 0 behind this update; 0: never */
+    int each; /* the counter moves once per so many updates; 0 stands for 1 */
+};
+
+static double lr_at(const struct column *c, int update) {
+    const int each = c->each > 0 ? c->each : 1;
+    int n = (update + c->shift) / each;
+    if (c->anew > 0 && update > c->anew) n -= c->anew;
+    double share = (double)(n - c->warmup) / (c->total - c->warmup);
+    if (n < c->warmup)
+        return c->peak * (c->kind == LOGARITHMIC ? log(n + 1.0) / log((double)c->warmup)
+                                                 : (double)n / c->warmup);
+    if (share > 1.0) share = 1.0;
+    double left = 1.0 - share;
+    if (c->kind == COSINE) left = 0.5 * (1.0 + cos(PI * share));
+    if (c->kind == RESTARTS) left = 0.5 * (1.0 + cos(PI * fmod(c->more * share, 1.0)));
+    if (c->kind == WSD) {
+        const int start = c->total - c->more;
+        left = n <= start ? 1.0 : 2.0 * pow(0.5, (double)(n - start) / c->more) - 1.0;
+    }
+    return c->peak * (c->floor + (1.0 - c->floor) * left);
+}
+
+static void write_log(const struct column *c, const char *print) {
+    static char text[1 << 17];
+    size_t at = (size_t)snprintf(text, sizeof text, "step,loss,lr\n");
+    for (int k = c->first; k <= c->last; k += c->every) {
+        char lr[40];
+        snprintf(lr, sizeof lr, print, lr_at(c, k));
+        at += (size_t)snprintf(text + at, sizeof text - at, "%d,%.4f,%s\n", k, 2.0 + 1.0 / k, lr);
+    }
+    assert_true(at < sizeof text);
+    helper_write("log.csv", text);
+}
+
+#define TAKEN "were taken from another explanation of the column"
+#define MISSED "finds none does not say that none print the rows"
+
+static const struct {
+    struct column column;
+    const char *print, *ask, *expected, *needs;
+} healthy[] = {
+    /* hf with a warm-up of 15 and a total of 1528 prints this, too. */
+    {{COSINE, 3e-6, 0.05, 16, 1529, 0, 0, 500, 1500, 50, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect megatron --lr 3e-6",
+     "megatron cosine, peak 3e-06, warm-up 16, total 1529, floor 0.05 of the peak",
+     TAKEN},
+    {{COSINE, 1.2e-3, 0.0, 47, 1563, 0, 0, 480, 1055, 5, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect accelerate --processes 4",
+     "accelerate cosine, peak 0.0012, warm-up 47, total 1563",
+     ""},
+    {{WSD, 3e-6, 0.01, 0, 2300, 230, 0, 1, 2299, 2, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect megatron --lr 3e-6",
+     "megatron wsd (decay=230), peak 3e-06, no warm-up, total 2300, floor 0.01 of the peak",
+     TAKEN},
+    /* Lines from a peak that was given, which a line from an odd peak stands for. */
+    {{LINE, 2.5e-3, 0.05, 114, 1888, 0, 0, 550, 1525, 25, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect megatron --lr 0.0025",
+     "megatron linear, peak 0.0025, warm-up 114, total 1888, floor 0.05 of the peak",
+     TAKEN},
+    {{LINE, 3e-5, 0.05, 0, 598, 0, 0, 20, 580, 20, 0, 0},
+     "%.2e",
+     "lr check log.csv --expect megatron --lr 3e-5",
+     "megatron linear, peak 3e-05, no warm-up, total 598, floor 0.05 of the peak",
+     TAKEN},
+    {{LOGARITHMIC, 6e-6, 0.0, 27, 2620, 0, -1, 1090, 1460, 5, 0, 0},
+     "%.2e",
+     "lr check log.csv --expect deepspeed-warmup --lr 6e-6",
+     "deepspeed-warmup warmup_decay, peak 6e-06",
+     ""},
+    /* Restarts, which a counter that goes back stands for. */
+    {{RESTARTS, 1e-4, 0.0, 18, 1800, 2, 0, 562, 1133, 1, 0, 0},
+     "%.17g",
+     "lr check log.csv --expect accelerate --processes 8",
+     "accelerate cosine_with_restarts (num_cycles=2), peak 0.0001, warm-up 18, total 1800",
+     TAKEN},
+    {{RESTARTS, 8e-6, 0.0, 100, 1100, 4, -1, 280, 900, 10, 0, 0},
+     "%.17g",
+     "lr check log.csv --expect hf --steps 1100",
+     "hf cosine_with_restarts (num_cycles=4), peak 8e-06, warm-up 100, total 1100",
+     TAKEN},
+    /* A counter that moves by 3 per update, with a total of 8029. */
+    {{COSINE, 2e-4, 0.0, 161, 2678, 0, 0, 1250, 1700, 50, 0, 0},
+     "%.3e",
+     "lr check log.csv --expect accelerate",
+     "",
+     MISSED},
+};
+
+static void verify_no_search_fails_a_healthy_log(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(healthy); i++) {
+        write_log(&healthy[i].column, healthy[i].print);
+        struct said said = helper_run(3, healthy[i].ask);
+        const char *const decide = strstr(said.out, "what would decide: ");
+        if (strstr(said.out, healthy[i].expected) == NULL || decide == NULL ||
+            strstr(decide, healthy[i].needs) == NULL)
+            fail_msg("%zu: %s", i, said.out);
+        helper_free(&said);
+    }
+}
+
+static const struct {
+    struct column column;
+    const char *print, *ask, *says;
+} failing[] = {
+    {{LINE, 1e-5, 0.0, 20, 600, 0, -1, 1, 600, 1, 260, 0},
+     "%.17g",
+     "lr check log.csv --expect hf",
+     "known as: scheduler_not_restored"},
+    /* A peak that nobody would type: the break is seen in fine digits all the same. */
+    {{LINE, 1.23456e-5, 0.0, 20, 600, 0, -1, 1, 600, 1, 260, 0},
+     "%.17g",
+     "lr check log.csv --expect hf",
+     "known as: scheduler_not_restored"},
+    {{LINE, 5e-5, 0.0, 10, 100, 0, 0, 1, 100, 1, 0, 0},
+     "%.17g",
+     "lr check log.csv --expect hf",
+     "known as: lr_ahead_by_one or log_next_lr"},
+    {{LINE, 5e-5, 0.0, 10, 100, 0, -1, 1, 400, 1, 0, 4},
+     "%.17g",
+     "lr check log.csv --expect hf",
+     "known as: stepped_every_n_updates"},
+    {{LINE, 5e-5, 0.1, 50, 1000, 0, 0, 1, 1000, 1, 0, 0},
+     "%.17g",
+     "lr check log.csv --expect hf",
+     "FAIL: fits olmo-core linear, peak 5e-05, warm-up 50, total 1000, floor 0.1 of the peak"},
+    /* Healthy ones of above, told a number that is not theirs. */
+    {{COSINE, 3e-6, 0.05, 16, 1529, 0, 0, 500, 1500, 50, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect megatron --lr 3e-6 --warmup 17 --steps 1529 --schedule cosine "
+     "--min-lr-ratio 0.05",
+     "FAIL: "},
+    {{LINE, 2.5e-3, 0.05, 114, 1888, 0, 0, 550, 1525, 25, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect megatron --lr 0.0025 --warmup 114 --steps 1889 --schedule linear "
+     "--min-lr-ratio 0.05",
+     "FAIL: "},
+};
+
+static void verify_bugs_still_fail(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(failing); i++) {
+        write_log(&failing[i].column, failing[i].print);
+        struct said said = helper_run(1, failing[i].ask);
+        if (strstr(said.out, failing[i].says) == NULL) fail_msg("%zu: %s", i, said.out);
+        helper_free(&said);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_no_search_fails_a_healthy_log),
+        cmocka_unit_test(verify_bugs_still_fail),
+    };
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}

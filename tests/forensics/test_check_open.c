@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Whether a failure of a check stands where nobody gave the total, condition by condition: from a
+ * scene in which it stands, one condition is changed at a time. What a search would find is given.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/fit_check_parts.h"
+#include "tests/forensics/helper_fit.h"
+
+enum { ROWS = 16, LAST = 100 };
+#define PEAK 2e-4
+
+static struct arena arena;
+static struct series_point points[ROWS];
+static struct series series;
+static struct fit best, borrowed_fit;
+static struct fit_segment segments[2];
+static struct fit_known known;
+static struct fit_check out, borrowed;
+
+/* A middle of a run, which falls, printed to six digits, with a bug whose numbers are round. */
+static void open_scene(void) {
+    arena_close(&arena);
+    segments[0] = (struct fit_segment){.scale = 1.0};
+    segments[1] = (struct fit_segment){.scale = 1.0, .event = FIT_BACK, .point = 4};
+    for (size_t i = 0; i < ROWS; i++)
+        points[i] = (struct series_point){.update = LAST - ROWS + 1 + i,
+                                          .row = i,
+                                          .value = PEAK * (1.0 - 0.02 * (double)(i + 1)),
+                                          .quantum = 1e-9};
+    series = (struct series){points, ROWS};
+    const struct contract_request request =
+        helper_fit_request("olmo-core", "cosine", PEAK, 20.0, 600);
+    helper_fit_make(&best, &arena, &request, segments);
+    best.parameters = "";
+    borrowed_fit = best;
+    borrowed_fit.warmup = 21.0;
+    borrowed_fit.steps = 601;
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    out = (struct fit_check){.verdict = FIT_FAIL,
+                             .fitted = FIT_OF_LR | FIT_OF_STEPS | FIT_OF_WARMUP | FIT_OF_SCHEDULE,
+                             .bug = "lag1",
+                             .words = "fits",
+                             .found = {.series = &series, .fits = &best, .count = 1, .last = LAST}};
+    memset(&borrowed, 0, sizeof borrowed);
+}
+
+static void expect(int stands, int line) {
+    if (fit_check_stands(&known, &out, &borrowed) != stands) fail_msg("line %d", line);
+}
+#define STANDS expect(1, __LINE__)
+#define OPEN expect(0, __LINE__)
+
+static void validate_numbers(void **state) {
+    (void)state;
+    open_scene();
+    STANDS;
+    best.lr = 2.0013e-4; /* a peak of five digits */
+    OPEN;
+    known.request.lr = 2.0013e-4;
+    STANDS;
+    open_scene();
+    best.steps = 601;
+    OPEN;
+    best.steps = LAST; /* of the last row */
+    STANDS;
+    best.steps = 601;
+    best.total_hidden = 1;
+    STANDS;
+    best.total_hidden = 0;
+    out.fitted &= ~(uint32_t)FIT_OF_STEPS; /* the log or an option said the total */
+    STANDS;
+    open_scene();
+    best.warmup = 21.0;
+    OPEN;
+    best.warmup = 1.0;
+    OPEN;
+    best.warmup = 18.0; /* three percent */
+    STANDS;
+    best.warmup = 7.0;
+    STANDS;
+    best.warmup = known.request.warmup = 21.0;
+    STANDS;
+    open_scene();
+    best.floor_ratio = 0.2303;
+    OPEN;
+    best.floor_ratio = 0.05;
+    STANDS;
+    best.floor_ratio = 1e-6 / PEAK; /* an LR that somebody typed */
+    STANDS;
+    best.floor_ratio = known.request.min_lr_ratio = 0.2303;
+    STANDS;
+    open_scene();
+    best.parameters = "decay=2578";
+    OPEN;
+    best.parameters = "decay=120, decay_style=linear";
+    STANDS;
+    best.parameters = "num_cycles=3";
+    STANDS;
+}
+
+static void validate_what_is_seen(void **state) {
+    (void)state;
+    open_scene();
+    best.steps = 601;
+    OPEN;
+    best.segment_count = 2; /* a break, in rows of six digits */
+    STANDS;
+    points[7].quantum = 1e-7;
+    OPEN;
+    open_scene();
+    best.steps = 601;
+    points[1].value = 1.1 * PEAK; /* a rise */
+    STANDS;
+    open_scene();
+    best.steps = 601;
+    best.first_differs = 1;
+    STANDS;
+    open_scene();
+    best.steps = 601;
+    best.stride = 3.0; /* prints what other lengths print without it */
+    OPEN;
+    best.stride = 0.25; /* stands for four rows each */
+    STANDS;
+    open_scene();
+    best.steps = 601;
+    best.epoch_updates = 20;
+    STANDS;
+    open_scene();
+    best.steps = 601;
+    out.bug = "schedule_stands_still or lag1";
+    STANDS;
+    /* Coarse rows, and a peak that changes by what nobody would type. */
+    open_scene();
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].quantum = 1e-7;
+    best.segment_count = 2;
+    segments[1].event = FIT_RESCALED;
+    segments[1].scale = 0.5;
+    STANDS;
+    segments[1].scale = 0.99777;
+    OPEN;
+    out.found.count = 0; /* nothing explains it */
+    STANDS;
+}
+
+static void validate_what_was_borrowed(void **state) {
+    (void)state;
+    open_scene();
+    borrowed.expected = &borrowed_fit; /* a warm-up and a total of one update more */
+    STANDS;
+    out.bug = NULL;
+    OPEN;
+    out.bug = "lag1";
+    borrowed_fit.warmup = 20.0;
+    borrowed_fit.steps = 600;
+    OPEN;
+    open_scene();
+    borrowed.expected = &borrowed_fit;
+    best.steps = 601;
+    OPEN;
+    out.verdict = FIT_UNDECIDED; /* nothing is to be withdrawn */
+    STANDS;
+}
+
+static void validate_words(void **state) {
+    (void)state;
+    open_scene();
+    assert_int_equal(fit_check_doubt_unproven(&known, &arena, &out), STATUS_OK);
+    assert_int_equal(out.verdict, FIT_UNDECIDED);
+    assert_null(out.bug);
+    assert_string_equal(out.words,
+                        "fits; nobody gave all of these numbers, and nobody would type them");
+    assert_non_null(strstr(out.needs, "numbers of hf finds none"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_numbers),
+        cmocka_unit_test(validate_what_is_seen),
+        cmocka_unit_test(validate_what_was_borrowed),
+        cmocka_unit_test(validate_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
