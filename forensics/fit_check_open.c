@@ -64,16 +64,33 @@ static enum status try_numbers(const struct trial *t, const struct contract_requ
     return STATUS_OK;
 }
 
-/* What the contract asked about calls the schedule of another contract's fit, whose floor it takes
- * apart; NULL: it has none like it, or another one was given. */
+/* What the contract asked about calls the schedule of another contract's fit, or one of its shape:
+ * which floor they have, and by one update where they begin, is all that these differ in. NULL: it
+ * has none like it, or another one was given. */
 static const char *schedule_like(const struct contract_request *r, const struct fit *fit) {
-    const char *name = sched_bare_name(fit->schedule);
-    const struct sched_class *like = sched_find_in(r->contract->family, name);
-    if (like == NULL && strcmp(name, "cosine_with_min_lr") == 0)
-        like = sched_find_in(r->contract->family, name = "cosine");
-    if (like == NULL || like->feedback || like->state_size > 0) return NULL;
-    if (r->schedule == NULL) return name;
-    return sched_find_in(r->contract->family, r->schedule) == like ? r->schedule : NULL;
+    static const char *const cosines[] = {"cosine", "warmup_cosine", "cosine_with_min_lr"};
+    static const char *const lines[] = {"linear", "warmup_decay", "polynomial"};
+    const char *const name = sched_bare_name(fit->schedule);
+    const char *const family = r->contract->family;
+    const char *const *shape = &name;
+    size_t count = 1;
+    if ((strncmp(name, "cosine", 6) == 0 && strcmp(name, "cosine_with_restarts") != 0) ||
+        strcmp(name, "warmup_cosine") == 0) {
+        shape = cosines;
+        count = COUNT_OF(cosines);
+    } else if (fit->parameters[0] == '\0' && fit_falls_as_line(fit)) {
+        shape = lines;
+        count = COUNT_OF(lines);
+    }
+    for (size_t i = 0; i < count; i++) {
+        /* transformers' own have none; its others are called after theirs. */
+        const size_t at = shape != &name && fit->floor_ratio > 0.0 ? count - 1 - i : i;
+        const struct sched_class *const like = sched_find_in(family, shape[at]);
+        if (like == NULL || like->feedback || like->state_size > 0) continue;
+        if (r->schedule == NULL) return shape[at];
+        if (sched_find_in(family, r->schedule) == like) return r->schedule;
+    }
+    return NULL;
 }
 
 /* Puts the parameters of a fit ("decay=230, decay_style=linear") into a request. Returns 0 where
@@ -119,20 +136,21 @@ static int begin_request(const struct trial *t, const struct fit *fit,
 
 /* Tries a fit's own warm-up and total, and both one update more or less: a row shows the LR of the
  * update before or behind it under another contract, and behind the warm-up that is all that the
- * two differ in. Numbers that were given stay. */
+ * two differ in. A counter that moves several times per update prints what one does that moves
+ * once, with lengths that are as much shorter. Numbers that were given stay. */
 static enum status try_beside(struct trial *t, const struct fit *fit) {
     /* With no warm-up, one update of it is the last that is tried: nobody would type that. */
     static const int beside[][2] = {{0, 0}, {1, 1},  {-1, -1}, {0, 1},  {0, -1},
                                     {1, 0}, {-1, 0}, {1, -1},  {-1, 1}, {1, 1}};
     const struct contract_request *const r = &t->known->request;
     struct contract_request mine;
-    if (fit->steps == 0 || fit->segment_count != 1 || fit->stride != 1.0 || fit->first_differs ||
+    if (fit->steps == 0 || fit->segment_count != 1 || fit->stride < 1.0 || fit->first_differs ||
         !begin_request(t, fit, &mine) || !take_parameters(t, fit, &mine))
         return STATUS_OK;
     for (size_t i = 0; i < COUNT_OF(beside) && t->out->expected == NULL; i++) {
         if (i == 1 && !(fit->warmup > 0.0)) continue;
-        const double warmup = fit->warmup + beside[i][0];
-        const double total = (double)fit->steps + beside[i][1];
+        const double warmup = fit->warmup / fit->stride + beside[i][0];
+        const double total = fit_round((double)fit->steps / fit->stride) + beside[i][1];
         if (total < 1.0 || (r->steps > 0 && total != (double)r->steps)) continue;
         if (r->warmup == r->warmup ? !fit_near(warmup, r->warmup) && fit->takes_warmup
                                    : beside[i][0] != 0 && !fit->takes_warmup)
@@ -292,6 +310,33 @@ static int rises(const struct series *series) {
     return 0;
 }
 
+/* Printed steps by which an LR must jump at a break that is no matter of rounding. Chosen. */
+#define VISIBLE 20.0
+
+/* A cosine with restarts comes down to less than this share of its peak before it is back at it. */
+#define LOW 0.1
+
+/* Tells whether every break is a scheduler that begins anew, or another peak, and a jump of many
+ * printed steps. A cosine that begins anew behind its lowest LR is none: restarts do that. */
+static int breaks_visibly(const struct fit *fit, const struct series *series) {
+    for (size_t s = 1; s < fit->segment_count; s++) {
+        const struct fit_segment *const segment = &fit->segments[s];
+        if (segment->event != FIT_RESET && segment->event != FIT_RESCALED &&
+            segment->event != FIT_RESTARTED)
+            return 0;
+        if (segment->point == 0 || segment->point >= series->count) return 0;
+        const struct series_point *const at = &series->points[segment->point];
+        const double jump = segment->event == FIT_RESCALED
+                                ? real_abs_f64((segment->scale - 1.0) * at->value)
+                                : real_abs_f64(at->value - at[-1].value);
+        if (jump < VISIBLE * at->quantum) return 0;
+        if (segment->event == FIT_RESET && at[-1].value < LOW * fit->lr &&
+            strncmp(sched_bare_name(fit->schedule), "cosine", 6) == 0)
+            return 0;
+    }
+    return fit->segment_count > 1;
+}
+
 /* Tells whether somebody would type a number of updates: one with at most two digits in front of
  * its zeros. Below 100 every number has that, so there it ends in 0 or 5, or is below 10. */
 static int is_round(double updates) {
@@ -306,9 +351,10 @@ static int is_percentage(double updates, double total) {
     return 0;
 }
 
+/* One that contradicts the total that was said is another training's, whatever it is. */
 static int total_is_typed(const struct fit_known *known, double total, uint64_t last) {
-    return total == 0.0 || total == (double)known->run_steps ||
-           total == (double)known->request.steps || total == (double)last || is_round(total);
+    return total == 0.0 || known->run_steps > 0 || known->request.steps > 0 ||
+           total == (double)last || is_round(total);
 }
 
 static int floor_is_typed(const struct fit_known *known, double floor, double lr) {
@@ -350,7 +396,7 @@ static int is_typed_throughout(const struct fit_known *known, const struct fit *
     return floor_is_typed(known, fit->floor_ratio, fit->lr) && parameters_are_typed(fit);
 }
 
-/* Tells whether the explanation says enough of the column to fail it, where the total was fitted.
+/* Tells whether the explanation says enough of the column to fail it, where numbers were fitted.
  * Stairs, and in finely printed rows a rise or a break, are seen whatever the numbers are; a
  * stretch of a decay alone is printed by many contracts, each with numbers of its own. */
 static int is_proven(const struct fit_known *known, const struct fit_check *out) {
@@ -358,9 +404,10 @@ static int is_proven(const struct fit_known *known, const struct fit_check *out)
         "schedule_stands_still"; /* another schedule's, with numbers of its own */
     const struct series *const series = out->found.series;
     const struct fit *const best = out->found.count > 0 ? &out->found.fits[0] : NULL;
-    if (best == NULL || (out->fitted & FIT_OF_STEPS) == 0) return 1;
+    if (best == NULL) return 1;
     if (out->bug != NULL && strncmp(out->bug, stands, sizeof stands - 1) == 0) return 1;
     if (best->epoch_updates > 0 || best->stride < 1.0) return 1;
+    if (breaks_visibly(best, series)) return 1;
     if (is_fine(series) && (best->segment_count > 1 || best->first_differs || rises(series)))
         return 1;
     return is_typed_throughout(known, best, out->found.last);

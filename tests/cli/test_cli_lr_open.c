@@ -91,6 +91,12 @@ static const struct {
      "lr check log.csv --expect megatron --lr 3e-6",
      "megatron wsd (decay=230), peak 3e-06, no warm-up, total 2300, floor 0.01 of the peak",
      TAKEN},
+    /* A counter that moves by 2 per update, with a warm-up of 40 and a total of 2200. */
+    {{COSINE, 4e-4, 0.1, 20, 1100, 0, -1, 540, 790, 10, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect hf",
+     "hf cosine_with_min_lr, peak 0.0004, warm-up 20, total 1100, floor 0.1 of the peak",
+     ""},
     /* Lines from a peak that was given, which a line from an odd peak stands for. */
     {{LINE, 2.5e-3, 0.05, 114, 1888, 0, 0, 550, 1525, 25, 0, 0},
      "%.5e",
@@ -106,6 +112,18 @@ static const struct {
      "%.2e",
      "lr check log.csv --expect deepspeed-warmup --lr 6e-6",
      "deepspeed-warmup warmup_decay, peak 6e-06",
+     ""},
+    /* One row of a decay of 101 updates, of three digits, and the total given. */
+    {{WSD, 6e-3, 0.05, 31, 1012, 101, 0, 1, 1001, 100, 0, 0},
+     "%.2e",
+     "lr check log.csv --expect megatron --steps 1012 --lr 0.006",
+     "",
+     MISSED},
+    /* Another cosine, which is one step ahead of this one. */
+    {{COSINE, 8e-4, 0.05, 200, 5350, 0, 0, 1408, 5350, 2, 0, 0},
+     "%.2e",
+     "lr check log.csv --expect megatron --steps 5350 --lr 0.0008",
+     "megatron cosine, peak 0.0008, warm-up 200, total 5350, floor 0.05 of the peak",
      ""},
     /* Restarts, which a counter that goes back stands for. */
     {{RESTARTS, 1e-4, 0.0, 18, 1800, 2, 0, 562, 1133, 1, 0, 0},

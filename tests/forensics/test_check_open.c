@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * Whether a failure of a check stands where nobody gave the total, condition by condition: from a
+ * Whether a failure of a check stands where nobody gave all numbers, condition by condition: from a
  * scene in which it stands, one condition is changed at a time. What a search would find is given.
  */
 #include <stdarg.h>
@@ -78,8 +78,13 @@ static void validate_numbers(void **state) {
     best.total_hidden = 1;
     STANDS;
     best.total_hidden = 0;
-    out.fitted &= ~(uint32_t)FIT_OF_STEPS; /* the log or an option said the total */
+    known.run_steps = 700; /* the log said another total */
     STANDS;
+    known.run_steps = 0;
+    known.request.steps = 700; /* an option did */
+    STANDS;
+    best.floor_ratio = 0.2303;
+    OPEN;
     open_scene();
     best.warmup = 21.0;
     OPEN;
@@ -149,6 +154,21 @@ static void validate_what_is_seen(void **state) {
     segments[1].scale = 0.5;
     STANDS;
     segments[1].scale = 0.99777;
+    OPEN;
+    segments[1].scale = 0.51777; /* many printed steps */
+    STANDS;
+    segments[1].event = FIT_RESET;
+    points[4].value = points[3].value + 4e-7; /* four */
+    OPEN;
+    for (size_t i = 4; i < ROWS; i++)
+        points[i].value = 0.1 * PEAK + 1e-7 * (double)i;
+    STANDS;
+    for (size_t i = 0; i < 4; i++)
+        points[i].value = 0.01 * PEAK; /* as behind a cycle of restarts */
+    OPEN;
+    best.schedule = sched_find("linear");
+    STANDS;
+    segments[1].event = FIT_BACK;
     OPEN;
     out.found.count = 0; /* nothing explains it */
     STANDS;
