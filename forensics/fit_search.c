@@ -266,6 +266,22 @@ static int may_have_floor(const struct fit_search *search, const struct fit_mode
            fit_is_native(search->known, model->contract);
 }
 
+/* Tells whether the floor is to be solved for. A scheduler that is one update late stands beside
+ * every contract, so that no pass rests on a floor which makes up for it. */
+static int may_solve_floor(const struct fit_search *search, const struct fit_model *model) {
+    return model->floor != NULL && !model->given_floor && model->needs_total &&
+           model->plan.schedule->state_size == 0 && model->contract->unit != CONTRACT_UNIT_EPOCH &&
+           (model->contract->bug ? fit_contract_is_late(model->contract)
+                                 : fit_is_native(search->known, model->contract));
+}
+
+/* Tells whether a model gets a turn with the floors of the window. */
+static int has_turn(const struct fit_search *search, const struct fit_window *window,
+                    const struct fit_model *model) {
+    if (window->solved_floors) return may_solve_floor(search, model);
+    return !window->typed_floors || may_have_floor(search, model);
+}
+
 void fit_search_window(struct fit_search *search, const struct fit_window *like, size_t first,
                        size_t end, uint8_t first_differs) {
     struct fit_window window = *like;
@@ -276,7 +292,7 @@ void fit_search_window(struct fit_search *search, const struct fit_window *like,
         for (size_t m = 0; m < search->model_count; m++)
             if (turns[m] == TURN_AHEAD &&
                 (!search->usual_first || fit_is_usual(&search->models[m]) == usual) &&
-                (!like->typed_floors || may_have_floor(search, &search->models[m])))
+                has_turn(search, like, &search->models[m]))
                 solve_model(search, &window, m, first_differs, turns);
     if (window.every_model) end_turns(search, &window, turns);
 }
@@ -380,6 +396,21 @@ static int any_ends(const struct fit_search *search) {
     return 0;
 }
 
+/* Tells whether a contract of the log's own format explains it without a floor. Where all need one,
+ * the floor is solved for under every contract: one of them may have read it off a row that the
+ * others print elsewhere, and what passes must stand beside all of them. */
+static int any_without_floor(const struct fit_search *search) {
+    for (size_t i = 0; i < search->count; i++) {
+        const struct fit_found *found = &search->found[i];
+        const struct fit_model *model = &search->models[found->solution.model];
+        if (found->cost < USABLE && fit_agrees(search, found) &&
+            fit_is_native(search->known, model->contract) &&
+            (model->floor == NULL || found->solution.numbers.floor == model->floor_default))
+            return 1;
+    }
+    return 0;
+}
+
 /* Tries the total and the floor that the bend of the rows gives, where nobody said a total: of the
  * pairs that a scan would come to, this is the one that explains a decay of power 2. Contracts
  * print f(T) at update T - 1 to T + 2. */
@@ -448,6 +479,19 @@ static void search_floors(struct fit_search *search, const struct fit_window *li
     fit_search_window(search, &window, 0, search->series->count, 0);
 }
 
+/* Tries the floor that the rows themselves give, of a decay that is no line. */
+static void search_free_floors(struct fit_search *search, const struct fit_window *like) {
+    struct fit_window window = *like;
+    fit_window_open(&window, search->series->points, search->series->count);
+    if (search->known->request.min_lr_ratio == search->known->request.min_lr_ratio ||
+        !fit_may_solve_floor(&window))
+        return;
+    search->budget = FLOORS;
+    window.solved_floors = window.no_scan = 1;
+    window.every_model = 0;
+    fit_search_window(search, &window, 0, search->series->count, 0);
+}
+
 /* Tries more warm-ups and floors. */
 static void search_deep(struct fit_search *search, struct fit_window *window) {
     search->budget = DEEP;
@@ -490,6 +534,8 @@ static enum status run_passes(struct fit_search *search) {
         if (!any_ends(search)) search_line(search, &window);
         if (!any_ends(search)) search_floors(search, &window);
     }
+    if (search->known->counted == NULL && !any_without_floor(search))
+        search_free_floors(search, &window);
     search->usual_first = 0;
     fit_search_hold(search);
     if (search->count > 0) search->longest = count;

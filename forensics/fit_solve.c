@@ -414,6 +414,23 @@ size_t fit_list_floors(const struct fit_model *model, const struct fit_window *w
     return distinct_floors(floors, count);
 }
 
+/* Tries the floors that the rows give, of every known total. */
+static void solve_free_floor(struct fit_model *model, const struct fit_window *window,
+                             const struct fit_numbers *numbers, struct fit_solutions *out) {
+    struct fit_floor_trial floors[2];
+    for (size_t t = 0; t < window->known_totals; t++) {
+        struct fit_numbers trial = *numbers;
+        trial.total = (double)window->known_total[t];
+        const size_t count = fit_solve_floors(model, window, &trial, floors);
+        for (size_t i = 0; i < count; i++) {
+            trial.floor = floors[i].value;
+            trial.absolute = floors[i].absolute;
+            fit_model_set(model, &trial);
+            (void)solve_lr(model, window, out);
+        }
+    }
+}
+
 static void solve_floor(struct fit_model *model, const struct fit_window *window,
                         const struct fit_numbers *numbers, struct fit_solutions *out) {
     struct fit_numbers trial = *numbers;
@@ -660,7 +677,7 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
     model->now.epoch = numbers.epoch;
     if (!known_only && window->turn != FIT_TURN_FULL) solve_seeds(model, window, &numbers, out);
     if (window->turn == FIT_TURN_SEEDS) return;
-    if (!known_only && window->turn == FIT_TURN_FULL) {
+    if (!known_only && window->turn == FIT_TURN_FULL && !window->solved_floors) {
         solve_knee(model, window, &numbers, out);
         solve_hidden(model, window, &numbers, out);
     }
@@ -672,7 +689,11 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
         if (w >= warmups.likely && out->count > 0) return;
         if (known_only && warmups.at[w] != window->known_warmup) continue;
         numbers.warmup = warmups.at[w];
-        if (rise_fits(model, window, &numbers)) solve_floor(model, window, &numbers, out);
+        if (!rise_fits(model, window, &numbers)) continue;
+        if (window->solved_floors)
+            solve_free_floor(model, window, &numbers, out);
+        else
+            solve_floor(model, window, &numbers, out);
     }
 }
 

@@ -46,6 +46,7 @@ struct fit_window {
     int deep;          /* 1: try more warm-ups and floors */
     int typed_floors;  /* 1: try the floors that configurations have, and no other */
     double only_floor; /* with typed_floors, the one LR that is tried; NaN: all of them */
+    int solved_floors; /* 1: try the floors that the rows give with each warm-up and known total */
     double floor_peak; /* the peak that it is a share of; NaN or 0: the largest LR of the rows */
     int every_model;   /* 1: every model gets a turn, a brief one where evaluations are spent */
     int turn;          /* enum fit_turn */
@@ -130,6 +131,14 @@ size_t fit_typed_floors(const double **out);
 /* Lists what the decay may fall to, with the schedule's own default first; returns how many. */
 size_t fit_list_floors(const struct fit_model *model, const struct fit_window *window,
                        struct fit_floor_trial *floors);
+/* Tells whether the rows show a peak, and a decay that is no line: every line to a floor is one to
+ * another floor with another total or a scheduler one update apart. */
+int fit_may_solve_floor(const struct fit_window *window);
+/* Lists the floors with which the numbers' warm-up and total explain the rows that are looked at:
+ * one that somebody may have typed as a share of the peak, and one typed as an LR where that has
+ * fewer digits. Returns how many. Every row is still to be verified. */
+size_t fit_solve_floors(struct fit_model *model, const struct fit_window *window,
+                        const struct fit_numbers *numbers, struct fit_floor_trial floors[2]);
 /* Lists the warm-ups that the knee admits, in updates of the contract, likely ones first. */
 void fit_list_warmups(const struct fit_model *model, const struct fit_window *window, double stride,
                       struct fit_warmups *warmups);

@@ -259,11 +259,73 @@ static void verify_numbers_of_another(void **state) {
     (void)state;
     static const struct column healthy = {4e-6, 4e-8, 527, 5261, 1, 0, 5200, 100};
     write_log("borrowed.csv", TABLE, &healthy, 0, "%.5e");
-    ask(3, "lr check borrowed.csv --expect megatron", "--min-lr-ratio");
+    ask(3, "lr check borrowed.csv --expect megatron", "both log the same at every update");
     ask(3,
         "lr check borrowed.csv --expect megatron --lr 4e-6 --warmup 527 --steps 5261 "
         "--schedule cosine --min-lr-ratio 0.01",
         "both log the same at every update");
+}
+
+/* Floors of no list, as shares and as LRs, of every row and of every tenth: found, and passed in
+ * time. What is late, early, or one update shorter than its total passes with none of them. */
+static const struct {
+    struct column column;
+    const char *print, *floor;
+} floored[] = {
+    {{2e-4, 1.4e-5, 10, 173, 1, -1, 173, 1}, "%.17g", "floor 0.07 of the peak"},
+    {{2e-4, 3e-5, 0, 173, 1, -1, 173, 1}, "%.17g", "floor 0.15 of the peak"},
+    {{3e-5, 2.1e-6, 40, 800, 1, -1, 800, 10}, "%.17g", "floor 0.07 of the peak"},
+    {{3e-5, 1.23e-6, 40, 800, 1, -1, 800, 10}, "%.17g", "floor 0.041 of the peak"},
+    {{7e-5, 1.23e-6, 0, 300, 1, -1, 300, 10}, "%.17g", "floor 0.01757 of the peak"},
+    {{3e-4, 4.5e-5, 0, 173, 1, -1, 173, 10}, "%.5e", "floor 0.15 of the peak"},
+};
+
+static void validate_floors_of_no_list(void **state) {
+    (void)state;
+    char line[200];
+    for (size_t i = 0; i < COUNT_OF(floored); i++) {
+        const struct column *const c = &floored[i].column;
+        const enum form form = strcmp(floored[i].print, "%.17g") == 0 ? STATE : JSONL;
+        write_log("floor", form, c, c->rows, floored[i].print);
+        struct said said = form == STATE ? helper_run(0, "lr fit floor")
+                                         : helper_run(3, "lr fit floor --steps 173");
+        if (strstr(said.out, floored[i].floor) == NULL)
+            fail_msg("%s: %s", floored[i].floor, said.out);
+        helper_free(&said);
+        if (form != STATE) continue;
+        ask(0, "lr check floor --expect hf", NULL);
+        snprintf(line, sizeof line,
+                 "lr check floor --expect hf --lr %g --warmup %d --steps %d --schedule "
+                 "cosine_with_min_lr",
+                 c->peak, c->warmup, c->total);
+        ask(3, line, floored[i].floor);
+    }
+}
+
+static void validate_no_solved_floor_passes(void **state) {
+    (void)state;
+    static const struct { int shift, total; } wrong[] = {{-2, 0}, {0, 0}, {-1, -1}};
+    for (size_t i = 0; i < COUNT_OF(floored); i++)
+        for (size_t w = 0; w < COUNT_OF(wrong); w++) {
+            struct column c = floored[i].column;
+            c.shift = wrong[w].shift;
+            c.total += wrong[w].total;
+            const enum form form = strcmp(floored[i].print, "%.17g") == 0 ? STATE : JSONL;
+            write_log("floor", form, &c, c.rows, floored[i].print);
+            for (int t = 0; t < 4; t++) {
+                char lr[32], steps[32], warmup[32];
+                snprintf(lr, sizeof lr, "%g", c.peak);
+                snprintf(steps, sizeof steps, "%d", c.rows);
+                snprintf(warmup, sizeof warmup, "%d", c.warmup);
+                const char *words[] = {"lr", "check",   "floor", "--expect", "hf",   "--lr",
+                                       lr,   "--steps", steps,   "--warmup", warmup, NULL};
+                words[5 + 2 * t] = NULL;
+                struct said said = helper_say(words, NULL);
+                if (said.code == 0)
+                    fail_msg("column %zu, shift %d, told %d: %s", i, c.shift, t, said.out);
+                helper_free(&said);
+            }
+        }
 }
 
 int main(void) {
@@ -273,6 +335,8 @@ int main(void) {
         cmocka_unit_test(validate_a_told_schedule_fails),
         cmocka_unit_test(validate_an_assumed_default),
         cmocka_unit_test(validate_fit_of_a_late_scheduler),
+        cmocka_unit_test(validate_floors_of_no_list),
+        cmocka_unit_test(validate_no_solved_floor_passes),
         cmocka_unit_test(validate_significant_digits),
         cmocka_unit_test(validate_rounded_decimals),
     };
