@@ -7,6 +7,8 @@
  * tests/golden/trace_objects.txt; where the file is read all the same, one number is made of its
  * rows (FNV-1a). A place meets some of the ways, by turns (turns_of).
  *
+ * In front of that stands what a writer made: each object with its type, shape, chunks and bytes.
+ *
  * With TWINSTEP_WRITE_GOLDEN=FILE the text is written there in place of compared. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -399,6 +401,101 @@ static void spoil_all(struct sample *sample, const char *name, enum kind kind) {
     free(places);
 }
 
+/* ---- what a file is made of ---- */
+
+/* A type: what kind it is, its bytes, its byte order and whether it has a sign. */
+static void dump_type(hid_t type) {
+    const H5T_class_t kind = H5Tget_class(type);
+    fprintf(out, " type %d of %zu", (int)kind, H5Tget_size(type));
+    if (kind == H5T_INTEGER || kind == H5T_FLOAT)
+        fprintf(out, " order %d", (int)H5Tget_order(type));
+    if (kind == H5T_INTEGER) fprintf(out, " sign %d", (int)H5Tget_sign(type));
+    if (kind == H5T_STRING)
+        fprintf(out, " set %d pad %d any %d", (int)H5Tget_cset(type), (int)H5Tget_strpad(type),
+                H5Tis_variable_str(type) > 0);
+}
+
+static void dump_extent(hid_t space) {
+    hsize_t shape[8], most[8];
+    const int rank = H5Sget_simple_extent_dims(space, shape, most);
+    for (int i = 0; i < rank; i++)
+        fprintf(out, "%s%" PRIu64 "%s", i == 0 ? " [" : ",", (uint64_t)shape[i],
+                most[i] == H5S_UNLIMITED ? "+" : "");
+    if (rank > 0) fputc(']', out);
+}
+
+/* Texts whole as far as they fit a line, other bytes as one number. References and lists of them
+ * are places in the file. */
+static void dump_bytes(const unsigned char *bytes, size_t size, hid_t type) {
+    const H5T_class_t kind = H5Tget_class(type);
+    if (kind == H5T_STRING && H5Tis_variable_str(type) == 0 && size <= 100) {
+        fputs(" \"", out);
+        for (size_t i = 0; i < size && bytes[i] != 0; i++)
+            fputc(bytes[i] < ' ' ? '?' : bytes[i], out);
+        fputc('"', out);
+    } else if (kind == H5T_STRING && H5Tis_variable_str(type) > 0) {
+        const char *words;
+        for (size_t i = 0; i + sizeof words <= size; i += sizeof words) {
+            memcpy(&words, bytes + i, sizeof words);
+            fprintf(out, " \"%.*s\"", words != NULL ? (int)strcspn(words, "\n") : 0,
+                    words != NULL ? words : "");
+        }
+    } else if (kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_STRING) {
+        fprintf(out, " %08" PRIx64, draws_hash(DRAWS_HASH, bytes, size) >> 32);
+    }
+}
+
+static void dump_place(hid_t file, const struct place *place) {
+    const hid_t object = H5Oopen(file, place->path, H5P_DEFAULT);
+    const int is_attribute = place->attribute[0] != '\0';
+    const hid_t held = is_attribute ? H5Aopen(object, place->attribute, H5P_DEFAULT) : object;
+    fprintf(out, "%s%s%s", place->path, is_attribute ? " @" : "", place->attribute);
+    if (is_attribute || !place->is_group) {
+        const hid_t space = is_attribute ? H5Aget_space(held) : H5Dget_space(held);
+        const hid_t type = is_attribute ? H5Aget_type(held) : H5Dget_type(held);
+        const size_t count = (size_t)H5Sget_simple_extent_npoints(space);
+        const size_t size = count * H5Tget_size(type);
+        unsigned char *const bytes = (unsigned char *)calloc(size + 1, 1);
+        assert_non_null(bytes);
+        dump_type(type);
+        dump_extent(space);
+        assert_true((is_attribute
+                         ? H5Aread(held, type, bytes)
+                         : H5Dread(held, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes)) >= 0);
+        dump_bytes(bytes, size, type);
+        if (!is_attribute) {
+            const hid_t list = H5Dget_create_plist(held);
+            hsize_t chunk[8];
+            const int rank = H5Pget_layout(list) == H5D_CHUNKED ? H5Pget_chunk(list, 8, chunk) : 0;
+            for (int i = 0; i < rank; i++)
+                fprintf(out, "%s%" PRIu64, i == 0 ? " in " : ",", (uint64_t)chunk[i]);
+            H5Pclose(list);
+        }
+        if (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) > 0)
+            H5Dvlen_reclaim(type, space, H5P_DEFAULT, bytes);
+        free(bytes);
+        H5Tclose(type);
+        H5Sclose(space);
+    }
+    fputc('\n', out);
+    if (is_attribute) H5Aclose(held);
+    H5Oclose(object);
+}
+
+/* Everything that stands in a file, in words that this test makes of it with HDF5 alone. */
+static void dump(const char *path, const char *name, int all) {
+    struct places *const places = (struct places *)calloc(1, sizeof *places);
+    assert_non_null(places);
+    places->all = all;
+    const hid_t file = edit(path);
+    assert_true(H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, see_object, places) >= 0);
+    fprintf(out, "== made by %s\n", name);
+    for (size_t i = 0; i < places->count; i++)
+        dump_place(file, &places->at[i]);
+    H5Fclose(file);
+    free(places);
+}
+
 /* ---- the files ---- */
 
 static void must_call(int failed) {
@@ -500,6 +597,7 @@ static void verify_objects(void **state) {
             write_foreign(sample.path);
         else
             write_ours(&sample, which == SEALED);
+        if (which != UNSEALED) dump(sample.path, names[which], which == FOREIGN);
         spoil_all(&sample, names[which], (enum kind)which);
         sample_close(&sample);
     }
