@@ -8,6 +8,9 @@
  * in tests/golden/forensics/small_logs.txt: the first words as text, all of it as one number
  * (FNV-1a). With TWINSTEP_SHOW=CASE all that is said of one log is printed.
  *
+ * Of some that are longer, in which updates were skipped, the same of `lr fit`, with what each fit
+ * says of its skips.
+ *
  * Beside the text a rule: a log that prints what a contract logs is not failed under that contract
  * with the numbers it was made with. */
 #include <stdarg.h>
@@ -32,7 +35,7 @@
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_log.h"
 
-enum { CASES = 100, ROWS = 12 };
+enum { CASES = 100, LONGER = 48, ROWS = 12 };
 
 #define GOLDEN "small_logs.txt"
 #define KEY UINT64_C(0x736d616c6c)
@@ -72,6 +75,7 @@ struct small {
     struct draws draws;
     struct contract_request request; /* what it was made with */
     struct contract_plan plan;
+    int longer; /* some tens of rows, under a contract that holds at a skipped update */
     enum shape shape;
     uint64_t skipped[2];
     struct log *log;
@@ -106,12 +110,13 @@ static void draw_request(struct small *s, uint32_t number) {
     const struct contract *list = contract_list(&contracts);
     struct contract_request *r = &s->request;
     for (uint32_t tried = 0;; tried++) {
-        assert_true(tried < 200);
+        assert_true(tried < 400);
         contract_request_init(r);
         r->contract = &list[(number * 7 + tried / 20) % contracts];
         r->schedule = schedule_of(r->contract, number / 3 + tried);
         r->lr = peaks[pick(s, COUNT_OF(peaks))];
-        r->steps = 1 + pick(s, 12);
+        if (s->longer && (r->contract->on_skip != CONTRACT_SKIP_HOLD || r->contract->bug)) continue;
+        r->steps = 1 + pick(s, 12) + (s->longer ? 30 + pick(s, 30) : 0);
         switch (pick(s, 4)) {
         case 0:
             r->warmup = 0.0;
@@ -154,7 +159,8 @@ static void put_evidence(struct small *s, size_t rows) {
     for (size_t i = 0; i < rows; i++) {
         double count = 0.0;
         for (size_t n = 0; n < s->plan.skipped_count; n++)
-            count += s->log->step[i] == (int64_t)s->plan.skipped[n];
+            count += (int64_t)s->plan.skipped[n] <= s->log->step[i] &&
+                     (i == 0 || (int64_t)s->plan.skipped[n] > s->log->step[i - 1]);
         total += count;
         if (count > 0.0) scale /= 2.0;
         const double norm =
@@ -182,7 +188,7 @@ static int64_t number_of(const struct small *s, size_t i, uint64_t first, uint64
 
 static void draw_log(struct small *s) {
     static const int prints[] = {PRINT_EXACT, PRINT_EXACT, PRINT_BINARY32, PRINT_E2, PRINT_E6, 8};
-    const size_t rows = 1 + pick(s, ROWS), odd = pick(s, (uint32_t)rows);
+    const size_t rows = 1 + pick(s, ROWS) + (s->longer ? 18 : 0), odd = pick(s, (uint32_t)rows);
     const uint64_t first = pick(s, 3) == 0 ? 1 + pick(s, 3) : 1;
     const uint64_t every = pick(s, 4) == 0 ? 2 + pick(s, 2) : 1;
     const int print = prints[pick(s, COUNT_OF(prints))];
@@ -225,10 +231,12 @@ static void draw_log(struct small *s) {
     if (pick(s, 3) > 0) s->log->max_steps = s->request.steps;
 }
 
-static void draw_small(struct small *s, uint32_t number) {
+static void draw_small(struct small *s, uint32_t number, int longer) {
     memset(s, 0, sizeof *s);
     s->draws = (struct draws){.key = KEY, .number = number};
-    s->shape = (enum shape)(number % SHAPES);
+    s->longer = longer;
+    s->shape = longer ? (enum shape)(SKIPS_TOLD + number % (OTHER_PEAK - SKIPS_TOLD))
+                      : (enum shape)(number % SHAPES);
     draw_request(s, number);
     draw_log(s);
     fit_known_init(&s->known);
@@ -238,7 +246,8 @@ static void draw_small(struct small *s, uint32_t number) {
     s->known.request.global_batch = s->request.global_batch;
     s->known.request.tokens = s->request.tokens;
     /* Most are asked of the contract alone: a search among all takes long. */
-    if (number % 16 != 5 || s->log->rows > 4) s->known.request.contract = s->request.contract;
+    if (longer || number % 16 != 5 || s->log->rows > 4)
+        s->known.request.contract = s->request.contract;
     if (s->shape == SKIPS_TOLD) {
         s->known.request.skipped = s->skipped;
         s->known.request.skipped_count = s->plan.skipped_count;
@@ -298,6 +307,18 @@ static void ask_fit(struct small *s, FILE *out) {
         fprintf(all, "doubt %zu: %s\n", i, words != NULL ? words : "-");
         must(fit_tell_apart(&s->fits.fits[0], &s->fits.fits[i], &s->fits, &s->arena, &words));
         fprintf(all, "apart %zu: %s\n", i, words != NULL ? words : "-");
+    }
+    for (size_t i = 0; i < s->fits.count; i++) {
+        const struct fit *const fit = &s->fits.fits[i];
+        const struct contract *const twin = fit_late_twin(&s->series, &s->known, fit);
+        fprintf(all, "skips %zu: %" PRIu64 ", any %d, unshown %d, before %d, floor %d, second %d\n",
+                i, fit_skipped(fit), fit_skips_any(fit), fit_skips_unshown(fit, &s->known),
+                fit_skips_before_rows(fit, &s->known, &s->series),
+                fit_skips_to_a_floor(fit, &s->known, &s->series),
+                fit_skips_second_alone(fit, &s->known, &s->series));
+        fprintf(all, "  beside %d, late twin %s, back %d, changes %d\n",
+                fit_total_is_beside(fit, &s->known, &s->series), twin != NULL ? twin->name : "-",
+                fit_goes_back(fit), fit_changes_total(fit));
     }
     words = s->fits.count > 0 ? fit_break_doubt(&s->known, &s->fits, &at) : NULL;
     fprintf(all, "break: %s\n", words != NULL ? words : "-");
@@ -393,7 +414,7 @@ static void verify_small_logs(void **state) {
     for (uint32_t number = 0; number < CASES; number++) {
         struct small *const now = &s[number % 2], *const before = &s[(number + 1) % 2];
         if (number > 1) arena_close(&now->arena);
-        draw_small(now, number);
+        draw_small(now, number, 0);
         FILE *const out = golden_begin(GOLDEN, "%u %s", number, shapes[now->shape]);
         fprintf(out, "%s %s, peak %g, warm-up %g %g, total %" PRIu64 ", rows %zu\n",
                 now->request.contract->name, now->request.schedule, now->request.lr,
@@ -410,9 +431,30 @@ static void verify_small_logs(void **state) {
     free(s);
 }
 
+/* Where a search for skipped updates has rows enough to weigh them. */
+static void verify_skips(void **state) {
+    (void)state;
+    for (uint32_t number = 1000; number < 1000 + LONGER; number++) {
+        struct small s;
+        draw_small(&s, number, 1);
+        FILE *const out = golden_begin(GOLDEN, "%u %s", number, shapes[s.shape]);
+        fprintf(out, "%s %s, peak %g, warm-up %g %g, total %" PRIu64 ", rows %zu, skipped",
+                s.request.contract->name, s.request.schedule, s.request.lr, s.request.warmup,
+                s.request.warmup_ratio, s.request.steps, s.log->rows);
+        for (size_t i = 0; i < s.plan.skipped_count; i++)
+            fprintf(out, " %" PRIu64, s.plan.skipped[i]);
+        fputc('\n', out);
+        ask_fit(&s, out);
+        ask_check(&s, AS_PRINTED, out);
+        golden_end();
+        arena_close(&s.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_small_logs),
+        cmocka_unit_test(verify_skips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
