@@ -190,12 +190,56 @@ static void validate_refused(void **state) {
     assert_true(out.floor == 0.0);
 }
 
+/* The line through the first and the last row, with what is said of it; rows between them may be
+ * off by what printing allows to all three. */
+static void validate_lines(void **state) {
+    (void)state;
+    size_t found = 0, refused = 0;
+    for (uint32_t number = 0; number < CASES; number++) {
+        struct draws draws = {.key = 43, .number = number};
+        const size_t first = TOP + 1, last = first + ROWS - 2 + draws_pick(&draws, 40);
+        const uint64_t stride = 1 + draws_pick(&draws, 4);
+        const double slope = 0.25 * ((double)draws_pick(&draws, 9) - 6.0);
+        const double half = 0.125 * draws_pick(&draws, 3);
+        const size_t odd = first + draws_pick(&draws, (uint32_t)(last - first + 1));
+        const double off = 0.125 * draws_pick(&draws, 6);
+        plant(6, stride, 0.0, 0.0, 0.0);
+        for (size_t i = 0; i < ROWS_MOST; i++) {
+            points[i].value = 512.0 + slope * ((double)points[i].update - 6.0);
+            points[i].quantum = 2.0 * half;
+        }
+        points[odd].value += off;
+        struct fit_window window = window_of(last);
+        window.constant = draws_pick(&draws, 16) == 0;
+        struct fit_line out = {-1.0, -1.0, -1.0, -1.0, -1.0};
+        const double way = (double)(points[last].update - points[first].update);
+        const double through = (points[last].value - points[first].value) / way;
+        const double at_first = fit_half(&points[first], window.scale);
+        const double at_last = fit_half(&points[last], window.scale);
+        int fits = !window.constant && last >= first + ROWS && through < 0.0;
+        for (size_t n = 1; n < LOOKS && fits; n++) {
+            const struct series_point *const row = &points[first + (last - first) * n / LOOKS];
+            const double on = points[first].value + through * (double)(row->update - 6);
+            fits = fabs(row->value - on) <= fit_half(row, window.scale) + at_first + at_last;
+        }
+        assert_int_equal(fit_find_line(&window, &out), fits);
+        found += (size_t)fits;
+        refused += (size_t)!fits;
+        if (!fits) continue;
+        assert_true(out.update == (double)points[last].update);
+        assert_true(out.value == points[last].value);
+        assert_true(out.slope == through);
+        assert_true(out.half == at_last);
+        assert_true(out.slope_off == (at_first + at_last) / way);
+    }
+    assert_true(found > CASES / 8 && refused > CASES / 8);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_planted),
-        cmocka_unit_test(validate_slack),
-        cmocka_unit_test(validate_exact_slack),
-        cmocka_unit_test(validate_refused),
+        cmocka_unit_test(validate_planted),     cmocka_unit_test(validate_slack),
+        cmocka_unit_test(validate_exact_slack), cmocka_unit_test(validate_refused),
+        cmocka_unit_test(validate_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
