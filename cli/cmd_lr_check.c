@@ -193,7 +193,8 @@ const struct verb verb_lr_check = {
     .text =
         "Compares every learning rate of LOG, within its printed precision, with what the contract "
         "of --expect logs. Numbers that are not given are taken from the log where it says them, "
-        "else fitted; the output says which. Where it differs, says what the log fits instead.\v"
+        "else fitted; the output says which. Parameters of a schedule that is given are its "
+        "defaults (--min-lr-ratio, --value). Where it differs, says what the log fits instead.\v"
         "Exit status: 0 pass, 1 fail, 3 the log cannot decide: then the output says what would. A "
         "log whose column another contract prints alike while applying other rates is such a log, "
         "unless its format names the framework or --logged is given.\n\n"
