@@ -24,7 +24,9 @@ static enum status check_target(const struct trace *trace) {
     struct stat info;
     if (lstat(trace->target, &info) != 0)
         return errno == ENOENT ? STATUS_OK : refuse(trace->target, "look up");
-    if (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
+    /* A link may be replaced where it names a file, or nothing; /dev/stdout names neither. */
+    if (S_ISLNK(info.st_mode) && stat(trace->target, &info) != 0) info.st_mode = S_IFREG;
+    if (!S_ISREG(info.st_mode))
         FAIL(STATUS_IO, "%s: exists and is not a regular file", trace->target);
     if (!trace->overwrite)
         FAIL(STATUS_IO, "%s: exists; choose another name, or ask to overwrite it (--overwrite)",

@@ -28,7 +28,8 @@
 #define HANG_SECONDS 300 /* for all cases of a test; one that waits for a writer waits for ever */
 
 /* `pipe` and `pipe.part` are named pipes, `t.h5` is a trace, `log.jsonl` a log, `folder` holds
- * named pipes with the names of a checkpoint, `suite` one that is called a.yaml. */
+ * named pipes with the names of a checkpoint, `suite` one that is called a.yaml, `nowhere` is a
+ * link to /dev/null, as /dev/stdout is one to where the shell sends it. */
 static int set_up(void **state) {
     static const char *const pipes[] = {"pipe",
                                         "pipe.part",
@@ -42,6 +43,7 @@ static int set_up(void **state) {
         return -1;
     for (size_t i = 0; i < COUNT_OF(pipes); i++)
         if (mkfifo(pipes[i], 0666) != 0) return -1;
+    if (symlink("/dev/null", "nowhere") != 0) return -1;
     helper_write("log.jsonl", ROWS);
     helper_write("ids.jsonl",
                  "{\"prompt_ids\": [1], \"chosen_ids\": [2], \"rejected_ids\": [3]}\n");
@@ -99,6 +101,9 @@ static const struct {
     {"lr check log.jsonl --expect hf --junit=pipe", "pipe: a named pipe that nobody reads, or a"},
     {"run s.yaml -o pipe --overwrite", "pipe: exists and is not a regular file"},
     {"import log.jsonl -o pipe --overwrite", "pipe: exists and is not a regular file"},
+    {"run s.yaml -o nowhere --overwrite", "nowhere: exists and is not a regular file"},
+    {"import log.jsonl -o nowhere --overwrite", "nowhere: exists and is not a regular file"},
+    {"noise s.yaml -o nowhere --overwrite", "nowhere: exists and is not a regular file"},
 };
 
 static void verify_that_nothing_waits_for_a_writer(void **state) {
@@ -109,6 +114,8 @@ static void verify_that_nothing_waits_for_a_writer(void **state) {
     struct said said = helper_run(2, "suite suite");
     assert_non_null(strstr(said.out, "a.yaml: error: expected a file of text, got a named pipe"));
     helper_free(&said);
+    struct stat info;
+    assert_true(lstat("nowhere", &info) == 0 && S_ISLNK(info.st_mode));
     alarm(0);
 }
 
