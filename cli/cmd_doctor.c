@@ -98,10 +98,12 @@ static enum status number_rows(const struct options *options, struct log *log,
     uint64_t every = 0;
     char *note;
     TRY(read_count(options, KEY_EVERY, "log-every", &every));
-    if (every == 0) return STATUS_OK;
+    if (every == 0 || (!log->step_guessed && log_is_every(log, every))) return STATUS_OK;
     if (!log->step_guessed)
-        FAIL(STATUS_INPUT, "--log-every: %s prints update numbers; expected a log that prints none",
-             log->path);
+        FAIL(STATUS_INPUT,
+             "--log-every: %s prints update numbers, and they are not every %llu; expected a log "
+             "that prints none",
+             log->path, (unsigned long long)every);
     if (every > UINT64_C(1) << 32)
         FAIL(STATUS_INPUT, "--log-every: expected an integer up to 2^32");
     fit_known_init(&known);

@@ -68,9 +68,11 @@ enum status lr_report_number(struct cli *cli, const struct options *options,
                              struct lr_report *report) {
     uint64_t every = 0;
     TRY(lr_option_count(options, LR_LOG_EVERY, "--log-every", &every));
-    if (every > 0 && !report->log->step_guessed)
-        FAIL(STATUS_INPUT, "--log-every: %s prints update numbers; expected a log that prints none",
-             report->log->path);
+    if (every > 0 && !report->log->step_guessed && !log_is_every(report->log, every))
+        FAIL(STATUS_INPUT,
+             "--log-every: %s prints update numbers, and they are not every %llu; expected a log "
+             "that prints none",
+             report->log->path, (unsigned long long)every);
     if (!report->log->step_guessed) return STATUS_OK;
     TRY(fit_rows_number(report->log, &report->series, &report->known, every, &cli->arena,
                         &report->rows));

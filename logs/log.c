@@ -60,3 +60,10 @@ enum log_order log_compare(double a, double qa, double b, double qb) {
     const double slack = qa == 0.0 && qb == 0.0 ? 0.0 : 0x1p-50 * size;
     return gap <= 0.5 * qa + 0.5 * qb + slack ? LOG_WITHIN : LOG_DIFFERENT;
 }
+
+int log_is_every(const struct log *log, uint64_t every) {
+    for (size_t i = 0; i < log->rows; i++)
+        if (log->step[i] != 1 && (log->step[i] < 1 || (uint64_t)log->step[i] % every != 0))
+            return 0;
+    return 1;
+}

@@ -113,6 +113,10 @@ static inline int log_has(const struct log_column *column, size_t row) {
 struct log_lag {
     double least, most;
 };
+/* Tells whether the rows lie `every` updates apart as `logging_steps` lays them: at its multiples,
+ * and at update 1 (`logging_first_step`). */
+int log_is_every(const struct log *log, uint64_t every);
+
 /* Sets *out to one lag per row; to NULL when the log has no running total of samples or does not
  * say what was skipped. A row without either has the lag of the row before. least is below most
  * only where updates were skipped while the batch grew. */

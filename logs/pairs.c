@@ -520,6 +520,15 @@ static void read_bar(struct log_span line, struct step_pair *out, int *rounded) 
     *out = (struct step_pair){name, step, (uint64_t)total, 0};
 }
 
+int pairs_bar(struct log_span line, int64_t *out_step, uint64_t *out_total) {
+    struct step_pair bar;
+    int rounded;
+    read_bar(line, &bar, &rounded);
+    *out_step = bar.step;
+    *out_total = bar.total;
+    return bar.name.length > 0;
+}
+
 /* A line that begins with a whole number and a bar counts updates, where nothing else in it does:
  * "490 | loss 5.7543 | lr 4.9e-05" (llama2.c). */
 static void read_first_count(struct log_span line, struct pairs *out) {

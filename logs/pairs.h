@@ -46,6 +46,9 @@ struct pairs {
 };
 
 void pairs_read(struct log_span line, struct pairs *out);
+/* Finds the first progress bar of a line, and returns whether there is one with a whole count. A
+ * total of 0 is one that it does not say. */
+int pairs_bar(struct log_span line, int64_t *out_step, uint64_t *out_total);
 /* Says whether the whole name is one that counts updates: "Step", "global_step", "Train step". */
 int pairs_is_step(struct log_span name);
 /* Says whether two names of a step are the same but for case, blanks and underscores. */

@@ -5,8 +5,8 @@
  * Source of the shape: transformers/trainer_callback.py::ProgressCallback.on_log. Version 4 prints
  * Python's repr of a loss rounded to 4 decimals and an epoch rounded to 2. Version 5 prints strings
  * with four significant digits and drops zeros at the end ('2e-05' is 2.000e-05). No step is
- * printed, but by ms-swift ('global_step/max_steps': '12/340'). Dicts of an evaluation, and the
- * summary at the end (train_runtime), are no rows. */
+ * printed in a dict, but by ms-swift ('global_step/max_steps': '12/340'). Dicts of an evaluation,
+ * and the summary at the end (train_runtime), are no rows. */
 #include "base/macro.h"
 #include "logs/pairs.h"
 
@@ -322,20 +322,112 @@ struct rows {
                          in front of it was said again */
 };
 
+/* Finds the next dict of a line that is a row, or says one again, and moves behind it. Returns 0
+ * when there is none, -1 when a dict does not end. */
+static int next_row(struct log_lines *lines, struct log_line *line, struct rows *rows,
+                    struct dict *out, int *out_again) {
+    int found;
+    while ((found = next_dict(&line->span, out)) > 0) {
+        rows->others += (size_t)out->is_other;
+        if (!is_row(out) || !log_lines_take(lines, line)) continue;
+        *out_again = is_row(&rows->last) && is_again(&rows->last, out);
+        rows->again += (size_t)*out_again;
+        rows->last = *out_again ? (struct dict){.step = INT64_MIN} : *out;
+        return 1;
+    }
+    return found;
+}
+
+/* ---- progress bars ---- */
+
+/* What the Trainer's progress bar says of each row. tqdm takes the bar away, prints the dict and
+ * draws the bar again, and its count is that of updates (tqdm 4.70, std.py::tqdm.write and
+ * external_write_mode; transformers/trainer_callback.py::ProgressCallback, whose bar counts
+ * state.global_step to state.max_steps). The bar in front of a dict may be older. */
+struct bars {
+    int64_t *step; /* (count) of each row; NULL: they are counted only */
+    size_t count;
+    uint64_t total;
+    int64_t last, apart; /* step of the row before, and updates from one to the next; 0: none yet,
+                            -1: they differ */
+    int wanted;          /* 1: no bar has come behind the row at hand */
+    int bad;             /* 1: bars do not number the rows */
+};
+
+static void put_step(struct bars *bars, int64_t step) {
+    const int64_t apart = step - bars->last;
+    if (step <= bars->last) bars->bad = 1;
+    if (bars->count > 1) bars->apart = bars->apart == 0 || bars->apart == apart ? apart : -1;
+    if (bars->step != NULL) bars->step[bars->count - 1] = step;
+    bars->last = step;
+    bars->wanted = 0;
+}
+
+static void look_for_bar(struct bars *bars, struct log_span text) {
+    int64_t step;
+    uint64_t total;
+    if (!bars->wanted || !pairs_bar(text, &step, &total)) return;
+    bars->bad |= (bars->total != 0 && bars->total != total) || step < 1 || (uint64_t)step > total;
+    bars->total = total;
+    put_step(bars, step);
+}
+
+/* Reads the bars of all rows. A row at the end whose bar was cut off is as far from the one before
+ * it as all others are. */
+static void read_bars(const struct log_source *source, struct bars *bars) {
+    struct log_lines lines;
+    struct log_line line;
+    struct rows rows = {.others = 0};
+    struct dict dict;
+    int again;
+    bars->count = 0;
+    bars->last = bars->apart = 0;
+    bars->wanted = 0;
+    log_lines_open(&lines, source, NULL);
+    while (!bars->bad && log_lines_next(&lines, &line)) {
+        const char *const brace = (const char *)memchr(line.span.text, '{', line.span.length);
+        if (brace != NULL)
+            look_for_bar(bars, (struct log_span){line.span.text, (size_t)(brace - line.span.text)});
+        while (next_row(&lines, &line, &rows, &dict, &again) > 0) {
+            bars->bad |= (bars->wanted && !again) || dict.step != INT64_MIN;
+            if (again) continue;
+            bars->wanted = 1;
+            bars->count++;
+        }
+        look_for_bar(bars, line.span);
+    }
+    if (bars->wanted && (bars->count < 3 || bars->apart < 1)) bars->bad = 1;
+    if (bars->wanted && !bars->bad) put_step(bars, bars->last + bars->apart);
+    if (bars->total == 0 || (uint64_t)bars->last > bars->total) bars->bad = 1;
+}
+
+/* Makes the list of the rows' steps, where bars say them. */
+static enum status number_rows(const struct log_source *source, struct log_build *build,
+                               struct bars *bars) {
+    *bars = (struct bars){.count = 0};
+    read_bars(source, bars);
+    if (bars->bad) return STATUS_OK;
+    TRY(arena_take(log_build_scratch(build), bars->count, sizeof *bars->step, "steps of a log",
+                   &bars->step));
+    read_bars(source, bars);
+    bars->count = 0;
+    log_build_max_steps(build, bars->total);
+    return log_build_note(build, "update numbers and their total are those of the progress bar "
+                                 "behind each row");
+}
+
+/* ---- rows ---- */
+
 static enum status read_line(struct log_lines *lines, struct log_line line,
                              const struct log_rule *rules, const struct log_source *source,
-                             struct log_build *build, struct rows *rows) {
+                             struct log_build *build, struct rows *rows, struct bars *bars) {
     struct dict dict;
-    int found;
-    while ((found = next_dict(&line.span, &dict)) > 0) {
-        rows->others += (size_t)dict.is_other;
-        if (!is_row(&dict) || !log_lines_take(lines, &line)) continue;
-        const int again = is_row(&rows->last) && is_again(&rows->last, &dict);
-        rows->again += (size_t)again;
-        if (!again) TRY(log_build_row(build, dict.step, line.number, source->part));
+    int found, again;
+    while ((found = next_row(lines, &line, rows, &dict, &again)) > 0) {
+        const int64_t step = bars->step != NULL && !again ? bars->step[bars->count++] : dict.step;
+        if (!again) TRY(log_build_row(build, step, line.number, source->part));
         log_build_max_steps(build, dict.max_steps);
         TRY(put_dict(build, rules, &dict, again));
-        rows->last = again ? (struct dict){.step = INT64_MIN} : dict;
     }
     if (found == 0) return STATUS_OK;
     return log_build_note(build, "line %" PRIu32 ": a dict does not end: left out", line.number);
@@ -345,10 +437,12 @@ static enum status read(const struct log_source *source, struct log_build *build
     struct log_lines lines;
     struct log_line line;
     struct rows rows = {.others = 0};
+    struct bars bars;
     const struct log_rule *rules = choose_rules(&lines, source);
+    TRY(number_rows(source, build, &bars));
     log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line))
-        TRY(read_line(&lines, line, rules, source, build, &rows));
+        TRY(read_line(&lines, line, rules, source, build, &rows, &bars));
     if (rows.others > 0)
         TRY(log_build_note(build, "left out as no rows: %zu of an evaluation or a summary",
                            rows.others));

@@ -389,6 +389,66 @@ static void validate_fixtures(void **state) {
     }
 }
 
+#define DICT(loss) "{'loss': '" loss "', 'learning_rate': '0.001', 'epoch': '1'}\n"
+#define EVAL "{'eval_loss': '4.153', 'eval_runtime': '0.0262', 'epoch': '0.3333'}\n"
+#define BAR(count) "\r  8%|8  | " count " [00:00<00:03, 16.57it/s]"
+#define CLEAR "\r                             \r"
+
+/* The Trainer's dicts, whose updates the bar behind each says, as transformers 5.24 and tqdm 4.70
+ * wrote them to a file: the bar in front of a dict is an older one, and evaluations have bars and
+ * dicts of their own. */
+static const struct {
+    const char *text;
+    uint64_t total; /* 0: bars number no rows */
+    size_t rows;
+    int64_t step[4];
+} barred[] = {
+    {BAR("0/60") CLEAR DICT("4") BAR("1/60") BAR("4/60") CLEAR DICT("3") BAR("7/60"),
+     60,
+     2,
+     {1, 7}},
+    {CLEAR DICT("4") BAR("20/60") "\n" BAR("0/8") CLEAR EVAL BAR("20/60") BAR("8/8") CLEAR DICT("3")
+         BAR("40/60") EVAL,
+     60,
+     2,
+     {20, 40}},
+    {DICT("4") " 8%|8 | 5/60 [a]\n" DICT("3") " 8%|8 | 10/60 [a]\n" DICT("2"), 60, 3, {5, 10, 15}},
+    /* a last row without a bar, whose distance no others tell */
+    {DICT("4") BAR("5/60") "\n" DICT("2"), 0, 2, {1, 2}},
+    {DICT("4") BAR("1/60") "\n" DICT("3") BAR("7/60") "\n" DICT("2") BAR("14/60") "\n" DICT("1"),
+     0,
+     4,
+     {1, 2, 3, 4}},
+    /* it would lie behind the total */
+    {DICT("4") BAR("5/60") "\n" DICT("3") BAR("10/60") "\n" DICT("2"), 60, 3, {5, 10, 15}},
+    {DICT("4") BAR("5/12") "\n" DICT("3") BAR("10/12") "\n" DICT("2"), 0, 3, {1, 2, 3}},
+    /* a row in the middle without one, another total, a count that stands or falls, or is none */
+    {DICT("4") BAR("5/60") "\n" DICT("3") DICT("2") BAR("15/60"), 0, 3, {1, 2, 3}},
+    {DICT("4") BAR("5/60") "\n" DICT("3") BAR("10/61"), 0, 2, {1, 2}},
+    {DICT("4") BAR("5/60") "\n" DICT("3") BAR("5/60"), 0, 2, {1, 2}},
+    {DICT("4") BAR("5/60") "\n" DICT("3") BAR("4/60"), 0, 2, {1, 2}},
+    {DICT("4") BAR("0/60") "\n" DICT("3") BAR("5/60"), 0, 2, {1, 2}},
+    {DICT("4") BAR("5/60") "\n" DICT("3") BAR("61/60"), 0, 2, {1, 2}},
+    {DICT("4") DICT("3"), 0, 2, {1, 2}},
+};
+
+static void validate_bars(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(barred); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct log *log = logs_read(&arena, barred[i].text, NULL);
+        print_message("%zu\n", i);
+        assert_string_equal(log->format, "hf-console");
+        assert_int_equal(log->rows, barred[i].rows);
+        assert_int_equal(log->max_steps, barred[i].total);
+        assert_int_equal(log->step_guessed, barred[i].total == 0);
+        assert_int_equal(logs_has_note(log, "those of the progress bar"), barred[i].total > 0);
+        for (size_t r = 0; r < log->rows; r++)
+            assert_int_equal(log->step[r], barred[i].step[r]);
+        arena_close(&arena);
+    }
+}
+
 /* What the table cannot express: absent cells, NaN and infinity, notes, flags. */
 static void validate_special_values(void **state) {
     struct arena arena = ARENA_EMPTY;
@@ -610,6 +670,7 @@ static void validate_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_fixtures),
+        cmocka_unit_test(validate_bars),
         cmocka_unit_test(validate_special_values),
         cmocka_unit_test(verify_cut_ends_are_said),
         cmocka_unit_test(validate_resume),

@@ -31,7 +31,7 @@ struct rebuilt {
 };
 
 static const struct rebuilt table[] = {
-    {"alpaca-534.txt", "hf-console", 1, 1, 1, 0, "loss", "learning_rate", 2.0491, 1e-4,
+    {"alpaca-534.txt", "hf-console", 1, 380, 380, 2724, "loss", "learning_rate", 2.0491, 1e-4,
      0.0001961913563176343, 0.0, "1 of these lines stand behind the last row"},
     {"bionemo-740.txt", "nemo", 3, 121, 126, 150, "reduced_train_loss", "lr", 1.34, 1e-3, 3e-5,
      1e-8, NULL},
