@@ -386,6 +386,9 @@ static void validate_rows_that_are_numbered(void **state) {
     said = helper_run(2, "doctor numbered.csv --log-every 10");
     assert_non_null(strstr(said.err, "--log-every: numbered.csv prints update numbers"));
     helper_free(&said);
+    helper_accept(0, "doctor numbered.csv --log-every 1");
+    helper_accept(3, "lr check numbered.csv --expect hf --log-every 1");
+    helper_refuse(2, "lr check numbered.csv --expect hf --log-every 10", "they are not every 10");
 }
 
 int main(void) {
