@@ -102,9 +102,14 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (fit_total_is_beside(first, known, set->series))
         return "ends beside a rounder total, which nobody said: with skipped updates in front of "
                "the first row, or logging the LR of the next update, that one prints the same";
+    if (fit_samples_end_unseen(first, known, set->last))
+        return "ends at a number of samples that nobody said, behind the last row, and not at the "
+               "log's own total";
     if (fit_skips_to_a_floor(first, known, set->series))
-        return "needs several skipped updates for the last LR alone, at which a loop may hold it "
-               "from below";
+        return "needs skipped updates for the last LR alone, at which a loop may hold it from "
+               "below";
+    if (fit_skips_from_a_floor(first, known, set->series))
+        return "needs skipped updates for the first LR, at which a loop may hold it from below";
     if (known->request.contract == NULL && fit_skips_second_alone(first, known, set->series))
         return "needs update 2 skipped, and a loop whose counter begins at 1 (max(step, 1)) prints "
                "the same two rows";

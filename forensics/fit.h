@@ -281,9 +281,14 @@ int fit_total_is_beside(const struct fit *fit, const struct fit_known *known,
                         const struct series *series);
 /* Tells whether the fit needs several skipped updates for the last LR alone, at which the column
  * may stand for some rows, and somebody may have typed that LR or its share of the peak: a loop
- * that holds its LR from below prints these rows, too. */
+ * that holds its LR from below prints these rows, too. One skipped update is enough where that LR
+ * is one at which loops do hold theirs, as a tenth of the peak is, and those in front are not. */
 int fit_skips_to_a_floor(const struct fit *fit, const struct fit_known *known,
                          const struct series *series);
+/* Tells whether it needs several for the first LR, at which the first rows stand, and somebody may
+ * have typed that: such a loop prints it for as long as its schedule lies below. */
+int fit_skips_from_a_floor(const struct fit *fit, const struct fit_known *known,
+                           const struct series *series);
 /* Tells whether the fit needs update 2 skipped, of a log that shows nothing of it and whose
  * framework nobody said: a loop whose counter begins at 1, as max(step, 1) / warmup does, prints
  * the LR of its first step twice, too, and applies it. */

@@ -186,15 +186,21 @@ enum status fit_check_doubt_longer(const struct fit_known *known, struct arena *
 
 /* Withdraws a pass that rests on numbers which nobody gave: a line from a peak that no row shows
  * and nobody would type, of which a contract that is one update apart prints the same towards a
- * total that is one update apart; a total behind which the LR rises
- * again, so that the run was longer than its schedule; and two that lr fit calls undecided, a line
- * to a floor that no row stands at, or a peak that nobody would type, behind which a scheduler may
- * have stopped in its warm-up. */
+ * total that is one update apart; skipped updates for the first LR; a total behind which the LR
+ * rises again, so that the run was longer than its schedule; and two that lr fit calls undecided, a
+ * line to a floor that no row stands at, or a peak that nobody would type, behind which a scheduler
+ * may have stopped in its warm-up. */
 enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena *arena,
                                     struct fit_check *out) {
     const struct fit *const fit = out->expected;
     char *text;
     if (out->verdict != FIT_PASS) return STATUS_OK;
+    if (fit_skips_from_a_floor(fit, known, out->found.series)) {
+        doubt_skips(NULL, out);
+        out->needs = "the loss scale, a count of skipped updates, or --skipped: a loop that holds "
+                     "its LR from below prints the first rows, too";
+        return STATUS_OK;
+    }
     if ((out->fitted & FIT_OF_STEPS) != 0 && rises_behind_end(out)) {
         out->verdict = FIT_UNDECIDED;
         TRY(arena_format(arena, &text,

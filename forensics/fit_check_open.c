@@ -134,6 +134,16 @@ static int begin_request(const struct trial *t, const struct fit *fit,
     return 1;
 }
 
+/* Return the lengths of a fit in updates of its counter, also where that moves several times per
+ * update, or as many times as there are processes. */
+static double warmup_of(const struct fit *fit) {
+    return fit->plan.increment > 0.0 ? fit->plan.call.warmup / fit->plan.increment : fit->warmup;
+}
+static double total_of(const struct fit *fit) {
+    return fit->plan.increment > 0.0 ? fit->plan.call.total / fit->plan.increment
+                                     : (double)fit->steps;
+}
+
 /* Tries a fit's own warm-up and total, and both one update more or less: a row shows the LR of the
  * update before or behind it under another contract, and behind the warm-up that is all that the
  * two differ in. A counter that moves several times per update prints what one does that moves
@@ -149,8 +159,8 @@ static enum status try_beside(struct trial *t, const struct fit *fit) {
         return STATUS_OK;
     for (size_t i = 0; i < COUNT_OF(beside) && t->out->expected == NULL; i++) {
         if (i == 1 && !(fit->warmup > 0.0)) continue;
-        const double warmup = fit->warmup / fit->stride + beside[i][0];
-        const double total = fit_round((double)fit->steps / fit->stride) + beside[i][1];
+        const double warmup = warmup_of(fit) + beside[i][0];
+        const double total = fit_round(total_of(fit)) + beside[i][1];
         if (total < 1.0 || (r->steps > 0 && total != (double)r->steps)) continue;
         if (r->warmup == r->warmup ? !fit_near(warmup, r->warmup) && fit->takes_warmup
                                    : beside[i][0] != 0 && !fit->takes_warmup)
@@ -180,7 +190,7 @@ static double cycle_of(const struct fit *fit) {
     if (strncmp(fit->parameters, key, sizeof key - 1) == 0)
         waves = strtod(fit->parameters + sizeof key - 1, NULL);
     const double falls = strcmp(name, "cosine_with_restarts") == 0 ? waves : 2.0 * waves;
-    return falls > 0.0 ? ((double)fit->steps - fit->warmup) / falls : 0.0;
+    return falls > 0.0 ? (total_of(fit) - warmup_of(fit)) / falls : 0.0;
 }
 
 /* Tries a cosine with restarts, where a counter goes back on the way: where the rows begin in the
@@ -203,7 +213,7 @@ static enum status try_restarts(struct trial *t, const struct fit *fit) {
     for (int cycles = 2; cycles <= MOST_CYCLES; cycles++)
         for (int later = -1; later <= 1; later++)
             for (int off = -cycles; off <= cycles && t->out->expected == NULL; off++) {
-                const double warmup = fit->warmup + later;
+                const double warmup = warmup_of(fit) + later;
                 const double total = fit_round(warmup + cycles * cycle) + off;
                 if (r->steps > 0 && total != (double)r->steps) continue;
                 if (r->warmup == r->warmup && !fit_near(warmup, r->warmup)) continue;
@@ -396,20 +406,38 @@ static int is_typed_throughout(const struct fit_known *known, const struct fit *
     return floor_is_typed(known, fit->floor_ratio, fit->lr) && parameters_are_typed(fit);
 }
 
+static int lies_above(const struct series *series, double peak) {
+    for (size_t i = 0; i < series->count; i++)
+        if (series->points[i].value - fit_half(&series->points[i], peak) > peak * (1.0 + 0x1p-40))
+            return 1;
+    return 0;
+}
+
 /* Tells whether the explanation says enough of the column to fail it, where numbers were fitted.
  * Stairs, and in finely printed rows a rise or a break, are seen whatever the numbers are; a
  * stretch of a decay alone is printed by many contracts, each with numbers of its own. */
 static int is_proven(const struct fit_known *known, const struct fit_check *out) {
-    static const char stands[] =
-        "schedule_stands_still"; /* another schedule's, with numbers of its own */
+    /* Speaks of another schedule, with numbers of its own. */
+    static const char stands[] = "schedule_stands_still";
     const struct series *const series = out->found.series;
     const struct fit *const best = out->found.count > 0 ? &out->found.fits[0] : NULL;
     if (best == NULL) return 1;
+    /* Here the rows themselves refuted what was asked (forensics/fit_check_mismatch.c). */
+    if ((out->found.why & FIT_WHY_CONSTANT) != 0 || fit_changes_total(best)) return 1;
+    if (known->request.lr == known->request.lr && lies_above(series, known->request.lr)) return 1;
     if (out->bug != NULL && strncmp(out->bug, stands, sizeof stands - 1) == 0) return 1;
     if (best->epoch_updates > 0 || best->stride < 1.0) return 1;
     if (breaks_visibly(best, series)) return 1;
     if (is_fine(series) && (best->segment_count > 1 || best->first_differs || rises(series)))
         return 1;
+    /* With a total that was said, finely printed rows leave the contract one set of numbers, but
+     * for a line, which has a floor for each total. */
+    if (is_fine(series) && (known->request.steps > 0 || known->run_steps > 0) &&
+        best->contract == known->request.contract && !fit_falls_as_line(best))
+        return 1;
+    /* Without the name of a bug, all that is known is that a search found numbers of another
+     * contract and none of this one, whose floor is open, too. */
+    if (out->bug == NULL && (out->fitted & FIT_OF_SCHEDULE) != 0) return 0;
     return is_typed_throughout(known, best, out->found.last);
 }
 
@@ -424,10 +452,12 @@ int fit_check_stands(const struct fit_known *known, const struct fit_check *out,
 enum status fit_check_doubt_unproven(const struct fit_known *known, struct arena *arena,
                                      struct fit_check *out) {
     char *text;
-    TRY(arena_format(arena, &text,
-                     "%s; nobody gave all of these numbers, and nobody would type them",
-                     out->words));
-    out->words = text;
+    if (out->found.count > 0 && !is_typed_throughout(known, &out->found.fits[0], out->found.last)) {
+        TRY(arena_format(arena, &text,
+                         "%s; nobody gave all of these numbers, and nobody would type them",
+                         out->words));
+        out->words = text;
+    }
     TRY(arena_format(arena, &text,
                      "--schedule, --lr, --warmup, --steps and --min-lr-ratio of the training: that "
                      "a search for numbers of %s finds none does not say that none print the rows",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "forensics/fit_solve.h"
 
 /* Choices of counters that are tried where the log leaves some open. */
 #define CHOICES 64
@@ -177,6 +178,15 @@ int fit_samples_are_asked(const struct fit_known *known) {
 
 int fit_samples_counts(const struct contract *contract) {
     return contract->unit == CONTRACT_UNIT_SAMPLE && contract->logged == CONTRACT_LOGGED_NEXT;
+}
+
+int fit_samples_end_unseen(const struct fit *fit, const struct fit_known *known, uint64_t last) {
+    const double total = (double)fit->steps;
+    if (!fit->in_samples || known->steady == NULL || known->run_steps == 0 ||
+        known->request.steps > 0 || fit->steps == 0 || fit->total_hidden)
+        return 0;
+    return total != (double)known->run_steps * known->steady->batch &&
+           total > (double)last * known->steady->batch && fit_digits(total) > FIT_TYPED_DIGITS;
 }
 
 void fit_samples_known(struct fit_known *known) {

@@ -154,6 +154,40 @@ static int is_typed(const struct series_point *still, double peak) {
     return 0;
 }
 
+/* Tells whether the LR is a share of the peak at which loops hold one from below, or a power of
+ * ten.
+ */
+static int is_usual_floor(const struct series_point *at, double peak) {
+    static const double shares[] = {0.2, 0.1, 0.05, 0.01};
+    const double half = 0.5 * at->quantum + 0x1p-46 * at->value;
+    const double round = fit_shortest_of(at->value - half, at->value + half, 1);
+    for (size_t i = 0; i < COUNT_OF(shares); i++)
+        if (real_abs_f64(at->value - shares[i] * peak) <= half) return 1;
+    if (!(round > 0.0) || round > shares[0] * peak) return 0;
+    for (double power = 1.0; power > 0.5 * round; power *= 0.1)
+        if (fit_near(power, round)) return 1;
+    return 0;
+}
+
+/* Rows of a decay in front of its end that are looked at. Where one in so many of them is a usual
+ * floor, it is no news that the end is. */
+#define FLOORS_SEEN 16
+#define ONE_FLOOR_IN 8
+
+/* Tells whether the LR at `first` is a usual floor, and those of the decay in front of it are not.
+ */
+static int floor_is_news(const struct series *series, size_t first, double peak) {
+    const struct series_point *const points = series->points;
+    size_t seen = 0, usual = 0;
+    if (!is_usual_floor(&points[first], peak)) return 0;
+    for (size_t i = first; i > 1 && seen < FLOORS_SEEN && points[i - 2].value > points[i - 1].value;
+         i--) {
+        seen++;
+        usual += (size_t)is_usual_floor(&points[i - 1], peak);
+    }
+    return ONE_FLOOR_IN * usual < seen;
+}
+
 int fit_skips_to_a_floor(const struct fit *fit, const struct fit_known *known,
                          const struct series *series) {
     uint64_t skipped = 0;
@@ -167,6 +201,24 @@ int fit_skips_to_a_floor(const struct fit *fit, const struct fit_known *known,
         return 0;
     for (size_t i = 0; i < fit->skip_count; i++)
         if (fit->skips[i].first >= end[-1].update) skipped += fit->skips[i].count;
+    return skipped > 1 || (skipped == 1 && floor_is_news(series, first, fit->lr));
+}
+
+int fit_skips_from_a_floor(const struct fit *fit, const struct fit_known *known,
+                           const struct series *series) {
+    const struct series_point *const points = series->points;
+    uint64_t skipped = 0;
+    size_t rows = 1;
+    if (known->skips.shown > 0 || known->request.skipped_count > 0) return 0;
+    while (rows < series->count && alike(&points[rows], &points[0]) &&
+           points[rows].update > points[rows - 1].update)
+        rows++;
+    if (rows < 2 || rows == series->count || !(points[0].value > 0.0) ||
+        !(points[rows].value > points[0].value) || !is_typed(&points[0], fit->lr))
+        return 0;
+    if (fit->segments[0].event == FIT_SKIP) skipped = (uint64_t)-fit->segments[0].shift;
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].first <= points[rows - 1].update) skipped += fit->skips[i].count;
     return skipped > 1;
 }
 

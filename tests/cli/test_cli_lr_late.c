@@ -213,6 +213,26 @@ static void validate_fit_of_a_late_scheduler(void **state) {
     }
 }
 
+/* Megatron's cosine one update late: a warm-up of one update and a total of one more, in samples,
+ * print it, and no row lies behind that total. Where the log's own total is the one that fits, or a
+ * round number of samples does, the answer stays. */
+static void validate_fit_of_odd_samples(void **state) {
+    (void)state;
+    static const struct column late_one = {6e-4, 6e-5, 0, 120, 1, -1, 120, 1};
+    static const struct column in_time = {6e-4, 6e-5, 0, 120, 1, 0, 120, 1};
+    static const struct column longer = {6e-4, 6e-5, 0, 125, 1, 0, 120, 1};
+    write_log("fit", MEGATRON, &late_one, 120, "%.17g");
+    struct said said = helper_run(3, "lr fit fit");
+    assert_non_null(strstr(said.out, "total 7744 samples"));
+    assert_non_null(strstr(said.out, "ends at a number of samples that nobody said"));
+    helper_free(&said);
+    for (int i = 0; i < 2; i++) {
+        write_log("fit", MEGATRON, i == 0 ? &in_time : &longer, 120, "%.17g");
+        said = helper_run(0, "lr fit fit");
+        helper_free(&said);
+    }
+}
+
 /* "%.4g" writes no exponent from 1e-4 up, and a digit less behind the point in each decade. */
 static void validate_significant_digits(void **state) {
     (void)state;
@@ -337,6 +357,7 @@ int main(void) {
         cmocka_unit_test(validate_fit_of_a_late_scheduler),
         cmocka_unit_test(validate_floors_of_no_list),
         cmocka_unit_test(validate_no_solved_floor_passes),
+        cmocka_unit_test(validate_fit_of_odd_samples),
         cmocka_unit_test(validate_significant_digits),
         cmocka_unit_test(validate_rounded_decimals),
     };

@@ -149,6 +149,20 @@ static void validate_what_is_seen(void **state) {
     open_scene();
     for (size_t i = 0; i < ROWS; i++)
         points[i].quantum = 1e-7;
+    STANDS;
+    out.bug = NULL; /* typed numbers of another contract, and no bug by name */
+    OPEN;
+    out.fitted &= ~(uint32_t)FIT_OF_SCHEDULE;
+    STANDS;
+    out.fitted |= FIT_OF_SCHEDULE;
+    known.request.lr = 0.9 * PEAK; /* a row lies above it */
+    STANDS;
+    known.request.lr = PEAK;
+    OPEN;
+    out.found.why = FIT_WHY_CONSTANT;
+    STANDS;
+    out.found.why = 0;
+    out.bug = "lag1";
     best.segment_count = 2;
     segments[1].event = FIT_RESCALED;
     segments[1].scale = 0.5;
@@ -174,6 +188,25 @@ static void validate_what_is_seen(void **state) {
     STANDS;
 }
 
+/* The contract's own numbers, of which one contradicts what was said. */
+static void validate_own_numbers(void **state) {
+    (void)state;
+    open_scene();
+    out.bug = NULL;
+    best.contract = known.request.contract;
+    OPEN;
+    known.request.steps = 700;
+    STANDS;
+    known.request.steps = 0;
+    known.run_steps = 700;
+    STANDS;
+    best.schedule = sched_find("linear");
+    OPEN;
+    best.schedule = sched_find("cosine");
+    points[7].quantum = 1e-7;
+    OPEN;
+}
+
 static void validate_what_was_borrowed(void **state) {
     (void)state;
     open_scene();
@@ -197,6 +230,10 @@ static void validate_words(void **state) {
     (void)state;
     open_scene();
     assert_int_equal(fit_check_doubt_unproven(&known, &arena, &out), STATUS_OK);
+    assert_string_equal(out.words, "fits");
+    open_scene();
+    best.steps = 601;
+    assert_int_equal(fit_check_doubt_unproven(&known, &arena, &out), STATUS_OK);
     assert_int_equal(out.verdict, FIT_UNDECIDED);
     assert_null(out.bug);
     assert_string_equal(out.words,
@@ -206,9 +243,8 @@ static void validate_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_numbers),
-        cmocka_unit_test(validate_what_is_seen),
-        cmocka_unit_test(validate_what_was_borrowed),
+        cmocka_unit_test(validate_numbers),     cmocka_unit_test(validate_what_is_seen),
+        cmocka_unit_test(validate_own_numbers), cmocka_unit_test(validate_what_was_borrowed),
         cmocka_unit_test(validate_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

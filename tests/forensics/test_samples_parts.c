@@ -457,6 +457,30 @@ static void validate_choices(void **state) {
     assert_int_equal(out.why, FIT_WHY_NOTHING);
 }
 
+/* 64 samples in an update, a log that says 120 updates, and a total of one update more. */
+static void validate_an_end_that_no_row_shows(void **state) {
+    (void)state;
+    for (int change = 0; change < 9; change++) {
+        struct fit fit = {.in_samples = 1, .steps = 7744};
+        struct fit_samples steady = {.batch = 64.0};
+        struct fit_known told;
+        uint64_t last = 120;
+        fit_known_init(&told);
+        told.steady = &steady;
+        told.run_steps = 120;
+        if (change == 1) fit.in_samples = 0;
+        if (change == 2) told.steady = NULL;
+        if (change == 3) told.run_steps = 0;
+        if (change == 4) told.request.steps = 7744;
+        if (change == 5) fit.total_hidden = 1;
+        if (change == 6) fit.steps = 7680; /* the log's own */
+        if (change == 7) last = 121;
+        if (change == 8) fit.steps = 8000; /* somebody typed it */
+        if (fit_samples_end_unseen(&fit, &told, last) != (change == 0))
+            fail_msg("change %d", change);
+    }
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -465,10 +489,14 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_growing_batches), cmocka_unit_test(validate_steady_batches),
-        cmocka_unit_test(validate_resumed_counts),  cmocka_unit_test(corroborate_counters),
-        cmocka_unit_test(validate_who_counts),      cmocka_unit_test(validate_what_is_kept),
+        cmocka_unit_test(validate_growing_batches),
+        cmocka_unit_test(validate_steady_batches),
+        cmocka_unit_test(validate_resumed_counts),
+        cmocka_unit_test(corroborate_counters),
+        cmocka_unit_test(validate_who_counts),
+        cmocka_unit_test(validate_what_is_kept),
         cmocka_unit_test(validate_choices),
+        cmocka_unit_test(validate_an_end_that_no_row_shows),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

@@ -282,6 +282,28 @@ static void validate_skips_to_a_floor(void **state) {
     TO_A_FLOOR(0);
     skips[0].count = 1;
     TO_A_FLOOR(0);
+    for (int share = 0; share < 4; share++) { /* one is enough, for a tenth and the like */
+        static const double shares[] = {0.1, 0.05, 0.01, 0.11};
+        skips[0].count = 1;
+        for (size_t i = 10; i < 12; i++)
+            points[i].value = shares[share] * PEAK;
+        TO_A_FLOOR(share < 3);
+    }
+    skips[0].count = 1;
+    for (size_t i = 10; i < 12; i++)
+        points[i].value = 1e-6;
+    TO_A_FLOOR(1);
+    skips[0].count = 1;
+    for (size_t i = 10; i < 12; i++)
+        points[i].value = 3e-6; /* neither a power of ten nor such a share */
+    TO_A_FLOOR(0);
+    skips[0].count = 1;
+    for (size_t i = 0; i < 12; i++) /* two of the ten rows in front are such, too */
+        points[i].value = PEAK * (i < 8    ? 0.21 - 0.01 * (double)(i + 1)
+                                  : i == 8 ? 0.1
+                                  : i == 9 ? 0.05
+                                           : 0.01);
+    TO_A_FLOOR(0);
     skips[0].first = 9; /* in front of the last row that moved */
     TO_A_FLOOR(0);
     skips[0].count = 1;
@@ -299,6 +321,55 @@ static void validate_skips_to_a_floor(void **state) {
     TO_A_FLOOR(0);
     series.count = 1;
     TO_A_FLOOR(0);
+}
+
+/* Stands at a tenth of the peak for three rows, and rises from there. */
+static void open_start(void) {
+    open_fit("hf", "linear");
+    make_fall(10, 1, 2);
+    for (size_t i = 0; i < series.count; i++)
+        points[i].value = PEAK * (i < 3 ? 0.1 : 0.1 * (double)(i - 1));
+    skips[0] = (struct fit_skip){.first = 1, .last = 3, .count = 2};
+    fit.skips = skips;
+    fit.skip_count = 1;
+}
+#define FROM_A_FLOOR(expected)                                                                     \
+    do {                                                                                           \
+        assert_int_equal(fit_skips_from_a_floor(&fit, &known, &series), expected);                 \
+        open_start();                                                                              \
+    } while (0)
+
+static void validate_skips_from_a_floor(void **state) {
+    static struct fit_segment held = {.scale = 1.0, .event = FIT_SKIP, .shift = -2};
+    (void)state;
+    open_start();
+    FROM_A_FLOOR(1);
+    fit.skip_count = 0;
+    FROM_A_FLOOR(0);
+    fit.skip_count = 0;
+    fit.segments = &held;
+    FROM_A_FLOOR(1);
+    skips[0].count = 1;
+    FROM_A_FLOOR(0);
+    skips[0].first = skips[0].last = 4; /* behind the rows that stand */
+    FROM_A_FLOOR(0);
+    known.skips.shown = 1;
+    FROM_A_FLOOR(0);
+    known.request.skipped_count = 1;
+    FROM_A_FLOOR(0);
+    for (size_t i = 0; i < 3; i++)
+        points[i].value = 0.0; /* a warm-up from 0 that was held */
+    FROM_A_FLOOR(0);
+    for (size_t i = 0; i < 3; i++)
+        points[i].value = 0.05137 * PEAK;
+    FROM_A_FLOOR(0);
+    for (size_t i = 0; i < 3; i++)
+        points[i].value = 0.5 * PEAK; /* above the row behind */
+    FROM_A_FLOOR(0);
+    points[0].value = 0.05 * PEAK; /* one row */
+    FROM_A_FLOOR(0);
+    series.count = 3;
+    FROM_A_FLOOR(0);
 }
 
 static void open_second(void) {
@@ -1009,6 +1080,7 @@ int main(void) {
         cmocka_unit_test(validate_tops),
         cmocka_unit_test(validate_plain_fits),
         cmocka_unit_test(validate_skips_to_a_floor),
+        cmocka_unit_test(validate_skips_from_a_floor),
         cmocka_unit_test(validate_second_updates),
         cmocka_unit_test(validate_ways_on),
         cmocka_unit_test(validate_steps_of_a_stop),
