@@ -273,6 +273,34 @@ static enum status try_line(struct trial *t, const struct fit *fit) {
     return STATUS_OK;
 }
 
+/* Tries an inverse square root from the peak that was given. Behind its warm-up it is L sqrt(W / n)
+ * at counter n, so each peak has its own warm-up. */
+static enum status try_root(struct trial *t, const struct fit *fit) {
+    static const char *const names[] = {"inverse_sqrt", "inverse-square-root"};
+    const struct contract_request *const r = &t->known->request;
+    const struct series_point *const first = &t->series->points[0];
+    struct contract_request mine = *r;
+    if (r->lr != r->lr || r->warmup == r->warmup || r->value_count > 0 ||
+        strncmp(sched_bare_name(fit->schedule), "inverse", 7) != 0 || fit->segment_count != 1 ||
+        first->value > r->lr)
+        return STATUS_OK;
+    const double share = first->value / r->lr;
+    const double warmup = fit_round((double)first->update * share * share);
+    for (size_t n = 0; n < COUNT_OF(names); n++)
+        for (int off = -AROUND; off <= AROUND && t->out->expected == NULL; off++) {
+            const struct sched_class *const schedule = sched_find_in(r->contract->family, names[n]);
+            if (schedule == NULL || (r->schedule != NULL &&
+                                     sched_find_in(r->contract->family, r->schedule) != schedule))
+                continue;
+            mine.schedule = names[n];
+            mine.warmup = warmup + (double)off;
+            /* It falls for ever: the total plays no part. */
+            mine.steps = r->steps > 0 ? r->steps : t->series->points[t->series->count - 1].update;
+            TRY(try_numbers(t, &mine));
+        }
+    return STATUS_OK;
+}
+
 enum status fit_check_match_borrowed(const struct series *series, const struct fit_known *known,
                                      const struct fit_set *all, struct arena *arena,
                                      struct fit_check *out) {
@@ -294,6 +322,7 @@ enum status fit_check_match_borrowed(const struct series *series, const struct f
         /* The others are the same line, read off from the same rows. */
         if (out->expected == NULL && !line) TRY(try_line(t, fit));
         line |= fit_falls_as_line(fit);
+        if (out->expected == NULL) TRY(try_root(t, fit));
     }
     return STATUS_OK;
 }
@@ -413,6 +442,25 @@ static int lies_above(const struct series *series, double peak) {
     return 0;
 }
 
+/* Tells whether a given peak stands against one that no row shows: with another warm-up in front of
+ * the rows the peak is another one, too. */
+static int peak_is_unseen(const struct fit_known *known, const struct fit *fit,
+                          const struct series *series) {
+    const struct contract_request *const r = &known->request;
+    return r->lr == r->lr && r->warmup != r->warmup && !fit_near(fit->lr, r->lr) &&
+           (fit->warmup_hidden || fit->unseen_warmup > 0.0) && fit->lr > series->points[0].value;
+}
+
+/* Tells whether the bug is that the column is the expected one, some updates on: it has the numbers
+ * of the expectation then, whatever else explains it (forensics/fit_check_mismatch.c). */
+static int is_shift(const char *bug) {
+    static const char *const names[] = {"lag1", "lr_ahead_by_one", "lr_ahead_by_one or log_next_lr",
+                                        "log_next_lr", "zero_lr_first_step"};
+    for (size_t i = 0; bug != NULL && i < COUNT_OF(names); i++)
+        if (strcmp(bug, names[i]) == 0) return 1;
+    return 0;
+}
+
 /* Tells whether the explanation says enough of the column to fail it, where numbers were fitted.
  * Stairs, and in finely printed rows a rise or a break, are seen whatever the numbers are; a
  * stretch of a decay alone is printed by many contracts, each with numbers of its own. */
@@ -421,7 +469,7 @@ static int is_proven(const struct fit_known *known, const struct fit_check *out)
     static const char stands[] = "schedule_stands_still";
     const struct series *const series = out->found.series;
     const struct fit *const best = out->found.count > 0 ? &out->found.fits[0] : NULL;
-    if (best == NULL) return 1;
+    if (best == NULL || (out->fitted & (FIT_OF_LR | FIT_OF_WARMUP | FIT_OF_STEPS)) == 0) return 1;
     /* Here the rows themselves refuted what was asked (forensics/fit_check_mismatch.c). */
     if ((out->found.why & FIT_WHY_CONSTANT) != 0 || fit_changes_total(best)) return 1;
     if (known->request.lr == known->request.lr && lies_above(series, known->request.lr)) return 1;
@@ -438,6 +486,10 @@ static int is_proven(const struct fit_known *known, const struct fit_check *out)
     /* Without the name of a bug, all that is known is that a search found numbers of another
      * contract and none of this one, whose floor is open, too. */
     if (out->bug == NULL && (out->fitted & FIT_OF_SCHEDULE) != 0) return 0;
+    if (is_shift(out->bug) && out->expected != NULL &&
+        is_typed_throughout(known, out->expected, out->found.last))
+        return 1;
+    if (peak_is_unseen(known, best, series)) return 0;
     return is_typed_throughout(known, best, out->found.last);
 }
 

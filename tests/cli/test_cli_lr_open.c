@@ -23,7 +23,7 @@
 
 #define PI 3.14159265358979323846
 
-enum kind { LINE, COSINE, RESTARTS, WSD, LOGARITHMIC };
+enum kind { LINE, COSINE, RESTARTS, WSD, LOGARITHMIC, ROOT };
 
 struct column {
     enum kind kind;
@@ -45,6 +45,7 @@ static double lr_at(const struct column *c, int update) {
     if (n < c->warmup)
         return c->peak * (c->kind == LOGARITHMIC ? log(n + 1.0) / log((double)c->warmup)
                                                  : (double)n / c->warmup);
+    if (c->kind == ROOT) return c->peak * sqrt((double)c->warmup / n);
     if (share > 1.0) share = 1.0;
     double left = 1.0 - share;
     if (c->kind == COSINE) left = 0.5 * (1.0 + cos(PI * share));
@@ -113,6 +114,12 @@ static const struct {
      "lr check log.csv --expect deepspeed-warmup --lr 6e-6",
      "deepspeed-warmup warmup_decay, peak 6e-06",
      ""},
+    /* A peak ten times as high, with a warm-up that is a hundred times as short. */
+    {{ROOT, 6e-5, 0.0, 100, 1500, 0, -1, 410, 1430, 10, 0, 0},
+     "%.3e",
+     "lr check log.csv --expect hf --lr 6e-05",
+     "hf inverse_sqrt, peak 6e-05, warm-up 100",
+     TAKEN},
     /* One row of a decay of 101 updates, of three digits, and the total given. */
     {{WSD, 6e-3, 0.05, 31, 1012, 101, 0, 1, 1001, 100, 0, 0},
      "%.2e",

@@ -78,6 +78,20 @@ static void validate_numbers(void **state) {
     best.total_hidden = 1;
     STANDS;
     best.total_hidden = 0;
+    out.fitted = FIT_OF_SCHEDULE | FIT_OF_FLOOR; /* peak, warm-up and total were given */
+    STANDS;
+    out.fitted = FIT_OF_STEPS | FIT_OF_SCHEDULE;
+    OPEN;
+    struct fit expected = best; /* the numbers of a column that is one update on */
+    expected.steps = 600;
+    out.expected = &expected;
+    STANDS;
+    out.bug = "other_peak";
+    OPEN;
+    out.bug = "lag1";
+    expected.steps = 601;
+    OPEN;
+    out.expected = NULL;
     known.run_steps = 700; /* the log said another total */
     STANDS;
     known.run_steps = 0;
@@ -207,6 +221,24 @@ static void validate_own_numbers(void **state) {
     OPEN;
 }
 
+/* A peak that was given beside one of a warm-up that no row shows. */
+static void validate_unseen_peaks(void **state) {
+    (void)state;
+    open_scene();
+    known.request.lr = 1.5 * PEAK;
+    STANDS;
+    best.warmup_hidden = 1;
+    OPEN;
+    best.warmup_hidden = 0;
+    best.unseen_warmup = 30.0;
+    OPEN;
+    known.request.warmup = 20.0;
+    STANDS;
+    known.request.warmup = NAN;
+    known.request.lr = PEAK;
+    STANDS;
+}
+
 static void validate_what_was_borrowed(void **state) {
     (void)state;
     open_scene();
@@ -243,9 +275,9 @@ static void validate_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_numbers),     cmocka_unit_test(validate_what_is_seen),
-        cmocka_unit_test(validate_own_numbers), cmocka_unit_test(validate_what_was_borrowed),
-        cmocka_unit_test(validate_words),
+        cmocka_unit_test(validate_numbers),           cmocka_unit_test(validate_what_is_seen),
+        cmocka_unit_test(validate_own_numbers),       cmocka_unit_test(validate_unseen_peaks),
+        cmocka_unit_test(validate_what_was_borrowed), cmocka_unit_test(validate_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
