@@ -250,6 +250,18 @@ static int skips_evenly(const struct fit *fit) {
     return apart > 1;
 }
 
+/* Tells whether updates were skipped in front of the rows which nothing shows, behind a peak that
+ * no row shows, nobody gave and nobody would type. */
+static int skips_behind_odd_peak(const struct series *series, const struct fit_known *known,
+                                 const struct fit_check *out) {
+    const struct fit *const fit = out->expected;
+    return fit->skip_count > 0 &&
+           (out->fitted & (FIT_OF_LR | FIT_OF_WARMUP)) == (FIT_OF_LR | FIT_OF_WARMUP) &&
+           known->skips.shown == 0 && known->request.skipped_count == 0 &&
+           fit->skips[0].first < series->points[0].update && begins_behind_peak(fit, series) &&
+           fit_peak_is_odd(fit);
+}
+
 void fit_check_doubt_shown(const struct series *series, const struct fit_known *known,
                            struct fit_check *out) {
     if (out->verdict == FIT_PASS && fit_skips_unshown(out->expected, known)) {
@@ -260,6 +272,11 @@ void fit_check_doubt_shown(const struct series *series, const struct fit_known *
         doubt_skips(NULL, out);
         out->needs = "--steps, --warmup, a count of skipped updates, or --skipped: with another "
                      "total and warm-up the same rows need no skipped update";
+    } else if (out->verdict == FIT_PASS && skips_behind_odd_peak(series, known, out)) {
+        doubt_skips(NULL, out);
+        out->needs = "--lr, --warmup, a count of skipped updates, or --skipped: the peak is one "
+                     "that nobody would type, and with another peak and warm-up the same rows may "
+                     "need no skipped update";
     } else if (out->verdict == FIT_PASS && fit_skips_to_a_floor(out->expected, known, series)) {
         doubt_skips(NULL, out);
         out->needs = "the loss scale, a count of skipped updates, or --skipped: a loop that "

@@ -100,8 +100,12 @@ static void complete(struct contract_request *r, const struct fit_known *known,
         r->steps = (uint64_t)known->samples->total;
     if (r->steps == 0 && r->epochs == 0.0)
         r->steps = best != NULL && best->steps > 0 ? best->steps : found->last;
-    if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio)
+    if (r->warmup != r->warmup && r->warmup_ratio != r->warmup_ratio) {
         r->warmup = best != NULL ? fit_round(best->warmup) : 0.0;
+        /* Of another schedule, without a total or with a faster counter, it may be no warm-up of
+         * this one, which would be refused as if somebody had asked for it. */
+        if (r->steps > 0 && r->warmup >= (double)r->steps) r->warmup = 0.0;
+    }
     if (r->updates_per_epoch == 0 && r->dataset == 0)
         r->updates_per_epoch = best != NULL && best->epoch_updates > 0 ? best->epoch_updates : 1;
     if (r->tokens == 0) r->tokens = 1;

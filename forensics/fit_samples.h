@@ -45,9 +45,9 @@ int fit_samples_counts(const struct contract *contract);
 void fit_samples_known(struct fit_known *known);
 /* Returns the samples that were counted before update k, in the part that holds point i. */
 uint64_t fit_samples_before(const struct fit_samples *samples, size_t point, uint64_t update);
-/* Tells whether a fit under a batch that stays ends at a number of samples that nobody said or would
- * type, beside the log's own total, and no row lies behind it: the log's own total, under another
- * contract say, is as good. `last` is the largest update of the log. */
+/* Tells whether a fit under a batch that stays ends at a number of samples that nobody said or
+ * would type, beside the log's own total, and no row lies behind it: the log's own total, under
+ * another contract say, is as good. `last` is the largest update of the log. */
 int fit_samples_end_unseen(const struct fit *fit, const struct fit_known *known, uint64_t last);
 /* Searches for all fits over counters in place of updates. */
 TWINSTEP_MUST_USE enum status fit_series_by_samples(const struct series *series,

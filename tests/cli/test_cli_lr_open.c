@@ -120,6 +120,12 @@ static const struct {
      "lr check log.csv --expect hf --lr 6e-05",
      "hf inverse_sqrt, peak 6e-05, warm-up 100",
      TAKEN},
+    /* What explains it has a warm-up of 9,730, more than the updates of the log. */
+    {{ROOT, 5e-6, 0.0, 152, 2532, 0, 0, 1, 1297, 100, 0, 0},
+     "%.2e",
+     "lr check log.csv --expect megatron",
+     "",
+     ""},
     /* One row of a decay of 101 updates, of three digits, and the total given. */
     {{WSD, 6e-3, 0.05, 31, 1012, 101, 0, 1, 1001, 100, 0, 0},
      "%.2e",

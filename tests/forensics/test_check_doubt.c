@@ -444,6 +444,48 @@ static void validate_even_skips(void **state) {
     assert_string_equal(out.needs, "before");
 }
 
+/* Two updates skipped in front of rows that begin behind a peak of nine digits. */
+static void open_odd_peak(void) {
+    open_pass();
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].update += 10;
+    expected.lr = 2.0137642e-4;
+    skips[0] = (struct fit_skip){.first = 1, .last = 10, .count = 2};
+    expected.skips = skips;
+    expected.skip_count = 1;
+    out.fitted = FIT_OF_LR | FIT_OF_WARMUP;
+}
+#define ODD_PEAK(holds)                                                                            \
+    do {                                                                                           \
+        assert_int_equal(skips_behind_odd_peak(&series, &known, &out), holds);                     \
+        open_odd_peak();                                                                           \
+    } while (0)
+
+static void validate_skips_behind_an_odd_peak(void **state) {
+    (void)state;
+    open_odd_peak();
+    ODD_PEAK(1);
+    expected.skip_count = 0;
+    ODD_PEAK(0);
+    expected.lr = 2.1e-4; /* typed */
+    ODD_PEAK(0);
+    out.fitted = FIT_OF_LR;
+    ODD_PEAK(0);
+    out.fitted = FIT_OF_WARMUP;
+    ODD_PEAK(0);
+    known.skips.shown = 1;
+    ODD_PEAK(0);
+    known.request.skipped_count = 1;
+    ODD_PEAK(0);
+    skips[0].first = skips[0].last = 12; /* behind the first row */
+    ODD_PEAK(0);
+    points[3].value = 2.5e-4; /* the rows rise to their peak */
+    ODD_PEAK(0);
+    fit_check_doubt_shown(&series, &known, &out);
+    assert_int_equal(out.verdict, FIT_UNDECIDED);
+    assert_non_null(strstr(out.needs, "one that nobody would type"));
+}
+
 static void open_few(void) {
     open_pass();
     series.count = 2;
@@ -499,6 +541,7 @@ int main(void) {
         cmocka_unit_test(validate_ends),       cmocka_unit_test(validate_far_floors),
         cmocka_unit_test(validate_tops),       cmocka_unit_test(validate_rivals_of_skips),
         cmocka_unit_test(validate_late_twins), cmocka_unit_test(validate_even_skips),
+        cmocka_unit_test(validate_skips_behind_an_odd_peak),
         cmocka_unit_test(validate_few_rows),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
