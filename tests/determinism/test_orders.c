@@ -396,6 +396,37 @@ static void verify_forged_input_is_refused(void **state) {
     arena_close(&arena);
 }
 
+/* As many factors and orders as there may be, in a game without a sampling error: what each adds is
+ * its weight, whatever entered before. The weights are powers of 2, so no sum is rounded. */
+static void validate_the_most(void **state) {
+    (void)state;
+    static struct orders_shares shares;
+    for (uint32_t factors = 2; factors <= ORDERS_FACTORS; factors += 7) {
+        struct arena arena = ARENA_EMPTY;
+        struct orders orders;
+        uint32_t *masks, count;
+        double *values;
+        assert_int_equal(orders_draw(5, factors, ORDERS_MOST, &arena, &orders), STATUS_OK);
+        assert_int_equal(orders_masks(&orders, &arena, &masks, &count), STATUS_OK);
+        assert_int_equal(arena_take(&arena, count, sizeof *values, "values", &values), STATUS_OK);
+        for (uint32_t m = 0; m < count; m++)
+            values[m] = 0.25 * (double)masks[m];
+        assert_int_equal(orders_estimate(&orders, masks, values, count, ALPHA, &shares), STATUS_OK);
+        assert_int_equal(shares.pairs, ORDERS_MOST / 2);
+        assert_true(shares.whole == 0.25 * (double)((1u << factors) - 1));
+        assert_true(shares.residual == 0.0);
+        for (uint32_t i = 0; i < factors; i++) {
+            const double weight = 0.25 * (double)(1u << i);
+            assert_true(shares.value[i] == weight);
+            assert_true(shares.low[i] == weight && shares.high[i] == weight);
+            assert_int_equal(shares.rank[i], factors - 1 - i);
+            assert_int_equal(shares.place[i][0], i + 1);
+            assert_int_equal(shares.place[i][1], i + 1);
+        }
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_orders_are_pairs_of_permutations),
@@ -408,6 +439,7 @@ int main(void) {
         cmocka_unit_test(validate_mean_interval),
         cmocka_unit_test(corroborate_number_of_orders),
         cmocka_unit_test(verify_forged_input_is_refused),
+        cmocka_unit_test(validate_the_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,6 +283,40 @@ static void validate_damaged_states(void **state) {
     }
 }
 
+/* The updates of the states increase. */
+static void validate_order_of_states(void **state) {
+    (void)state;
+    static const struct {
+        int64_t steps[2];
+        const char *said; /* NULL: it is read */
+    } cases[] = {
+        {{0, 3}, NULL},
+        {{3, 4}, NULL},
+        {{3, 3}, "stored state 1 is of update 3"},
+        {{3, 2}, "stored state 1 is of update 2"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct sample sample;
+        struct trace_run_plan runs[SAMPLE_RUNS];
+        struct trace_image *image;
+        sample_open(&sample, 2);
+        write_with_states(&sample, runs);
+        const hid_t file = edit(sample.path);
+        make_earlier(file);
+        const hid_t steps = H5Dopen2(file, "snapshots/baseline/step", H5P_DEFAULT);
+        assert_true(
+            H5Dwrite(steps, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, cases[i].steps) >= 0);
+        H5Dclose(steps);
+        H5Fclose(file);
+        const enum status status = trace_open(sample.path, &sample.arena, &image);
+        if (cases[i].said != NULL) refuse(status, STATUS_INPUT, cases[i].said);
+        if (cases[i].said == NULL) require(status);
+        if (cases[i].said == NULL)
+            assert_true(image->runs[0].snapshot_steps[1] == (uint64_t)cases[i].steps[1]);
+        sample_close(&sample);
+    }
+}
+
 static void validate_states_that_are_gone(void **state) {
     (void)state;
     struct sample sample;
@@ -452,13 +486,10 @@ int main(void) {
     H5dont_atexit(); /* as the trace does, but before the HDF5 calls of this file */
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_arrays_by_parts),
-        cmocka_unit_test(validate_calls),
-        cmocka_unit_test(validate_plans),
-        cmocka_unit_test(validate_damaged_states),
-        cmocka_unit_test(validate_states_that_are_gone),
-        cmocka_unit_test(validate_nesting),
-        cmocka_unit_test(validate_vast_arrays),
+        cmocka_unit_test(validate_arrays_by_parts), cmocka_unit_test(validate_calls),
+        cmocka_unit_test(validate_plans),           cmocka_unit_test(validate_damaged_states),
+        cmocka_unit_test(validate_order_of_states), cmocka_unit_test(validate_states_that_are_gone),
+        cmocka_unit_test(validate_nesting),         cmocka_unit_test(validate_vast_arrays),
         cmocka_unit_test(validate_foreign_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
