@@ -80,6 +80,10 @@ double fit_model_logged(const struct fit_model *model, uint64_t k, int64_t shift
     return contract_logged(&model->plan, at < 1 ? 1 : (uint64_t)at);
 }
 
+int fit_model_is_listed(const struct fit_model *model, const struct fit_numbers *numbers) {
+    return !model->is_elder || (numbers->floor > 0.0 && numbers->warmup > 0.0);
+}
+
 static double sum_of(struct fit_model *model, double lr, double warmup, double total) {
     static const uint64_t at[] = {1, 2, 30, 90, 101, 150, 400, 700, 900, 980};
     struct fit_numbers numbers = {.lr = lr, .warmup = warmup, .total = total, .stride = 1.0};
@@ -325,9 +329,16 @@ static enum status add_contract(struct list *list, const struct contract_request
         one.schedule = sched_in_family(classes[i], request->contract->family)
                            ? sched_bare_name(classes[i])
                            : classes[i]->name;
-        TRY(add(list, &one, "", arena));
-        TRY(add_variants(list, &one, classes[i], arena));
+        const size_t before = list->count;
+        const int elder = only == NULL && strcmp(classes[i]->name, "warmup_stable_decay_old") == 0;
+        /* Nobody left out the decay of the elder form, which has no default there. */
+        if (!elder || given(request, "decay")) {
+            TRY(add(list, &one, "", arena));
+            TRY(add_variants(list, &one, classes[i], arena));
+        }
         TRY(add_decays(list, &one, classes[i], decays, arena));
+        for (size_t m = before; m < list->count; m++)
+            list->at[m].is_elder = elder != 0;
     }
     return STATUS_OK;
 }

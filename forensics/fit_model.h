@@ -37,6 +37,8 @@ struct fit_model {
     uint8_t plain_rise;  /* 1: the warm-up depends on neither the total nor the floor */
     uint8_t linear;      /* 1: the LR is proportional to L while the floor is */
     uint8_t levels;      /* 1: a floor that is L leaves nothing that falls behind the warm-up */
+    uint8_t is_elder;    /* 1: an elder form of a schedule, which nobody asked for: it differs from
+                            today's by the floor in its warm-up alone */
     uint8_t given_floor; /* 1: the request fixed the floor as a share of L; 2: as a value of the
                             schedule */
 };
@@ -60,6 +62,9 @@ TWINSTEP_MUST_USE enum status fit_models(const struct contract_request *request,
                                          const struct fit_decays *decays, struct arena *arena,
                                          struct fit_model **out, size_t *count);
 void fit_model_set(struct fit_model *model, const struct fit_numbers *numbers);
+/* Tells whether the model with these numbers is a find of its own: an elder form that prints what
+ * today's does, as without a floor or a warm-up, is listed under today's name. */
+int fit_model_is_listed(const struct fit_model *model, const struct fit_numbers *numbers);
 /* Tells whether all values change by the same factor as L. */
 int fit_model_proportional(const struct fit_model *model);
 /* Returns the logged LR of update k + shift, or of update 1 where that is below 1. */

@@ -355,6 +355,7 @@ static enum status solve(struct skips *skips, size_t m, struct best *best) {
                 numbers.floor = floors[f].value;
                 numbers.absolute = floors[f].absolute;
                 numbers.total = totals[t];
+                if (!fit_model_is_listed(model, &numbers)) continue;
                 TRY(try_peaks(skips, &numbers, best));
             }
     for (size_t i = 0; i < best->count; i++)
@@ -423,7 +424,7 @@ static int refuted(const struct fit_search *search) {
 /* Tells whether the schedule has a plateau of its own between its warm-up and its decay. */
 static int has_plateau(const struct fit_model *model) {
     const char *name = sched_bare_name(model->plan.schedule);
-    return strcmp(name, "wsd") == 0 || strcmp(name, "warmup_stable_decay") == 0;
+    return strcmp(name, "wsd") == 0 || strncmp(name, "warmup_stable_decay", 19) == 0;
 }
 
 /* Tells whether the model is DeepSpeed's with a straight warm-up, a parameter that is written as

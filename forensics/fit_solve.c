@@ -173,7 +173,7 @@ static int floor_above_peak(const struct fit_model *model, const struct fit_wind
 static int emit(const struct fit_model *model, const struct fit_window *window,
                 struct fit_solutions *out) {
     struct fit_solution found = {.numbers = model->now, .shift = window->shift};
-    if (floor_above_peak(model, window)) return 0;
+    if (floor_above_peak(model, window) || !fit_model_is_listed(model, &model->now)) return 0;
     for (size_t i = 0; i < out->count; i++)
         if (out->at[i].shift == window->shift && same_numbers(&out->at[i].numbers, &model->now))
             return 1;

@@ -241,7 +241,8 @@ SCHED_CLASS(sched_cosine_warmup_with_min_lr, "cosine_warmup_with_min_lr",
             .validate = sched_check_call);
 
 /* warmup_stable_decay has a shaped warm-up from the floor, a plateau and a shaped decay. It starts
- * at the floor, not at 0, and stays there after warm-up + stable + decay. */
+ * at the floor, not at 0, and stays there after warm-up + stable + decay. So it is since
+ * transformers 4.49.0; warmup_stable_decay_old below is what came before. */
 enum shape { SHAPE_LINEAR, SHAPE_COSINE, SHAPE_ROOT };
 
 struct stable_values {
@@ -285,17 +286,22 @@ static double positive(double x) {
     return x > 0.0 ? x : 0.0;
 }
 
+/* The lengths of plateau and decay; "auto" is what is left of the total. */
+static void stable_lengths(const struct sched_call *call, double *stable, double *decay) {
+    const double after = call->total - call->warmup;
+    if (*stable < 0.0) *stable = *decay < 0.0 ? 0.0 : positive(after - *decay);
+    if (*decay < 0.0) *decay = positive(after - *stable);
+}
+
 static double stable_value(const struct sched_call *call, double counter) {
     const struct stable_values *values = SCHED_VALUES(call, stable_values);
     const double s = sched_clamp_counter(counter);
-    const double after = call->total - call->warmup;
     const double m = values->min_lr_ratio;
     double stable = values->stable;
     double decay = values->decay;
     if (s < call->warmup)
         return lifted(call, rise(values->warmup_type, sched_warmup_factor(call, s)), m);
-    if (stable < 0.0) stable = decay < 0.0 ? 0.0 : positive(after - decay);
-    if (decay < 0.0) decay = positive(after - stable);
+    stable_lengths(call, &stable, &decay);
     if (s < call->warmup + stable) return call->base_lr;
     if (s < call->warmup + stable + decay)
         return lifted(call, fall(values, (s - call->warmup - stable) / sched_at_least_one(decay)),
@@ -307,6 +313,47 @@ SCHED_MINIMUM_SHARE(stable_minimum, stable_values, min_lr_ratio)
 
 SCHED_CLASS(
     sched_warmup_stable_decay, "warmup_stable_decay",
-    "Warm-up from min_lr_ratio * L, plateau, decay back to it, as transformers get_wsd_schedule",
+    "Warm-up from min_lr_ratio * L, plateau, decay back to it, as transformers get_wsd_schedule "
+    "since 4.49",
     SCHED_KEYS(stable_keys, stable_values), .value = stable_value, .minimum = stable_minimum,
     .validate = sched_check_call);
+
+/* Source: transformers v4.48.3 src/transformers/optimization.py, _get_wsd_scheduler_lambda; those
+ * of 4.43.4, 4.44.0, 4.46.0 and 4.47.1 are the same, and 4.49.0 has the one above. */
+struct stable_old_values {
+    double stable;
+    double decay;
+    double min_lr_ratio;
+    double num_cycles;
+};
+
+static const struct key_row stable_old_keys[] = {
+    SCHED_LENGTH(stable_old_values, stable,
+                 "Plateau (theirs: num_stable_steps); auto is what is left"),
+    SCHED_LENGTH(stable_old_values, decay, "Decay (theirs: num_decay_steps); auto is what is left"),
+    SCHED_REAL(stable_old_values, min_lr_ratio, .standard = "0", .high = 1,
+               .help = "Share of the base rate at the end"),
+    SCHED_REAL(stable_old_values, num_cycles, .standard = "0.5", .high = 1000,
+               .help = "Waves of the cosine decay"),
+};
+
+static double stable_old_value(const struct sched_call *call, double counter) {
+    const struct stable_old_values *values = SCHED_VALUES(call, stable_old_values);
+    const double s = sched_clamp_counter(counter);
+    double stable = values->stable;
+    double decay = values->decay;
+    if (s < call->warmup) return call->base_lr * sched_warmup_factor(call, s);
+    stable_lengths(call, &stable, &decay);
+    if (s < call->warmup + stable) return call->base_lr;
+    if (s >= call->warmup + stable + decay) return call->base_lr * values->min_lr_ratio;
+    const double p = (s - call->warmup - stable) / sched_at_least_one(decay);
+    return lifted(call, 0.5 * (1.0 + sched_cos_waves(values->num_cycles, p)), values->min_lr_ratio);
+}
+
+SCHED_MINIMUM_SHARE(stable_old_minimum, stable_old_values, min_lr_ratio)
+
+SCHED_CLASS(sched_warmup_stable_decay_old, "warmup_stable_decay_old",
+            "Warm-up from 0, plateau, cosine decay to min_lr_ratio * L, as get_wsd_schedule of "
+            "transformers up to 4.48",
+            SCHED_KEYS(stable_old_keys, stable_old_values), .value = stable_old_value,
+            .minimum = stable_old_minimum, .validate = sched_check_call);

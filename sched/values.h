@@ -14,7 +14,7 @@
 #include "sched/sched.h"
 
 /* The built-in schedules, family by family: ROW(name) for each class sched_<name>. Their order is
- * that of every list that the program prints. */
+ * that of every list that the program prints; what only elder releases have stands last. */
 #define SCHED_CLASSES(ROW)                                                                         \
     ROW(constant), ROW(linear), ROW(cosine), ROW(constant_with_warmup), ROW(cosine_with_min_lr),   \
         ROW(cosine_with_restarts), ROW(polynomial), ROW(inverse_sqrt),                             \
@@ -29,7 +29,7 @@
         ROW(deepspeed_warmup_cosine), ROW(deepspeed_warmup_cosine_old), ROW(deepspeed_one_cycle),  \
         ROW(deepspeed_lr_range_test), ROW(veomni_constant), ROW(veomni_linear),                    \
         ROW(veomni_cosine), ROW(torch_cosine_annealing), ROW(torch_linear_constant),               \
-        ROW(torch_one_cycle), ROW(torch_sequential)
+        ROW(torch_one_cycle), ROW(torch_sequential), ROW(warmup_stable_decay_old)
 #define SCHED_SYMBOL_(name) sched_##name
 extern const struct sched_class SCHED_CLASSES(SCHED_SYMBOL_);
 

@@ -341,6 +341,8 @@ static const struct corner_case {
     /* get_wsd_schedule: no branch is left where warm-up and total end together */
     {"warmup_stable_decay", 3, 3, 3, 0},
     {"warmup_stable_decay", 3, 3, 1.5, 0.5},
+    {"warmup_stable_decay_old", 3, 3, 3, 0},
+    {"warmup_stable_decay_old", 3, 3, 1.5, 0.5},
     {"torchtitan.linear", 5, 3, 0, 1.0 / 3}, /* build_lr_schedulers cuts W to T */
     {"torchtitan.linear", 5, 3, 2, 1},
 };
@@ -412,6 +414,7 @@ static const struct past_case {
     {"inverse_sqrt", 20, 0x1.43d136248490fp-2}, /* sqrt(0.1) */
     {"cosine_warmup_with_min_lr", 17, 1},
     {"warmup_stable_decay", 20, 0},
+    {"warmup_stable_decay_old", 20, 0},
     {"olmo-core.constant", 20, 1},
     {"olmo-core.constant_with_warmup", 20, 1},
     {"olmo-core.linear", 20, 0},
@@ -483,7 +486,7 @@ static void validate_past_the_end(void **state) {
         }
         covered += cases > 0;
     }
-    assert_int_equal(covered, 48 - 1); /* power is a formula of its own: below */
+    assert_int_equal(covered, 49 - 1); /* power is a formula of its own: below */
     const struct sched_class *power = sched_find("olmo-core.power");
     const struct sched_call call = call_of(power, 1.0, 2, 10, NULL, 0);
     const double before = power->value(&call, 9);
@@ -751,6 +754,29 @@ static void validate_a_plateau_of_no_length(void **state) {
     assert_true(real_abs_f64(stable->value(&call, 6) - 0.5) <= 0x1p-50);
 }
 
+/* What _get_wsd_scheduler_lambda of transformers 4.48.3 itself returned (its source, run by CPython
+ * 3.11): a warm-up of 4, a plateau of 3, a decay of 6, of half a wave to 0.1 and of one and a half
+ * to 0.25. The warm-up rises from 0, where that of 4.49.0 begins at the floor. */
+static void validate_an_elder_plateau(void **state) {
+    (void)state;
+    static const double rates[2][15] = {{0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0,
+                                         0.9397114317029974, 0.775, 0.55, 0.3250000000000001,
+                                         0.16028856829700258, 0.1, 0.1},
+                                        {0.0, 0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 0.625, 0.25,
+                                         0.6249999999999999, 1.0, 0.6250000000000001, 0.25, 0.25}};
+    const struct sched_class *const elder = sched_find("warmup_stable_decay_old");
+    for (size_t i = 0; i < 2; i++) {
+        const struct setting settings[] = {{"decay", 6},
+                                           {"min_lr_ratio", i == 0 ? 0.1 : 0.25},
+                                           {"num_cycles", i == 0 ? 0.5 : 1.5}};
+        struct sched_call call = call_of(elder, 1.0, 4, 13, settings, COUNT_OF(settings));
+        for (int s = 0; s < 15; s++)
+            if (!(real_abs_f64(elder->value(&call, s) - rates[i][s]) <= 0x1p-52))
+                fail_msg("%d: %.17g for %.17g", s, elder->value(&call, s), rates[i][s]);
+        assert_true(elder->minimum(&call) == settings[1].value);
+    }
+}
+
 static void validate_minimum(void **state) {
     (void)state;
     const struct setting floor = {"min_lr_ratio", 0.25};
@@ -773,7 +799,7 @@ static void validate_registry(void **state) {
         assert_true(schedule->values_size <= 256);
         assert_true(strlen(schedule->help) > 20);
     }
-    assert_int_equal(count, 48);
+    assert_int_equal(count, 49);
     assert_ptr_equal(sched_find_in("hf", "cosine"), sched_find("cosine"));
     assert_ptr_equal(sched_find_in("olmo-core", "cosine"), sched_find("olmo-core.cosine"));
     assert_ptr_equal(sched_find_in("olmo-core", "hf.cosine"), sched_find("cosine"));
@@ -817,6 +843,7 @@ int main(void) {
         cmocka_unit_test(validate_corners),
         cmocka_unit_test(verify_range),
         cmocka_unit_test(validate_the_end_of_a_warmup),
+        cmocka_unit_test(validate_an_elder_plateau),
         cmocka_unit_test(validate_minimum),
         cmocka_unit_test(validate_a_plateau_of_no_length),
         cmocka_unit_test(validate_powers),

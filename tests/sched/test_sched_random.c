@@ -480,6 +480,17 @@ static double expected(const struct drawn *d, double counter) {
         if (s > t) return end;
         return (lr - end) * pow(1.0 - (s - w) / (t - w), number_of(d, "power")) + end;
     }
+    if (strcmp(name, "warmup_stable_decay_old") == 0) {
+        const double m = number_of(d, "min_lr_ratio"), after_warmup = fmax(0.0, t - w);
+        double stable = number_of(d, "stable"), decay = number_of(d, "decay");
+        if (stable < 0.0) stable = decay < 0.0 ? 0.0 : fmax(0.0, after_warmup - decay);
+        if (decay < 0.0) decay = fmax(0.0, t - w - stable);
+        if (s < w + stable) return lr;
+        if (s >= w + stable + decay) return lr * m;
+        return lr * ((1.0 - m) * fmax(0.0, wave(number_of(d, "num_cycles"),
+                                                (s - w - stable) / fmax(1.0, decay))) +
+                     m);
+    }
     if (strcmp(name, "inverse_sqrt") == 0) {
         double scale = number_of(d, "timescale");
         if (!(scale > 0.0)) scale = w > 0.0 ? w : 10000.0;
