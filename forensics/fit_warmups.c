@@ -6,8 +6,12 @@
 #include "base/real.h"
 #include "forensics/fit_solve.h"
 
+static int has_room(const struct fit_warmups *warmups) {
+    return warmups->count < FIT_WARMUPS;
+}
+
 static void add_warmup(struct fit_warmups *warmups, double warmup) {
-    if (warmup != warmup || warmup < 0.0 || warmups->count == FIT_WARMUPS) return;
+    if (warmup != warmup || warmup < 0.0 || !has_room(warmups)) return;
     for (size_t i = 0; i < warmups->count; i++)
         if (warmups->at[i] == warmup) return;
     warmups->at[warmups->count++] = warmup;
@@ -58,6 +62,8 @@ static void add_ratios(const struct fit_model *model, const struct fit_window *w
             add_share(model, (double)window->known_total[t], ratios[i], low, high, warmups);
 }
 
+#define LATEST_KNEE 1e12
+
 /* A half permille of a shorter run is less than a tenth of an update: every knee would be one. */
 #define LEAST_TOTAL 200.0
 
@@ -107,6 +113,9 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
     low -= stairs + (double)window->lag;
     low = (low < 0.0 ? 0.0 : low) * pace;
     high *= pace;
+    /* Where the greatest LR is no more than its own quantum, it tells nothing of where the knee is.
+     */
+    if (!(high < LATEST_KNEE)) high = LATEST_KNEE;
     if (window->known_ratio == window->known_ratio)
         for (size_t t = 0; t < window->known_totals; t++)
             add_share(model, (double)window->known_total[t], window->known_ratio, 0.0, 1e15,
@@ -123,9 +132,9 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
     const double room = window->deep || window->lag > 0 ? 600.0 : stride != 1.0 ? 40.0 : 200.0;
     const double step = high - low > room ? fit_ceil((high - low) / room) : 1.0;
     for (double grain = 100.0; step > 1.0 && grain >= 10.0; grain *= grain > 50.0 ? 0.5 : 0.2)
-        for (double w = grain * fit_ceil(low / grain); w <= high; w += grain)
+        for (double w = grain * fit_ceil(low / grain); w <= high && has_room(warmups); w += grain)
             add_warmup(warmups, w);
-    for (double w = fit_ceil(low); w <= high; w += step)
+    for (double w = fit_ceil(low); w <= high && has_room(warmups); w += step)
         add_warmup(warmups, w);
     warmups->likely = warmups->count;
     add_permilles(model, window, low, high, warmups);

@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/macro.h"
 #include "tests/cli/helper_cli.h"
@@ -218,10 +219,27 @@ static void verify_bugs_still_fail(void **state) {
     }
 }
 
+/* A row by itself behind a resume, whose LR is 0, tells nothing of where a warm-up ends: the search
+ * once tried ten thousand million of them. */
+static void verify_a_lone_zero_ends(void **state) {
+    (void)state;
+    helper_write("resumed.jsonl", "{\"step\": 3, \"learning_rate\": 0.00045, \"epoch\": 1.5}\n"
+                                  "{\"step\": 4, \"learning_rate\": 0.00045, \"epoch\": 2.0}\n"
+                                  "{\"step\": 5, \"learning_rate\": 0.00015000000000000004, "
+                                  "\"epoch\": 2.5}\n"
+                                  "{\"step\": 4, \"learning_rate\": 0.0, \"epoch\": 2.0}\n");
+    alarm(60);
+    struct said said = helper_run(1, "lr fit resumed.jsonl --contract lightning-epoch");
+    alarm(0);
+    assert_non_null(strstr(said.out, "Nothing fits."));
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_no_search_fails_a_healthy_log),
         cmocka_unit_test(verify_bugs_still_fail),
+        cmocka_unit_test(verify_a_lone_zero_ends),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
