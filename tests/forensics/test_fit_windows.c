@@ -217,6 +217,7 @@ static size_t functions(struct arena *arena, struct fit_known *known, struct fit
             same++;
         if (same < taken || models[m].plan.schedule->feedback) continue;
         assert_true(taken < MODELS);
+        models[m].is_elder = 0; /* as if it were asked for by name: without a floor, too */
         out[taken++] = models[m];
     }
     return taken;
