@@ -355,6 +355,23 @@ static void add_range(struct list *list, uint64_t first, uint64_t last, size_t p
         list->ranges[list->range_count++] = (struct fit_skip){first, last, 1, part};
 }
 
+/* Tells in which part skip number `s`, which lies in first .. last, is counted: part `p`, or the
+ * one from which that goes on where the update was run before the resume. Returns 0 where that part
+ * has counted it already, as rows that were run again behind the same checkpoint saw it, too: one
+ * skip in front of the checkpoint is simpler than one on either branch. */
+static int counts_skip(const struct fit_lags *lags, size_t p, size_t s, uint64_t first,
+                       uint64_t last, size_t *in) {
+    const struct fit_lag_part *part = &lags->parts[p];
+    *in = p;
+    if (part->before == FIT_NO_POINT || part->begins != FIT_PART_GOES_ON ||
+        first > since(lags, part))
+        return 1;
+    const struct fit_lag_part *from = part_of(lags, part->before);
+    if (lags->seen[from->end - 1].low >= s) return 0;
+    if (last <= since(lags, part)) *in = (size_t)(from - lags->parts);
+    return 1;
+}
+
 /* Adds what the part itself skipped. */
 static void add_skips(const struct fit_lags *lags, size_t p, struct list *list) {
     const struct fit_lag_part *part = &lags->parts[p];
@@ -364,7 +381,9 @@ static void add_skips(const struct fit_lags *lags, size_t p, struct list *list) 
         while (lags->seen[by].low < s)
             by++;
         const uint64_t last = fit_lags_before(lags->model, &lags->window->points[by]);
-        add_range(list, first_of(lags, part, by, s), last, p);
+        const uint64_t first = first_of(lags, part, by, s);
+        size_t in;
+        if (counts_skip(lags, p, s, first, last, &in)) add_range(list, first, last, in);
         list->updates[list->count++] = last;
     }
     for (size_t s = list->count; s > 1; s--)
