@@ -348,6 +348,57 @@ static uint64_t held_by(const struct doctor *doctor, const struct fit *fit) {
     return held;
 }
 
+/* Finds the contract of the log's own framework that prints every LR of the fit with none of its
+ * updates held, as its schedule then went on. NULL: there is none. */
+static enum status went_on(const struct doctor *doctor, const struct fit *fit,
+                           const struct contract **out) {
+    size_t count;
+    const struct contract *const list = contract_list(&count);
+    struct fit_known known;
+    fit_known_init(&known);
+    *out = NULL;
+    if (doctor->lr.count == 0 || fit->segment_count > 1 || fit->part_count > 0 ||
+        fit->samples != NULL || fit->first_differs || fit->schedule->state_size > 0 ||
+        fit->schedule->feedback)
+        return STATUS_OK;
+    TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
+    for (size_t c = 0; c < count && *out == NULL; c++) {
+        struct contract_plan plan = fit->plan;
+        size_t i = 0;
+        if (list[c].bug || list[c].unit != fit->contract->unit ||
+            !fit_is_native(&known, &list[c]) || !sched_in_family(fit->schedule, list[c].family))
+            continue;
+        plan.contract = &list[c];
+        plan.skipped_count = 0;
+        while (i < doctor->lr.count &&
+               fit_matches(&doctor->lr.points[i],
+                           contract_logged(&plan, doctor->lr.points[i].update), fit->lr, NULL))
+            i++;
+        if (i == doctor->lr.count) *out = &list[c];
+    }
+    return STATUS_OK;
+}
+
+/* Says that updates were skipped at which the LR column holds under one contract, and goes on under
+ * another: a fused optimizer skips by itself, so that its framework's schedule goes on. */
+static enum status held_or_went_on(struct doctor *doctor, const struct fit *fit,
+                                   const struct contract *other) {
+    const unsigned long long count = held_by(doctor, fit);
+    TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX,
+                      "Either the LR column holds at %llu update%s skipped, as a loss scaler does, "
+                      "or the schedule went on: both print these LRs.",
+                      count, count == 1 ? " that was" : "s that were"));
+    doctor_set_confidence(doctor, DOCTOR_POSSIBLE);
+    TRY(doctor_evidence(doctor, "the LR column reads as %s", fit->text));
+    TRY(doctor_evidence(doctor, "%s prints the same with the same numbers and no update held",
+                        other->name));
+    return doctor_explain(doctor,
+                          "the gradient norm that is not finite does not tell whether the schedule "
+                          "held; with a fused optimizer it goes on",
+                          "Say which version of the framework ran: twinstep lr check --expect "
+                          "CONTRACT.");
+}
+
 /* Says at which updates the LR column holds. Whether a scaler skipped them, only a gradient norm
  * that is not finite tells (`shown`); a scheduler that was not stepped prints the same LRs. */
 static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit, int shown) {
@@ -357,6 +408,9 @@ static enum status skips_of_lr(struct doctor *doctor, const struct fit *fit, int
         "%llu update%s skipped, as a loss scaler does: the LR column holds there."};
     static const char *const were_or_that[2] = {" that was", "s that were"};
     const unsigned long long count = held_by(doctor, fit);
+    const struct contract *other = NULL;
+    if (shown) TRY(went_on(doctor, fit, &other));
+    if (other != NULL) return held_or_went_on(doctor, fit, other);
     TRY(doctor_remark(doctor, "skipped_updates", SIZE_MAX, words[shown], count,
                       shown ? were(count) : were_or_that[count != 1]));
     if (!shown) doctor_set_confidence(doctor, DOCTOR_POSSIBLE);

@@ -391,9 +391,43 @@ static void validate_rows_that_are_numbered(void **state) {
     helper_refuse(2, "lr check numbered.csv --expect hf --log-every 10", "they are not every 10");
 }
 
+/* A Trainer's fp16 run whose norm is not finite at one update: at the first one a schedule that
+ * held prints what one does that went on and shows the LR used; later on it does not. */
+static void validate_a_norm_that_is_not_finite(void **state) {
+    (void)state;
+    static char text[1 << 15];
+    for (int skipped = 1; skipped <= 50; skipped += 49) {
+        size_t at = (size_t)snprintf(
+            text, sizeof text, "{\"global_step\": 200, \"max_steps\": 200, \"log_history\": [");
+        for (int k = 1; k <= 200; k++) {
+            const int s = k - 1 - (skipped > 1 && k > skipped);
+            const double lr = 2e-5 * (s < 20 ? s / 20.0 : (200 - s) / 180.0);
+            char norm[32];
+            snprintf(norm, sizeof norm, "%.4f", 1.0 + 0.3 * (k % 7) + 0.001 * k);
+            at += (size_t)snprintf(text + at, sizeof text - at,
+                                   "%s{\"step\": %d, \"loss\": %.4f, \"grad_norm\": %s, "
+                                   "\"learning_rate\": %.17g}",
+                                   k > 1 ? ", " : "", k, 2.0 + 1.0 / k, k == skipped ? "NaN" : norm,
+                                   lr);
+        }
+        at += (size_t)snprintf(text + at, sizeof text - at, "]}\n");
+        assert_true(at < sizeof text);
+        helper_write("norm.json", text);
+        struct said said = helper_run(0, "doctor norm.json");
+        const char *const words =
+            skipped == 1
+                ? "Either the LR column holds at 1 update that was skipped, as a loss "
+                  "scaler does, or the schedule went on: both print these LRs."
+                : "1 update was skipped, as a loss scaler does: the LR column holds there.";
+        if (strstr(said.out, words) == NULL) fail_msg("%d: %s", skipped, said.out);
+        helper_free(&said);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_rows_that_are_numbered),
+        cmocka_unit_test(validate_a_norm_that_is_not_finite),
         cmocka_unit_test(validate_one_row),
         cmocka_unit_test(validate_healthy),
         cmocka_unit_test(validate_rates_without_digits),

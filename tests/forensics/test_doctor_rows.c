@@ -937,6 +937,7 @@ static void validate_skipped_updates(void **state) {
         set.count = 1;
         fits[0].contract = contract_find("hf");
         fits[0].text = "FIT";
+        fits[0].schedule = sched_find("torch.cosine_annealing"); /* whose like is not looked for */
         fits[0].segments = segments;
         fits[0].segment_count = segment ? 2 : 1;
         segments[0] = (struct fit_segment){.scale = 1.0};
