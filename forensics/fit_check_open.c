@@ -17,6 +17,10 @@
 /* Of longer logs a row more or less decides nothing, and each costs. */
 #define BORROWED_ROWS 100000
 
+/* Fits that restarts are looked for behind: the simplest ones, as each costs thousands of trials.
+ */
+#define RESTARTS_TRIED 4
+
 /* One search for numbers with which the expected contract prints the column. */
 struct trial {
     const struct series *series;
@@ -172,6 +176,10 @@ static enum status try_beside(struct trial *t, const struct fit *fit) {
     return STATUS_OK;
 }
 
+/* Updates by which a warm-up and a total are tried around where the rows put them: contracts count
+ * from 0 or 1, and log the LR that was used or the next one. */
+#define AROUND 2
+
 /* Cycles that are tried where the rows show how long one is, and nobody says how many there are. */
 #define MOST_CYCLES 8
 
@@ -194,7 +202,8 @@ static double cycle_of(const struct fit *fit) {
 }
 
 /* Tries a cosine with restarts, where a counter goes back on the way: where the rows begin in the
- * middle of the run, a cosine that begins anew is found first. */
+ * middle of the run, a cosine that begins anew is found first. Its warm-up may stand for cycles in
+ * front of the rows. */
 static enum status try_restarts(struct trial *t, const struct fit *fit) {
     static const char *const counts[] = {"2", "3", "4", "5", "6", "7", "8"};
     const struct contract_request *const r = &t->known->request;
@@ -210,24 +219,26 @@ static enum status try_restarts(struct trial *t, const struct fit *fit) {
     mine.min_lr_ratio = r->min_lr_ratio;
     mine.value_count = 1;
     mine.values[0].key = "num_cycles";
-    for (int cycles = 2; cycles <= MOST_CYCLES; cycles++)
-        for (int later = -1; later <= 1; later++)
-            for (int off = -cycles; off <= cycles && t->out->expected == NULL; off++) {
-                const double warmup = warmup_of(fit) + later;
-                const double total = fit_round(warmup + cycles * cycle) + off;
-                if (r->steps > 0 && total != (double)r->steps) continue;
-                if (r->warmup == r->warmup && !fit_near(warmup, r->warmup)) continue;
-                mine.values[0].text = counts[cycles - 2];
-                mine.warmup = warmup;
-                mine.steps = total >= 1.0 ? (uint64_t)total : 0;
-                TRY(try_numbers(t, &mine));
-            }
+    /* The shortest warm-up first: a training has none that is longer than a cycle. */
+    const int begun = (int)fit_floor((warmup_of(fit) + AROUND) / cycle);
+    for (int past = begun < MOST_CYCLES ? begun : 0; past >= 0; past--)
+        for (int cycles = past > 1 ? past + 1 : 2; cycles <= MOST_CYCLES; cycles++) {
+            /* An error of the cycle counts once per cycle; past ones were whole updates. */
+            const int most = past > 0 ? 1 : cycles;
+            for (int later = -AROUND; later <= AROUND; later++)
+                for (int off = -most; off <= most && t->out->expected == NULL; off++) {
+                    const double warmup = fit_round(warmup_of(fit) - past * cycle) + later;
+                    const double total = fit_round(warmup + cycles * cycle) + off;
+                    if (r->steps > 0 && total != (double)r->steps) continue;
+                    if (r->warmup == r->warmup && !fit_near(warmup, r->warmup)) continue;
+                    mine.values[0].text = counts[cycles - 2];
+                    mine.warmup = warmup;
+                    mine.steps = total >= 1.0 ? (uint64_t)total : 0;
+                    TRY(try_numbers(t, &mine));
+                }
+        }
     return STATUS_OK;
 }
-
-/* Updates by which the warm-up and the total of a line are tried around where it meets its peak and
- * its floor: contracts count from 0 or 1, and log the LR that was used or the next one. */
-#define AROUND 2
 
 /* Tries the line of a fit from the peak that was given. Behind its warm-up a line shows neither
  * where it began nor where it ends: from each peak it has one warm-up, and to each floor one total.
@@ -305,7 +316,7 @@ enum status fit_check_match_borrowed(const struct series *series, const struct f
                                      const struct fit_set *all, struct arena *arena,
                                      struct fit_check *out) {
     struct trial *t;
-    int line = 0;
+    int line = 0, restarts = 0;
     if (known->request.contract->unit == CONTRACT_UNIT_EPOCH || series->count > BORROWED_ROWS)
         return STATUS_OK;
     TRY(arena_take(arena, 1, sizeof *t, "fit", &t));
@@ -318,7 +329,8 @@ enum status fit_check_match_borrowed(const struct series *series, const struct f
         const struct fit *const fit = &all->fits[i];
         if (fit_skips_any(fit) || fit->in_samples || fit->schedule->feedback) continue;
         TRY(try_beside(t, fit));
-        if (out->expected == NULL) TRY(try_restarts(t, fit));
+        restarts += cycle_of(fit) > 0.0;
+        if (out->expected == NULL && restarts <= RESTARTS_TRIED) TRY(try_restarts(t, fit));
         /* The others are the same line, read off from the same rows. */
         if (out->expected == NULL && !line) TRY(try_line(t, fit));
         line |= fit_falls_as_line(fit);

@@ -150,6 +150,12 @@ static const struct {
      "lr check log.csv --expect hf --steps 1100",
      "hf cosine_with_restarts (num_cycles=4), peak 8e-06, warm-up 100, total 1100",
      TAKEN},
+    /* A warm-up of 1,023 stands for one of 200 and a cycle. */
+    {{RESTARTS, 1.2e-4, 0.0, 200, 3500, 4, 0, 1245, 3099, 5, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect accelerate --processes 2 --lr 0.00012",
+     "accelerate cosine_with_restarts (num_cycles=4), peak 0.00012, warm-up 200, total 3500",
+     TAKEN},
     /* A counter that moves by 3 per update, with a total of 8029. */
     {{COSINE, 2e-4, 0.0, 161, 2678, 0, 0, 1250, 1700, 50, 0, 0},
      "%.3e",
