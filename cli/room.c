@@ -96,7 +96,9 @@ static enum status check_memory(const struct experiment_needs *needs) {
          system < groups ? ", or end other programs" : ", or raise its limit");
 }
 
-/* Where files go: into a folder that is there, or beside one that is not. */
+/* Where files go: into a folder that is there, or beside one that is not. A file system of 0 blocks
+ * in all says nothing of its room: statfs of Linux leaves the counts at 0 for ramfs and for a tmpfs
+ * without a limit (size=0), and libfuse answers so for a file system that implements no statfs. */
 struct place {
     uint64_t free;   /* bytes; UNKNOWN */
     uint64_t device; /* its file system; UNKNOWN */
@@ -107,7 +109,8 @@ static struct place place_of(const char *path) {
     struct place place = {UNKNOWN, UNKNOWN};
     struct statvfs disk;
     struct stat info;
-    if ((statvfs(path, &disk) == 0 || statvfs(folder.text, &disk) == 0) && disk.f_frsize != 0)
+    if ((statvfs(path, &disk) == 0 || statvfs(folder.text, &disk) == 0) && disk.f_frsize != 0 &&
+        disk.f_blocks != 0)
         place.free = (uint64_t)disk.f_bavail * (uint64_t)disk.f_frsize;
     if (stat(path, &info) == 0 || stat(folder.text, &info) == 0)
         place.device = (uint64_t)info.st_dev;

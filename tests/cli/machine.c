@@ -4,6 +4,7 @@
  * tests/cli/circumstances.py load it into the program with LD_PRELOAD.
  *
  *   TWINSTEP_MACHINE_FREE=N    every file system has N bytes free
+ *   TWINSTEP_MACHINE_BLOCKS=N  every file system has N blocks in all
  *   TWINSTEP_MACHINE_TYPE=N    every regular file lies on a file system of this f_type
  *   TWINSTEP_MACHINE_ROOT=F    what lies below /proc and /sys is read from folder F
  *   TWINSTEP_MACHINE_CORES=N   this process may run on N processors, of the 64 that there are
@@ -44,6 +45,8 @@ int statvfs(const char *path, struct statvfs *out) {
         out->f_frsize = 1;
         out->f_bavail = (fsblkcnt_t)has;
     }
+    const long long blocks = number_of("TWINSTEP_MACHINE_BLOCKS");
+    if (bad == 0 && blocks >= 0) out->f_blocks = (fsblkcnt_t)blocks;
     return bad;
 }
 

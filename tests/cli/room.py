@@ -119,6 +119,9 @@ def sizes(bench):
         if name == "few":
             done = bench.run(*command, "--no-room-check", "--overwrite", free=1000)
             bench.expect(f"{name}: --no-room-check trains", done.returncode in (0, 1, 3), done)
+            done = bench.run(*command, "--overwrite", free=0, blocks=0)
+            bench.expect(f"{name}: a file system that does not tell its size is tried",
+                         done.returncode in (0, 1, 3), done)
         done = bench.run(*command, "--overwrite", free=int(told(found) * 1.02))
         bench.expect(f"{name}: enough disk is enough", done.returncode in (0, 1, 3), done)
         real = os.path.getsize(os.path.join(bench.folder, f"{name}.h5"))
