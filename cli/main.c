@@ -18,6 +18,7 @@
 #include "cli/consent.h"
 #include "cli/output.h"
 #include "cli/plain_text.h"
+#include "cli/program.h"
 #include "determinism/libraries.h"
 #include "experiment/experiment.h"
 #include "scenarios/suggest.h"
@@ -317,10 +318,11 @@ static void refuse_exit(void) {
 
 /* Threads that wait should sleep: libgomp spins by default, and two spinning threads on a machine
  * that has other work to do made a run up to 60 times slower (docs/measurements/train.md). It reads
- * its variables before main, so the process starts itself once more. No bit depends on it; without
- * /proc everything works, only slower. A policy that the user set stays; a size of stacks that was
- * set for other programs does not, because a thread whose stack is too small dies of it. Commands
- * of a user get back what was theirs (cli/ablate/ablate_runner.c). */
+ * its variables before main, so the process starts itself once more. No bit depends on it; where
+ * the program cannot find its own file everything works, only slower. A policy that the user set
+ * stays; a size of stacks that was set for other programs does not, because a thread whose stack is
+ * too small dies of it. Commands of a user get back what was theirs (cli/ablate/ablate_runner.c).
+ */
 static void settle_threads(char **argv) {
     static const char *const sizes[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
     static const char *const kept[] = {"TWINSTEP_KEPT_OMP_STACKSIZE",
@@ -333,7 +335,7 @@ static void settle_threads(char **argv) {
         if (size == NULL || setenv(kept[i], size, 1) != 0) continue;
         if (unsetenv(sizes[i]) == 0) changed = 1;
     }
-    if (changed) execv("/proc/self/exe", argv);
+    if (changed) execv(program_file(), argv);
 }
 
 /* Refuses a limit on the stack that a training would run into: the system ends such a process by a
@@ -350,6 +352,7 @@ static enum status check_stack(void) {
 
 int main(int argc, char **argv) {
     enum status status = output_hold_streams();
+    program_remember();
     if (status == STATUS_OK) settle_threads(argv);
     struct cli cli = {ARENA_EMPTY, NULL, &interrupted, argc, argv, {NULL, 0, 0, 0}};
     int code = EXIT_AS_EXPECTED;

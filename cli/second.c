@@ -16,6 +16,7 @@
 #include "cli/children.h"
 #include "cli/consent.h"
 #include "cli/pipe_write.h"
+#include "cli/program.h"
 #include "cli/verb.h"
 #include "experiment/experiment.h"
 #include "experiment/noise/noise_path.h"
@@ -72,7 +73,7 @@ static int spawn(struct child *child, const int input[2], const int output[2], i
     if (failed == 0 && turn >= 0) /* behind the pipes, which may have had its number */
         failed = posix_spawn_file_actions_adddup2(&actions, turn, SECOND_TURN);
     if (failed == 0)
-        failed = posix_spawn(&child->pid, "/proc/self/exe", &actions, NULL, argv, environ);
+        failed = posix_spawn(&child->pid, program_file(), &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     return failed;
 }

@@ -24,6 +24,7 @@
 #include "base/input.h"
 #include "base/number.h"
 #include "cli/pipe_write.h"
+#include "cli/program.h"
 #include "cli/progress.h"
 #include "cli/verb.h"
 
@@ -65,7 +66,7 @@ static int spawn_guard(struct guard *guard, const int input[2], const int output
     /* a session of its own, so that Ctrl-C of the terminal reaches this program alone */
     if (failed == 0) failed = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
     if (failed == 0)
-        failed = posix_spawn(&guard->pid, "/proc/self/exe", &actions, &attributes, argv, environ);
+        failed = posix_spawn(&guard->pid, program_file(), &actions, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return failed;

@@ -6,10 +6,10 @@
 
 LIBRARY is tests/cli/machine.c. Without HOME and TMPDIR, without any variable, with ones that lead
 nowhere, in a Turkish and in a German locale (made here; skipped without localedef and its sources),
-with a clock that runs backwards, from a tree that is read-only (skipped without name spaces of
-users), two suites at once that keep their traces in one folder, a suite of many scenarios, a trace
-on a file system of another machine that is read while it is written, and one that another process
-replaces. --whole: 200 scenarios, and 2 GiB of output."""
+with a clock that runs backwards, started by the dynamic linker, from a tree that is read-only and without /proc (both skipped
+without name spaces of users), two suites at once that keep their traces in one folder, a suite of
+many scenarios, a trace on a file system of another machine that is read while it is written, and
+one that another process replaces. --whole: 200 scenarios, and 2 GiB of output."""
 
 import argparse
 import hashlib
@@ -100,12 +100,17 @@ def circumstances(bench):
                                                            "TMPDIR": "/nowhere/at/all"}}
     yield from locales(bench)
     yield "a clock that runs backwards", {"back": 3600}
+    loader = "/lib64/ld-linux-x86-64.so.2"
+    if os.path.exists(loader):
+        yield "started by the dynamic linker", {"prefix": (loader,)}
     if shutil.which("unshare") is None or subprocess.run([*SPACE, "true"], capture_output=True,
                                                          check=False).returncode != 0:
         print("read-only tree: skipped, no name spaces of users here")
         return
     script = 'mount --bind tree tree && mount -o remount,bind,ro tree && ! touch tree/x 2> /dev/null && exec "$@"'
     yield "a read-only tree", {"prefix": (*SPACE, "sh", "-c", script, "sh")}
+    script = 'mount -t tmpfs none /proc && ! test -e /proc/self && exec "$@"'
+    yield "no /proc", {"prefix": (*SPACE, "sh", "-c", script, "sh")}
 
 
 def suites(bench):

@@ -310,11 +310,11 @@ def rule_exceptions_are_used(tree):
 
 def rule_mutable(tree):
     """File-scope variables may not change, except the error text, the module, what a user agreed to
-    load, the two streams of the process, and the flags of signals, of a library's failed allocation,
-    and of main's end."""
+    load, the two streams of the process, the file that it was started from, and the flags of signals,
+    of a library's failed allocation, and of main's end."""
     allowed = {("base/status.c", "text"), ("base/arena.c", "has_lacked"), ("base/module.c", "agreed"),
                ("cli/main.c", "interrupted"), ("cli/jobs.c", "end_is_asked"),
-               ("cli/plain_text.c", "streams"), ("cli/main.c", "has_ended"),
+               ("cli/plain_text.c", "streams"), ("cli/main.c", "has_ended"), ("cli/program.c", "started"),
                ("kernels/cuda/library_handle.cu", "here"),
                ("kernels/cuda/library_plan.cu", "planned"), ("kernels/cuda/module.cu", "module_taken"),
                ("kernels/cuda/module.cu", "module_launch")}
