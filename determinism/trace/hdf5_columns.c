@@ -56,7 +56,9 @@ enum status hdf5_columns_open(const char *path, struct arena *arena, uint32_t *o
     H5G_info_t group;
     TRY(input_try(path, "an HDF5 file"));
     TRY(hdf5_access_list(path, &list));
-    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY, list);
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, list);
+    if (file < 0 && hdf5_has_no_locks() && hdf5_lock_none(list) >= 0)
+        file = H5Fopen(path, H5F_ACC_RDONLY, list);
     if (file < 0) {
         const enum status status = hdf5_fail(STATUS_INPUT, path, "open as HDF5");
         H5Pclose(list);

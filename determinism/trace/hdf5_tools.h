@@ -39,6 +39,16 @@ struct hdf5_file {
  * come before any other HDF5 call, too. */
 int hdf5_is_locked(void);
 
+/* Returns 1 when the last HDF5 call failed because the file system has no locks to give: NFS whose
+ * lock service does not answer (ENOLCK), others that know none (EOPNOTSUPP, and ENOTSUPP, which is
+ * of the kernel alone). HDF5 ignores ENOSYS alone, so whoever opens tries once more without locks.
+ * It must come before any other HDF5 call. */
+int hdf5_has_no_locks(void);
+
+/* Says in the access list `list` that files are not locked; negative where this HDF5 has no choice.
+ */
+herr_t hdf5_lock_none(hid_t list);
+
 /* Fails with the innermost line of the library's error stack, or with the system's text (no space
  * left on device, ...) if the stack has one. It must come before any other HDF5 call, which would
  * clear the stack. */

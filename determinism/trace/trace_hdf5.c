@@ -43,6 +43,24 @@ int hdf5_is_locked(void) {
     return reason.from_system && strcmp(reason.text, strerror(EAGAIN)) == 0;
 }
 
+int hdf5_has_no_locks(void) {
+    static const int wanting[] = {ENOLCK, EOPNOTSUPP, 524}; /* 524: ENOTSUPP of Linux */
+    struct reason reason = {"", 0};
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_reason, &reason);
+    for (size_t i = 0; i < sizeof wanting / sizeof *wanting && reason.from_system; i++)
+        if (strcmp(reason.text, strerror(wanting[i])) == 0) return 1;
+    return 0;
+}
+
+herr_t hdf5_lock_none(hid_t list) {
+#if H5_VERSION_GE(1, 10, 7)
+    return H5Pset_file_locking(list, 0, 1);
+#else
+    (void)list;
+    return -1;
+#endif
+}
+
 enum status hdf5_fail(enum status code, const char *file_name, const char *format, ...) {
     struct reason reason = {"no reason given by HDF5", 0};
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_reason, &reason);
@@ -65,7 +83,7 @@ enum status hdf5_access_list(const char *file_name, hid_t *out_list) {
     if (bad >= 0) bad = H5Pset_fclose_degree(list, H5F_CLOSE_STRONG);
     if (bad >= 0) bad = H5Pset_alignment(list, 1, ALIGNMENT);
 #if H5_VERSION_GE(1, 10, 7)
-    if (bad >= 0) bad = H5Pset_file_locking(list, 1, 1); /* file systems without locks work, too */
+    if (bad >= 0) bad = H5Pset_file_locking(list, 1, 1); /* hdf5_has_no_locks: the others */
 #endif
     *out_list = list;
     if (bad < 0) {

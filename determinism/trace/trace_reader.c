@@ -110,6 +110,8 @@ static enum status open_file(struct reader *reader, unsigned flags) {
         H5Pset_metadata_read_attempts(access, READ_ATTEMPTS) < 0)
         return hdf5_fail(STATUS_IO, reader->path, "set up HDF5");
     reader->file.id = H5Fopen(reader->path, flags, access);
+    if (reader->file.id < 0 && hdf5_has_no_locks() && hdf5_lock_none(access) >= 0)
+        reader->file.id = H5Fopen(reader->path, flags, access);
     if (reader->file.id < 0) return hdf5_fail(STATUS_INPUT, reader->path, "read as HDF5");
     H5Pclose(access);
     return STATUS_OK;

@@ -6,12 +6,13 @@
 
 LIBRARY is tests/cli/machine.c. Without HOME and TMPDIR, without any variable, with ones that lead
 nowhere, in a Turkish and in a German locale (made here; skipped without localedef and its sources),
-with a clock that runs backwards, started by the dynamic linker, from a tree that is read-only and without /proc (both skipped
+with a clock that runs backwards, without locks of files, started by the dynamic linker, from a tree that is read-only and without /proc (both skipped
 without name spaces of users), two suites at once that keep their traces in one folder, a suite of
 many scenarios, a trace on a file system of another machine that is read while it is written, and
 one that another process replaces. --whole: 200 scenarios, and 2 GiB of output."""
 
 import argparse
+import errno
 import hashlib
 import json
 import os
@@ -100,6 +101,8 @@ def circumstances(bench):
                                                            "TMPDIR": "/nowhere/at/all"}}
     yield from locales(bench)
     yield "a clock that runs backwards", {"back": 3600}
+    yield "NFS without a lock service", {"locks": errno.ENOLCK}
+    yield "a file system without locks", {"locks": errno.EOPNOTSUPP}
     loader = "/lib64/ld-linux-x86-64.so.2"
     if os.path.exists(loader):
         yield "started by the dynamic linker", {"prefix": (loader,)}

@@ -6,6 +6,7 @@
  *   TWINSTEP_MACHINE_FREE=N    every file system has N bytes free
  *   TWINSTEP_MACHINE_BLOCKS=N  every file system has N blocks in all
  *   TWINSTEP_MACHINE_TYPE=N    every regular file lies on a file system of this f_type
+ *   TWINSTEP_MACHINE_LOCKS=N   flock fails with errno N
  *   TWINSTEP_MACHINE_ROOT=F    what lies below /proc and /sys is read from folder F
  *   TWINSTEP_MACHINE_CORES=N   this process may run on N processors, of the 64 that there are
  *   TWINSTEP_MACHINE_BACK=N    the clocks of the day run backwards: N seconds at each question
@@ -17,6 +18,7 @@
  * given or taken away, when a file that replaces another one is there beside it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <sched.h>
@@ -25,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -56,6 +59,13 @@ int fstatfs(int file, struct statfs *out) {
     const long long type = number_of("TWINSTEP_MACHINE_TYPE");
     if (bad == 0 && type >= 0 && out->f_type != 0x50495045) out->f_type = (__fsword_t)type;
     return bad;
+}
+
+int flock(int file, int operation) {
+    int (*real)(int, int) = (int (*)(int, int))dlsym(RTLD_NEXT, "flock");
+    const long long reason = number_of("TWINSTEP_MACHINE_LOCKS");
+    if (reason > 0) errno = (int)reason;
+    return reason > 0 ? -1 : real(file, operation);
 }
 
 int statfs(const char *path, struct statfs *out) {
