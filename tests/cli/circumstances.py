@@ -6,7 +6,8 @@
 
 LIBRARY is tests/cli/machine.c. Without HOME and TMPDIR, without any variable, with ones that lead
 nowhere, in a Turkish and in a German locale (made here; skipped without localedef and its sources),
-with a clock that runs backwards, without locks of files, started by the dynamic linker, from a tree that is read-only and without /proc (both skipped
+with a clock that runs backwards, without locks of files, started by the dynamic linker, from a tree
+that is read-only and without /proc (both skipped
 without name spaces of users), two suites at once that keep their traces in one folder, a suite of
 many scenarios, a trace on a file system of another machine that is read while it is written, and
 one that another process replaces. --whole: 200 scenarios, and 2 GiB of output."""
