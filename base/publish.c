@@ -23,7 +23,10 @@ enum status publish_settle(const char *live) {
     TRY(arena_lacked()); /* a text may lack a part */
     const int handle = open(live, O_RDONLY | O_CLOEXEC);
     if (handle < 0) return refuse(live, "open");
-    const int bad = fsync(handle);
+    int bad;
+    do
+        bad = fsync(handle); /* a signal may come while a disk works */
+    while (bad != 0 && errno == EINTR);
     const int reason = errno;
     close(handle);
     errno = reason;

@@ -2,6 +2,7 @@
  * twinstep run: trains, records and judges scenarios, one after the other. Invariant: a scenario
  * that fails does not keep the next one from running, but an interruption does. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -96,6 +97,21 @@ static enum status with_floor(const struct cli *cli, const struct options *optio
 }
 
 static const char *const trace_ends[] = {"", ".part", ".part.kept-1", ".part.kept-2"};
+
+/* The longest of the names that stand beside a trace while it is written: a kept state, before it
+ * has its own. */
+#define LONGEST_END ".part.kept-1.part"
+
+/* Refuses a name that leaves no room for those, before anything is trained. */
+static enum status name_fits(const char *trace) {
+    const char *const slash = strrchr(trace, '/');
+    const size_t length = strlen(slash == NULL ? trace : slash + 1);
+    if (length + strlen(LONGEST_END) <= NAME_MAX) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "run: --output: expected a name of at most %zu bytes, got %zu: while it trains, files "
+         "beside it have the same name and up to %zu bytes more (%s)",
+         NAME_MAX - strlen(LONGEST_END), length, strlen(LONGEST_END), LONGEST_END);
+}
 
 /* Refuses a --junit that would replace the trace, which has its name from the scenario where no
  * --output gives one; then nothing is written to it. */
@@ -366,6 +382,7 @@ static enum status run_scenario(struct cli *cli, const struct options *options,
     TRY(load_scenario(cli, arena, word, &all, &scenario));
     TRY(run_ranks_check(ranks, scenario));
     TRY(output_path(options, scenario->name, arena, &path));
+    TRY(name_fits(path));
     TRY(junit_apart(cli, options, path, arena));
     TRY(output_apart(path, word));
     TRY(load_apart(path, scenario));

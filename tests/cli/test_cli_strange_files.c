@@ -236,12 +236,29 @@ static void verify_that_no_output_replaces_what_is_read(void **state) {
     assert_false(helper_exists("r.h5"));
 }
 
+/* Files that stand beside a trace while it is written have longer names. */
+static void verify_long_names(void **state) {
+    (void)state;
+    char line[512], name[256];
+    for (int length = 238; length <= 239; length++) {
+        memset(name, 'n', (size_t)length);
+        name[length] = '\0';
+        snprintf(line, sizeof line, "run s.yaml --quiet -o %s", name);
+        if (length > 238)
+            helper_refuse(2, line, "expected a name of at most 238 bytes, got 239");
+        else
+            helper_accept(0, line);
+        assert_int_equal(access(name, F_OK) == 0, length == 238);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_that_nothing_waits_for_a_writer),
         cmocka_unit_test(verify_that_the_shells_pipes_are_read),
         cmocka_unit_test(verify_that_a_read_pipe_is_written),
         cmocka_unit_test(verify_small_stacks),
+        cmocka_unit_test(verify_long_names),
         cmocka_unit_test(verify_that_no_output_replaces_what_is_read),
     };
     return cmocka_run_group_tests(tests, set_up, helper_leave);
