@@ -6,6 +6,7 @@
  * A failure says that no configuration of the expected contract prints the column. A search that
  * found none does not prove it. Invariant: nothing here makes a pass, and no failure of which all
  * numbers were given is touched. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -312,6 +313,52 @@ static enum status try_root(struct trial *t, const struct fit *fit) {
     return STATUS_OK;
 }
 
+/* Tries the plateau and decay of a fit that says its decay as a share of the total under a class
+ * that says its length (torchtitan's decay_ratio, transformers' num_decay_steps, Megatron's
+ * lr_wsd_decay_iters). */
+static enum status try_plateau(struct trial *t, const struct fit *fit) {
+    static const char key[] = "decay_ratio=";
+    static const char *const names[] = {"warmup_stable_decay", "wsd"};
+    static const char *const types[] = {"decay_type", "decay_style"};
+    const struct contract_request *const r = &t->known->request;
+    const char *const shape = sched_bare_name(fit->schedule);
+    if (strncmp(fit->parameters, key, sizeof key - 1) != 0 || fit->segment_count != 1 ||
+        fit->stride != 1.0 || fit->first_differs || fit->steps == 0 || r->value_count > 0 ||
+        (strcmp(shape, "cosine") != 0 && strcmp(shape, "linear") != 0))
+        return STATUS_OK;
+    const double share = strtod(fit->parameters + sizeof key - 1, NULL);
+    for (size_t n = 0; n < COUNT_OF(names); n++) {
+        const struct sched_class *const like = sched_find_in(r->contract->family, names[n]);
+        struct contract_request mine = *r;
+        if (like == NULL || sched_row(like, "decay") == NULL ||
+            (r->schedule != NULL && sched_find_in(r->contract->family, r->schedule) != like) ||
+            (r->lr == r->lr && !fit_near(fit->lr, r->lr)))
+            continue;
+        mine.schedule = names[n];
+        mine.lr = fit->lr;
+        if (r->min_lr_ratio != r->min_lr_ratio && fit->floor_ratio > 0.0)
+            mine.min_lr_ratio = fit->floor_ratio;
+        mine.warmup = r->warmup == r->warmup ? r->warmup : warmup_of(fit);
+        mine.steps = r->steps > 0 ? r->steps : fit->steps;
+        mine.value_count = 1;
+        mine.values[0].key = "decay";
+        mine.values[0].text = t->text[0];
+        for (size_t k = 0; k < COUNT_OF(types); k++) {
+            if (sched_row(like, types[k]) == NULL) continue;
+            mine.values[1].key = types[k];
+            mine.values[1].text = shape;
+            mine.value_count = 2;
+        }
+        for (int off = -AROUND; off <= AROUND && t->out->expected == NULL; off++) {
+            const double decay = fit_round(share * (double)mine.steps) + off;
+            if (decay < 1.0) continue;
+            snprintf(t->text[0], sizeof t->text[0], "%.0f", decay);
+            TRY(try_numbers(t, &mine));
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status fit_check_match_borrowed(const struct series *series, const struct fit_known *known,
                                      const struct fit_set *all, struct arena *arena,
                                      struct fit_check *out) {
@@ -335,6 +382,7 @@ enum status fit_check_match_borrowed(const struct series *series, const struct f
         if (out->expected == NULL && !line) TRY(try_line(t, fit));
         line |= fit_falls_as_line(fit);
         if (out->expected == NULL) TRY(try_root(t, fit));
+        if (out->expected == NULL) TRY(try_plateau(t, fit));
     }
     return STATUS_OK;
 }

@@ -24,7 +24,7 @@
 
 #define PI 3.14159265358979323846
 
-enum kind { LINE, COSINE, RESTARTS, WSD, LOGARITHMIC, ROOT };
+enum kind { LINE, COSINE, RESTARTS, WSD, LOGARITHMIC, ROOT, PLATEAU };
 
 struct column {
     enum kind kind;
@@ -51,8 +51,10 @@ static double lr_at(const struct column *c, int update) {
     double left = 1.0 - share;
     if (c->kind == COSINE) left = 0.5 * (1.0 + cos(PI * share));
     if (c->kind == RESTARTS) left = 0.5 * (1.0 + cos(PI * fmod(c->more * share, 1.0)));
+    const int start = c->total - c->more;
+    if (c->kind == PLATEAU)
+        left = n <= start ? 1.0 : 0.5 * (1.0 + cos(PI * (double)(n - start) / c->more));
     if (c->kind == WSD) {
-        const int start = c->total - c->more;
         left = n <= start ? 1.0 : 2.0 * pow(0.5, (double)(n - start) / c->more) - 1.0;
     }
     return c->peak * (c->floor + (1.0 - c->floor) * left);
@@ -155,6 +157,12 @@ static const struct {
      "%.5e",
      "lr check log.csv --expect accelerate --processes 2 --lr 0.00012",
      "accelerate cosine_with_restarts (num_cycles=4), peak 0.00012, warm-up 200, total 3500",
+     TAKEN},
+    /* torchtitan says the decay as a share of the total, 0.2. */
+    {{PLATEAU, 1.2e-4, 0.0, 50, 5900, 1180, -1, 1920, 5900, 5, 0, 0},
+     "%.2e",
+     "lr check log.csv --expect hf --steps 5900",
+     "hf warmup_stable_decay (decay=1180, decay_type=cosine), peak 0.00012, no warm-up, total 5900",
      TAKEN},
     /* A counter that moves by 3 per update, with a total of 8029. */
     {{COSINE, 2e-4, 0.0, 161, 2678, 0, 0, 1250, 1700, 50, 0, 0},
