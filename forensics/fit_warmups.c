@@ -62,6 +62,7 @@ static void add_ratios(const struct fit_model *model, const struct fit_window *w
             add_share(model, (double)window->known_total[t], ratios[i], low, high, warmups);
 }
 
+/* No warm-up is longer, in units of any counter. */
 #define LATEST_KNEE 1e12
 
 /* A half permille of a shorter run is less than a tenth of an update: every knee would be one. */
@@ -113,8 +114,7 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
     low -= stairs + (double)window->lag;
     low = (low < 0.0 ? 0.0 : low) * pace;
     high *= pace;
-    /* Where the greatest LR is no more than its own quantum, it tells nothing of where the knee is.
-     */
+    /* A quantum that is large beside the LRs moves the knee as far as one likes. */
     if (!(high < LATEST_KNEE)) high = LATEST_KNEE;
     if (window->known_ratio == window->known_ratio)
         for (size_t t = 0; t < window->known_totals; t++)
@@ -124,7 +124,7 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
     if (!(window->known_warmup == window->known_warmup &&
           model->contract->warmup_rule == CONTRACT_ROUND_NONE))
         add_ratios(model, window, points[0].update > 2 ? 0.0 : low,
-                   top == window->count - 1 || points[0].update > 2 ? 1e12 : high, warmups);
+                   top == window->count - 1 || points[0].update > 2 ? LATEST_KNEE : high, warmups);
     if (top == 0 && points[0].update > 2 && !window->deep && window->lag == 0) return;
     for (double w = 0.0; window->first_apart && w <= 4.0 * pace && w <= 64.0; w += 1.0)
         add_warmup(warmups, w);

@@ -131,7 +131,8 @@ static uint64_t epoch_between_rows(const struct fit_window *window, uint64_t apa
     return found;
 }
 
-/* Finds the updates between the changes of a staircase, where there are two changes or more. */
+/* Finds the updates between the changes of a staircase, where there are two changes or more. Behind
+ * a row at which the run went back to an earlier update there is no such distance. */
 static void find_staircase(struct fit_window *window) {
     uint64_t before = 0, shortest = 0;
     size_t changes = 0, flat = 0;
@@ -141,7 +142,7 @@ static void find_staircase(struct fit_window *window) {
             continue;
         }
         const uint64_t update = window->points[i].update;
-        if (changes++ > 0 && (shortest == 0 || update - before < shortest))
+        if (changes++ > 0 && update > before && (shortest == 0 || update - before < shortest))
             shortest = update - before;
         before = update;
     }

@@ -233,9 +233,9 @@ static void verify_bugs_still_fail(void **state) {
     }
 }
 
-/* A row by itself behind a resume, whose LR is 0, tells nothing of where a warm-up ends: the search
- * once tried ten thousand million of them. */
-static void verify_a_lone_zero_ends(void **state) {
+/* Where a resume goes back to an earlier update, the distance of two changes was once taken for
+ * 2^64 - 1 updates of an epoch, and a warm-up searched that far. */
+static void verify_a_step_back_ends(void **state) {
     (void)state;
     helper_write("resumed.jsonl", "{\"step\": 3, \"learning_rate\": 0.00045, \"epoch\": 1.5}\n"
                                   "{\"step\": 4, \"learning_rate\": 0.00045, \"epoch\": 2.0}\n"
@@ -253,7 +253,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_no_search_fails_a_healthy_log),
         cmocka_unit_test(verify_bugs_still_fail),
-        cmocka_unit_test(verify_a_lone_zero_ends),
+        cmocka_unit_test(verify_a_step_back_ends),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
