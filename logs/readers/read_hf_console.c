@@ -345,8 +345,9 @@ static int next_row(struct log_lines *lines, struct log_line *line, struct rows 
  * external_write_mode; transformers/trainer_callback.py::ProgressCallback, whose bar counts
  * state.global_step to state.max_steps). The bar in front of a dict may be older. */
 struct bars {
-    int64_t *step; /* (count) of each row; NULL: they are counted only */
-    size_t count;
+    int64_t *step;       /* (count) of each row; NULL: they are counted only */
+    size_t count, taken; /* rows, and those of them that were read */
+    size_t room;         /* steps that the list holds: the file may change while it is read */
     uint64_t total;
     int64_t last, apart; /* step of the row before, and updates from one to the next; 0: none yet,
                             -1: they differ */
@@ -358,7 +359,7 @@ static void put_step(struct bars *bars, int64_t step) {
     const int64_t apart = step - bars->last;
     if (step <= bars->last) bars->bad = 1;
     if (bars->count > 1) bars->apart = bars->apart == 0 || bars->apart == apart ? apart : -1;
-    if (bars->step != NULL) bars->step[bars->count - 1] = step;
+    if (bars->count <= bars->room) bars->step[bars->count - 1] = step;
     bars->last = step;
     bars->wanted = 0;
 }
@@ -396,7 +397,7 @@ static void read_bars(const struct log_source *source, struct bars *bars) {
         }
         look_for_bar(bars, line.span);
     }
-    if (bars->wanted && (bars->count < 3 || bars->apart < 1)) bars->bad = 1;
+    if (bars->wanted && bars->apart < 1) bars->bad = 1;
     if (bars->wanted && !bars->bad) put_step(bars, bars->last + bars->apart);
     if (bars->total == 0 || (uint64_t)bars->last > bars->total) bars->bad = 1;
 }
@@ -409,8 +410,8 @@ static enum status number_rows(const struct log_source *source, struct log_build
     if (bars->bad) return STATUS_OK;
     TRY(arena_take(log_build_scratch(build), bars->count, sizeof *bars->step, "steps of a log",
                    &bars->step));
+    bars->room = bars->count;
     read_bars(source, bars);
-    bars->count = 0;
     log_build_max_steps(build, bars->total);
     return log_build_note(build, "update numbers and their total are those of the progress bar "
                                  "behind each row");
@@ -424,7 +425,8 @@ static enum status read_line(struct log_lines *lines, struct log_line line,
     struct dict dict;
     int found, again;
     while ((found = next_row(lines, &line, rows, &dict, &again)) > 0) {
-        const int64_t step = bars->step != NULL && !again ? bars->step[bars->count++] : dict.step;
+        const int numbered = bars->step != NULL && !again && bars->taken < bars->room;
+        const int64_t step = numbered ? bars->step[bars->taken++] : dict.step;
         if (!again) TRY(log_build_row(build, step, line.number, source->part));
         log_build_max_steps(build, dict.max_steps);
         TRY(put_dict(build, rules, &dict, again));
