@@ -209,7 +209,7 @@ enum status measure_end(struct run *run) {
     record->integers[INTEGER_COUNTER] = (int64_t)head->n;
     record->integers[INTEGER_OPTIMIZER_T] = (int64_t)head->t;
     struct digest weights, applied, optimized, state, rng;
-    if (run->options.bare) return STATUS_OK;
+    if (run->options.bare) return model_wait(&run->model); /* as measure_params does */
     if (!measure_step_is_valid(run)) ask_moves(run);
     TRY(digest_params(run, &weights));
     TRY(replicas_record(run, &weights));

@@ -27,8 +27,8 @@ struct run_options {
                   measure it (trainer/measure_step.h). Then all weights and moments of before the
                   step are kept, which divisor_after() reads. */
     int bare;  /* 1: nothing is measured: no norms of weights and updates, no digest, no root.
-                  Training  is the same; this is what evidence is timed against. With `readback`,
-                  `tensors` and  `phases` 0 alone */
+                  The training is the same; what evidence costs is timed against it. It goes with
+                  `readback`, `tensors` and `phases` 0 alone. */
     int carriers; /* 1: every number of the state lies in its carrier, as on a device, although it
                      could lie in two bytes (tests) */
     uint64_t replay_every; /* record.replay_check: updates between two checks; 0: none is made */
