@@ -98,8 +98,8 @@ static enum status with_floor(const struct cli *cli, const struct options *optio
 
 static const char *const trace_ends[] = {"", ".part", ".part.kept-1", ".part.kept-2"};
 
-/* The longest of the names that stand beside a trace while it is written: a kept state, before it
- * has its own. */
+/* The longest of the names that stand beside a trace while it is written: a kept state
+ * (experiment/experiment_kept.c), before it has its own (checkpoints/safetensors_write.c). */
 #define LONGEST_END ".part.kept-1.part"
 
 /* Refuses a name that leaves no room for those, before anything is trained. */
