@@ -310,7 +310,15 @@ static void validate_samples_of_a_batch_that_stays(void **state) {
         known.request.contract = contract_find("megatron");
         known.request.steps = UPDATES; /* which is not the total, or not in updates */
         assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
+        /* Where no schedule is told, a line to a floor that nobody types may end there, too. */
+        if (steady[i].cosine)
+            assert_int_equal(check.verdict, FIT_FAIL);
+        else
+            assert_int_not_equal(check.verdict, FIT_PASS);
+        known.request.schedule = steady[i].cosine ? "cosine" : "linear";
+        assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
         assert_int_equal(check.verdict, FIT_FAIL);
+        known.request.schedule = NULL;
         known.request.steps = steady[i].more != 0.0 ? fit->steps : 0;
         assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
         if (check.verdict != FIT_PASS) fail_msg("case %zu: %s", i, check.words);
