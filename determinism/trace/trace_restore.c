@@ -55,12 +55,13 @@ static enum status open_bytes(const struct reader *reader, hid_t group, const ch
 
 static enum status read_steps(struct reader *reader, hid_t dataset, uint64_t count,
                               uint64_t *steps) {
-    if (H5Dread(dataset, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, steps) < 0)
+    /* HDF5 turns a negative number into 0 where it is asked for one without a sign. */
+    if (H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, steps) < 0)
         return hdf5_fail(STATUS_INPUT, reader->file.name, "read \"step\"");
     for (uint64_t i = 0; i < count; i++)
         if (steps[i] > INT64_MAX || (i > 0 && steps[i] <= steps[i - 1]))
-            FAIL(STATUS_INPUT, "%s: damaged: stored state %llu is of update %llu",
-                 reader->file.name, (unsigned long long)i, (unsigned long long)steps[i]);
+            FAIL(STATUS_INPUT, "%s: damaged: stored state %llu is of update %lld",
+                 reader->file.name, (unsigned long long)i, (long long)steps[i]);
     return STATUS_OK;
 }
 

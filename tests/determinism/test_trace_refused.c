@@ -294,6 +294,9 @@ static void validate_order_of_states(void **state) {
         {{3, 4}, NULL},
         {{3, 3}, "stored state 1 is of update 3"},
         {{3, 2}, "stored state 1 is of update 2"},
+        {{-1, 3}, "stored state 0 is of update -1"},
+        {{INT64_MIN, 3}, "stored state 0 is of update -9223372036854775808"},
+        {{0, -1}, "stored state 1 is of update -1"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct sample sample;
