@@ -4,6 +4,7 @@
 The writer beside a training: what it writes is a foreign trace, and a kill of the writer, a kill of
 the training, a full disk, a writer that hangs and a Python without h5py cost neither the training
 nor an update that was written."""
+import errno
 import fcntl
 import hashlib
 import json
@@ -67,6 +68,43 @@ def record(path, rows, complete=True):
 def program(*words):
     return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, check=False)
 
+
+# Records, reads a live and a closed trace, and writes a floor, and says what plain h5py does here.
+WITHOUT_LOCKS = textwrap.dedent("""
+    import pathlib, sys, time
+    import h5py
+    import numpy as np
+    sys.argv[0] = "tests"
+    sys.path.insert(0, "tests/python")
+    from test_record_writer import channel, plan, row
+    import twinstep
+    from twinstep import floor_file
+
+    path = pathlib.Path(sys.argv[1])
+    try:
+        h5py.File(path.with_suffix(".plain"), "w").close()
+    except OSError as error:
+        print(error.errno, "h5py")
+    trace, pipe = plan(path), channel.Channel(str(path))
+    pipe.begin(trace.header())
+    for k in range(1, 4):
+        pipe.send(trace.pack(row(k)))
+    print("recorded")
+    end, seen = time.monotonic() + 60, 0
+    while seen < 3 and time.monotonic() < end:
+        try:
+            seen = twinstep.load(f"{path}.part").arm("main").updates
+        except (OSError, ValueError, KeyError):
+            time.sleep(0.05)    # its objects are not all there yet
+    print(seen, "of a live trace")
+    pipe.close(True)
+    read = twinstep.load(path)
+    print(read.arm("main").updates, read.complete, read.seal)
+    floor = floor_file.Contents("a", "b", "test", "", "", False, 1, {"loss": np.full((1, 1), 0.5)})
+    floor_file.write(path.with_suffix(".floor"), floor)
+    with floor_file.open_file(path.with_suffix(".floor"), "r") as file:
+        print("a floor of", len(file["noise/pairs_loss"]))
+""")
 
 # A training that tells its updates. Where it is told to, it stops to be killed.
 TRAINING = textwrap.dedent("""
@@ -263,6 +301,23 @@ class Writer(unittest.TestCase):
             with writer.create(str(part)) as file:
                 self.assertEqual(len(file), 0)
             let_go.join()
+
+    def test_verify_a_file_system_without_locks_is_written_and_read(self):
+        """Lustre without `flock` says that it has none, NFS without a lock service that none is
+        left; both are what the library of tests/cli/machine.c makes of every lock."""
+        machine = os.environ.get("TWINSTEP_MACHINE")
+        if machine is None:
+            self.skipTest("this build has no tests/cli/machine.c")
+        for reason in (errno.ENOLCK, errno.EOPNOTSUPP, 524):
+            path = self.folder / f"{reason}.h5"
+            done = subprocess.run(
+                [sys.executable, "-c", WITHOUT_LOCKS, str(path)], capture_output=True, text=True,
+                check=False, env={**os.environ, "LD_PRELOAD": machine,
+                                  "TWINSTEP_MACHINE_LOCKS": str(reason)})
+            self.assertEqual((done.returncode, done.stderr), (0, ""), reason)
+            self.assertEqual(done.stdout.splitlines(), [f"{reason} h5py", "recorded", "3 of a live trace",
+                                                        "3 True whole", "a floor of 1"])
+            self.assertEqual(program("import", "--check", path).returncode, 0)
 
     def test_verify_an_abandoned_training_is_not_complete(self):
         self.assertTrue(record(self.path, 3, complete=False))

@@ -15,6 +15,8 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
+from twinstep._hdf5 import open_file
+
 COLUMNS = {"loss": ("nat", "|a - b| of the loss of an A/A pair"),
            "grad_norm": ("1", "|a - b| / |a| of the gradient norm of an A/A pair"),
            "distance": ("1", "|a - b| of the weights of an A/A pair")}
@@ -140,7 +142,7 @@ def write(path: str | os.PathLike[str], contents: Contents, overwrite: bool = Fa
     if len(contents.columns) < len(COLUMNS):
         attributes["without"] = " ".join(n for n in COLUMNS if n not in contents.columns)
     try:
-        with h5py.File(part, "w", libver=("v110", "v110"), track_order=True) as f:
+        with open_file(part, "w", libver=("v110", "v110"), track_order=True) as f:
             _fill(f, attributes, {**texts, "sha256": sealed.encode(),
                                   **({"parts": parts} if parts else {})}, arrays)
         if overwrite:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from twinstep import _seal
 from twinstep._decode import decode
+from twinstep._hdf5 import open_file
 from twinstep.results import Judgement
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ class NotATrace(ValueError):
 def _open(path: pathlib.Path) -> h5py.File:
     """Opens a trace; one that is being written, or was killed, as a reader beside its writer."""
     try:
-        return h5py.File(path, "r")
+        return open_file(path, "r")
     except FileNotFoundError:
         raise
     except OSError as error:
         try:
-            return h5py.File(path, "r", libver="latest", swmr=True)
+            return open_file(path, "r", libver="latest", swmr=True)
         except OSError:
             raise NotATrace(f"{path}: {error}") from None
 

@@ -5,7 +5,7 @@ It reads frames from its standard input and appends them to a foreign trace (doc
 HDF5's SWMR mode: all objects are made first, every update goes to the file before `step` names it,
 so a kill at any moment leaves every update that `step` names readable. It needs h5py and numpy
 alone, and is started by its file name (`record/channel.py`), so it imports nothing of twinstep; the
-seals (`_seal.py`) are run by file name, too.
+seals (`_seal.py`) and what opens a file (`_hdf5.py`) are run by file name, too.
 
 A frame is its length (u64, little-endian) and as many bytes. The first one is JSON: `path`,
 `attributes` of the file, `run` with its attributes, fixed datasets (`texts`, `numbers`) and
@@ -76,17 +76,23 @@ def chunk_rows(row_bytes: int) -> int:
     return rows
 
 
+def beside(name: str) -> dict[str, Any]:
+    """What the package's file `name` defines, without an import of the package."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    return runpy.run_path(os.path.join(here, "..", name))
+
+
 def create(part: str) -> Any:
     """An empty HDF5 file in place of `part`. Who looks at the file in the moment before HDF5 has
     locked it (a plot, `compare` of a live trace) holds a lock itself and lets it go soon; HDF5 does
     not wait for that, so this does, up to a second."""
-    import h5py
+    open_file = beside("_hdf5.py")["open_file"]
     for _ in range(50):
         try:
-            return h5py.File(part, "w", libver=("v110", "v110"))
+            return open_file(part, "w", libver=("v110", "v110"))
         except BlockingIOError:
             time.sleep(0.02)
-    return h5py.File(part, "w", libver=("v110", "v110"))
+    return open_file(part, "w", libver=("v110", "v110"))
 
 
 class Trace:
@@ -120,8 +126,7 @@ class Trace:
             self.columns.append(self._column(c))
         self._scales(header)
         self.rows = 0
-        here = os.path.dirname(os.path.abspath(__file__))
-        self.seal = runpy.run_path(os.path.join(here, "..", "_seal.py"))["write"]
+        self.seal = beside("_seal.py")["write"]
         f.create_dataset("seal", data=np.zeros(64, "u1"))
         self.seal(f, b"opening")
         f.swmr_mode = True
