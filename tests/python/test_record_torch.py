@@ -1800,6 +1800,97 @@ class Loops(unittest.TestCase):
         again.close()
         self.assertFalse(hasattr(torch.autograd.backward, "__wrapped__"))     # all is put back
 
+    def said(self, call):
+        """What `call` warns of."""
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            call()
+        return [str(w.message) for w in seen if str(w.message).startswith("twinstep")]
+
+    def test_verify_calls_that_record_nothing_are_told(self):
+        def updates(recorder, model, optimizer, ends=True):
+            for _ in range(2):
+                loss_of(model).backward()
+                optimizer.step()
+                if ends:
+                    recorder.update()
+
+        def without_update():
+            model, optimizer, _ = parts()
+            with twinstep.Recorder(model, optimizer, path=self.path) as recorder:
+                updates(recorder, model, optimizer, ends=False)
+
+        def without_steps():
+            model, optimizer, _ = parts()
+            with twinstep.Recorder(model, optimizer, path=self.path), torch.no_grad():
+                model(torch.randn(8, 8))
+
+        def by_an_error():
+            model, optimizer, _ = parts()
+            with contextlib.suppress(ZeroDivisionError), \
+                    twinstep.Recorder(model, optimizer, path=self.path):
+                1 / 0
+
+        def before_start():
+            model, optimizer, _ = parts()
+            recorder = twinstep.Recorder(model, optimizer, path=self.path)
+            updates(recorder, model, optimizer)
+            recorder.start()
+
+        def twice():
+            model, optimizer, _ = parts()
+            recorder = twinstep.Recorder(model, optimizer, path=self.path, quiet=True)
+            for _ in range(2):
+                with recorder:
+                    updates(recorder, model, optimizer)
+
+        for call, words in ((without_update, "the optimizer stepped, but no update was ended"),
+                            (without_steps, "no update was ended, and no step of an optimizer"),
+                            (before_start, "after 0 updates, and the training goes on: update() was "
+                             "called before start()")):
+            told = self.said(call)
+            self.assertIn(words, told[0], call.__name__)
+            self.assertEqual(len(told), 1 + (call is before_start), told)
+            self.assertEqual(os.listdir(self.folder.name), [], call.__name__)
+        self.assertEqual(self.said(by_an_error), [])
+        told = self.said(twice)
+        self.assertEqual(len(told), 1)
+        self.assertIn(f"the recorder of {self.path} has ended, so nothing more is recorded", told[0])
+        self.assertEqual(list(read(self.path, "step")), [1, 2])
+
+    def test_verify_what_is_no_model_and_no_optimizer_is_refused(self):
+        model, optimizer, _ = parts()
+        for args, words in (((optimizer, model), "model: expected a torch.nn.Module or a list of "
+                             "them, got AdamW; the model is the first argument"),
+                            (([model, "bert"], optimizer), "of them, got str"),
+                            ((model, model), "optimizer: expected an optimizer, got Sequential")):
+            with self.assertRaises(TypeError) as caught:
+                twinstep.Recorder(*args, path=self.path)
+            self.assertIn(words, str(caught.exception))
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_verify_an_optimizer_of_other_weights_is_told(self):
+        """The model is made anew behind its optimizer. One that holds a part of it is none, and
+        neither is one whose first group alone is another model's."""
+        model, _, _ = parts()
+        other, optimizer, _ = parts()
+        head = torch.optim.SGD(list(model[2].parameters()), lr=0.1)
+        mixed = torch.optim.SGD([{"params": list(other.parameters())},
+                                 {"params": list(model.parameters())}], lr=0.1)
+
+        def train(used, path):
+            with twinstep.Recorder(model, used, path=path, quiet=True) as recorder:
+                for _ in range(3):
+                    loss_of(model).backward()
+                    used.step()
+                    recorder.update()
+        told = self.said(lambda: train(optimizer, self.path))
+        self.assertEqual(len(told), 1)
+        self.assertIn("the optimizer holds none of the weights of the model", told[0])
+        self.assertEqual(list(read(self.path, "step")), [1, 2, 3])
+        self.assertEqual(self.said(lambda: train(head, self.path + "2")), [])
+        self.assertEqual(self.said(lambda: train(mixed, self.path + "3")), [])
+
     def test_verify_kills(self):
         script = pathlib.Path(self.folder.name) / "train.py"
         script.write_text(textwrap.dedent("""

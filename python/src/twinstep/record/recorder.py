@@ -209,6 +209,22 @@ def configuration(models: Sequence[Any], optimizers: Sequence[torch.optim.Optimi
             **facts.environment(devices)}
 
 
+def _modules_of(model: Any, optimizer: Any) -> list[torch.nn.Module]:
+    """The models to record. Raises TypeError for what is none, and for a model in the place of the
+    optimizer."""
+    models = list(model) if isinstance(model, (list, tuple)) else [model]
+    for m in models:
+        if not isinstance(m, torch.nn.Module):
+            hint = "; the model is the first argument, the optimizer the second" \
+                if hasattr(m, "param_groups") else ""
+            raise TypeError(f"model: expected a torch.nn.Module or a list of them, got "
+                            f"{type(m).__name__}{hint}")
+    if isinstance(optimizer, torch.nn.Module) and not inner_optimizers(optimizer):
+        raise TypeError(f"optimizer: expected an optimizer, got {type(optimizer).__name__}, which "
+                        "is a model")
+    return models
+
+
 class Recorder:
     """Records a training of `model` by `optimizer` into `path` (HDF5, docs/FOREIGN.md).
 
@@ -235,8 +251,8 @@ class Recorder:
 
     Raises OSError where the folder of `path` cannot be written to, FileExistsError where `path` or
     its .part exists, ValueError for a model without parameters or a key of `config` or `causes`
-    without a printable character, TypeError for another `config`. Errors after that are
-    warnings."""
+    without a printable character, TypeError for another `config`, and for a model or an optimizer
+    that is none. Errors after that are warnings."""
 
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None, *,
                  path: str | os.PathLike[str], every: int = 16, readback: int = 0,
@@ -256,7 +272,7 @@ class Recorder:
         for name in (self.path, self.path + ".part"):
             if os.path.exists(name):
                 raise FileExistsError(f"{name} exists: give another path, or remove it")
-        self.models = list(model) if isinstance(model, (list, tuple)) else [model]
+        self.models = _modules_of(model, optimizer)
         self.tensors = find_tensors(self.models)
         self._weights = [p for _, p in self.tensors]
         self.optimizers = inner_optimizers(optimizer)
@@ -292,7 +308,10 @@ class Recorder:
 
     def start(self) -> "Recorder":
         """Begins to listen. `with` calls it."""
-        if not self._started:
+        if self._ended and not self._is_copy():
+            warn(f"twinstep: the recorder of {self.path} has ended, so nothing more is recorded by "
+                 "it; each training needs a Recorder of its own, with another path")
+        elif not self._started:
             self._started, self._begun = True, time.perf_counter()
             self._process = os.getpid()     # which can be one that was forked since the recorder
             self._listen()
@@ -337,6 +356,9 @@ class Recorder:
                grad_norm: Any = None) -> None:
         """Ends an update and sends its row. All arguments may be left out: they are for what the
         recorder cannot see. `lr_logged`: what the log prints, a number or one per group."""
+        if not self._started and not self._ended:
+            self._give_up("update() was called before start(); call start(), or put the loop into "
+                          "`with recorder:`, before its first forward pass")
         try:
             self._due = True
             self.finish()
@@ -375,6 +397,11 @@ class Recorder:
             return
         self._ended = True
         self._stop_listening()
+        if complete and self._channel is not None and self._channel.sent == 0:
+            warn(f"twinstep: nothing is recorded in {self.path}: " + (
+                "the optimizer stepped, but no update was ended; recorder.update() has to be the "
+                "last line of an update" if self._stepped else
+                "no update was ended, and no step of an optimizer of torch was seen"))
         if self._channel is not None and self._channel.close(complete) and not self.quiet:
             print(self.cost(), file=sys.stderr)
 
@@ -632,6 +659,7 @@ class Recorder:
         # wait inside of an update of the training, where that needs this rank.
         is_here = ended.row.leave() or self._together is not None
         if self._layout is None:
+            self._tell_other_weights()
             self._watched.begin(self.optimizers)
             self._layout = self._make_layout(ended)
         self._coming.append(ended)      # before the wait, in which a Ctrl-C can come
@@ -832,6 +860,16 @@ class Recorder:
             warn(f"twinstep: update {row['step']}: no step of an optimizer of torch was seen, so "
                  "neither its learning rate nor whether it was skipped is recorded; tell of steps "
                  "by before_step and after_step")
+
+    def _tell_other_weights(self) -> None:
+        """A model that is made, wrapped or loaded again behind its optimizer is not trained, and
+        its loss and norms look as if it were."""
+        held = [id(p) for o in self.optimizers for g in o.param_groups for p in g["params"]]
+        if held and not any(i in self._watched.places for i in held):
+            warn("twinstep: the optimizer holds none of the weights of the model that is recorded: "
+                 "its steps move other tensors. Make it from the model's own parameters as they "
+                 "are now (a model that is made or loaded again has new ones). An engine that "
+                 "keeps master weights and copies them back, as DeepSpeed does, holds none either")
 
     def _width(self) -> int:
         """How many groups there are columns for: those of all optimizers that are known."""
