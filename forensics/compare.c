@@ -4,6 +4,7 @@
  * Invariant: the order of differing columns is total, since no two columns have one name. */
 #include "forensics/compare.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -343,7 +344,15 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
     TRY(ledger_words(&report->rng, names, arena, &words));
     report->rng_words = words;
     TRY(runs_comparable(a, b, &report->roots));
-    if (report->roots == 0)
+    if (a->updates > 0 && b->updates > 0 && trace_row(a, 0)->step != trace_row(b, 0)->step) {
+        report->roots = 0; /* a root is made of the one before, so of all updates from the first */
+        char *begins;
+        TRY(arena_format(arena, &begins,
+                         "A begins at update %" PRIu64 " and B at update %" PRIu64
+                         ", and a root is made of all updates before it, too",
+                         trace_row(a, 0)->step, trace_row(b, 0)->step));
+        report->rootless = begins;
+    } else if (report->roots == 0)
         TRY(name_rootless((const struct trace_run *const[]){a, b}, arena, &report->rootless));
     if (a->plan.foreign != NULL && b->plan.foreign != NULL) {
         TRY(compare_configurations(&a->plan, &b->plan, arena, &report->configurations));

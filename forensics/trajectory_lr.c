@@ -64,6 +64,43 @@ static int is_about(double value, const struct series_point *point) {
                                 0.5 * point->quantum + 1e-3 * real_abs_f64(point->value);
 }
 
+/* How many updates later BEFORE has the LRs that AFTER has, in at least half of the updates of both
+ * and in two: then AFTER's rows were numbered anew at the restart, as a loop does whose recorder
+ * counts from 1; 0: it has them nowhere. */
+static int64_t numbered_anew(const struct trajectory_column *lr) {
+    const struct trajectory_pairing *const first = &lr->pairs[0];
+    for (size_t i = 0; i < lr->before.count; i++) {
+        const struct series_point *const point = &lr->before.points[i];
+        if (point->update <= first->update || !trajectory_agrees(point, first->after)) continue;
+        const int64_t ahead = (int64_t)(point->update - first->update);
+        const size_t alike = shifted(lr, ahead);
+        if (alike >= 2 && alike >= lr->count - alike) return ahead;
+    }
+    return 0;
+}
+
+/* Neither log says where the restart was, and AFTER's first LR is not that of BEFORE's update of
+ * the same number: so AFTER does not repeat the rows before the restart, and which updates its rows
+ * stand for is open. */
+static enum status say_unnumbered(struct trajectory_judging *judging) {
+    const struct trajectory_pairing *const first = &judging->lr.pairs[0];
+    const int64_t anew = numbered_anew(&judging->lr);
+    if (anew > 0)
+        return trajectory_say(
+            judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
+            "the LRs from update %" PRIu64 " of AFTER on are those of BEFORE from update %" PRIu64
+            " on: its rows were numbered anew at the restart, or its counter is %" PRId64
+            " ahead; number them from %" PRIu64 " on (twinstep.Recorder: first=%" PRIu64 ")",
+            first->update, first->update + (uint64_t)anew, anew, first->update + (uint64_t)anew,
+            first->update + (uint64_t)anew);
+    return trajectory_say(
+        judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
+        "update %" PRIu64 " has LR %s, and had %s: both logs begin at the same update, so none "
+        "says which updates AFTER's rows stand for",
+        first->update, word_value(first->after->value, first->after->quantum).text,
+        word_value(first->before->value, first->before->quantum).text);
+}
+
 static enum status name_jump(struct trajectory_judging *judging) {
     const struct trajectory_column jumped = from_jump(&judging->lr), *const lr = &jumped;
     const struct trajectory_pairing *const first = &lr->pairs[0];
@@ -124,6 +161,9 @@ static enum status judge_first_group(struct trajectory_judging *judging) {
         equal += trajectory_agrees(lr->pairs[i].before, lr->pairs[i].after) ? 1 : 0;
         numbers += trajectory_are_numbers(&lr->pairs[i]) ? 1 : 0;
     }
+    if (judging->out->restart == TRAJECTORY_UNKNOWN &&
+        !trajectory_agrees(lr->pairs[0].before, lr->pairs[0].after))
+        return say_unnumbered(judging);
     if (equal < lr->count) return name_jump(judging);
     if (numbers == 0)
         return trajectory_say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,

@@ -283,6 +283,26 @@ static void validate_places(void **state) {
     arena_close(&arena);
 }
 
+/* A recorder that counts from 1 behind the restart: AFTER's update 1 is BEFORE's 11, so that an LR
+ * which is another one at one number says nothing of the scheduler. */
+static void validate_numbers_that_begin_anew(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    struct trajectory of;
+    for (int i = 0; i < 2; i++) {
+        struct log *const whole = make(&arena, 1, LAST), *const after = make(&arena, 11, END);
+        if (i == 1) lr_odd(&arena, after);
+        for (size_t row = 0; row < after->rows; row++)
+            after->step[row] -= RESTART;
+        judge_logs(&arena, whole, after, TRAJECTORY_UNKNOWN, &of);
+        check(&of, i == 0 ? "numbered anew" : "numbered anew, other LRs", "uuuuu");
+        assert_null(of.items[TRAJECTORY_SCHEDULER].bug);
+        assert_non_null(strstr(of.items[TRAJECTORY_SCHEDULER].text,
+                               i == 0 ? "number them from 11 on" : "begin at the same update"));
+    }
+    arena_close(&arena);
+}
+
 /* An LR that never moves would look the same after a scheduler that begins anew. */
 static void validate_constant(void **state) {
     (void)state;
@@ -338,6 +358,7 @@ static void validate_groups(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_parts), cmocka_unit_test(validate_places),
-        cmocka_unit_test(validate_constant), cmocka_unit_test(validate_groups)};
+        cmocka_unit_test(validate_numbers_that_begin_anew), cmocka_unit_test(validate_constant),
+        cmocka_unit_test(validate_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

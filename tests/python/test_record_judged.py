@@ -113,6 +113,25 @@ class Judged(unittest.TestCase):
         with h5py.File(folder / name, "r+", libver=("v110", "v110")) as f:
             change(f["runs/main/steps"])
 
+    def test_verify_a_recording_of_a_resumed_training_is_held_by_its_numbers(self):
+        def resumed(steps, first):
+            for column in [steps[n] for n in steps if isinstance(steps[n], h5py.Dataset)] + [
+                    steps["tensors/digest_gradient"], steps["tensors/digest_parameter"],
+                    steps["phases/place"]]:
+                if column.shape[0] == 10:
+                    column[:6] = column[4:]
+            steps["step"][:6] = range(first, first + 6)
+            steps["step"].resize((6,))
+        self.change("resumed.h5", "trl_dpo.h5", lambda s: resumed(s, 5))
+        self.assertIn("continued: scheduler, data, generators, weights, optimizer",
+                      self.say(0, "resume-check", "trl_dpo.h5", "resumed.h5"))
+        said = self.say(0, "compare", "trl_dpo.h5", "resumed.h5")
+        self.assertIn("A begins at update 1 and B at update 5, and a root is made of all", said)
+        self.assertNotIn("Roots", said)
+        self.change("anew.h5", "trl_dpo.h5", lambda s: resumed(s, 1))
+        said = self.say(3, "resume-check", "trl_dpo.h5", "anew.h5")
+        self.assertRegex(said, "scheduler +untold .* number them from 5 on")
+
     def test_verify_a_skipped_step_is_chained(self):
         def skip(steps, absent=float("nan")):
             steps["lr_applied"][0] = absent
