@@ -72,5 +72,10 @@ enum status trajectory_judge(const struct trajectory_side *before,
     note_first(&judging, &judging.loss, trajectory_is_alike);
     TRY(trajectory_judge_lr(&judging));
     TRY(trajectory_judge_loss(&judging));
-    return trajectory_judge_digests(&judging);
+    TRY(trajectory_judge_digests(&judging));
+    if (judging.unnumbered) {
+        out->differs = 0;
+        out->column = NULL;
+    }
+    return STATUS_OK;
 }

@@ -85,6 +85,7 @@ static int64_t numbered_anew(const struct trajectory_column *lr) {
 static enum status say_unnumbered(struct trajectory_judging *judging) {
     const struct trajectory_pairing *const first = &judging->lr.pairs[0];
     const int64_t anew = numbered_anew(&judging->lr);
+    judging->unnumbered = 1;
     if (anew > 0)
         return trajectory_say(
             judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
@@ -101,7 +102,14 @@ static enum status say_unnumbered(struct trajectory_judging *judging) {
         word_value(first->before->value, first->before->quantum).text);
 }
 
+static int is_unnumbered(const struct trajectory_judging *judging) {
+    const struct trajectory_column *const lr = &judging->lr;
+    return judging->out->restart == TRAJECTORY_UNKNOWN && lr->count > 0 &&
+           !trajectory_agrees(lr->pairs[0].before, lr->pairs[0].after);
+}
+
 static enum status name_jump(struct trajectory_judging *judging) {
+    if (is_unnumbered(judging)) return say_unnumbered(judging);
     const struct trajectory_column jumped = from_jump(&judging->lr), *const lr = &jumped;
     const struct trajectory_pairing *const first = &lr->pairs[0];
     const uint64_t done = judging->lr.pairs[0].update - 1;
@@ -161,9 +169,6 @@ static enum status judge_first_group(struct trajectory_judging *judging) {
         equal += trajectory_agrees(lr->pairs[i].before, lr->pairs[i].after) ? 1 : 0;
         numbers += trajectory_are_numbers(&lr->pairs[i]) ? 1 : 0;
     }
-    if (judging->out->restart == TRAJECTORY_UNKNOWN &&
-        !trajectory_agrees(lr->pairs[0].before, lr->pairs[0].after))
-        return say_unnumbered(judging);
     if (equal < lr->count) return name_jump(judging);
     if (numbers == 0)
         return trajectory_say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
@@ -228,6 +233,7 @@ static enum status judge_group(struct trajectory_judging *judging,
 /* Judges further groups where the first one has not said that the scheduler is lost. */
 static enum status judge_groups(struct trajectory_judging *judging) {
     struct trajectory_item *const item = &judging->out->items[TRAJECTORY_SCHEDULER];
+    if (is_unnumbered(judging)) return STATUS_OK;
     for (size_t i = 0; i < judging->group_count && item->state != TRAJECTORY_LOST; i++)
         TRY(judge_group(judging, &judging->groups[i]));
     if (item->state != TRAJECTORY_RESTORED || judging->alone == NULL) return STATUS_OK;

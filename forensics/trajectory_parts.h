@@ -36,6 +36,7 @@ struct trajectory_judging {
     const char *alone; /* the LR column of a further group that one log alone has; NULL: none */
     double variation;  /* the median change of the loss from row to row; 0: too few rows */
     int windowed;      /* a row of the loss is a mean over several updates */
+    int unnumbered; /* rows of one number need not be of one update, so none is known to differ */
 };
 
 /* Judges a part, in words. */

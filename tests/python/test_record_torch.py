@@ -1065,9 +1065,9 @@ class Loops(unittest.TestCase):
         used = []
         opened = callback._open
 
-        def _open(model, optimizer, scheduler, config):
+        def _open(model, optimizer, scheduler, config, done):
             used.append(scheduler)
-            return opened(model, optimizer, scheduler, config)
+            return opened(model, optimizer, scheduler, config, done)
         callback._open = _open
         trainer.lr_scheduler = None
         trainer.train()
@@ -1079,13 +1079,59 @@ class Loops(unittest.TestCase):
         # the rate is constant: only the scheduler that train() made shows where it stepped
         self.assertIn("optimize schedule", order(self.path, 1))
 
+    def test_verify_a_training_that_goes_on_keeps_its_numbers(self):
+        from transformers import Trainer, TrainingArguments
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Linear(8, 1)
+
+            def forward(self, x):
+                return {"loss": self.inner(x).square().mean()}
+
+        def train(name, **options):
+            torch.manual_seed(3)
+            args = TrainingArguments(
+                output_dir=self.folder.name, max_steps=6, learning_rate=1e-2, logging_steps=1,
+                report_to=[], save_strategy="steps", save_steps=2, use_cpu=True,
+                per_device_train_batch_size=4, disable_tqdm=True)
+            path = os.path.join(self.folder.name, name)
+            Trainer(model=Net(), args=args,
+                    callbacks=[twinstep.TwinstepCallback(path, quiet=True)],
+                    train_dataset=[{"x": torch.randn(8)} for _ in range(32)]).train(**options)
+            return path
+        whole = train("whole.h5")
+        after = train("after.h5", resume_from_checkpoint=os.path.join(self.folder.name,
+                                                                      "checkpoint-2"))
+        self.assertEqual(read(after, "step"), [3, 4, 5, 6])
+        self.assertEqual(read(after, "lr_applied"), read(whole, "lr_applied")[2:])
+        done = self.program("resume-check", whole, after)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("restarted after update 2; 4 updates", done.stdout)
+        # digests of gradients are of updates 1, 17, ... of the training, and not of the file
+        self.assertFalse(any(map(any, sum(read(after, "tensors/digest_gradient"), []))))
+
+    def test_verify_the_number_of_the_first_update(self):
+        model, optimizer, _ = parts()
+        for first in (0, -1):
+            with self.assertRaisesRegex(ValueError, "first: expected the number of an update"):
+                twinstep.Recorder(model, optimizer, path=self.path, first=first)
+        with twinstep.Recorder(model, optimizer, path=self.path, first=17, quiet=True) as recorder:
+            for _ in range(2):
+                loss_of(model).backward()
+                optimizer.step()
+                recorder.update()
+        self.assertEqual(read(self.path, "step"), [17, 18])
+        self.assertTrue(any(read(self.path, "tensors/digest_gradient")[0][0]))
+
     def test_verify_a_training_that_begins_again_has_another_file(self):
         from types import SimpleNamespace
         folder = pathlib.Path(self.folder.name)
         (folder / "a.h5.part").write_bytes(b"of a job that was killed")
         callback = twinstep.TwinstepCallback(self.path, quiet=True)
         model, optimizer, _ = parts()
-        state = SimpleNamespace(epoch=0)
+        state = SimpleNamespace(epoch=0, global_step=0)
 
         def train(updates, name):
             """What transformers calls; the end is left out, as where an update raises an error."""

@@ -41,9 +41,10 @@ class _Shared:
         return _made, (self.path, self.options)
 
     def _open(self, model: Any, optimizer: Any, scheduler: Any, config: dict[str, Any],
-              **more: Any) -> None:
+              done: int, **more: Any) -> None:
+        """`done`: how many updates the training made before, which it goes on from."""
         said = {**config, **facts.arguments(self.options.get("config"))}
-        options = {**self.options, "config": said, **more}
+        options = {"first": done + 1, **self.options, "config": said, **more}
         self._close(complete=False)     # of a training that ended by an error, and begins again
         path = free_path(os.path.abspath(self.path))
         if path != os.path.abspath(self.path):
@@ -68,7 +69,8 @@ class _Transformers(_Shared):
         """transformers: the loop begins."""
         # `train()` makes a new scheduler, and may wrap the model: those of now are the right ones.
         said = facts.arguments(args) if hasattr(args, "to_dict") else {}
-        self._open(kw["model"], kw.get("optimizer"), kw.get("lr_scheduler"), said)
+        self._open(kw["model"], kw.get("optimizer"), kw.get("lr_scheduler"), said,
+                   state.global_step)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kw: Any) -> None:
         """transformers: the next update begins, so the row of the last one is whole."""
@@ -94,8 +96,10 @@ class _Lightning(_Shared):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Lightning: the loop begins."""
         configs = trainer.lr_scheduler_configs
+        # `global_step` counts the steps of all optimizers, so of several it numbers no update.
+        done = trainer.global_step if len(trainer.optimizers) == 1 else 0
         self._open(pl_module, trainer.optimizers, configs[0].scheduler if configs else None, {},
-                   hook=False)
+                   done, hook=False)
         self.steps = trainer.global_step
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, *_: Any) -> None:

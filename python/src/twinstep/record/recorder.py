@@ -246,6 +246,8 @@ class Recorder:
     config      what the run was made with, {key: value}, or the arguments of a trainer of
                 transformers or TRL, as TwinstepCallback records them; `causes` {key: cause} for
                 `compare`
+    first       the number of the first update: 1 + those that a training made which goes on from a
+                checkpoint, so that its rows have the numbers of the rows before
     forward     False: no hook on the model, so no place of `forward` and no `digest_batch`
     hook        False: as above, and the caller tells of batches by `on_forward(args, kwargs)`
 
@@ -258,10 +260,12 @@ class Recorder:
                  path: str | os.PathLike[str], every: int = 16, readback: int = 0,
                  config: Any = None, causes: Mapping[str, str] | None = None,
                  forward: bool = True, run: str = "main", quiet: bool = False,
-                 hook: bool = True) -> None:
+                 hook: bool = True, first: int = 1) -> None:
         if every < 1 or readback < 0:
             raise ValueError("every: expected at least 1, readback: expected at least 0; "
                              f"got {every} and {readback}")
+        if first < 1:
+            raise ValueError(f"first: expected the number of an update, 1 or later; got {first}")
         dist = torch.distributed
         together = dist.is_available() and dist.is_initialized()
         self.rank = dist.get_rank() if together else 0
@@ -280,7 +284,7 @@ class Recorder:
         self.config, self.causes = facts.arguments(config), dict(causes or {})
         facts.check_keys("causes", self.causes)
         self.forward, self.hook, self.quiet = forward, forward and hook, quiet
-        self.step, self.seconds, self.readback_bytes = 0, 0.0, 0
+        self.step, self.seconds, self.readback_bytes = first - 1, 0.0, 0
         self._channel: Channel | None = None
         self._layout: Layout | None = None
         self._coming: deque[Ended] = deque()    # updates whose rows were not sent yet
@@ -882,7 +886,7 @@ class Recorder:
         the training's own, so where the first pass was called on no scalar, there is no column."""
         if first.losses or "loss" in first.said or "backward" not in first.places:
             return True
-        warn("twinstep: update 1: backward was called on no scalar, so no loss is recorded; give "
+        warn(f"twinstep: update {first.step}: backward was called on no scalar, so no loss is recorded; give "
              "it by update(loss=...)")
         return False
 
