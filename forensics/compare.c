@@ -358,6 +358,8 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
         TRY(compare_configurations(&a->plan, &b->plan, arena, &report->configurations));
         TRY(compare_orders(a, b, arena, &report->orders));
         report->loop = compare_loops(a, b);
+        report->recorded = 1;
+        report->optimizers_apart = compare_optimizers_apart(&a->plan, &b->plan);
     }
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && report->root_update == 0;) {
         const struct record *x = trace_row(a, i), *y = trace_row(b, j);

@@ -4,6 +4,8 @@
  * Loss, log-probabilities and gradient norm of update k come before its step, and the LR acts in
  * the step. So what differs at update 1 is no schedule, and a schedule shows first at update 2.
  * Invariant: a cause is named only where the columns before it agree. */
+#include <string.h>
+
 #include "base/real.h"
 #include "forensics/compare_parts.h"
 
@@ -67,12 +69,20 @@ static int covers_start(const struct compare_report *report, const enum log_name
     return 0;
 }
 
-static int has_ratio(const struct compare_report *report, enum log_name name) {
+static const struct compare_ratio *ratio_of(const struct compare_report *report,
+                                            enum log_name name) {
     for (size_t i = 0; i < report->ratio_count; i++)
         if (report->ratios[i].name == (int32_t)name &&
             report->ratios[i].kind < COMPARE_FACTOR_OFFSET)
-            return 1;
-    return 0;
+            return &report->ratios[i];
+    return NULL;
+}
+
+/* Tells whether two recordings part in this phase by their digests, before the first step: columns
+ * may agree there, as a loss of ln 2 does whatever the batch is, and the trainings do not. */
+static int parts_in(const struct compare_report *report, const char *phase) {
+    return report->recorded && report->roots > 0 && report->root_update > 0 &&
+           report->root_update <= report->start && strcmp(report->where.phase, phase) == 0;
 }
 
 static void say(struct compare_report *report, int32_t cause, const char *meaning,
@@ -311,7 +321,16 @@ static void explain_reference(struct compare_report *report) {
 }
 
 static void explain_forward(struct compare_report *report, const struct compare_column *column) {
-    if (has_ratio(report, LOG_LOSS) && column->name == LOG_LOSS) {
+    const struct compare_ratio *const ratio = ratio_of(report, LOG_LOSS);
+    if (ratio != NULL && ratio->kind == COMPARE_FACTOR_CONSTANT && column->name == LOG_LOSS) {
+        say(report, -1,
+            "The loss of update 1 differs by a fixed factor that is no whole number, no root and "
+            "no count of tokens: another loss whose value hardly moves, too, or one that is "
+            "divided by another number.",
+            "See the ratio. Compare the loss type and its parameters; then what it is divided by.");
+        return;
+    }
+    if (ratio != NULL && column->name == LOG_LOSS) {
         say(report, CAUSE_NORMALISATION,
             "The loss of update 1 differs by a fixed factor: it is divided by another number.",
             "See the ratio. Compare the gradient norms to learn whether only the print differs.");
@@ -421,7 +440,12 @@ static void explain_gradient(struct compare_report *report) {
     if (norm_alone(report) &&
         judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE) == GAP_ROUNDING)
         say(report, -1,
-            report->root_update == report->gradient_update
+            report->root_update == report->gradient_update && lrs_differ(report)
+                ? "The first gradient whose norm differs is the same bit for bit, by its digests: "
+                  "its norm was added up in another way. Its weights differ after the step, so "
+                  "what stands between the two does: the LR, which differs (below), and perhaps "
+                  "which gradients are clipped and to what, or the optimizer."
+            : report->root_update == report->gradient_update
                 ? "The first gradient whose norm differs is the same bit for bit, by its digests: "
                   "its norm was added up in another way. Its weights differ after the step, so "
                   "what stands between the two does: which gradients are clipped and to what, or "
@@ -438,7 +462,16 @@ static void explain_gradient(struct compare_report *report) {
             "Call scaler.unscale_(optimizer) before clip_grad_norm_ in both loops.");
     else if (explain_objective(report))
         return;
-    else if (has_ratio(report, LOG_GRAD_NORM))
+    else if (ratio_of(report, LOG_GRAD_NORM) != NULL && !compare_start_tells(report) &&
+             compare_column_of(report, LOG_REWARD_CHOSEN) == NULL &&
+             compare_column_of(report, LOG_REWARD_MARGIN) == NULL)
+        say(report, -1,
+            "The loss is ln 2 in update 1, as that of a DPO training that starts at its reference "
+            "is, and gradient norms are in a fixed ratio from there on: another beta does this, "
+            "and so does a gradient that is divided, summed or counted differently.",
+            "Compare beta and the loss type; then the accumulation count, the processes and the "
+            "tokens.");
+    else if (ratio_of(report, LOG_GRAD_NORM) != NULL)
         say(report, CAUSE_NORMALISATION,
             "Equal forward passes, and gradient norms in a fixed ratio from update 1 on: the "
             "gradient is divided, summed or counted differently.",
@@ -550,7 +583,27 @@ static void explain_later(struct compare_report *report, const struct compare_co
     const int before = (lr != NULL && lr->first_update < column->first_update) ||
                        (group != NULL && group->column.first_update < column->first_update);
     const int state = report->lr.state;
-    if (before || (state == COMPARE_LR_DIFFERENT && report->lr.group == 0)) {
+    const int other_lr = before || (state == COMPARE_LR_DIFFERENT && report->lr.group == 0);
+    if (other_lr && report->optimizers_apart) {
+        say(report, -1,
+            "What is computed before the first step agrees; the gap opens after a step with "
+            "another LR and with other settings of the optimizer (configurations, above): the "
+            "schedule, the optimizer, or both.",
+            "Make one of them equal and compare again; twinstep ablate measures with your two "
+            "commands how much of the gap each makes (docs/ABLATE.md).");
+    } else if (parts_in(report, "backward")) {
+        say(report, -1,
+            other_lr
+                ? "The gradients of update 1 differ, by their digests, by less than its loss "
+                  "and norm show: kernels, an order of sums or a dtype. The gap opens after a "
+                  "step with another LR, which is the larger cause where the first is "
+                  "rounding."
+                : "Loss and gradient norm of update 1 agree and its gradients do not, by their "
+                  "digests: kernels, an order of sums, a dtype, or a loss of another slope. "
+                  "What differs later may follow from that, or from the step.",
+            "Run one of the two twice. If it repeats itself, make settings equal one at a time, "
+            "those of dtype and kernels first.");
+    } else if (other_lr) {
         say(report, CAUSE_SCHEDULE,
             "What is computed before the first step agrees; the gap opens after a step with "
             "another LR: the schedule.",
@@ -860,6 +913,50 @@ static void explain_loops(struct compare_report *report) {
         loop_words[loop->kind].next);
 }
 
+/* ---- what digests of two recordings tell of the batch ---- */
+
+/* Tells whether the batch is what two recordings part in, no later than the columns do. */
+static int batches_part(const struct compare_report *report, const struct compare_column *first) {
+    return report->recorded && report->roots > 0 && report->root_update > 0 &&
+           report->root_update <= first->first_update && strcmp(report->where.phase, "fetch") == 0;
+}
+
+#define BATCHES_DIFFER                                                                             \
+    "The tensors that the model is given differ before the first step, by their digests"
+
+/* The batches differ for certain, so that no later part of the training is named: whatever else
+ * differs cannot be told from what follows from them. */
+static void explain_batches(struct compare_report *report) {
+    const int tells = compare_start_tells(report);
+    const enum gap gap = judge_start(report);
+    if (report->root_update > report->start) {
+        say(report, CAUSE_DATA_ORDER,
+            "Both are equal bit for bit, by their digests, up to the update in which the tensors "
+            "that the model is given differ (roots, above): other rows or another order from "
+            "there on.",
+            "Compare which rows that update used in both runs (sample order, seed, epoch, "
+            "drop-last, workers), and what a restart restored of the sampler.");
+        return;
+    }
+    say(report, -1,
+        !tells ? BATCHES_DIFFER
+            ": other rows or another order, or the same rows in other micro-batches, with other "
+            "padding or truncation. The loss of update 1 does not tell which, since a DPO training "
+            "that starts at its reference prints ln 2 whatever its rows are."
+        : gap == GAP_ROUNDING ? BATCHES_DIFFER
+            ", and what is computed of them by no more than rounding makes: the same rows in other "
+            "micro-batches or with other padding do this, and other rows would move it by more."
+        : gap == GAP_BETWEEN ? BATCHES_DIFFER
+            ", and what is computed of them by less than from row to row: the same rows with "
+            "another average (a mean of means), padding or truncation, or other rows."
+                             : BATCHES_DIFFER
+            ", and what is computed of them by more than rounding: other rows or another order, "
+            "packing, truncation or padding. Whether weights or the loss differ, too, shows when "
+            "the batches are equal.",
+        "Compare the first batch of both runs: token ids, mask, and in how many forward passes it "
+        "comes. Make it equal and compare again.");
+}
+
 /* Recorded draws come first, since they may tell apart what no column shows. Counts of data come
  * before losses and gradients, which follow from the data; LRs that differ earlier change nothing
  * about that. Without any column that differs no cause is set. */
@@ -885,6 +982,8 @@ static void explain(struct compare_report *report) {
         say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
     else if (trains_alike(report))
         explain_metrics(report);
+    else if (batches_part(report, first))
+        explain_batches(report);
     else if (first->first_update <= report->start && moved_unseen(report, first))
         explain_unseen(report);
     else if (first->first_update <= report->start && first == forward &&

@@ -124,6 +124,59 @@ enum status compare_configurations(const struct trace_run_plan *a, const struct 
     return STATUS_OK;
 }
 
+static int ends_with(const struct line *key, const char *end) {
+    const size_t length = strlen(end);
+    return key->key_length > length &&
+           memcmp(key->key + key->key_length - length, end, length) == 0;
+}
+
+/* Tells whether a key is a setting of an optimizer's step. The LR is judged by its column, and
+ * which kernel steps moves a weight by rounding alone. */
+static int is_of_step(const struct line *key) {
+    static const char optimizer[] = "optimizer.", clip[] = "args.max_grad_norm";
+    static const char *const others[] = {".lr",    ".initial_lr", ".foreach",
+                                         ".fused", ".capturable", ".differentiable"};
+    if (key->key_length == sizeof clip - 1 && memcmp(key->key, clip, sizeof clip - 1) == 0)
+        return 1;
+    if (key->key_length < sizeof optimizer ||
+        memcmp(key->key, optimizer, sizeof optimizer - 1) != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (ends_with(key, others[i])) return 0;
+    return 1;
+}
+
+/* Tells whether a setting of `a` is another one in `b`. Of one that `b` does not have nothing
+ * follows, since versions of torch list other ones; but a decay of a further group is one. */
+static int step_apart(const char *a, const char *b) {
+    struct line here, there;
+    while (next_line(&a, &here)) {
+        if (!is_of_step(&here)) continue;
+        if (!find_key(b, &here, &there)) {
+            if (ends_with(&here, ".weight_decay")) return 1;
+            continue;
+        }
+        if (here.value_length != there.value_length ||
+            memcmp(here.value, there.value, here.value_length) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether a configuration tells of optimizers at all. */
+static int tells_step(const char *text) {
+    struct line line;
+    while (next_line(&text, &line))
+        if (is_of_step(&line)) return 1;
+    return 0;
+}
+
+int compare_optimizers_apart(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    return tells_step(a->configuration) && tells_step(b->configuration) &&
+           (step_apart(a->configuration, b->configuration) ||
+            step_apart(b->configuration, a->configuration));
+}
+
 enum status compare_order_of(const struct trace_run_plan *plan, const struct record *record,
                              struct arena *arena, const char **out) {
     int64_t last = -1;

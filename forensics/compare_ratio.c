@@ -33,6 +33,18 @@ static struct interval ratios_of(const struct series_point *a, const struct seri
     return (struct interval){(top - qa) / (bottom + qb), (top + qa) / (bottom - qb)};
 }
 
+/* Tells whether one of two numbers is 0, as far as it is printed, and the other one is more than
+ * `factor` makes of that: then no fixed factor lies between the columns, whatever other pairs say.
+ */
+static int speaks_against(const struct series_point *a, const struct series_point *b,
+                          double factor) {
+    const double top = real_abs_f64(a->value), bottom = real_abs_f64(b->value);
+    const double qa = 0.5 * a->quantum, qb = 0.5 * b->quantum;
+    if (!real_finite_f64(top) || !real_finite_f64(bottom)) return 0;
+    return (a->value == 0.0 && factor * (bottom - qb) > qa) ||
+           (b->value == 0.0 && top - qa > factor * qb);
+}
+
 static int holds(struct interval ratios, double factor, double drift) {
     return ratios.low <= ratios.high && ratios.low * (1.0 - drift) <= factor &&
            factor <= ratios.high * (1.0 + drift);
@@ -104,6 +116,10 @@ static void count_held(const struct compare_column *column, const struct compare
         const struct series_point x = compare_point(a, i), y = compare_point(b, j);
         const struct interval ratios = ratios_of(&x, &y);
         double factor = ratio->factor;
+        if (tokens == NULL && speaks_against(&x, &y, factor)) {
+            ratio->first_exact = ratio->pairs++ == 0 ? 0 : ratio->first_exact;
+            continue;
+        }
         if (ratios.low > ratios.high) continue;
         if (tokens != NULL) {
             const double count = value_at(tokens, x.update);

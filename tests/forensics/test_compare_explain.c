@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "forensics/compare_foreign.h"
 #include "forensics/compare_parts.h"
 
 #define UPDATE 3 /* the first in which the loops are unlike */
@@ -186,9 +187,98 @@ static void validate_when_skips_explain(void **state) {
             fail_msg("case %zu: %s", i, skips[i].said ? "is not said" : "is said");
 }
 
+/* ---- what the digests of two recordings tell ---- */
+
+/* In which phase and update the roots part, where columns do first, whether settings of optimizers
+ * differ, and what may be named. What the batch is has an update of its own; what differs in the
+ * gradient's digest alone forbids to say that the first update agrees. */
+static const struct recorded {
+    const char *phase;
+    uint64_t root, gradient, loss, lr;
+    int settings;
+    int32_t cause;
+    const char *said;
+} recorded[] = {
+    {"optimize", 1, NEVER, 2, NEVER, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
+    {"backward", 1, NEVER, 2, NEVER, 0, -1, "its gradients do not, by their digests"},
+    {"backward", 1, NEVER, 2, 1, 0, -1, "which is the larger cause"},
+    {"backward", 2, NEVER, 2, NEVER, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
+    {"fetch", 1, NEVER, 2, NEVER, 0, -1, "tensors that the model is given differ before"},
+    {"fetch", 1, 1, 1, NEVER, 0, -1, "tensors that the model is given differ before"},
+    {"fetch", 1, NEVER, 2, 1, 0, -1, "tensors that the model is given differ before"},
+    {"fetch", 2, NEVER, 2, NEVER, 0, CAUSE_DATA_ORDER, "equal bit for bit"},
+    {"fetch", 3, NEVER, 2, NEVER, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
+    {"optimize", 1, NEVER, 2, 1, 0, CAUSE_SCHEDULE, "another LR: the schedule"},
+    {"optimize", 1, NEVER, 2, 1, 1, -1, "the schedule, the optimizer, or both"},
+    {"optimize", 1, NEVER, 2, NEVER, 1, CAUSE_OPTIMIZER, "at equal applied LRs"},
+    {"", 0, NEVER, 2, 1, 0, CAUSE_SCHEDULE, "another LR: the schedule"},
+};
+
+static void validate_what_recordings_tell(void **state) {
+    (void)state;
+    static const uint32_t order[] = {0};
+    for (size_t i = 0; i < COUNT_OF(recorded); i++) {
+        const struct recorded *const of = &recorded[i];
+        struct arena arena = ARENA_EMPTY;
+        struct compare_column columns[] = {column_of(LOG_GRAD_NORM, of->gradient),
+                                           column_of(LOG_LOSS, of->loss),
+                                           column_of(LOG_LR_APPLIED, of->lr)};
+        struct compare_report report = {
+            .columns = columns,
+            .column_count = COUNT_OF(columns),
+            .order = order,
+            .order_count = 1,
+            .lr = {.state = of->lr == NEVER ? COMPARE_LR_SAME : COMPARE_LR_DIFFERENT},
+            .recorded = 1,
+            .roots = 5,
+            .root_update = of->root,
+            .where = {of->phase, ""},
+            .optimizers_apart = of->settings,
+            .configurations = "",
+            .start = 1,
+        };
+        assert_int_equal(compare_explain(&report, &arena), STATUS_OK);
+        if (report.cause != of->cause || strstr(report.meaning, of->said) == NULL)
+            fail_msg("case %zu: cause %d, %s", i, (int)report.cause, report.meaning);
+        arena_close(&arena);
+    }
+}
+
+/* Two configurations, and whether settings of an optimizer's step differ in them. */
+static void validate_settings_of_a_step(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        int apart;
+    } settings[] = {
+        {"optimizer.0: AdamW\noptimizer.0.0.betas: (0.9, 0.999)\n",
+         "optimizer.0: AdamW\noptimizer.0.0.betas: (0.9, 0.95)\n", 1},
+        {"optimizer.0: AdamW\n", "optimizer.0: SGD\n", 1},
+        {"optimizer.0: AdamW\noptimizer.0.0.initial_lr: 0.1\noptimizer.0.0.fused: None\n",
+         "optimizer.0: AdamW\noptimizer.0.0.initial_lr: 0.2\noptimizer.0.0.fused: True\n", 0},
+        {"optimizer.0: AdamW\noptimizer.0.0.decoupled_weight_decay: True\n", "optimizer.0: AdamW\n",
+         0}, /* an older torch does not list it */
+        {"optimizer.0: AdamW\noptimizer.0.0.weight_decay: 0.1\n",
+         "optimizer.0: AdamW\noptimizer.0.0.weight_decay: 0.1\noptimizer.0.1.weight_decay: 0.0\n",
+         1},
+        {"optimizer.0: AdamW\nargs.max_grad_norm: 1.0\n",
+         "optimizer.0: AdamW\nargs.max_grad_norm: 0.5\n", 1},
+        {"optimizer.0: AdamW\nargs.max_grad_norm: 1.0\n", "optimizer.0: AdamW\n", 0},
+        {"optimizer.0.0.weight_decay: 0.1\n", "seed: 1\n", 0}, /* of another writer */
+    };
+    for (size_t i = 0; i < COUNT_OF(settings); i++)
+        for (int swap = 0; swap < 2; swap++) {
+            const struct trace_run_plan a = {.configuration = swap ? settings[i].b : settings[i].a},
+                                        b = {.configuration = swap ? settings[i].a : settings[i].b};
+            if (compare_optimizers_apart(&a, &b) != settings[i].apart) fail_msg("case %zu", i);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_when_skips_explain),
+        cmocka_unit_test(validate_what_recordings_tell),
+        cmocka_unit_test(validate_settings_of_a_step),
         cmocka_unit_test(validate_when_the_order_of_a_loop_explains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

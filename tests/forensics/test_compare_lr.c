@@ -143,6 +143,24 @@ static void validate_ratio_from_the_start(void **state) {
     arena_close(&p.arena);
 }
 
+/* A linear decay without warm-up and one with a warm-up of one update are in a fixed ratio behind
+ * the first update, where the one has its peak and the other one 0: the peaks are equal. */
+static void validate_no_ratio_to_zero(void **state) {
+    (void)state;
+    for (int from_zero = 0; from_zero < 2; from_zero++) {
+        struct pair p;
+        pair_open(&p);
+        for (size_t row = 0; row < 60; row++) {
+            const double rate = 1e-3 * (60.0 - (double)row);
+            pair_put(&p, 0, LOG_LR_LOGGED, row, rate / 60.0);
+            pair_put(&p, 1, LOG_LR_LOGGED, row, row == 0 && from_zero ? 0.0 : rate / 40.0);
+        }
+        const struct compare_ratio *ratio = pair_ratio(pair_compare(&p), LOG_LR_LOGGED);
+        if ((ratio != NULL) == from_zero) fail_msg("from zero %d", from_zero);
+        arena_close(&p.arena);
+    }
+}
+
 /* Two digits admit many factors: 20 and 21 cannot be told apart, so none may be named. */
 static void validate_coarse_ratio(void **state) {
     (void)state;
@@ -628,6 +646,7 @@ int main(void) {
                                        cmocka_unit_test(validate_offsets),
                                        cmocka_unit_test(validate_ratio_of_tokens),
                                        cmocka_unit_test(validate_ratio_from_the_start),
+                                       cmocka_unit_test(validate_no_ratio_to_zero),
                                        cmocka_unit_test(validate_coarse_ratio),
                                        cmocka_unit_test(verify_no_ratio_of_strangers),
                                        cmocka_unit_test(validate_trap),

@@ -467,8 +467,8 @@ static void validate_scaled_norms(void **state) {
     SCALED(0);
     for (int32_t kind = COMPARE_FACTOR_NONE; kind <= COMPARE_FACTOR_EITHER; kind++) {
         ratios[1].kind = kind;
-        IS(has_ratio(&report, LOG_GRAD_NORM), kind < COMPARE_FACTOR_OFFSET, open_scaled);
-        IS(has_ratio(&report, LOG_REWARD_MARGIN), 0, open_scaled);
+        IS(ratio_of(&report, LOG_GRAD_NORM) != NULL, kind < COMPARE_FACTOR_OFFSET, open_scaled);
+        IS(ratio_of(&report, LOG_REWARD_MARGIN) != NULL, 0, open_scaled);
     }
     open_report(); /* a norm that was added up in another way */
     part(add(LOG_GRAD_NORM, 1.0), 2, 1e-4);
