@@ -2,32 +2,39 @@
  * Compares what two foreign runs say of their digests: kind, tensors, processes. */
 #include "determinism/comparable.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "determinism/trace.h"
 
-static enum status compare_tensors(const struct trace_run_plan *a, const struct trace_run_plan *b) {
-    const uint32_t counts[2] = {a->shape.tensors, b->shape.tensors};
+int runs_unlike(const struct trace_run *a, const struct trace_run *b,
+                char out_text[COMPARABLE_WHY]) {
+    const struct trace_run_plan *const x = &a->plan, *const y = &b->plan;
+    const uint32_t counts[2] = {x->shape.tensors, y->shape.tensors};
+    out_text[0] = '\0';
+    if (x->foreign == NULL || y->foreign == NULL || x->foreign->digest[0] == '\0' ||
+        y->foreign->digest[0] == '\0')
+        return 0;
     for (uint32_t i = 0; i < counts[0] && i < counts[1]; i++) {
-        if (strcmp(a->tensors[i], b->tensors[i]) != 0)
-            FAIL(STATUS_INPUT,
-                 "tensor %u is \"%s\" in A and \"%s\" in B: digests of unlike tensors cannot be "
-                 "compared",
-                 i, a->tensors[i], b->tensors[i]);
-        if (strcmp(a->foreign->dtypes[i], b->foreign->dtypes[i]) != 0 ||
-            strcmp(a->foreign->shapes[i], b->foreign->shapes[i]) != 0)
-            FAIL(STATUS_INPUT,
-                 "tensor \"%s\" is %s [%s] in A and %s [%s] in B: digests of unlike tensors cannot "
-                 "be compared",
-                 a->tensors[i], a->foreign->dtypes[i], a->foreign->shapes[i], b->foreign->dtypes[i],
-                 b->foreign->shapes[i]);
+        if (strcmp(x->tensors[i], y->tensors[i]) != 0) {
+            snprintf(out_text, COMPARABLE_WHY, "tensor %u is \"%s\" in A and \"%s\" in B", i,
+                     x->tensors[i], y->tensors[i]);
+            return 1;
+        }
+        if (strcmp(x->foreign->dtypes[i], y->foreign->dtypes[i]) != 0 ||
+            strcmp(x->foreign->shapes[i], y->foreign->shapes[i]) != 0) {
+            snprintf(out_text, COMPARABLE_WHY, "tensor \"%s\" is %s [%s] in A and %s [%s] in B",
+                     x->tensors[i], x->foreign->dtypes[i], x->foreign->shapes[i],
+                     y->foreign->dtypes[i], y->foreign->shapes[i]);
+            return 1;
+        }
     }
-    if (counts[0] == counts[1]) return STATUS_OK;
-    const struct trace_run_plan *more = counts[0] > counts[1] ? a : b;
-    FAIL(STATUS_INPUT,
-         "A has %u tensors and B %u: \"%s\" is in %s alone, so digests cannot be compared",
-         counts[0], counts[1], more->tensors[counts[0] < counts[1] ? counts[0] : counts[1]],
-         more == a ? "A" : "B");
+    if (counts[0] == counts[1]) return 0;
+    const struct trace_run_plan *more = counts[0] > counts[1] ? x : y;
+    snprintf(out_text, COMPARABLE_WHY, "A has %u tensors and B %u: \"%s\" is in %s alone",
+             counts[0], counts[1], more->tensors[counts[0] < counts[1] ? counts[0] : counts[1]],
+             more == x ? "A" : "B");
+    return 1;
 }
 
 static enum status compare_processes(const struct trace_foreign *a, const struct trace_foreign *b) {
@@ -59,7 +66,9 @@ enum status runs_comparable(const struct trace_run *a, const struct trace_run *b
     if ((x == NULL) != (y == NULL)) return STATUS_OK;
     if (x != NULL && x->digest[0] != '\0' && y->digest[0] != '\0') {
         TRY(compare_processes(x, y));
-        TRY(compare_tensors(&a->plan, &b->plan));
+        char why[COMPARABLE_WHY];
+        if (runs_unlike(a, b, why))
+            FAIL(STATUS_INPUT, "%s: digests of unlike tensors cannot be compared", why);
     }
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
         const struct record *one = trace_row(a, i), *other = trace_row(b, j);

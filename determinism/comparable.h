@@ -18,4 +18,11 @@ struct trace_run;
 TWINSTEP_MUST_USE enum status runs_comparable(const struct trace_run *a, const struct trace_run *b,
                                               uint64_t *out);
 
+/* Tells whether two foreign runs with digests trained unlike tensors: other names, dtypes or shapes
+ * at one place, or more of them. `out_text` says which, the first one, and is "" where they did
+ * not; a longer text is cut. */
+#define COMPARABLE_WHY 1024
+int runs_unlike(const struct trace_run *a, const struct trace_run *b,
+                char out_text[COMPARABLE_WHY]);
+
 #endif

@@ -310,14 +310,26 @@ static int equal_gradients(const struct trace_run_plan *plan, const struct recor
     return plan->shape.tensors > 0;
 }
 
-/* Says why no update has a root in both: else whoever reads takes columns for digests. */
+/* Says why no root of both can be compared, if that is so: else whoever reads takes columns for
+ * digests. Of runs that begin at other updates none can, though they have some. */
 static enum status name_rootless(const struct trace_run *const *runs, struct arena *arena,
-                                 const char **out) {
+                                 struct compare_report *report) {
     char *text;
-    *out = "";
+    const uint64_t first[2] = {runs[0]->updates > 0 ? trace_row(runs[0], 0)->step : 0,
+                               runs[1]->updates > 0 ? trace_row(runs[1], 0)->step : 0};
+    if (first[0] > 0 && first[1] > 0 && first[0] != first[1]) {
+        report->roots = 0;
+        TRY(arena_format(arena, &text,
+                         "A begins at update %" PRIu64 " and B at update %" PRIu64
+                         ", and a root is made of all updates before it, too",
+                         first[0], first[1]));
+        report->rootless = text;
+        return STATUS_OK;
+    }
+    if (report->roots > 0) return STATUS_OK;
     if ((runs[0]->plan.foreign == NULL) != (runs[1]->plan.foreign == NULL)) {
-        *out = "one is a run of twinstep and the other of another program, and their roots are "
-               "made of other parts";
+        report->rootless = "one is a run of twinstep and the other of another program, and their "
+                           "roots are made of other parts";
         return STATUS_OK;
     }
     TRY(arena_format(arena, &text, "%s", ""));
@@ -328,7 +340,7 @@ static enum status name_rootless(const struct trace_run *const *runs, struct are
             TRY(arena_format(arena, &text, "%s%sin %c %s", text, text[0] == '\0' ? "" : "; ",
                              "AB"[s], lack));
     }
-    *out = text;
+    report->rootless = text;
     return STATUS_OK;
 }
 
@@ -343,17 +355,15 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
     ledger_compare(a, b, &report->rng);
     TRY(ledger_words(&report->rng, names, arena, &words));
     report->rng_words = words;
-    TRY(runs_comparable(a, b, &report->roots));
-    if (a->updates > 0 && b->updates > 0 && trace_row(a, 0)->step != trace_row(b, 0)->step) {
-        report->roots = 0; /* a root is made of the one before, so of all updates from the first */
-        char *begins;
-        TRY(arena_format(arena, &begins,
-                         "A begins at update %" PRIu64 " and B at update %" PRIu64
-                         ", and a root is made of all updates before it, too",
-                         trace_row(a, 0)->step, trace_row(b, 0)->step));
-        report->rootless = begins;
-    } else if (report->roots == 0)
-        TRY(name_rootless((const struct trace_run *const[]){a, b}, arena, &report->rootless));
+    char unlike[COMPARABLE_WHY];
+    report->unlike = runs_unlike(a, b, unlike);
+    if (report->unlike) { /* columns may be compared, digests may not */
+        TRY(arena_format(arena, &words, "%s", unlike));
+        report->rootless = words;
+    } else {
+        TRY(runs_comparable(a, b, &report->roots));
+        TRY(name_rootless((const struct trace_run *const[]){a, b}, arena, report));
+    }
     if (a->plan.foreign != NULL && b->plan.foreign != NULL) {
         TRY(compare_configurations(&a->plan, &b->plan, arena, &report->configurations));
         TRY(compare_orders(a, b, arena, &report->orders));
@@ -509,6 +519,8 @@ static void judge(struct compare_report *report) {
                       "precision";
     } else if (report->rng.found || report->rng.place.stream != NULL) {
         report->why = "every compared column agrees, but other random words were drawn";
+    } else if (report->unlike) {
+        report->why = "every compared column agrees, but the two do not train the same tensors";
     } else if (report->root_update > 0) {
         report->why = "every compared column agrees, but the digests of the trainings differ";
     } else if (report->to == 0) {

@@ -204,6 +204,7 @@ struct compare_report {
      * update whose phases came in another order; "": none, or these are no such runs. */
     const char *configurations, *orders;
     int recorded; /* 1: both are runs of other programs, whose digests say more than columns */
+    int unlike;   /* 1: of unlike tensors, which `rootless` names */
     int optimizers_apart;     /* 1: settings of their optimizers differ, beside the LR */
     struct compare_loop loop; /* and what one of their loops does otherwise, where that is known */
     uint64_t from, to;        /* the first and the last update that both logs have in some column */

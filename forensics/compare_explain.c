@@ -984,6 +984,12 @@ static void explain(struct compare_report *report) {
         explain_metrics(report);
     else if (batches_part(report, first))
         explain_batches(report);
+    else if (report->unlike && (first != forward || first->first_update > report->start))
+        say(report, -1,
+            "The two do not train the same tensors, or hold them in other dtypes (above), so their "
+            "gradient norms and steps are of unlike things: what else differs cannot be told.",
+            "Train the same tensors in both runs (adapters, frozen layers, the dtype of weights) "
+            "and compare again.");
     else if (first->first_update <= report->start && moved_unseen(report, first))
         explain_unseen(report);
     else if (first->first_update <= report->start && first == forward &&

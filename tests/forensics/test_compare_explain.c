@@ -195,23 +195,25 @@ static void validate_when_skips_explain(void **state) {
 static const struct recorded {
     const char *phase;
     uint64_t root, gradient, loss, lr;
-    int settings;
+    int settings, unlike;
     int32_t cause;
     const char *said;
 } recorded[] = {
-    {"optimize", 1, NEVER, 2, NEVER, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
-    {"backward", 1, NEVER, 2, NEVER, 0, -1, "its gradients do not, by their digests"},
-    {"backward", 1, NEVER, 2, 1, 0, -1, "which is the larger cause"},
-    {"backward", 2, NEVER, 2, NEVER, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
-    {"fetch", 1, NEVER, 2, NEVER, 0, -1, "tensors that the model is given differ before"},
-    {"fetch", 1, 1, 1, NEVER, 0, -1, "tensors that the model is given differ before"},
-    {"fetch", 1, NEVER, 2, 1, 0, -1, "tensors that the model is given differ before"},
-    {"fetch", 2, NEVER, 2, NEVER, 0, CAUSE_DATA_ORDER, "equal bit for bit"},
-    {"fetch", 3, NEVER, 2, NEVER, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
-    {"optimize", 1, NEVER, 2, 1, 0, CAUSE_SCHEDULE, "another LR: the schedule"},
-    {"optimize", 1, NEVER, 2, 1, 1, -1, "the schedule, the optimizer, or both"},
-    {"optimize", 1, NEVER, 2, NEVER, 1, CAUSE_OPTIMIZER, "at equal applied LRs"},
-    {"", 0, NEVER, 2, 1, 0, CAUSE_SCHEDULE, "another LR: the schedule"},
+    {"optimize", 1, NEVER, 2, NEVER, 0, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
+    {"backward", 1, NEVER, 2, NEVER, 0, 0, -1, "its gradients do not, by their digests"},
+    {"backward", 1, NEVER, 2, 1, 0, 0, -1, "which is the larger cause"},
+    {"backward", 2, NEVER, 2, NEVER, 0, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
+    {"fetch", 1, NEVER, 2, NEVER, 0, 0, -1, "tensors that the model is given differ before"},
+    {"fetch", 1, 1, 1, NEVER, 0, 0, -1, "tensors that the model is given differ before"},
+    {"fetch", 1, NEVER, 2, 1, 0, 0, -1, "tensors that the model is given differ before"},
+    {"fetch", 2, NEVER, 2, NEVER, 0, 0, CAUSE_DATA_ORDER, "equal bit for bit"},
+    {"fetch", 3, NEVER, 2, NEVER, 0, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
+    {"optimize", 1, NEVER, 2, 1, 0, 0, CAUSE_SCHEDULE, "another LR: the schedule"},
+    {"optimize", 1, NEVER, 2, 1, 1, 0, -1, "the schedule, the optimizer, or both"},
+    {"optimize", 1, NEVER, 2, NEVER, 1, 0, CAUSE_OPTIMIZER, "at equal applied LRs"},
+    {"", 0, 1, 2, NEVER, 0, 1, -1, "do not train the same tensors"},
+    {"", 0, NEVER, 2, 1, 0, 1, -1, "do not train the same tensors"},
+    {"", 0, NEVER, 2, 1, 0, 0, CAUSE_SCHEDULE, "another LR: the schedule"},
 };
 
 static void validate_what_recordings_tell(void **state) {
@@ -234,6 +236,7 @@ static void validate_what_recordings_tell(void **state) {
             .root_update = of->root,
             .where = {of->phase, ""},
             .optimizers_apart = of->settings,
+            .unlike = of->unlike,
             .configurations = "",
             .start = 1,
         };

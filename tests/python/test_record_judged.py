@@ -132,6 +132,20 @@ class Judged(unittest.TestCase):
         said = self.say(3, "resume-check", "trl_dpo.h5", "anew.h5")
         self.assertRegex(said, "scheduler +untold .* number them from 5 on")
 
+    def test_verify_unlike_tensors_are_a_difference_and_columns_are_compared(self):
+        def halve(steps):               # what a training in f16 would have
+            steps["tensors/dtype"][0] = b"f16"
+        self.change("half.h5", "trl_dpo.h5", halve)
+        said = self.say(1, "compare", "trl_dpo.h5", "half.h5")
+        self.assertIn("but the two do not train the same tensors", said)
+        self.assertRegex(said, r"no digests: tensor \"model.embed_tokens.weight\" is f32 .* in A and "
+                               "f16 .* in B")
+        self.assertRegex(said, r"loss +equal +10")
+        self.assertIn("Columns alone were compared", self.say(1, "compare", "half.h5",
+                                                              "trl_dpo_ahead.h5"))
+        self.assertIn("digests of unlike tensors cannot be compared",
+                      self.say(2, "certify", "trl_dpo.h5", "half.h5"))
+
     def test_verify_a_skipped_step_is_chained(self):
         def skip(steps, absent=float("nan")):
             steps["lr_applied"][0] = absent
