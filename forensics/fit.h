@@ -265,7 +265,8 @@ uint64_t fit_skipped(const struct fit *fit);
  * a skip, and a scheduler that was not stepped may stand beside an equal norm, too. */
 int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
 /* Returns a contract that is one update late by itself and prints the column with the numbers of
- * the fit and without a skipped update, or NULL. */
+ * the fit and without a skipped update, or NULL. Where update 1 is all that the fit needs skipped,
+ * its own contract does, once the first call of its scheduler is lost: that is the bug `lag1`. */
 const struct contract *fit_late_twin(const struct series *series, const struct fit_known *known,
                                      const struct fit *fit);
 /* Tells whether skipped updates of the fit lie in front of the first row, of a log that shows fewer

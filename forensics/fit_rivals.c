@@ -509,7 +509,16 @@ enum status fit_early_skip(const struct fit_set *set, const struct fit_known *kn
  * tests draw pass at 0 and without the rule alike, so no measurement narrows it. */
 #define MUCH_SIMPLER 0.25
 
-/* A search may miss it, where the warm-up lies in front of the first row. */
+/* Tells whether the fit is one of a contract's own course but for update 1, which was skipped.
+ * Where the first call of the scheduler is lost, the counter of that contract is as far behind. */
+static int only_first_skipped(const struct fit *fit, const struct series *series) {
+    return fit_skipped(fit) == 1 && fit->segment_count == 1 && !fit->first_differs &&
+           fit->stride == 1.0 && fit->contract->on_skip == CONTRACT_SKIP_HOLD &&
+           prints_same(fit, fit->contract, series);
+}
+
+/* A search may miss it, where the warm-up lies in front of the first row. Of a contract of another
+ * family or counter no row of the table is late: the bug is the same there, and so is its name. */
 const struct contract *fit_late_twin(const struct series *series, const struct fit_known *known,
                                      const struct fit *expected) {
     size_t count;
@@ -530,7 +539,7 @@ const struct contract *fit_late_twin(const struct series *series, const struct f
             i++;
         if (i == series->count) return &list[c];
     }
-    return NULL;
+    return only_first_skipped(expected, series) ? contract_find("lag1") : NULL;
 }
 
 /* What a known bug costs (forensics/fit_cost.c): here the question is whose numbers are typed. */

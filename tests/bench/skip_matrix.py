@@ -16,6 +16,10 @@ decidable, and the program must name it first. Otherwise the first answer must b
     right       the first fit is the oracle's only simplest one, and the exit status is 0
     undecided   it is, but the exit status is 3
     wrong       anything else
+    late        every skipped update is the first one, nothing else in the log tells of it, and a scheduler
+                that is one update late (the bug `lag1`) prints the same rows: the skip is the first answer,
+                the late scheduler is named beside it, and the exit status is 3; "late: not the set" where
+                one of both, or that status, is missing
     open        the oracle has several: "same set" where `lr fit --all` lists every one of them, or a
                 family that holds it, and nothing else that the oracle looks at and that needs no more
                 skipped updates; "more than the set" where it lists others beside; "named" where some
@@ -297,11 +301,12 @@ def read_decays(t, kind, rows, top, k, v, most, conventions):
     return found
 
 
-def hypotheses(t, rows, conventions, digits, any_peak=False):
-    """Every (skips, convention, schedule, peak, warm-up, decay, ranges) that reproduces the rows."""
+def hypotheses(t, rows, conventions, digits, any_peak=False, skips=True):
+    """Every (skips, convention, schedule, peak, warm-up, decay, ranges) that reproduces the rows; without
+    `skips` those that need no skipped update."""
     scale = max(v for _, v in rows)
     total, last = t["total"], rows[-1][0]
-    most = 24 + last // 500
+    most = 24 + last // 500 if skips else 0
     counts = None
     if t["shown"]:
         counts, seen = {}, 0
@@ -392,6 +397,30 @@ def simplest_of(t, rows, keep):
     return simplest
 
 
+def late_of(t, rows, simplest, keep):
+    """The trainings whose scheduler is one update late, as the bug `lag1` is, and that print the rows with
+    no skipped update, where every sound one needs one that the log does not show.
+
+    torch's LRScheduler counts the calls of its step() from 0; where the first one is lost it stands at
+    max(0, n - 1) behind update n, and update k uses f(max(0, k - 2)). So the row of update k shows what
+    the row of update k - 1 of a sound scheduler does, and the first ones the LR of counter 0."""
+    if not simplest or simplest[0][0] == 0 or t["shown"]:
+        return []
+    if keep is not None and keep.exists():
+        return [tuple(h) for h in json.loads(keep.read_text())]
+    late = []
+    for own in sorted({h[1] for h in simplest}):
+        shifted = [(max(k - 1, own), v) for k, v in rows]
+        for any_peak in (False, True):
+            found = hypotheses(t, shifted, [own], t["digits"], any_peak, skips=False)
+            late += [h[1:6] for h in found]
+            if found or typed(simplest[0][3]) == simplest[0][3]:
+                break
+    if keep is not None:
+        keep.write_text(json.dumps(late, default=float))
+    return late
+
+
 def one_by_one(ranges):
     return [(first, last) for first, last, count in ranges for _ in range(count)]
 
@@ -423,23 +452,48 @@ def is_same(t, fit, h):
             and (placed or lies_in(h[6], skips)))
 
 
-def is_stranger(t, fit, simplest):
-    """Whether a fit is within what the oracle looks at, and as simple, and still not in its set."""
+def is_looked_at(t, fit):
+    """Whether a fit has numbers that the oracle tries."""
     kinds = {k for k in KINDS.get(t["contract"], SCHEDULES) if same_kind(fit["schedule"], k)}
-    skips = sum(s["updates"] for s in fit["skipped"] or [])
-    if (not kinds or fit["bug"] or fit["stride"] != 1 or fit["min_lr_ratio"] not in (None, 0.0)
-            or fit["steps"] not in (None, t["total"]) or skips > simplest[0][0]
-            or fit["warmup"] != int(fit["warmup"]) or len(fit["segments"]) > 1):
+    if (not kinds or fit["stride"] != 1 or fit["min_lr_ratio"] not in (None, 0.0)
+            or fit["steps"] not in (None, t["total"]) or fit["warmup"] != int(fit["warmup"])
+            or len(fit["segments"]) > 1):
         return False
     if fit["parameters"] and not ({"wsd", "megatron_wsd"} & kinds and fit["parameters"].startswith("decay=")
                                   and "," not in fit["parameters"]):
         return False
-    if not t["untyped"] and typed(fit["lr"]) != fit["lr"]:
+    return t["untyped"] or typed(fit["lr"]) == fit["lr"]
+
+
+def is_stranger(t, fit, simplest):
+    """Whether a fit is within what the oracle looks at, and as simple, and still not in its set."""
+    skips = sum(s["updates"] for s in fit["skipped"] or [])
+    if not is_looked_at(t, fit) or fit["bug"] or skips > simplest[0][0]:
         return False
     own = 1 if fit["contract"] in ("hf", "hf-4.51", "nemo-rl-megatron") else 0
     if t["contract"] in ("hf", "hf-4.50") and fit["contract"] not in ("hf", "hf-4.50"):
         return False
     return not any(is_same(t, fit, h) for h in simplest if h[1] == own)
+
+
+def is_late(t, fit, h):
+    """Whether a fit of the program is this training with a late scheduler and nothing skipped."""
+    return fit["contract"] == "lag1" and not fit["skipped"] and is_same(
+        t, dict(fit, contract="hf"), (0,) + tuple(h) + ((),))
+
+
+def is_late_set(t, fits, answer, status, simplest, late):
+    """Whether an answer is the skip of the first update, undecided, with each late scheduler named beside it
+    and no other. Where the command names one contract, no other is listed, and the doubt must name it."""
+    if status != 3 or not fits or not any(is_same(t, fits[0], h) for h in simplest):
+        return False
+    if t["contract"] not in ("hf", "hf-4.50"):
+        return answer["doubt"] is not None and "lag1" in answer["doubt"]["words"]
+    # A WSD that decays all the way is the cosine; the oracle tries shorter decays.
+    bugs = [fit for fit in fits if fit["contract"] == "lag1" and not fit["skipped"] and is_looked_at(t, fit)
+            and (fit["parameters"] or not same_kind(fit["schedule"], "wsd"))]
+    return (all(any(is_late(t, fit, h) for fit in fits) for h in late)
+            and all(any(is_late(t, fit, h) for h in late) for fit in bugs))
 
 
 def command_of(binary, t, path):
@@ -458,32 +512,44 @@ def may_have_stopped(t):
     return t["kind"] == "constant_with_warmup" and float(f"{t['peak']:.1e}") != t["peak"]
 
 
+def answer_of(command):
+    """What the program says: the exit status, and its JSON or the text of an error."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, json.loads(done.stdout) if done.returncode in (0, 1, 3) else done.stderr
+
+
 def judge(binary, t, folder, keep):
     rows = column(t, t["contract"] in NEXT)
     path = write_log(t, rows, folder)
     simplest = simplest_of(t, rows, keep)
+    late = late_of(t, rows, simplest, keep.with_suffix(".late") if keep is not None else None)
     command = command_of(binary, t, path)
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode not in (0, 1, 3):
-        return "broken", t, done.stderr, simplest
-    fits = json.loads(done.stdout)["fits"]
-    text = f"{fits[0]['text'] if fits else 'nothing fits'} (status {done.returncode})"
+    status, answer = answer_of(command)
+    if status not in (0, 1, 3):
+        return "broken", t, answer, simplest
+    fits = answer["fits"]
+    text = f"{fits[0]['text'] if fits else 'nothing fits'} (status {status})"
     if not simplest:
         return "oracle empty", t, text, simplest
     numbers = {(h[1], h[2] if h[4] or h[2] != "constant_with_warmup" else "constant", float(f"{h[3]:.9e}"),
                 h[4], h[6]) for h in simplest}
     first = bool(fits) and any(is_same(t, fits[0], h) for h in simplest)
+    if late:
+        listed = answer_of(command + ["--all"])[1]["fits"]
+        text += f"\n   late: {late[:3]}"
+        return ("late: same set" if is_late_set(t, listed, answer, status, simplest, late)
+                else "late: not the set"), t, text, simplest
     if len(numbers) == 1:
-        state = "right" if first and done.returncode == 0 else "undecided" if first else "wrong"
+        state = "right" if first and status == 0 else "undecided" if first else "wrong"
         if state == "undecided" and may_have_stopped(t):
             state = "open: stopped"
         return state, t, text, simplest
-    listed = json.loads(subprocess.run(command + ["--all"], capture_output=True, text=True).stdout)["fits"]
+    listed = answer_of(command + ["--all"])[1]["fits"]
     missing = [h for h in simplest if not any(is_same(t, fit, h) for fit in listed)]
     strangers = [fit["text"] for fit in listed if is_stranger(t, fit, simplest)]
     # Another answer than the oracle's says too much where it is called decided.
     if not first:
-        state = "open: other" if done.returncode == 3 else "open: other, status 0"
+        state = "open: other" if status == 3 else "open: other, status 0"
     elif missing:
         state = "open: named"
     else:
@@ -537,7 +603,7 @@ def main():
         for i, state, t, text, simplest in pool.map(one, cases):
             states[state] += 1
             by_pattern[t["pattern"], state] += 1
-            if arguments.show and (state not in ("right", "open: same set") or arguments.only is not None):
+            if arguments.show and (state not in ("right", "open: same set", "late: same set") or arguments.only is not None):
                 print(f"#{i} {state}: {t}\n   program: {text}")
                 for h in simplest[:4]:
                     print(f"   oracle: {h}")
@@ -546,7 +612,8 @@ def main():
         print(f"{state}: {count}")
     for (pattern, state), count in sorted(by_pattern.items()):
         print(f"  {pattern}, {state}: {count}")
-    return 1 if states["wrong"] or states["broken"] or states["oracle empty"] else 0
+    failures = ("wrong", "broken", "oracle empty", "late: not the set")
+    return 1 if any(states[state] for state in failures) else 0
 
 
 if __name__ == "__main__":

@@ -344,6 +344,37 @@ static void validate_rivals_of_skips(void **state) {
     JUDGED(NULL, HELD_END);
 }
 
+/* Where the first call of its scheduler is lost, update k uses what a sound contract uses at k - 1,
+ * and the first ones f(0): of each contract that holds, the column with update 1 skipped is that,
+ * and the one with update 3 skipped, or 1 and 2, is not. */
+static void validate_a_late_scheduler(void **state) {
+    (void)state;
+    static const char *const contracts[] = {"hf", "accelerate", "megatron", "nemo-rl-megatron"};
+    static const uint64_t lists[][2] = {{1, 0}, {3, 0}, {1, 2}};
+    for (size_t n = 0; n < COUNT_OF(contracts) * COUNT_OF(lists); n++) {
+        const uint64_t *const skipped = lists[n % COUNT_OF(lists)];
+        const size_t more = skipped[1] > 0;
+        open_skips();
+        make_fit(&expected, contracts[n / COUNT_OF(lists)], "linear", 0.0);
+        const struct fit sound = expected;
+        skips[0] = (struct fit_skip){skipped[0], skipped[0] + more, 1 + more, 0};
+        expected.skips = skips;
+        expected.skip_count = 1;
+        expected.plan.skipped = skipped;
+        expected.plan.skipped_count = 1 + more;
+        int same = 1;
+        for (size_t i = 0; i < ROWS; i++) {
+            const int next = sound.contract->logged == CONTRACT_LOGGED_NEXT;
+            const uint64_t used = i + 1 + (uint64_t)next; /* the update whose LR the row shows */
+            const double lost = contract_applied(&sound.plan, used > 1 ? used - 1 : 1);
+            points[i].value = fit_logged(&expected, i, i + 1);
+            same = same && points[i].value == lost;
+        }
+        assert_int_equal(same, skipped[0] == 1 && skipped[1] == 0);
+        assert_int_equal(fit_late_twin(&series, &known, &expected) != NULL, same);
+    }
+}
+
 /* A contract that is one update late prints the column without a skipped update. */
 static void validate_late_twins(void **state) {
     (void)state;
@@ -372,11 +403,13 @@ static void validate_late_twins(void **state) {
         if (how == 4) points[0].value *= 1.0 + 1e-9;
         if (how == 5) known.skips.shown = 1;
         const struct contract *const found = fit_late_twin(&series, &known, &expected);
-        assert_int_equal(found != NULL, how == 0 || how == 5);
-        if (found != NULL) assert_ptr_equal(found, late);
+        /* Megatron's schedule has no late contract in the table, and its scheduler may be late. */
+        const int doubtful = how == 0 || how == 2;
+        assert_int_equal(found != NULL, doubtful || how == 5);
+        if (found != NULL) assert_string_equal(found->name, "lag1");
         if (how == 1) continue; /* parts stay with the expectation that they are of */
-        if (how == 0) stop_given.fit = &fits[0]; /* one doubt is enough */
-        JUDGED(how == 0 ? late->name : NULL, how == 0 ? WHAT_TELLS : NULL);
+        if (doubtful) stop_given.fit = &fits[0]; /* one doubt is enough */
+        JUDGED(doubtful ? "lag1" : NULL, doubtful ? WHAT_TELLS : NULL);
     }
 }
 
@@ -540,8 +573,8 @@ int main(void) {
         cmocka_unit_test(validate_floors),     cmocka_unit_test(validate_drops),
         cmocka_unit_test(validate_ends),       cmocka_unit_test(validate_far_floors),
         cmocka_unit_test(validate_tops),       cmocka_unit_test(validate_rivals_of_skips),
-        cmocka_unit_test(validate_late_twins), cmocka_unit_test(validate_even_skips),
-        cmocka_unit_test(validate_skips_behind_an_odd_peak),
+        cmocka_unit_test(validate_late_twins), cmocka_unit_test(validate_a_late_scheduler),
+        cmocka_unit_test(validate_even_skips), cmocka_unit_test(validate_skips_behind_an_odd_peak),
         cmocka_unit_test(validate_few_rows),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
