@@ -88,6 +88,8 @@ def main():
     assert judged(binary, asked, real) == "late: same set"
     for change in (lambda status, answer: (status, dict(answer, doubt=None)), lambda status, answer: (0, answer)):
         assert judged(binary, asked, changed(change)) == "late: not the set", change
+    # Two updates are what `lag1` prints as well, where nobody says that the row shows the next LR.
+    assert judged(binary, dict(hf, contract="accelerate-split-batches", warmup=40, skipped=[1, 2]), real) == "right"
     # A later update that was skipped is no late scheduler, and decided.
     assert judged(binary, dict(hf, skipped=[77]), real) == "right"
 
