@@ -315,7 +315,7 @@ int fit_changes_total(const struct fit *fit);
  * total is the one that the log or the user said. */
 int fit_total_is_said(const struct fit *fit, const struct fit_known *known);
 /* Tells whether the counter falls to another place than the start, which no known bug does and
- * another schedule may. */
+ * another schedule may, and no bug is named for it: that of the contract itself is another one. */
 int fit_goes_back(const struct fit *fit);
 /* Tells whether the fit needs the schedule held or ahead elsewhere than at the updates that are
  * said to be skipped. */

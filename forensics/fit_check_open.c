@@ -18,6 +18,9 @@
 /* Of longer logs a row more or less decides nothing, and each costs. */
 #define BORROWED_ROWS 100000
 
+/* Digits of a peak that somebody typed. */
+#define TYPED_PEAK 3
+
 /* Fits that restarts are looked for behind: the simplest ones, as each costs thousands of trials.
  */
 #define RESTARTS_TRIED 4
@@ -241,24 +244,37 @@ static enum status try_restarts(struct trial *t, const struct fit *fit) {
     return STATUS_OK;
 }
 
-/* Tries the line of a fit from the peak that was given. Behind its warm-up a line shows neither
- * where it began nor where it ends: from each peak it has one warm-up, and to each floor one total.
- */
-static enum status try_line(struct trial *t, const struct fit *fit) {
+/* The line that the rows of a fit follow, but for a first one that stands apart. */
+struct line {
+    double update, value; /* of its first row */
+    double slope;         /* by which the LR falls per update */
+};
+
+/* Returns 0 where the fit is no line that falls. */
+static int line_of(const struct series *series, const struct fit *fit, struct line *out) {
+    const struct series_point *const points = series->points;
+    const size_t first = fit->first_differs;
+    if (series->count < 3 + first || !fit_falls_as_line(fit) || fit->segment_count != 1 ||
+        fit->stride != 1.0)
+        return 0;
+    const size_t last = series->count - 2;
+    out->update = (double)points[first].update;
+    out->value = fit_logged(fit, first, points[first].update);
+    out->slope = (out->value - fit_logged(fit, last, points[last].update)) /
+                 ((double)points[last].update - out->update);
+    return out->slope > 0.0;
+}
+
+/* Tries the line from a peak. Behind its warm-up a line shows neither where it began nor where it
+ * ends: from each peak it has one warm-up, and to each floor one total. */
+static enum status try_line_from(struct trial *t, const struct line *line, double lr) {
     static const double floors[] = {0.0, 0.1, 0.05, 0.01, 0.2, 0.02, 0.5};
     static const char *const names[] = {"linear", "warmup_decay", "polynomial"};
     const struct contract_request *const r = &t->known->request;
-    const struct series_point *const points = t->series->points;
-    const size_t last = t->series->count - 1;
     struct contract_request mine = *r;
-    if (t->series->count < 3 || r->lr != r->lr || r->warmup == r->warmup || r->value_count > 0 ||
-        !fit_falls_as_line(fit) || fit->segment_count != 1 || fit->stride != 1.0)
-        return STATUS_OK;
-    const double begin = fit_logged(fit, 0, points[0].update);
-    const double end = fit_logged(fit, last - 1, points[last - 1].update);
-    const double slope = (begin - end) / (double)(points[last - 1].update - points[0].update);
-    if (!(slope > 0.0) || begin > r->lr) return STATUS_OK;
-    const double peak_at = (double)points[0].update - (r->lr - begin) / slope;
+    if (r->warmup == r->warmup || r->value_count > 0 || line->value > lr) return STATUS_OK;
+    const double peak_at = line->update - (lr - line->value) / line->slope;
+    mine.lr = lr;
     for (size_t n = 0; n < COUNT_OF(names); n++)
         for (size_t f = 0; f < COUNT_OF(floors); f++) {
             const struct sched_class *const schedule = sched_find_in(r->contract->family, names[n]);
@@ -269,8 +285,8 @@ static enum status try_line(struct trial *t, const struct fit *fit) {
                 ((r->min_lr_ratio == r->min_lr_ratio || r->schedule != NULL) && floors[f] > 0.0))
                 continue;
             const double floor =
-                r->min_lr_ratio == r->min_lr_ratio ? r->min_lr_ratio * r->lr : floors[f] * r->lr;
-            const double end_at = (double)points[0].update + (begin - floor) / slope;
+                r->min_lr_ratio == r->min_lr_ratio ? r->min_lr_ratio * lr : floors[f] * lr;
+            const double end_at = line->update + (line->value - floor) / line->slope;
             mine.schedule = names[n];
             mine.min_lr_ratio = floors[f] > 0.0 ? floors[f] : r->min_lr_ratio;
             for (int w = -AROUND; w <= AROUND; w++)
@@ -283,6 +299,29 @@ static enum status try_line(struct trial *t, const struct fit *fit) {
                 }
         }
     return STATUS_OK;
+}
+
+/* Tries the line of a fit from the peak that was given, or, where its first row alone stands apart
+ * from the line and below it, from the peak of a warm-up that ends between that row and the next:
+ * the first row is on its way, at L / W per counter, so the two meet at one whole W. */
+static enum status try_line(struct trial *t, const struct fit *fit) {
+    const struct contract *const contract = t->known->request.contract;
+    const struct series_point *const first = &t->series->points[0];
+    const double lr = t->known->request.lr;
+    struct line line;
+    if (!line_of(t->series, fit, &line)) return STATUS_OK;
+    if (lr == lr) return try_line_from(t, &line, lr);
+    const double counter = (double)first->update - 1.0 + (double)contract->offset +
+                           (contract->logged == CONTRACT_LOGGED_NEXT ? 1.0 : 0.0);
+    if (!fit->first_differs || !(counter > 0.0) || !(first->value > 0.0) ||
+        first->value >= line.value)
+        return STATUS_OK;
+    const double rise = first->value / counter, half = 0.5 * first->quantum / counter;
+    const double at_start =
+        line.value + (line.update - (double)first->update + counter) * line.slope;
+    const double warmup = fit_round(at_start / (rise + line.slope));
+    const double peak = fit_shortest_of(warmup * (rise - half), warmup * (rise + half), TYPED_PEAK);
+    return peak == peak ? try_line_from(t, &line, peak) : STATUS_OK;
 }
 
 /* Tries an inverse square root from the peak that was given. Behind its warm-up it is L sqrt(W / n)
@@ -392,9 +431,6 @@ enum status fit_check_match_borrowed(const struct series *series, const struct f
 /* How finely rows are printed, as a share of the largest LR, which leave no room for the numbers of
  * another schedule where they show its rise or a break in it. */
 #define FINE 1e-5
-
-/* Digits of a peak that somebody typed. */
-#define TYPED_PEAK 3
 
 static int is_fine(const struct series *series) {
     const double most = FINE * fit_check_scale(series) * (1.0 + 0x1p-40);
@@ -557,8 +593,11 @@ int fit_check_stands(const struct fit_known *known, const struct fit_check *out,
                      const struct fit_check *borrowed) {
     if (out->verdict != FIT_FAIL) return 1;
     if (borrowed->expected == NULL) return is_proven(known, out);
+    /* What shows in the rows alone proves a bug of odd numbers, and not against these. */
     return out->bug != NULL && is_proven(known, out) &&
-           !is_typed_throughout(known, borrowed->expected, out->found.last);
+           !is_typed_throughout(known, borrowed->expected, out->found.last) &&
+           (out->found.count == 0 ||
+            is_typed_throughout(known, &out->found.fits[0], out->found.last));
 }
 
 enum status fit_check_doubt_unproven(const struct fit_known *known, struct arena *arena,

@@ -180,7 +180,9 @@ static int runs_ahead(const struct fit *fit, const struct fit_set *set) {
 }
 
 int fit_goes_back(const struct fit *fit) {
-    for (size_t i = 1; i < fit->segment_count && fit->bug == NULL; i++)
+    /* A bug of the segments is that break itself. */
+    if (fit->bug != NULL && !fit->contract->bug) return 0;
+    for (size_t i = 1; i < fit->segment_count; i++)
         if (fit->segments[i].event == FIT_BACK) return 1;
     return 0;
 }

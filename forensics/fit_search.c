@@ -6,6 +6,7 @@
  * machine. */
 #include "forensics/fit_search.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -432,6 +433,87 @@ static void search_vertex(struct fit_search *search, const struct fit_window *li
     fit_search_window(search, &window, 0, search->series->count, 0);
 }
 
+/* Numbers beside those that the cycles of the rows give that are tried at most, on either side. */
+#define BESIDE 6.0
+/* Cycles in front of the rows that a long warm-up may stand for. */
+#define CYCLES_BEFORE 8
+
+static double least_of(double a, double b) {
+    return a < b ? a : b;
+}
+
+/* Evaluations that a pair of warm-up and total takes, of which most fail at once. */
+#define PAIR 16
+
+/* Returns how many cycles the model has, by its variant or by what was given; 0: one. */
+static double cycles_of(const struct fit_search *search, const struct fit_model *model) {
+    static const char key[] = "num_cycles";
+    const struct contract_request *const r = &search->known->request;
+    if (strncmp(model->parameters, key, sizeof key - 1) == 0)
+        return strtod(model->parameters + sizeof key, NULL);
+    for (size_t v = 0; v < r->value_count; v++)
+        if (strcmp(r->values[v].key, key) == 0) return strtod(r->values[v].text, NULL);
+    return 0.0;
+}
+
+/* Tells whether somebody said a total, and this is another one. */
+static int is_another(const struct fit_window *window, double total) {
+    for (size_t i = 0; i < window->said_totals; i++)
+        if (total == (double)window->known_total[i]) return 0;
+    return window->said_totals > 0;
+}
+
+/* Tries every whole warm-up and total that the cycles leave one model, and adds the cheapest. */
+static void solve_cycles(struct fit_search *search, const struct fit_window *window, size_t m,
+                         const struct fit_cycles *cycles) {
+    struct fit_model *model = &search->models[m];
+    struct fit_solutions found = {.count = 0};
+    const double count = cycles_of(search, model);
+    /* The row of update k shows f(k - 1), or f(k) where it is the next LR. */
+    const double start = cycles->begin - 1.0 + (double)logs_after(model->contract);
+    for (int past = 0; past < CYCLES_BEFORE && count >= 2.0; past++) {
+        const double off = least_of(cycles->begin_off + past * cycles->length_off, BESIDE) + 0.5;
+        const double end_off = least_of(count * cycles->length_off, BESIDE) + 0.5;
+        const double first = start - past * cycles->length;
+        double warmup = fit_ceil(first - off);
+        for (warmup = warmup < 0.0 ? 0.0 : warmup; warmup <= first + off; warmup += 1.0) {
+            const double end = warmup + count * cycles->length;
+            for (double total = fit_ceil(end - end_off);
+                 total <= end + end_off && found.count < FIT_SOLUTIONS; total += 1.0) {
+                struct fit_solution *const next = &found.at[found.count];
+                if (is_another(window, total) || search->budget < PAIR) continue;
+                search->budget -= PAIR;
+                memset(next, 0, sizeof *next);
+                next->numbers.lr = cycles->peak;
+                next->numbers.warmup = warmup;
+                next->numbers.total = total;
+                next->numbers.stride = 1.0;
+                fit_model_set(model, &next->numbers);
+                found.count += fit_verify(model, window, &next->max_error, &next->rms_error) != 0;
+            }
+        }
+    }
+    keep(search, m, &found, 0, 4);
+}
+
+/* Tries the warm-ups and totals of a cosine with restarts that the cycles of the rows give, where a
+ * scan, which takes the LR to rise with the total, comes to none. */
+static void search_cycles(struct fit_search *search, const struct fit_window *like) {
+    struct fit_window window = *like;
+    struct fit_cycles cycles = {.digits = 1};
+    fit_window_open(&window, search->series->points, search->series->count);
+    while (fit_next_cycles(&window, &cycles)) {
+        search->budget = FLOORS;
+        for (size_t m = 0; m < search->model_count; m++) {
+            const struct fit_model *const model = &search->models[m];
+            if (strcmp(sched_bare_name(model->plan.schedule), "cosine_with_restarts") == 0 &&
+                model->contract->unit != CONTRACT_UNIT_EPOCH && model->needs_total)
+                solve_cycles(search, &window, m, &cycles);
+        }
+        if (any_agrees(search, USABLE)) return;
+    }
+}
+
 /* Digits of a floor that a line may fall to: one more than of those that are usual, as the line and
  * the total that was said leave few of them. */
 #define LINE_DIGITS 3
@@ -534,6 +616,8 @@ static enum status run_passes(struct fit_search *search) {
         if (!any_ends(search)) search_line(search, &window);
         if (!any_ends(search)) search_floors(search, &window);
     }
+    if (search->known->counted == NULL && !any_agrees(search, USABLE))
+        search_cycles(search, &window);
     if (search->known->counted == NULL && !any_without_floor(search))
         search_free_floors(search, &window);
     search->usual_first = 0;

@@ -113,6 +113,21 @@ struct fit_vertex {
 /* Finds it where the decay's rows lie on one parabola and fix its end; returns 0 elsewhere. */
 int fit_find_vertex(const struct fit_window *window, struct fit_vertex *out);
 
+/* The cycles of a cosine that falls to 0 and begins anew (forensics/fit_cycles.c), under one peak.
+ */
+struct fit_cycles {
+    /* Where the search goes on; the caller sets 0, 1 and 0 before the first call. */
+    int rows;                   /* 0: the rows behind the first rise, 1: all */
+    int digits;                 /* of the peaks that are tried */
+    double next;                /* the next of them, in units of the last digit */
+    double peak, length, begin; /* a cycle in updates, and an update, as the column counts, at which
+                                   one begins: the first of which the rows show anything */
+    double length_off, begin_off; /* by how much the printed digits leave them open */
+};
+/* Finds them under the next peak of up to three digits, or the known one, under which all rows that
+ * are looked at lie on such a cosine. Returns 0 where there is none, or none is left. */
+int fit_next_cycles(const struct fit_window *window, struct fit_cycles *io);
+
 #define FIT_WARMUPS 640
 struct fit_warmups {
     double at[FIT_WARMUPS];

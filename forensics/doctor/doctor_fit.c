@@ -513,6 +513,12 @@ static enum status known_bug(struct doctor *doctor) {
                                  "no sound contract explains the LR column, but what reads "
                                  "as a bug (%s) shows too little of itself",
                                  bug);
+    if (best->contract->bug && fit_goes_back(best))
+        return doctor_untestable(
+            doctor,
+            "no sound contract explains the LR column, and what reads as a bug "
+            "(%s) needs a counter that goes back as well",
+            bug);
     if (best->contract->bug) {
         const char *early;
         TRY(fit_early_skip(doctor->fits, &known, doctor->arena, &early));

@@ -164,6 +164,18 @@ static const struct {
      "lr check log.csv --expect hf --steps 5900",
      "hf warmup_stable_decay (decay=1180, decay_type=cosine), peak 0.00012, no warm-up, total 5900",
      TAKEN},
+    /* A warm-up that ends between the first row and the second, for which a line without one stands
+     * whose first LR is apart. The given peak is not that line's. */
+    {{LINE, 6e-5, 0.1, 69, 1142, 0, 0, 1, 648, 100, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect megatron",
+     "megatron linear, peak 6e-05, warm-up 69, total 1142, floor 0.1 of the peak",
+     ""},
+    {{LINE, 6e-5, 0.1, 69, 1142, 0, 0, 1, 648, 100, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect megatron --lr 6e-5",
+     "megatron linear, peak 6e-05, warm-up 69, total 1142, floor 0.1 of the peak",
+     ""},
     /* A counter that moves by 3 per update, with a total of 8029. */
     {{COSINE, 2e-4, 0.0, 161, 2678, 0, 0, 1250, 1700, 50, 0, 0},
      "%.3e",
@@ -215,6 +227,10 @@ static const struct {
      "%.5e",
      "lr check log.csv --expect megatron --lr 3e-6 --warmup 17 --steps 1529 --schedule cosine "
      "--min-lr-ratio 0.05",
+     "FAIL: "},
+    {{LINE, 6e-5, 0.1, 69, 1142, 0, 0, 1, 648, 100, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect megatron --lr 7e-5",
      "FAIL: "},
     {{LINE, 2.5e-3, 0.05, 114, 1888, 0, 0, 550, 1525, 25, 0, 0},
      "%.5e",

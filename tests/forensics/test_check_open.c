@@ -247,6 +247,14 @@ static void validate_what_was_borrowed(void **state) {
     out.bug = NULL;
     OPEN;
     out.bug = "lag1";
+    best.first_differs = 1; /* which fine rows show, whatever the numbers are */
+    best.lr = 2.0013e-4;
+    OPEN;
+    borrowed.expected = NULL;
+    STANDS;
+    borrowed.expected = &borrowed_fit;
+    best.first_differs = 0;
+    best.lr = PEAK;
     borrowed_fit.warmup = 20.0;
     borrowed_fit.steps = 600;
     OPEN;

@@ -335,6 +335,8 @@ static void validate_free_events(void **state) {
         assert_int_equal(fit_goes_back(&fits[0]), s > 0);
         fits[0].bug = "lr_jump";
         assert_int_equal(fit_goes_back(&fits[0]), 0);
+        fits[0].contract = contract_find("lag1"); /* whose bug is another one */
+        assert_int_equal(fit_goes_back(&fits[0]), s > 0);
         open_free();
     }
     fits[0].unsound = 1;

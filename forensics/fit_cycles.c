@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The length of the cycles of a cosine that falls to 0 and begins anew (transformers'
+ * cosine_with_restarts), read off rows that show one beginning at least, where nobody said the
+ * total: one row is on the way down in many cycles of many lengths, and all of them together in
+ * one.
+ *
+ * Knows no schedule by name: what is found here are numbers to try. Invariant: nothing is given
+ * where a row that is looked at lies off the cosine by more than it is printed. */
+#include "base/real.h"
+#include "forensics/fit_solve.h"
+
+#define PI 0x1.921fb54442d18p+1
+
+/* Rows that are needed, and how many are looked at. */
+#define ROWS 6
+#define LOOKS 48
+/* Digits of a peak that somebody typed. */
+#define PEAK_DIGITS 3
+/* The rows beside a beginning may all lie far from it: at most by so much of a cycle that its
+ * cosine has fallen to half there. */
+#define HIGHEST 2.0
+/* How many standard deviations of what the printed digits leave are tried. */
+#define SPREAD 4.0
+/* Below this share of the slope a row says nothing of where in its cycle it lies. */
+#define FLAT 1e-3
+
+struct rows {
+    double at[LOOKS], value[LOOKS], half[LOOKS];
+    double cycle[LOOKS]; /* beginnings between the first row and this one */
+    size_t count;
+};
+
+/* Returns 0 <= x <= pi with 0.5 (1 + cos(x)) = share, by halves. */
+static double angle_of(double share) {
+    double low = 0.0, high = PI;
+    if (share >= 1.0) return 0.0;
+    if (share <= 0.0) return PI;
+    for (int i = 0; i < 60; i++) {
+        const double middle = 0.5 * (low + high);
+        if (0.5 * (1.0 + real_cos_f64(middle)) > share)
+            low = middle;
+        else
+            high = middle;
+    }
+    return 0.5 * (low + high);
+}
+
+/* Takes rows of the column evenly, with the cycle that each lies in: all of them, or those behind
+ * its first rise, which may be a warm-up. Returns 0 where it never comes back. */
+static int take_rows(const struct fit_window *window, int behind_rise, struct rows *rows) {
+    const struct series_point *const points = window->points;
+    size_t first = 0, cycle = 0, seen = 0;
+    while (behind_rise && first + 1 < window->count &&
+           points[first + 1].value >= points[first].value)
+        first++;
+    const size_t all = window->count - first;
+    if (window->constant || all < ROWS) return 0;
+    rows->count = 0;
+    for (size_t i = 0; i < all; i++) {
+        const struct series_point *const point = &points[first + i];
+        if (i > 0 && point->update <= point[-1].update) return 0;
+        if (i > 0 && point->value > point[-1].value + 2.0 * fit_half(point, window->scale)) {
+            cycle++;
+            seen = i;
+        }
+        if (i * (LOOKS - 1) < rows->count * (all - 1) || rows->count == LOOKS) continue;
+        rows->at[rows->count] = (double)point->update;
+        rows->value[rows->count] = point->value;
+        rows->half[rows->count] = fit_half(point, window->scale);
+        rows->cycle[rows->count++] = (double)cycle;
+    }
+    return seen > 0 && rows->count >= ROWS;
+}
+
+/* Lays the line angle + pi cycle = speed at + begin through the rows under a peak, each as heavy as
+ * its digits make it. Returns 0 where one of them lies off it. */
+static int fit_line(const struct rows *rows, double peak, struct fit_cycles *out) {
+    double angles[LOOKS], off[LOOKS];
+    double s = 0.0, sx = 0.0, sy = 0.0, sxx = 0.0, sxy = 0.0;
+    const double middle = 0.5 * (rows->at[0] + rows->at[rows->count - 1]);
+    size_t used = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        const double share = rows->value[i] / peak;
+        const double slope = 0.5 * real_sqrt_f64(real_abs_f64(4.0 * share * (1.0 - share)));
+        off[i] = -1.0;
+        if (rows->value[i] - rows->half[i] > peak) return 0;
+        if (slope < FLAT) continue;
+        angles[i] = angle_of(share) + PI * rows->cycle[i];
+        off[i] = rows->half[i] / (peak * slope) + 0x1p-44;
+        const double weight = 1.0 / (off[i] * off[i]), x = rows->at[i] - middle;
+        s += weight;
+        sx += weight * x;
+        sy += weight * angles[i];
+        sxx += weight * x * x;
+        sxy += weight * x * angles[i];
+        used++;
+    }
+    const double bend = s * sxx - sx * sx;
+    if (used < ROWS - 1 || !(bend > 0.0)) return 0;
+    const double speed = (s * sxy - sx * sy) / bend;
+    const double base = (sxx * sy - sx * sxy) / bend;
+    if (!(speed > 0.0)) return 0;
+    for (size_t i = 0; i < rows->count; i++)
+        if (off[i] > 0.0 &&
+            real_abs_f64(angles[i] - base - speed * (rows->at[i] - middle)) > 2.0 * off[i])
+            return 0;
+    out->peak = peak;
+    out->length = PI / speed;
+    out->length_off = SPREAD * out->length * real_sqrt_f64(s / bend) / speed;
+    out->begin = middle - base / speed;
+    out->begin_off = SPREAD * real_sqrt_f64(sxx / bend) / speed +
+                     out->length_off * real_abs_f64(middle - out->begin) / out->length;
+    return 1;
+}
+
+/* Returns the largest power of ten that is no larger than x > 0. */
+static double power_below(double x) {
+    double power = 1.0;
+    while (power > x)
+        power *= 0.1;
+    while (10.0 * power <= x)
+        power *= 10.0;
+    return power;
+}
+
+/* Goes on to the next peak. Returns 0 where none is left. */
+static int next_peak(const struct fit_window *window, const struct rows *rows,
+                     struct fit_cycles *io) {
+    if (window->known_lr == window->known_lr) {
+        io->digits = PEAK_DIGITS + 1;
+        return fit_line(rows, window->known_lr, io);
+    }
+    for (; io->digits <= PEAK_DIGITS; io->digits++, io->next = 0.0) {
+        double step = power_below(window->scale);
+        for (int i = 1; i < io->digits; i++)
+            step *= 0.1;
+        if (io->next == 0.0) io->next = fit_floor(window->scale / step);
+        for (; io->next * step <= HIGHEST * window->scale; io->next += 1.0) {
+            const double peak = io->next * step;
+            if (!fit_line(rows, fit_shortest(peak * (1.0 - 0x1p-40), peak * (1.0 + 0x1p-40)), io))
+                continue;
+            io->next += 1.0;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int fit_next_cycles(const struct fit_window *window, struct fit_cycles *io) {
+    struct rows rows;
+    if (!(window->scale > 0.0)) return 0;
+    for (; io->rows < 2; io->rows++, io->digits = 1, io->next = 0.0) {
+        /* Where the LR does not rise at once, all rows are those behind the rise. */
+        const int again = io->rows == 1 && window->points[0].value >= window->points[1].value;
+        if (!again && io->digits <= PEAK_DIGITS && take_rows(window, io->rows == 0, &rows) &&
+            next_peak(window, &rows, io))
+            return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * Cosines with restarts of which nobody says the total: from the middle of a run, with a rise in
+ * front, or with one row of a cycle. `lr fit` must list the training that made the column, doctor
+ * must accuse nothing, and no bug may stand first. The columns are computed here, with the formula
+ * of transformers' get_cosine_with_hard_restarts_schedule_with_warmup. Columns beside it are none:
+ * cycles that grow, and one that begins anew on its way down. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/doctor/doctor.h"
+#include "forensics/fit.h"
+#include "logs/import.h"
+
+enum { TEXT = 1 << 16 };
+
+enum twist { SOUND, GROWING, ON_ITS_WAY };
+
+struct column {
+    double peak;
+    int warmup, total, cycles;
+    int next; /* 1: the row of update k shows the LR of the next one */
+    int first, last, every;
+    const char *print;
+    enum twist twist;
+};
+
+static double rate_of(const struct column *c, int update) {
+    const double n = update - 1 + c->next;
+    if (n < c->warmup) return c->peak * n / c->warmup;
+    double progress = (n - c->warmup) / (double)(c->total - c->warmup);
+    if (progress >= 1.0) return 0.0;
+    if (c->twist == GROWING) progress *= 0.7 + 0.3 * progress;
+    double place = fmod(c->cycles * progress, 1.0);
+    if (c->twist == ON_ITS_WAY) place *= 0.75;
+    return c->peak * fmax(0.0, 0.5 * (1.0 + cos(acos(-1.0) * place)));
+}
+
+static const struct log *log_of(const struct column *c, struct arena *arena) {
+    static char text[TEXT];
+    struct log_options options;
+    struct log *log;
+    size_t length = (size_t)snprintf(text, sizeof text, "step,loss,lr\n");
+    for (int k = c->first; k <= c->last; k += c->every) {
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "%d,%.4f,", k, 2.0 + 1.0 / k);
+        length += (size_t)snprintf(text + length, sizeof text - length, c->print, rate_of(c, k));
+        length += (size_t)snprintf(text + length, sizeof text - length, "\n");
+    }
+    assert_true(length < sizeof text);
+    log_options_init(&options);
+    assert_int_equal(log_import_bytes("log.csv", text, length, &options, arena, &log), STATUS_OK);
+    return log;
+}
+
+static void fit_of(const struct log *log, struct arena *arena, struct fit_set *out) {
+    static struct series series; /* the set points to it */
+    struct fit_known known;
+    fit_known_init(&known);
+    known.limit = 64;
+    assert_int_equal(fit_known_from_log(&known, log, arena), STATUS_OK);
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), arena, &series), STATUS_OK);
+    assert_int_equal(fit_series(&series, &known, arena, out), STATUS_OK);
+}
+
+static int is_truth(const struct fit *fit, const struct column *c) {
+    char cycles[32];
+    snprintf(cycles, sizeof cycles, "num_cycles=%d", c->cycles);
+    return strcmp(sched_bare_name(fit->schedule), "cosine_with_restarts") == 0 &&
+           strcmp(fit->parameters, cycles) == 0 && fit->lr == c->peak && fit->warmup == c->warmup &&
+           fit->steps == (uint64_t)c->total && fit->segment_count == 1 && fit->skip_count == 0 &&
+           strcmp(fit->contract->name, c->next ? "hf-4.50" : "hf") == 0;
+}
+
+static const struct column sound[] = {
+    /* from the second cycle to the fourth, in full and in three digits */
+    {3e-4, 50, 4646, 4, 1, 1450, 3783, 10, "%.17g", SOUND},
+    {5e-4, 400, 1998, 4, 1, 450, 1998, 50, "%.2e", SOUND},
+    /* the last row of a cycle, and then the next one */
+    {1.5e-5, 0, 3084, 2, 1, 1500, 3084, 100, "%.3e", SOUND},
+    /* from the warm-up on */
+    {6e-3, 490, 4900, 2, 1, 50, 4563, 50, "%.3e", SOUND},
+    /* one row of the warm-up, below a cycle's second row */
+    {2e-5, 40, 1240, 3, 0, 21, 1240, 20, "%.5e", SOUND},
+    {1.25e-4, 0, 901, 3, 0, 1, 901, 20, "%.17g", SOUND},
+    /* with a peak that no row comes near */
+    {2e-4, 7, 1500, 3, 0, 120, 1490, 90, "%.5e", SOUND},
+};
+
+static void verify_restarts_are_found(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(sound); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct doctor_options options;
+        struct doctor_report report;
+        struct fit_set set;
+        size_t listed = 0;
+        const struct log *const log = log_of(&sound[i], &arena);
+        fit_of(log, &arena, &set);
+        while (listed < set.count && !is_truth(&set.fits[listed], &sound[i]))
+            listed++;
+        if (listed == set.count)
+            fail_msg("%zu: %s", i, set.count > 0 ? set.fits[0].text : "nothing fits");
+        if (set.fits[0].bug != NULL) fail_msg("%zu: %s", i, set.fits[0].text);
+        doctor_options_init(&options);
+        assert_int_equal(doctor_examine(log, &options, &set, &arena, &report), STATUS_OK);
+        if (report.finding_count > 0)
+            fail_msg("%zu: %s: %s", i, report.findings[0].id, report.findings[0].words);
+        arena_close(&arena);
+    }
+}
+
+/* A row that is off by more than it is printed with, cycles that grow, and a scheduler that began
+ * anew before its cosine had come down are no restarts of one length. */
+static void verify_others_are_none(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct column column = {3e-4, 50, 4646, 4, 1, 1450, 3783, 10, "%.9e", SOUND};
+        struct fit_set set;
+        column.twist = i == 0 ? GROWING : ON_ITS_WAY;
+        fit_of(log_of(&column, &arena), &arena, &set);
+        for (size_t f = 0; f < set.count; f++)
+            if (set.fits[f].segment_count == 1 && set.fits[f].skip_count == 0)
+                fail_msg("%zu: %s", i, set.fits[f].text);
+        arena_close(&arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_restarts_are_found),
+        cmocka_unit_test(verify_others_are_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
