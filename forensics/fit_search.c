@@ -433,22 +433,38 @@ static void search_vertex(struct fit_search *search, const struct fit_window *li
     fit_search_window(search, &window, 0, search->series->count, 0);
 }
 
-/* Numbers beside those that the cycles of the rows give that are tried at most, on either side. */
-#define BESIDE 6.0
+/* ---- a cosine of which the rows show no beginning, or several ---- */
+
+/* Warm-ups beside the one that the rows give, and totals beside the one that goes with each. */
+#define BESIDE 60.0
+#define AROUND 2.0
 /* Cycles in front of the rows that a long warm-up may stand for. */
 #define CYCLES_BEFORE 8
+/* Evaluations that a pair of warm-up and total takes, of which most fail at once; and what all of
+ * them may take. */
+#define PAIR 16
+#define COSINES 600000
 
 static double least_of(double a, double b) {
     return a < b ? a : b;
 }
 
-/* Evaluations that a pair of warm-up and total takes, of which most fail at once. */
-#define PAIR 16
-
-/* Returns how many cycles the model has, by its variant or by what was given; 0: one. */
-static double cycles_of(const struct fit_search *search, const struct fit_model *model) {
+/* Returns how many cycles the model has, by its variant or by what was given; 0: it is no cosine of
+ * that kind, and 1 for one that falls once. */
+static double cycles_of(const struct fit_search *search, const struct fit_model *model,
+                        size_t beginnings) {
     static const char key[] = "num_cycles";
+    static const char *const once[] = {"cosine", "cosine_with_min_lr", "warmup_cosine"};
     const struct contract_request *const r = &search->known->request;
+    const char *const name = sched_bare_name(model->plan.schedule);
+    if (model->contract->unit == CONTRACT_UNIT_EPOCH || model->plan.schedule->state_size > 0)
+        return 0.0;
+    if (beginnings == 0) {
+        for (size_t i = 0; i < COUNT_OF(once); i++)
+            if (strcmp(name, once[i]) == 0) return model->parameters[0] == '\0' ? 1.0 : 0.0;
+        return 0.0;
+    }
+    if (strcmp(name, "cosine_with_restarts") != 0) return 0.0;
     if (strncmp(model->parameters, key, sizeof key - 1) == 0)
         return strtod(model->parameters + sizeof key, NULL);
     for (size_t v = 0; v < r->value_count; v++)
@@ -463,54 +479,81 @@ static int is_another(const struct fit_window *window, double total) {
     return window->said_totals > 0;
 }
 
-/* Tries every whole warm-up and total that the cycles leave one model, and adds the cheapest. */
-static void solve_cycles(struct fit_search *search, const struct fit_window *window, size_t m,
-                         const struct fit_cycles *cycles) {
-    struct fit_model *model = &search->models[m];
+struct cosine {
+    const struct fit_window *window;
+    const struct fit_cycles *cycles;
+    struct fit_model *model;
+    double count; /* its cycles */
+};
+
+/* Tries the totals that go with one warm-up, of which the cosine began at an update. */
+static void try_warmup(struct fit_search *search, const struct cosine *c, double warmup,
+                       double begin, struct fit_solutions *found) {
+    static const double pi = 0x1.921fb54442d18p+1;
+    const double length = pi * (c->cycles->middle - begin) / c->cycles->angle;
+    const double end = fit_round(warmup + c->count * length);
+    for (double total = end - AROUND; total <= end + AROUND; total += 1.0) {
+        struct fit_solution *const next = &found->at[found->count];
+        if (total <= warmup || is_another(c->window, total) || search->budget < PAIR ||
+            found->count == FIT_SOLUTIONS)
+            continue;
+        search->budget -= PAIR;
+        memset(next, 0, sizeof *next);
+        next->numbers.lr = c->cycles->peak;
+        next->numbers.floor = c->cycles->floor;
+        next->numbers.warmup = warmup;
+        next->numbers.total = total;
+        next->numbers.stride = 1.0;
+        fit_model_set(c->model, &next->numbers);
+        found->count += fit_verify(c->model, c->window, &next->max_error, &next->rms_error) != 0;
+    }
+}
+
+/* Tries the whole warm-ups that the rows leave one model, round ones first, and adds the cheapest.
+ */
+static void solve_cosine(struct fit_search *search, const struct cosine *c, size_t m) {
     struct fit_solutions found = {.count = 0};
-    const double count = cycles_of(search, model);
+    const struct fit_cycles *const cycles = c->cycles;
     /* The row of update k shows f(k - 1), or f(k) where it is the next LR. */
-    const double start = cycles->begin - 1.0 + (double)logs_after(model->contract);
-    for (int past = 0; past < CYCLES_BEFORE && count >= 2.0; past++) {
-        const double off = least_of(cycles->begin_off + past * cycles->length_off, BESIDE) + 0.5;
-        const double end_off = least_of(count * cycles->length_off, BESIDE) + 0.5;
-        const double first = start - past * cycles->length;
-        double warmup = fit_ceil(first - off);
-        for (warmup = warmup < 0.0 ? 0.0 : warmup; warmup <= first + off; warmup += 1.0) {
-            const double end = warmup + count * cycles->length;
-            for (double total = fit_ceil(end - end_off);
-                 total <= end + end_off && found.count < FIT_SOLUTIONS; total += 1.0) {
-                struct fit_solution *const next = &found.at[found.count];
-                if (is_another(window, total) || search->budget < PAIR) continue;
-                search->budget -= PAIR;
-                memset(next, 0, sizeof *next);
-                next->numbers.lr = cycles->peak;
-                next->numbers.warmup = warmup;
-                next->numbers.total = total;
-                next->numbers.stride = 1.0;
-                fit_model_set(model, &next->numbers);
-                found.count += fit_verify(model, window, &next->max_error, &next->rms_error) != 0;
+    const double ahead = 1.0 - (double)logs_after(c->model->contract);
+    for (int past = 0; past < (c->count > 1.0 ? CYCLES_BEFORE : 1); past++) {
+        const double off = least_of(cycles->begin_off + past * cycles->length_off, BESIDE) + AROUND;
+        const double first = cycles->begin - ahead - past * cycles->length;
+        for (int odd = 0; odd < 2; odd++) {
+            double warmup = fit_ceil(first - off);
+            for (warmup = warmup < 0.0 ? 0.0 : warmup; warmup <= first + off; warmup += 1.0) {
+                if ((fit_floor(warmup / 10.0) * 10.0 != warmup) != odd) continue;
+                try_warmup(search, c, warmup, warmup + ahead + past * cycles->length, &found);
             }
         }
     }
     keep(search, m, &found, 0, 4);
 }
 
-/* Tries the warm-ups and totals of a cosine with restarts that the cycles of the rows give, where a
- * scan, which takes the LR to rise with the total, comes to none. */
-static void search_cycles(struct fit_search *search, const struct fit_window *like) {
+/* Tells whether the model has this floor, or may. */
+static int may_have(const struct fit_model *model, double floor) {
+    const double own = model->floor != NULL ? model->floor_default : 0.0;
+    return floor == own || (model->floor != NULL && !model->given_floor);
+}
+
+/* Tries the warm-ups and totals of a cosine that all rows together give, where a scan comes to
+ * none: behind a warm-up that nobody lists, from coarse rows, or in cycles, whose LR does not rise
+ * with the total. */
+static void search_cosines(struct fit_search *search, const struct fit_window *like) {
+    static const double floors[] = {0.0, 0.1, 1e-4, 0.01, 0.05, 0.2};
     struct fit_window window = *like;
-    struct fit_cycles cycles = {.digits = 1};
     fit_window_open(&window, search->series->points, search->series->count);
-    while (fit_next_cycles(&window, &cycles)) {
-        search->budget = FLOORS;
-        for (size_t m = 0; m < search->model_count; m++) {
-            const struct fit_model *const model = &search->models[m];
-            if (strcmp(sched_bare_name(model->plan.schedule), "cosine_with_restarts") == 0 &&
-                model->contract->unit != CONTRACT_UNIT_EPOCH && model->needs_total)
-                solve_cycles(search, &window, m, &cycles);
+    search->budget = COSINES;
+    for (size_t f = 0; f < COUNT_OF(floors) && !any_agrees(search, USABLE); f++) {
+        struct fit_cycles cycles = {.floor = floors[f], .digits = 1};
+        while (fit_next_cycles(&window, &cycles) && search->budget >= PAIR) {
+            if (cycles.beginnings > 0 && floors[f] > 0.0) break; /* restarts fall to 0 */
+            for (size_t m = 0; m < search->model_count; m++) {
+                const struct cosine c = {&window, &cycles, &search->models[m],
+                                         cycles_of(search, &search->models[m], cycles.beginnings)};
+                if (c.count > 0.0 && may_have(c.model, floors[f])) solve_cosine(search, &c, m);
+            }
         }
-        if (any_agrees(search, USABLE)) return;
     }
 }
 
@@ -617,7 +660,7 @@ static enum status run_passes(struct fit_search *search) {
         if (!any_ends(search)) search_floors(search, &window);
     }
     if (search->known->counted == NULL && !any_agrees(search, USABLE))
-        search_cycles(search, &window);
+        search_cosines(search, &window);
     if (search->known->counted == NULL && !any_without_floor(search))
         search_free_floors(search, &window);
     search->usual_first = 0;

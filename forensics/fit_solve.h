@@ -113,19 +113,24 @@ struct fit_vertex {
 /* Finds it where the decay's rows lie on one parabola and fix its end; returns 0 elsewhere. */
 int fit_find_vertex(const struct fit_window *window, struct fit_vertex *out);
 
-/* The cycles of a cosine that falls to 0 and begins anew (forensics/fit_cycles.c), under one peak.
- */
+/* A cosine that falls to a floor, once or in cycles (forensics/fit_cycles.c), under one peak. */
 struct fit_cycles {
+    double floor; /* as a share of the peak; the caller sets it */
     /* Where the search goes on; the caller sets 0, 1 and 0 before the first call. */
-    int rows;                   /* 0: the rows behind the first rise, 1: all */
-    int digits;                 /* of the peaks that are tried */
-    double next;                /* the next of them, in units of the last digit */
-    double peak, length, begin; /* a cycle in updates, and an update, as the column counts, at which
-                                   one begins: the first of which the rows show anything */
-    double length_off, begin_off; /* by how much the printed digits leave them open */
+    int rows;    /* 0: the rows behind the first rise, 1: all */
+    int digits;  /* of the peaks that are tried */
+    double next; /* the next of them, in units of the last digit */
+    /* What is found. Updates are as the column counts. */
+    double peak;
+    double begin, length; /* the first update of the cosine, or of the first cycle of which the rows
+                             show anything, and how long it falls */
+    double begin_off, length_off; /* by how much the printed digits leave them open */
+    double middle, angle; /* an update in the middle of the rows, and how far it is from there,
+                             which the digits leave least open: pi is a length */
+    size_t beginnings;    /* of cycles that the rows show; 0: it falls once */
 };
-/* Finds them under the next peak of up to three digits, or the known one, under which all rows that
- * are looked at lie on such a cosine. Returns 0 where there is none, or none is left. */
+/* Finds it under the next peak of two digits (of three, where a cycle begins), or the known one,
+ * under which all rows that are looked at lie on such a cosine. Returns 0 where none is left. */
 int fit_next_cycles(const struct fit_window *window, struct fit_cycles *io);
 
 #define FIT_WARMUPS 640
