@@ -207,6 +207,32 @@ static double break_cost(const struct fit_search *search, const struct fit_found
     return cost + (ahead ? BUG : 0.0);
 }
 
+/* What cycles cost of which no row shows a fall: more than the order of schedules that are as rare.
+ */
+#define UNSEEN_CYCLES 0.05
+
+/* Tells whether the model falls in cycles of which no row behind the first highest one shows a
+ * fall: rows that are as far apart as its cycles, or a multiple, stand at their peaks, and print a
+ * plateau. */
+static int cycles_are_unseen(const struct fit_search *search, const struct fit_found *found) {
+    const struct fit_model *const model = &search->models[found->solution.model];
+    const struct series *const series = search->series;
+    const char *const name = sched_bare_name(model->plan.schedule);
+    size_t i = 0;
+    if (strcmp(name, "cosine_with_restarts") != 0 &&
+        strncmp(model->parameters, "num_cycles=", 11) != 0)
+        return 0;
+    while (i < series->count &&
+           series->points[i].value < search->scale - fit_half(&series->points[i], search->scale))
+        i++;
+    for (; i < series->count; i++) {
+        const struct series_point *const point = &series->points[i];
+        const double half = fit_half(point, search->scale);
+        if (point->value > half && point->value < search->scale - half) return 0;
+    }
+    return 1;
+}
+
 /* A first update apart costs 1, as much as a contradicted number. */
 double fit_cost(const struct fit_search *search, const struct fit_found *found) {
     const struct fit_solution *solution = &found->solution;
@@ -216,6 +242,7 @@ double fit_cost(const struct fit_search *search, const struct fit_found *found) 
     cost += stride_cost(search, solution) + skip_cost(search, found);
     cost += break_cost(search, found);
     if (found->first_differs) cost += 1.0;
+    if (cycles_are_unseen(search, found)) cost += UNSEEN_CYCLES;
     return cost;
 }
 

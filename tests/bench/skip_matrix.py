@@ -10,7 +10,7 @@ fewest skipped updates that it needs. The oracle knows the schedules' formulas f
 (named below) and shares no code with the program.
 
 The right answer is the simplest set: the hypotheses with the fewest skipped updates. Where these are
-one training (peak, warm-up, total and the ranges in which the skipped updates lie), the log is
+one training (peak, warm-up, total, decay and the ranges in which the skipped updates lie), the log is
 decidable, and the program must name it first. Otherwise the first answer must be one of them.
 
     right       the first fit is the oracle's only simplest one, and the exit status is 0
@@ -34,6 +34,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -443,6 +444,9 @@ def is_same(t, fit, h):
     if (not same_kind(fit["schedule"], h[2]) or (h[1] == 1) != logs_used
             or fit["steps"] not in (None, t["total"])):
         return False
+    length = re.search(r"\bdecay=([0-9]+)", fit["parameters"])
+    if length is not None and h[5] and int(length.group(1)) != h[5]:
+        return False
     placed = skips == merged(h[6]) or h[2] == "constant_with_warmup" and t["shown"]
     if placed and abs(fit["lr"] / h[3] - 1) < near and abs(warmup - h[4]) < 1e-6:
         return True
@@ -532,7 +536,7 @@ def judge(binary, t, folder, keep):
     if not simplest:
         return "oracle empty", t, text, simplest
     numbers = {(h[1], h[2] if h[4] or h[2] != "constant_with_warmup" else "constant", float(f"{h[3]:.9e}"),
-                h[4], h[6]) for h in simplest}
+                h[4], h[5], h[6]) for h in simplest}
     first = bool(fits) and any(is_same(t, fits[0], h) for h in simplest)
     if late:
         listed = answer_of(command + ["--all"])[1]["fits"]
