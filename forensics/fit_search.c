@@ -377,6 +377,7 @@ enum {
     STRIDES_FREE = 1000000,
     DEEP = 1000000,
     FLOORS = 150000,
+    FREE_FLOORS = 600000, /* decays behind a plateau come last, each length with every shape */
     /* Steps of recursive schedules in all passes together, since they fit few logs. */
     WALK = 6000000
 };
@@ -611,7 +612,7 @@ static void search_free_floors(struct fit_search *search, const struct fit_windo
     if (search->known->request.min_lr_ratio == search->known->request.min_lr_ratio ||
         !fit_may_solve_floor(&window))
         return;
-    search->budget = FLOORS;
+    search->budget = FREE_FLOORS;
     window.solved_floors = window.no_scan = 1;
     window.every_model = 0;
     fit_search_window(search, &window, 0, search->series->count, 0);
