@@ -50,9 +50,13 @@ static void narrow(struct bounds *range, double low, double high) {
     if (high < range->high) range->high = high;
 }
 
-/* Half of what a row may be off: its printed step, and the rounding of the two curves. */
-static double half_of(const struct fit_window *window, size_t i) {
-    return fit_half(&window->points[i], window->scale) + 0x1p-50 * window->scale;
+/* Half of what a row may be off: its printed step, and the rounding of the two curves. A schedule
+ * that computes each LR from the one before rounds the sum of both otherwise than each of them, and
+ * once more at every update. */
+static double half_of(const struct fit_model *model, const struct fit_window *window, size_t i) {
+    const double walked =
+        model->plan.schedule->state_size > 0 ? 0x1p-50 * (double)window->points[i].update : 0.0;
+    return fit_half(&window->points[i], window->scale) + (walked + 0x1p-50) * window->scale;
 }
 
 /* Narrows the peak by the rows of the warm-up and of the top, in which no floor is. Returns 0 where
@@ -63,7 +67,7 @@ static int find_peak(struct fit_model *model, const struct fit_window *window,
     for (size_t p = 0; p < window->probe_count && window->probes[p] <= window->top_last; p++) {
         const size_t i = window->probes[p];
         const struct parts parts = parts_of(model, window, numbers, i);
-        const double half = half_of(window, i), value = window->points[i].value;
+        const double half = half_of(model, window, i), value = window->points[i].value;
         if (!(real_abs_f64(parts.floor) < HIDES) || !(parts.peak > HIDES)) continue;
         narrow(peak, (value - half) / parts.peak, (value + half) / parts.peak);
         shown = 1;
@@ -82,7 +86,8 @@ static int find_peak_of_two(struct fit_model *model, const struct fit_window *wi
     const double whole = a.peak * b.floor - a.floor * b.peak;
     if (!(b.floor > SHOWS) || !(whole > SHOWS)) return 0;
     const double at = window->points[i].value * b.floor - window->points[j].value * a.floor;
-    const double off = half_of(window, i) * b.floor + half_of(window, j) * real_abs_f64(a.floor);
+    const double off =
+        half_of(model, window, i) * b.floor + half_of(model, window, j) * real_abs_f64(a.floor);
     narrow(peak, (at - off) / whole, (at + off) / whole);
     return peak->low <= peak->high && peak->low > 0.0;
 }
@@ -94,7 +99,8 @@ static int find_floor(struct fit_model *model, const struct fit_window *window,
     for (size_t p = window->probe_count; p-- > 0 && window->probes[p] > window->top_last;) {
         const size_t i = window->probes[p];
         const struct parts parts = parts_of(model, window, numbers, i);
-        const double half = half_of(window, i), left = window->points[i].value - peak * parts.peak;
+        const double half = half_of(model, window, i),
+                     left = window->points[i].value - peak * parts.peak;
         if (!(parts.floor > SHOWS)) continue;
         narrow(floor, (left - half) / parts.floor, (left + half) / parts.floor);
         shown = 1;

@@ -271,7 +271,7 @@ static int may_have_floor(const struct fit_search *search, const struct fit_mode
  * every contract, so that no pass rests on a floor which makes up for it. */
 static int may_solve_floor(const struct fit_search *search, const struct fit_model *model) {
     return model->floor != NULL && !model->given_floor && model->needs_total &&
-           model->plan.schedule->state_size == 0 && model->contract->unit != CONTRACT_UNIT_EPOCH &&
+           model->contract->unit != CONTRACT_UNIT_EPOCH &&
            (model->contract->bug ? fit_contract_is_late(model->contract)
                                  : fit_is_native(search->known, model->contract));
 }
