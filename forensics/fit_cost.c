@@ -219,6 +219,7 @@ static int cycles_are_unseen(const struct fit_search *search, const struct fit_f
     const struct series *const series = search->series;
     const char *const name = sched_bare_name(model->plan.schedule);
     size_t i = 0;
+    int ends = 0;
     if (strcmp(name, "cosine_with_restarts") != 0 &&
         strncmp(model->parameters, "num_cycles=", 11) != 0)
         return 0;
@@ -229,8 +230,9 @@ static int cycles_are_unseen(const struct fit_search *search, const struct fit_f
         const struct series_point *const point = &series->points[i];
         const double half = fit_half(point, search->scale);
         if (point->value > half && point->value < search->scale - half) return 0;
+        ends |= point->value <= half;
     }
-    return 1;
+    return ends;
 }
 
 /* A first update apart costs 1, as much as a contradicted number. */
