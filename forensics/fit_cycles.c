@@ -160,7 +160,7 @@ static int next_peak(const struct fit_window *window, const struct rows *rows,
     const int digits = rows->beginnings > 0 ? PEAK_DIGITS : UNSEEN_DIGITS;
     const double most = (rows->beginnings > 0 ? HIGHEST : UNSEEN_HIGHEST) * window->scale;
     if (window->known_lr == window->known_lr) {
-        io->digits = digits + 1;
+        io->digits = PEAK_DIGITS + 1; /* one peak, one turn */
         return fit_line(rows, window->known_lr, io);
     }
     for (; io->digits <= digits; io->digits++, io->next = 0.0) {

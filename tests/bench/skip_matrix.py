@@ -459,7 +459,7 @@ def is_same(t, fit, h):
 def is_looked_at(t, fit):
     """Whether a fit has numbers that the oracle tries."""
     kinds = {k for k in KINDS.get(t["contract"], SCHEDULES) if same_kind(fit["schedule"], k)}
-    if (not kinds or fit["stride"] != 1 or fit["min_lr_ratio"] not in (None, 0.0)
+    if (not kinds or fit["stride"] != 1 or fit["first_value"] is not None or fit["min_lr_ratio"] not in (None, 0.0)
             or fit["steps"] not in (None, t["total"]) or fit["warmup"] != int(fit["warmup"])
             or len(fit["segments"]) > 1):
         return False

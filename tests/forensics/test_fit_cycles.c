@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/macro.h"
 #include "forensics/doctor/doctor.h"
@@ -140,6 +141,26 @@ static void verify_others_are_none(void **state) {
     }
 }
 
+/* Of a peak that was given there is one to try, whatever comes of it: here no schedule that is
+ * asked about is a cosine. */
+static void verify_a_given_peak_is_tried_once(void **state) {
+    (void)state;
+    struct arena arena = ARENA_EMPTY;
+    const struct log *const log = log_of(&sound[COUNT_OF(sound) - 2], &arena);
+    struct series series;
+    struct fit_known known;
+    struct fit_set set;
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "linear";
+    known.request.lr = sound[COUNT_OF(sound) - 2].peak;
+    assert_int_equal(series_of(log, log_column_of(log, LOG_LR_LOGGED), &arena, &series), STATUS_OK);
+    alarm(60);
+    assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);
+    alarm(0);
+    arena_close(&arena);
+}
+
 /* torch 2.15.0, CosineAnnealingLR(optimizer, 500, eta_min=1.7e-5) on SGD with lr=3e-4: the LR that
  * update k used. Each LR is computed from the one before, so the closed form is off by more than it
  * is printed, and the floor is of no list. */
@@ -196,6 +217,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_restarts_are_found),
         cmocka_unit_test(verify_others_are_none),
+        cmocka_unit_test(verify_a_given_peak_is_tried_once),
         cmocka_unit_test(validate_a_floor_of_torch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
