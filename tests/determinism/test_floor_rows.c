@@ -217,8 +217,11 @@ static void validate_numbers(void **state) {
     static const struct {
         double x;
         const char *said; /* NULL: a floor may hold it */
-    } numbers[] = {
-        {-1.5, "-1.5"}, {NAN, "nan"}, {-INFINITY, "-inf"}, {INFINITY, NULL}, {0.0, NULL}};
+    } numbers[] = {{-1.5, "-1.5"},
+                   {(double)NAN, "nan"},
+                   {-(double)INFINITY, "-inf"},
+                   {(double)INFINITY, NULL},
+                   {0.0, NULL}};
     for (size_t array = 0; array < ARRAYS; array++) {
         size_t count = array == FLOOR_COLUMNS ? STRATA * FLOOR_FIGURES : STRATA * STEPS;
         if (array < FLOOR_COLUMNS || array > FLOOR_COLUMNS + 1) (void)array_at(array, &count);

@@ -60,11 +60,11 @@ static void validate_what_is_bounded(void **state) {
         double lr;
         int is;
     } schedules[] = {
-        {"hf", "linear", NAN, 1},       {"hf", "cosine", NAN, 1},
-        {"hf", "polynomial", NAN, 0},   {"hf", "constant_with_warmup", NAN, 0},
-        {"hf", "inverse_sqrt", NAN, 0}, {"olmo-core", "linear", NAN, 1},
-        {"megatron", "cosine", NAN, 1}, {"veomni", "cosine", 2e-4, 1},
-        {"veomni", "cosine", NAN, 0},   {"veomni", "linear", NAN, 0},
+        {"hf", "linear", (double)NAN, 1},       {"hf", "cosine", (double)NAN, 1},
+        {"hf", "polynomial", (double)NAN, 0},   {"hf", "constant_with_warmup", (double)NAN, 0},
+        {"hf", "inverse_sqrt", (double)NAN, 0}, {"olmo-core", "linear", (double)NAN, 1},
+        {"megatron", "cosine", (double)NAN, 1}, {"veomni", "cosine", 2e-4, 1},
+        {"veomni", "cosine", (double)NAN, 0},   {"veomni", "linear", (double)NAN, 0},
     };
     for (size_t i = 0; i < COUNT_OF(schedules); i++) {
         open_scene(schedules[i].contract, schedules[i].schedule);
