@@ -317,7 +317,7 @@ static void validate_what_follows(void **state) {
     flat.lag = 0;
     for (size_t i = 0; i < 3; i++) {
         points[i].value = 0.725;
-        points[i].quantum = 0.05f;
+        points[i].quantum = 0.05;
     }
     assert_int_equal(follows(&flat, &block, 1.0, 1.0), 1);
     assert_int_equal(follows(&flat, &block, 0.99, 0.99), 0);
