@@ -226,7 +226,9 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     }
     if (report->meaning[0] != 0)
         fprintf(out, "%s%s\n", report->order_count > 0 ? "" : "\n", report->meaning);
-    if (report->cause >= 0) fprintf(out, "Points to: %s\n", cause_name((enum cause)report->cause));
+    if (report->cause >= 0)
+        fprintf(out, "Points to: %s%s\n", cause_name((enum cause)report->cause),
+                report->cause == CAUSE_DTYPE ? ", or kernels or batch shape" : "");
     if (report->rng_words[0] != 0) fprintf(out, "\nRNG: %s\n", report->rng_words);
     if (report->ratio_count > 0) fputc('\n', out);
     print_ratios(report, "", out);

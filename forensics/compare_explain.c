@@ -160,11 +160,36 @@ static enum gap judge_first_rows(const struct compare_report *report,
     return first == GAP_ROUNDING && (before || 2 * apart > ROWS_FIRST) ? GAP_BETWEEN : first;
 }
 
+/* Tells whether both sides print a column before `update`, with at least six digits. */
+static int is_fine(const struct compare_column *column, uint64_t update) {
+    if (column == NULL || column->pairs == 0 || column->from >= update) return 0;
+    for (size_t s = 0; s < 2; s++) {
+        const struct series_point point = compare_point(&column->side[s], 0);
+        if (!(point.quantum <= FINE * real_abs_f64(point.value))) return 0;
+    }
+    return 1;
+}
+
+/* Tells whether a column agrees in many digits before the first step. */
+static int agrees_at_start(const struct compare_report *report, enum log_name name) {
+    const struct compare_column *const column = compare_column_of(report, name);
+    return is_fine(column, report->start == UINT64_MAX ? report->start : report->start + 1) &&
+           !(column->class_of == COMPARE_DIFFERENT && column->first_update <= report->start);
+}
+
+/* Tells whether a mean of logits says nothing of weights and data: the gradient norm and the loss
+ * agree in many digits, so these do, and the mean is one over micro-batches of other sizes. */
+static int is_other_mean(const struct compare_report *report, enum log_name name) {
+    return (name == LOG_LOGITS_CHOSEN || name == LOG_LOGITS_REJECTED) &&
+           agrees_at_start(report, LOG_LOSS) && agrees_at_start(report, LOG_GRAD_NORM);
+}
+
 /* Judges the forward pass and the gradient before the first step: the largest gap counts. */
 static enum gap judge_start(const struct compare_report *report) {
     enum gap worst = GAP_ROUNDING;
     for (const enum log_name *name = compare_forward_names; *name != LOG_OTHER; name++) {
         const struct compare_column *column = compare_column_of(report, *name);
+        if (is_other_mean(report, *name)) continue;
         if (column == NULL || column->class_of != COMPARE_DIFFERENT ||
             column->first_update > report->start)
             continue;
@@ -184,16 +209,6 @@ static int has_pair_at(const struct compare_column *column, uint64_t update) {
         if (compare_point(&column->side[0], i).update >= update)
             return compare_point(&column->side[0], i).update == update;
     return 0;
-}
-
-/* Tells whether both sides print a column before `update`, with at least six digits. */
-static int is_fine(const struct compare_column *column, uint64_t update) {
-    if (column == NULL || column->pairs == 0 || column->from >= update) return 0;
-    for (size_t s = 0; s < 2; s++) {
-        const struct series_point point = compare_point(&column->side[s], 0);
-        if (!(point.quantum <= FINE * real_abs_f64(point.value))) return 0;
-    }
-    return 1;
 }
 
 /* Tells whether the log-probs of the policy agree in many digits in an update, on either side of
@@ -320,7 +335,27 @@ static void explain_reference(struct compare_report *report) {
             "batch, and beta.");
 }
 
+/* Tells whether means of logits are all that differs of the forward pass before the first step,
+ * while loss and gradient norm agree. */
+static int means_alone(const struct compare_report *report) {
+    for (const enum log_name *name = compare_forward_names; *name != LOG_OTHER; name++) {
+        const struct compare_column *const column = compare_column_of(report, *name);
+        if (column != NULL && column->class_of == COMPARE_DIFFERENT &&
+            column->first_update <= report->start && !is_other_mean(report, *name))
+            return 0;
+    }
+    return 1;
+}
+
 static void explain_forward(struct compare_report *report, const struct compare_column *column) {
+    if (means_alone(report)) {
+        say(report, -1,
+            "Loss and gradient norm of update 1 agree in many digits, so weights and data do, and "
+            "means of logits do not: they are taken over other groups (micro-batches of other "
+            "sizes or padding). What opens the gap later does not show in update 1.",
+            "Compare micro-batches, accumulation and padding; then how metrics are averaged.");
+        return;
+    }
     const struct compare_ratio *const ratio = ratio_of(report, LOG_LOSS);
     if (ratio != NULL && ratio->kind == COMPARE_FACTOR_CONSTANT && column->name == LOG_LOSS) {
         say(report, -1,

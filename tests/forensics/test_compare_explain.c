@@ -247,6 +247,40 @@ static void validate_what_recordings_tell(void **state) {
     }
 }
 
+/* Means of logits over micro-batches of other sizes are other numbers, and say nothing of weights
+ * and data where loss and gradient norm agree. */
+static void validate_means_of_logits(void **state) {
+    (void)state;
+    static const uint32_t order[] = {0};
+    static const struct {
+        uint64_t norm, logp; /* where they differ first */
+        int32_t cause;
+        const char *said;
+    } means[] = {
+        {3, NEVER, -1, "means of logits do not"},
+        {1, NEVER, -1, "by more than rounding"},
+        {3, 1, CAUSE_DTYPE, "kernels or batch shape"},
+    };
+    for (size_t i = 0; i < COUNT_OF(means); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct compare_column columns[] = {
+            column_of(LOG_LOSS, 2), column_of(LOG_GRAD_NORM, means[i].norm),
+            column_of(LOG_LOGITS_CHOSEN, 1), column_of(LOG_LOGP_REJECTED, means[i].logp)};
+        columns[2].first[0].value = 1.0;
+        columns[2].first[1].value = 2.0;
+        struct compare_report report = {.columns = columns,
+                                        .column_count = COUNT_OF(columns),
+                                        .order = order,
+                                        .order_count = 1,
+                                        .configurations = "",
+                                        .start = 1};
+        assert_int_equal(compare_explain(&report, &arena), STATUS_OK);
+        if (report.cause != means[i].cause || strstr(report.meaning, means[i].said) == NULL)
+            fail_msg("case %zu: cause %d, %s", i, (int)report.cause, report.meaning);
+        arena_close(&arena);
+    }
+}
+
 /* Two configurations, and whether settings of an optimizer's step differ in them. */
 static void validate_settings_of_a_step(void **state) {
     (void)state;
@@ -281,6 +315,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_when_skips_explain),
         cmocka_unit_test(validate_what_recordings_tell),
+        cmocka_unit_test(validate_means_of_logits),
         cmocka_unit_test(validate_settings_of_a_step),
         cmocka_unit_test(validate_when_the_order_of_a_loop_explains),
     };
