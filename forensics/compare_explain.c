@@ -357,11 +357,16 @@ static void explain_forward(struct compare_report *report, const struct compare_
         return;
     }
     const struct compare_ratio *const ratio = ratio_of(report, LOG_LOSS);
-    if (ratio != NULL && ratio->kind == COMPARE_FACTOR_CONSTANT && column->name == LOG_LOSS) {
+    const struct compare_ratio *const norm = ratio_of(report, LOG_GRAD_NORM);
+    const int shared = ratio != NULL && norm != NULL &&
+                       real_abs_f64(norm->factor / ratio->factor - 1.0) < RATIO_DRIFT;
+    if (ratio != NULL && ratio->kind == COMPARE_FACTOR_CONSTANT && !shared &&
+        column->name == LOG_LOSS) {
         say(report, -1,
             "The loss of update 1 differs by a fixed factor that is no whole number, no root and "
-            "no count of tokens: another loss whose value hardly moves, too, or one that is "
-            "divided by another number.",
+            "no count of tokens, and the gradient norm does not by the same one: another loss "
+            "whose "
+            "value hardly moves, too, or one that is divided by another number.",
             "See the ratio. Compare the loss type and its parameters; then what it is divided by.");
         return;
     }

@@ -281,6 +281,42 @@ static void validate_means_of_logits(void **state) {
     }
 }
 
+/* A loss that hardly moves is in a fixed ratio to any other such loss: only a whole number, or the
+ * same ratio of the gradient norms, says that the one is divided otherwise. */
+static void validate_ratios_of_losses(void **state) {
+    (void)state;
+    static const uint32_t order[] = {0};
+    static const struct {
+        int32_t kind;
+        double loss, norm; /* norm 0: it has no ratio */
+        int32_t cause;
+    } losses[] = {
+        {COMPARE_FACTOR_WHOLE, 2.0, 0.0, CAUSE_NORMALISATION},
+        {COMPARE_FACTOR_CONSTANT, 0.02773, 0.0, -1},
+        {COMPARE_FACTOR_CONSTANT, 0.02773, 0.5, -1},
+        {COMPARE_FACTOR_CONSTANT, 0.9167, 0.9167, CAUSE_NORMALISATION},
+    };
+    for (size_t i = 0; i < COUNT_OF(losses); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct compare_column columns[] = {column_of(LOG_LOSS, 1),
+                                                 column_of(LOG_GRAD_NORM, 1)};
+        const struct compare_ratio ratios[] = {
+            {.name = LOG_LOSS, .kind = losses[i].kind, .factor = losses[i].loss},
+            {.name = LOG_GRAD_NORM, .kind = COMPARE_FACTOR_CONSTANT, .factor = losses[i].norm}};
+        struct compare_report report = {.columns = columns,
+                                        .column_count = COUNT_OF(columns),
+                                        .order = order,
+                                        .order_count = 1,
+                                        .ratios = ratios,
+                                        .ratio_count = losses[i].norm > 0.0 ? 2 : 1,
+                                        .configurations = "",
+                                        .start = 1};
+        assert_int_equal(compare_explain(&report, &arena), STATUS_OK);
+        if (report.cause != losses[i].cause) fail_msg("case %zu: %s", i, report.meaning);
+        arena_close(&arena);
+    }
+}
+
 /* Two configurations, and whether settings of an optimizer's step differ in them. */
 static void validate_settings_of_a_step(void **state) {
     (void)state;
@@ -316,6 +352,7 @@ int main(void) {
         cmocka_unit_test(validate_when_skips_explain),
         cmocka_unit_test(validate_what_recordings_tell),
         cmocka_unit_test(validate_means_of_logits),
+        cmocka_unit_test(validate_ratios_of_losses),
         cmocka_unit_test(validate_settings_of_a_step),
         cmocka_unit_test(validate_when_the_order_of_a_loop_explains),
     };
