@@ -118,6 +118,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (fit_skips_to_a_floor(first, known, set->series))
         return "needs skipped updates for the last LR alone, at which a loop may hold it from "
                "below";
+    if (fit_skips_stand_for_a_floor(first, known, set->series))
+        return "needs skipped updates that the log does not show, where a floor that "
+               "configurations have, and none of them, print the same rows";
     if (fit_skips_from_a_floor(first, known, set->series))
         return "needs skipped updates for the first LR, at which a loop may hold it from below";
     if (known->request.contract == NULL && fit_skips_second_alone(first, known, set->series))

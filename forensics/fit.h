@@ -286,6 +286,11 @@ int fit_total_is_beside(const struct fit *fit, const struct fit_known *known,
  * is one at which loops do hold theirs, as a tenth of the peak is, and those in front are not. */
 int fit_skips_to_a_floor(const struct fit *fit, const struct fit_known *known,
                          const struct series *series);
+/* Tells whether the fit needs skipped updates that the log does not show, and its own schedule with
+ * its own numbers, a floor that configurations have and no skipped update prints every row: one row
+ * of a decay is as far down with either. Nobody said the floor. */
+int fit_skips_stand_for_a_floor(const struct fit *fit, const struct fit_known *known,
+                                const struct series *series);
 /* Tells whether it needs several for the first LR, at which the first rows stand, and somebody may
  * have typed that: such a loop prints it for as long as its schedule lies below. */
 int fit_skips_from_a_floor(const struct fit *fit, const struct fit_known *known,

@@ -219,6 +219,15 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
                      "total that is one update more or less";
         return STATUS_OK;
     }
+    if ((out->fitted & FIT_OF_STEPS) != 0 && (out->fitted & FIT_OF_WARMUP) != 0 &&
+        strcmp(sched_bare_name(fit->schedule), "cosine_with_restarts") == 0 &&
+        (double)out->found.series->points[0].update > fit->warmup + 1.0) {
+        out->verdict = FIT_UNDECIDED;
+        out->needs = "--steps and --warmup of the training: the log begins behind the warm-up, and "
+                     "a contract that is one update ahead or behind prints the same cycles with "
+                     "both one update more or less";
+        return STATUS_OK;
+    }
     if ((out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;
     if ((out->fitted & FIT_OF_FLOOR) != 0 && fit->steps != known->request.steps &&
         (fit_ends_on_its_way(fit, out->found.last) || fit_ends_at_a_step(fit, out->found.series) ||

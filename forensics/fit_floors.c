@@ -4,6 +4,9 @@
  *
  * Knows no schedule by name. Invariant: a floor is given only where the rows that are looked at
  * leave so narrow a range that a number of its digits lies in it by chance at most once in ten. */
+#include <string.h>
+
+#include "base/macro.h"
 #include "base/real.h"
 #include "forensics/fit_solve.h"
 
@@ -156,4 +159,50 @@ size_t fit_solve_floors(struct fit_model *model, const struct fit_window *window
     if (share < 1.0 && !(count > 0 && fit_near(share * peak, lr)))
         floors[count++] = (struct fit_floor_trial){share, 0, 0};
     return count;
+}
+
+/* ---- a floor in place of skipped updates ---- */
+
+/* Room for the values of a schedule, in doubles, so that they are aligned. */
+#define VALUES 64
+
+/* Tells whether the fit without its skipped updates and with the floor, a share of the peak, prints
+ * every row. */
+static int prints_with(const struct fit *fit, const struct series *series, double share) {
+    static const char *const names[] = {"min_lr_ratio", "min_lr", "lr_end"};
+    struct contract_plan plan = fit->plan;
+    double values[VALUES];
+    size_t n = 0;
+    while (n < COUNT_OF(names) && sched_row(fit->schedule, names[n]) == NULL)
+        n++;
+    if (n == COUNT_OF(names) || plan.call.values == NULL ||
+        fit->schedule->values_size > sizeof values)
+        return 0;
+    const struct key_row *const row = sched_row(fit->schedule, names[n]);
+    const double floor = n == 0 ? share : share * fit->lr;
+    if (row->type != KEY_REAL) return 0;
+    memcpy(values, plan.call.values, fit->schedule->values_size);
+    memcpy((char *)values + row->offset, &floor, sizeof floor);
+    plan.call.values = values;
+    plan.skipped_count = 0;
+    for (size_t i = 0; i < series->count; i++)
+        if (!fit_matches(&series->points[i], contract_logged(&plan, series->points[i].update),
+                         fit->lr, NULL))
+            return 0;
+    return 1;
+}
+
+int fit_skips_stand_for_a_floor(const struct fit *fit, const struct fit_known *known,
+                                const struct series *series) {
+    const double *typed;
+    const size_t count = fit_typed_floors(&typed);
+    if (fit_skipped(fit) == 0 || known->skips.shown > 0 || known->request.skipped_count > 0 ||
+        known->request.min_lr_ratio == known->request.min_lr_ratio || fit->part_count > 0 ||
+        fit->samples != NULL || fit->segment_count != 1 || fit->schedule->state_size > 0)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        const double share = typed[i] < 1e-4 ? typed[i] / fit->lr : typed[i];
+        if (share < 1.0 && prints_with(fit, series, share)) return 1;
+    }
+    return 0;
 }
