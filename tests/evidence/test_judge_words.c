@@ -99,7 +99,8 @@ static void validate_shared_arms(void **state) {
     static const struct {
         const char *alike, *shared;
         double equal[2];
-        int differ; /* 1: the arms part in update 3 and a cause differs; 2: a cause alone */
+        /* 1: the arms part in update 3 and a cause differs; 2: a cause alone; 3: they part in 2 */
+        int differ;
         int exit;
         const char *arms, *floor; /* NULL: there is no such row */
     } cases[] = {
@@ -175,12 +176,29 @@ static void validate_shared_arms(void **state) {
          "nothing that differs between them acts before update 3, so one training is recorded of "
          "both until then (--both-arms trains both)",
          "exact expected: left repeated: differs; right in a process started anew: not run"},
+        {"1",
+         "1",
+         {1, 1},
+         3,
+         1,
+         "nothing that differs between them acts before update 2, so one training is recorded of "
+         "both until then (--both-arms trains both)",
+         "exact: left repeated, and right trained in a process started anew, bit-equal"},
+        {"1",
+         "1",
+         {1, NONE},
+         3,
+         3,
+         "nothing that differs between them acts before update 2, so one training is recorded of "
+         "both until then (--both-arms trains both)",
+         "exact expected: left repeated: bit-equal; right in a process started anew: not run"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct helper_image of;
         helper_image_open(&of, 3);
         if (cases[i].differ) helper_image_causes(&of, (const char *const[]){"schedule"}, 1);
         if (cases[i].differ == 1) helper_image_part(&of, 3, 0.5);
+        if (cases[i].differ == 3) helper_image_part(&of, 2, 0.5);
         helper_image_put(&of, "floor/equal", 2, 1, cases[i].equal);
         if (cases[i].alike != NULL) helper_image_set(&of, "", "alike_updates", cases[i].alike);
         if (cases[i].shared != NULL) helper_image_set(&of, "", "shared_updates", cases[i].shared);
