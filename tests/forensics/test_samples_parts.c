@@ -218,10 +218,11 @@ static void validate_resumed_counts(void **state) {
 
 static void corroborate_counters(void **state) {
     (void)state;
-    /* Rows at updates 2, 5 and 6, then a part that begins again behind 5, at 6 and 9. */
-    static uint64_t update[] = {2, 5, 6, 6, 9};
-    static uint32_t part[] = {0, 0, 0, 1, 1};
-    static double counter[] = {20, 80, 112, 120, 96};
+    /* Rows at updates 2, 5 and 6, then a part that begins again behind 5, at 6 and 9; behind the
+       last lies one that is none, with a counter that nobody may ask. */
+    static uint64_t update[] = {2, 5, 6, 6, 9, 40};
+    static uint32_t part[] = {0, 0, 0, 1, 1, 1};
+    static double counter[] = {20, 80, 112, 120, 96, 9000};
     const struct fit_samples samples = {
         .update = update, .part = part, .counter = counter, .count = 5, .batch = 32.0};
     static const struct {
