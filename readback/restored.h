@@ -13,6 +13,7 @@ enum restart_part {
     RESTART_MOMENTS,
     RESTART_COUNT,
     RESTART_SCHEDULER,
+    RESTART_SETTINGS, /* of the optimizer's groups, but for the LR */
     RESTART_SCALER,
     RESTART_GENERATORS,
     RESTART_POSITION, /* in the data */

@@ -370,13 +370,14 @@ static const struct argp_option option_rows[] = {
 const struct verb verb_resume_check = {
     .name = "resume-check",
     .brief =
-        "what a restart restored: weights, moments, count, scheduler, scaler, generators, data",
+        "what a restart restored: weights, moments, count, LR, settings, scaler, generators, data",
     .arguments = "BEFORE AFTER [LOG]",
     .text =
         "BEFORE is the checkpoint that a training was resumed from, AFTER the first one after it, "
         "one update later (save_steps=1). Says of weights, optimizer moments, count, "
         "scheduler, "
-        "loss scaler, random generators and the position in the data whether each was restored, "
+        "the optimizer's settings, loss scaler, random generators and the position in the data "
+        "whether each was restored, "
         "and what the first update applied. What these files cannot tell is said, with what would. "
         "LOG may hold the update twice, before the restart and after it. Checkpoints are those "
         "that `twinstep readback` reads. Nothing in a pickle is executed. Or BEFORE and AFTER are "

@@ -246,12 +246,15 @@ static void validate_restart_text(void **state) {
     require_in(said.out, "\n  moments     restored  first and second moments after the update ");
     require_in(said.out, "\n  count       restored  the optimizer's count went from 4 to 5\n");
     require_in(said.out, "\n  scheduler   LOST      its count (last_epoch) was 4 and is 1; ");
+    require_in(said.out,
+               "\n  settings    restored  the optimizer's groups hold the settings that they "
+               "held\n");
     require_in(said.out, "\n  scaler      absent    none is stored\n");
     require_in(said.out, "\n  position    restored  position went from 4 to 5\n");
     require_in(said.out, "\nThe first update after the restart:\nupdate");
     helper_free(&said);
     tell(0, "resume-check " RESUMED("restart-ok-plain", "step"),
-         "restored: weights, moments, count, scheduler, generators, position\n");
+         "restored: weights, moments, count, scheduler, settings, generators, position\n");
     tell(1, "resume-check " RESUMED("restart-scaler-lost", "step"), "NOT RESTORED: scaler");
     tell(0, "resume-check " RESUMED("restart-ok-scaler", "step"),
          "\n  scaler      restored  scale 2048 and growth tracker 1 became 2048 and 2\n");

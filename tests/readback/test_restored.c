@@ -304,6 +304,62 @@ static void verify_gradients(void **unused) {
     assert_part(RESTART_POSITION, RESTART_UNTOLD, "no checkpoint says");
 }
 
+/* The numbers of two parameter groups as torch's AdamW writes them. */
+static struct training_number numbers[2][2][5];
+static struct training_group groups[2][2];
+
+static void give_settings(void) {
+    static const struct training_number usual[5] = {
+        {"lr", 5e-4}, {"betas[0]", 0.9}, {"betas[1]", 0.999}, {"eps", 1e-8}, {"weight_decay", 0.1}};
+    struct training_folder *const folders[] = {&before, &after};
+    for (int f = 0; f < 2; f++) {
+        for (int g = 0; g < 2; g++) {
+            memcpy(numbers[f][g], usual, sizeof usual);
+            groups[f][g] = (struct training_group){.number_count = 5, .numbers = numbers[f][g]};
+        }
+        folders[f]->groups = groups[f];
+        folders[f]->group_count = 2;
+    }
+    numbers[1][0][0].value = 4e-4; /* the LR is the scheduler's */
+}
+
+/* What load_state_dict takes from the checkpoint and a trainer set anew behind it; what moves by
+ * itself is no such thing. */
+static void verify_settings(void **unused) {
+    (void)unused;
+    const struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_ABSENT, "no optimizer is stored in both");
+    give_settings();
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_RESTORED, "that they held");
+    numbers[1][1][4].value = 0.01;
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_LOST, "weight_decay of group 1 was 0.1 and is 0.01");
+    numbers[1][0][2].value = 0.95;
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_LOST,
+                "betas[1] of group 0 was 0.999 and is 0.95; weight_decay of group 1 was");
+    give_settings();
+    numbers[1][0][4].value = 0.0;
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_LOST, "weight_decay of group 0 was 0.1 and is 0");
+    give_settings();
+    numbers[1][0][4].value = 0.101;
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_UNTOLD, "a schedule of the decay itself");
+    give_settings();
+    for (int f = 0; f < 2; f++)
+        numbers[f][0][3] = (struct training_number){"max_momentum", 0.95};
+    numbers[1][0][1].value = 0.91; /* OneCycleLR moves the first beta */
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_RESTORED, "that they held");
+    after.group_count = 1;
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_UNTOLD, "had 2 parameter groups and has 1");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(verify_weights_moments_count, begin),
@@ -312,6 +368,7 @@ int main(void) {
         cmocka_unit_test_setup(verify_sampler, begin),
         cmocka_unit_test_setup(verify_losses, begin),
         cmocka_unit_test_setup(verify_gradients, begin),
+        cmocka_unit_test_setup(verify_settings, begin),
     };
     return cmocka_run_group_tests(tests, open_room, close_room);
 }
