@@ -886,8 +886,8 @@ class Recorder:
         the training's own, so where the first pass was called on no scalar, there is no column."""
         if first.losses or "loss" in first.said or "backward" not in first.places:
             return True
-        warn(f"twinstep: update {first.step}: backward was called on no scalar, so no loss is recorded; give "
-             "it by update(loss=...)")
+        warn(f"twinstep: update {first.step}: backward was called on no scalar, so no loss is "
+             "recorded; give it by update(loss=...)")
         return False
 
     def _make_layout(self, first: Ended) -> Layout:
