@@ -392,8 +392,9 @@ def look_at_refusals(bench):
         for verb in ("certify", "compare"):
             if text is None: # keyed digests of the whole tensor do not depend on how many wrote them
                 bench.expect(0, "equal", verb, "a.h5", "x.h5")
-            else:
-                bench.expect(2, text, verb, "a.h5", "x.h5")
+            else: # of unlike tensors columns may be compared, but digests of two kinds are no two runs
+                columns = verb == "compare" and text.startswith("tensor")
+                bench.expect(1 if columns else 2, text, verb, "a.h5", "x.h5")
     write(bench, "l1.h5", change=leaf(1))
     write(bench, "l4.h5", change=leaf(1))
     write(bench, "l2.h5", change=leaf(2))

@@ -368,7 +368,9 @@ static void validate_costs(void **state) {
         struct fit_part parts[2] = {{.begins = FIT_PART_GOES_ON}};
         struct fit_skip skips[1] = {{.first = 3, .last = 4, .count = 1 + draws_pick(&draws, 3)}};
         struct fit_found found = {.solution = {.model = m}};
-        struct fit_search search = {.known = &known, .models = models, .model_count = model_count};
+        const struct series no_rows = {.count = 0}; /* no cycle shows a fall, nor hides one */
+        struct fit_search search = {
+            .known = &known, .series = &no_rows, .models = models, .model_count = model_count};
         fit_known_init(&known);
         found.solution.numbers = draw_numbers(&draws, &models[m]);
         const struct fit_numbers *const numbers = &found.solution.numbers;
