@@ -183,7 +183,7 @@ static int next_peak(const struct fit_window *window, const struct rows *rows,
 
 int fit_next_cycles(const struct fit_window *window, struct fit_cycles *io) {
     struct rows rows;
-    if (!(window->scale > 0.0)) return 0;
+    if (!(window->scale > 0.0) || window->count < ROWS) return 0;
     for (; io->rows < 2; io->rows++, io->digits = 1, io->next = 0.0) {
         /* Where the LR does not rise at once, all rows are those behind the rise. */
         const int again = io->rows == 1 && window->points[0].value >= window->points[1].value;
