@@ -383,6 +383,53 @@ static int bulk_is_within(const struct rollout_judgement *j) {
     return 0;
 }
 
+/* Whether the far tokens stand at one end of their sequences: most of them, and far more than if
+ * they were dealt out at random. An end token that is scored otherwise, or a first token with
+ * another context, is no choice that falls out for single tokens. Says so, and returns 1. */
+static int is_at_one_end(const struct rollout_traits *t, double line, uint64_t far,
+                         struct rollout_claim *claim) {
+    static const char *const places[] = {"first", "last"};
+    const double share = (double)far / (double)t->sizes;
+    for (int i = 0; i < 2; i++) {
+        const uint64_t here = spread_at_least(&t->ends[i], line);
+        const double expected = share * (double)t->ends[i].count;
+        if (2 * here <= far || (double)here <= 1.5 * expected + 4.0 * real_sqrt_f64(expected + 1.0))
+            continue;
+        rollout_claim_say(claim, ROLLOUT_OPEN,
+                          "%ju of the %ju tokens that are further apart than twice the floor's "
+                          "99.9 %% are the %s of their sequences that are not certain, as where "
+                          "one side scores a token otherwise for its place; a choice of experts "
+                          "is not made by place",
+                          (uintmax_t)here, (uintmax_t)far, places[i]);
+        return 1;
+    }
+    return 0;
+}
+
+/* Tokens of an id. At most a quarter of all tokens are far, so chance makes few such ids of three.
+ */
+#define IDS_LEAST 3u
+
+/* Whether most far tokens are of ids of which every token is far: an added token, an end token or
+ * one that is filtered, which one side scores otherwise wherever it stands. Says so, and returns 1.
+ */
+static int is_by_id(const struct rollout_traits *t, double line, uint64_t far,
+                    struct rollout_claim *claim) {
+    uint64_t ids = 0, tokens = 0;
+    for (size_t id = 0; id < MEASURE_IDS; id++) {
+        if (t->id_sizes[id] < IDS_LEAST || (double)t->id_least[id] < line) continue;
+        ids++;
+        tokens += t->id_sizes[id];
+    }
+    if (2 * tokens <= far) return 0;
+    rollout_claim_say(claim, ROLLOUT_OPEN,
+                      "%ju tokens that are further apart than twice the floor's 99.9 %% are of %ju "
+                      "ids of which every token is, as where one side scores these ids otherwise; "
+                      "a choice of experts is not made by id alone",
+                      (uintmax_t)tokens, (uintmax_t)ids);
+    return 1;
+}
+
 void rollout_claim_single_tokens(struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
     struct rollout_claim *claim = &j->claim[ROLLOUT_ROUTING];
@@ -399,6 +446,7 @@ void rollout_claim_single_tokens(struct rollout_judgement *j) {
     const double without = (double)(t->most.count - spread_at_least(&t->most, line));
     const double expected = expected_without(t, share);
     if (without > 1.5 * expected + 4.0 * real_sqrt_f64(expected + 1.0)) return;
+    if (is_at_one_end(t, line, far, claim) || is_by_id(t, line, far, claim)) return;
     claim->share = share;
     claim->strength = rollout_strength(j, &t->rest);
     rollout_claim_say(claim, ROLLOUT_NAMED,

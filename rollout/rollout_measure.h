@@ -148,6 +148,8 @@ struct rollout_traits {
     /* by id, by sequence, by position */
     uint32_t *id_tokens;
     int32_t *id_sign;
+    uint32_t *id_sizes; /* tokens of an id with pi < 0.9 */
+    float *id_least;    /* the smallest size among them */
     double position_sign[SLICE_POSITIONS], position_tokens[SLICE_POSITIONS];
     struct rollout_signs sequences;
     double neighbours,
@@ -157,7 +159,8 @@ struct rollout_traits {
     /* sizes: d / (1 - pi) of tokens with pi < 0.9 */
     struct rollout_spread size; /* of each */
     struct rollout_level level[MEASURE_LEVELS];
-    struct rollout_spread most; /* the largest of each sequence, of all its tokens */
+    struct rollout_spread most;    /* the largest of each sequence, of all its tokens */
+    struct rollout_spread ends[2]; /* that of the first one and of the last one of each */
     uint64_t sizes;
     struct rollout_group length[MEASURE_LENGTHS], version[MEASURE_VERSIONS];
     struct rollout_slice routed[2]; /* experts equal, and not */

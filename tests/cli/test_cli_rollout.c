@@ -136,6 +136,56 @@ static void require_said(int code, const char *line, const char *needle) {
     helper_free(&said);
 }
 
+enum single { SINGLE_ANY = 0, SINGLE_FIRST, SINGLE_LAST, SINGLE_ID };
+
+/* Writes rows that are as far apart as those of a floor, but for single tokens: a few that are
+ * drawn, the first or the last of each sequence, or those of two ids of 40. */
+static void write_single(const char *path, enum single where) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (unsigned s = 0; s < ROWS; s++) {
+        for (int side = 0; side < 3; side++) {
+            static const char *const names[] = {"{\"token_ids\": [", "], \"rollout_logprobs\": [",
+                                                "], \"trainer_logprobs\": ["};
+            fputs(names[side], out);
+            for (unsigned t = 0; t < TOKENS; t++) {
+                const unsigned id = (unsigned)(40.0 * draw(s, t, 11));
+                const int is_far[] = {draw(s, t, 12) < 0.05, t == 0, t == TOKENS - 1,
+                                      id == 7 || id == 30};
+                const double p = -0.2 - 3.0 * draw(s, t, 1);
+                const double d = 0.01 * (2.0 * draw(s, t, 4) - 1.0) - 1.5 * is_far[where];
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
+                        side == 0   ? (double)id
+                        : side == 1 ? p
+                                    : p + d);
+            }
+        }
+        fprintf(out, "]}\n");
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Single tokens far out are a choice of experts where they are scattered, and no such thing where
+ * they are an end of each sequence, or all tokens of an id. */
+static void verify_single_tokens_by_place_and_id(void **state) {
+    (void)state;
+    write_rows("floor.jsonl", 3, 0.01, 0);
+    write_single("any.jsonl", SINGLE_ANY);
+    write_single("first.jsonl", SINGLE_FIRST);
+    write_single("last.jsonl", SINGLE_LAST);
+    write_single("id.jsonl", SINGLE_ID);
+    require_said(1, "rollout any.jsonl --floor floor.jsonl", "cause    routing: most tokens are");
+    require_said(1, "rollout first.jsonl --floor floor.jsonl",
+                 "open     routing: 40 of the 40 tokens that are further apart than twice the "
+                 "floor's 99.9 % are the first of their sequences");
+    require_said(3, "rollout last.jsonl --floor floor.jsonl",
+                 "open     routing: 40 of the 40 tokens that are further apart than twice the "
+                 "floor's 99.9 % are the last of their sequences");
+    require_said(3, "rollout id.jsonl --floor floor.jsonl",
+                 "are of 2 ids of which every token is, as where one side scores these ids "
+                 "otherwise");
+}
+
 /* The names of verl changed their meaning on 2026-03-24, so the text says whose they are. */
 static void verify_commits_of_others(void **state) {
     (void)state;
@@ -517,6 +567,7 @@ int main(void) {
         cmocka_unit_test(verify_wrong_files_are_told),
         cmocka_unit_test(verify_statuses),
         cmocka_unit_test(verify_commits_of_others),
+        cmocka_unit_test(verify_single_tokens_by_place_and_id),
         cmocka_unit_test(verify_lengths_alone_are_no_difference),
         cmocka_unit_test(verify_words_of_infinite_and_of_no_ratio),
         cmocka_unit_test(verify_few_sequences_decide_nothing),
