@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The rows of both logs, paired by update, and what their pairs say alone. Where a log has an
  * update several times, the last row counts. */
+#include <stdlib.h>
+
 #include "base/real.h"
 #include "determinism/statistics.h"
 #include "forensics/group_lr.h"
@@ -12,10 +14,38 @@
 #define NOISE_SHARE 0.1
 #define VARIATION_ROWS 4
 
-const struct series_point *trajectory_last_at(const struct series *series, uint64_t update) {
-    for (size_t i = series->count; i-- > 0;)
-        if (series->points[i].update == update) return &series->points[i];
-    return NULL;
+/* Rows of one update keep the order that they have in the log. */
+static int by_update(const void *x, const void *y) {
+    const struct series_point *const a = *(const struct series_point *const *)x,
+                                     *const b = *(const struct series_point *const *)y;
+    if (a->update != b->update) return a->update < b->update ? -1 : 1;
+    return (a->row > b->row) - (a->row < b->row);
+}
+
+static enum status index_rows(const struct series *series, struct arena *arena,
+                              struct trajectory_rows *out) {
+    const struct series_point **rows;
+    TRY(arena_take(arena, series->count, sizeof *rows, "rows", &rows));
+    for (size_t i = 0; i < series->count; i++)
+        rows[i] = &series->points[i];
+    qsort(rows, series->count, sizeof *rows, by_update);
+    *out = (struct trajectory_rows){.last = rows};
+    for (size_t i = 0; i < series->count; i++)
+        if (i + 1 == series->count || rows[i + 1]->update != rows[i]->update)
+            rows[out->count++] = rows[i];
+    return STATUS_OK;
+}
+
+const struct series_point *trajectory_last_at(const struct trajectory_rows *rows, uint64_t update) {
+    size_t low = 0, high = rows->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (rows->last[middle]->update < update)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < rows->count && rows->last[low]->update == update ? rows->last[low] : NULL;
 }
 
 static enum status open_column(struct trajectory_judging *judging, enum log_name name,
@@ -34,21 +64,19 @@ static enum status open_lr(struct trajectory_judging *judging) {
     return open_column(judging, LOG_LR_LOGGED, &judging->lr);
 }
 
-static int is_last(const struct series *series, size_t i) {
-    return trajectory_last_at(series, series->points[i].update) == &series->points[i];
-}
-
 static enum status pair(struct trajectory_judging *judging, struct trajectory_column *column) {
-    const struct series *const after = &column->after;
+    const struct trajectory_rows *const after = &column->after_rows;
+    TRY(index_rows(&column->before, judging->arena, &column->before_rows));
+    TRY(index_rows(&column->after, judging->arena, &column->after_rows));
     TRY(arena_take(judging->arena, after->count, sizeof *column->pairs, "rows", &column->pairs));
     for (size_t i = 0; i < after->count; i++) {
-        const uint64_t update = after->points[i].update;
-        const struct series_point *const before = trajectory_last_at(&column->before, update);
-        if (before == NULL || !is_last(after, i)) continue;
+        const uint64_t update = after->last[i]->update;
+        const struct series_point *const before = trajectory_last_at(&column->before_rows, update);
+        if (before == NULL) continue;
         if (judging->out->restart != TRAJECTORY_UNKNOWN && update <= judging->out->restart)
             continue;
         column->pairs[column->count++] =
-            (struct trajectory_pairing){update, before, &after->points[i]};
+            (struct trajectory_pairing){update, before, after->last[i]};
     }
     return STATUS_OK;
 }
@@ -80,9 +108,15 @@ static enum status open_groups(struct trajectory_judging *judging) {
 
 const struct trajectory_pairing *trajectory_pair_at(const struct trajectory_column *column,
                                                     uint64_t update) {
-    for (size_t i = 0; i < column->count; i++)
-        if (column->pairs[i].update == update) return &column->pairs[i];
-    return NULL;
+    size_t low = 0, high = column->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (column->pairs[middle].update < update)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < column->count && column->pairs[low].update == update ? &column->pairs[low] : NULL;
 }
 
 double trajectory_gap(const struct trajectory_pairing *pair) {

@@ -15,7 +15,7 @@ static size_t shifted(const struct trajectory_column *lr, int64_t ahead) {
     for (size_t i = 0; i < lr->count; i++) {
         const int64_t update = (int64_t)lr->pairs[i].update + ahead;
         const struct series_point *const there =
-            update < 1 ? NULL : trajectory_last_at(&lr->before, (uint64_t)update);
+            update < 1 ? NULL : trajectory_last_at(&lr->before_rows, (uint64_t)update);
         if (there == NULL) continue;
         if (!trajectory_agrees(there, lr->pairs[i].after)) return 0;
         count++;
@@ -64,14 +64,20 @@ static int is_about(double value, const struct series_point *point) {
                                 0.5 * point->quantum + 1e-3 * real_abs_f64(point->value);
 }
 
+/* Rows that are looked at for a number anew. On a plateau each row of BEFORE may be AFTER's first
+ * one, so that a long log would be held against itself once for each of its rows. */
+#define LOOKS 4000000
+
 /* How many updates later BEFORE has the LRs that AFTER has, in at least half of the updates of both
  * and in two: then AFTER's rows were numbered anew at the restart, as a loop does whose recorder
- * counts from 1; 0: it has them nowhere. */
+ * counts from 1; 0: it has them nowhere, as far as was looked. */
 static int64_t numbered_anew(const struct trajectory_column *lr) {
     const struct trajectory_pairing *const first = &lr->pairs[0];
-    for (size_t i = 0; i < lr->before.count; i++) {
+    size_t left = 1 + LOOKS / lr->count;
+    for (size_t i = 0; i < lr->before.count && left > 0; i++) {
         const struct series_point *const point = &lr->before.points[i];
         if (point->update <= first->update || !trajectory_agrees(point, first->after)) continue;
+        left--;
         const int64_t ahead = (int64_t)(point->update - first->update);
         const size_t alike = shifted(lr, ahead);
         if (alike >= 2 && alike >= lr->count - alike) return ahead;
@@ -129,8 +135,9 @@ static enum status name_jump(struct trajectory_judging *judging) {
                               first->update, is.text, 2 * done + 1, was.text);
     if (is_scaled(lr, &factor)) {
         const double peak = largest_of(&lr->before);
-        const int by_decay = is_about(factor * peak, trajectory_last_at(&lr->before, done)) ||
-                             is_about(factor * peak, trajectory_last_at(&lr->before, done + 1));
+        const int by_decay =
+            is_about(factor * peak, trajectory_last_at(&lr->before_rows, done)) ||
+            is_about(factor * peak, trajectory_last_at(&lr->before_rows, done + 1));
         return trajectory_say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_LOST,
                               by_decay ? "initial_lr_overwritten" : NULL,
                               "every LR is %s of what it was: %s", word_about(factor).text,
@@ -193,8 +200,8 @@ static uint64_t first_missing(const struct trajectory_judging *judging,
         return 0;
     for (size_t i = 0; i < judging->lr.count; i++) {
         const uint64_t update = judging->lr.pairs[i].update;
-        if ((trajectory_last_at(&lr->before, update) == NULL) !=
-            (trajectory_last_at(&lr->after, update) == NULL))
+        if ((trajectory_last_at(&lr->before_rows, update) == NULL) !=
+            (trajectory_last_at(&lr->after_rows, update) == NULL))
             return update;
     }
     return 0;

@@ -13,9 +13,17 @@ struct trajectory_pairing {
     const struct series_point *before, *after;
 };
 
+/* The last row of each update of a series, by update. A log that repeats updates is read as its
+ * last rows say. */
+struct trajectory_rows {
+    const struct series_point **last;
+    size_t count;
+};
+
 struct trajectory_column {
     const char *name; /* as AFTER spells it */
     struct series before, after;
+    struct trajectory_rows before_rows, after_rows;
     struct trajectory_pairing *pairs; /* after the restart, ascending */
     size_t count;
 };
@@ -50,7 +58,7 @@ TWINSTEP_MUST_USE enum status trajectory_say(struct trajectory_judging *judging,
 /* Opens the columns that are judged and pairs their rows behind the restart. */
 TWINSTEP_MUST_USE enum status trajectory_open(struct trajectory_judging *judging);
 /* Returns the last row of an update, or NULL. */
-const struct series_point *trajectory_last_at(const struct series *series, uint64_t update);
+const struct series_point *trajectory_last_at(const struct trajectory_rows *rows, uint64_t update);
 /* Returns the pair of an update, or NULL. */
 const struct trajectory_pairing *trajectory_pair_at(const struct trajectory_column *column,
                                                     uint64_t update);
