@@ -167,9 +167,9 @@ static enum status judge_scheduler(const struct restarting *in, struct restart_i
 
 /* Numbers of a group that a rule uses and no trainer is known to move from update to update. The LR
  * is the scheduler's; of momentum and betas see below. */
-static const char *const kept_keys[] = {"weight_decay", "eps",         "eps[0]",         "eps[1]",
-                                        "dampening",    "nesterov",    "amsgrad",        "maximize",
-                                        "decay_rate",   "beta2_decay", "clip_threshold", "d"};
+static const char *const kept_keys[] = {"weight_decay", "eps",         "eps[0]",        "eps[1]",
+                                        "dampening",    "nesterov",    "amsgrad",       "maximize",
+                                        "decay_rate",   "beta2_decay", "clip_threshold"};
 /* OneCycleLR and CyclicLR move these with the LR (cycle_momentum). */
 static const char *const cycled_keys[] = {"momentum", "betas[0]", "betas[1]", "beta1"};
 
@@ -193,8 +193,15 @@ static int is_cycled(const struct training_group *group) {
            find_number(group, "base_momentum") != NULL;
 }
 
+/* torch's Adafactor calls its limit of clipping "d", as D-Adaptation and Prodigy do the step size
+ * that they estimate anew at each update. */
+static int is_limit(const struct training_group *group, const char *key) {
+    return strcmp(key, "d") == 0 && find_number(group, "beta2_decay") != NULL;
+}
+
 /* Some trainers move the decay along a schedule of its own (Megatron's start_wd and end_wd), by
- * little from one update to the next. */
+ * little from one update to the next. A tenth is chosen: a schedule of ten updates or more moves by
+ * no more than that once it is under way, and nobody types a decay that is so near. */
 static int is_scheduled_decay(const char *key, double was, double is) {
     const double most = fmax(fabs(was), fabs(is));
     return strcmp(key, "weight_decay") == 0 && was != 0.0 && is != 0.0 &&
@@ -216,7 +223,8 @@ static enum status judge_settings(const struct restarting *in, struct restart_it
         for (size_t i = 0; i < now->groups[g].number_count; i++) {
             const struct training_number *const is = &now->groups[g].numbers[i];
             const struct training_number *const was = find_number(&then->groups[g], is->key);
-            const int kept = is_one_of(is->key, kept_keys, COUNT_OF(kept_keys));
+            const int kept = is_one_of(is->key, kept_keys, COUNT_OF(kept_keys)) ||
+                             is_limit(&now->groups[g], is->key);
             const int cycled = is_one_of(is->key, cycled_keys, COUNT_OF(cycled_keys));
             if (was == NULL || !(kept || (cycled && !is_cycled(&now->groups[g])))) continue;
             held++;

@@ -355,6 +355,15 @@ static void verify_settings(void **unused) {
     numbers[1][0][1].value = 0.91; /* OneCycleLR moves the first beta */
     judge();
     assert_part(RESTART_SETTINGS, RESTART_RESTORED, "that they held");
+    give_settings();
+    for (int f = 0; f < 2; f++) /* Prodigy's estimate of the step size */
+        numbers[f][0][3] = (struct training_number){"d", f == 0 ? 1e-6 : 3e-6};
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_RESTORED, "that they held");
+    for (int f = 0; f < 2; f++) /* and Adafactor's limit */
+        numbers[f][0][2] = (struct training_number){"beta2_decay", -0.8};
+    judge();
+    assert_part(RESTART_SETTINGS, RESTART_LOST, "d of group 0 was 1e-06 and is 3e-06");
     after.group_count = 1;
     judge();
     assert_part(RESTART_SETTINGS, RESTART_UNTOLD, "had 2 parameter groups and has 1");
