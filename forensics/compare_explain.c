@@ -365,8 +365,7 @@ static void explain_forward(struct compare_report *report, const struct compare_
         say(report, -1,
             "The loss of update 1 differs by a fixed factor that is no whole number, no root and "
             "no count of tokens, and the gradient norm does not by the same one: another loss "
-            "whose "
-            "value hardly moves, too, or one that is divided by another number.",
+            "whose value hardly moves, too, or one that is divided by another number.",
             "See the ratio. Compare the loss type and its parameters; then what it is divided by.");
         return;
     }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The length of the cycles of a cosine that falls to 0 and begins anew (transformers'
- * cosine_with_restarts), read off rows that show one beginning at least, where nobody said the
- * total: one row is on the way down in many cycles of many lengths, and all of them together in
- * one.
+ * A cosine read off all rows of a column together, where nobody said its total: one that falls to a
+ * floor once, or falls to 0 and begins anew (transformers' cosine_with_restarts). Under a peak and
+ * a floor each row is an angle, and the angles of one cosine lie on a line over the updates; it
+ * says where the cosine begins and how long it falls. One row alone lies on many cosines.
  *
- * Knows no schedule by name: what is found here are numbers to try. Invariant: nothing is given
- * where a row that is looked at lies off the cosine by more than it is printed. */
+ * Knows no schedule by name: what is found are numbers to try. Invariant: nothing is given where a
+ * row that is looked at lies off the line by more than twice what its printed digits leave. */
 #include "base/real.h"
 #include "forensics/fit_solve.h"
-
-#define PI 0x1.921fb54442d18p+1
+#include "sched/values.h"
 
 /* Rows that are needed, and how many are looked at. */
 #define ROWS 6
@@ -34,9 +33,9 @@ struct rows {
 
 /* Returns 0 <= x <= pi with 0.5 (1 + cos(x)) = share, by halves. */
 static double angle_of(double share) {
-    double low = 0.0, high = PI;
+    double low = 0.0, high = SCHED_PI;
     if (share >= 1.0) return 0.0;
-    if (share <= 0.0) return PI;
+    if (share <= 0.0) return SCHED_PI;
     for (int i = 0; i < 60; i++) {
         const double middle = 0.5 * (low + high);
         if (0.5 * (1.0 + real_cos_f64(middle)) > share)
@@ -83,7 +82,7 @@ static int angle_of_row(const struct rows *rows, size_t i, const struct fit_cycl
         rows->value[i] + rows->half[i] < c->floor * c->peak * (1.0 - 0x1p-40))
         return -1;
     if (slope < FLAT) return 0;
-    *angle = angle_of(share) + PI * rows->cycle[i];
+    *angle = angle_of(share) + SCHED_PI * rows->cycle[i];
     *off = rows->half[i] / (fall * slope) + 0x1p-44;
     return 1;
 }
@@ -136,7 +135,7 @@ static int fit_line(const struct rows *rows, double peak, struct fit_cycles *out
     /* Where the weight of the rows is, the line stands fast, and it turns about that. */
     out->middle = middle + sx / s;
     out->angle = base + speed * (sx / s);
-    out->length = PI / speed;
+    out->length = SCHED_PI / speed;
     out->begin = middle - base / speed;
     out->length_off = SPREAD * out->length * real_sqrt_f64(s / bend) / speed;
     out->begin_off = out->length_off * real_abs_f64(out->middle - out->begin) / out->length;

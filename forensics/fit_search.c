@@ -11,6 +11,7 @@
 
 #include "base/real.h"
 #include "forensics/fit_samples.h"
+#include "sched/values.h"
 
 /* How many times too fast a counter is found to run: processes and micro-batches are powers of two
  * as a rule, 3, 6 and 12 the other sizes of nodes. Others are tried only where the request or the
@@ -490,8 +491,7 @@ struct cosine {
 /* Tries the totals that go with one warm-up, of which the cosine began at an update. */
 static void try_warmup(struct fit_search *search, const struct cosine *c, double warmup,
                        double begin, struct fit_solutions *found) {
-    static const double pi = 0x1.921fb54442d18p+1;
-    const double length = pi * (c->cycles->middle - begin) / c->cycles->angle;
+    const double length = SCHED_PI * (c->cycles->middle - begin) / c->cycles->angle;
     const double end = fit_round(warmup + c->count * length);
     for (double total = end - AROUND; total <= end + AROUND; total += 1.0) {
         struct fit_solution *const next = &found->at[found->count];
