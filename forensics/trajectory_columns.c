@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The rows of both logs, paired by update, and what their pairs say alone. Where a log has an
  * update several times, the last row counts. */
-#include <stdlib.h>
-
 #include "base/real.h"
+#include "base/sort.h"
 #include "determinism/statistics.h"
 #include "forensics/group_lr.h"
 #include "forensics/trajectory_parts.h"
@@ -14,21 +13,23 @@
 #define NOISE_SHARE 0.1
 #define VARIATION_ROWS 4
 
-/* Rows of one update keep the order that they have in the log. */
-static int by_update(const void *x, const void *y) {
-    const struct series_point *const a = *(const struct series_point *const *)x,
-                                     *const b = *(const struct series_point *const *)y;
-    if (a->update != b->update) return a->update < b->update ? -1 : 1;
-    return (a->row > b->row) - (a->row < b->row);
+static int is_earlier(const void *a, const void *b, const void *unused) {
+    (void)unused;
+    return (*(const struct series_point *const *)a)->update <
+           (*(const struct series_point *const *)b)->update;
 }
 
+/* Rows of one update keep the order that they have in the log, so the last one of them is the last
+ * row. */
 static enum status index_rows(const struct series *series, struct arena *arena,
                               struct trajectory_rows *out) {
-    const struct series_point **rows;
+    const struct series_point **rows, **spare;
     TRY(arena_take(arena, series->count, sizeof *rows, "rows", &rows));
+    TRY(arena_take(arena, series->count, sizeof *spare, "rows", &spare));
     for (size_t i = 0; i < series->count; i++)
         rows[i] = &series->points[i];
-    qsort(rows, series->count, sizeof *rows, by_update);
+    rows = (const struct series_point **)sort_stable(rows, spare, series->count, sizeof *rows,
+                                                     is_earlier, NULL);
     *out = (struct trajectory_rows){.last = rows};
     for (size_t i = 0; i < series->count; i++)
         if (i + 1 == series->count || rows[i + 1]->update != rows[i]->update)
