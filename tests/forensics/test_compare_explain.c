@@ -317,6 +317,85 @@ static void validate_ratios_of_losses(void **state) {
     }
 }
 
+/* A DPO training that starts at its reference has a loss of ln 2 whatever it is divided by, and
+ * beta multiplies its gradient: only a column that tells of the forward pass leaves the divisor
+ * alone. */
+static void validate_ratios_of_norms(void **state) {
+    (void)state;
+    static const uint32_t order[] = {0};
+    static const struct series_point started[] = {{.update = 1, .value = 0x1.62e42fefa39efp-1},
+                                                  {.update = 2, .value = 0.69}};
+    static const struct {
+        double loss; /* of update 1 */
+        enum log_name beside;
+        int32_t cause;
+    } norms[] = {
+        {0x1.62e42fefa39efp-1, LOG_OTHER, -1},
+        {0x1.62e42fefa39efp-1, LOG_REWARD_CHOSEN, CAUSE_NORMALISATION},
+        {0x1.62e42fefa39efp-1, LOG_REWARD_MARGIN, CAUSE_NORMALISATION},
+        {2.0, LOG_OTHER, CAUSE_NORMALISATION},
+    };
+    for (size_t i = 0; i < COUNT_OF(norms); i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct series_point loss[] = {started[0], started[1]};
+        struct compare_column columns[] = {column_of(LOG_GRAD_NORM, 1), column_of(LOG_LOSS, NEVER),
+                                           column_of(norms[i].beside, NEVER)};
+        const struct compare_ratio ratio = {
+            .name = LOG_GRAD_NORM, .kind = COMPARE_FACTOR_WHOLE, .factor = 2.0};
+        struct compare_report report = {.columns = columns,
+                                        .column_count = COUNT_OF(columns),
+                                        .order = order,
+                                        .order_count = 1,
+                                        .ratios = &ratio,
+                                        .ratio_count = 1,
+                                        .configurations = "",
+                                        .start = 1};
+        loss[0].value = norms[i].loss;
+        for (size_t s = 0; s < 2; s++)
+            columns[1].side[s] = (struct compare_side){.points = loss, .count = COUNT_OF(loss)};
+        columns[0].first[0].value = 4.0;
+        columns[0].first[1].value = 2.0;
+        assert_int_equal(compare_explain(&report, &arena), STATUS_OK);
+        if (report.cause != norms[i].cause ||
+            (strstr(report.meaning, "another beta") != NULL) != (norms[i].cause < 0))
+            fail_msg("case %zu: cause %d, %s", i, (int)report.cause, report.meaning);
+        arena_close(&arena);
+    }
+}
+
+/* Where the first gradient is the same bit for bit, what stands between it and the weights differs,
+ * and another LR is a part of that. */
+static void validate_norms_of_equal_gradients(void **state) {
+    (void)state;
+    static const uint32_t order[] = {0};
+    for (int i = 0; i < 4; i++) {
+        const int lr = i & 1, roots = i >> 1;
+        struct arena arena = ARENA_EMPTY;
+        struct compare_column columns[] = {column_of(LOG_GRAD_NORM, 1), column_of(LOG_LOSS, 2),
+                                           column_of(LOG_LR_APPLIED, lr ? 1 : NEVER)};
+        struct compare_report report = {.columns = columns,
+                                        .column_count = COUNT_OF(columns),
+                                        .order = order,
+                                        .order_count = 1,
+                                        .gradient_update = 1,
+                                        .root_update = roots ? 1 : 2,
+                                        .configurations = "",
+                                        .start = 1};
+        columns[0].first[0].value = 1.0;
+        columns[0].first[1].value = 1.0 + 0x1p-20;
+        const struct series_point rates[2] = {{.update = 1, .value = 1e-3},
+                                              {.update = 1, .value = lr ? 5e-4 : 1e-3}};
+        for (size_t s = 0; s < 2; s++)
+            columns[2].side[s] = (struct compare_side){.points = &rates[s], .count = 1};
+        assert_int_equal(compare_explain(&report, &arena), STATUS_OK);
+        if (report.cause != -1 ||
+            (strstr(report.meaning, "between the two does") != NULL) != roots ||
+            (strstr(report.meaning, "the LR, which differs") != NULL) != (roots && lr))
+            fail_msg("LR %d, roots %d: %s", lr, roots, report.meaning);
+        arena_close(&arena);
+    }
+}
+
 /* Two configurations, and whether settings of an optimizer's step differ in them. */
 static void validate_settings_of_a_step(void **state) {
     (void)state;
@@ -352,6 +431,8 @@ int main(void) {
         cmocka_unit_test(validate_when_skips_explain),
         cmocka_unit_test(validate_what_recordings_tell),
         cmocka_unit_test(validate_means_of_logits),
+        cmocka_unit_test(validate_ratios_of_norms),
+        cmocka_unit_test(validate_norms_of_equal_gradients),
         cmocka_unit_test(validate_ratios_of_losses),
         cmocka_unit_test(validate_settings_of_a_step),
         cmocka_unit_test(validate_when_the_order_of_a_loop_explains),

@@ -911,6 +911,13 @@ static void validate_order_of_answers(void **state) {
     fits[0].total_hidden = 1;
     ASKED("no sound contract explains the LR column, but what reads as a bug (lag1) shows too");
     set.count = 1;
+    fits[0].contract = contract_find("lag1");
+    fits[0].bug = "lag1";
+    fits[0].segment_count = 2;
+    segments[0][1].event = FIT_BACK;
+    ASKED(
+        "no sound contract explains the LR column, and what reads as a bug (lag1) needs a counter");
+    set.count = 1;
     fits[0].bug = FIT_SELDOM;
     fits[0].epoch_updates = 4;
     ASKED(FIT_SELDOM " possible");
