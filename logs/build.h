@@ -42,7 +42,8 @@ enum log_print {
     /* A shortest repr, binary64 itself, or a value whose quantum the reader gives. Text: 0. */
     LOG_PRINT_EXACT,
     /* Rounded to `decimals` places before it was printed: the quantum is 10^-decimals, unless a
-     * text has other digits than zeros behind them. */
+     * text has other digits than zeros behind them, or four different numbers or more all have
+     * fewer: then it is that of the finest text. */
     LOG_PRINT_DECIMALS
 };
 

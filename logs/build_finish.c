@@ -270,8 +270,9 @@ static void read_cell(const struct finish *f, const struct build_column *c, size
 }
 
 /* Numbers in the decades above that of the finest text, none of which may have more significant
- * digits than the others, before a column without an exponent is one of "%.4g". Chosen: of rounded
- * decimals so many end in 0 once in 10,000 columns. They must be different ones: an LR of a few
+ * digits than the others, before a column without an exponent is one of "%.4g"; and numbers without
+ * the last decimal that their tool prints, before none has it. Chosen: of rounded decimals so many
+ * end in 0 once in 10,000 columns. They must be different ones: an LR of a few
  * levels has each of them in many rows, and nobody rounded those. */
 #define COARSER 4
 
@@ -298,6 +299,23 @@ static int is_significant(const struct finish *f, const struct build_column *c,
     return count == COARSER;
 }
 
+/* Tells whether a column that a tool rounds to so many decimals has fewer, by as many different
+ * numbers: somebody rounded it again, as authors of a table do. */
+static int is_coarser(const struct finish *f, const struct build_column *c, struct print print) {
+    double seen[COARSER];
+    size_t count = 0;
+    if (c->print != LOG_PRINT_DECIMALS || !(print.whole > 0.0) || !real_finite_f64(c->finest) ||
+        !(c->finest > 2.0 * print.whole))
+        return 0;
+    for (size_t i = 0; i < f->log->rows && count < COARSER; i++) {
+        double value;
+        float quantum;
+        read_cell(f, c, i, &value, &quantum);
+        if (value == value && value != 0.0 && !is_among(seen, count, value)) seen[count++] = value;
+    }
+    return count == COARSER;
+}
+
 /* Copies one column into its final arrays, and gives every cell its final quantum. */
 static enum status fill_column(struct finish *f, size_t index) {
     const struct build_column *c = &f->build->columns[f->chosen[index]];
@@ -305,6 +323,7 @@ static enum status fill_column(struct finish *f, size_t index) {
     struct print print = print_of(c);
     double first = 0.0;
     size_t moved = 0;
+    if (is_coarser(f, c, print)) print.whole = c->finest;
     if (!c->has_power && print.most > 0 && !print.keeps && !is_significant(f, c, print))
         print.most = 0;
     TRY(arena_take(f->build->arena, f->log->rows, sizeof(double), "column", &column->value));

@@ -40,6 +40,16 @@ static size_t bar_at(struct log_span span) {
     return 0;
 }
 
+/* Takes the marks of Markdown off a cell: authors show their best row as "**0.374**". */
+static struct log_span without_marks(struct log_span cell) {
+    while (cell.length > 2 && memchr("*_`", cell.text[0], 3) != NULL &&
+           cell.text[cell.length - 1] == cell.text[0]) {
+        cell.text++;
+        cell.length -= 2;
+    }
+    return log_span_trim(cell);
+}
+
 /* Cuts a line of cells between bars, the first and the last of which are bars. Returns 0 when it is
  * none. */
 static int read_cells(struct log_span line, struct cells *out) {
@@ -54,7 +64,7 @@ static int read_cells(struct log_span line, struct cells *out) {
         while (rest.length > 0 && (bar = bar_at(rest)) == 0)
             cell.length++, rest.text++, rest.length--;
         if (rest.length == 0 || out->count == CELLS) return 0;
-        out->cell[out->count++] = log_span_trim(cell);
+        out->cell[out->count++] = without_marks(log_span_trim(cell));
     }
     return out->count >= 2;
 }
@@ -155,7 +165,8 @@ static enum status open_table(struct table *t, const struct cells *cells, size_t
 
 static enum status put_row(struct table *t, const struct cells *cells, uint32_t line) {
     int64_t step;
-    if (cells->count != t->columns || !read_step(cells->cell[t->step], &step)) {
+    if (cells->count != t->columns || !read_step(cells->cell[t->step], &step) ||
+        !has_value(cells, t->step)) {
         if (t->left_out++ == 0) t->first_left_out = line;
         return STATUS_OK;
     }
@@ -185,8 +196,9 @@ static enum status read(const struct log_source *source, struct log_build *build
     }
     if (t.left_out > 0)
         TRY(log_build_note(build,
-                           "rows without a whole step, or with another number of cells than their "
-                           "header, that were left out: %zu, the first is line %" PRIu32,
+                           "rows without a whole step or any number beside it, or with another "
+                           "number of cells than their header, that were left out: %zu, the first "
+                           "is line %" PRIu32,
                            t.left_out, t.first_left_out));
     if (t.tables > 1)
         TRY(log_build_note(build,

@@ -7,8 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/macro.h"
 #include "logs/build.h"
 #include "tests/logs/helper_logs.h"
 
@@ -167,6 +169,37 @@ static void verify_significant_digits(void **state) {
     arena_close(&arena);
 }
 
+/* The Trainer rounds its loss to four decimals, and a repr drops zeros. A column of fewer decimals
+ * was rounded again, unless it has too few different numbers to show it; 0.0 shows nothing. */
+static void verify_decimals_of_a_loss(void **state) {
+    static const struct {
+        const char *value[ROWS + 1];
+        double quantum;
+    } cases[] = {
+        {{"0.491", "0.387", "0.3", "0.213", "0.0"}, 1e-3},
+        {{"4.9", "3.87", "2.5", "2.13", "2.1"}, 1e-2},
+        {{"0.491", "0.387", "0.3", "0.2135", "0.2"}, 1e-4},
+        {{"0.491", "0.387", "0.213", "0.213", "0.387"}, 1e-4}, /* three different numbers */
+        {{"0.0", "0.0", "0.0", "0.0", "0.0"}, 1e-4},
+        {{"2.5", "0.0", "0.0", "0.0", "0.0"}, 1e-4},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        char text[512];
+        size_t length = (size_t)snprintf(text, sizeof text, "{\"log_history\": [");
+        for (size_t j = 0; j < COUNT_OF(cases[i].value); j++)
+            length += (size_t)snprintf(text + length, sizeof text - length,
+                                       "%s{\"step\": %zu, \"loss\": %s}", j > 0 ? ", " : "", j + 1,
+                                       cases[i].value[j]);
+        snprintf(text + length, sizeof text - length, "]}");
+        const struct log *log = logs_read(&arena, text, NULL);
+        for (size_t j = 0; j < COUNT_OF(cases[i].value); j++)
+            logs_expect(log, "loss", j, strtod(cases[i].value[j], NULL), cases[i].quantum);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_quanta_of_texts),
@@ -175,6 +208,7 @@ int main(void) {
         cmocka_unit_test(verify_quanta_of_columns),
         cmocka_unit_test(verify_quanta_of_exponents),
         cmocka_unit_test(verify_significant_digits),
+        cmocka_unit_test(verify_decimals_of_a_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

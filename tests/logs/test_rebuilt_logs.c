@@ -163,6 +163,9 @@ static const struct rebuilt table[] = {
     {"mlflow-image-class", "mlflow", 1, 1, 1, 0, NULL, NULL, 0, 0, 0, 0, "its least step is 0"},
     {"mlflow-deepcnn", "mlflow", 1, 1, 1, 0, NULL, NULL, 0, 0, 0, 0, "its least step is 0"},
     {"mlops-lab9.db", "mlflow-db", 1, 1, 1, 0, NULL, NULL, 0, 0, 0, 0, "it holds 3 runs"},
+    {"table-financegpt.md", "table", 4, 50, 336, 0, "Training Loss", NULL, 0.204, 1e-3, 0, 0, NULL},
+    {"table-hausa.md", "table", 3, 500, 1500, 0, "Training Loss", NULL, 0.3322, 1e-4, 0, 0, NULL},
+    {"table-mamba.md", "table", 4, 625, 2500, 0, "Training Loss", NULL, 0.0167, 1e-4, 0, 0, NULL},
     {"ml-ops.db", "mlflow-db", 1, 1, 1, 0, NULL, NULL, 0, 0, 0, 0, NULL},
 };
 
