@@ -447,6 +447,7 @@ static enum status over_updates(const struct series *series, const struct fit_kn
     if (known->expected != NULL) request.min_lr_ratio = real_nan_f64();
     struct fit_decays decays;
     fit_find_decays(series, known, search.scale, out->last, &decays);
+    search.decays = &decays;
     TRY(fit_models(&request, known, &decays, arena, &search.models, &search.model_count));
     TRY(fit_search_run(&search));
     TRY(list(&search, out));

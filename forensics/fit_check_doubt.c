@@ -234,9 +234,8 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
          ((out->fitted & FIT_OF_STEPS) != 0 && out->found.series->count >= 3 &&
           fit_floor_is_far(fit, out->found.last)))) {
         out->verdict = FIT_UNDECIDED;
-        out->needs =
-            "--schedule, --steps and --min-lr-ratio of the training, or rows behind the "
-            "end of the decay: a line to a lower floor with a larger total prints the same";
+        out->needs = "--schedule, --steps and --min-lr-ratio of the training, or rows behind the "
+                     "end of the decay: one to a lower floor with a larger total prints the same";
     } else if ((out->fitted & FIT_OF_LR) != 0 && fit_stands_at_top(fit, out->found.series) &&
                fit_peak_is_odd(fit)) {
         out->verdict = FIT_UNDECIDED;

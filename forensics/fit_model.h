@@ -45,9 +45,16 @@ struct fit_model {
 
 /* Lengths of a decay behind a plateau that are worth a try, in updates. */
 #define FIT_DECAYS 16
+/* Ends of a decay that goes on behind the last row. */
+#define FIT_ENDS 8
 struct fit_decays {
     char text[FIT_DECAYS][24];
     size_t count;
+    struct {
+        double update; /* at which the column would come to its floor */
+        double floor;  /* the LR there, above 0 */
+    } ends[FIT_ENDS];
+    size_t end_count;
 };
 
 /* Numbers the functions of a list once, since every pass of the search asks of most pairs of

@@ -376,6 +376,16 @@ int fit_falls_as_line(const struct fit *fit) {
                              strstr(fit->parameters, "decay_style=linear") != NULL));
 }
 
+/* Tells whether the fall is a power of the way: a line, or 1 - sqrt, with a plateau in front of it
+ * or without. Its rows show one number, how fast it falls. */
+static int falls_as_power(const struct fit *fit) {
+    const char *const name = sched_bare_name(fit->schedule);
+    return fit_falls_as_line(fit) || strcmp(name, "sqrt") == 0 ||
+           (strcmp(name, "linear") == 0 && strstr(fit->parameters, "decay_ratio=") != NULL) ||
+           strstr(fit->parameters, "decay_type=1-sqrt") != NULL ||
+           strstr(fit->parameters, "decay_style=minus_sqrt") != NULL;
+}
+
 static int is_typed(double x) {
     return fit_shortest_of(x * (1.0 - 0x1p-44), x * (1.0 + 0x1p-44), FIT_TYPED_DIGITS) > 0.0;
 }
@@ -383,13 +393,13 @@ static int is_typed(double x) {
 /* The contracts print f(T) at update T or T + 1, so a row that stands at it comes no sooner than
  * behind that one. */
 int fit_ends_on_its_way(const struct fit *fit, uint64_t last) {
-    return fit_falls_as_line(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 &&
-           fit->steps > 0 && fit->floor_ratio > 0.0 && last < fit->steps + 2 &&
-           !is_typed(fit->floor_ratio) && !is_typed(fit->floor_ratio * fit->lr);
+    return falls_as_power(fit) && fit->stride == 1.0 && fit->epoch_updates == 0 && fit->steps > 0 &&
+           fit->floor_ratio > 0.0 && last < fit->steps + 2 && !is_typed(fit->floor_ratio) &&
+           !is_typed(fit->floor_ratio * fit->lr);
 }
 
 int fit_floor_is_far(const struct fit *fit, uint64_t last) {
-    if (!fit_falls_as_line(fit) || floor_is_a_clamp(fit) || fit->stride != 1.0 ||
+    if (!falls_as_power(fit) || floor_is_a_clamp(fit) || fit->stride != 1.0 ||
         fit->epoch_updates > 0 || fit->segment_count != 1 || fit->total_hidden || fit->in_samples ||
         last + 1 >= fit->steps)
         return 0;

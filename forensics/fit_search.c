@@ -435,6 +435,27 @@ static void search_vertex(struct fit_search *search, const struct fit_window *li
     fit_search_window(search, &window, 0, search->series->count, 0);
 }
 
+/* Tries the ends and the floors of a decay behind a plateau that its rows give, where nobody said a
+ * total: all of them, since the digits may leave several. Contracts print f(T) at update T - 1 to
+ * T + 2. */
+static void search_ends(struct fit_search *search, const struct fit_window *like) {
+    struct fit_window window = *like;
+    if (window.said_totals > 0 ||
+        search->known->request.min_lr_ratio == search->known->request.min_lr_ratio)
+        return;
+    search->budget = FREE_FLOORS;
+    window.typed_floors = window.no_scan = 1;
+    window.every_model = 0;
+    for (size_t i = 0; i < search->decays->end_count; i++) {
+        const double end = search->decays->ends[i].update;
+        window.only_floor = search->decays->ends[i].floor;
+        window.known_totals = window.end_totals = 0;
+        for (double total = end - 2.0; total <= end + 1.0; total += 1.0)
+            if (total >= 1.0) window.known_total[window.known_totals++] = (uint64_t)total;
+        fit_search_window(search, &window, 0, search->series->count, 0);
+    }
+}
+
 /* ---- a cosine of which the rows show no beginning, or several ---- */
 
 /* Warm-ups beside the one that the rows give, and totals beside the one that goes with each. */
@@ -659,6 +680,7 @@ static enum status run_passes(struct fit_search *search) {
         search_vertex(search, &window);
         if (!any_ends(search)) search_line(search, &window);
         if (!any_ends(search)) search_floors(search, &window);
+        if (!any_ends(search)) search_ends(search, &window);
     }
     if (search->known->counted == NULL && !any_agrees(search, USABLE))
         search_cosines(search, &window);

@@ -34,6 +34,7 @@ struct fit_search {
     struct arena *arena;
     struct fit_model *models;
     size_t model_count;
+    const struct fit_decays *decays;
     struct fit_found *found; /* FIT_FOUND */
     size_t count;
     double scale;
@@ -95,7 +96,7 @@ int fit_agrees(const struct fit_search *search, const struct fit_found *found);
  * of the run, give or take two updates, as the conventions of the contracts differ by that much at
  * either end. Where rows lie far apart, or where updates may have been skipped, the plateau may
  * have ended elsewhere: then the shares of the run that people type are tried as well, of those
- * that end there. */
+ * that end there. Where nobody said the end, the rows of the decay give it, with its floor. */
 void fit_find_decays(const struct series *series, const struct fit_known *known, double scale,
                      uint64_t last, struct fit_decays *out);
 

@@ -212,8 +212,8 @@ static int solve_lr(struct fit_model *model, const struct fit_window *window,
     }
     if (try_range(model, window, range, out)) return 1;
     /* Of a peak that nobody typed the rows between the probes may leave less: rounded values a
-     * decade below the peak have ten times finer steps. */
-    if (window->points[0].quantum == 0.0 || !fit_model_proportional(model) ||
+     * decade below the peak have ten times finer steps. A printed 0 tells nothing of its steps. */
+    if (window->points[window->top].quantum == 0.0 || !fit_model_proportional(model) ||
         model->plan.schedule->state_size > 0)
         return 0;
     set_lr(model, reference);
@@ -373,7 +373,7 @@ static size_t list_typed(const struct fit_model *model, const struct fit_window 
         listed = 1;
     }
     for (size_t i = 0; i < listed; i++) {
-        const int lr = typed[i] < 1e-4;
+        const int lr = typed == &window->only_floor || typed[i] < 1e-4;
         if (!((lr ? typed[i] : typed[i] * window->scale) < window->least)) continue;
         if (!lr)
             floors[count++] = (struct fit_floor_trial){typed[i], 0, 0};

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds `lr fit` on logs with skipped updates against a brute-force search in another language.
 
-    skip_matrix.py --binary TWINSTEP [--count N] [--seed S] [--jobs J] [--out FILE] [--show]
+    skip_matrix.py --binary TWINSTEP [--count N] [--seed S] [--jobs J] [--first N] [--only N]
+                   [--keep FOLDER] [--show]
 
 Draws trainings (contract, schedule, peak, warm-up, total, skipped updates, rows), prints their logs
 as the frameworks do, and lists with numpy every hypothesis that reproduces each printed LR, with the

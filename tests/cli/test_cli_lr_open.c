@@ -95,7 +95,7 @@ static const struct {
      "%.5e",
      "lr check log.csv --expect megatron --lr 3e-6",
      "megatron wsd (decay=230), peak 3e-06, no warm-up, total 2300, floor 0.01 of the peak",
-     TAKEN},
+     "explains the log more simply and applies other LRs"},
     /* A counter that moves by 2 per update, with a warm-up of 40 and a total of 2200. */
     {{COSINE, 4e-4, 0.1, 20, 1100, 0, -1, 540, 790, 10, 0, 0},
      "%.5e",

@@ -215,7 +215,7 @@ static void open_far(void) {
 #define LOWER                                                                                      \
     "--schedule, --steps and --min-lr-ratio of the training, or rows behind the end of the "       \
     "decay: "                                                                                      \
-    "a line to a lower floor with a larger total prints the same"
+    "one to a lower floor with a larger total prints the same"
 
 static void validate_far_floors(void **state) {
     (void)state;
