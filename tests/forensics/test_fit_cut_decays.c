@@ -145,10 +145,52 @@ static void verify_no_end_of_a_root_is_claimed(void **state) {
     }
 }
 
+/* Each schedule that falls by a power of the way, and some that bend: of the first ones rows that
+ * end before update 900 of 1,000 show no end. */
+static void verify_which_ends_are_open(void **state) {
+    static const struct {
+        const char *schedule, *parameters;
+        int open;
+    } cases[] = {
+        {"linear", "", 1},
+        {"warmup_stable_decay", "decay=200, decay_type=1-sqrt", 1},
+        {"warmup_stable_decay", "decay=200, decay_type=linear", 1},
+        {"warmup_stable_decay", "decay=200", 0},
+        {"megatron.wsd", "decay=200, decay_style=minus_sqrt", 1},
+        {"megatron.wsd", "decay=200, decay_style=cosine", 0},
+        {"megatron.wsd", "decay=200", 0},
+        {"torchtitan.sqrt", "decay_ratio=0.2", 1},
+        {"torchtitan.linear", "decay_ratio=0.2", 1},
+        {"torchtitan.cosine", "decay_ratio=0.2", 0},
+        {"megatron.cosine", "", 0},
+    };
+    static const struct fit_segment plain = {.scale = 1.0};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct fit fit = {.schedule = sched_find(cases[i].schedule),
+                          .parameters = cases[i].parameters,
+                          .lr = 1e-3,
+                          .steps = 1000,
+                          .floor_ratio = 0.1,
+                          .stride = 1.0,
+                          .segments = &plain,
+                          .segment_count = 1};
+        if (fit.schedule == NULL) fail_msg("no schedule %s", cases[i].schedule);
+        if (fit_floor_is_far(&fit, 900) != cases[i].open || fit_floor_is_far(&fit, 999))
+            fail_msg("%s (%s), a floor behind the rows", cases[i].schedule, cases[i].parameters);
+        if (fit_ends_on_its_way(&fit, 1000))
+            fail_msg("%s (%s), a typed floor", cases[i].schedule, cases[i].parameters);
+        fit.floor_ratio = 0.3779;
+        if (fit_ends_on_its_way(&fit, 1000) != cases[i].open || fit_ends_on_its_way(&fit, 1002))
+            fail_msg("%s (%s), an odd floor", cases[i].schedule, cases[i].parameters);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_bent_decays_are_found),
         cmocka_unit_test(verify_no_end_of_a_root_is_claimed),
+        cmocka_unit_test(verify_which_ends_are_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,6 +182,7 @@ static void verify_decimals_of_a_loss(void **state) {
         {{"0.491", "0.387", "0.213", "0.213", "0.387"}, 1e-4}, /* three different numbers */
         {{"0.0", "0.0", "0.0", "0.0", "0.0"}, 1e-4},
         {{"2.5", "0.0", "0.0", "0.0", "0.0"}, 1e-4},
+        {{"0.491", "0.387", "0.3", "0.0", "0.0"}, 1e-4},
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -499,6 +499,12 @@ static void validate_special_values(void **state) {
     logs_expect(log, "Wer", 1, N, 0.0);
     assert_null(log_column_by_source(log, "Value")); /* a table without steps */
     assert_true(logs_has_note(log, "left out: 1, the first is line 15"));
+    log = logs_read(&arena,
+                    "| Step | `Loss` |\n|---|---|\n| 10 | 2.5 |\n| 20 | tbd |\n| __30__ | *2* |\n",
+                    NULL);
+    assert_int_equal(log->rows, 2);
+    logs_expect(log, "Loss", 1, 2.0, 1.0);
+    assert_true(logs_has_note(log, "left out: 1, the first is line 4"));
     log = read_fixture(&arena, "table/boxes.txt");
     assert_true(logs_has_note(log, "2 tables"));
     log = read_fixture(&arena, "nemo/sft.txt");
