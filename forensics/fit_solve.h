@@ -134,9 +134,12 @@ struct fit_cycles {
 int fit_next_cycles(const struct fit_window *window, struct fit_cycles *io);
 
 #define FIT_WARMUPS 640
+/* Whole warm-ups below this are told apart by a bit each. */
+#define FIT_WHOLE_WARMUPS 16384
 struct fit_warmups {
     double at[FIT_WARMUPS];
     size_t count;
+    uint64_t listed[FIT_WHOLE_WARMUPS / 64]; /* bit w: the whole warm-up w is listed */
     size_t likely; /* those from here on are for where none before explains anything */
 };
 /* What a decay may fall to. */

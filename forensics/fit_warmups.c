@@ -3,6 +3,8 @@
  * of known totals that people type. Evaluates nothing.
  *
  * Invariant: likely ones stand first, since a search may stop early. */
+#include <string.h>
+
 #include "base/real.h"
 #include "forensics/fit_solve.h"
 
@@ -12,8 +14,14 @@ static int has_room(const struct fit_warmups *warmups) {
 
 static void add_warmup(struct fit_warmups *warmups, double warmup) {
     if (warmup != warmup || warmup < 0.0 || !has_room(warmups)) return;
-    for (size_t i = 0; i < warmups->count; i++)
-        if (warmups->at[i] == warmup) return;
+    if (warmup < FIT_WHOLE_WARMUPS && fit_floor(warmup) == warmup) {
+        const uint32_t at = (uint32_t)warmup;
+        if ((warmups->listed[at / 64] >> at % 64 & 1) != 0) return;
+        warmups->listed[at / 64] |= (uint64_t)1 << at % 64;
+    } else {
+        for (size_t i = 0; i < warmups->count; i++)
+            if (warmups->at[i] == warmup) return;
+    }
     warmups->at[warmups->count++] = warmup;
 }
 
@@ -96,6 +104,7 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
     const double stairs = (double)model->now.epoch; /* the knee lies anywhere on a stair */
     double low = 0.0, high = 2.0;
     warmups->count = 0;
+    memset(warmups->listed, 0, sizeof warmups->listed);
     warmups->likely = FIT_WARMUPS;
     add_warmup(warmups, window->known_warmup);
     if (!model->needs_warmup) add_warmup(warmups, 0.0);
