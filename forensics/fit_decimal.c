@@ -68,6 +68,11 @@ double fit_shortest_of(double low, double high, int digits) {
     /* Tenths are no exact scale; and where rounding alone made it 1, printing has one more digit.
      */
     const int exact = middle > 0.0 && middle < 10.0 && (middle == 1.0 || middle * scale > 1.0);
+    /* One digit is enough for the peaks that most people type, as 1e-3. */
+    if (middle * scale == 1.0 && scale <= EXACT && digits > 0) {
+        const double one = 1.0 / scale;
+        if (one >= low && one <= high) return one;
+    }
     for (int behind = 0; behind < digits; behind++, scale *= 10.0) {
         double value;
         if (!exact || !nearest_decimal(middle, scale, &value)) {

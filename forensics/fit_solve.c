@@ -432,10 +432,9 @@ static void solve_free_floor(struct fit_model *model, const struct fit_window *w
 }
 
 static void solve_floor(struct fit_model *model, const struct fit_window *window,
-                        const struct fit_numbers *numbers, struct fit_solutions *out) {
+                        const struct fit_numbers *numbers, const struct fit_floor_trial *floors,
+                        size_t count, struct fit_solutions *out) {
     struct fit_numbers trial = *numbers;
-    struct fit_floor_trial floors[FIT_FLOORS];
-    const size_t count = fit_list_floors(model, window, floors);
     for (size_t i = 0; i < count; i++) {
         trial.floor = floors[i].value;
         trial.absolute = floors[i].absolute;
@@ -682,6 +681,8 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
         solve_hidden(model, window, &numbers, out);
     }
     fit_list_warmups(model, window, stride, &warmups);
+    struct fit_floor_trial floors[FIT_FLOORS];
+    const size_t floor_count = fit_list_floors(model, window, floors);
     /* Behind the warm-up every W fits with a peak of its own: a dozen stand for all of them. */
     const size_t most = window->top == 0 && window->points[0].update > 2 ? 12 : FIT_SOLUTIONS;
     for (size_t w = 0; w < warmups.count && out->count < most; w++) {
@@ -693,7 +694,7 @@ static void solve_stride(struct fit_model *model, const struct fit_window *windo
         if (window->solved_floors)
             solve_free_floor(model, window, &numbers, out);
         else
-            solve_floor(model, window, &numbers, out);
+            solve_floor(model, window, &numbers, floors, floor_count, out);
     }
 }
 

@@ -3,14 +3,16 @@
 """Asks `lr fit` about healthy logs in which nothing was skipped, and counts answers that claim skips.
 
     healthy_logs.py --binary TWINSTEP [--count N] [--seed S] [--jobs J] [--keep FOLDER] [--show]
-                    [--odd-floor] [--check]
+                    [--odd-floor | --cut-decay] [--check]
 
 Draws trainings of transformers' Trainer, Accelerate, DeepSpeed and Megatron whose schedules move at
 every update, prints the LRs with 3, 4, 6 or 16 digits every 1 to 100 updates, from the start or from
 the middle of the run, and asks without a hint. The formulas are those of the frameworks' sources (named
 below) and nothing here is shared with the program.
 
-With --odd-floor all are lines of Megatron that fall to an odd LR, and their total is told.
+With --odd-floor all are lines of Megatron that fall to an odd LR, and their total is told. With
+--cut-decay all are Megatron's WSD, by a cosine, an exponential or 1 - sqrt, and end in the decay,
+above their floor; the total is not told.
 
     clean       no skipped update in the first answer, and the training that was drawn is it or is
                 listed among the fits
@@ -115,7 +117,10 @@ def megatron(t, u):
     start = total - t["decay"]
     if u <= start:
         return 1.0
-    return floor + (2.0 * 0.5 ** ((u - start) / t["decay"]) - 1.0) * (1 - floor)
+    done = (u - start) / t["decay"]
+    left = {"exponential": 2.0 * 0.5 ** done - 1.0, "cosine": 0.5 * (math.cos(math.pi * done) + 1),
+            "minus_sqrt": 1.0 - math.sqrt(done)}[t["style"]]
+    return floor + left * (1 - floor)
 
 
 def draw(rng):
@@ -132,7 +137,7 @@ def draw(rng):
     t = dict(family=family, kind=rng.choice(KINDS[family]), t=total, w=warmup, batch=rng.choice([8, 64, 512]),
              floor=rng.choice([0.0, 0.1, 0.1, 0.01, 0.05]), cycles=rng.choice([2, 3, 4]),
              decay=max(1, int(rng.choice([0.1, 0.2]) * total)), processes=rng.choice([1, 2, 4, 8]),
-             peak=float(f"{rng.choice(PEAKS)}e-{rng.randint(3, 6)}"))
+             peak=float(f"{rng.choice(PEAKS)}e-{rng.randint(3, 6)}"), style="exponential")
     if t["kind"] == "inverse-square-root" and t["w"] == 0:
         t["w"] = 10
     if t["kind"] in ("cosine_with_min_lr",) and t["floor"] == 0.0:
@@ -243,12 +248,20 @@ def check(binary, t, path, number):
 
 
 def one(work):
-    binary, seed, number, folder, odd, checks = work
+    binary, seed, number, folder, odd, cut, checks = work
     rng = random.Random(f"{seed}/{number}")
     t = draw(rng)
     if odd:
         t.update(family="megatron", kind="linear", next=True, told=True)
         t["floor"] = float(f"{t['peak'] * rng.uniform(0.02, 0.5):.{rng.choice([1, 2])}e}") / t["peak"]
+    if cut:
+        t.update(family="megatron", kind="wsd", next=True, told=False,
+                 style=rng.choice(["exponential", "cosine", "minus_sqrt"]),
+                 decay=max(10, int(rng.choice([0.1, 0.2, rng.uniform(0.05, 0.4)]) * t["t"])))
+        if rng.random() < 0.5:
+            t["floor"] = float(f"{rng.uniform(0.01, 0.6):.{rng.choice([1, 2])}g}")
+        t["last"] = t["t"] - int(rng.uniform(0.02, 0.7) * t["decay"])
+        t["w"] = min(t["w"], t["t"] - t["decay"])
     path, says_total = write(t, rows_of(t), folder, number)
     if checks:
         return check(binary, t, path, number)
@@ -281,15 +294,19 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep")
     parser.add_argument("--show", action="store_true", help="print every log that is not clean")
-    parser.add_argument("--odd-floor", action="store_true",
-                        help="Megatron's line alone, to an LR of two or three digits, and with its total")
+    columns = parser.add_mutually_exclusive_group()
+    columns.add_argument("--odd-floor", action="store_true",
+                         help="Megatron's line alone, to an LR of two or three digits, and with its total")
+    columns.add_argument("--cut-decay", action="store_true",
+                         help="Megatron's WSD alone, to a row of its decay, and without its total")
     parser.add_argument("--check", action="store_true", help="ask `lr check` of the contract that wrote the log")
     given = parser.parse_args()
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.keep or scratch
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
-        works = [(given.binary, given.seed, n, folder, given.odd_floor, given.check) for n in range(given.count)]
+        works = [(given.binary, given.seed, n, folder, given.odd_floor, given.cut_decay,
+                  given.check) for n in range(given.count)]
         with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
             for number, t, verdict, first, command, status in pool.map(one, works):
                 counts[verdict] += 1
