@@ -68,6 +68,11 @@ struct rollout_judgement {
 /* Standard deviations from which on the rank test speaks. */
 #define ROLLOUT_RANK_LINE 4.5
 
+/* The size |d| / (1 - pi) from which on a token of a file is further apart than any of the floors
+ * foretells: twice the 99.9 % quantile of the largest. 0 where one has too few tokens to say, or
+ * there is none. rollout_measure_files() is told it. */
+double rollout_far_line(const struct rollout_measure *const *floors, size_t floor_count);
+
 void rollout_judge(const struct rollout_measure *measure,
                    const struct rollout_measure *const *floors, size_t floor_count,
                    struct rollout_judgement *out);

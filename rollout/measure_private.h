@@ -11,6 +11,7 @@ struct rollout_token {
     double mean; /* (engine + trainer) / 2 */
     double pi;   /* exp(mean) */
     uint64_t position;
+    size_t at;          /* its place in the lists, whatever counts */
     double id, version; /* NaN: unknown */
     int routed;         /* 1: other experts; 0: the same; -1: unknown */
     int aside;          /* 1: a structural finding explains it */
@@ -36,5 +37,10 @@ double rollout_k3(double d);
 /* Adds one sequence to the figures of measure_shape.c. It marks the tokens that it sets aside. */
 void rollout_shape_add(struct rollout_work *work);
 TWINSTEP_MUST_USE enum status rollout_shape_open(struct rollout_traits *shape, struct arena *arena);
+
+/* Counts the far tokens of a sequence, after rollout_shape_add(). */
+void rollout_far_add(struct rollout_work *work);
+TWINSTEP_MUST_USE enum status rollout_far_open(struct rollout_far *far, double line,
+                                               struct arena *arena);
 
 #endif

@@ -23,12 +23,8 @@
 enum status rollout_shape_open(struct rollout_traits *shape, struct arena *arena) {
     TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_tokens, "ids", &shape->id_tokens));
     TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_sign, "ids", &shape->id_sign));
-    TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_sizes, "ids", &shape->id_sizes));
-    TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_least, "ids", &shape->id_least));
     TRY(spread_open(&shape->size, 5, arena));
     TRY(spread_open(&shape->most, 8, arena));
-    for (int i = 0; i < 2; i++)
-        TRY(spread_open(&shape->ends[i], 5, arena));
     for (int i = 0; i < MEASURE_LEVELS; i++) {
         TRY(spread_open(&shape->level[i].mean, 8, arena));
         TRY(spread_open(&shape->level[i].middle, 8, arena));
@@ -252,11 +248,6 @@ static void add_size(struct rollout_work *work, struct one *one,
     spread_add(&shape->size, size);
     if (token->routed >= 0) spread_add(&shape->routed_size[token->routed], size);
     shape->sizes++;
-    if (token->id >= 0.0 && token->id < (double)MEASURE_IDS) {
-        const size_t id = (size_t)token->id;
-        if (shape->id_sizes[id]++ == 0 || size < (double)shape->id_least[id])
-            shape->id_least[id] = (float)size;
-    }
     work->size[one->tokens++] = size;
     if (size > one->largest) one->largest = size;
 }
@@ -333,8 +324,6 @@ static void close_one(struct rollout_work *work, const struct one *one) {
     if (one->tokens == 0) return;
     struct rollout_group *group = &shape->length[length_group(work->sequence.count)];
     spread_add(&shape->most, one->largest);
-    spread_add(&shape->ends[0], work->size[0]);
-    spread_add(&shape->ends[1], work->size[one->tokens - 1]);
     add_levels(work, one->tokens);
     add_group(work, one->tokens, group);
     group->slice.sequences++;

@@ -233,6 +233,7 @@ static struct rollout_token token_of(const struct rollout_sequence *s, size_t i)
     struct rollout_token token = {.engine = s->list[ROLLOUT_ENGINE].value[i],
                                   .trainer = s->list[ROLLOUT_TRAINER].value[i],
                                   .position = position_of(s, i),
+                                  .at = i,
                                   .id = of_token(&s->list[ROLLOUT_TOKENS], i),
                                   .version = of_token(&s->list[ROLLOUT_VERSION], i),
                                   .routed = -1};
@@ -274,6 +275,7 @@ static enum status take_sequence(struct rollout_work *work) {
         add_token(work, &work->token[i]);
     add_sequence(work);
     rollout_shape_add(work);
+    rollout_far_add(work);
     return STATUS_OK;
 }
 
@@ -296,8 +298,8 @@ static enum status measure(struct rollout_work *work, struct rollout_source *sou
          (uintmax_t)count[COUNT_INFINITE]);
 }
 
-enum status rollout_measure_files(const struct rollout_files *files, struct arena *arena,
-                                  struct rollout_measure **out) {
+enum status rollout_measure_files(const struct rollout_files *files, double line,
+                                  struct arena *arena, struct rollout_measure **out) {
     struct rollout_source *source;
     struct rollout_work *work;
     TRY(arena_take(arena, 1, sizeof *work, "sums", &work));
@@ -309,6 +311,7 @@ enum status rollout_measure_files(const struct rollout_files *files, struct aren
         sum_lanes_open_f64(&work->sum[i]);
     TRY(spread_open(&(*out)->size, 11, arena));
     TRY(rollout_shape_open(&(*out)->shape, arena));
+    TRY(rollout_far_open(&(*out)->shape.far, line, arena));
     TRY(rollout_open(files, arena, &source));
     const enum status status = measure(work, source);
     rollout_close(source);

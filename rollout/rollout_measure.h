@@ -131,6 +131,38 @@ struct rollout_group {
 /* Kinds of structure. */
 enum rollout_kind { LINE_IDS = 0, LINE_SHORT, LINE_FRONT, LINE_ZERO, LINE_SHIFT, ROLLOUT_KINDS };
 
+/* What may foretell which tokens are far. A choice that falls out differently for single tokens has
+ * nothing to do with any of these. */
+enum rollout_way {
+    FAR_POSITION = 0, /* the position that the file gives, or the place in the lists */
+    FAR_FIRST,        /* tokens behind the first one that counts */
+    FAR_LAST,         /* tokens before the last one that counts */
+    FAR_ORDER,        /* place among those of the sequence that are not certain */
+    FAR_LEFT,         /* the same from the end */
+    FAR_SINCE,        /* tokens since the last one that does not count, of a prompt or a tool */
+    FAR_UNTIL,        /* tokens until the next one that does not */
+    FAR_PART,         /* 64 equal parts of the sequence */
+    FAR_ID,
+    FAR_ID_BEFORE, /* of the token before */
+    FAR_ENGINE,    /* log-prob of the engine, in eighths of a nat */
+    FAR_TRAINER,   /* that of the trainer */
+    FAR_BEHIND,    /* whether the one before that is not certain is far itself */
+    FAR_WAYS
+};
+
+#define FAR_PLACES ((size_t)1 << 16) /* places; more are one group with the last */
+#define FAR_PARTS 64
+#define FAR_LOGPS 512
+#define FAR_LOGP_CELLS 8.0 /* in a nat */
+
+/* Tokens with pi < 0.9, and those of size `line` and more, in groups by each of these. */
+struct rollout_far {
+    double line;          /* 0: none is asked for, and nothing is counted */
+    uint64_t tokens, far; /* of all */
+    size_t groups[FAR_WAYS];
+    uint32_t *all[FAR_WAYS], *apart[FAR_WAYS]; /* (groups): tokens, and the far ones */
+};
+
 /* What the signatures rest on. Of tokens that no structural finding has set aside. */
 struct rollout_traits {
     /* structure: sequences of each kind, and the difference on them */
@@ -148,8 +180,6 @@ struct rollout_traits {
     /* by id, by sequence, by position */
     uint32_t *id_tokens;
     int32_t *id_sign;
-    uint32_t *id_sizes; /* tokens of an id with pi < 0.9 */
-    float *id_least;    /* the smallest size among them */
     double position_sign[SLICE_POSITIONS], position_tokens[SLICE_POSITIONS];
     struct rollout_signs sequences;
     double neighbours,
@@ -159,8 +189,8 @@ struct rollout_traits {
     /* sizes: d / (1 - pi) of tokens with pi < 0.9 */
     struct rollout_spread size; /* of each */
     struct rollout_level level[MEASURE_LEVELS];
-    struct rollout_spread most;    /* the largest of each sequence, of all its tokens */
-    struct rollout_spread ends[2]; /* that of the first one and of the last one of each */
+    struct rollout_spread most; /* the largest of each sequence, of all its tokens */
+    struct rollout_far far;
     uint64_t sizes;
     struct rollout_group length[MEASURE_LENGTHS], version[MEASURE_VERSIONS];
     struct rollout_slice routed[2]; /* experts equal, and not */
@@ -186,8 +216,9 @@ struct rollout_measure {
     struct rollout_traits shape;
 };
 
-/* Reads a whole file. */
-TWINSTEP_MUST_USE enum status rollout_measure_files(const struct rollout_files *files,
+/* Reads a whole file. `line` is the size |d| / (1 - pi) from which on a token counts as far, as
+ * rollout_far_line() takes it from floors; 0 where there is none. */
+TWINSTEP_MUST_USE enum status rollout_measure_files(const struct rollout_files *files, double line,
                                                     struct arena *arena,
                                                     struct rollout_measure **out);
 

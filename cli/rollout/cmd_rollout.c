@@ -33,7 +33,7 @@ static enum status measure_floors(struct cli *cli, const struct options *options
         if (options->given[i].key != KEY_FLOOR) continue;
         const struct rollout_files files = {{options->given[i].value, NULL}, *naming};
         struct rollout_measure *floor;
-        const enum status status = rollout_measure_files(&files, &cli->arena, &floor);
+        const enum status status = rollout_measure_files(&files, 0.0, &cli->arena, &floor);
         if (status != STATUS_OK) return status_prefix(status, "--floor");
         (*out)[(*out_count)++] = floor;
     }
@@ -124,8 +124,10 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     size_t floor_count;
     TRY(check_output(options));
     TRY(read_naming(options, &files.naming));
-    TRY(rollout_measure_files(&files, &cli->arena, &measure));
+    /* The floors first: what they show is looked for in the file while it is read. */
     TRY(measure_floors(cli, options, &files.naming, &floors, &floor_count));
+    TRY(rollout_measure_files(&files, rollout_far_line(floors, floor_count), &cli->arena,
+                              &measure));
     TRY(arena_take(&cli->arena, 1, sizeof *judgement, "judgement", &judgement));
     rollout_judge(measure, floors, floor_count, judgement);
     *out_exit = exits[judgement->verdict];

@@ -76,7 +76,6 @@ static const struct {
      "--field: expected one of rollout, trainer, tokens"},
     {"{\"a\": [-1], \"b\": [-1]}\n", " --field a",
      "--field: expected ROLE=NAME, for instance trainer=my_logps, got \"a\""},
-    {"{\"a\": [-1], \"b\": [-1]}\n", " --floor none.jsonl", "rows.jsonl:1: expected log-probs of"},
     {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1]}\n", " --floor none.jsonl",
      "--floor: none.jsonl: cannot open: No such file"},
     {"PK\3\4", "", "expected a .npz archive, got one that is damaged: it is too short"},
@@ -136,10 +135,19 @@ static void require_said(int code, const char *line, const char *needle) {
     helper_free(&said);
 }
 
-enum single { SINGLE_ANY = 0, SINGLE_FIRST, SINGLE_LAST, SINGLE_ID };
+enum single {
+    SINGLE_ANY = 0, /* a few that are drawn */
+    SINGLE_FIRST,   /* the first of each sequence */
+    SINGLE_LAST,
+    SINGLE_MIDDLE, /* the one at position 12 */
+    SINGLE_SOME,   /* half of those at position 12 */
+    SINGLE_ID,     /* two ids of 40 */
+    SINGLE_BEHIND, /* those behind these ids */
+    SINGLE_TAIL,   /* the least likely */
+    SINGLE_RUN     /* three in a row, at a place that is drawn */
+};
 
-/* Writes rows that are as far apart as those of a floor, but for single tokens: a few that are
- * drawn, the first or the last of each sequence, or those of two ids of 40. */
+/* Writes rows that are as far apart as those of a floor, but for single tokens. */
 static void write_single(const char *path, enum single where) {
     FILE *out = fopen(path, "w");
     assert_non_null(out);
@@ -150,9 +158,18 @@ static void write_single(const char *path, enum single where) {
             fputs(names[side], out);
             for (unsigned t = 0; t < TOKENS; t++) {
                 const unsigned id = (unsigned)(40.0 * draw(s, t, 11));
-                const int is_far[] = {draw(s, t, 12) < 0.05, t == 0, t == TOKENS - 1,
-                                      id == 7 || id == 30};
+                const unsigned before = t > 0 ? (unsigned)(40.0 * draw(s, t - 1, 11)) : 0;
+                const unsigned run = t - (unsigned)(20.0 * draw(s, 0, 13));
                 const double p = -0.2 - 3.0 * draw(s, t, 1);
+                const int is_far[] = {[SINGLE_ANY] = draw(s, t, 12) < 0.05,
+                                      [SINGLE_FIRST] = t == 0,
+                                      [SINGLE_LAST] = t == TOKENS - 1,
+                                      [SINGLE_MIDDLE] = t == 12,
+                                      [SINGLE_SOME] = t == 12 && s % 2 == 0,
+                                      [SINGLE_ID] = id == 7 || id == 30,
+                                      [SINGLE_BEHIND] = before == 7 || before == 30,
+                                      [SINGLE_TAIL] = p < -3.08,
+                                      [SINGLE_RUN] = run < 3};
                 const double d = 0.01 * (2.0 * draw(s, t, 4) - 1.0) - 1.5 * is_far[where];
                 fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
                         side == 0   ? (double)id
@@ -166,24 +183,36 @@ static void write_single(const char *path, enum single where) {
 }
 
 /* Single tokens far out are a choice of experts where they are scattered, and no such thing where
- * they are an end of each sequence, or all tokens of an id. */
-static void verify_single_tokens_by_place_and_id(void **state) {
+ * something else that is known of them says which they are. */
+static void verify_single_tokens_that_are_foretold(void **state) {
+    static const struct {
+        enum single where;
+        int code;
+        const char *needle;
+    } cases[] = {
+        {SINGLE_ANY, 1, "cause    routing: most tokens are"},
+        {SINGLE_FIRST, 1,
+         "open     routing: 40 of the 40 tokens that are further apart than twice the floor's 99.9 "
+         "% are foretold by the position, 0: 100 % of such tokens are that far, and 0 % of the "
+         "others; a choice of experts would be scattered"},
+        {SINGLE_LAST, 3,
+         " foretold by the position, 23: 100 % of such tokens are that far, and 0 "},
+        {SINGLE_MIDDLE, 1, " foretold by the position, 12: 100 % of such tokens are that far"},
+        {SINGLE_SOME, 3,
+         "20 of the 20 tokens that are further apart than twice the floor's 99.9 % "
+         "are foretold by the position, 12: 50 % of such"},
+        {SINGLE_ID, 3, " are foretold by the token id, 7 or 30: 100 % of such tokens"},
+        {SINGLE_BEHIND, 3, " are foretold by the id of the token before, 7 or 30: 100 % of such"},
+        {SINGLE_TAIL, 1,
+         " are foretold by the log-prob of the trainer, at most -4.5: 100 % of such tokens"},
+        {SINGLE_RUN, 1, " are foretold by the token before that is not certain, which is as far: "},
+    };
     (void)state;
     write_rows("floor.jsonl", 3, 0.01, 0);
-    write_single("any.jsonl", SINGLE_ANY);
-    write_single("first.jsonl", SINGLE_FIRST);
-    write_single("last.jsonl", SINGLE_LAST);
-    write_single("id.jsonl", SINGLE_ID);
-    require_said(1, "rollout any.jsonl --floor floor.jsonl", "cause    routing: most tokens are");
-    require_said(1, "rollout first.jsonl --floor floor.jsonl",
-                 "open     routing: 40 of the 40 tokens that are further apart than twice the "
-                 "floor's 99.9 % are the first of their sequences");
-    require_said(3, "rollout last.jsonl --floor floor.jsonl",
-                 "open     routing: 40 of the 40 tokens that are further apart than twice the "
-                 "floor's 99.9 % are the last of their sequences");
-    require_said(3, "rollout id.jsonl --floor floor.jsonl",
-                 "are of 2 ids of which every token is, as where one side scores these ids "
-                 "otherwise");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_single("single.jsonl", cases[i].where);
+        require_said(cases[i].code, "rollout single.jsonl --floor floor.jsonl", cases[i].needle);
+    }
 }
 
 /* The names of verl changed their meaning on 2026-03-24, so the text says whose they are. */
@@ -567,7 +596,7 @@ int main(void) {
         cmocka_unit_test(verify_wrong_files_are_told),
         cmocka_unit_test(verify_statuses),
         cmocka_unit_test(verify_commits_of_others),
-        cmocka_unit_test(verify_single_tokens_by_place_and_id),
+        cmocka_unit_test(verify_single_tokens_that_are_foretold),
         cmocka_unit_test(verify_lengths_alone_are_no_difference),
         cmocka_unit_test(verify_words_of_infinite_and_of_no_ratio),
         cmocka_unit_test(verify_few_sequences_decide_nothing),

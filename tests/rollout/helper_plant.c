@@ -16,7 +16,7 @@
 #include "base/dtype.h"
 #include "tests/trainer/helper_train.h"
 
-#define KINDS 10
+#define KINDS 13
 #define DRAW 3 /* what the test draws unless TWINSTEP_DRAW says another number */
 
 static const char *const kinds[ROLLOUT_CAUSES + 2][KINDS] = {
@@ -35,7 +35,8 @@ static const char *const kinds[ROLLOUT_CAUSES + 2][KINDS] = {
     [PLANT_FOREIGN] = {"other weights, no versions", "another model", "every context cut",
                        "filtered (d < 0)", "noise grows with position", "some at a temperature",
                        "temperature and ages", "experts and bf16 logits", "some of another model",
-                       "bf16 logits, some shifted"},
+                       "bf16 logits, some shifted", "one position is another model's",
+                       "unlikely tokens are another model's", "behind an id another model's"},
 };
 
 /* What lists and positions show is large against any floor; causes that show in groups are planted
@@ -185,6 +186,7 @@ static struct columns foreign_columns(const struct writing *w, uint32_t sequence
     const int touched = is_touched(plant, sequence);
     struct columns c = {POOL_BASE, POOL_BASE};
     const double share = 0.02;
+    const uint32_t at = w->pool->first[sequence] + w->pool->prompt[sequence] + t;
     switch (plant->kind) {
     case 0:
         c.engine = POOL_VERSION + 1 + (int)below(plant->seed, 4, POOL_VERSIONS - 1);
@@ -214,6 +216,15 @@ static struct columns foreign_columns(const struct writing *w, uint32_t sequence
         break;
     case 9:
         c.engine = POOL_BF16;
+        break;
+    case 10:
+        if (t == 4 + below(plant->seed, 4, 12)) c.engine = POOL_ROUTED;
+        break;
+    case 11:
+        if (w->pool->logp[POOL_BASE][at] < -5.0) c.engine = POOL_ROUTED;
+        break;
+    case 12:
+        if (t > 0 && w->pool->id[at - 1] % 16 == below(plant->seed, 4, 16)) c.engine = POOL_ROUTED;
         break;
     default:
         break;

@@ -44,9 +44,9 @@ static void judge_case(const struct plant *plant, struct answer *out) {
     struct rollout_measure *measure, *floor;
     static struct rollout_judgement judgement;
     plant_write(pool_now(), plant, path, floor_path);
-    expect_ok(rollout_measure_files(&files, &arena, &measure));
-    expect_ok(rollout_measure_files(&floors, &arena, &floor));
+    expect_ok(rollout_measure_files(&floors, 0.0, &arena, &floor));
     const struct rollout_measure *const list[] = {floor};
+    expect_ok(rollout_measure_files(&files, rollout_far_line(list, 1), &arena, &measure));
     rollout_judge(measure, list, 1, &judgement);
     memset(out, 0, sizeof *out);
     out->verdict = judgement.verdict;
