@@ -218,6 +218,7 @@ enum status rollout_arrays_next(struct rollout_arrays *a, struct rollout_sequenc
             snprintf(out->id, sizeof out->id, "%.17g", out->list[ROLLOUT_ID].value[0]);
     }
     cut_padding(a, out);
+    out->padded = !is_flat(a) && (a->length == NULL || a->length->rank != 1);
     a->at++;
     return STATUS_OK;
 }

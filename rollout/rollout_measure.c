@@ -253,6 +253,42 @@ static int is_left_out(const struct rollout_sequence *s) {
            (removed->count > 0 && removed->value[0] > 0.0);
 }
 
+/* ---- zeros on both sides ----
+ * Arrays are padded with 0, and a prompt that neither side scored is 0 as well. Without a mask that
+ * leaves them out such tokens would agree exactly, and any mean over them would be too small. They
+ * may also be tokens that are certain for both sides, which are not alike then. */
+
+#define ZEROS_LEAST 2u
+
+/* How many tokens from `from` on in steps of `way` are exactly 0 on both sides; 0 where they are
+ * few, or have ids that differ. */
+static size_t count_zeros(const struct rollout_work *work, size_t from, int way) {
+    size_t zeros = 0;
+    for (size_t i = from; i < work->count; i += (size_t)way, zeros++) {
+        const struct rollout_token *token = &work->token[i];
+        if (token->engine != 0.0 || token->trainer != 0.0) break;
+        if (token->id == token->id && token->id != work->token[from].id) return 0;
+    }
+    return zeros < ZEROS_LEAST ? 0 : zeros;
+}
+
+/* Leaves out what pads a row. In a list, which needs no padding, these tokens stay in the figures
+ * and are set aside for the judgement. Where the mask leaves out what is beyond them, it knows the
+ * padding, and they are none. */
+static void look_at_ends(struct rollout_work *work) {
+    const size_t n = work->count;
+    if (n == 0) return;
+    const size_t back =
+        work->token[n - 1].at + 1 == work->sequence.count ? count_zeros(work, n - 1, -1) : 0;
+    const size_t front = back < n && work->token[0].at == 0 ? count_zeros(work, 0, 1) : 0;
+    work->out->count[work->sequence.padded ? COUNT_PADDING : COUNT_ZEROS] += front + back;
+    for (size_t i = 0; i < n; i++)
+        if (i < front || i >= n - back) work->token[i].aside = 1;
+    if (!work->sequence.padded) return;
+    work->count = n - front - back;
+    memmove(work->token, work->token + front, work->count * sizeof *work->token);
+}
+
 static enum status take_sequence(struct rollout_work *work) {
     work->count = 0;
     if (is_left_out(&work->sequence)) {
@@ -266,6 +302,7 @@ static enum status take_sequence(struct rollout_work *work) {
                    &work->size));
     for (size_t i = 0; i < work->sequence.count; i++)
         if (counts(work, i)) work->token[work->count++] = token_of(&work->sequence, i);
+    look_at_ends(work);
     if (work->count == 0) {
         work->out->count[COUNT_EMPTY]++;
         rollout_shape_add(work);
@@ -293,9 +330,9 @@ static enum status measure(struct rollout_work *work, struct rollout_source *sou
     const uint64_t *count = work->out->count;
     FAIL(STATUS_INPUT,
          "%s: expected tokens with two log-probs, got none (%ju masked out, %ju without a number, "
-         "%ju infinite)",
+         "%ju infinite, %ju exactly 0 on both sides at an end of their row)",
          work->out->path, (uintmax_t)count[COUNT_MASKED], (uintmax_t)count[COUNT_OPEN],
-         (uintmax_t)count[COUNT_INFINITE]);
+         (uintmax_t)count[COUNT_INFINITE], (uintmax_t)count[COUNT_PADDING]);
 }
 
 enum status rollout_measure_files(const struct rollout_files *files, double line,

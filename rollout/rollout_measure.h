@@ -58,6 +58,8 @@ enum rollout_count {
     COUNT_MASKED,     /* tokens that the mask leaves out */
     COUNT_OPEN,       /* tokens without a number on a side */
     COUNT_INFINITE,   /* tokens with an infinite log-prob on a side */
+    COUNT_PADDING,    /* tokens of exactly 0 on both sides at an end of a row: left out */
+    COUNT_ZEROS,      /* the same in lists: they count, and nothing is judged by them */
     COUNT_EQUAL,      /* tokens with equal bits */
     COUNT_ABOVE,      /* d > 0 */
     COUNT_BELOW,

@@ -47,6 +47,7 @@ struct rollout_sequence {
     /* What it found; the flags of enum rollout_shape. */
     unsigned shapes;
     size_t count; /* tokens that both sides have: all lists are this long after rollout_align() */
+    int padded;   /* 1: a row of an array, which is as wide as its longest sequence */
 };
 
 /* What is plain from the lists alone, before any arithmetic. */

@@ -16,6 +16,8 @@ static json_t *counts_json(const struct rollout_measure *m) {
                 {"masked", COUNT_MASKED},
                 {"without_number", COUNT_OPEN},
                 {"infinite", COUNT_INFINITE},
+                {"padding", COUNT_PADDING},
+                {"zero_at_ends", COUNT_ZEROS},
                 {"empty_sequences", COUNT_EMPTY},
                 {"equal", COUNT_EQUAL},
                 {"above", COUNT_ABOVE},

@@ -39,6 +39,8 @@ static void print_left_out(const struct rollout_measure *m, FILE *out) {
     } rows[] = {{COUNT_MASKED, "tokens masked out"},
                 {COUNT_OPEN, "tokens without a number on a side"},
                 {COUNT_INFINITE, "tokens with an infinite log-prob"},
+                {COUNT_PADDING, "tokens of exactly 0 on both sides at an end of their row, as "
+                                "padding is (\"length\" would keep them)"},
                 {COUNT_EMPTY, "sequences without a token that counts"}};
     int any = 0;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -54,6 +56,12 @@ static void print_left_out(const struct rollout_measure *m, FILE *out) {
         any = 1;
     }
     if (any) fprintf(out, "\n");
+    if (m->count[COUNT_ZEROS] > 0)
+        fprintf(out,
+                "  note     %" PRIu64 " tokens at an end of their sequence are exactly 0 on both "
+                "sides: they are in the figures, and nothing is judged by them; a mask leaves "
+                "padding out\n",
+                m->count[COUNT_ZEROS]);
 }
 
 static void print_figures(const struct rollout_measure *m, FILE *out) {

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pathlib
+import random
 import struct
 import subprocess
 import tempfile
@@ -37,6 +38,31 @@ def archive(method):
     return out.getvalue()
 
 
+def padded(width, front=0, mask=None, ids=None, length=None, likely=0.02):
+    """Rows of TOKENS tokens in `width` columns, 0 on both sides elsewhere. Unlikely tokens are apart
+    by up to 0.01, likely ones by up to `likely`: only the mean of |d| sees these."""
+    engine, trainer = [], []
+    for row in range(ROWS):
+        rng = random.Random(f"{row} {likely}")
+        one = [(-0.04 if t % 2 else -0.5 - 3 * rng.random()) for t in range(TOKENS)]
+        two = [x + rng.uniform(-1, 1) * (likely if t % 2 else 0.01) for t, x in enumerate(one)]
+        for out, values in ((trainer, one), (engine, two)):
+            out += [0.0] * front + values + [0.0] * (width - front - TOKENS)
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        def put(name, values, shape, code="d", descr="<f8"):
+            file.writestr(f"{name}.npy", npy(values, shape, code, descr))
+        put("rollout_logprobs", engine, (ROWS, width))
+        put("trainer_logprobs", trainer, (ROWS, width))
+        if mask:
+            put("mask", mask * ROWS, (ROWS, width), "B", "|u1")
+        if ids:
+            put("token_ids", ids * ROWS, (ROWS, width), "i", "<i4")
+        if length:
+            put("length", [length] * ROWS, (ROWS,), "q", "<i8")
+    return out.getvalue()
+
+
 class Npz(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -54,6 +80,60 @@ class Npz(unittest.TestCase):
         self.assertEqual(deflated.returncode, 3, deflated.stderr)
         self.assertEqual(json.loads(deflated.stdout), json.loads(stored.stdout))
         self.assertEqual(json.loads(stored.stdout)["counts"]["tokens"], ROWS * TOKENS)
+
+    def test_zeros_that_pad_are_left_out(self):
+        """What pads changes nothing, in front or behind, with a mask of ones or without."""
+        (self.folder / "floor.npz").write_bytes(padded(TOKENS, likely=0.002))
+
+        def judged(data, *more):
+            (self.folder / "a.npz").write_bytes(data)
+            done = subprocess.run([PROGRAM, "rollout", "a.npz", "--floor", "floor.npz", *more],
+                                  cwd=self.folder, capture_output=True, text=True, check=False)
+            self.assertNotEqual(done.returncode, 2, done.stderr)
+            return done.stdout
+
+        whole = json.loads(judged(padded(TOKENS), "--json"))
+        self.assertNotEqual(whole["verdict"], "within")
+        for width, more in ((480, {}), (480, {"front": 456}), (480, {"front": 30}),
+                            (480, {"mask": [1] * 480}), (480, {"ids": [7] * 480}),
+                            (26, {})):
+            one = json.loads(judged(padded(width, **more), "--json"))
+            self.assertEqual(one["counts"].pop("padding"), ROWS * (width - TOKENS))
+            for name in ("verdict", "figures", "floor", "by_probability"):
+                self.assertEqual(one[name], whole[name], name)
+        self.assertIn("left out 18240 tokens of exactly 0 on both sides at an end of their row",
+                      judged(padded(480)))
+        # They may be certain tokens where something says so.
+        for more in ({"ids": list(range(30))}, {"length": 30}, {"mask": [1] * 29 + [0]}):
+            counts = json.loads(judged(padded(30, **more), "--json"))["counts"]
+            self.assertEqual(counts["padding"], 0)
+            self.assertEqual(counts["tokens"] + counts["masked"], ROWS * 30)
+
+    def test_lists_keep_their_zeros(self):
+        """In a list they count, and nothing is judged by them."""
+        def written(name, likely, zeros):
+            with open(self.folder / name, "w", encoding="utf-8") as out:
+                for row in range(ROWS):
+                    rng = random.Random(f"{row} {likely}")
+                    one = [(-0.04 if t % 2 else -0.5 - 3 * rng.random()) for t in range(TOKENS)]
+                    two = [x + rng.uniform(-1, 1) * (likely if t % 2 else 0.01)
+                           for t, x in enumerate(one)]
+                    print(json.dumps({"rollout_logprobs": two + [0.0] * zeros,
+                                      "trainer_logprobs": one + [0] * zeros}), file=out)
+
+        written("floor.jsonl", 0.002, 0)
+        verdicts = []
+        for zeros in (0, 400):
+            written("a.jsonl", 0.02, zeros)
+            done = subprocess.run([PROGRAM, "rollout", "a.jsonl", "--floor", "floor.jsonl",
+                                   "--json"], cwd=self.folder, capture_output=True, text=True,
+                                  check=False)
+            one = json.loads(done.stdout)
+            self.assertEqual(one["counts"]["zero_at_ends"], ROWS * zeros)
+            self.assertEqual(one["counts"]["tokens"], ROWS * (TOKENS + zeros))
+            verdicts.append((one["verdict"], one["floor"]["strength"], one["floor"]["rank"]))
+        self.assertEqual(verdicts[0], verdicts[1])
+        self.assertNotEqual(verdicts[0][0], "within")
 
     def refused(self, data, words):
         done = self.rollout(data)
