@@ -208,7 +208,7 @@ static int rest_is_outside(const struct rollout_judgement *j) {
 
 static int rest_is_within(const struct rollout_judgement *j) {
     if (j->measure->shape.rest.absolute == 0.0) return 1;
-    if (j->floor_count == 0 || j->floor == 0.0 || !has_enough(j)) return 0;
+    if (j->floor_count == 0 || j->floor == 0.0 || !has_enough(j) || j->far_apart) return 0;
     return j->strength - 3.0 * j->error <= 1.0 && j->strength < MEAN_MOST && j->rank < 3.0 &&
            j->largest_rank < 3.0;
 }
@@ -226,10 +226,28 @@ static void count_named(struct rollout_judgement *j) {
         j->named += j->claim[i].state == ROLLOUT_NAMED;
 }
 
+/* Where positions are moved, or nothing is left of what was named, no other cause is looked for,
+ * and none is called absent. Returns 1 then. */
+static int leaves_nothing(struct rollout_judgement *j) {
+    static const enum rollout_cause later[] = {ROLLOUT_TRUNCATED, ROLLOUT_TEMPERATURE,
+                                               ROLLOUT_STALE, ROLLOUT_ROUTING, ROLLOUT_PRECISION};
+    count_named(j);
+    const int whole = j->named > 0 && j->measure->shape.rest.tokens == 0;
+    for (size_t i = 0; (j->in_line || whole) && i < COUNT_OF(later); i++)
+        if (j->claim[later[i]].state == ROLLOUT_NO)
+            rollout_claim_say(&j->claim[later[i]], ROLLOUT_OPEN, "%s",
+                              whole ? "needs tokens that what is named leaves to compare; it is in "
+                                      "every one of these"
+                                    : "needs positions that are moved back, so that tokens are "
+                                      "compared with themselves");
+    return j->in_line || whole;
+}
+
 /* Causes that show in groups are asked first; what is left of a difference without any structure is
  * rounding, or sizes of two kinds. */
 static void ask_causes(struct rollout_judgement *j, int outside) {
     rollout_claim_structure(j);
+    if (leaves_nothing(j)) return;
     /* These three compare tokens of the file with each other, so they need no floor. */
     rollout_claim_stale(j);
     rollout_claim_length(j);
@@ -244,10 +262,14 @@ static void ask_causes(struct rollout_judgement *j, int outside) {
     if (outside && !grouped && j->claim[ROLLOUT_ROUTING].state != ROLLOUT_NAMED)
         rollout_claim_precision(j);
     count_named(j);
+    if (outside && grouped && j->claim[ROLLOUT_PRECISION].state == ROLLOUT_NO)
+        rollout_claim_say(&j->claim[ROLLOUT_PRECISION], ROLLOUT_OPEN,
+                          "is what is left where nothing larger is named, so it is not looked for "
+                          "beside another cause");
 }
 
-/* The strength from which on a difference of all tokens stands out: as many standard errors above 1
- * as the rank test asks for, and the least that counts. */
+/* The strength from which on a difference of all tokens stands out: as many standard errors
+ * above 1 as the rank test asks for, and the least that counts. */
 static double least_seen(const struct rollout_judgement *j) {
     const double relative = j->strength > 0.0 ? j->error / j->strength : 0.0;
     const double seen = 1.0 + ROLLOUT_RANK_LINE * relative;
@@ -272,15 +294,16 @@ static void say_why(struct rollout_judgement *j, int outside) {
                  j->named == 0 ? "; no cause has its signature here, so the cause is undecided"
                                : "");
     else if (j->verdict == ROLLOUT_OUTSIDE && j->named == 0)
-        snprintf(
-            j->why, sizeof j->why,
-            "%ju tokens have an infinite log-prob on one side or on both, and none of the floor "
-            "has",
-            (uintmax_t)j->measure->count[COUNT_INFINITE]);
+        snprintf(j->why, sizeof j->why,
+                 "%ju tokens have an infinite log-prob on one side or on both, and none of the "
+                 "floor "
+                 "has",
+                 (uintmax_t)j->measure->count[COUNT_INFINITE]);
     else if (j->verdict == ROLLOUT_OUTSIDE)
         snprintf(j->why, sizeof j->why, "by its signature; %s",
-                 j->floor_count == 0 ? "without a floor the rest is not judged"
-                                     : "the rest is not outside the floor");
+                 j->measure->shape.rest.tokens == 0 ? "it is in every token, so there is no rest"
+                 : j->floor_count == 0              ? "without a floor the rest is not judged"
+                                                    : "the rest is not outside the floor");
     else if (j->floor_count == 0)
         snprintf(j->why, sizeof j->why,
                  "no floor: give a file of two runs of one engine that are meant to be equal "
@@ -290,6 +313,11 @@ static void say_why(struct rollout_judgement *j, int outside) {
                  "%ju sequences of tokens that are not certain; at least %d are needed here and in "
                  "the floor",
                  (uintmax_t)sequences, ROLLOUT_LEAST_SEQUENCES);
+    else if (j->far_apart)
+        snprintf(j->why, sizeof j->why,
+                 "mean |d| is %.3g of what the floor shows, but %ju tokens are further apart than "
+                 "twice the floor's 99.9 %%",
+                 j->strength, (uintmax_t)j->measure->shape.far.far);
     else if (lacks_positions(j))
         snprintf(j->why, sizeof j->why,
                  "mean |d| is %.3g of what the floor shows, but that has no sequences as long as "

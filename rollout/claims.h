@@ -33,7 +33,7 @@ struct rollout_claim {
     enum rollout_state state;
     double strength; /* mean |d| of the tokens it is about, in floors; NaN: no floor */
     double share;    /* of tokens; NaN: not counted */
-    char text[400];
+    char text[600];
 };
 
 enum rollout_verdict {
@@ -60,6 +60,8 @@ struct rollout_judgement {
     /* how much signs of d agree within groups; 0 without structure, 1 where all agree */
     double purity, by_id, by_sequence, by_position;
     uint32_t named;
+    int in_line;   /* 1: positions are moved, and nothing else is judged at the same token */
+    int far_apart; /* 1: far more tokens are beyond a floor's 99.9 % than it has itself */
     struct rollout_claim claim[ROLLOUT_CAUSES];
 };
 

@@ -85,6 +85,38 @@ static int comes_with_age(const struct rollout_judgement *j) {
     return youngest != NULL && mean_of(youngest) < 0.5 * mean_of(&t->rest);
 }
 
+/* The root of the mean square of d, less what its mean at each log-prob explains. */
+static double unexplained(const struct rollout_traits *t) {
+    double sum = 0.0, tokens = 0.0;
+    for (int i = 0; i < MEASURE_HEATS; i++) {
+        const double n = (double)t->heat_tokens[i];
+        if (n == 0.0) continue;
+        const double left = t->heat_squares[i] - t->heat_d[i] * (t->heat_d[i] / n);
+        sum = sum + (left > 0.0 ? left : 0.0);
+        tokens = tokens + n;
+    }
+    return tokens > 0.0 ? real_sqrt_f64(sum / tokens) : 0.0;
+}
+
+/* What a temperature leaves. How much of d goes with the log-prob alone depends on the entropy at
+ * each token, which no file has, so another cause may hide in the rest. Adds that to the claim. */
+static void say_unexplained(struct rollout_judgement *j) {
+    struct rollout_claim *claim = &j->claim[ROLLOUT_TEMPERATURE];
+    const double left = unexplained(&j->measure->shape);
+    double floor = 0.0;
+    for (size_t i = 0; i < j->floor_count; i++) {
+        const double own = unexplained(&j->floors[i]->shape);
+        if (own > floor) floor = own;
+    }
+    const size_t used = strlen(claim->text);
+    if (j->floor_count == 0 || left <= 2.0 * floor) return;
+    snprintf(
+        claim->text + used, sizeof claim->text - used,
+        ". d less its mean at each log-prob is still %.3g (root mean square; the floor's %.2g): "
+        "entropies, which are not in the file, or something else that differs, too",
+        left, floor);
+}
+
 void rollout_claim_temperature(struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
     struct rollout_claim *claim = &j->claim[ROLLOUT_TEMPERATURE];
@@ -107,6 +139,11 @@ void rollout_claim_temperature(struct rollout_judgement *j) {
                       "foretells: the log-probs of one side are at another temperature, the "
                       "engine's at about %.3g of the trainer's",
                       ends.likely, ends.unlikely, 100.0 * j->purity, heat_ratio(t));
+    say_unexplained(j);
+    if (j->claim[ROLLOUT_STALE].state == ROLLOUT_NO)
+        rollout_claim_say(&j->claim[ROLLOUT_STALE], ROLLOUT_OPEN,
+                          "mean |d| does not grow with the age of the weights, but a temperature "
+                          "moves all ages, and what old weights add may be smaller");
 }
 
 /* ---- weights of another version ---- */

@@ -265,12 +265,14 @@ void rollout_claim_single_tokens(struct rollout_judgement *j) {
     if (t->routed[0].tokens + t->routed[1].tokens > 0 || t->sizes == 0 || line == 0.0) return;
     const uint64_t far = t->far.far;
     const double share = (double)far / (double)t->sizes;
-    if (far < SINGLE_LEAST || share > SINGLE_MOST || !bulk_is_within(j)) return;
+    if (far < SINGLE_LEAST) return;
     for (size_t i = 0; i < j->floor_count; i++) {
         const struct rollout_spread *size = &j->floors[i]->shape.size;
         const double own = ((double)spread_at_least(size, line) + 1.0) / (double)size->count;
         if (share < SINGLE_TIMES * own) return;
     }
+    j->far_apart = 1;
+    if (share > SINGLE_MOST || !bulk_is_within(j)) return;
     const double without = (double)(t->most.count - spread_at_least(&t->most, line));
     const double expected = expected_without(t, share);
     if (without > 1.5 * expected + 4.0 * real_sqrt_f64(expected + 1.0)) return;

@@ -2,6 +2,8 @@
  * Findings that are plain from the lists: other ids, other lengths, zeros, moved positions. One
  * sequence is enough for them, since none of them can come from rounding; but where a floor has the
  * same in at least half as large a share of its sequences, it is how these files are written. */
+#include <stdio.h>
+
 #include "base/real.h"
 #include "rollout/claims_private.h"
 
@@ -137,23 +139,76 @@ static void claim_masked(struct rollout_judgement *j) {
                       (uintmax_t)t->front.sequences, t->first_line[LINE_FRONT]);
 }
 
+static const char *where_to(int lag) {
+    return lag < 0 ? "before" : "behind";
+}
+
+/* Mean |d| of shifted sequences after they are moved back, in units of the floors' mean over all
+ * tokens, which these are as well. NaN without a floor. */
+static double left_when_moved_back(const struct rollout_judgement *j) {
+    const struct rollout_slice *left = &j->measure->shape.moved_back;
+    double largest = real_nan_f64();
+    for (size_t i = 0; i < j->floor_count; i++) {
+        const struct rollout_slice *rest = &j->floors[i]->shape.rest;
+        const double mean = rest->absolute / (double)(rest->tokens + !rest->tokens);
+        if (!(mean <= largest)) largest = mean;
+    }
+    return left->absolute / (double)(left->tokens + !left->tokens) / largest;
+}
+
+/* Sequences whose sides lie on a line once positions are moved: another temperature besides.
+ * Returns 1 where these are more than `others`, which need no line. */
+static int claim_line(struct rollout_judgement *j, uint64_t others) {
+    const struct rollout_traits *t = &j->measure->shape;
+    struct rollout_claim *claim = &j->claim[ROLLOUT_SHIFTED];
+    int most = 0;
+    for (int i = 1; i < MEASURE_LAGS; i++)
+        if (t->in_line[i] > t->in_line[most]) most = i;
+    const uint64_t count = t->in_line[most];
+    if (count < ROLLOUT_LEAST_SEQUENCES || 2 * count <= t->lined || count <= others) return 0;
+    for (size_t i = 0; i < j->floor_count; i++) {
+        const struct rollout_traits *floor = &j->floors[i]->shape;
+        if (2 * floor->in_line[most] > floor->lined) return 0;
+    }
+    const int lag = most - MEASURE_LAGS / 2;
+    claim->strength = rollout_strength(j, &t->rest);
+    claim->share = (double)t->rest.tokens / (double)j->measure->count[COUNT_TOKENS];
+    j->in_line = 1;
+    rollout_claim_say(claim, ROLLOUT_NAMED,
+                      "in %ju of %ju sequences the trainer's log-prob of the token %d %s is on a "
+                      "line over the engine's, but for %.2g %% of its variance, and that of the "
+                      "same token is not: positions are moved by %d. The slope is %.3g, so "
+                      "something else differs, too, as a temperature does; nothing else is looked "
+                      "for before positions are moved back",
+                      (uintmax_t)count, (uintmax_t)t->lined, lag < 0 ? -lag : lag, where_to(lag),
+                      100.0 * t->line_left[most] / (double)count, lag,
+                      t->line_slope[most] / (double)count);
+    return 1;
+}
+
 static void claim_shifted(struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
+    struct rollout_claim *claim = &j->claim[ROLLOUT_SHIFTED];
     int most = -1;
     for (int i = 0; i < MEASURE_LAGS; i++)
         if (stands_out(j, shifted, i) &&
             (most < 0 || t->shifted[i].sequences > t->shifted[most].sequences))
             most = i;
-    if (most < 0) return;
+    if (claim_line(j, most < 0 ? 0 : t->shifted[most].sequences) || most < 0) return;
     measure_claim(j, ROLLOUT_SHIFTED, &t->shifted[most]);
     const int lag = most - MEASURE_LAGS / 2;
-    rollout_claim_say(&j->claim[ROLLOUT_SHIFTED], ROLLOUT_NAMED,
+    char left[120] = "";
+    if (left_when_moved_back(j) > 2.0)
+        snprintf(left, sizeof left,
+                 "; moved back, they are still %.3g floors apart, so something else differs, too",
+                 left_when_moved_back(j));
+    rollout_claim_say(claim, ROLLOUT_NAMED,
                       "in %ju of %ju sequences the trainer's log-prob of the token %d %s fits the "
                       "engine's better by a factor of more than 4, the first at line %u: positions "
-                      "are moved by %d",
+                      "are moved by %d%s",
                       (uintmax_t)t->shifted[most].sequences,
                       (uintmax_t)j->measure->count[COUNT_SEQUENCES], lag < 0 ? -lag : lag,
-                      lag < 0 ? "before" : "behind", t->first_line[LINE_SHIFT], lag);
+                      where_to(lag), t->first_line[LINE_SHIFT], lag, left);
 }
 
 void rollout_claim_structure(struct rollout_judgement *j) {

@@ -106,20 +106,74 @@ static void look_at_zeros(struct rollout_work *work) {
         }
 }
 
-/* Mean |trainer of token i + lag - engine of token i| over the tokens that no run set aside. */
-static double apart_by(const struct rollout_work *work, int lag, size_t *out_tokens) {
+/* The token whose trainer's log-prob is compared with the engine's of token i; NULL: there is none,
+ * or a run set one of them aside. */
+static const struct rollout_token *other_of(const struct rollout_work *work, size_t i, int lag) {
+    if ((lag < 0 && i < (size_t)-lag) || (lag > 0 && i + (size_t)lag >= work->count)) return NULL;
+    const struct rollout_token *other = &work->token[lag < 0 ? i - (size_t)-lag : i + (size_t)lag];
+    return work->token[i].aside || other->aside ? NULL : other;
+}
+
+/* Sum of |trainer of token i + lag - engine of token i| over the tokens that no run set aside. */
+static double sum_apart(const struct rollout_work *work, int lag, size_t *out_tokens) {
     double sum = 0.0;
-    size_t tokens = 0;
+    *out_tokens = 0;
     for (size_t i = 0; i < work->count; i++) {
-        if ((lag < 0 && i < (size_t)-lag) || (lag > 0 && i + (size_t)lag >= work->count)) continue;
-        const struct rollout_token *other =
-            &work->token[lag < 0 ? i - (size_t)-lag : i + (size_t)lag];
-        if (work->token[i].aside || other->aside) continue;
+        const struct rollout_token *other = other_of(work, i, lag);
+        if (other == NULL) continue;
         sum = sum + real_abs_f64(other->trainer - work->token[i].engine);
-        tokens++;
+        (*out_tokens)++;
     }
-    *out_tokens = tokens;
-    return tokens == 0 ? real_inf_f64() : sum / (double)tokens;
+    return sum;
+}
+
+static double apart_by(const struct rollout_work *work, int lag, size_t *out_tokens) {
+    const double sum = sum_apart(work, lag, out_tokens);
+    return *out_tokens == 0 ? real_inf_f64() : sum / (double)*out_tokens;
+}
+
+/* How much of the variance of the trainer's log-probs is not on a rising line over the engine's,
+ * and the slope of that line. 1 where there is none. */
+static double off_line(const struct rollout_work *work, int lag, double *slope) {
+    double n = 0.0, x = 0.0, y = 0.0, xx = 0.0, xy = 0.0, yy = 0.0;
+    for (size_t i = 0; i < work->count; i++) {
+        const struct rollout_token *other = other_of(work, i, lag);
+        if (other == NULL) continue;
+        const double a = work->token[i].engine, b = other->trainer;
+        n = n + 1.0;
+        x = x + a;
+        y = y + b;
+        xx = real_fma_f64(a, a, xx);
+        xy = real_fma_f64(a, b, xy);
+        yy = real_fma_f64(b, b, yy);
+    }
+    const double sxx = n * xx - x * x, sxy = n * xy - x * y, syy = n * yy - y * y;
+    *slope = 0.0;
+    if (!(sxx > 0.0) || !(syy > 0.0) || sxy <= 0.0) return 1.0;
+    *slope = sxy / sxx;
+    return 1.0 - sxy / sxx * (sxy / syy);
+}
+
+/* Another temperature moves every log-prob, so that positions that are moved back do not make both
+ * sides alike. They are on a line then, though, and at the same place they are not. One sequence
+ * says little of that, so it sets nothing aside. */
+static void look_for_line(struct rollout_work *work) {
+    struct rollout_traits *shape = &work->out->shape;
+    double slope, slope_best = 0.0, least = 1.0;
+    int best = 0;
+    const double here = off_line(work, 0, &slope);
+    shape->lined++;
+    for (int lag = -2; lag <= 2; lag++) {
+        const double left = off_line(work, lag, &slope);
+        if (left >= least) continue;
+        least = left;
+        best = lag;
+        slope_best = slope;
+    }
+    if (best == 0 || least >= SHIFT_FACTOR * here) return;
+    shape->in_line[best + 2]++;
+    shape->line_left[best + 2] = shape->line_left[best + 2] + least;
+    shape->line_slope[best + 2] = shape->line_slope[best + 2] + slope_best;
 }
 
 static void look_at_positions(struct rollout_work *work) {
@@ -136,8 +190,14 @@ static void look_at_positions(struct rollout_work *work) {
         least = apart;
         best = lag;
     }
-    if (least >= SHIFT_FACTOR * here) return;
+    if (least >= SHIFT_FACTOR * here) {
+        look_for_line(work);
+        return;
+    }
     note_line(work, LINE_SHIFT);
+    shape->moved_back.sequences++;
+    shape->moved_back.absolute = shape->moved_back.absolute + sum_apart(work, best, &tokens);
+    shape->moved_back.tokens += tokens;
     set_aside(work, &shape->shifted[best + 2], 0, work->count, 1);
 }
 
@@ -179,6 +239,7 @@ static void add_heat(struct rollout_traits *shape, const struct rollout_token *t
     shape->heat_absolute[heat] = shape->heat_absolute[heat] + real_abs_f64(token->d);
     shape->heat_d[heat] = shape->heat_d[heat] + token->d;
     shape->heat_logp[heat] = shape->heat_logp[heat] + token->mean;
+    shape->heat_squares[heat] = real_fma_f64(token->d, token->d, shape->heat_squares[heat]);
 }
 
 /* The step between neighbours of a format with so many bits of fraction, at x. */

@@ -169,6 +169,10 @@ struct rollout_far {
 struct rollout_traits {
     /* structure: sequences of each kind, and the difference on them */
     struct rollout_slice shifted[MEASURE_LAGS], ids, shorter, front;
+    struct rollout_slice moved_back;       /* of the shifted ones, after positions are moved back */
+    uint64_t lined, in_line[MEASURE_LAGS]; /* sequences that were asked for a line, by their lag */
+    double line_left[MEASURE_LAGS];  /* sums over these: the variance that is not on the line, */
+    double line_slope[MEASURE_LAGS]; /* and the trainer's log-prob for one of the engine */
     struct rollout_slice zero_front[2], zero_inside[2],
         zero_end[2]; /* by the side that has zeros */
     struct rollout_slice zero_all[2];
@@ -178,7 +182,7 @@ struct rollout_traits {
     /* by probability */
     uint64_t heat_tokens[MEASURE_HEATS];
     double heat_sign[MEASURE_HEATS], heat_absolute[MEASURE_HEATS], heat_d[MEASURE_HEATS];
-    double heat_logp[MEASURE_HEATS];
+    double heat_logp[MEASURE_HEATS], heat_squares[MEASURE_HEATS]; /* squares of d */
     /* by id, by sequence, by position */
     uint32_t *id_tokens;
     int32_t *id_sign;

@@ -244,8 +244,10 @@ static void verify_statuses(void **state) {
     require_said(0, "rollout masked.jsonl --floor masked.jsonl", "WITHIN THE FLOOR");
 }
 
-/* Writes sequences that are equal but for one token in fifty. */
-static void write_sparse(const char *path, unsigned salt, unsigned sequences, unsigned tokens) {
+/* Writes sequences that are equal but for one token in fifty, and `more` at token 150 of two in
+ * five. */
+static void write_sparse_more(const char *path, unsigned salt, unsigned sequences, unsigned tokens,
+                              double more) {
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     for (unsigned s = 0; s < sequences; s++) {
@@ -254,13 +256,31 @@ static void write_sparse(const char *path, unsigned salt, unsigned sequences, un
             for (unsigned t = 0; t < tokens; t++) {
                 const double p = -0.3 - 3.0 * draw(s, t, salt);
                 const int differs = side == 0 && draw(s, t, salt + 1) < 0.02;
+                const double d = side == 0 && t == 150 && s % 5 < 2 ? -more : 0.0;
                 fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
-                        differs ? p + 0.1 * (draw(s, t, salt + 2) - 0.5) : p);
+                        differs ? p + d + 0.1 * (draw(s, t, salt + 2) - 0.5) : p + d);
             }
         }
         fprintf(out, "], \"weight_version\": %u, \"trainer_version\": 9}\n", tokens > 100 ? 1 : 9);
     }
     assert_int_equal(fclose(out), 0);
+}
+
+static void write_sparse(const char *path, unsigned salt, unsigned sequences, unsigned tokens) {
+    write_sparse_more(path, salt, sequences, tokens, 0.0);
+}
+
+/* A few tokens far beyond a floor move neither its mean nor its ranks, but nothing is within a
+ * floor that has none of them. */
+static void verify_far_tokens_are_not_within(void **state) {
+    (void)state;
+    write_sparse("floor.jsonl", 11, 48, 400);
+    write_sparse("again.jsonl", 15, 48, 400);
+    write_sparse_more("far.jsonl", 15, 48, 400, 0.14);
+    require_said(0, "rollout again.jsonl --floor floor.jsonl", "WITHIN THE FLOOR");
+    require_said(3, "rollout far.jsonl --floor floor.jsonl",
+                 "tokens are further apart than twice the floor's 99.9 %.");
+    require_said(3, "rollout far.jsonl --floor floor.jsonl", "foretold by the position, 150: ");
 }
 
 /* The longer a sequence, the larger its maximum, and the surer it has a token that differs: neither
@@ -354,13 +374,80 @@ static void verify_surer_weights_are_no_temperature(void **state) {
         assert_int_equal(fclose(out), 0);
         json_t *judged = load("rollout surer.jsonl --json", 1);
         const json_t *causes = json_object_get(judged, "causes");
-        static const char *const expected[2][2] = {{"no", "named"}, {"named", "no"}};
+        static const char *const expected[2][2] = {{"no", "named"}, {"named", "open"}};
         for (size_t i = 0; i < 2; i++) /* temperature, stale */
             assert_string_equal(
                 json_string_value(json_object_get(json_array_get(causes, 4 + i), "state")),
                 expected[all][i]);
         json_decref(judged);
     }
+}
+
+/* ---- two causes at once ---- */
+
+#define WORDS 24
+
+/* Writes rows of a softmax over drawn logits: the trainer at temperature 1, the engine at `heat`,
+ * with noise in its logits, and moved by one position where `moved`. */
+static void write_heated(const char *path, unsigned salt, double heat, int moved) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (unsigned s = 0; s < ROWS; s++) {
+        double logp[2][TOKENS];
+        for (unsigned t = 0; t < TOKENS; t++) {
+            double logit[2][WORDS], sum[2] = {0.0, 0.0}, below = 0.0;
+            const double sharp = 1.0 + 6.0 * draw(s, t, salt + 2);
+            for (unsigned w = 0; w < WORDS; w++) {
+                logit[1][w] = sharp * draw(s, t * WORDS + w, salt);
+                logit[0][w] = (logit[1][w] + 2e-3 * draw(s, t * WORDS + w, salt + 1)) / heat;
+                for (int side = 0; side < 2; side++)
+                    sum[side] += exp(logit[side][w]);
+            }
+            unsigned word = 0;
+            for (double u = draw(s, t, salt + 3); word + 1 < WORDS; word++) {
+                below += exp(logit[1][word]) / sum[1];
+                if (u < below) break;
+            }
+            for (int side = 0; side < 2; side++)
+                logp[side][t] = logit[side][word] - log(sum[side]);
+        }
+        for (int side = 0; side < 2; side++) {
+            fprintf(out, side == 0 ? "{\"rollout_logprobs\": [" : "], \"trainer_logprobs\": [");
+            for (unsigned t = 0; t < TOKENS; t++)
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
+                        logp[side][side == 0 && moved ? (t + 1) % TOKENS : t]);
+        }
+        fprintf(out, "], \"weight_version\": %u, \"trainer_version\": 9}\n", 8 + s % 2);
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* A temperature moves every log-prob, so what else differs is smaller than what it leaves: that is
+ * said, and what is not looked for beside it is open and not absent. Positions that are moved as
+ * well show on a line, or in what is left when they are moved back. */
+static void verify_what_a_named_cause_leaves(void **state) {
+    (void)state;
+    write_heated("floor.jsonl", 20, 1.0, 0);
+    write_heated("heat.jsonl", 30, 0.8, 0);
+    write_heated("moved.jsonl", 30, 1.0, 1);
+    write_heated("both.jsonl", 30, 0.8, 1);
+    write_heated("hot.jsonl", 30, 0.3, 1);
+    static const char *const heat[] = {
+        "cause    temperature: d leans one way", "d less its mean at each log-prob is still ",
+        "open     stale: mean |d| does not grow with the age of the weights, but a temperature ",
+        "open     precision: is what is left where nothing larger is named"};
+    for (size_t i = 0; i < sizeof heat / sizeof heat[0]; i++)
+        require_said(1, "rollout heat.jsonl --floor floor.jsonl", heat[i]);
+    require_said(1, "rollout moved.jsonl --floor floor.jsonl", "positions are moved by 1 [");
+    require_said(1, "rollout moved.jsonl --floor floor.jsonl",
+                 "open     stale: needs tokens that what is named leaves to compare");
+    require_said(1, "rollout both.jsonl --floor floor.jsonl",
+                 "floors apart, so something else differs, too [");
+    require_said(1, "rollout hot.jsonl --floor floor.jsonl",
+                 "cause    shifted: in 40 of 40 sequences the trainer's log-prob of the token 1 "
+                 "behind is on a line over the engine's");
+    require_said(1, "rollout hot.jsonl --floor floor.jsonl",
+                 "open     temperature: needs positions that are moved back");
 }
 
 /* ---- forms ---- */
@@ -597,10 +684,12 @@ int main(void) {
         cmocka_unit_test(verify_statuses),
         cmocka_unit_test(verify_commits_of_others),
         cmocka_unit_test(verify_single_tokens_that_are_foretold),
+        cmocka_unit_test(verify_far_tokens_are_not_within),
         cmocka_unit_test(verify_lengths_alone_are_no_difference),
         cmocka_unit_test(verify_words_of_infinite_and_of_no_ratio),
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_surer_weights_are_no_temperature),
+        cmocka_unit_test(verify_what_a_named_cause_leaves),
         cmocka_unit_test(verify_named_field_of_null),
         cmocka_unit_test(verify_forms_of_others),
         cmocka_unit_test(verify_tokens_of_openai),

@@ -16,7 +16,7 @@
 #include "base/dtype.h"
 #include "tests/trainer/helper_train.h"
 
-#define KINDS 13
+#define KINDS 14
 #define DRAW 3 /* what the test draws unless TWINSTEP_DRAW says another number */
 
 static const char *const kinds[ROLLOUT_CAUSES + 2][KINDS] = {
@@ -36,7 +36,8 @@ static const char *const kinds[ROLLOUT_CAUSES + 2][KINDS] = {
                        "filtered (d < 0)", "noise grows with position", "some at a temperature",
                        "temperature and ages", "experts and bf16 logits", "some of another model",
                        "bf16 logits, some shifted", "one position is another model's",
-                       "unlikely tokens are another model's", "behind an id another model's"},
+                       "unlikely tokens are another model's", "behind an id another model's",
+                       "temperature, and all shifted"},
 };
 
 /* What lists and positions show is large against any floor; causes that show in groups are planted
@@ -87,7 +88,9 @@ unsigned plant_allowed(const struct plant *plant) {
                                             [5] = 1u << ROLLOUT_TEMPERATURE,
                                             [6] = 1u << ROLLOUT_TEMPERATURE | 1u << ROLLOUT_STALE,
                                             [7] = 1u << ROLLOUT_ROUTING | 1u << ROLLOUT_PRECISION,
-                                            [9] = 1u << ROLLOUT_SHIFTED | 1u << ROLLOUT_PRECISION};
+                                            [9] = 1u << ROLLOUT_SHIFTED | 1u << ROLLOUT_PRECISION,
+                                            [13] =
+                                                1u << ROLLOUT_TEMPERATURE | 1u << ROLLOUT_SHIFTED};
     if (plant->cause == PLANT_CLEAN) return 0;
     return plant->cause == PLANT_FOREIGN ? foreign[plant->kind] : 1u << plant->cause;
 }
@@ -200,6 +203,9 @@ static struct columns foreign_columns(const struct writing *w, uint32_t sequence
     case 5:
         if (touched) c.engine = heat;
         break;
+    case 13:
+        c.engine = heat;
+        break;
     case 6:
         c.trainer = heat;
         row->has_version = 1;
@@ -304,6 +310,7 @@ static void change_lists(const struct writing *w, uint32_t sequence, struct row 
                                            : add_noise(row->trainer[i], 1e-3 * i * (u - 0.5));
     }
     if ((foreign && plant->kind == 9 && is_touched(plant, sequence)) ||
+        (foreign && plant->kind == 13) ||
         (plant->cause == ROLLOUT_SHIFTED && (plant->kind != 1 || is_touched(plant, sequence)))) {
         double *const list = row->engine;
         if (plant->kind == 2) {
