@@ -197,13 +197,19 @@ static int lacks_positions(const struct rollout_judgement *j) {
     return 0;
 }
 
-/* The rest is outside where sequences rank above the floor's, and by more than a little. */
+/* Sequences rank above the floor's, and by more than a little. */
+static int ranks_above(const struct rollout_judgement *j) {
+    return (j->rank > ROLLOUT_RANK_LINE && (j->median_ratio > 1.3 || j->strength > MEAN_LEAST)) ||
+           (j->largest_rank > ROLLOUT_RANK_LINE && j->largest_ratio > 1.3);
+}
+
+/* The rest is outside where sequences rank above the floor's, which compares tokens that are evenly
+ * spaced, or where too many of them have a token that is far out wherever it stands. */
 static int rest_is_outside(const struct rollout_judgement *j) {
     if (j->floor_count == 0 || j->measure->shape.rest.absolute == 0.0) return 0;
     if (j->floor == 0.0) return 1;
     if (!has_enough(j) || (j->strength < MEAN_MOST && lacks_positions(j))) return 0;
-    return (j->rank > ROLLOUT_RANK_LINE && (j->median_ratio > 1.3 || j->strength > MEAN_LEAST)) ||
-           (j->largest_rank > ROLLOUT_RANK_LINE && j->largest_ratio > 1.3);
+    return j->far_outside || ranks_above(j);
 }
 
 static int rest_is_within(const struct rollout_judgement *j) {
@@ -289,6 +295,13 @@ static void say_why(struct rollout_judgement *j, int outside) {
                  j->measure->shape.rest.absolute / (double)j->measure->shape.rest.tokens,
                  j->named == 0 ? "; no cause has its signature here, so the cause is undecided"
                                : "");
+    else if (j->verdict == ROLLOUT_OUTSIDE && outside && j->far_outside && !ranks_above(j))
+        snprintf(j->why, sizeof j->why,
+                 "mean |d| is %.3g of what the floor shows, and %ju tokens are further apart than "
+                 "twice its 99.9 %%%s",
+                 j->strength, (uintmax_t)j->measure->shape.far.far,
+                 j->named == 0 ? "; no cause has its signature here, so the cause is undecided"
+                               : "");
     else if (j->verdict == ROLLOUT_OUTSIDE && outside)
         snprintf(j->why, sizeof j->why, "mean |d| is %.3g of what the floor shows%s", j->strength,
                  j->named == 0 ? "; no cause has its signature here, so the cause is undecided"
@@ -303,7 +316,8 @@ static void say_why(struct rollout_judgement *j, int outside) {
         snprintf(j->why, sizeof j->why, "by its signature; %s",
                  j->measure->shape.rest.tokens == 0 ? "it is in every token, so there is no rest"
                  : j->floor_count == 0              ? "without a floor the rest is not judged"
-                                                    : "the rest is not outside the floor");
+                 : rest_is_within(j)                ? "the rest is within the floor"
+                                     : "whether the rest is outside, too, is undecided");
     else if (j->floor_count == 0)
         snprintf(j->why, sizeof j->why,
                  "no floor: give a file of two runs of one engine that are meant to be equal "
@@ -341,6 +355,7 @@ void rollout_judge(const struct rollout_measure *measure,
         out->claim[i].strength = out->claim[i].share = real_nan_f64();
     compare(out);
     look_at_signs(out);
+    rollout_look_at_far(out);
     const int outside = rest_is_outside(out);
     ask_causes(out, outside);
     const int equal = measure->count[COUNT_EQUAL] == measure->count[COUNT_TOKENS] &&

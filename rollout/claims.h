@@ -60,8 +60,9 @@ struct rollout_judgement {
     /* how much signs of d agree within groups; 0 without structure, 1 where all agree */
     double purity, by_id, by_sequence, by_position;
     uint32_t named;
-    int in_line;   /* 1: positions are moved, and nothing else is judged at the same token */
-    int far_apart; /* 1: far more tokens are beyond a floor's 99.9 % than it has itself */
+    int in_line;     /* 1: positions are moved, and nothing else is judged at the same token */
+    int far_apart;   /* 1: far more tokens are beyond twice a floor's 99.9 % than it has itself */
+    int far_outside; /* 1: and so many sequences have one that chance is out of the question */
     struct rollout_claim claim[ROLLOUT_CAUSES];
 };
 

@@ -14,6 +14,9 @@ double rollout_strength(const struct rollout_judgement *judgement,
 void rollout_claim_say(struct rollout_claim *claim, enum rollout_state state, const char *format,
                        ...) TWINSTEP_PRINTF(3, 4);
 
+/* Whether far more tokens are further apart than a floor's. Comes before the claims. */
+void rollout_look_at_far(struct rollout_judgement *judgement);
+
 /* Findings from structure alone; they need no floor. */
 void rollout_claim_structure(struct rollout_judgement *judgement);
 /* Findings from groups; each fills its claim. */

@@ -19,6 +19,14 @@ static double median(const struct rollout_spread *spread) {
 #define SINGLE_LEAST 16u
 #define SINGLE_TIMES 8.0 /* as many as the floor has */
 #define SINGLE_MOST 0.25
+#define FAR_SURE                                                                                   \
+    14.0 /* minus the logarithm of the bound for so many sequences: one in a million               \
+          */
+
+/* The share of a floor's tokens that is as far, and one more, since none is not never. */
+static double share_of(const struct rollout_spread *size, double line) {
+    return ((double)spread_at_least(size, line) + 1.0) / (double)size->count;
+}
 
 /* How many sequences would have no such token if these were dealt out at random. */
 static double expected_without(const struct rollout_traits *t, double share) {
@@ -76,6 +84,7 @@ static int bulk_is_within(const struct rollout_judgement *j) {
 #define FORETOLD_CUT 10.0  /* a cut is chosen among hundreds, so it has to be surer */
 #define FORETOLD_SHARE 0.5 /* of the far tokens, less what the other groups show */
 #define FORETOLD_TIMES 8.0 /* as often as in the other groups */
+#define FORETOLD_ALL 0.9   /* the share where the log-prob of one side is enough */
 
 enum shape { GROUPS = 0, FROM, UP_TO };
 
@@ -104,6 +113,7 @@ static const struct {
     [FAR_PART] = {"the part of the sequence in 64ths", 1},
     [FAR_ID] = {"the token id", 0},
     [FAR_ID_BEFORE] = {"the id of the token before", 0},
+    [FAR_AGAIN] = {"the distance from the same id before", 1},
     [FAR_ENGINE] = {"the log-prob of the engine", 1},
     [FAR_TRAINER] = {"the log-prob of the trainer", 1},
     [FAR_BEHIND] = {"the token before that is not certain, which is as far", 0},
@@ -210,6 +220,10 @@ static void say_groups(const struct rollout_far *all, const struct foretold *f, 
     size_t shown = 0;
     text[0] = '\0';
     if (f->way == FAR_BEHIND) return;
+    if (f->way == FAR_AGAIN && f->shape == FROM && f->at + 1 == all->groups[FAR_AGAIN]) {
+        snprintf(text, room, ", which was not there yet");
+        return;
+    }
     if (f->shape != GROUPS) {
         const int is_below = (f->shape == UP_TO) != is_logp(f->way);
         snprintf(text, room, ", %s ", is_below ? "at most" : "at least");
@@ -229,6 +243,21 @@ static void say_groups(const struct rollout_far *all, const struct foretold *f, 
     }
 }
 
+/* Whether log-probs foretell far tokens. These are unlikely for the side that has other experts for
+ * them, whatever the other side says, so that has to foretell them, too; unless all of them are
+ * among the few that one side calls so unlikely, which other experts rarely make. */
+static int is_by_logp(const struct rollout_far *all) {
+    int clear = 0;
+    for (int way = FAR_ENGINE; way <= FAR_TRAINER; way++) {
+        const struct foretold one = by_way(all, (enum rollout_way)way);
+        if (!is_clear(&one)) continue;
+        clear++;
+        if (one.share > FORETOLD_ALL && FORETOLD_TIMES * (double)one.tokens < (double)all->tokens)
+            return 1;
+    }
+    return clear == 2;
+}
+
 /* Whether something that is known of the tokens foretells which of them are far. An end token that
  * is scored otherwise, a context that is lost at one place, a filter that cuts unlikely tokens:
  * none is a choice that falls out for single tokens. Says so, and returns 1. Far tokens are
@@ -238,8 +267,7 @@ static int is_foretold(const struct rollout_far *all, struct rollout_claim *clai
     struct foretold best = {.sure = 0.0};
     char groups[120];
     if (all->far == 0 || all->far == all->tokens) return 0;
-    const struct foretold engine = by_way(all, FAR_ENGINE), trainer = by_way(all, FAR_TRAINER);
-    const int by_logp = is_clear(&engine) && is_clear(&trainer);
+    const int by_logp = is_by_logp(all);
     for (int way = 0; way < FAR_WAYS; way++) {
         const struct foretold one = by_way(all, (enum rollout_way)way);
         if (is_logp((enum rollout_way)way) && !by_logp) continue;
@@ -258,6 +286,38 @@ static int is_foretold(const struct rollout_far *all, struct rollout_claim *clai
 
 /* ---- the claim ---- */
 
+/* Whether a floor has far tokens as often, to within SINGLE_TIMES. */
+static int is_usual(const struct rollout_judgement *j) {
+    const struct rollout_far *far = &j->measure->shape.far;
+    for (size_t i = 0; i < j->floor_count; i++) {
+        const struct rollout_spread *size = &j->floors[i]->shape.size;
+        if ((double)far->far < SINGLE_TIMES * share_of(size, far->line) * (double)far->tokens)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether so many sequences have a far token that those of no floor could. Sequences are the unit,
+ * since far tokens of one may have one reason. */
+static int is_in_sequences(const struct rollout_judgement *j) {
+    const struct rollout_traits *t = &j->measure->shape;
+    const double all = (double)t->most.count;
+    const double with = (double)spread_at_least(&t->most, t->far.line);
+    if (with < (double)ROLLOUT_LEAST_SEQUENCES) return 0;
+    for (size_t i = 0; i < j->floor_count; i++) {
+        const double own = share_of(&j->floors[i]->shape.size, t->far.line);
+        const double expected = 1.0 - expected_without(t, own) / all;
+        if (surer(with, all, expected) < FAR_SURE) return 0;
+    }
+    return 1;
+}
+
+void rollout_look_at_far(struct rollout_judgement *j) {
+    const struct rollout_far *far = &j->measure->shape.far;
+    j->far_apart = far->line > 0.0 && far->far >= SINGLE_LEAST && !is_usual(j);
+    j->far_outside = j->far_apart && is_in_sequences(j);
+}
+
 void rollout_claim_single_tokens(struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
     struct rollout_claim *claim = &j->claim[ROLLOUT_ROUTING];
@@ -265,14 +325,7 @@ void rollout_claim_single_tokens(struct rollout_judgement *j) {
     if (t->routed[0].tokens + t->routed[1].tokens > 0 || t->sizes == 0 || line == 0.0) return;
     const uint64_t far = t->far.far;
     const double share = (double)far / (double)t->sizes;
-    if (far < SINGLE_LEAST) return;
-    for (size_t i = 0; i < j->floor_count; i++) {
-        const struct rollout_spread *size = &j->floors[i]->shape.size;
-        const double own = ((double)spread_at_least(size, line) + 1.0) / (double)size->count;
-        if (share < SINGLE_TIMES * own) return;
-    }
-    j->far_apart = 1;
-    if (share > SINGLE_MOST || !bulk_is_within(j)) return;
+    if (!j->far_apart || share > SINGLE_MOST || !bulk_is_within(j)) return;
     const double without = (double)(t->most.count - spread_at_least(&t->most, line));
     const double expected = expected_without(t, share);
     if (without > 1.5 * expected + 4.0 * real_sqrt_f64(expected + 1.0)) return;

@@ -146,6 +146,7 @@ enum rollout_way {
     FAR_PART,         /* 64 equal parts of the sequence */
     FAR_ID,
     FAR_ID_BEFORE, /* of the token before */
+    FAR_AGAIN,     /* tokens since the same id was there last; never: the last group */
     FAR_ENGINE,    /* log-prob of the engine, in eighths of a nat */
     FAR_TRAINER,   /* that of the trainer */
     FAR_BEHIND,    /* whether the one before that is not certain is far itself */
@@ -161,6 +162,8 @@ enum rollout_way {
 struct rollout_far {
     double line;          /* 0: none is asked for, and nothing is counted */
     uint64_t tokens, far; /* of all */
+    uint64_t before;      /* tokens of the sequences before, and 1 */
+    uint64_t *last;       /* (MEASURE_IDS): `before` and the place of an id; less: not yet here */
     size_t groups[FAR_WAYS];
     uint32_t *all[FAR_WAYS], *apart[FAR_WAYS]; /* (groups): tokens, and the far ones */
 };

@@ -143,6 +143,7 @@ enum single {
     SINGLE_SOME,   /* half of those at position 12 */
     SINGLE_ID,     /* two ids of 40 */
     SINGLE_BEHIND, /* those behind these ids */
+    SINGLE_AGAIN,  /* those whose id is one of the two before */
     SINGLE_TAIL,   /* the least likely */
     SINGLE_RUN     /* three in a row, at a place that is drawn */
 };
@@ -159,6 +160,7 @@ static void write_single(const char *path, enum single where) {
             for (unsigned t = 0; t < TOKENS; t++) {
                 const unsigned id = (unsigned)(40.0 * draw(s, t, 11));
                 const unsigned before = t > 0 ? (unsigned)(40.0 * draw(s, t - 1, 11)) : 0;
+                const unsigned two = t > 1 ? (unsigned)(40.0 * draw(s, t - 2, 11)) : 40;
                 const unsigned run = t - (unsigned)(20.0 * draw(s, 0, 13));
                 const double p = -0.2 - 3.0 * draw(s, t, 1);
                 const int is_far[] = {[SINGLE_ANY] = draw(s, t, 12) < 0.05,
@@ -168,6 +170,7 @@ static void write_single(const char *path, enum single where) {
                                       [SINGLE_SOME] = t == 12 && s % 2 == 0,
                                       [SINGLE_ID] = id == 7 || id == 30,
                                       [SINGLE_BEHIND] = before == 7 || before == 30,
+                                      [SINGLE_AGAIN] = t > 0 && (id == before || id == two),
                                       [SINGLE_TAIL] = p < -3.08,
                                       [SINGLE_RUN] = run < 3};
                 const double d = 0.01 * (2.0 * draw(s, t, 4) - 1.0) - 1.5 * is_far[where];
@@ -195,14 +198,16 @@ static void verify_single_tokens_that_are_foretold(void **state) {
          "open     routing: 40 of the 40 tokens that are further apart than twice the floor's 99.9 "
          "% are foretold by the position, 0: 100 % of such tokens are that far, and 0 % of the "
          "others; a choice of experts would be scattered"},
-        {SINGLE_LAST, 3,
+        {SINGLE_LAST, 1,
          " foretold by the position, 23: 100 % of such tokens are that far, and 0 "},
         {SINGLE_MIDDLE, 1, " foretold by the position, 12: 100 % of such tokens are that far"},
-        {SINGLE_SOME, 3,
+        {SINGLE_SOME, 1,
          "20 of the 20 tokens that are further apart than twice the floor's 99.9 % "
          "are foretold by the position, 12: 50 % of such"},
-        {SINGLE_ID, 3, " are foretold by the token id, 7 or 30: 100 % of such tokens"},
-        {SINGLE_BEHIND, 3, " are foretold by the id of the token before, 7 or 30: 100 % of such"},
+        {SINGLE_ID, 1, " are foretold by the token id, 7 or 30: 100 % of such tokens"},
+        {SINGLE_BEHIND, 1, " are foretold by the id of the token before, 7 or 30: 100 % of such"},
+        {SINGLE_AGAIN, 1,
+         " are foretold by the distance from the same id before, 1 or 2: 100 % of"},
         {SINGLE_TAIL, 1,
          " are foretold by the log-prob of the trainer, at most -4.5: 100 % of such tokens"},
         {SINGLE_RUN, 1, " are foretold by the token before that is not certain, which is as far: "},
@@ -244,10 +249,10 @@ static void verify_statuses(void **state) {
     require_said(0, "rollout masked.jsonl --floor masked.jsonl", "WITHIN THE FLOOR");
 }
 
-/* Writes sequences that are equal but for one token in fifty, and `more` at token 150 of two in
- * five. */
+/* Writes sequences that are equal but for one token in fifty. Those of the first `few` are further
+ * apart at four more, and `every` sequence but three in five at one more. */
 static void write_sparse_more(const char *path, unsigned salt, unsigned sequences, unsigned tokens,
-                              double more) {
+                              unsigned few, int every) {
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     for (unsigned s = 0; s < sequences; s++) {
@@ -256,9 +261,10 @@ static void write_sparse_more(const char *path, unsigned salt, unsigned sequence
             for (unsigned t = 0; t < tokens; t++) {
                 const double p = -0.3 - 3.0 * draw(s, t, salt);
                 const int differs = side == 0 && draw(s, t, salt + 1) < 0.02;
-                const double d = side == 0 && t == 150 && s % 5 < 2 ? -more : 0.0;
+                const int is_far = (s < few && t % 100 == 50) || (every && s % 5 < 2 && t == 150);
+                const double far = side == 0 && is_far ? -0.14 : 0.0;
                 fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
-                        differs ? p + d + 0.1 * (draw(s, t, salt + 2) - 0.5) : p + d);
+                        differs ? p + far + 0.1 * (draw(s, t, salt + 2) - 0.5) : p + far);
             }
         }
         fprintf(out, "], \"weight_version\": %u, \"trainer_version\": 9}\n", tokens > 100 ? 1 : 9);
@@ -267,20 +273,23 @@ static void write_sparse_more(const char *path, unsigned salt, unsigned sequence
 }
 
 static void write_sparse(const char *path, unsigned salt, unsigned sequences, unsigned tokens) {
-    write_sparse_more(path, salt, sequences, tokens, 0.0);
+    write_sparse_more(path, salt, sequences, tokens, 0, 0);
 }
 
-/* A few tokens far beyond a floor move neither its mean nor its ranks, but nothing is within a
- * floor that has none of them. */
+/* A few tokens far beyond a floor move neither its mean nor its ranks. In many sequences they are
+ * outside, and in few of them the file is not within. */
 static void verify_far_tokens_are_not_within(void **state) {
     (void)state;
     write_sparse("floor.jsonl", 11, 48, 400);
     write_sparse("again.jsonl", 15, 48, 400);
-    write_sparse_more("far.jsonl", 15, 48, 400, 0.14);
+    write_sparse_more("few.jsonl", 15, 48, 400, 6, 0);
+    write_sparse_more("far.jsonl", 15, 48, 400, 0, 1);
     require_said(0, "rollout again.jsonl --floor floor.jsonl", "WITHIN THE FLOOR");
-    require_said(3, "rollout far.jsonl --floor floor.jsonl",
-                 "tokens are further apart than twice the floor's 99.9 %.");
-    require_said(3, "rollout far.jsonl --floor floor.jsonl", "foretold by the position, 150: ");
+    require_said(3, "rollout few.jsonl --floor floor.jsonl",
+                 "but 24 tokens are further apart than twice the floor's 99.9 %.");
+    require_said(1, "rollout far.jsonl --floor floor.jsonl",
+                 "and 18 tokens are further apart than twice its 99.9 %; no cause");
+    require_said(1, "rollout far.jsonl --floor floor.jsonl", "foretold by the position, 150: ");
 }
 
 /* The longer a sequence, the larger its maximum, and the surer it has a token that differs: neither
