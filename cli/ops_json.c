@@ -28,6 +28,10 @@ static json_t *event_json(const struct dump_judgement *j, const struct dump_even
                             : op_json(j, &there->ops[event->counterpart]));
     json_object_set_new(object, "relative_difference",
                         relative < 0 ? json_null() : json_real(relative));
+    const int64_t other = event->kind == DUMP_BIRTH && event->counterpart != UINT32_MAX
+                              ? dump_other_input(j, event)
+                              : -1;
+    json_object_set_new(object, "other_input", other < 0 ? json_null() : json_integer(other + 1));
     struct dump_change change = {{"", ""}, {0, 0}};
     if (event->kind == DUMP_BIRTH && event->counterpart != UINT32_MAX &&
         there->ops[event->counterpart].literals != op->literals)
@@ -63,10 +67,10 @@ json_t *ops_json(const struct dump_judgement *j, const char *first_line) {
         dump_json(j->dump[0], j->births[0], j->outside[0]), "b",
         dump_json(j->dump[1], j->births[1], j->outside[1]), "first",
         j->first == NULL ? json_null() : event_json(j, j->first), "floors", (json_int_t)j->floors);
-    json_t *rest =
-        json_pack("{sb sI sI sI so so so}", "is_aligned", j->is_aligned, "aligned",
-                  (json_int_t)j->aligned, "differing", (json_int_t)j->differing, "inherited",
-                  (json_int_t)j->inherited, "events", list_json(j, 0), "noise", list_json(j, 1),
-                  "blind_to", json_text(blind == NULL ? "" : blind));
+    json_t *rest = json_pack("{sb sI sI sI sI so so so}", "is_aligned", j->is_aligned, "aligned",
+                             (json_int_t)j->aligned, "differing", (json_int_t)j->differing,
+                             "inherited", (json_int_t)j->inherited, "blank", (json_int_t)j->blank,
+                             "events", list_json(j, 0), "noise", list_json(j, 1), "blind_to",
+                             json_text(blind == NULL ? "" : blind));
     return json_join(object, rest);
 }

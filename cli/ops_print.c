@@ -96,6 +96,16 @@ static enum status line_without_event(const struct dump_judgement *j, struct are
     if (j->verdict == DUMP_ONLY_NOISE)
         return arena_format(
             arena, out, "ONLY NOISE: what differs also differs between %s and its floor", a->path);
+    if (j->verdict == DUMP_UNDECIDED && j->differing == 0) {
+        const struct dump *dump = j->dump[j->blank_side];
+        const struct dump_op *op = &dump->ops[j->first_blank];
+        return arena_format(
+            arena, out,
+            "UNDECIDED: no op made a value of its own, but %" PRIu64
+            " values have no hash but NaN, which says nothing about them, first of %s in %s (entry "
+            "%" PRIu32 " of %s)",
+            j->blank, ops_word(j, op->op), ops_module(j, op), op->place, dump->path);
+    }
     if (j->verdict == DUMP_UNDECIDED)
         return arena_format(
             arena, out,
@@ -192,9 +202,14 @@ static void print_first(const struct dump_judgement *j) {
         dump_changed(ops_word(j, op->literals), ops_word(j, like->literals), &change);
         printf("  literal    %.*s, there %.*s\n", (int)change.length[0], change.text[0],
                (int)change.length[1], change.text[1]);
-    } else {
-        printf("  literal    all equal: the same call gave another value\n");
     }
+    const int64_t other = dump_other_input(j, event);
+    if (other >= 0)
+        printf("  inputs     number %" PRId64
+               " is another value there, so this is not the same call\n",
+               other + 1);
+    else if (like->literals == op->literals)
+        printf("  literal    all equal: the same call gave another value\n");
     if (relative >= 0) printf("  hash       apart by %.2g, relatively\n", relative);
 }
 

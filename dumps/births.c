@@ -279,10 +279,47 @@ static const struct dump_event *choose_first(const struct dump_judgement *out) {
     return outside != NULL && (birth == NULL || outside->place < birth->place) ? outside : birth;
 }
 
+/* Whether all hashes of a value, "f32[2]|nan|nan", are NaN. Texts of a user's own have quotes. */
+static int is_blank(const char *value) {
+    const char *hash = strchr(value, '|');
+    if (hash == NULL) return 0;
+    for (; hash != NULL; hash = strchr(hash + 1, '|'))
+        if (strncmp(hash + 1, "nan", 3) != 0 || (hash[4] != '\0' && hash[4] != '|')) return 0;
+    return 1;
+}
+
+/* Counts what no hash tells apart. What is overwritten unread does not matter. */
+static void count_blank(struct dump_judgement *out) {
+    for (int side = 1; side >= 0; side--) {
+        const struct dump *dump = out->dump[side];
+        for (size_t i = dump->count; i-- > 0;) {
+            const struct dump_op *op = &dump->ops[i];
+            uint64_t blank = 0;
+            for (uint32_t v = op->ignored; v < op->inputs + op->outputs; v++)
+                blank += (uint64_t)is_blank(out->words->list[dump->values[op->first + v]].text);
+            if (blank == 0) continue;
+            out->blank += blank;
+            out->blank_side = side;
+            out->first_blank = (uint32_t)i;
+        }
+    }
+}
+
 static enum dump_verdict verdict_of(const struct dump_judgement *out) {
     if (out->first != NULL) return DUMP_DIFFERS;
     if (out->noise > 0) return DUMP_ONLY_NOISE;
-    return out->differing > 0 ? DUMP_UNDECIDED : DUMP_EQUAL;
+    return out->differing > 0 || out->blank > 0 ? DUMP_UNDECIDED : DUMP_EQUAL;
+}
+
+int64_t dump_other_input(const struct dump_judgement *j, const struct dump_event *event) {
+    const struct dump *here = j->dump[event->side], *there = j->dump[!event->side];
+    const struct dump_op *op = &here->ops[event->op], *like = &there->ops[event->counterpart];
+    for (uint32_t i = 0; i < op->inputs || i < like->inputs; i++) {
+        if (i >= op->inputs || i >= like->inputs) return i;
+        if (i >= op->ignored && here->values[op->first + i] != there->values[like->first + i])
+            return i;
+    }
+    return -1;
 }
 
 enum status dump_judge(const struct dump *a, const struct dump *b, const struct dump *const *floors,
@@ -315,6 +352,7 @@ enum status dump_judge(const struct dump *a, const struct dump *b, const struct 
             out->outside[event->side]++;
     }
     out->first = choose_first(out);
+    count_blank(out);
     out->verdict = verdict_of(out);
     return STATUS_OK;
 }

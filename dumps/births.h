@@ -48,6 +48,10 @@ struct dump_judgement {
     uint64_t differing; /* pairs with unlike values */
     uint64_t inherited; /* those of them of which neither op is a birth */
     uint32_t first_differing; /* the first such pair, in A; UINT32_MAX: none */
+    /* Values with no hash but NaN, which are equal whatever they are, and the first op with one */
+    uint64_t blank;
+    int blank_side;
+    uint32_t first_blank;
     size_t floors;
     const struct dump_event *first; /* the one that the first line names; NULL: none */
     enum dump_verdict verdict;
@@ -57,6 +61,10 @@ struct dump_judgement {
 TWINSTEP_MUST_USE enum status dump_judge(const struct dump *a, const struct dump *b,
                                          const struct dump *const *floors, size_t floor_count,
                                          struct words *words, struct dump_judgement *out);
+
+/* The first input of the op that is another value than its counterpart's, counted from 0, or that
+ * only one of them has: then they are not one call. -1: there is none. */
+int64_t dump_other_input(const struct dump_judgement *judgement, const struct dump_event *event);
 
 /* The span of two texts of arguments that differs, cut at separators: "0.5" and "0.25". Lengths are
  * 0 where they are equal. */

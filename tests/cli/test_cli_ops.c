@@ -54,6 +54,36 @@ static void verify_statuses(void **state) {
     helper_free(&said);
 }
 
+/* What has no hash but NaN is equal to anything by its hash, so nothing calls it equal; and an op
+ * that is given other values is not the same call. */
+static void verify_what_hashes_do_not_say(void **state) {
+    (void)state;
+    helper_write("nan.log", HEAD EMBED MUL("nan", "8.5") BACK("0.5", "nan"));
+    helper_write("a.log", a);
+    helper_write("input.log", HEAD EMBED MUL("9.5", "21.0") BACK("0.5", "9.125"));
+    struct said said = helper_run(3, "ops nan.log nan.log");
+    require_in(said.out, "UNDECIDED: no op made a value of its own, but 4 values have no hash but "
+                         "NaN, which says nothing about them, first of mm in layers.0.ffn.w1 "
+                         "(entry 13 of nan.log)");
+    helper_free(&said);
+    said = helper_run(3, "ops nan.log nan.log --json");
+    require_in(said.out, "\"verdict\": \"undecided\"");
+    require_in(said.out, "\"blank\": 4,");
+    helper_free(&said);
+    said = helper_run(1, "ops a.log input.log");
+    require_in(said.out,
+               "  inputs     number 1 is another value there, so this is not the same call");
+    assert_null(strstr(said.out, "the same call gave"));
+    helper_free(&said);
+    said = helper_run(1, "ops a.log input.log --json");
+    require_in(said.out, "\"other_input\": 1,");
+    helper_free(&said);
+    helper_write("b.log", b);
+    said = helper_run(1, "ops a.log b.log");
+    require_in(said.out, "  literal    all equal: the same call gave another value");
+    helper_free(&said);
+}
+
 static void verify_json_and_ci(void **state) {
     (void)state;
     helper_write("a.log", a);
@@ -119,6 +149,7 @@ static void verify_words_of_a_dump_are_plain(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_statuses),
+        cmocka_unit_test(verify_what_hashes_do_not_say),
         cmocka_unit_test(verify_json_and_ci),
         cmocka_unit_test(verify_wrong_files_are_told),
         cmocka_unit_test(verify_words_of_a_dump_are_plain),

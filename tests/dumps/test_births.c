@@ -77,12 +77,36 @@ static void verify_another_literal_is_one_birth_on_both_sides(void **state) {
     expect_first(&j, 1, "aten::mul.Tensor", "m.down");
     assert_true(j.first->site);
     assert_int_equal(j.first->counterpart, 2);
+    assert_int_equal(dump_other_input(&j, j.first), -1);
     dump_changed(word(&j, j.dump[1]->ops[2].literals), word(&j, j.dump[0]->ops[2].literals),
                  &change);
     assert_int_equal(change.length[0], 4);
     assert_memory_equal(change.text[0], "0.25", 4);
     assert_int_equal(change.length[1], 3);
     assert_memory_equal(change.text[1], "0.5", 3);
+    arena_close(&arena);
+}
+
+/* A gradient that is summed in another order: the op that is aligned adds other values, all of
+ * which both dumps have, so it is not the same call that gave another value. */
+static void verify_another_order_of_a_sum_is_another_call(void **state) {
+    static const struct helper_op one[] = {
+        {"", "aten::mul.Tensor", "t: f32[4], 2", "1", "t: f32[4]", "2"},
+        {"", "aten::mul.Tensor", "t: f32[4], 3", "1", "t: f32[4]", "3"},
+        {"", "aten::add.Tensor", "t: f32[4], t: f32[4]", "2 3", "t: f32[4]", "5"},
+    };
+    static const struct helper_op two[] = {
+        {"", "aten::mul.Tensor", "t: f32[4], 2", "1", "t: f32[4]", "2"},
+        {"", "aten::mul.Tensor", "t: f32[4], 3", "1", "t: f32[4]", "3"},
+        {"", "aten::add.Tensor", "t: f32[4], t: f32[4]", "2 2", "t: f32[4]", "4"},
+    };
+    struct arena arena = ARENA_EMPTY;
+    struct dump_judgement j;
+    (void)state;
+    JUDGE(one, two);
+    expect_first(&j, 1, "aten::add.Tensor", "");
+    assert_int_equal(j.first->counterpart, 2);
+    assert_int_equal(dump_other_input(&j, j.first), 1);
     arena_close(&arena);
 }
 
@@ -329,7 +353,8 @@ static void verify_wrapped_models_are_aligned(void **state) {
         expect_first(&j, 1, "aten::mul.Tensor", wrappers[i][1]);
         assert_true(j.first->site);
     }
-    static const struct helper_op part[] = { /* "module" is a part of this model */
+    static const struct helper_op part[] = {
+        /* "module" is a part of this model */
         {"Other.module.up", "aten::mul.Tensor", "t: f32[4], 2", "3", "t: f32[4]", "6"}};
     JUDGE(bare, part);
     assert_int_equal(j.aligned, 0);
@@ -340,6 +365,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_equal_dumps_have_no_birth),
         cmocka_unit_test(verify_another_literal_is_one_birth_on_both_sides),
+        cmocka_unit_test(verify_another_order_of_a_sum_is_another_call),
         cmocka_unit_test(verify_a_move_is_no_birth_and_stays_clean),
         cmocka_unit_test(verify_a_cast_that_rounds_is_a_birth),
         cmocka_unit_test(verify_a_parameter_that_differs_is_no_birth),
