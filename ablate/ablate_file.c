@@ -215,6 +215,14 @@ static enum status read_root(const struct yaml_node *root, struct arena *arena,
     return end_root(root, out);
 }
 
+/* Cuts the blanks off both ends of a line, and the CR of an editor of Windows. */
+static char *trimmed(char *line, char *end) {
+    while (end > line && strchr(" \t\r", end[-1]) != NULL)
+        end--;
+    *end = '\0';
+    return line + strspn(line, " \t");
+}
+
 /* Reads one version a line; empty lines and those that begin with # do not count. */
 static enum status read_version_lines(const struct yaml_node *node, struct arena *arena,
                                       const char **versions, size_t *count) {
@@ -227,13 +235,12 @@ static enum status read_version_lines(const struct yaml_node *node, struct arena
     for (char *line = text; *line != '\0';) {
         char *const end = line + strcspn(line, "\n");
         const int last = *end == '\0';
-        *end = '\0';
-        if (end > line && end[-1] == '\r') end[-1] = '\0';
-        if (line[0] != '\0' && line[0] != '#') {
+        const char *const version = trimmed(line, end);
+        if (version[0] != '\0' && version[0] != '#') {
             if (*count == ABLATE_VERSIONS_MAX)
                 return yaml_fail(node, "versions: more than %d in %s", ABLATE_VERSIONS_MAX,
                                  node->text);
-            versions[(*count)++] = line;
+            versions[(*count)++] = version;
         }
         line = last ? end : end + 1;
     }

@@ -82,6 +82,12 @@ class Bisect(Case):
         self.assertEqual(got["probes"][0]["number"], 4)
         self.assertEqual(got["probes"][0]["p"], 2 / 252)
 
+    def test_blanks_around_a_version_are_no_part_of_it(self):
+        (self.root / "versions").write_text("1\n  2 \n   \n # later\n\t4 \r\n")
+        self.plan("--t0 1 --inert {version}", versions="versions")
+        self.assertIn("x: INSIDE THE FLOOR: 4, the last of 3 versions, left what was left by 1.\n",
+                      self.run_program("x.yaml", "--quiet", code=0).stdout)
+
     def test_versions_of_a_file_that_others_can_write_are_refused(self):
         (self.root / "versions").write_bytes(b"1\r\n2\r\n")  # as an editor of Windows leaves it
         self.plan("--t0 {version}", versions="versions")
