@@ -19,6 +19,17 @@ static double median(const struct rollout_spread *spread) {
 #define TAIL_99 16.0  /* 99 % in medians: 4 for rounded logits, 11 for a whole network in bf16 */
 #define TAIL_999 48.0 /* 6 and 25 */
 
+/* How much the signs of tokens agree that stand at the same position. */
+static struct rollout_signs signs_by_place(const struct rollout_traits *traits) {
+    struct rollout_signs out = {0.0, 0.0};
+    for (size_t i = 0; i < FAR_PLACES; i++) {
+        const double n = (double)traits->place_tokens[i], s = (double)traits->place_sign[i];
+        out.pairs = out.pairs + n * (n - 1.0);
+        out.agree = out.agree + (s * s - n);
+    }
+    return out;
+}
+
 static int is_white(const struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
     const struct rollout_signs id = rollout_signs_by_id(t);
@@ -26,10 +37,14 @@ static int is_white(const struct rollout_judgement *j) {
     const int by_id = rollout_agreement_sure(&id) > 4.0 && j->by_id > WHITE_ID;
     const int by_sequence =
         rollout_agreement_sure(&t->sequences) > 4.0 && j->by_sequence > COHERENT;
+    const struct rollout_signs place = signs_by_place(t);
+    const int by_place =
+        rollout_agreement_sure(&place) > 4.0 && rollout_agreement(&place) > COHERENT;
     const double pairs = t->neighbours > 0.0 ? t->neighbours : 1.0;
+    const double neighbour_signs = real_abs_f64(t->neighbour_signs); /* they may alternate */
     const int by_neighbour =
-        t->neighbour_signs > 4.0 * real_sqrt_f64(pairs) && t->neighbour_signs > COHERENT * pairs;
-    return !by_id && !by_sequence && !by_neighbour && j->by_position < COHERENT &&
+        neighbour_signs > 4.0 * real_sqrt_f64(pairs) && neighbour_signs > COHERENT * pairs;
+    return !by_place && !by_id && !by_sequence && !by_neighbour && j->by_position < COHERENT &&
            real_abs_f64(bias) < 0.1 && j->purity < 0.3;
 }
 

@@ -110,6 +110,7 @@ static const struct {
     [FAR_LEFT] = {"the place from the end among the tokens that are not certain", 1},
     [FAR_SINCE] = {"the distance from the last gap of the mask", 1},
     [FAR_UNTIL] = {"the distance to the next gap of the mask", 1},
+    [FAR_VERSION] = {"the distance from a change of the weights' version", 1},
     [FAR_PART] = {"the part of the sequence in 64ths", 1},
     [FAR_ID] = {"the token id", 0},
     [FAR_ID_BEFORE] = {"the id of the token before", 0},

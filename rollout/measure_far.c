@@ -7,11 +7,11 @@
 
 enum status rollout_far_open(struct rollout_far *far, double line, struct arena *arena) {
     static const size_t groups[FAR_WAYS] = {
-        [FAR_POSITION] = FAR_PLACES,   [FAR_FIRST] = FAR_PLACES, [FAR_LAST] = FAR_PLACES,
-        [FAR_ORDER] = FAR_PLACES,      [FAR_LEFT] = FAR_PLACES,  [FAR_SINCE] = FAR_PLACES,
-        [FAR_UNTIL] = FAR_PLACES,      [FAR_PART] = FAR_PARTS,   [FAR_ID] = MEASURE_IDS,
-        [FAR_ID_BEFORE] = MEASURE_IDS, [FAR_AGAIN] = FAR_PLACES, [FAR_ENGINE] = FAR_LOGPS,
-        [FAR_TRAINER] = FAR_LOGPS,     [FAR_BEHIND] = 2};
+        [FAR_POSITION] = FAR_PLACES, [FAR_FIRST] = FAR_PLACES,      [FAR_LAST] = FAR_PLACES,
+        [FAR_ORDER] = FAR_PLACES,    [FAR_LEFT] = FAR_PLACES,       [FAR_SINCE] = FAR_PLACES,
+        [FAR_UNTIL] = FAR_PLACES,    [FAR_VERSION] = FAR_PLACES,    [FAR_PART] = FAR_PARTS,
+        [FAR_ID] = MEASURE_IDS,      [FAR_ID_BEFORE] = MEASURE_IDS, [FAR_AGAIN] = FAR_PLACES,
+        [FAR_ENGINE] = FAR_LOGPS,    [FAR_TRAINER] = FAR_LOGPS,     [FAR_BEHIND] = 2};
     far->line = line;
     if (!(line > 0.0)) return STATUS_OK;
     far->before = 1;
@@ -78,7 +78,7 @@ static void count_token(struct rollout_far *far, const struct rollout_work *work
 void rollout_far_add(struct rollout_work *work) {
     struct rollout_far *far = &work->out->shape.far;
     const struct rollout_list *ids = &work->sequence.list[ROLLOUT_TOKENS];
-    size_t uncertain = 0, order = 0, since = 0, end = 0, noted = 0;
+    size_t uncertain = 0, order = 0, since = 0, end = 0, noted = 0, changed = 0;
     int before = -1; /* whether the last one was far that is not certain */
     if (!(far->line > 0.0)) return;
     for (size_t i = 0; i < work->count; i++)
@@ -92,6 +92,8 @@ void rollout_far_add(struct rollout_work *work) {
         }
         note_ids(far, ids, noted, token->at);
         noted = token->at;
+        if (i > 0 && token->version != token[-1].version && token->version == token->version)
+            changed = token->at + 1;
         if (!is_uncertain(token)) continue;
         const int is_far = real_abs_f64(token->d) / (1.0 - token->pi) >= far->line;
         far->tokens++;
@@ -99,6 +101,7 @@ void rollout_far_add(struct rollout_work *work) {
         count_in(far, FAR_ORDER, (double)order, is_far);
         count_in(far, FAR_LEFT, (double)(uncertain - 1 - order), is_far);
         count_token(far, work, i, since, end - i, is_far);
+        if (changed > 0) count_in(far, FAR_VERSION, (double)(token->at + 1 - changed), is_far);
         if (before >= 0) count_in(far, FAR_BEHIND, (double)before, is_far);
         before = is_far;
         order++;

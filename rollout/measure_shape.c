@@ -23,6 +23,8 @@
 enum status rollout_shape_open(struct rollout_traits *shape, struct arena *arena) {
     TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_tokens, "ids", &shape->id_tokens));
     TRY(arena_take(arena, MEASURE_IDS, sizeof *shape->id_sign, "ids", &shape->id_sign));
+    TRY(arena_take(arena, FAR_PLACES, sizeof *shape->place_tokens, "places", &shape->place_tokens));
+    TRY(arena_take(arena, FAR_PLACES, sizeof *shape->place_sign, "places", &shape->place_sign));
     TRY(spread_open(&shape->size, 5, arena));
     TRY(spread_open(&shape->most, 8, arena));
     for (int i = 0; i < MEASURE_LEVELS; i++) {
@@ -225,6 +227,10 @@ static void add_sign(struct rollout_traits *shape, const struct rollout_token *t
         const size_t id = (size_t)token->id;
         shape->id_tokens[id]++;
         shape->id_sign[id] += (int32_t)sign;
+    }
+    if (token->position < FAR_PLACES) {
+        shape->place_tokens[token->position]++;
+        shape->place_sign[token->position] += (int32_t)sign;
     }
     shape->position_sign[position] = shape->position_sign[position] + sign;
     shape->position_tokens[position] = shape->position_tokens[position] + 1.0;

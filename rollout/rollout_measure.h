@@ -143,6 +143,7 @@ enum rollout_way {
     FAR_LEFT,         /* the same from the end */
     FAR_SINCE,        /* tokens since the last one that does not count, of a prompt or a tool */
     FAR_UNTIL,        /* tokens until the next one that does not */
+    FAR_VERSION,      /* tokens since the weights' version changed in the sequence */
     FAR_PART,         /* 64 equal parts of the sequence */
     FAR_ID,
     FAR_ID_BEFORE, /* of the token before */
@@ -190,6 +191,8 @@ struct rollout_traits {
     uint32_t *id_tokens;
     int32_t *id_sign;
     double position_sign[SLICE_POSITIONS], position_tokens[SLICE_POSITIONS];
+    uint32_t *place_tokens; /* (FAR_PLACES): by single position */
+    int32_t *place_sign;
     struct rollout_signs sequences;
     double neighbours,
         neighbour_signs;  /* pairs of tokens, and those that agree less those that do not */

@@ -145,7 +145,8 @@ enum single {
     SINGLE_BEHIND, /* those behind these ids */
     SINGLE_AGAIN,  /* those whose id is one of the two before */
     SINGLE_TAIL,   /* the least likely */
-    SINGLE_RUN     /* three in a row, at a place that is drawn */
+    SINGLE_RUN,    /* three in a row, at a place that is drawn */
+    SINGLE_SWITCH  /* the first of newer weights, which begin within the sequence */
 };
 
 /* Writes rows that are as far apart as those of a floor, but for single tokens. */
@@ -172,7 +173,8 @@ static void write_single(const char *path, enum single where) {
                                       [SINGLE_BEHIND] = before == 7 || before == 30,
                                       [SINGLE_AGAIN] = t > 0 && (id == before || id == two),
                                       [SINGLE_TAIL] = p < -3.08,
-                                      [SINGLE_RUN] = run < 3};
+                                      [SINGLE_RUN] = run < 3,
+                                      [SINGLE_SWITCH] = t == 5 + s % 10};
                 const double d = 0.01 * (2.0 * draw(s, t, 4) - 1.0) - 1.5 * is_far[where];
                 fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
                         side == 0   ? (double)id
@@ -180,7 +182,10 @@ static void write_single(const char *path, enum single where) {
                                     : p + d);
             }
         }
-        fprintf(out, "]}\n");
+        fprintf(out, "], \"weight_version\": [");
+        for (unsigned t = 0; t < TOKENS; t++)
+            fprintf(out, "%s%d", t == 0 ? "" : ", ", where != SINGLE_SWITCH || t >= 5 + s % 10);
+        fprintf(out, "], \"trainer_version\": 1}\n");
     }
     assert_int_equal(fclose(out), 0);
 }
@@ -211,12 +216,51 @@ static void verify_single_tokens_that_are_foretold(void **state) {
         {SINGLE_TAIL, 1,
          " are foretold by the log-prob of the trainer, at most -4.5: 100 % of such tokens"},
         {SINGLE_RUN, 1, " are foretold by the token before that is not certain, which is as far: "},
+        {SINGLE_SWITCH, 1,
+         " are foretold by the distance from a change of the weights' version, 0: 100 % of"},
     };
     (void)state;
     write_rows("floor.jsonl", 3, 0.01, 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         write_single("single.jsonl", cases[i].where);
         require_said(cases[i].code, "rollout single.jsonl --floor floor.jsonl", cases[i].needle);
+    }
+}
+
+/* Writes rows that are 0.05 apart: to a side that is drawn, to one and the other in turn, or to one
+ * side at two positions of four, so that neighbours and octaves of positions have both. */
+static void write_signs(const char *path, int how) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (unsigned s = 0; s < ROWS; s++) {
+        for (int side = 0; side < 3; side++) {
+            static const char *const names[] = {"{\"token_ids\": [", "], \"rollout_logprobs\": [",
+                                                "], \"trainer_logprobs\": ["};
+            fputs(names[side], out);
+            for (unsigned t = 0; t < TOKENS; t++) {
+                const int drawn = draw(s, t, 21) < 0.5;
+                const int up[] = {drawn, (s + t) % 2 == 0,
+                                  t < 2 ? drawn : t % 4 == 1 || t % 4 == 2};
+                const double p = -0.2 - 3.0 * draw(s, t, 1), d = up[how] ? 0.05 : -0.05;
+                const double value[] = {floor(40.0 * draw(s, t, 11)), p, p + d};
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ", value[side]);
+            }
+        }
+        fprintf(out, "]}\n");
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Rounding agrees with nothing, so signs that alternate, or go by position, are none. */
+static void verify_signs_in_turn_are_no_rounding(void **state) {
+    static const char *const needles[] = {"cause    precision: signs of d agree with nothing",
+                                          "no cause has its signature here",
+                                          "no cause has its signature here"};
+    (void)state;
+    write_rows("floor.jsonl", 3, 0.01, 0);
+    for (int how = 0; how < 3; how++) {
+        write_signs("signs.jsonl", how);
+        require_said(1, "rollout signs.jsonl --floor floor.jsonl", needles[how]);
     }
 }
 
@@ -693,6 +737,7 @@ int main(void) {
         cmocka_unit_test(verify_statuses),
         cmocka_unit_test(verify_commits_of_others),
         cmocka_unit_test(verify_single_tokens_that_are_foretold),
+        cmocka_unit_test(verify_signs_in_turn_are_no_rounding),
         cmocka_unit_test(verify_far_tokens_are_not_within),
         cmocka_unit_test(verify_lengths_alone_are_no_difference),
         cmocka_unit_test(verify_words_of_infinite_and_of_no_ratio),
