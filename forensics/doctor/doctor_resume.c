@@ -204,7 +204,7 @@ static enum status repeated_rows(struct doctor *doctor) {
 
 /* The first update after a restart sees the restored weights: on the same batch its loss is the one
  * of before, up to the noise of kernels. 2 % was chosen as a bound of that noise
- * (forensics/compare_explain.c, FORWARD_NOISE). */
+ * (forensics/compare_explain_gap.c, FORWARD_NOISE). */
 static enum status data_at_resume(struct doctor *doctor) {
     if (doctor_has(doctor, "interleaved_writers")) return mixture(doctor);
     const struct log_column *column = log_column_of(doctor->log, LOG_LOSS);

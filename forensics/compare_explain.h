@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What compare_explain rests on, by subject: columns, sizes of gaps, LRs, recordings. Private to
+ * forensics/compare_explain*.c. A function here reads a report whose columns are filled; one that
+ * is called compare_explain_... sets its meaning, cause and next. */
+#ifndef TWINSTEP_FORENSICS_COMPARE_EXPLAIN_H
+#define TWINSTEP_FORENSICS_COMPARE_EXPLAIN_H
+
+#include "forensics/compare_parts.h"
+
+/* How far the ratio of two norms may be from the loss scale: as far as a fixed ratio may drift. */
+#define COMPARE_RATIO_DRIFT 0.005
+
+/* Sets the meaning; a cause of -1 is undecided. */
+void compare_say(struct compare_report *report, int32_t cause, const char *meaning,
+                 const char *next);
+
+/* ---- columns (compare_explain_columns.c) ---- */
+
+/* Groups of columns, each with LOG_OTHER behind its last one: counts of data, gradients, LRs. Those
+ * of the forward pass are compare_forward_names. */
+extern const enum log_name compare_data_names[], compare_gradient_names[], compare_lr_names[];
+
+/* Returns the column of a group that differs first, or NULL. */
+const struct compare_column *compare_first_of(const struct compare_report *report,
+                                              const enum log_name *names);
+/* Tells whether some column of the group has a pair before the first step acts. */
+int compare_covers_start(const struct compare_report *report, const enum log_name *names);
+/* Returns the fixed factor of a column, or NULL. */
+const struct compare_ratio *compare_ratio_of(const struct compare_report *report,
+                                             enum log_name name);
+/* Tells whether both sides print a column before `update`, with at least six digits. */
+int compare_is_fine(const struct compare_column *column, uint64_t update);
+/* Tells whether a column agrees in many digits before the first step. */
+int compare_agrees_at_start(const struct compare_report *report, enum log_name name);
+/* Tells whether a column is a mean of logits that says nothing of weights and data. */
+int compare_is_other_mean(const struct compare_report *report, enum log_name name);
+/* Tells whether rewards part in an update in which the policy's log-probs agree. */
+int compare_reference_apart(const struct compare_report *report, uint64_t update);
+/* Tells whether loss and gradient norm agree in many digits over all updates. */
+int compare_trains_alike(const struct compare_report *report);
+/* Returns the last update before `update` that both logs have of forward pass or gradient, or 0. */
+uint64_t compare_pair_before(const struct compare_report *report, uint64_t update);
+
+/* ---- how large a gap is (compare_explain_gap.c) ---- */
+
+enum compare_gap { COMPARE_GAP_ROUNDING, COMPARE_GAP_BETWEEN, COMPARE_GAP_OTHER };
+
+/* Judges the first gap of a column. Beyond `most`, a share of the value, none is rounding. */
+enum compare_gap compare_judge_gap(const struct compare_column *column, double most);
+/* Judges the first gap of the gradient norm, which is a column of the report. */
+enum compare_gap compare_judge_norm(const struct compare_report *report);
+/* Judges the forward pass and the gradient before the first step: the largest gap counts. */
+enum compare_gap compare_judge_start(const struct compare_report *report);
+
+/* ---- LRs and skipped updates (compare_explain_lr.c) ---- */
+
+/* Tells whether LRs differ by more than two programs compute one schedule, of any group. */
+int compare_lrs_differ(const struct compare_report *report);
+/* Tells whether the weights moved before the first update that the printed LRs let move them;
+ * `column` is the first to differ. */
+int compare_moved_unseen(const struct compare_report *report, const struct compare_column *column);
+void compare_explain_unseen(struct compare_report *report);
+/* Both return 0, and set nothing, where the rows do not tell so. `column` is the first to differ of
+ * the forward pass and the gradient. */
+int compare_explain_first_lr(struct compare_report *report);
+int compare_explain_unplaced(struct compare_report *report, const struct compare_column *column);
+void compare_explain_lr_only(struct compare_report *report);
+/* Tells whether other updates were skipped before anything else differs. */
+int compare_skips_part(const struct compare_report *report);
+void compare_explain_skips(struct compare_report *report);
+
+/* ---- recordings (compare_explain_recorded.c) ---- */
+
+/* Tells whether two recordings part in this phase by their digests, before the first step. */
+int compare_parts_in(const struct compare_report *report, const char *phase);
+/* Tells whether the gradient whose norm differs first is the same bit for bit, by its digests. */
+int compare_norm_alone(const struct compare_report *report);
+/* Returns 0, and sets nothing, where draws do not explain the difference. */
+int compare_explain_draws(struct compare_report *report);
+/* Tells whether another order of phases explains `first`, the first difference of loss and gradient
+ * (NULL: there is none). */
+int compare_loops_part(const struct compare_report *report, const struct compare_column *first);
+void compare_explain_loops(struct compare_report *report);
+/* Tells whether the batch is what two recordings part in, no later than `first` does. */
+int compare_batches_part(const struct compare_report *report, const struct compare_column *first);
+void compare_explain_batches(struct compare_report *report);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * How large a gap is beside what a column varies by.
+ * Each condition by itself, each threshold from both sides, of columns made by hand whose first
+ * step is update 3. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "forensics/compare_explain_gap.c" /* for the parts, which no other file asks for */
+#include "tests/forensics/helper_hand.h"
+
+/* ---- sizes of gaps ---- */
+
+static struct compare_column *judged;
+static void open_gap(void) {
+    hand_open();
+    judged = hand_add(LOG_LOSS, 10.0); /* it varies by 0.1 */
+}
+static enum compare_gap gap_of(double gap, double most) {
+    return judge_values(judged, 10.0, 10.0 + gap, most);
+}
+
+static void validate_gaps(void **state) {
+    (void)state;
+    static const struct {
+        double gap, most;
+        enum compare_gap is;
+    } cases[] = {{0.0062, 0.02, COMPARE_GAP_ROUNDING},   {-0.0062, 0.02, COMPARE_GAP_ROUNDING},
+                 {0.0063, 0.02, COMPARE_GAP_BETWEEN},    {0.0499, 0.02, COMPARE_GAP_BETWEEN},
+                 {-0.0499, 0.02, COMPARE_GAP_BETWEEN},   {0.0501, 0.02, COMPARE_GAP_OTHER},
+                 {0.0062, 0.0007, COMPARE_GAP_ROUNDING}, {0.0062, 0.0006, COMPARE_GAP_OTHER},
+                 {0.0, 0.0, COMPARE_GAP_ROUNDING},       {5.0, (double)INFINITY, COMPARE_GAP_OTHER},
+                 {(double)NAN, 0.02, COMPARE_GAP_OTHER}};
+    open_gap();
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        if (gap_of(cases[i].gap, cases[i].most) != cases[i].is) fail_msg("case %zu", i);
+    /* The side that varies less counts, and six rows tell. */
+    for (size_t s = 0; s < 2; s++) {
+        open_gap();
+        for (size_t i = 1; i < HAND_ROWS; i += 2)
+            hand_points[0][s][i].value = 10.01;
+        assert_int_equal(gap_of(0.0006, 0.02), COMPARE_GAP_ROUNDING);
+        assert_int_equal(gap_of(0.0007, 0.02), COMPARE_GAP_BETWEEN);
+        for (size_t count = 4; count < 9; count++) {
+            open_gap();
+            hand_columns[0].side[s].count = count; /* one side that tells is enough */
+            assert_int_equal(gap_of(0.019, 0.02), COMPARE_GAP_BETWEEN);
+            assert_int_equal(gap_of(0.006, 0.02), COMPARE_GAP_ROUNDING);
+            hand_columns[0].side[1 - s].count = count;
+            /* without rows enough a tenth of what rounding may reach is rounding */
+            assert_int_equal(gap_of(0.03, 0.02), COMPARE_GAP_BETWEEN);
+            assert_int_equal(gap_of(0.019, 0.02),
+                             count >= 6 ? COMPARE_GAP_BETWEEN : COMPARE_GAP_ROUNDING);
+            assert_int_equal(gap_of(0.021, 0.02), COMPARE_GAP_BETWEEN);
+            assert_int_equal(gap_of(0.001, (double)INFINITY),
+                             count >= 6 ? COMPARE_GAP_ROUNDING : COMPARE_GAP_BETWEEN);
+        }
+    }
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED,
+                                            LOG_REWARD_MARGIN};
+    for (int32_t name = LOG_OTHER + 1; name < LOG_NAMES; name++) {
+        int is_reward = 0;
+        for (size_t r = 0; r < COUNT_OF(rewards); r++)
+            is_reward |= name == (int32_t)rewards[r];
+        assert_true(most_of((enum log_name)name) == (is_reward ? (double)INFINITY : 0.02));
+    }
+    open_gap(); /* the middle of the changes, of which a part is large */
+    for (size_t i = 0; i < HAND_ROWS; i++)
+        hand_points[0][0][i].value = 10.0 + (i % 4 < 2 ? 0.01 : 0.3) * (i % 2 == 0 ? 0.0 : 1.0);
+    const double middle = variation_of(&hand_columns[0].side[0]);
+    assert_true(fabs(middle - 0.01) < 1e-9 || fabs(middle - 0.3) < 1e-9);
+    assert_true(fabs(variation_of(&hand_columns[0].side[1]) - 0.1) < 1e-9);
+}
+
+static void validate_first_rows(void **state) {
+    (void)state;
+    /* Gaps of the rows behind the first: one before the step, or three of five, are no rounding. */
+    for (uint32_t apart = 0; apart < 256; apart++) {
+        open_gap();
+        hand_part(judged, 1, 0.001);
+        for (size_t i = 1; i < 8; i++)
+            hand_points[0][1][i].value += apart >> i & 1 ? 0.02 : 0.0;
+        int before = 0, seen = 0;
+        for (size_t i = 1; i < 5; i++) {
+            before |= (apart >> i & 1) != 0 && i + 1 <= HAND_START;
+            seen += (int)(apart >> i & 1);
+        }
+        assert_int_equal(judge_first_rows(&hand_report, judged, 0.02),
+                         before || seen >= 3 ? COMPARE_GAP_BETWEEN : COMPARE_GAP_ROUNDING);
+        hand_report.start = 1; /* most of five, where none lies before the step */
+        assert_int_equal(judge_first_rows(&hand_report, judged, 0.02),
+                         seen >= 3 ? COMPARE_GAP_BETWEEN : COMPARE_GAP_ROUNDING);
+        hand_report.start = 8; /* all of them lie before the step */
+        assert_int_equal(judge_first_rows(&hand_report, judged, 0.02),
+                         (apart & 0xfe) != 0 ? COMPARE_GAP_BETWEEN : COMPARE_GAP_ROUNDING);
+    }
+    open_gap();
+    hand_part(judged, 1, 0.02);
+    assert_int_equal(judge_first_rows(&hand_report, judged, 0.02), COMPARE_GAP_BETWEEN);
+}
+
+static void validate_starts(void **state) {
+    (void)state;
+    for (int how = 0; how < 8; how++) {
+        static const enum log_name names[] = {LOG_LOSS, LOG_LOGP_CHOSEN, LOG_REWARD_MARGIN,
+                                              LOG_GRAD_NORM};
+        const enum log_name name = names[how / 2];
+        hand_open();
+        struct compare_column *const column = hand_add(name, 10.0);
+        /* 0.3 is other data; a gradient's is judged by a fifth of it and half of what it varies by
+         */
+        hand_part(column, how % 2 == 0 ? HAND_START : HAND_START + 1, 0.3);
+        assert_int_equal(compare_judge_start(&hand_report),
+                         how % 2 == 0 ? COMPARE_GAP_OTHER : COMPARE_GAP_ROUNDING);
+        column->class_of = COMPARE_WITHIN;
+        assert_int_equal(compare_judge_start(&hand_report), COMPARE_GAP_ROUNDING);
+    }
+    hand_open();
+    hand_part(hand_add(LOG_GRAD_NORM, 10.0), HAND_START, 0.03);
+    assert_int_equal(compare_judge_start(&hand_report),
+                     COMPARE_GAP_ROUNDING); /* between: only another one counts */
+    hand_open();
+    hand_part(hand_add(LOG_LOGP_CHOSEN, 10.0), HAND_START, 0.03);
+    assert_int_equal(compare_judge_start(&hand_report), COMPARE_GAP_BETWEEN);
+    for (size_t loss = 0; loss < 2; loss++) { /* of the loss its other first rows count, too */
+        hand_open();
+        hand_part(hand_add(loss ? LOG_LOSS : LOG_LOGP_CHOSEN, 10.0), 1, 0.001);
+        hand_points[0][1][1].value += 0.02;
+        assert_int_equal(compare_judge_start(&hand_report),
+                         loss ? COMPARE_GAP_BETWEEN : COMPARE_GAP_ROUNDING);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_gaps),
+                                       cmocka_unit_test(validate_first_rows),
+                                       cmocka_unit_test(validate_starts)};
+    return cmocka_run_group_tests(tests, NULL, hand_close);
+}
