@@ -84,7 +84,8 @@ static enum status print_run(const struct trace_run *run, struct arena *arena) {
            run->plan.id, run->updates, shape->tensors, plural(shape->tensors), shape->groups,
            plural(shape->groups), shape->phases, plural(shape->phases), foreign->rank,
            foreign->world);
-    printf("    digests  %s\n", foreign->digest[0] == '\0' ? "none" : foreign->digest);
+    printf("    digests  %s%s\n", foreign->digest[0] == '\0' ? "none" : foreign->digest,
+           foreign->initial != NULL ? ", of weights before the first update, too" : "");
     roots_of(run, roots);
     printf("    roots    %s\n", roots);
     const char *order = "";

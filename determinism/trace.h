@@ -44,6 +44,9 @@ struct trace_foreign {
     const uint32_t *groups;    /* (tensors) the parameter group of each; NULL: not recorded */
     const char *const *dtypes; /* (tensors) "bf16" */
     const char *const *shapes; /* (tensors) "64,512" */
+    /* (tensors) The digest of each before the first update of the run, 64 hexadecimal digits, or ""
+     * where it was not taken; NULL: of none. */
+    const char *const *initial;
 };
 
 struct trace_run_plan {

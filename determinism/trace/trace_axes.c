@@ -99,6 +99,10 @@ static enum status create_foreign(const struct hdf5_file *file, hid_t steps,
     TRY(hdf5_close(file, dataset));
     TRY(hdf5_put_names(file, steps, "tensors/shape", "shape of the tensor", foreign->shapes, count,
                        &scale, &dataset));
+    TRY(hdf5_close(file, dataset));
+    if (foreign->initial == NULL) return STATUS_OK;
+    TRY(hdf5_put_names(file, steps, "tensors/initial", "digest of the tensor before update 1",
+                       foreign->initial, count, &scale, &dataset));
     return hdf5_close(file, dataset);
 }
 

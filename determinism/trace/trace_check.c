@@ -167,6 +167,25 @@ static enum status check_list(struct checker *checker, hid_t folder, const char 
     return reader_names(checker->reader, folder, name, count, out);
 }
 
+/* The digests of tensors before the first update, which a run may lack. Each is 64 hexadecimal
+ * digits, or nothing where it was not taken. */
+static enum status check_initial(struct checker *checker, hid_t folder, uint32_t count) {
+    const struct look_form form = {.type = LOOK_TEXT, .rank = 1, .shape = {count}};
+    hsize_t shape[HDF5_MAX_RANK] = {0};
+    const char *const *texts;
+    if (!look_dataset(checker, folder, "initial", &form, shape)) return STATUS_OK;
+    TRY(reader_names(checker->reader, folder, "initial", &count, &texts));
+    for (uint32_t i = 0; i < count; i++) {
+        const size_t digits = strspn(texts[i], "0123456789abcdef");
+        if (texts[i][digits] != '\0' || (digits != 0 && digits != 2 * DIGEST_BYTES))
+            look_problem(checker, "initial",
+                         "tensor %u: expected a digest as %d hexadecimal digits (0-9, a-f), or "
+                         "an empty text, got \"%.80s\"",
+                         i, 2 * DIGEST_BYTES, texts[i]);
+    }
+    return STATUS_OK;
+}
+
 /* An axis without names: 0, 1, ... n - 1. Its scale may be missing if no column uses it. */
 static void check_count(struct checker *checker, hid_t where, const char *name, uint32_t *out) {
     const struct look_form form = {.type = LOOK_I64, .rank = 1};
@@ -190,6 +209,7 @@ static enum status check_tensors(struct checker *checker, hid_t folder, struct c
     look_dataset(checker, folder, "group", &group, shape);
     TRY(check_list(checker, folder, "dtype", count, &run->dtypes));
     TRY(check_list(checker, folder, "shape", count, &run->shapes));
+    TRY(check_initial(checker, folder, *count));
     for (uint32_t i = 0; i < *count && run->dtypes != NULL; i++)
         if (keyed_width(run->dtypes[i]) == 0)
             look_problem(checker, "dtype",
@@ -210,10 +230,10 @@ static enum status check_tensors(struct checker *checker, hid_t folder, struct c
 /* Looks at the folder of an axis with names, its names and the columns in it. */
 static enum status check_folder(struct checker *checker, struct checked_run *run,
                                 enum layout_axis axis, uint32_t *count) {
-    static const char *const known[] = {"tensor", "group",  "dtype",           "shape",
-                                        "phase",  "place",  "digest_gradient", "digest_parameter",
-                                        "site",   "micro",  "grad_norm",       "update_norm",
-                                        "loss",   "digest", "tokens"};
+    static const char *const known[] = {"tensor",  "group", "dtype",           "shape",
+                                        "phase",   "place", "digest_gradient", "digest_parameter",
+                                        "site",    "micro", "grad_norm",       "update_norm",
+                                        "initial", "loss",  "digest",          "tokens"};
     const struct layout_axis_name *label = &layout_axes[axis];
     const char *const path = checker->path;
     const char *const *names;

@@ -70,6 +70,7 @@ static void see_foreign(struct seeing *s, const struct trace_run_plan *plan) {
     see_text(s, &foreign->causes);
     see_names(s, foreign->dtypes, plan->shape.tensors);
     see_names(s, foreign->shapes, plan->shape.tensors);
+    if (foreign->initial != NULL) see_names(s, foreign->initial, plan->shape.tensors);
     if (foreign->groups == NULL ||
         !see(s, foreign->groups, plan->shape.tensors, sizeof *foreign->groups))
         return;

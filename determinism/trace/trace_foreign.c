@@ -66,6 +66,9 @@ enum status reader_foreign_run(struct reader *reader, hid_t group, hid_t steps,
         TRY(read_groups(reader, steps, &plan->shape, &foreign->groups));
         TRY(reader_names(reader, steps, "tensors/dtype", &count, &foreign->dtypes));
         TRY(reader_names(reader, steps, "tensors/shape", &count, &foreign->shapes));
+        foreign->initial = NULL;
+        if (hdf5_may_have(steps, "tensors/initial"))
+            TRY(reader_names(reader, steps, "tensors/initial", &count, &foreign->initial));
     }
     plan->arm = plan->id;
     plan->groups = "";

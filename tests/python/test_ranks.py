@@ -52,6 +52,32 @@ class Ranks(unittest.TestCase):
         with h5py.File(path) as f:
             return f["runs/main/steps"][name][...]
 
+    def begin(self, path, texts):
+        """Gives a recording digests of the weights before its first update."""
+        with h5py.File(path, "r+") as f:
+            steps = f["runs/main/steps"]
+            count = len(steps["tensors/tensor"])
+            steps["tensors/initial"] = [texts.get(i, "0" * 64) for i in range(count)]
+        return path
+
+    def test_verify_weights_before_the_first_update(self):
+        """They are kept where all ranks have the same ones, and else left out with a word: DDP sends
+        rank 0's weights to all, which can come behind the start of a recording."""
+        a, b = self.begin(self.rank(0), {}), self.begin(self.rank(1), {})
+        merged = twinstep.merge(a, b, output=self.out)
+        self.assertEqual(merged.notes, ())
+        self.assertEqual(set(self.steps(self.out, "tensors/initial")), {b"0" * 64})
+        tensor = self.steps(a, "tensors/tensor")[2].decode()
+        for texts, words in (({2: "1" * 64}, f"tensor {tensor} differs between rank 0 and rank 1 there"),
+                             (None, "of ranks 0 and 1 one alone recorded them")):
+            b = self.rank(1)
+            if texts is not None:
+                self.begin(b, texts)
+            merged = twinstep.merge(a, b, output=self.out, overwrite=True)
+            self.assertEqual(merged.notes, (f"weights before the first update are left out: {words}",))
+            with h5py.File(self.out) as f:
+                self.assertNotIn("initial", f["runs/main/steps/tensors"])
+
     def left(self):
         return sorted(p.name for p in self.folder.iterdir())
 

@@ -25,7 +25,8 @@ WRITER = "twinstep.Recorder"
 MEAN, SUM, LISTED = ("loss",), ("tokens",), ("digest_batch", "digest_rng")
 # Without these equal, the ranks did not train one model; of others rank 0's values are kept.
 SHARED = ("lr_applied", "wd_applied", "skipped", "optimizer_t", "tensors/digest_parameter")
-TEXTS = ("phases/phase", "tensors/tensor", "tensors/dtype", "tensors/shape")
+INITIAL = "tensors/initial"     # digests of the weights before the first update
+TEXTS = ("phases/phase", "tensors/tensor", "tensors/dtype", "tensors/shape", INITIAL)
 NUMBERS = ("group", "byte", "tensors/group")
 AXES = {"group": "group", "byte": "byte", "phase": "phases/phase", "tensor": "tensors/tensor"}
 Array = npt.NDArray[Any]
@@ -113,8 +114,8 @@ def _check(ranks: Sequence[_Rank]) -> None:
                              "given")
         if of.name != first.name:
             raise ValueError(f"{of.path}: run {of.name}; {first.path} has run {first.name}")
-        if of.texts != first.texts or not np.array_equal(of.numbers.get("tensors/group", []),
-                                                         first.numbers.get("tensors/group", [])):
+        if {**of.texts, INITIAL: []} != {**first.texts, INITIAL: []} or not np.array_equal(
+                of.numbers.get("tensors/group", []), first.numbers.get("tensors/group", [])):
             raise ValueError(f"{of.path}: other tensors or phases than {first.path}")
         if list(of.columns) != list(first.columns):
             odd = sorted(set(of.columns) ^ set(first.columns))
@@ -165,6 +166,23 @@ def _join(ranks: Sequence[_Rank], rows: int) -> tuple[dict[str, Array], list[str
     return columns, [f"{note}; rank 0's values are kept" for note in notes]
 
 
+def _check_initial(ranks: Sequence[_Rank]) -> list[str]:
+    """Takes the digests of the weights before the first update out of rank 0's where a rank has
+    none or other ones, and says so. That is no training that parted: DDP sends rank 0's weights
+    to all, which can come behind the start of a recording."""
+    first, *others = (of.texts.get(INITIAL) for of in ranks)
+    for rank, other in enumerate(others, 1):
+        if other == first:
+            continue
+        ranks[0].texts.pop(INITIAL, None)
+        name = next((n for n, a, b in zip(ranks[0].texts["tensors/tensor"], first or (),
+                                          other or ()) if a != b), "")
+        return ["weights before the first update are left out: " + (
+            f"tensor {name} differs between rank 0 and rank {rank} there" if name else
+            f"of ranks 0 and {rank} one alone recorded them")]
+    return []
+
+
 def _listed(name: str, parts: Sequence[bytes]) -> Array:
     """One digest of all ranks'; not measured where one was not."""
     missing = any(p == bytes(32) for p in parts)
@@ -190,6 +208,7 @@ def merge(*recordings: str | os.PathLike[str], output: str | os.PathLike[str],
         if _differs(of.columns["step"][:rows], first.columns["step"][:rows]):
             raise ValueError(f"{of.path}: other updates than {first.path}")
     columns, notes = _join(ranks, rows)
+    notes += _check_initial(ranks)
     longest = max(ranks, key=lambda r: len(r.columns["step"]))
     if len(longest.columns["step"]) > rows:
         notes.append(f"rank {longest.rank} has {len(longest.columns['step'])} updates; {rows} are "

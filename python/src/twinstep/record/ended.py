@@ -20,6 +20,7 @@ Weights = Union[bytes, Sequence[Union[int, None]]]      # sums of weights; bytes
 
 
 WEIGHTS, GRADIENTS = "tensors/digest_parameter", "tensors/digest_gradient"
+INITIAL = "tensors/initial"     # weights when the recording began, in its first row alone
 
 
 def keyed_of(name: str, columns: Columns, lists: Lists) -> dict[Any, Keyed]:
@@ -115,6 +116,12 @@ class Ended:
 
     def _put_digests(self, row: dict[str, Any], columns: Columns, lists: Lists) -> None:
         row[WEIGHTS] = weights_of(columns, lists, self.tensors)
+        initial = keyed_of(INITIAL, columns, lists)
+        if initial:     # of a weight that was cast since then, bits of another dtype say nothing
+            now = keyed_of(WEIGHTS, columns, lists)
+            row[INITIAL] = [_closed(initial[i]).hex() if i in initial and i in now
+                            and initial[i][0][:3] == now[i][0][:3] else ""
+                            for i in range(self.tensors)]
         gradients = keyed_of(GRADIENTS, columns, lists)
         if gradients:
             row[GRADIENTS] = [

@@ -57,7 +57,8 @@ MISSING = {"f": pack("<d", float("nan")), "i": pack("<q", -1), "d": bytes(32)}
 
 @dataclass
 class Layout:
-    """The columns of one recording. `lengths` has the length of each axis."""
+    """The columns of one recording. `lengths` has the length of each axis, `initial` the digest of
+    each tensor before the first update ("" where there is none), or nothing."""
     path: str
     run: str
     attributes: dict[str, Any]
@@ -65,6 +66,7 @@ class Layout:
     tensors: list[tuple[str, str, str, int]]    # name, dtype, shape as in "64,512", group
     groups: int
     columns: tuple[Column, ...]
+    initial: list[str] = field(default_factory=list)
     lengths: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +84,8 @@ class Layout:
             names, dtypes, shapes, groups = zip(*self.tensors)
             texts.update({"tensors/tensor": names, "tensors/dtype": dtypes})
             texts["tensors/shape"] = shapes
+            if any(self.initial):
+                texts["tensors/initial"] = tuple(self.initial)
             numbers["tensors/group"] = ["<u4", list(groups)]
             axes["tensor"] = "tensors/tensor"
         return {"path": self.path, "run": self.run, "attributes": self.attributes,

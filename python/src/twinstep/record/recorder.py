@@ -25,7 +25,7 @@ from torch.optim.optimizer import (register_optimizer_step_post_hook,
 
 from . import digest, facts, patches
 from .channel import Channel, warn
-from .ended import GRADIENTS, WEIGHTS, Ended, Weights, weights_of
+from .ended import GRADIENTS, INITIAL, WEIGHTS, Ended, Weights, weights_of
 from .keyed_torch import DTYPES, is_sharded, keyed_sums
 from .layout import COLUMNS, READBACK, Layout
 from .readback import Reader
@@ -331,6 +331,8 @@ class Recorder:
                  "is recorded")
         if not self._are_known() and self._together is None:
             self._last = self._weights_now()
+        # Their sums come home with the first row, where ranks meet, too: no wait of their own.
+        self._row.put_listed(Listed(INITIAL, self._all.places, self._all.names), self._weights)
         self._channel = Channel(self.path)
         patches.open_for(self)
         # They return None: a pair would replace the arguments of step. A step that is compiled
@@ -700,6 +702,7 @@ class Recorder:
             packed = self._layout.pack(row)
             try:
                 if not self._channel.begun:
+                    self._layout.initial = row.get(INITIAL, [])
                     self._channel.begin(self._layout.header())
                 self._coming.popleft()
                 is_sent = self._channel.send(packed)
