@@ -196,16 +196,63 @@ static void print_order(const struct compare_report *report, FILE *out) {
     fputc('\n', out);
 }
 
+/* Says which parts of the roots differ, where no phase was found or where the generators do, too:
+ * these are part of no phase. */
+static void print_parts(const struct compare_report *report, FILE *out) {
+    static const char *const words[COMPARE_PARTS] = {"the batch", "the states of random generators",
+                                                     "the weights", "the LR", "the loss"};
+    const unsigned shown = report->where.phase[0] == '\0'
+                               ? report->root_parts
+                               : report->root_parts & 1u << COMPARE_PART_RNG;
+    const char *between = report->where.phase[0] == '\0' ? ": " : "; so do ";
+    for (unsigned part = 0; part < COMPARE_PARTS && report->recorded; part++) {
+        if ((shown >> part & 1u) == 0) continue;
+        fprintf(out, "%s%s", between, words[part]);
+        between = ", ";
+    }
+}
+
 /* Says what the digests of the trainings say, which need no floor. */
 static void print_roots(const struct compare_report *report, FILE *out) {
-    if (report->root_update > 0)
-        fprintf(out, "Roots differ from update %llu on%s%s%s%s.\n",
+    const struct compare_recorded *known = &report->known;
+    if (known->weights == COMPARE_APART)
+        fprintf(out, "Weights before update %llu differ in %u tensor%s, %s%s.\n",
+                (unsigned long long)known->begins, known->tensors, known->tensors > 1 ? "s" : "",
+                known->tensors > 1 ? "first " : "", known->tensor);
+    else if (known->weights == COMPARE_ALIKE)
+        fprintf(out, "Weights before update %llu are equal.\n", (unsigned long long)known->begins);
+    if (report->root_update > 0) {
+        fprintf(out, "Roots differ from update %llu on%s%s%s%s",
                 (unsigned long long)report->root_update,
                 report->where.phase[0] != '\0' ? ": phase " : "", report->where.phase,
                 report->where.tensor[0] != '\0' ? ", " : "", report->where.tensor);
-    else if (report->roots > 0)
+        print_parts(report, out);
+        fputs(".\n", out);
+    }
+    if (report->root_update == 0 && report->roots > 0)
         fprintf(out, "Roots are equal in all %llu updates that both have.\n",
                 (unsigned long long)report->roots);
+}
+
+/* What a cause is called behind the first one, in words that say what of it is meant. */
+static const char *other_cause(enum cause cause) {
+    return cause == CAUSE_NONDETERMINISM ? "kernels"
+           : cause == CAUSE_BATCH_SHAPE  ? "batch shape"
+           : cause == CAUSE_OBJECTIVE    ? "a loss of nearly the same value"
+                                         : cause_name(cause);
+}
+
+/* Names the causes that it points to. More than one are not told apart, and each is named. */
+static void print_causes(const struct compare_report *report, FILE *out) {
+    enum cause causes[COMPARE_CAUSES];
+    const size_t count = compare_causes(report, causes);
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s%s",
+                i == 0   ? "Points to: "
+                : i == 1 ? ", or "
+                         : " or ",
+                i == 0 ? cause_name(causes[i]) : other_cause(causes[i]));
+    if (count > 0) fputc('\n', out);
 }
 
 void compare_print_text(const struct compare_input *input, const struct compare_report *report,
@@ -226,9 +273,7 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     }
     if (report->meaning[0] != 0)
         fprintf(out, "%s%s\n", report->order_count > 0 ? "" : "\n", report->meaning);
-    if (report->cause >= 0)
-        fprintf(out, "Points to: %s%s\n", cause_name((enum cause)report->cause),
-                report->cause == CAUSE_DTYPE ? ", or kernels or batch shape" : "");
+    print_causes(report, out);
     if (report->rng_words[0] != 0) fprintf(out, "\nRNG: %s\n", report->rng_words);
     if (report->ratio_count > 0) fputc('\n', out);
     print_ratios(report, "", out);
@@ -454,6 +499,29 @@ static json_t *note_json(const char *text) {
     return json_string(text == NULL ? "" : text);
 }
 
+static json_t *causes_json(const struct compare_report *report) {
+    enum cause causes[COMPARE_CAUSES];
+    const size_t count = compare_causes(report, causes);
+    json_t *names = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(names, json_string(cause_name(causes[i])));
+    return names;
+}
+
+static json_t *parts_json(const struct compare_report *report) {
+    json_t *names = json_array();
+    for (unsigned part = 0; part < COMPARE_PARTS; part++)
+        if ((report->root_parts >> part & 1u) != 0)
+            json_array_append_new(names, json_string(compare_part_names[part]));
+    return names;
+}
+
+static json_t *weights_json(const struct compare_recorded *known) {
+    return known->weights == COMPARE_UNKNOWN
+               ? json_null()
+               : json_string(known->weights == COMPARE_ALIKE ? "equal" : "differ");
+}
+
 enum status compare_print_json(const struct compare_input *input,
                                const struct compare_report *report) {
     json_t *columns = json_array(), *ratios = json_array(), *order = json_array();
@@ -464,21 +532,23 @@ enum status compare_print_json(const struct compare_input *input,
                               json_string(log_names[report->columns[report->order[i]].name].name));
     for (size_t i = 0; i < report->ratio_count; i++)
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
-    return json_print(
-        json_pack("{ss so* so so so so so so* ss? so* so so so so so so so so so so so so so* so*}",
-                  "verdict", compare_verdict_name((enum compare_verdict)report->verdict), "why",
-                  json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
-                  log_json(&input[1], report->repeated[1]), "columns", columns, "not_compared",
-                  left_out_json(input), "order", order, "meaning", json_string(report->meaning),
-                  "cause", report->cause >= 0 ? cause_name((enum cause)report->cause) : NULL,
-                  "next", json_string(report->next), "ratios", ratios, "lr", lr_json(&report->lr),
-                  "rng", rng_json(&report->rng, report->rng_words), "root_update",
-                  json_positive(report->root_update), "root_phase",
-                  note_json(report->root_update > 0 ? report->where.phase : ""), "root_tensor",
-                  note_json(report->root_update > 0 ? report->where.tensor : ""), "roots",
-                  json_integer((json_int_t)report->roots), "roots_lack",
-                  note_json(report->rootless), "ended", note_json(report->ended),
-                  "configurations_differ", note_json(report->configurations), "orders_differ",
-                  note_json(report->orders), "floor", floor_json(report->floor), "devices_differ",
-                  note_json(report->devices), "floor_elsewhere", note_json(report->elsewhere)));
+    return json_print(json_pack(
+        "{ss so* so so so so so so* ss? so so* so so so so so so so so so so so so so so so "
+        "so* so*}",
+        "verdict", compare_verdict_name((enum compare_verdict)report->verdict), "why",
+        json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
+        log_json(&input[1], report->repeated[1]), "columns", columns, "not_compared",
+        left_out_json(input), "order", order, "meaning", json_string(report->meaning), "cause",
+        report->cause >= 0 ? cause_name((enum cause)report->cause) : NULL, "causes",
+        causes_json(report), "next", json_string(report->next), "ratios", ratios, "lr",
+        lr_json(&report->lr), "rng", rng_json(&report->rng, report->rng_words), "root_update",
+        json_positive(report->root_update), "root_phase",
+        note_json(report->root_update > 0 ? report->where.phase : ""), "root_tensor",
+        note_json(report->root_update > 0 ? report->where.tensor : ""), "root_parts",
+        parts_json(report), "initial_weights", weights_json(&report->known), "initial_tensor",
+        note_json(report->known.tensor), "roots", json_integer((json_int_t)report->roots),
+        "roots_lack", note_json(report->rootless), "ended", note_json(report->ended),
+        "configurations_differ", note_json(report->configurations), "orders_differ",
+        note_json(report->orders), "floor", floor_json(report->floor), "devices_differ",
+        note_json(report->devices), "floor_elsewhere", note_json(report->elsewhere)));
 }

@@ -344,6 +344,16 @@ static enum status name_rootless(const struct trace_run *const *runs, struct are
     return STATUS_OK;
 }
 
+/* Returns the first update in which anything of two runs differs, a column or a root; 0: none. */
+static uint64_t first_apart(const struct compare_report *report) {
+    uint64_t first = report->root_update;
+    for (size_t i = 0; i < report->order_count; i++) {
+        const uint64_t update = report->columns[report->order[i]].first_update;
+        if (first == 0 || update < first) first = update;
+    }
+    return first;
+}
+
 /* Compares what two runs of traces recorded beyond any log: draws and roots. */
 static enum status compare_runs(const struct compare_input *input, struct arena *arena,
                                 struct compare_report *report) {
@@ -351,6 +361,7 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
     const struct trace_run *a = input[0].run, *b = input[1].run;
     char *words;
     report->rng_words = report->configurations = report->orders = report->rootless = "";
+    report->known = (struct compare_recorded){.tensor = "", .step = "", .later = ""};
     if (a == NULL || b == NULL) return STATUS_OK;
     ledger_compare(a, b, &report->rng);
     TRY(ledger_words(&report->rng, names, arena, &words));
@@ -370,6 +381,7 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
         report->loop = compare_loops(a, b);
         report->recorded = 1;
         report->optimizers_apart = compare_optimizers_apart(&a->plan, &b->plan);
+        report->settings_apart = compare_settings_apart(&a->plan, &b->plan);
     }
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && report->root_update == 0;) {
         const struct record *x = trace_row(a, i), *y = trace_row(b, j);
@@ -378,12 +390,14 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
             report->gradient_update = x->step;
         if (report->roots > 0 && x->step == y->step && !record_equal_roots(x, y)) {
             report->root_update = x->step;
+            report->root_parts = compare_root_parts(x, y);
             first_find(&a->plan, x, &b->plan, y, &report->where);
         }
         i += x->step <= y->step;
         j += y->step <= x->step;
     }
-    return STATUS_OK;
+    if (!report->recorded || report->unlike) return STATUS_OK;
+    return compare_recordings(a, b, first_apart(report), arena, &report->known);
 }
 
 /* Returns the column of what training did that ends earlier in one log while that goes on, the

@@ -114,6 +114,40 @@ struct compare_loop {
     uint64_t update; /* the first update of both in which the loops are unlike so */
 };
 
+/* Whether two recordings hold one thing alike. */
+enum compare_known {
+    COMPARE_UNKNOWN = 0, /* one of them at least does not say */
+    COMPARE_ALIKE,
+    COMPARE_APART
+};
+
+/* What a root is made of, beside the root before it. */
+enum compare_part {
+    COMPARE_PART_BATCH = 0,
+    COMPARE_PART_RNG, /* states of random generators, or who drew how many words */
+    COMPARE_PART_WEIGHTS,
+    COMPARE_PART_LR,
+    COMPARE_PART_LOSS,
+    COMPARE_PARTS
+};
+/* "batch", "rng", "weights", "lr", "loss". */
+extern const char *const compare_part_names[COMPARE_PARTS];
+
+/* What two recordings say of themselves beyond columns and roots. */
+struct compare_recorded {
+    int32_t weights;       /* enum compare_known: the trained weights before their first update */
+    int32_t frozen;        /* the same of weights that are not trained */
+    int32_t batch;         /* and of the batch of the first update whose roots differ */
+    const char *tensor;    /* the first in the table whose weights differ before; "": none */
+    uint32_t tensors;      /* how many differ */
+    uint64_t begins;       /* the first update of both; 0: they begin at other ones */
+    uint64_t batch_update; /* the first update of both with another batch; 0: there is none */
+    /* What of the step, beside LR and settings of the optimizer, differs in the first update in
+     * which anything does ("clipping (to 1 in A, none in B)"), and what of clipping differs in a
+     * later one, with that update; "": nothing, or it is not known. */
+    const char *step, *later;
+};
+
 enum compare_lr_state {
     COMPARE_LR_NONE = 0,  /* one of the logs has no LR column */
     COMPARE_LR_UNFITTED,  /* one column is explained by no contract (or not by the stated one) */
@@ -195,6 +229,7 @@ struct compare_report {
     uint64_t root_update;  /* for two runs: the first update whose roots differ; 0: none, or these
                               are no runs */
     struct first_difference where; /* phase and tensor of that update */
+    unsigned root_parts;           /* bit k: the part k (enum compare_part) of its root differs */
     uint64_t roots;       /* how many updates have a root in both runs; 0: none, or no runs */
     const char *rootless; /* for two runs without: why, with the update and what it lacks; or "" */
     /* The first update of which both runs have a digest of each gradient, and the same ones; 0:
@@ -205,7 +240,9 @@ struct compare_report {
     const char *configurations, *orders;
     int recorded; /* 1: both are runs of other programs, whose digests say more than columns */
     int unlike;   /* 1: of unlike tensors, which `rootless` names */
-    int optimizers_apart;     /* 1: settings of their optimizers differ, beside the LR */
+    int optimizers_apart;          /* 1: settings of their optimizers differ, beside the LR */
+    int settings_apart;            /* 1: anything in their configurations does, but seeds and env */
+    struct compare_recorded known; /* what they say of weights, batch and step */
     struct compare_loop loop; /* and what one of their loops does otherwise, where that is known */
     uint64_t from, to;        /* the first and the last update that both logs have in some column */
     /* The first update that can have moved a weight, as its LR is not 0; what is computed up to
@@ -224,6 +261,12 @@ struct compare_report {
      * A's. Whoever compares fills these; NULL or "": there is nothing to tell. */
     const char *devices, *elsewhere;
 };
+
+/* The causes that the comparison points to: `cause`, and behind it those that what was compared
+ * does not tell from it, as kernels and batch shape move a forward pass as a dtype does. Returns
+ * how many there are; 0: it points to none. */
+#define COMPARE_CAUSES 3
+size_t compare_causes(const struct compare_report *report, enum cause out[COMPARE_CAUSES]);
 
 /* Compares two logs; `input` has two elements, A and B. Everything lives in `arena`. */
 TWINSTEP_MUST_USE enum status compare_logs(const struct compare_input *input, struct arena *arena,

@@ -36,7 +36,7 @@ static void explain_metrics(struct compare_report *report) {
 #define SMALL_GAP                                                                                  \
     "A small gap is already in the forward pass of update 1, before any step, which no schedule "  \
     "makes: far below what the log varies by from row to row, as dtype, kernels or batch shape "   \
-    "move it, if weights and data are the same."
+    "move it, if weights, data and loss are the same."
 
 #define REFERENCE_GAP                                                                              \
     "The log-probs of the policy agree where rewards first differ, before any step: the weights, " \
@@ -74,6 +74,44 @@ static int means_alone(const struct compare_report *report) {
     return 1;
 }
 
+#define SAME_START                                                                                 \
+    "The weights before update 1 and the tensors that the model is given are the same, by their "  \
+    "digests, and the forward pass of update 1 differs"
+#define SAME_START_SMALL                                                                           \
+    SAME_START " by no more than rounding makes: a dtype of the computation (autocast), kernels, " \
+               "or a loss of nearly the same value (a small smoothing or penalty)."
+
+/* Explains a forward pass of equal weights and data, which two recordings can know of. Returns 0
+ * where they do not. Labels that the loop keeps to itself, and buffers, have no digests. */
+static int explain_computation(struct compare_report *report, const struct compare_column *column) {
+    if (!compare_same_start(report, column->first_update)) return 0;
+    if (compare_root_differs(report, COMPARE_PART_RNG))
+        compare_say(report, -1,
+                    SAME_START
+                    ", and so do the states of random generators behind it: other random numbers "
+                    "(dropout), another loss or reference, a dtype, or labels or buffers that have "
+                    "no digest.",
+                    "Give both the same seeds, or switch dropout off, and compare again; then "
+                    "compare the loss type and its parameters.");
+    else if (compare_judge_start(report) == COMPARE_GAP_ROUNDING)
+        compare_say(report, CAUSE_DTYPE,
+                    compare_lrs_differ(report) ? SAME_START_SMALL
+                        " The LRs differ, too: what differs first need not be "
+                        "what makes most of the gap later."
+                                               : SAME_START_SMALL,
+                    "Compare the loss and its parameters; then run both in float32: a gap that "
+                    "vanishes is rounding. Run one twice: a gap that stays is deterministic.");
+    else
+        compare_say(report, -1,
+                    SAME_START
+                    " by more than rounding usually makes: another loss or its parameters, another "
+                    "reference, another average, dropout in one alone, a low precision, or labels "
+                    "or buffers that have no digest.",
+                    "Compare the loss type and its parameters, the mode of the model (train or "
+                    "eval), and the dtype of the computation.");
+    return 1;
+}
+
 static void explain_forward(struct compare_report *report, const struct compare_column *column) {
     if (means_alone(report)) {
         compare_say(
@@ -105,6 +143,7 @@ static void explain_forward(struct compare_report *report, const struct compare_
             "See the ratio. Compare the gradient norms to learn whether only the print differs.");
         return;
     }
+    if (explain_computation(report, column)) return;
     switch (compare_judge_start(report)) {
     case COMPARE_GAP_ROUNDING:
         compare_say(
@@ -428,17 +467,23 @@ static enum status name_start(struct compare_report *report, struct arena *arena
 /* Recorded draws come first, since they may tell apart what no column shows. Counts of data come
  * before losses and gradients, which follow from the data; LRs that differ earlier change nothing
  * about that. Without any column that differs no cause is set. */
-static void explain(struct compare_report *report) {
+static enum status explain(struct compare_report *report, struct arena *arena) {
     const struct compare_column *data = compare_first_of(report, compare_data_names);
     const struct compare_column *forward = compare_first_of(report, compare_forward_names);
     const struct compare_column *gradient = compare_first_of(report, compare_gradient_names);
     const struct compare_column *first = forward;
     if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
         first = gradient;
+    int begins_apart;
     report->meaning = report->next = "";
-    if (compare_explain_draws(report) ||
-        (report->order_count == 0 && report->lr.groups_differ == 0))
-        return;
+    if (compare_explain_draws(report)) return STATUS_OK;
+    TRY(compare_explain_initial(report, arena, &begins_apart));
+    if (begins_apart) return STATUS_OK;
+    if (compare_generators_part(report, first)) {
+        compare_explain_generators(report);
+        return STATUS_OK;
+    }
+    if (report->order_count == 0 && report->lr.groups_differ == 0) return STATUS_OK;
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
     else if (compare_loops_part(report, first))
@@ -479,9 +524,24 @@ static void explain(struct compare_report *report) {
         explain_later(report, first);
     else
         explain_middle(report);
+    return compare_add_step(report, arena);
 }
 
 enum status compare_explain(struct compare_report *report, struct arena *arena) {
-    explain(report);
+    TRY(explain(report, arena));
     return name_start(report, arena);
+}
+
+size_t compare_causes(const struct compare_report *report, enum cause out[COMPARE_CAUSES]) {
+    const int same = compare_same_start(report, report->root_update);
+    size_t count = 0;
+    if (report->cause < 0) return 0;
+    out[count++] = (enum cause)report->cause;
+    if (report->cause != CAUSE_DTYPE && report->cause != CAUSE_NONDETERMINISM) return count;
+    out[count++] = report->cause == CAUSE_DTYPE ? CAUSE_NONDETERMINISM : CAUSE_DTYPE;
+    if (report->cause == CAUSE_DTYPE && same)
+        out[count++] = CAUSE_OBJECTIVE;
+    else if (!same)
+        out[count++] = CAUSE_BATCH_SHAPE;
+    return count;
 }

@@ -65,6 +65,8 @@ void compare_explain_unseen(struct compare_report *report);
 int compare_explain_first_lr(struct compare_report *report);
 int compare_explain_unplaced(struct compare_report *report, const struct compare_column *column);
 void compare_explain_lr_only(struct compare_report *report);
+/* Tells whether the logs count other skipped updates. */
+int compare_count_skips(const struct compare_report *report);
 /* Tells whether other updates were skipped before anything else differs. */
 int compare_skips_part(const struct compare_report *report);
 void compare_explain_skips(struct compare_report *report);
@@ -77,6 +79,23 @@ int compare_parts_in(const struct compare_report *report, const char *phase);
 int compare_norm_alone(const struct compare_report *report);
 /* Returns 0, and sets nothing, where draws do not explain the difference. */
 int compare_explain_draws(struct compare_report *report);
+/* Says what the digests of weights before the first update say, if these differ; sets *out to 0,
+ * and nothing else, where they do not. */
+TWINSTEP_MUST_USE enum status compare_explain_initial(struct compare_report *report,
+                                                      struct arena *arena, int *out);
+/* Tells whether the states of random generators are all that two recordings part in, before `first`
+ * does, the first difference of loss and gradient (NULL: there is none). */
+int compare_generators_part(const struct compare_report *report,
+                            const struct compare_column *first);
+void compare_explain_generators(struct compare_report *report);
+/* Tells whether two recordings compute from the same weights, of which none is left out, and the
+ * same batch in the update in which they part. */
+int compare_same_start(const struct compare_report *report, uint64_t update);
+/* Tells whether a part (enum compare_part) of the roots differs in the update in which they part.
+ */
+int compare_root_differs(const struct compare_report *report, enum compare_part part);
+/* Takes a cause of schedule back, where recordings say that more than the LR of a step differs. */
+TWINSTEP_MUST_USE enum status compare_add_step(struct compare_report *report, struct arena *arena);
 /* Tells whether another order of phases explains `first`, the first difference of loss and gradient
  * (NULL: there is none). */
 int compare_loops_part(const struct compare_report *report, const struct compare_column *first);

@@ -150,7 +150,7 @@ void compare_explain_lr_only(struct compare_report *report) {
 /* ---- skipped updates ---- */
 
 /* Tells whether the logs count other skipped updates. */
-static int count_skips(const struct compare_report *report) {
+int compare_count_skips(const struct compare_report *report) {
     const struct compare_column *skipped = compare_column_of(report, LOG_SKIPPED);
     return skipped != NULL && skipped->class_of == COMPARE_DIFFERENT;
 }
@@ -159,7 +159,7 @@ static int count_skips(const struct compare_report *report) {
  * comes before what the LRs compare_say, and these compare_say it only by their simplest
  * explanation: an LR that comes one update late is an early skip as well as another contract. */
 static uint64_t skips_from(const struct compare_report *report) {
-    if (count_skips(report)) return compare_column_of(report, LOG_SKIPPED)->first_update;
+    if (compare_count_skips(report)) return compare_column_of(report, LOG_SKIPPED)->first_update;
     return report->lr.skips_simplest ? report->lr.skips_part : UINT64_MAX;
 }
 
@@ -182,7 +182,7 @@ int compare_skips_part(const struct compare_report *report) {
     const struct compare_column *gradient = compare_first_of(report, compare_gradient_names);
     const uint64_t from = skips_from(report);
     if (from == UINT64_MAX || (lr != NULL && lr->first_update < from)) return 0;
-    if (lr == NULL && (!count_skips(report) || (forward == NULL && gradient == NULL) ||
+    if (lr == NULL && (!compare_count_skips(report) || (forward == NULL && gradient == NULL) ||
                        compare_trains_alike(report)))
         return 0;
     if (gradient != NULL && gradient->first_update < from) return 0;
@@ -191,7 +191,7 @@ int compare_skips_part(const struct compare_report *report) {
 }
 
 void compare_explain_skips(struct compare_report *report) {
-    const int counted = count_skips(report), fitted = report->lr.skips_part > 0;
+    const int counted = compare_count_skips(report), fitted = report->lr.skips_part > 0;
     compare_say(
         report, -1,
         compare_first_of(report, compare_lr_names) == NULL

@@ -184,3 +184,138 @@ void compare_explain_batches(struct compare_report *report) {
         "Compare the first batch of both runs: token ids, mask, and in how many forward passes it "
         "comes. Make it equal and compare again.");
 }
+
+/* ---- what digests of two recordings tell of weights and generators ---- */
+
+int compare_root_differs(const struct compare_report *report, enum compare_part part) {
+    return report->root_update > 0 && (report->root_parts >> part & 1u) != 0;
+}
+
+int compare_same_start(const struct compare_report *report, uint64_t update) {
+    const struct compare_recorded *known = &report->known;
+    return report->recorded && known->weights == COMPARE_ALIKE && known->frozen == COMPARE_ALIKE &&
+           known->batch == COMPARE_ALIKE && report->root_update == update;
+}
+
+/* Adds a word to a list of what differs, too. */
+static enum status add_word(const char *word, struct arena *arena, char **text) {
+    return arena_format(arena, text, "%s%s%s", *text, (*text)[0] == '\0' ? "" : ", ", word);
+}
+
+/* Lists what two recordings that begin with other weights differ in besides, before or in the step
+ * of the first update. */
+static enum status list_others(const struct compare_report *report, struct arena *arena,
+                               char **out) {
+    const struct compare_recorded *known = &report->known;
+    const struct compare_column *lr = compare_first_of(report, compare_lr_names);
+    const struct compare_group *group = report->lr.group_first;
+    TRY(arena_format(arena, out, "%s", ""));
+    if (known->batch == COMPARE_APART) TRY(add_word("the batch of update 1", arena, out));
+    if (compare_root_differs(report, COMPARE_PART_RNG))
+        TRY(add_word("the states of random generators", arena, out));
+    if ((lr != NULL && lr->first_update <= report->start) ||
+        (group != NULL && group->column.first_update <= report->start))
+        TRY(add_word("the LR", arena, out));
+    if (report->settings_apart && !report->optimizers_apart)
+        TRY(add_word("settings (configurations, above)", arena, out));
+    if (report->optimizers_apart)
+        TRY(add_word("settings of the optimizer (configurations, above)", arena, out));
+    if (known->step[0] != '\0') TRY(add_word(known->step, arena, out));
+    return STATUS_OK;
+}
+
+enum status compare_explain_initial(struct compare_report *report, struct arena *arena, int *out) {
+    const struct compare_recorded *known = &report->known;
+    const int trained = known->weights == COMPARE_APART, frozen = known->frozen == COMPARE_APART;
+    char *others, *text;
+    *out = report->recorded && !report->unlike && (trained || frozen);
+    if (!*out) return STATUS_OK;
+    TRY(list_others(report, arena, &others));
+    TRY(arena_format(
+        arena, &text, "The weights differ before update %llu, by their digests%s%s%s%s",
+        (unsigned long long)(known->begins > 0 ? known->begins : 1),
+        frozen && trained ? ", those that are not trained, too"
+        : frozen          ? ": those that are not trained (frozen, above)"
+                          : "",
+        others[0] != '\0' ? ". So do "
+                          : ": no later column can be read before they are "
+                            "equal",
+        others, others[0] != '\0' ? ": which of it makes the gap cannot be told." : "."));
+    compare_say(report, others[0] == '\0' ? CAUSE_INIT : -1, text,
+                "Begin both with the same weights (one checkpoint, or one seed before the model is "
+                "made) and compare again.");
+    return STATUS_OK;
+}
+
+int compare_generators_part(const struct compare_report *report,
+                            const struct compare_column *first) {
+    return report->recorded && report->root_parts == 1u << COMPARE_PART_RNG &&
+           report->where.phase[0] == '\0' &&
+           (first == NULL || first->first_update > report->root_update);
+}
+
+#define GENERATORS_NEXT                                                                            \
+    "Look for what draws in one run alone: an evaluation, a sample that is generated, a loader "   \
+    "that is made anew, another seed; or seed the generators again behind it, and compare again."
+
+/* What the generators did is known; what followed from it is known only where nothing else that was
+ * recorded differs in the step behind which the gap opens. */
+void compare_explain_generators(struct compare_report *report) {
+    const struct compare_column *first = compare_first_of(report, compare_forward_names);
+    const struct compare_column *norm = compare_first_of(report, compare_gradient_names);
+    const uint64_t batch = report->known.batch_update;
+    if (first == NULL || (norm != NULL && norm->first_update < first->first_update)) first = norm;
+    if (first == NULL && compare_first_of(report, compare_lr_names) == NULL &&
+        report->lr.groups_differ == 0)
+        compare_say(report, CAUSE_RNG,
+                    "Batch, weights, LRs and loss are equal where the roots part, and the states "
+                    "of random generators are not: one run drew other numbers there (an "
+                    "evaluation, a sampler, dropout, another seed). No column shows that anything "
+                    "followed from it.",
+                    GENERATORS_NEXT);
+    else if (batch > 0)
+        compare_say(report, -1,
+                    "The states of random generators differ first (roots, above), and later the "
+                    "batches do: other rows or another order may follow from other draws, or from "
+                    "something else.",
+                    GENERATORS_NEXT);
+    else if (compare_lrs_differ(report) || report->configurations[0] != '\0' ||
+             report->orders[0] != '\0' || report->loop.kind != COMPARE_LOOP_ALIKE ||
+             compare_count_skips(report) || report->known.later[0] != '\0')
+        compare_say(report, -1,
+                    "The states of random generators differ first (roots, above), and so do LRs, "
+                    "settings, the order of the loop, clipping or skipped updates: which of it "
+                    "opens the gap cannot be told.",
+                    GENERATORS_NEXT);
+    else
+        compare_say(report, CAUSE_RNG,
+                    "The states of random generators differ first, while batch, weights, LRs and "
+                    "loss are still equal (roots, above): one run drew other numbers (an "
+                    "evaluation, a sampler, another seed), and what is drawn behind it, as "
+                    "dropout, is other numbers in both.",
+                    GENERATORS_NEXT);
+}
+
+enum status compare_add_step(struct compare_report *report, struct arena *arena) {
+    const struct compare_recorded *known = &report->known;
+    char *text;
+    if (!report->recorded || report->unlike || report->meaning[0] == '\0') return STATUS_OK;
+    if (report->cause == CAUSE_SCHEDULE && known->step[0] != '\0') {
+        TRY(arena_format(arena, &text,
+                         "%s But more than that differs in the same update, by what was recorded: "
+                         "%s. Which of it makes the gap cannot be told.",
+                         report->meaning, known->step));
+        report->cause = -1;
+        report->next = "Make one of them equal and compare again; twinstep ablate measures with "
+                       "your two commands how much of the gap each makes (docs/ABLATE.md).";
+    } else if (known->step[0] != '\0') {
+        TRY(arena_format(arena, &text, "%s Of that update's step the recordings say: %s.",
+                         report->meaning, known->step));
+    } else if (report->cause == CAUSE_SCHEDULE && known->later[0] != '\0') {
+        TRY(arena_format(arena, &text, "%s Later %s differs, too.", report->meaning, known->later));
+    } else {
+        return STATUS_OK;
+    }
+    report->meaning = text;
+    return STATUS_OK;
+}

@@ -275,3 +275,50 @@ struct compare_loop compare_loops(const struct trace_run *a, const struct trace_
     }
     return (struct compare_loop){COMPARE_LOOP_ALIKE, 0, 0};
 }
+
+int compare_has_key(const struct trace_run_plan *plan, const char *key) {
+    const struct line wanted = {key, NULL, strlen(key), 0};
+    struct line found;
+    return find_key(plan->configuration, &wanted, &found);
+}
+
+enum compare_known compare_key(const struct trace_run_plan *a, const struct trace_run_plan *b,
+                               const char *key) {
+    const struct line wanted = {key, NULL, strlen(key), 0};
+    struct line here, there;
+    const int in_a = find_key(a->configuration, &wanted, &here),
+              in_b = find_key(b->configuration, &wanted, &there);
+    if (in_a != in_b) return COMPARE_UNKNOWN;
+    if (!in_a) return COMPARE_ALIKE;
+    return here.value_length == there.value_length &&
+                   memcmp(here.value, there.value, here.value_length) == 0
+               ? COMPARE_ALIKE
+               : COMPARE_APART;
+}
+
+/* Tells whether a key is none of what whoever trains has set, or a seed. */
+static int is_no_setting(const struct line *key) {
+    static const char env[] = "env.";
+    static const char *const names[] = {"frozen", "not_recorded"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (key->key_length == strlen(names[i]) && memcmp(key->key, names[i], key->key_length) == 0)
+            return 1;
+    return (key->key_length >= sizeof env - 1 && memcmp(key->key, env, sizeof env - 1) == 0) ||
+           ends_with(key, "seed") || (key->key_length == 4 && memcmp(key->key, "seed", 4) == 0);
+}
+
+static int settings_apart(const char *a, const char *b) {
+    struct line here, there;
+    while (next_line(&a, &here)) {
+        if (is_no_setting(&here)) continue;
+        if (!find_key(b, &here, &there) || here.value_length != there.value_length ||
+            memcmp(here.value, there.value, here.value_length) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+int compare_settings_apart(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    return settings_apart(a->configuration, b->configuration) ||
+           settings_apart(b->configuration, a->configuration);
+}

@@ -37,4 +37,23 @@ struct compare_loop compare_loops(const struct trace_run *a, const struct trace_
  * step by more than rounding, beside the LR ("optimizer.0.0.betas", "args.max_grad_norm"). */
 int compare_optimizers_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);
 
+int compare_has_key(const struct trace_run_plan *plan, const char *key);
+/* Tells whether both configurations have the same value of a key, or neither has it; unknown where
+ * one of them alone has it. */
+enum compare_known compare_key(const struct trace_run_plan *a, const struct trace_run_plan *b,
+                               const char *key);
+
+/* Tells whether the configurations of two runs differ in anything but seeds, facts of the
+ * environment and what the recorder says of the weights. */
+int compare_settings_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);
+
+/* Compares what two recordings of like tensors say of their weights before the first update, and of
+ * batch and step in update `first`, in which anything differs first (0: nothing does). */
+TWINSTEP_MUST_USE enum status compare_recordings(const struct trace_run *a,
+                                                 const struct trace_run *b, uint64_t first,
+                                                 struct arena *arena, struct compare_recorded *out);
+
+/* Which parts of the roots of two records of one update differ, a bit each. */
+unsigned compare_root_parts(const struct record *a, const struct record *b);
+
 #endif

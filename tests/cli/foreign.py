@@ -196,6 +196,66 @@ def look_at_settings(bench):
     require("Configurations differ: bf16: not there | True" in said and "Points to" not in said, said)
 
 
+def begin_with(bench, **other):
+    """Writes the digests of the weights before update 1, as the page's program draws them, by the
+    page's own keyed digest; `other` are those of another run."""
+    draw = np.random.default_rng(5)
+    weights = {"weight": draw.random((2, 3)).astype("<f4"), "bias": draw.random(2).astype("<f4")}
+    weights.update(other)
+    return [bench.record.keyed(n, "f32", w).tobytes().hex() for n, w in weights.items()]
+
+
+def look_at_first_weights(bench):
+    """Weights before the first update are told apart by their own digests, and not by what update 1
+    left of them; where one run has none, nothing is said."""
+    begin = begin_with(bench)
+    def write_with(name, texts, change=None):
+        def both(f):
+            f["runs/main/steps/tensors/initial"] = texts
+            if change is not None:
+                change(f["runs/main/steps"])
+        write(bench, name, change=both)
+
+    def train_on(steps):                # what follows is other numbers from update 1 on
+        steps["tensors/digest_parameter"][...] ^= 1
+        steps["loss"][...] += 1e-3 * np.arange(20) + 0.05
+
+    def batch(steps):
+        train_on(steps)
+        steps["digest_batch"][...] ^= 1
+    odd = begin_with(bench, bias=np.float32([0.5, 0.25]))
+    write_with("w.h5", begin)
+    write_with("again.h5", begin)
+    bench.expect(0, "keyed 1, of weights before the first update, too\n", "import", "--check", "w.h5")
+    bench.expect(0, "Weights before update 1 are equal.\nRoots are equal in all 20", "compare",
+                 "w.h5", "again.h5")
+    said = json.loads(bench.expect(0, '"initial_weights": "equal"', "compare", "w.h5", "again.h5",
+                                   "--json"))
+    require(said["initial_tensor"] == "" and said["causes"] == [], said)
+    write_with("odd.h5", odd, train_on)
+    said = bench.expect(1, "Weights before update 1 differ in 1 tensor, bias.\n", "compare", "w.h5",
+                        "odd.h5")
+    require("no later column can be read before they are equal.\nPoints to: init\n" in said, said)
+    said = json.loads(bench.expect(1, '"initial_weights": "differ"', "compare", "w.h5", "odd.h5",
+                                   "--json"))
+    require((said["initial_tensor"], said["cause"], said["causes"], said["root_parts"]) ==
+            ("bias", "init", ["init"], ["weights", "loss"]), said)
+    write_with("odder.h5", odd, batch)  # with another batch neither is named alone
+    said = bench.expect(1, "So do the batch of update 1: which of it", "compare", "w.h5", "odder.h5")
+    require("Points to" not in said, said)
+    for texts in (["", begin[1]], ["", odd[1]]):
+        write_with("part.h5", texts, train_on)
+        said = bench.expect(1, "differs: ", "compare", "w.h5", "part.h5")
+        require(("differ in 1 tensor, bias" in said) == (texts[1] == odd[1]) and
+                "update 1 are equal" not in said, said)
+    said = bench.expect(1, "differs: ", "compare", "base.h5", "odd.h5")     # one has none
+    require("Weights before" not in said and "Points to: init" not in said, said)
+    bench.expect(0, "every finished update", "recover", "w.h5", "-o", "recovered-w.h5")
+    with h5py.File(bench.path("recovered-w.h5")) as f:
+        found = [t.decode() for t in f["runs/main/steps/tensors/initial"][:]]
+    require(found == begin, found)
+
+
 def look_at_many(bench):
     """More groups than ten and more tensors than 2,048."""
     count, updates = 3000, 3
@@ -501,6 +561,10 @@ BROKEN = {
     "no name": (put(S + "phases/phase", ["fetch", "", "a", "b", "c"]), "1 to 1000 printable bytes"),
     "dtype": (put(S + "tensors/dtype", ["f32", "float"]), 'tensor 1: expected a dtype such as'),
     "shape": (put(S + "tensors/shape", ["2x3", "2"]), 'as in "64,512", got "2x3"'),
+    "initial": (put(S + "tensors/initial", ["ab", ""]), 'as 64 hexadecimal digits (0-9, a-f), or an '
+                'empty text, got "ab"'),
+    "initial in capitals": (put(S + "tensors/initial", ["", "AB" * 32]), "tensor 1: expected a digest"),
+    "one initial": (put(S + "tensors/initial", [""]), "expected a text [2], got str [1]"),
     "one shape": (put(S + "tensors/shape", ["2"]), "expected a text [2], got str [1]"),
     "group": (put(S + "tensors/group", np.array([0, 7], "<u4")), "groups below 1, got 7"),
     "group's type": (put(S + "tensors/group", np.zeros(2)), "expected '<u4' [2], got '<f8' [2]"),
@@ -574,6 +638,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(sys.argv[1], pathlib.Path(folder))
         for look in (look_at_page, look_at_protected, look_at_first, look_at_settings, look_at_many,
+                     look_at_first_weights,
                      look_at_weights, look_at_lr, look_at_refusals, look_at_page_of_report,
                      look_at_floor, look_at_broken,
                      look_at_all_problems, look_at_bytes):

@@ -504,7 +504,7 @@ static const struct scene scenes[] = {
     {"forward_noise_beside_lrs", forward_noise_beside_lrs, LOG_LOSS, CAUSE_DTYPE,
      "The LRs differ, too: what differs first need not"},
     {"forward_noise_beside_rounded_lrs", forward_noise_beside_rounded_lrs, LOG_LOSS, CAUSE_DTYPE,
-     "if weights and data are the same."},
+     "if weights, data and loss are the same."},
     {"other_reference", other_reference, LOG_LOSS, -1, "differs by more than"},
     {"other_weights", other_weights, LOG_LOSS, -1, "differs by more than"},
     {"other_seed", other_seed, LOG_LOSS, -1, "differs by more than rounding"},

@@ -232,6 +232,7 @@ static void validate_what_recordings_tell(void **state) {
             .order_count = 1,
             .lr = {.state = of->lr == NEVER ? COMPARE_LR_SAME : COMPARE_LR_DIFFERENT},
             .recorded = 1,
+            .known = {.tensor = "", .step = "", .later = ""},
             .roots = 5,
             .root_update = of->root,
             .where = {of->phase, ""},

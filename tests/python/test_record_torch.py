@@ -408,6 +408,58 @@ class Loops(unittest.TestCase):
         self.assertEqual(states[0], states[1])
         self.assertEqual(len(set(states)), 3)
 
+    def test_validate_weights_before_the_first_update(self):
+        """By the same digest as another implementation's, of numpy, without a part of the training's
+        own numbers, and compared by the program."""
+        from twinstep.record import digest
+
+        def keyed(name, t):
+            total = digest._sum_by_numpy(t.data_ptr(), 4, 0, t.numel())
+            return digest.close(name, "f32", tuple(t.shape), total).hex().encode()
+
+        def train(name, seed=3, nudge=0.0, late=0.0):
+            model, optimizer, _ = parts(seed)
+            with torch.no_grad():
+                model[2].bias += nudge
+            wanted = [keyed(n, p.detach()) for n, p in model.named_parameters()]
+            path = os.path.join(self.folder.name, f"{name}.h5")
+            torch.manual_seed(5)
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as r:
+                for k in range(3):
+                    loss_of(model).backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    with torch.no_grad():
+                        model[2].bias += late if k == 0 else 0.0
+                    r.update()
+            self.assertEqual(read(path, "tensors/initial"), wanted)
+            return path
+        a, same, other = train("a"), train("same"), train("other", nudge=1e-7)
+        late = train("late", late=1e-3)
+        self.assertIn("of weights before the first update, too\n",
+                      self.program("import", "--check", a).stdout)
+        self.assertIn("Weights before update 1 are equal.\nRoots are equal in all 3",
+                      self.program("compare", a, same).stdout)
+        said = self.program("compare", a, other).stdout
+        self.assertIn("Weights before update 1 differ in 1 tensor, 2.bias.\n", said)
+        self.assertIn("\nPoints to: init\n", said)
+        said = self.program("compare", a, late).stdout      # which is no other beginning
+        self.assertIn("Weights before update 1 are equal.\nRoots differ from update 1 on: phase opt",
+                      said)
+        self.assertNotIn("Points to: init", said)
+
+    def test_verify_weights_that_are_cast_behind_the_start_have_no_beginning(self):
+        torch.manual_seed(3)
+        model = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as r:
+            model.double()
+            model(torch.ones(2, 4, dtype=torch.float64)).sum().backward()
+            optimizer.step()
+            r.update()
+        with h5py.File(self.path) as f:
+            self.assertNotIn("initial", f["runs/main/steps/tensors"])
+
     def waits(self, layers, path=None, is_far=True, kind="adamw", copies=None):
         """How often each update waits for a device that is simulated (far.py): `layers` linear layers,
         the first one frozen."""
