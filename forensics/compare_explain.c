@@ -4,8 +4,9 @@
  * Loss, log-probabilities and gradient norm of update k come before its step, and the LR acts in
  * the step. So what differs at update 1 is no schedule, and a schedule shows first at update 2.
  * Invariant: a cause is named only where the columns before it agree. */
-#include "base/real.h"
 #include "forensics/compare_explain.h"
+
+#include "base/real.h"
 
 void compare_say(struct compare_report *report, int32_t cause, const char *meaning,
                  const char *next) {

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "readback/kept_settings.h"
+
 /* ---- are they one update apart? ---- */
 
 /* The largest count of updates over an optimizer's parameters; negative: it keeps none. */
@@ -583,5 +585,12 @@ enum status folders_join(const struct training_folder *before, struct training_f
         out_said->scheduler_counted = (double)after->scheduler.last_epoch;
     if (before->scheduler.has_last_epoch)
         out_said->scheduler_before = (double)before->scheduler.last_epoch;
+    if (before->group_count == after->group_count) {
+        struct kept_settings found;
+        char *text;
+        kept_settings_compare(before, after, &found);
+        TRY(arena_format(arena, &text, "%s", found.text));
+        out_said->moved = text;
+    }
     return fill_log(after, arena, out_said);
 }

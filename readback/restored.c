@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "readback/generators.h"
+#include "readback/kept_settings.h"
 
 const char *const restart_part_names[RESTART_PARTS] = {
     "weights", "moments", "count", "scheduler", "settings", "scaler", "generators", "position"};
@@ -165,85 +166,23 @@ static enum status judge_scheduler(const struct restarting *in, struct restart_i
 
 /* ---- the optimizer's settings ---- */
 
-/* Numbers of a group that a rule uses and no trainer is known to move from update to update. The LR
- * is the scheduler's; of momentum and betas see below. */
-static const char *const kept_keys[] = {"weight_decay", "eps",         "eps[0]",        "eps[1]",
-                                        "dampening",    "nesterov",    "amsgrad",       "maximize",
-                                        "decay_rate",   "beta2_decay", "clip_threshold"};
-/* OneCycleLR and CyclicLR move these with the LR (cycle_momentum). */
-static const char *const cycled_keys[] = {"momentum", "betas[0]", "betas[1]", "beta1"};
-
-static int is_one_of(const char *key, const char *const *keys, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(keys[i], key) == 0) return 1;
-    return 0;
-}
-
-static const struct training_number *find_number(const struct training_group *group,
-                                                 const char *key) {
-    for (size_t i = 0; i < group->number_count; i++)
-        if (strcmp(group->numbers[i].key, key) == 0) return &group->numbers[i];
-    return NULL;
-}
-
-/* Whether the file's own groups say that a scheduler moves momentum or betas: it leaves the range
- * there, as it leaves `initial_lr` for the LR. */
-static int is_cycled(const struct training_group *group) {
-    return find_number(group, "max_momentum") != NULL ||
-           find_number(group, "base_momentum") != NULL;
-}
-
-/* torch's Adafactor calls its limit of clipping "d", as D-Adaptation and Prodigy do the step size
- * that they estimate anew at each update. */
-static int is_limit(const struct training_group *group, const char *key) {
-    return strcmp(key, "d") == 0 && find_number(group, "beta2_decay") != NULL;
-}
-
-/* Some trainers move the decay along a schedule of its own (Megatron's start_wd and end_wd), by
- * little from one update to the next. A tenth is chosen: a schedule of ten updates or more moves by
- * no more than that once it is under way, and nobody types a decay that is so near. */
-static int is_scheduled_decay(const char *key, double was, double is) {
-    const double most = fmax(fabs(was), fabs(is));
-    return strcmp(key, "weight_decay") == 0 && was != 0.0 && is != 0.0 &&
-           fabs(is - was) <= 0.1 * most;
-}
-
 /* Optimizer.load_state_dict of torch takes every setting from the checkpoint. So one that is
  * another after the restart was set anew, or its file was not loaded. */
 static enum status judge_settings(const struct restarting *in, struct restart_item *out) {
     const struct training_folder *const then = in->before, *const now = in->after;
-    char text[600] = "";
-    size_t length = 0, held = 0, other = 0, scheduled = 0;
+    struct kept_settings found;
     if (without_optimizer(in) != NULL || then->group_count == 0 || now->group_count == 0)
         return say(in, out, RESTART_ABSENT, "no optimizer is stored in both checkpoints");
     if (then->group_count != now->group_count)
         return say(in, out, RESTART_UNTOLD, "the optimizer had %zu parameter groups and has %zu",
                    then->group_count, now->group_count);
-    for (size_t g = 0; g < now->group_count; g++) {
-        for (size_t i = 0; i < now->groups[g].number_count; i++) {
-            const struct training_number *const is = &now->groups[g].numbers[i];
-            const struct training_number *const was = find_number(&then->groups[g], is->key);
-            const int kept = is_one_of(is->key, kept_keys, COUNT_OF(kept_keys)) ||
-                             is_limit(&now->groups[g], is->key);
-            const int cycled = is_one_of(is->key, cycled_keys, COUNT_OF(cycled_keys));
-            if (was == NULL || !(kept || (cycled && !is_cycled(&now->groups[g])))) continue;
-            held++;
-            if (was->value == is->value) continue;
-            other++;
-            scheduled += (size_t)is_scheduled_decay(is->key, was->value, is->value);
-            if (length >= sizeof text) continue;
-            const int printed =
-                snprintf(text + length, sizeof text - length, "%s%s of group %zu was %s and is %s",
-                         length > 0 ? "; " : "", is->key, g, update_number(was->value, 0.0).text,
-                         update_number(is->value, 0.0).text);
-            length += printed > 0 ? (size_t)printed : 0;
-        }
-    }
-    if (held == 0) return say(in, out, RESTART_UNTOLD, "the groups hold no setting that is known");
-    if (other > scheduled) return say(in, out, RESTART_LOST, "%s", text);
-    if (other > 0)
+    kept_settings_compare(then, now, &found);
+    if (found.held == 0)
+        return say(in, out, RESTART_UNTOLD, "the groups hold no setting that is known");
+    if (found.other > found.scheduled) return say(in, out, RESTART_LOST, "%s", found.text);
+    if (found.other > 0)
         return say(in, out, RESTART_UNTOLD,
-                   "%s: another setting, or a schedule of the decay itself", text);
+                   "%s: another setting, or a schedule of the decay itself", found.text);
     return say(in, out, RESTART_RESTORED,
                "the optimizer's groups hold the settings that they held");
 }

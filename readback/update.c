@@ -321,6 +321,7 @@ enum status update_read(const struct step *given, const struct update_said *said
     find_logged_norm(&in, out);
     for (uint32_t g = 0; g < step->group_count; g++)
         TRY(judge_group(&in, g));
+    TRY(update_judge_moved(&in));
     TRY(update_judge_norm(&in));
     TRY(update_judge_scheduler(&in));
     TRY(update_judge_tensors(&in));

@@ -37,6 +37,9 @@ struct update_said {
     struct update_expected expected;
     const struct update_logged *log; /* [log_count] */
     size_t log_count;
+    /* Settings of the optimizer that the two hold otherwise ("weight_decay of group 0 was 0.1 and
+     * is 0"); NULL or "": none. */
+    const char *moved;
     uint32_t matched; /* parameters that were named by what their state explains */
     uint32_t unnamed; /* parameters without a name: nothing is read of them */
 };
@@ -88,7 +91,8 @@ enum update_finding_kind {
     UPDATE_CLIP,          /* the norm that was taken in is not the clipped one */
     UPDATE_BETAS,         /* the moments were made with other betas */
     UPDATE_EPS,           /* the weights moved as with another eps */
-    UPDATE_SETTINGS,      /* the optimizer's file has another number than the user configured */
+    UPDATE_SETTINGS,      /* another number in the optimizer's file than the user
+                             configured; a remark: than in the file before */
     UPDATE_SCHEDULER,     /* the scheduler counted more or less than once */
     UPDATE_MASTERS,       /* the update began from rounded weights */
     UPDATE_FROZEN,  /* tensors that did not move; a remark, unless their gradients are missing */

@@ -232,6 +232,16 @@ enum status update_judge_settings(struct judging *in, uint32_t g) {
     return expect(in, g, "eps", group->eps, expected->eps);
 }
 
+/* A setting may be moved on purpose, and no file says whether it was. The reading is by those of
+ * the file behind the update, which can be moved after its step, too. */
+enum status update_judge_moved(struct judging *in) {
+    const char *const moved = in->said->moved;
+    if (moved == NULL || moved[0] == '\0') return STATUS_OK;
+    return update_find(in, UPDATE_SETTINGS, 1, STEP_NO_GROUP,
+                       "settings of the optimizer were moved between %s and %s: %s",
+                       in->said->before, in->said->after, moved);
+}
+
 /* ---- tensors that stay ---- */
 
 static int has_moved(const struct step_tensor *tensor) {

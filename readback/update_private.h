@@ -39,6 +39,7 @@ TWINSTEP_MUST_USE enum status update_judge_decay(struct judging *in, uint32_t gr
 TWINSTEP_MUST_USE enum status update_judge_betas(struct judging *in, uint32_t group);
 TWINSTEP_MUST_USE enum status update_judge_settings(struct judging *in, uint32_t group);
 /* Judge what belongs to no group. */
+TWINSTEP_MUST_USE enum status update_judge_moved(struct judging *in);
 TWINSTEP_MUST_USE enum status update_judge_norm(struct judging *in);
 TWINSTEP_MUST_USE enum status update_judge_scheduler(struct judging *in);
 TWINSTEP_MUST_USE enum status update_judge_tensors(struct judging *in);

@@ -221,6 +221,21 @@ static void validate_forgotten_group(void **state) {
     tell(0, FORGOTTEN, "): as promised, with 1 remark\n");
 }
 
+/* The two files hold other betas; whose these were, and whether on purpose, nobody says. */
+static void validate_moved_settings(void **state) {
+    (void)state;
+    struct said said =
+        helper_run(1, "readback runs/plain-adamw/step-1 runs/bug-betas-configured/step-2");
+    require_in(said.out,
+               "  remark: settings of the optimizer were moved between step-1 and step-2: "
+               "betas[1] of group 0 was 0.999 and is 0.95; betas[1] of group 1 was 0.999 "
+               "and is 0.95\n");
+    helper_free(&said);
+    said = helper_run(0, "readback " ADAMW);
+    require_not_in(said.out, "were moved");
+    helper_free(&said);
+}
+
 /* Moments that were lost began from 0: the norm is the clipped one that the hook saw, 1.0. */
 static void validate_norm_after_lost_moments(void **state) {
     (void)state;
@@ -318,6 +333,7 @@ int main(void) {
         cmocka_unit_test(verify_logs),
         cmocka_unit_test(verify_expectations),
         cmocka_unit_test(validate_forgotten_group),
+        cmocka_unit_test(validate_moved_settings),
         cmocka_unit_test(validate_norm_after_lost_moments),
         cmocka_unit_test(validate_restart_text),
         cmocka_unit_test(verify_restart_log),

@@ -395,6 +395,23 @@ static void verify_other_slips(void **unused) {
     reading = read_scene(&asked, &said);
     assert_text(find(&reading, UPDATE_CLIP, 0), "clipping ran after the step");
     assert_text(find(&reading, UPDATE_SETTINGS, 0), "betas[1] 0.999, and 0.95");
+    asked = scene_usual(); /* settings that the two hold otherwise are told, and accuse nobody */
+    said = nothing_said();
+    said.before = "one";
+    said.after = "two";
+    said.moved = "eps of group 0 was 1e-08 and is 1e-06";
+    reading = read_scene(&asked, &said);
+    assert_text(find(&reading, UPDATE_SETTINGS, 1),
+                "moved between one and two: eps of group 0 was 1e-08 and is 1e-06");
+    assert_int_equal(reading.verdict, UPDATE_KEPT);
+    said.moved = "";
+    reading = read_scene(&asked, &said);
+    assert_null(find(&reading, UPDATE_SETTINGS, 1));
+    asked = scene_usual();
+    said = nothing_said();
+    said.expected.max_norm = 1e-3;
+    said.expected.beta2 = 0.95;
+    reading = read_scene(&asked, &said);
     assert_true(fabs(reading.norm.norm - scene->norm) <= reading.norm.error);
     assert_true(reading.norm.error < 1e-5 * scene->norm);
     said = nothing_said();
