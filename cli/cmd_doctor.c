@@ -11,6 +11,7 @@
 #include "cli/log_options.h"
 #include "cli/plain_text.h"
 #include "cli/verb.h"
+#include "determinism/trace.h"
 #include "forensics/doctor/doctor.h"
 #include "forensics/fit_rows.h"
 
@@ -119,6 +120,20 @@ static enum status number_rows(const struct options *options, struct log *log,
         notes[i] = strstr(log->notes[i], "rows are numbered") != NULL ? note : log->notes[i];
     log->notes = notes;
     return STATUS_OK;
+}
+
+/* Takes over what a recording says of the loop beside its columns. */
+static enum status place_run(const char *path, const struct log_options *log_options,
+                             const struct log *log, struct arena *arena,
+                             struct doctor_options *own) {
+    struct trace_image *image = NULL;
+    const struct trace_run *recorded;
+    if (strcmp(log->format, "trace") != 0) return STATUS_OK;
+    TRY(log_import_run(path, log_options, arena, &image, &recorded));
+    doctor_options_place(own, recorded);
+    const enum status status = trace_rows_status(image);
+    trace_close(image);
+    return status;
 }
 
 /* ---- text ---- */
@@ -317,6 +332,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(log_options_read(options, &cli->arena, &log_options));
     TRY(read_own(options, &own));
     TRY(log_import(options->arguments[0], &log_options, &cli->arena, &log));
+    TRY(place_run(options->arguments[0], &log_options, log, &cli->arena, &own));
     TRY(number_rows(options, log, &cli->arena));
     TRY(fit_log(log, &own, &cli->arena, &fits));
     TRY(doctor_examine(log, &own, &fits, &cli->arena, &report));

@@ -29,6 +29,8 @@ enum doctor_confidence {
 /* The name of a confidence: "possible", "likely", "certain". */
 const char *doctor_confidence_name(enum doctor_confidence confidence);
 
+struct trace_run;
+
 /* What the log does not print. Zero or NaN means that it was not said (doctor_options_init). */
 struct doctor_options {
     uint64_t processes, accumulate;
@@ -39,8 +41,13 @@ struct doctor_options {
     int32_t dtype;       /* enum dtype of the weights that the optimizer writes */
     int master_none;     /* 1: there is no copy of higher precision and no stochastic rounding */
     double weight_decay; /* decoupled, applied as the factor 1 - lr * wd in binary32 */
+    /* Of a recording: updates of which it says where the optimizer stepped and where the LR was
+     * moved, those that moved it before the step, and the first of these; 0: it does not say. */
+    uint64_t placed, ahead, ahead_first;
 };
 void doctor_options_init(struct doctor_options *options);
+/* Fills `placed`, `ahead` and `ahead_first` from the places of the phases of a recording. */
+void doctor_options_place(struct doctor_options *options, const struct trace_run *run);
 
 struct doctor_finding {
     const char *id;    /* its name in the catalogue of bugs */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "determinism/trace.h"
 #include "forensics/doctor/doctor_check.h"
 
 /* A trainer may hold its LR in binary32, and a decay subtracts from the largest LR: what fit_used.c
@@ -183,9 +184,54 @@ static enum status group_printed(struct doctor *doctor, const char **out) {
     return STATUS_OK;
 }
 
+static int64_t place_of(const struct trace_run *run, const struct record *record,
+                        const char *phase) {
+    for (uint32_t i = 0; i < run->plan.shape.phases; i++)
+        if (strcmp(run->plan.phases[i], phase) == 0) return record->phase_places[i][PHASE_PLACE];
+    return -1;
+}
+
+void doctor_options_place(struct doctor_options *options, const struct trace_run *run) {
+    for (uint64_t i = 0; i < run->updates && run->plan.foreign != NULL; i++) {
+        const struct record *record = trace_row(run, i);
+        const int64_t step = place_of(run, record, "optimize"),
+                      schedule = place_of(run, record, "schedule");
+        if (step < 0 || schedule < 0) continue;
+        options->placed++;
+        if (schedule > step) continue;
+        if (options->ahead++ == 0) options->ahead_first = record->step;
+    }
+}
+
+/* Tells of a loop that moves the LR before it steps, where nothing is printed that the applied LR
+ * could be held against. That alone is no bug: a loop may set the LR of the update at hand. */
+static enum status remark_ahead(struct doctor *doctor) {
+    const struct series *const applied = &doctor->series[LOG_LR_APPLIED];
+    const struct doctor_options *const said = doctor->options;
+    size_t row = SIZE_MAX;
+    for (size_t i = 0; i < applied->count && row == SIZE_MAX; i++)
+        if (applied->points[i].update == said->ahead_first) row = applied->points[i].row;
+    TRY(doctor_remark(doctor, "schedule_before_step", row,
+                      "The LR was moved before the optimizer stepped in %llu of %llu updates.",
+                      (unsigned long long)said->ahead, (unsigned long long)said->placed));
+    doctor_set_confidence(doctor, DOCTOR_POSSIBLE);
+    if (applied->count > 0)
+        TRY(doctor_evidence_column(doctor, LOG_LR_APPLIED, &applied->points[0]));
+    return doctor_explain(
+        doctor,
+        "a loop that sets the LR of the update at hand looks like this, too; no printed LR was "
+        "recorded that would tell",
+        "See whether scheduler.step() runs before optimizer.step(): then every update is trained "
+        "with the next one's LR. Record the printed LR (recorder.update(lr_logged=...)), or hold "
+        "the applied ones against the schedule that was meant: twinstep lr check --expect.");
+}
+
 static enum status applied_as_printed(struct doctor *doctor) {
     const struct series *printed = &doctor->series[LOG_LR_LOGGED];
     const char *group;
+    if (printed->count == 0 && doctor->options->ahead >= ROWS_AHEAD &&
+        doctor->options->ahead == doctor->options->placed)
+        return remark_ahead(doctor);
     if (printed->count == 0) return doctor_untestable(doctor, "no column lr_logged");
     if (doctor_has(doctor, "interleaved_writers"))
         return doctor_untestable(doctor, "rows of two runs alternate");

@@ -256,6 +256,33 @@ def look_at_first_weights(bench):
     require(found == begin, found)
 
 
+def look_at_loop(bench):
+    """Where no LR was printed, the places of the phases say that the schedule came first; in one
+    update of 20 behind the step they do not."""
+    def without(source, name, change=None):
+        shutil.copy(bench.path(source), bench.path(name))
+        def both(f):
+            del f["runs/main/steps/lr_logged"]
+            if change is not None:
+                change(f["runs/main/steps"])
+        write_into(bench, name, both)
+    without("b.h5", "first.h5")
+    said = bench.expect(0, "remark schedule_before_step\n  The LR was moved before the optimizer stepped "
+                        "in 20 of 20 updates.\n  evidence: update 1: lr_applied is 0.095\n", "doctor",
+                        "first.h5")
+    require("a loop that sets the LR of the update at hand looks like this, too" in said, said)
+    without("a.h5", "behind.h5")
+    said = bench.expect(0, "no column lr_logged", "doctor", "behind.h5")
+    require("schedule_before_step" not in said, said)
+    def once(steps):
+        steps["phases/place"][7] = [0, 1, 2, 3, 4]
+    without("b.h5", "once.h5", once)
+    said = bench.expect(0, "no column lr_logged", "doctor", "once.h5")
+    require("schedule_before_step" not in said, said)
+    said = bench.expect(1, "lr_applied_ahead: likely", "doctor", "b.h5")
+    require("schedule_before_step" not in said, said)
+
+
 def look_at_many(bench):
     """More groups than ten and more tensors than 2,048."""
     count, updates = 3000, 3
@@ -638,7 +665,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(sys.argv[1], pathlib.Path(folder))
         for look in (look_at_page, look_at_protected, look_at_first, look_at_settings, look_at_many,
-                     look_at_first_weights,
+                     look_at_first_weights, look_at_loop,
                      look_at_weights, look_at_lr, look_at_refusals, look_at_page_of_report,
                      look_at_floor, look_at_broken,
                      look_at_all_problems, look_at_bytes):
