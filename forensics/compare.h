@@ -240,7 +240,8 @@ struct compare_report {
     const char *configurations, *orders;
     int recorded; /* 1: both are runs of other programs, whose digests say more than columns */
     int unlike;   /* 1: of unlike tensors, which `rootless` names */
-    int optimizers_apart;          /* 1: settings of their optimizers differ, beside the LR */
+    int optimizers_apart; /* 1: settings of their optimizers differ, beside the LR */
+    int same_start; /* 1: what differs first is computed from equal weights and an equal batch */
     int settings_apart;            /* 1: anything in their configurations does, but seeds and env */
     struct compare_recorded known; /* what they say of weights, batch and step */
     struct compare_loop loop; /* and what one of their loops does otherwise, where that is known */

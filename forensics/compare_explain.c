@@ -84,8 +84,8 @@ static int means_alone(const struct compare_report *report) {
 
 /* Explains a forward pass of equal weights and data, which two recordings can know of. Returns 0
  * where they do not. Labels that the loop keeps to itself, and buffers, have no digests. */
-static int explain_computation(struct compare_report *report, const struct compare_column *column) {
-    if (!compare_same_start(report, column->first_update)) return 0;
+static int explain_computation(struct compare_report *report) {
+    if (!report->same_start) return 0;
     if (compare_root_differs(report, COMPARE_PART_RNG))
         compare_say(report, -1,
                     SAME_START
@@ -144,7 +144,7 @@ static void explain_forward(struct compare_report *report, const struct compare_
             "See the ratio. Compare the gradient norms to learn whether only the print differs.");
         return;
     }
-    if (explain_computation(report, column)) return;
+    if (explain_computation(report)) return;
     switch (compare_judge_start(report)) {
     case COMPARE_GAP_ROUNDING:
         compare_say(
@@ -272,6 +272,17 @@ static void explain_gradient(struct compare_report *report) {
             "Equal forward passes, and gradient norms in a fixed ratio from update 1 on: the "
             "gradient is divided, summed or counted differently.",
             "See the ratio: compare it with the accumulation count, the processes and the tokens.");
+    else if (compare_judge_norm(report) != COMPARE_GAP_ROUNDING && report->same_start)
+        compare_say(
+            report, -1,
+            "The weights before update 1 and the tensors that the model is given are the same, by "
+            "their digests, and so is the loss; its gradient differs by more than kernels or the "
+            "order of sums make it: another loss that has the same value there (another beta or "
+            "loss type, where policy and reference are one), a recomputed forward pass with other "
+            "random numbers, accumulation that loses or adds micro-batches, or a norm that is "
+            "taken elsewhere.",
+            "Compare the loss type and its parameters; then with accumulation 1 and without "
+            "activation checkpointing.");
     else if (compare_judge_norm(report) != COMPARE_GAP_ROUNDING && !compare_start_tells(report))
         compare_say(
             report, -1,
@@ -477,13 +488,11 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
         first = gradient;
     int begins_apart;
     report->meaning = report->next = "";
+    report->same_start = first != NULL && compare_same_start(report, first->first_update);
     if (compare_explain_draws(report)) return STATUS_OK;
     TRY(compare_explain_initial(report, arena, &begins_apart));
     if (begins_apart) return STATUS_OK;
-    if (compare_generators_part(report, first)) {
-        compare_explain_generators(report);
-        return STATUS_OK;
-    }
+    if (compare_generators_part(report, first)) return compare_explain_generators(report, arena);
     if (report->order_count == 0 && report->lr.groups_differ == 0) return STATUS_OK;
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
@@ -534,15 +543,14 @@ enum status compare_explain(struct compare_report *report, struct arena *arena) 
 }
 
 size_t compare_causes(const struct compare_report *report, enum cause out[COMPARE_CAUSES]) {
-    const int same = compare_same_start(report, report->root_update);
     size_t count = 0;
     if (report->cause < 0) return 0;
     out[count++] = (enum cause)report->cause;
     if (report->cause != CAUSE_DTYPE && report->cause != CAUSE_NONDETERMINISM) return count;
     out[count++] = report->cause == CAUSE_DTYPE ? CAUSE_NONDETERMINISM : CAUSE_DTYPE;
-    if (report->cause == CAUSE_DTYPE && same)
+    if (report->cause == CAUSE_DTYPE && report->same_start)
         out[count++] = CAUSE_OBJECTIVE;
-    else if (!same)
+    else if (!report->same_start)
         out[count++] = CAUSE_BATCH_SHAPE;
     return count;
 }

@@ -87,7 +87,8 @@ TWINSTEP_MUST_USE enum status compare_explain_initial(struct compare_report *rep
  * does, the first difference of loss and gradient (NULL: there is none). */
 int compare_generators_part(const struct compare_report *report,
                             const struct compare_column *first);
-void compare_explain_generators(struct compare_report *report);
+TWINSTEP_MUST_USE enum status compare_explain_generators(struct compare_report *report,
+                                                         struct arena *arena);
 /* Tells whether two recordings compute from the same weights, of which none is left out, and the
  * same batch in the update in which they part. */
 int compare_same_start(const struct compare_report *report, uint64_t update);

@@ -258,42 +258,50 @@ int compare_generators_part(const struct compare_report *report,
     "Look for what draws in one run alone: an evaluation, a sample that is generated, a loader "   \
     "that is made anew, another seed; or seed the generators again behind it, and compare again."
 
+/* Lists what else of two recordings whose generators part first may open the gap. */
+static enum status list_rivals(const struct compare_report *report, struct arena *arena,
+                               char **out) {
+    TRY(arena_format(arena, out, "%s", ""));
+    if (report->known.batch_update > 0) TRY(add_word("later batches", arena, out));
+    if (compare_lrs_differ(report)) TRY(add_word("LRs", arena, out));
+    if (report->settings_apart) TRY(add_word("settings (configurations, above)", arena, out));
+    if (report->orders[0] != '\0' || report->loop.kind != COMPARE_LOOP_ALIKE)
+        TRY(add_word("the order of the loop", arena, out));
+    if (compare_count_skips(report)) TRY(add_word("skipped updates", arena, out));
+    if (report->known.later[0] != '\0') TRY(add_word(report->known.later, arena, out));
+    return STATUS_OK;
+}
+
 /* What the generators did is known; what followed from it is known only where nothing else that was
- * recorded differs in the step behind which the gap opens. */
-void compare_explain_generators(struct compare_report *report) {
-    const struct compare_column *first = compare_first_of(report, compare_forward_names);
+ * recorded differs. */
+enum status compare_explain_generators(struct compare_report *report, struct arena *arena) {
+    const struct compare_column *forward = compare_first_of(report, compare_forward_names);
     const struct compare_column *norm = compare_first_of(report, compare_gradient_names);
-    const uint64_t batch = report->known.batch_update;
-    if (first == NULL || (norm != NULL && norm->first_update < first->first_update)) first = norm;
-    if (first == NULL && compare_first_of(report, compare_lr_names) == NULL &&
-        report->lr.groups_differ == 0)
+    char *rivals, *text;
+    TRY(list_rivals(report, arena, &rivals));
+    if (forward == NULL && norm == NULL && !compare_lrs_differ(report)) {
         compare_say(report, CAUSE_RNG,
                     "Batch, weights, LRs and loss are equal where the roots part, and the states "
                     "of random generators are not: one run drew other numbers there (an "
                     "evaluation, a sampler, dropout, another seed). No column shows that anything "
                     "followed from it.",
                     GENERATORS_NEXT);
-    else if (batch > 0)
-        compare_say(report, -1,
-                    "The states of random generators differ first (roots, above), and later the "
-                    "batches do: other rows or another order may follow from other draws, or from "
-                    "something else.",
-                    GENERATORS_NEXT);
-    else if (compare_lrs_differ(report) || report->configurations[0] != '\0' ||
-             report->orders[0] != '\0' || report->loop.kind != COMPARE_LOOP_ALIKE ||
-             compare_count_skips(report) || report->known.later[0] != '\0')
-        compare_say(report, -1,
-                    "The states of random generators differ first (roots, above), and so do LRs, "
-                    "settings, the order of the loop, clipping or skipped updates: which of it "
-                    "opens the gap cannot be told.",
-                    GENERATORS_NEXT);
-    else
+    } else if (rivals[0] != '\0') {
+        TRY(arena_format(arena, &text,
+                         "The states of random generators differ first, while batch, weights, LRs "
+                         "and loss are still equal (roots, above). But more differs: %s. Which of "
+                         "it opens the gap cannot be told.",
+                         rivals));
+        compare_say(report, -1, text, GENERATORS_NEXT);
+    } else {
         compare_say(report, CAUSE_RNG,
                     "The states of random generators differ first, while batch, weights, LRs and "
                     "loss are still equal (roots, above): one run drew other numbers (an "
                     "evaluation, a sampler, another seed), and what is drawn behind it, as "
                     "dropout, is other numbers in both.",
                     GENERATORS_NEXT);
+    }
+    return STATUS_OK;
 }
 
 enum status compare_add_step(struct compare_report *report, struct arena *arena) {

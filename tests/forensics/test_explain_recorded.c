@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * What draws and another loop explain.
+ * What draws, another loop and the digests of two recordings explain.
  * Each condition by itself, each threshold from both sides, of columns made by hand whose first
  * step is update 3. */
 #include <stdarg.h>
@@ -137,8 +137,178 @@ static void validate_loops(void **state) {
         }
 }
 
+/* ---- two recordings ---- */
+
+/* Two recordings that began alike and part in update 3, of which the loss differs from `first` on.
+ */
+static void open_recorded(uint64_t first) {
+    hand_open();
+    hand_report.recorded = 1;
+    hand_report.roots = HAND_ROWS;
+    hand_report.root_update = HAND_START;
+    hand_report.where = (struct first_difference){"", ""};
+    hand_report.orders = "";
+    hand_report.known = (struct compare_recorded){.weights = COMPARE_ALIKE,
+                                                  .frozen = COMPARE_ALIKE,
+                                                  .batch = COMPARE_ALIKE,
+                                                  .tensor = "",
+                                                  .step = "",
+                                                  .later = "",
+                                                  .begins = 1};
+    hand_add(LOG_LR_APPLIED, 1.0);
+    hand_add(LOG_SKIPPED, 0.0);
+    struct compare_column *const loss = hand_add(LOG_LOSS, 10.0);
+    if (first > 0) hand_part(loss, first, 0.01);
+}
+
+static void explain_recorded(void) {
+    assert_int_equal(compare_explain(&hand_report, &hand_arena), STATUS_OK);
+}
+
+static void require(int32_t cause, const char *words) {
+    if (hand_report.cause != cause || strstr(hand_report.meaning, words) == NULL)
+        fail_msg("cause %d: %s", (int)hand_report.cause, hand_report.meaning);
+}
+
+/* Generators that part alone are the cause, and one of several where anything else differs. */
+static void validate_generators(void **state) {
+    (void)state;
+    static const char *const rivals[] = {"later batches",
+                                         "LRs",
+                                         "settings (configurations, above)",
+                                         "the order of the loop",
+                                         "skipped updates",
+                                         "clipping (to 1 in A, none in B) from update 4 on"};
+    open_recorded(0);
+    hand_report.order_count = 0;
+    hand_report.root_parts = 1u << COMPARE_PART_RNG;
+    hand_report.settings_apart = 1; /* an evaluation is a setting of a trainer */
+    explain_recorded();
+    require(CAUSE_RNG, "No column shows that anything followed from it.");
+    for (int rival = -1; rival < 6; rival++) {
+        open_recorded(HAND_START + 1);
+        hand_report.root_parts = 1u << COMPARE_PART_RNG;
+        if (rival == 0) hand_report.known.batch_update = 4;
+        if (rival == 1) hand_part(hand_column(LOG_LR_APPLIED), 5, 0.1);
+        if (rival == 2) hand_report.settings_apart = 1;
+        if (rival == 3) hand_report.orders = "update 1: A x, y; B y, x";
+        if (rival == 4) hand_part(hand_column(LOG_SKIPPED), 6, 1.0);
+        if (rival == 5) hand_report.known.later = rivals[5];
+        explain_recorded();
+        if (rival < 0) {
+            require(CAUSE_RNG, "and what is drawn behind it, as dropout, is other numbers in both");
+            continue;
+        }
+        require(-1, "But more differs: ");
+        require(-1, rivals[rival]);
+    }
+    for (unsigned part = 0; part < COMPARE_PARTS; part++) { /* with another part it is none alone */
+        open_recorded(HAND_START + 1);
+        hand_report.root_parts = 1u << COMPARE_PART_RNG | 1u << part;
+        assert_int_equal(compare_generators_part(&hand_report, hand_column(LOG_LOSS)),
+                         part == COMPARE_PART_RNG);
+    }
+    open_recorded(HAND_START); /* the loss of that update was computed before they moved */
+    hand_report.root_parts = 1u << COMPARE_PART_RNG;
+    assert_false(compare_generators_part(&hand_report, hand_column(LOG_LOSS)));
+}
+
+/* Other weights are the cause where nothing else is recorded otherwise before the first step. */
+static void validate_beginnings(void **state) {
+    (void)state;
+    static const char *const others[] = {"So do the batch of update 1: which",
+                                         "the states of random generators: which",
+                                         "the LR: which",
+                                         "settings (configurations, above): which",
+                                         "settings of the optimizer (configurations",
+                                         "clipping (to 1 in A, none in B): which"};
+    for (int other = -1; other < 6; other++) {
+        open_recorded(1);
+        hand_report.root_update = 1;
+        hand_report.root_parts = 1u << COMPARE_PART_WEIGHTS | 1u << COMPARE_PART_LOSS;
+        hand_report.known.weights = COMPARE_APART;
+        if (other == 0) hand_report.known.batch = COMPARE_APART;
+        if (other == 1) hand_report.root_parts |= 1u << COMPARE_PART_RNG;
+        if (other == 2) hand_part(hand_column(LOG_LR_APPLIED), HAND_START, 0.1);
+        if (other == 3) hand_report.settings_apart = 1;
+        if (other == 4) hand_report.settings_apart = hand_report.optimizers_apart = 1;
+        if (other == 5) hand_report.known.step = "clipping (to 1 in A, none in B)";
+        explain_recorded();
+        require(other < 0 ? CAUSE_INIT : -1,
+                other < 0 ? "no later column can be read before they are equal" : others[other]);
+    }
+    open_recorded(1);
+    hand_part(hand_column(LOG_LR_APPLIED), HAND_START + 1, 0.1); /* behind the first step */
+    hand_report.known.frozen = COMPARE_APART;
+    explain_recorded();
+    require(CAUSE_INIT, ": those that are not trained (frozen, above)");
+    open_recorded(1);
+    hand_report.unlike = 1;
+    hand_report.known.weights = COMPARE_APART;
+    explain_recorded();
+    assert_int_not_equal(hand_report.cause, CAUSE_INIT);
+}
+
+/* A gap in the forward pass of equal weights and tensors is one of the computation. */
+static void validate_computation(void **state) {
+    (void)state;
+    for (int how = 0; how < 8; how++) {
+        open_recorded(0);
+        hand_part(hand_column(LOG_LOSS), HAND_START, how == 1 ? 0.3 : 0.001);
+        if (how == 2) hand_report.root_parts = 1u << COMPARE_PART_RNG | 1u << COMPARE_PART_LOSS;
+        if (how == 3) hand_report.known.weights = COMPARE_UNKNOWN;
+        if (how == 4) hand_report.known.frozen = COMPARE_UNKNOWN;
+        if (how == 5) hand_report.known.batch = COMPARE_UNKNOWN;
+        if (how == 6) hand_report.root_update = HAND_START - 1;
+        if (how == 7) hand_report.recorded = 0;
+        explain_recorded();
+        enum cause causes[COMPARE_CAUSES];
+        const size_t count = compare_causes(&hand_report, causes);
+        if (how == 1)
+            require(-1, "by more than rounding usually makes");
+        else if (how == 2)
+            require(-1, "so do the states of random generators behind it");
+        else
+            require(CAUSE_DTYPE, how == 0
+                                     ? "(autocast), kernels, or a loss of nearly the same value"
+                                     : "if weights, data and loss are the same.");
+        assert_int_equal(count, how == 1 || how == 2 ? 0 : 3);
+        if (count > 0) assert_int_equal(causes[2], how == 0 ? CAUSE_OBJECTIVE : CAUSE_BATCH_SHAPE);
+    }
+}
+
+/* An LR is no cause alone where more of its step was recorded otherwise. */
+static void validate_steps(void **state) {
+    (void)state;
+    static const char step[] = "clipping (to 1 in A, none in B)";
+    for (int how = 0; how < 4; how++) {
+        open_recorded(HAND_START + 1);
+        hand_report.where.phase = "optimize";
+        hand_part(hand_column(LOG_LR_APPLIED), HAND_START, 0.1);
+        hand_report.lr.state = COMPARE_LR_DIFFERENT;
+        if (how == 1) hand_report.known.step = step;
+        if (how == 2) hand_report.known.later = "clipping (to 1 in A, none in B) from update 5 on";
+        if (how == 3) hand_report.unlike = 1;
+        explain_recorded();
+        if (how == 0) require(CAUSE_SCHEDULE, "another LR: the schedule.");
+        if (how == 1) require(-1, "by what was recorded: clipping (to 1 in A, none in B). Which");
+        if (how == 2)
+            require(CAUSE_SCHEDULE, "Later clipping (to 1 in A, none in B) from update 5");
+        if (how == 3) assert_null(strstr(hand_report.meaning, "clipping (to"));
+    }
+    open_recorded(HAND_START + 1); /* at equal LRs it is said, and the cause stays */
+    hand_report.where.phase = "optimize";
+    hand_report.known.step = step;
+    hand_add(LOG_LR_LOGGED, 1.0);
+    hand_report.lr.state = COMPARE_LR_SAME;
+    explain_recorded();
+    require(CAUSE_OPTIMIZER, "Of that update's step the recordings say: clipping (to 1 in A, none");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_draws),
-                                       cmocka_unit_test(validate_loops)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_generators),  cmocka_unit_test(validate_beginnings),
+        cmocka_unit_test(validate_computation), cmocka_unit_test(validate_steps),
+        cmocka_unit_test(validate_draws),       cmocka_unit_test(validate_loops)};
     return cmocka_run_group_tests(tests, NULL, hand_close);
 }
