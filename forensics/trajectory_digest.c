@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "determinism/comparable.h"
 #include "forensics/trajectory_parts.h"
 #include "forensics/words.h"
 
@@ -262,6 +263,43 @@ static enum status judge_weight_digests(struct trajectory_judging *judging, cons
                           y->step, same_lr ? "weight decay" : "LR");
 }
 
+static int is_hex_of(const char *text, const uint8_t *digest) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < RECORD_DIGEST_BYTES; i++)
+        if (text[2 * i] != digits[digest[i] >> 4] || text[2 * i + 1] != digits[digest[i] & 15])
+            return 0;
+    return 1;
+}
+
+/* The weights that AFTER began with against those that BEFORE had at the restart, which no batch
+ * and no draw can hide. Weights that are not trained have no part in it. */
+static enum status judge_beginning(struct trajectory_judging *judging, uint64_t first) {
+    const struct trace_run *const a = judging->before->run, *const b = judging->after->run;
+    const struct record *const then = first > 1 ? row_of(a, first - 1) : NULL;
+    const struct trace_foreign *const of = b->plan.foreign;
+    char unlike[COMPARABLE_WHY];
+    if (then == NULL || of == NULL || of->initial == NULL || a->plan.foreign == NULL ||
+        b->updates == 0 || trace_row(b, 0)->step != first || runs_unlike(a, b, unlike) ||
+        strcmp(of->digest, a->plan.foreign->digest) != 0)
+        return STATUS_OK;
+    for (uint32_t t = 0; t < b->plan.shape.tensors; t++) {
+        static const uint8_t absent[RECORD_DIGEST_BYTES] = {0};
+        const uint8_t *const digest = then->tensor_digests[t][TENSOR_DIGEST_PARAMETER];
+        if (of->initial[t][0] == '\0' || memcmp(digest, absent, sizeof absent) == 0)
+            return STATUS_OK;
+        if (is_hex_of(of->initial[t], digest)) continue;
+        return trajectory_say(judging, TRAJECTORY_WEIGHTS, TRAJECTORY_LOST, NULL,
+                              "those before update %" PRIu64 " are not those after update %" PRIu64
+                              " of before, by their "
+                              "digests, first %.200s",
+                              first, first - 1, b->plan.tensors[t]);
+    }
+    return trajectory_say(judging, TRAJECTORY_WEIGHTS, TRAJECTORY_RESTORED, NULL,
+                          "those before update %" PRIu64 " are those after update %" PRIu64
+                          " of before, by their digests",
+                          first, first - 1);
+}
+
 /* Weights of another digest are no continuation, however small the difference is: the first update
  * after the restart (of all, where it is not known) whose weights, moments or count differ. */
 static void note_first_digest(struct trajectory_judging *judging) {
@@ -291,5 +329,6 @@ enum status trajectory_judge_digests(struct trajectory_judging *judging) {
     TRY(judge_data_digests(judging, first));
     TRY(judge_stream_places(judging, x, y));
     TRY(judge_decay(judging, x, y));
-    return judge_weight_digests(judging, x, y);
+    TRY(judge_weight_digests(judging, x, y));
+    return judge_beginning(judging, first);
 }

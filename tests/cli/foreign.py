@@ -283,6 +283,38 @@ def look_at_loop(bench):
     require("schedule_before_step" not in said, said)
 
 
+def look_at_restart(bench):
+    """A recording that goes on behind update 10 with other batches, so that its losses tell nothing of
+    the weights: the digests of those that it began with do."""
+    def go_on(name, other):
+        write(bench, name)
+        def change(f):
+            steps = f["runs/main/steps"]
+            begin = [d.tobytes().hex() for d in steps["tensors/digest_parameter"][9]]
+            for column in list(steps):
+                if isinstance(steps[column], h5py.Dataset) and column != "group":
+                    rest = steps[column][10:]
+                    del steps[column]
+                    steps[column] = rest
+            for column in ("tensors/digest_gradient", "tensors/digest_parameter", "phases/place"):
+                rest = steps[column][10:]
+                del steps[column]
+                steps[column] = rest
+            steps["digest_batch"][...] ^= 1
+            steps["loss"][...] += 0.125
+            if other:
+                begin[1] = "f" * 64
+            steps["tensors/initial"] = begin
+        write_into(bench, name, change)
+    go_on("on.h5", False)
+    said = bench.expect(1, "weights     restored  those before update 11 are those after update 10 of "
+                        "before, by their digests\n", "resume-check", "base.h5", "on.h5")
+    require("the batch of update 11 is another one" in said, said)
+    go_on("off.h5", True)
+    bench.expect(1, "weights     LOST      those before update 11 are not those after update 10 of "
+                 "before, by their digests, first bias\n", "resume-check", "base.h5", "off.h5")
+
+
 def look_at_many(bench):
     """More groups than ten and more tensors than 2,048."""
     count, updates = 3000, 3
@@ -665,7 +697,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(sys.argv[1], pathlib.Path(folder))
         for look in (look_at_page, look_at_protected, look_at_first, look_at_settings, look_at_many,
-                     look_at_first_weights, look_at_loop,
+                     look_at_first_weights, look_at_loop, look_at_restart,
                      look_at_weights, look_at_lr, look_at_refusals, look_at_page_of_report,
                      look_at_floor, look_at_broken,
                      look_at_all_problems, look_at_bytes):
