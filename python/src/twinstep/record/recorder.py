@@ -362,11 +362,11 @@ class Recorder:
                grad_norm: Any = None) -> None:
         """Ends an update and sends its row. All arguments may be left out: they are for what the
         recorder cannot see. `lr_logged`: what the log prints, a number or one per group."""
-        if not self._started and not self._ended:
-            self._give_up("update() was called before start(); call start(), or put the loop into "
-                          "`with recorder:`, before its first forward pass")
         try:
-            self._due = True
+            self._due = True            # first, so that no Ctrl-C loses an update without a word
+            if not self._started and not self._ended:
+                self._give_up("update() was called before start(); call start(), or put the loop "
+                              "into `with recorder:`, before its first forward pass")
             self.finish()
             self.note(loss=loss, lr_logged=lr_logged, tokens=tokens, epoch=epoch, skipped=skipped,
                       grad_norm=grad_norm)
