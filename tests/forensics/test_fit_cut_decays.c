@@ -118,9 +118,7 @@ static void verify_bent_decays_are_found(void **state) {
 
 static const struct column roots[] = {
     {2e-4, 0.1, 100, 4042, 808, MINUS_SQRT, 2, 3620, 2, "%.17g", 0, 0},
-    {2e-5, 0.6, 50, 1982, 198, MINUS_SQRT, 2, 1942, 2, "%.17g", 0, 0},
     {2e-3, 0.24, 100, 2066, 619, MINUS_SQRT, 50, 1850, 50, "%.2e", 0, 0},
-    {1.5e-4, 0.34, 160, 3204, 320, MINUS_SQRT, 1, 3142, 1, "%.5e", 0, 0},
 };
 
 static void verify_no_end_of_a_root_is_claimed(void **state) {
