@@ -59,9 +59,11 @@ struct fall {
 
 /* Returns the length with which a shape falls from the plateau to the floor, a share of the peak,
  * as the first and the last row do: from each follows how much of the length is done there. Sets
- * *end to the update at which it has fallen. 0: no length does, or a row in the middle lies
- * elsewhere by more than the digits leave open. */
-static double length_of(const struct fall *f, size_t shape, double floor, double *end) {
+ * *end to the update at which it has fallen, and *open to how many updates the digits leave to the
+ * length. 0: no length does, or a row in the middle lies elsewhere by more than the digits leave
+ * open. */
+static double length_of(const struct fall *f, size_t shape, double floor, double *end,
+                        double *open) {
     const struct series_point *const a = &f->points[f->first], *const b = &f->points[f->last];
     const double fall = f->peak * (1.0 - floor), bottom = f->peak * floor;
     const double way = (double)(b->update - a->update);
@@ -77,6 +79,7 @@ static double length_of(const struct fall *f, size_t shape, double floor, double
     const double length = way / (done[1] - done[0]);
     if (!(length >= 2.0 && length < 1e9)) return 0.0;
     *end = (double)b->update + (1.0 - done[1]) * length;
+    *open = way / (least[1] - most[0]) - way / (most[1] - least[0]);
     for (size_t n = 1; n < 4; n++) {
         const struct series_point *const row = &f->points[f->first + (f->last - f->first) * n / 4];
         const double part = (double)(row->update - a->update) / way;
@@ -93,6 +96,8 @@ static double length_of(const struct fall *f, size_t shape, double floor, double
 /* Rows of a decay behind its first one that may tell its floor: two of them give its length under
  * each. */
 #define LEAST 3
+/* Lengths that the digits may leave under a floor for its end to be tried: the nearest three. */
+#define LENGTHS 3.0
 
 /* Where nobody said a total, the decay may go on behind the last row. Lists the lengths with which
  * each shape falls from the plateau as the rows do, to 0 first and then to each floor that
@@ -111,9 +116,11 @@ static void find_cut_decays(const struct series *series, double scale, size_t to
                              : typed[i - 1] < 1e-4 ? typed[i - 1] / scale
                                                    : typed[i - 1];
         for (size_t shape = i == 0 ? 0 : SHAPE_COSINE; floor < 1.0 && shape < FIT_SHAPES; shape++) {
-            double end;
-            const double length = length_of(&f, shape, floor, &end);
-            if (length == 0.0) continue;
+            double end, open;
+            const double length = length_of(&f, shape, floor, &end, &open);
+            /* Where another floor has another length, a few of many would be tried, and what comes
+             * out might not be alone. */
+            if (length == 0.0 || (i > 0 && !(open >= 0.0 && open <= LENGTHS))) continue;
             if (i > 0 && out->end_count < FIT_ENDS) {
                 out->ends[out->end_count].update = fit_round(end);
                 out->ends[out->end_count++].floor = floor * scale;
