@@ -243,6 +243,11 @@ void trace_close(struct trace_image *image); /* `image` may be NULL, or one of t
  * rows of that run or pair were asked for. One that cannot be read comes without any measurement,
  * and trace_rows_status says so: whoever concludes something from rows asks it at the end. */
 const struct record *trace_row(const struct trace_run *run, uint64_t index);
+/* Returns the place of the first event of a phase in an update of a foreign run, in the order of
+ * all events: -1 where there was none, INT64_MIN where the run names no such phase, so that nothing
+ * is known. */
+int64_t trace_phase_place(const struct trace_run *run, const struct record *record,
+                          const char *phase);
 const struct pair_record *trace_pair_row(const struct trace_pair *pair, uint64_t index);
 /* Number `index` of an array of any image, counted through its rows. One that cannot be read is
  * NaN, and trace_rows_status says so. */

@@ -60,16 +60,10 @@ struct clipping {
     double coefficient;
 };
 
-static int64_t place_of(const struct trace_run *run, const struct record *record,
-                        const char *phase) {
-    for (uint32_t i = 0; i < run->plan.shape.phases; i++)
-        if (strcmp(run->plan.phases[i], phase) == 0) return record->phase_places[i][PHASE_PLACE];
-    return INT64_MIN;
-}
-
 /* A clip that is seen behind the step, or not at all, leaves the gradient of the step alone. */
 static struct clipping clipping_of(const struct trace_run *run, const struct record *record) {
-    const int64_t clip = place_of(run, record, "clip"), step = place_of(run, record, "optimize");
+    const int64_t clip = trace_phase_place(run, record, "clip"),
+                  step = trace_phase_place(run, record, "optimize");
     const double coefficient = record->reals[REAL_CLIP_COEF], norm = record->reals[REAL_GRAD_NORM];
     struct clipping out = {.limit = real_nan_f64(), .norm = norm, .coefficient = coefficient};
     if (coefficient == coefficient) {

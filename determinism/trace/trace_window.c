@@ -140,6 +140,13 @@ const struct pair_record *trace_pair_row(const struct trace_pair *pair, uint64_t
     return (const struct pair_record *)row_of(pair->window, index);
 }
 
+int64_t trace_phase_place(const struct trace_run *run, const struct record *record,
+                          const char *phase) {
+    for (uint32_t i = 0; i < run->plan.shape.phases; i++)
+        if (strcmp(run->plan.phases[i], phase) == 0) return record->phase_places[i][PHASE_PLACE];
+    return INT64_MIN;
+}
+
 static enum status status_of(const struct trace_window *window) {
     if (window == NULL || window->status == STATUS_OK) return STATUS_OK;
     return status_fail(window->status, "%s", window->text);

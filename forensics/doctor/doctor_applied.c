@@ -184,18 +184,11 @@ static enum status group_printed(struct doctor *doctor, const char **out) {
     return STATUS_OK;
 }
 
-static int64_t place_of(const struct trace_run *run, const struct record *record,
-                        const char *phase) {
-    for (uint32_t i = 0; i < run->plan.shape.phases; i++)
-        if (strcmp(run->plan.phases[i], phase) == 0) return record->phase_places[i][PHASE_PLACE];
-    return -1;
-}
-
 void doctor_options_place(struct doctor_options *options, const struct trace_run *run) {
     for (uint64_t i = 0; i < run->updates && run->plan.foreign != NULL; i++) {
         const struct record *record = trace_row(run, i);
-        const int64_t step = place_of(run, record, "optimize"),
-                      schedule = place_of(run, record, "schedule");
+        const int64_t step = trace_phase_place(run, record, "optimize"),
+                      schedule = trace_phase_place(run, record, "schedule");
         if (step < 0 || schedule < 0) continue;
         options->placed++;
         if (schedule > step) continue;

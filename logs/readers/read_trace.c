@@ -41,10 +41,8 @@ static int may_have_gone_back(const struct trace_run *run, const struct record *
     int looked = 0;
     for (uint32_t i = 0; i < run->plan.shape.phases; i++)
         looked |= record->phase_places[i][PHASE_PLACE] >= 0;
-    for (uint32_t i = 0; i < run->plan.shape.phases && looked; i++)
-        if (strcmp(run->plan.phases[i], "backward") == 0)
-            return record->phase_places[i][PHASE_PLACE] >= 0;
-    return 1;
+    const int64_t place = trace_phase_place(run, record, "backward");
+    return !looked || place == INT64_MIN || place >= 0;
 }
 
 /* Whether a NaN in the place of the loss is one. A writer that saw no loss has none to tell: that
