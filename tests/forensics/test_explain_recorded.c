@@ -305,10 +305,33 @@ static void validate_steps(void **state) {
     require(CAUSE_OPTIMIZER, "Of that update's step the recordings say: clipping (to 1 in A, none");
 }
 
+/* Weights, batch and loss of update 3 are equal, and its gradient norm is not: no other weights or
+ * data may be offered. Where one of the digests is missing, they are. */
+static void validate_a_gradient_of_equal_weights(void **state) {
+    static const char equal[] = "The weights before update 1 and the tensors that the model is "
+                                "given are the same, by their digests, and so is the loss; its "
+                                "gradient differs";
+    (void)state;
+    for (int which = 0; which < 4; which++) {
+        open_recorded(0);
+        hand_part(hand_add(LOG_GRAD_NORM, 1.0), HAND_START, 2.0);
+        if (which == 1) hand_report.known.weights = COMPARE_UNKNOWN;
+        if (which == 2) hand_report.known.batch = COMPARE_UNKNOWN;
+        if (which == 3) hand_report.known.frozen = COMPARE_UNKNOWN;
+        explain_recorded();
+        if ((strstr(hand_report.meaning, equal) != NULL) != (which == 0))
+            fail_msg("%d: %s", which, hand_report.meaning);
+        assert_int_equal(hand_report.cause, -1);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_generators),  cmocka_unit_test(validate_beginnings),
-        cmocka_unit_test(validate_computation), cmocka_unit_test(validate_steps),
-        cmocka_unit_test(validate_draws),       cmocka_unit_test(validate_loops)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_a_gradient_of_equal_weights),
+                                       cmocka_unit_test(validate_generators),
+                                       cmocka_unit_test(validate_beginnings),
+                                       cmocka_unit_test(validate_computation),
+                                       cmocka_unit_test(validate_steps),
+                                       cmocka_unit_test(validate_draws),
+                                       cmocka_unit_test(validate_loops)};
     return cmocka_run_group_tests(tests, NULL, hand_close);
 }
