@@ -68,11 +68,10 @@ static const struct {
 } loop_words[] = {
     [COMPARE_LOOP_KEEPS] =
         {{"The gradient differs first behind an update in which A called no zero_grad and B did: "
-          "in A "
-          "it is added to the one before (the order of the loop, which is of cause schedule).",
+          "in A it is added to the one before (the order of the loop, which is of cause schedule).",
           "The gradient differs first behind an update in which B called no zero_grad and A did: "
-          "in B "
-          "it is added to the one before (the order of the loop, which is of cause schedule)."},
+          "in B it is added to the one before (the order of the loop, which is of cause "
+          "schedule)."},
          "Call zero_grad once behind each step in both loops. If the loop without it clears "
          "gradients by other means (p.grad = None), it is not this: compare betas, eps, decay and "
          "clipping."},

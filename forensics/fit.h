@@ -346,7 +346,7 @@ int fit_stairs_are_epochs(const struct fit *fit, const struct fit_known *known);
  * 0 behind the end of its schedule, at which a row stands, is the next training or cycle, and
  * levels of a constant LR are a schedule of steps. */
 int fit_is_next_stage(const struct fit *fit, size_t i, const struct series *series);
-/* Tells whether the fit is a line, or a decay of 1 - sqrt behind a plateau, to a floor above 0 that
+/* Tells whether the fit is a line, or a decay of 1 - sqrt, to a floor above 0 that
  * nobody would type, of which `last`, the last update that the log shows of it, is the end: no row
  * stands at that floor, so one to a lower floor with a larger total prints the same, and neither is
  * shown. */
@@ -359,7 +359,7 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last);
 int fit_ends_at_a_step(const struct fit *fit, const struct series *series);
 /* Tells whether the decay of the fit is a line, behind a plateau or without one. */
 int fit_falls_as_line(const struct fit *fit);
-/* Tells whether the fit is a line, or a decay of 1 - sqrt behind a plateau, that ends behind
+/* Tells whether the fit is a line, or a decay of 1 - sqrt, that ends behind
  * `last`, the last update that the log shows, at a floor above 0 on which its slope depends: of a
  * larger total and a lower floor, and the other way round, the rows show neither. So it is where a
  * line to 0 has an LR that somebody may have typed at counter `last`: one to that floor, with that

@@ -309,8 +309,7 @@ static void say_why(struct rollout_judgement *j, int outside) {
     else if (j->verdict == ROLLOUT_OUTSIDE && j->named == 0)
         snprintf(j->why, sizeof j->why,
                  "%ju tokens have an infinite log-prob on one side or on both, and none of the "
-                 "floor "
-                 "has",
+                 "floor has",
                  (uintmax_t)j->measure->count[COUNT_INFINITE]);
     else if (j->verdict == ROLLOUT_OUTSIDE)
         snprintf(j->why, sizeof j->why, "by its signature; %s",

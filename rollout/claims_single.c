@@ -19,9 +19,8 @@ static double median(const struct rollout_spread *spread) {
 #define SINGLE_LEAST 16u
 #define SINGLE_TIMES 8.0 /* as many as the floor has */
 #define SINGLE_MOST 0.25
-#define FAR_SURE                                                                                   \
-    14.0 /* minus the logarithm of the bound for so many sequences: one in a million               \
-          */
+/* Minus the logarithm of the bound for so many sequences: one in a million. */
+#define FAR_SURE 14.0
 
 /* The share of a floor's tokens that is as far, and one more, since none is not never. */
 static double share_of(const struct rollout_spread *size, double line) {
