@@ -2,8 +2,9 @@
  * A cosine and a power in double-double, and the rounding functions of Python's host arithmetic.
  *
  * base/real.h splits x into n pi/2 + r + low; the sine or cosine of r comes from its Taylor series,
- * each term and the sum kept as a pair high + low (error below 2^-100) and rounded once. A shorter
- * sum is used where its error bound shows that it rounds to the same double.
+ * each term and the sum kept as a pair high + low (error below 2^-100) and rounded once. A table of
+ * cosines and a shorter sum of the power are used where their error bounds show that they round to
+ * the same double.
  *
  * Both functions are compiled with and without the instruction for fma, whose bits are those of the
  * library's function: a search over schedules spends a third of its time in them. */
@@ -57,21 +58,135 @@ static double series(struct pair first, struct pair z, double m) {
     return sum.high + sum.low;
 }
 
-/* The coefficients of 1 + z (a + z (b - z rest)): the cosine, and the sine divided by r. */
-struct short_series {
-    struct pair a, b;
-    double rest[7];
-};
-static const struct short_series cosine_terms = {
-    {-0.5, 0.0},
-    {0x1.5555555555555p-5, 0x1.5555555555555p-59},
-    {0x1.6c16c16c16c17p-10, -0x1.a01a01a01a01ap-16, 0x1.27e4fb7789f5cp-22, -0x1.1eed8eff8d898p-29,
-     0x1.93974a8c07c9dp-37, -0x1.ae7f3e733b81fp-45, 0x1.6827863b97d97p-53}};
-static const struct short_series sine_terms = {
-    {-0x1.5555555555555p-3, -0x1.5555555555555p-57},
-    {0x1.1111111111111p-7, 0x1.1111111111111p-63},
-    {0x1.a01a01a01a01ap-13, -0x1.71de3a556c734p-19, 0x1.ae64567f544e4p-26, -0x1.6124613a86d09p-33,
-     0x1.ae7f3e733b81fp-41, -0x1.952c77030ad4ap-49, 0x1.2f49b46814157p-57}};
+/* cos(k pi / 64) for k = 0 to 127 (tests/base/test_real_mpfr.c). */
+static const struct pair cosines[128] = {{0x1p+0, 0.0},
+                                         {0x1.ff621e3796d7ep-1, -0x1.c57bc2e24aa15p-57},
+                                         {0x1.fd88da3d12526p-1, -0x1.87df6378811c7p-55},
+                                         {0x1.fa7557f08a517p-1, -0x1.7a0a8ca13571fp-55},
+                                         {0x1.f6297cff75cb0p-1, 0x1.562172a361fd3p-56},
+                                         {0x1.f0a7efb9230d7p-1, 0x1.52c7adc6b4989p-56},
+                                         {0x1.e9f4156c62ddap-1, 0x1.760b1e2e3f81ep-55},
+                                         {0x1.e212104f686e5p-1, -0x1.014c76c126527p-55},
+                                         {0x1.d906bcf328d46p-1, 0x1.457e610231ac2p-56},
+                                         {0x1.ced7af43cc773p-1, -0x1.e7b6bb5ab58aep-58},
+                                         {0x1.c38b2f180bdb1p-1, -0x1.6e0b1757c8d07p-56},
+                                         {0x1.b728345196e3ep-1, -0x1.bc69f324e6d61p-55},
+                                         {0x1.a9b66290ea1a3p-1, 0x1.9f630e8b6dac8p-60},
+                                         {0x1.9b3e047f38741p-1, -0x1.30ee286712474p-55},
+                                         {0x1.8bc806b151741p-1, -0x1.2c5e12ed1336dp-55},
+                                         {0x1.7b5df226aafafp-1, -0x1.0f537acdf0ad7p-56},
+                                         {0x1.6a09e667f3bcdp-1, -0x1.bdd3413b26456p-55},
+                                         {0x1.57d69348ceca0p-1, -0x1.75720992bfbb2p-55},
+                                         {0x1.44cf325091dd6p-1, 0x1.8076a2cfdc6b3p-57},
+                                         {0x1.30ff7fce17035p-1, -0x1.efcc626f74a6fp-57},
+                                         {0x1.1c73b39ae68c8p-1, 0x1.b25dd267f6600p-55},
+                                         {0x1.073879922ffeep-1, -0x1.a5a014347406cp-55},
+                                         {0x1.e2b5d3806f63bp-2, 0x1.e0d891d3c6841p-58},
+                                         {0x1.b5d1009e15cc0p-2, 0x1.5b362cb974183p-57},
+                                         {0x1.87de2a6aea963p-2, -0x1.72cedd3d5a610p-57},
+                                         {0x1.58f9a75ab1fddp-2, -0x1.efdc0d58cf620p-62},
+                                         {0x1.294062ed59f06p-2, -0x1.5d28da2c4612dp-56},
+                                         {0x1.f19f97b215f1bp-3, -0x1.42deef11da2c4p-57},
+                                         {0x1.8f8b83c69a60bp-3, -0x1.26d19b9ff8d82p-57},
+                                         {0x1.2c8106e8e613ap-3, 0x1.13000a89a11e0p-58},
+                                         {0x1.917a6bc29b42cp-4, -0x1.e2718d26ed688p-60},
+                                         {0x1.91f65f10dd814p-5, -0x1.912bd0d569a90p-61},
+                                         {0.0, 0.0},
+                                         {-0x1.91f65f10dd814p-5, 0x1.912bd0d569a90p-61},
+                                         {-0x1.917a6bc29b42cp-4, 0x1.e2718d26ed688p-60},
+                                         {-0x1.2c8106e8e613ap-3, -0x1.13000a89a11e0p-58},
+                                         {-0x1.8f8b83c69a60bp-3, 0x1.26d19b9ff8d82p-57},
+                                         {-0x1.f19f97b215f1bp-3, 0x1.42deef11da2c4p-57},
+                                         {-0x1.294062ed59f06p-2, 0x1.5d28da2c4612dp-56},
+                                         {-0x1.58f9a75ab1fddp-2, 0x1.efdc0d58cf620p-62},
+                                         {-0x1.87de2a6aea963p-2, 0x1.72cedd3d5a610p-57},
+                                         {-0x1.b5d1009e15cc0p-2, -0x1.5b362cb974183p-57},
+                                         {-0x1.e2b5d3806f63bp-2, -0x1.e0d891d3c6841p-58},
+                                         {-0x1.073879922ffeep-1, 0x1.a5a014347406cp-55},
+                                         {-0x1.1c73b39ae68c8p-1, -0x1.b25dd267f6600p-55},
+                                         {-0x1.30ff7fce17035p-1, 0x1.efcc626f74a6fp-57},
+                                         {-0x1.44cf325091dd6p-1, -0x1.8076a2cfdc6b3p-57},
+                                         {-0x1.57d69348ceca0p-1, 0x1.75720992bfbb2p-55},
+                                         {-0x1.6a09e667f3bcdp-1, 0x1.bdd3413b26456p-55},
+                                         {-0x1.7b5df226aafafp-1, 0x1.0f537acdf0ad7p-56},
+                                         {-0x1.8bc806b151741p-1, 0x1.2c5e12ed1336dp-55},
+                                         {-0x1.9b3e047f38741p-1, 0x1.30ee286712474p-55},
+                                         {-0x1.a9b66290ea1a3p-1, -0x1.9f630e8b6dac8p-60},
+                                         {-0x1.b728345196e3ep-1, 0x1.bc69f324e6d61p-55},
+                                         {-0x1.c38b2f180bdb1p-1, 0x1.6e0b1757c8d07p-56},
+                                         {-0x1.ced7af43cc773p-1, 0x1.e7b6bb5ab58aep-58},
+                                         {-0x1.d906bcf328d46p-1, -0x1.457e610231ac2p-56},
+                                         {-0x1.e212104f686e5p-1, 0x1.014c76c126527p-55},
+                                         {-0x1.e9f4156c62ddap-1, -0x1.760b1e2e3f81ep-55},
+                                         {-0x1.f0a7efb9230d7p-1, -0x1.52c7adc6b4989p-56},
+                                         {-0x1.f6297cff75cb0p-1, -0x1.562172a361fd3p-56},
+                                         {-0x1.fa7557f08a517p-1, 0x1.7a0a8ca13571fp-55},
+                                         {-0x1.fd88da3d12526p-1, 0x1.87df6378811c7p-55},
+                                         {-0x1.ff621e3796d7ep-1, 0x1.c57bc2e24aa15p-57},
+                                         {-0x1p+0, 0.0},
+                                         {-0x1.ff621e3796d7ep-1, 0x1.c57bc2e24aa15p-57},
+                                         {-0x1.fd88da3d12526p-1, 0x1.87df6378811c7p-55},
+                                         {-0x1.fa7557f08a517p-1, 0x1.7a0a8ca13571fp-55},
+                                         {-0x1.f6297cff75cb0p-1, -0x1.562172a361fd3p-56},
+                                         {-0x1.f0a7efb9230d7p-1, -0x1.52c7adc6b4989p-56},
+                                         {-0x1.e9f4156c62ddap-1, -0x1.760b1e2e3f81ep-55},
+                                         {-0x1.e212104f686e5p-1, 0x1.014c76c126527p-55},
+                                         {-0x1.d906bcf328d46p-1, -0x1.457e610231ac2p-56},
+                                         {-0x1.ced7af43cc773p-1, 0x1.e7b6bb5ab58aep-58},
+                                         {-0x1.c38b2f180bdb1p-1, 0x1.6e0b1757c8d07p-56},
+                                         {-0x1.b728345196e3ep-1, 0x1.bc69f324e6d61p-55},
+                                         {-0x1.a9b66290ea1a3p-1, -0x1.9f630e8b6dac8p-60},
+                                         {-0x1.9b3e047f38741p-1, 0x1.30ee286712474p-55},
+                                         {-0x1.8bc806b151741p-1, 0x1.2c5e12ed1336dp-55},
+                                         {-0x1.7b5df226aafafp-1, 0x1.0f537acdf0ad7p-56},
+                                         {-0x1.6a09e667f3bcdp-1, 0x1.bdd3413b26456p-55},
+                                         {-0x1.57d69348ceca0p-1, 0x1.75720992bfbb2p-55},
+                                         {-0x1.44cf325091dd6p-1, -0x1.8076a2cfdc6b3p-57},
+                                         {-0x1.30ff7fce17035p-1, 0x1.efcc626f74a6fp-57},
+                                         {-0x1.1c73b39ae68c8p-1, -0x1.b25dd267f6600p-55},
+                                         {-0x1.073879922ffeep-1, 0x1.a5a014347406cp-55},
+                                         {-0x1.e2b5d3806f63bp-2, -0x1.e0d891d3c6841p-58},
+                                         {-0x1.b5d1009e15cc0p-2, -0x1.5b362cb974183p-57},
+                                         {-0x1.87de2a6aea963p-2, 0x1.72cedd3d5a610p-57},
+                                         {-0x1.58f9a75ab1fddp-2, 0x1.efdc0d58cf620p-62},
+                                         {-0x1.294062ed59f06p-2, 0x1.5d28da2c4612dp-56},
+                                         {-0x1.f19f97b215f1bp-3, 0x1.42deef11da2c4p-57},
+                                         {-0x1.8f8b83c69a60bp-3, 0x1.26d19b9ff8d82p-57},
+                                         {-0x1.2c8106e8e613ap-3, -0x1.13000a89a11e0p-58},
+                                         {-0x1.917a6bc29b42cp-4, 0x1.e2718d26ed688p-60},
+                                         {-0x1.91f65f10dd814p-5, 0x1.912bd0d569a90p-61},
+                                         {0.0, 0.0},
+                                         {0x1.91f65f10dd814p-5, -0x1.912bd0d569a90p-61},
+                                         {0x1.917a6bc29b42cp-4, -0x1.e2718d26ed688p-60},
+                                         {0x1.2c8106e8e613ap-3, 0x1.13000a89a11e0p-58},
+                                         {0x1.8f8b83c69a60bp-3, -0x1.26d19b9ff8d82p-57},
+                                         {0x1.f19f97b215f1bp-3, -0x1.42deef11da2c4p-57},
+                                         {0x1.294062ed59f06p-2, -0x1.5d28da2c4612dp-56},
+                                         {0x1.58f9a75ab1fddp-2, -0x1.efdc0d58cf620p-62},
+                                         {0x1.87de2a6aea963p-2, -0x1.72cedd3d5a610p-57},
+                                         {0x1.b5d1009e15cc0p-2, 0x1.5b362cb974183p-57},
+                                         {0x1.e2b5d3806f63bp-2, 0x1.e0d891d3c6841p-58},
+                                         {0x1.073879922ffeep-1, -0x1.a5a014347406cp-55},
+                                         {0x1.1c73b39ae68c8p-1, 0x1.b25dd267f6600p-55},
+                                         {0x1.30ff7fce17035p-1, -0x1.efcc626f74a6fp-57},
+                                         {0x1.44cf325091dd6p-1, 0x1.8076a2cfdc6b3p-57},
+                                         {0x1.57d69348ceca0p-1, -0x1.75720992bfbb2p-55},
+                                         {0x1.6a09e667f3bcdp-1, -0x1.bdd3413b26456p-55},
+                                         {0x1.7b5df226aafafp-1, -0x1.0f537acdf0ad7p-56},
+                                         {0x1.8bc806b151741p-1, -0x1.2c5e12ed1336dp-55},
+                                         {0x1.9b3e047f38741p-1, -0x1.30ee286712474p-55},
+                                         {0x1.a9b66290ea1a3p-1, 0x1.9f630e8b6dac8p-60},
+                                         {0x1.b728345196e3ep-1, -0x1.bc69f324e6d61p-55},
+                                         {0x1.c38b2f180bdb1p-1, -0x1.6e0b1757c8d07p-56},
+                                         {0x1.ced7af43cc773p-1, -0x1.e7b6bb5ab58aep-58},
+                                         {0x1.d906bcf328d46p-1, 0x1.457e610231ac2p-56},
+                                         {0x1.e212104f686e5p-1, -0x1.014c76c126527p-55},
+                                         {0x1.e9f4156c62ddap-1, 0x1.760b1e2e3f81ep-55},
+                                         {0x1.f0a7efb9230d7p-1, 0x1.52c7adc6b4989p-56},
+                                         {0x1.f6297cff75cb0p-1, 0x1.562172a361fd3p-56},
+                                         {0x1.fa7557f08a517p-1, -0x1.7a0a8ca13571fp-55},
+                                         {0x1.fd88da3d12526p-1, -0x1.87df6378811c7p-55},
+                                         {0x1.ff621e3796d7ep-1, -0x1.c57bc2e24aa15p-57}};
 
 /* The double nearest to a sum that is known within 2^-60 relatively. Where every number within
  * 2^-59 of it rounds alike, that double is the answer, and *sure is 1. */
@@ -82,39 +197,42 @@ INTO double rounded_alike(struct pair sum, int *sure) {
     return y;
 }
 
-/* What `series` gives, within 2^-60 relatively, from two terms in double-double and the rest in
- * plain double. *sure is as in rounded_alike. */
-INTO double short_cut(struct pair first, struct pair z, const struct short_series *terms,
-                      int *sure) {
-    double rest = terms->rest[6];
-    for (int i = 6; i-- > 0;)
-        rest = terms->rest[i] + z.high * rest;
-    struct pair sum = terms->b;
-    sum.low -= z.high * rest;
-    sum = pair_add(terms->a, pair_multiply(z, sum));
-    sum = pair_add((struct pair){1.0, 0.0}, pair_multiply(z, sum));
-    return rounded_alike(pair_multiply(first, sum), sure);
-}
-
-INTO double cosine_of_reduced(struct pair r) {
-    const struct pair z = pair_multiply(r, r), one = {1.0, 0.0};
-    int sure;
-    const double y = short_cut(one, z, &cosine_terms, &sure);
-    return sure ? y : series(one, z, 1.0);
-}
-
-INTO double sine_of_reduced(struct pair r) {
-    const struct pair z = pair_multiply(r, r);
-    int sure;
-    const double y = short_cut(r, z, &sine_terms, &sure);
-    return sure ? y : series(r, z, 2.0);
+/* Most cosines come from here; of those above a half one in 128 is left to the series. With
+ * x = k pi / 64 + r, where |r| < 0.0246, the cosine is C cos r - S sin r; C and S, the cosine and
+ * the sine of k pi / 64, are pairs of a table, and S r is exact as a product and its error. What
+ * remains is below 2^-11.6 and is computed in plain double: ten roundings of it at most, 2^-64.6
+ * each, and the terms left out of both series, 2^-66.6 and 2^-75. The sum of all is below 2^-61.
+ * *sure is as in rounded_alike. */
+INTO double cosine_by_table(double x, int *sure) {
+    const double shifted = x * 0x1.45f306dc9c883p+4 + 0x1.8p52;
+    const double k = shifted - 0x1.8p52;
+    const uint64_t place = real_bits_f64(shifted);
+    const struct pair c = cosines[place % 128], s = cosines[(place + 96) % 128];
+    const double from = real_fma_f64(-k, 0x1.921fb54442d18p-5, x); /* exact, as in real_trig.h */
+    const double part = k * 0x1.1a62633145c07p-59;
+    const double r = from - part, low = (from - r) - part;
+    const double z = r * r;
+    const double fall = z * (-0.5 + z * (0x1.5555555555555p-5 +
+                                         z * (-0x1.6c16c16c16c17p-10 + z * 0x1.a01a01a01a01ap-16)));
+    const double bend =
+        r * z * (-0x1.5555555555555p-3 + z * (0x1.1111111111111p-7 + z * -0x1.a01a01a01a01ap-13));
+    const double product = s.high * r, error = real_fma_f64(s.high, r, -product);
+    const double high = c.high - product;
+    const double rest = ((c.high - high) - product - error) +
+                        (c.low + c.high * fall - (s.high * (bend + low) + s.low * r));
+    const double y = high + (rest + 0x1p-61);
+    *sure = y == high + (rest - 0x1p-61);
+    return y;
 }
 
 INTO double cosine(double x) {
     if (!(real_abs_f64(x) <= REAL_TRIG_LIMIT)) return real_nan_f64();
+    int sure;
+    const double near = cosine_by_table(x, &sure);
+    if (sure) return near;
     const struct real_trig t = real_trig_reduce_f64(x);
-    const struct pair r = pair_of(t.r, t.low);
-    const double y = (t.n & 1u) != 0 ? sine_of_reduced(r) : cosine_of_reduced(r);
+    const struct pair r = pair_of(t.r, t.low), z = pair_multiply(r, r), one = {1.0, 0.0};
+    const double y = (t.n & 1u) != 0 ? series(r, z, 2.0) : series(one, z, 1.0);
     return t.n == 1u || t.n == 2u ? -y : y; /* the quarter turns give cos, -sin, -cos, sin */
 }
 
@@ -125,7 +243,7 @@ INTO double cosine(double x) {
     }
 COMPILED(cosine_plain, cosine, (double x), (x), )
 #if defined(__x86_64__)
-#define FMA __attribute__((target("fma")))
+#define FMA __attribute__((target("fma"), flatten)) /* else what is called has no fma */
 COMPILED(cosine_fma, cosine, (double x), (x), FMA)
 #endif
 
