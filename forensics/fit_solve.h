@@ -134,12 +134,11 @@ struct fit_cycles {
 int fit_next_cycles(const struct fit_window *window, struct fit_cycles *io);
 
 #define FIT_WARMUPS 640
-/* Whole warm-ups below this are told apart by a bit each. */
-#define FIT_WHOLE_WARMUPS 16384
+#define FIT_SLOT_BITS 11 /* of the table that finds them: a third of its slots are used at most */
 struct fit_warmups {
     double at[FIT_WARMUPS];
     size_t count;
-    uint64_t listed[FIT_WHOLE_WARMUPS / 64]; /* bit w: the whole warm-up w is listed */
+    uint16_t slots[1 << FIT_SLOT_BITS]; /* 0, or 1 + the place in `at` of what hashes to it */
     size_t likely; /* those from here on are for where none before explains anything */
 };
 /* What a decay may fall to. */

@@ -12,17 +12,20 @@ static int has_room(const struct fit_warmups *warmups) {
     return warmups->count < FIT_WARMUPS;
 }
 
+/* Adds it unless it is listed. `slots` is an open table of places in the list, since with a dozen
+ * totals and a contract that rounds nothing most of what is offered is listed already. */
 static void add_warmup(struct fit_warmups *warmups, double warmup) {
     if (warmup != warmup || warmup < 0.0 || !has_room(warmups)) return;
-    if (warmup < FIT_WHOLE_WARMUPS && fit_floor(warmup) == warmup) {
-        const uint32_t at = (uint32_t)warmup;
-        if ((warmups->listed[at / 64] >> at % 64 & 1) != 0) return;
-        warmups->listed[at / 64] |= (uint64_t)1 << at % 64;
-    } else {
-        for (size_t i = 0; i < warmups->count; i++)
-            if (warmups->at[i] == warmup) return;
+    /* Fibonacci hashing (Knuth, volume 3, 6.4): all bits of the number move the upper ones of the
+     * product. Adding 0 makes -0 the number that it is equal to. */
+    size_t slot =
+        (size_t)(real_bits_f64(warmup + 0.0) * 0x9e3779b97f4a7c15u >> (64 - FIT_SLOT_BITS));
+    while (warmups->slots[slot] != 0) {
+        if (warmups->at[warmups->slots[slot] - 1] == warmup) return;
+        slot = (slot + 1) % COUNT_OF(warmups->slots);
     }
     warmups->at[warmups->count++] = warmup;
+    warmups->slots[slot] = (uint16_t)warmups->count;
 }
 
 static double whole(int32_t rule, double x) {
@@ -104,7 +107,7 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
     const double stairs = (double)model->now.epoch; /* the knee lies anywhere on a stair */
     double low = 0.0, high = 2.0;
     warmups->count = 0;
-    memset(warmups->listed, 0, sizeof warmups->listed);
+    memset(warmups->slots, 0, sizeof warmups->slots);
     warmups->likely = FIT_WARMUPS;
     add_warmup(warmups, window->known_warmup);
     if (!model->needs_warmup) add_warmup(warmups, 0.0);
