@@ -49,26 +49,40 @@ static void find_floor(struct fit_model *model, const struct contract_request *r
     }
 }
 
+static void set_floor(struct fit_model *model) {
+    if (model->floor == NULL) return;
+    *model->floor = model->floor_kind == FIT_FLOOR_RATIO || model->now.absolute
+                        ? model->now.floor
+                        : model->now.floor * model->now.lr;
+}
+
+void fit_model_set_lr(struct fit_model *model, double lr) {
+    model->now.lr = model->plan.call.base_lr = lr;
+    set_floor(model);
+}
+
+void fit_model_set_total(struct fit_model *model, double total) {
+    model->now.total = total;
+    model->plan.steps = (uint64_t)total;
+    model->plan.call.total = total * model->scale;
+    if (model->now.epoch > 0) /* the counter is in epochs */
+        model->plan.call.total = fit_ceil(model->plan.call.total / (double)model->now.epoch);
+}
+
 void fit_model_set(struct fit_model *model, const struct fit_numbers *numbers) {
     model->now = *numbers;
-    model->plan.call.base_lr = numbers->lr;
+    fit_model_set_total(model, numbers->total);
     model->plan.call.warmup = numbers->warmup * model->warmup_scale;
-    model->plan.call.total = numbers->total * model->scale;
     model->plan.increment = model->unit * numbers->stride;
-    model->plan.steps = (uint64_t)numbers->total;
     model->plan.warmup_updates = numbers->warmup;
-    if (numbers->epoch > 0) { /* the counter is in epochs */
+    if (numbers->epoch > 0) {
         const double grain = (double)numbers->epoch;
         model->plan.call.warmup /= grain;
-        model->plan.call.total = fit_ceil(model->plan.call.total / grain);
         model->plan.increment /= grain;
         model->plan.updates_per_epoch = numbers->epoch;
     }
     if (!model->needs_warmup) model->plan.call.warmup = model->plan.warmup_updates = 0.0;
-    if (model->floor == NULL) return;
-    *model->floor = model->floor_kind == FIT_FLOOR_RATIO || numbers->absolute
-                        ? numbers->floor
-                        : numbers->floor * numbers->lr;
+    fit_model_set_lr(model, numbers->lr);
 }
 
 int fit_model_proportional(const struct fit_model *model) {

@@ -69,6 +69,9 @@ TWINSTEP_MUST_USE enum status fit_models(const struct contract_request *request,
                                          const struct fit_decays *decays, struct arena *arena,
                                          struct fit_model **out, size_t *count);
 void fit_model_set(struct fit_model *model, const struct fit_numbers *numbers);
+/* Each changes one of the numbers that were set, which a search does at most of its steps. */
+void fit_model_set_lr(struct fit_model *model, double lr);
+void fit_model_set_total(struct fit_model *model, double total);
 /* Tells whether the model with these numbers is a find of its own: an elder form that prints what
  * today's does, as without a floor or a warm-up, is listed under today's name. */
 int fit_model_is_listed(const struct fit_model *model, const struct fit_numbers *numbers);

@@ -110,12 +110,6 @@ static double model_at(const struct fit_model *model, const struct fit_window *w
     return fit_model_logged(model, window->points[i].update, window->shift);
 }
 
-static void set_lr(struct fit_model *model, double lr) {
-    struct fit_numbers numbers = model->now;
-    numbers.lr = lr;
-    fit_model_set(model, &numbers);
-}
-
 /* Returns which L one point admits, where its value is offset + slope * L. */
 static struct range admit(const struct series_point *point, double scale, double slope,
                           double offset, double blur) {
@@ -142,9 +136,9 @@ static struct range lr_range(struct fit_model *model, const struct fit_window *w
         double slope = one / reference, offset = 0.0;
         double blur = model->contract->float32 ? 0x1p-23 * window->scale : 0.0;
         if (!fit_model_proportional(model)) {
-            set_lr(model, reference - nudge);
+            fit_model_set_lr(model, reference - nudge);
             slope = (one - model_at(model, window, i)) / nudge;
-            set_lr(model, reference);
+            fit_model_set_lr(model, reference);
             offset = one - slope * reference;
             blur += 0x1p-38 * window->scale;
         }
@@ -186,10 +180,10 @@ static int emit(const struct fit_model *model, const struct fit_window *window,
 /* Tries the shortest L of a range, then its middle. */
 static int try_range(struct fit_model *model, const struct fit_window *window, struct range range,
                      struct fit_solutions *out) {
-    set_lr(model, fit_shortest(range.low, range.high));
+    fit_model_set_lr(model, fit_shortest(range.low, range.high));
     if (!(model->now.lr > 0.0)) return 0;
     if (emit(model, window, out)) return 1;
-    set_lr(model, 0.5 * (range.low + range.high));
+    fit_model_set_lr(model, 0.5 * (range.low + range.high));
     return emit(model, window, out);
 }
 
@@ -199,7 +193,7 @@ static int solve_lr(struct fit_model *model, const struct fit_window *window,
     double reference = window->scale > 0.0 ? window->scale : 1.0;
     struct range range = {1.0, 0.0};
     for (int round = 0; round < (fit_model_proportional(model) ? 1 : 3); round++) {
-        set_lr(model, reference);
+        fit_model_set_lr(model, reference);
         range = lr_range(model, window, reference, 0);
         if (empty(range) && fit_model_proportional(model)) return 0;
         if (range.low > 0.0 && range.high < real_inf_f64())
@@ -207,7 +201,7 @@ static int solve_lr(struct fit_model *model, const struct fit_window *window,
     }
     if (empty(range) || !(range.high < real_inf_f64())) return 0;
     if (window->known_lr >= range.low && window->known_lr <= range.high) {
-        set_lr(model, window->known_lr);
+        fit_model_set_lr(model, window->known_lr);
         if (emit(model, window, out)) return 1;
     }
     if (try_range(model, window, range, out)) return 1;
@@ -216,22 +210,16 @@ static int solve_lr(struct fit_model *model, const struct fit_window *window,
     if (window->points[window->top].quantum == 0.0 || !fit_model_proportional(model) ||
         model->plan.schedule->state_size > 0)
         return 0;
-    set_lr(model, reference);
+    fit_model_set_lr(model, reference);
     range = lr_range(model, window, reference, 1);
     return !empty(range) && try_range(model, window, range, out);
-}
-
-static void set_total(struct fit_model *model, double total) {
-    struct fit_numbers numbers = model->now;
-    numbers.total = total;
-    fit_model_set(model, &numbers);
 }
 
 /* Returns the ratio of the values at point j and at the top, or NaN. The peak cancels in it, so it
  * depends on the total alone. */
 static double ratio_at(struct fit_model *model, const struct fit_window *window, double total,
                        size_t j) {
-    set_total(model, total);
+    fit_model_set_total(model, total);
     *window->budget -= *window->budget > 2 ? 2 : *window->budget;
     const double top = model_at(model, window, window->top_last);
     const double low = model_at(model, window, j);
@@ -241,7 +229,7 @@ static double ratio_at(struct fit_model *model, const struct fit_window *window,
 static int try_total(struct fit_model *model, const struct fit_window *window, double total,
                      struct fit_solutions *out) {
     if (!(total >= 1.0)) return 0;
-    set_total(model, total);
+    fit_model_set_total(model, total);
     return solve_lr(model, window, out);
 }
 
@@ -314,7 +302,7 @@ static void scan_totals(struct fit_model *model, const struct fit_window *window
 static void solve_total(struct fit_model *model, const struct fit_window *window, int at_end,
                         struct fit_solutions *out) {
     if (!model->needs_total) {
-        set_total(model, window->known_totals > 0 ? (double)window->known_total[0] : 0.0);
+        fit_model_set_total(model, window->known_totals > 0 ? (double)window->known_total[0] : 0.0);
         (void)solve_lr(model, window, out);
         return;
     }
