@@ -367,16 +367,17 @@ static void pass_strides(struct fit_search *search, int free_strides) {
     fit_search_window(search, &window, 0, search->series->count, 0);
 }
 
-/* How many evaluations each pass may take, at about 0.3 us each: chosen so that a pass ends within
- * half a second, and a column that nothing explains within some 3 s. */
+/* How many evaluations each pass may take, at about 0.1 us each: chosen so that a pass ends within
+ * a fifth of a second, and a column that nothing explains within one. */
 enum {
     PLAIN = 1500000,
-    SKIPS = 1500000,
-    STRIDES_KNOWN = 1000000,
-    FIRST = 1000000,
+    OTHER_TOTALS = 1000000, /* than those that were said */
+    SKIPS = 1200000,
+    STRIDES_KNOWN = 800000,
+    FIRST = 800000,
     SEGMENTS = 1500000,
-    STRIDES_FREE = 1000000,
-    DEEP = 1000000,
+    STRIDES_FREE = 800000,
+    DEEP = 800000,
     FLOORS = 150000,
     FREE_FLOORS = 600000, /* decays behind a plateau come last, each length with every shape */
     /* Steps of recursive schedules in all passes together, since they fit few logs. */
@@ -673,7 +674,7 @@ static enum status run_passes(struct fit_search *search) {
     window.every_model = 0;
     if (window.no_scan && !search->known->plain && !any_agrees(search, USABLE)) {
         window.no_scan = 0;
-        search->budget = PLAIN;
+        search->budget = OTHER_TOTALS;
         fit_search_window(search, &window, 0, count, 0);
     }
     if (!search->known->plain && search->known->counted == NULL && !any_ends(search)) {

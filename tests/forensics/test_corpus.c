@@ -38,6 +38,10 @@ double __real_fit_model_logged(const struct fit_model *model, uint64_t k, int64_
 double __wrap_fit_model_logged(const struct fit_model *model, uint64_t k, int64_t shift);
 void __real_fit_model_set(struct fit_model *model, const struct fit_numbers *numbers);
 void __wrap_fit_model_set(struct fit_model *model, const struct fit_numbers *numbers);
+void __real_fit_model_set_lr(struct fit_model *model, double lr);
+void __wrap_fit_model_set_lr(struct fit_model *model, double lr);
+void __real_fit_model_set_total(struct fit_model *model, double total);
+void __wrap_fit_model_set_total(struct fit_model *model, double total);
 
 double __wrap_fit_model_logged(const struct fit_model *model, uint64_t k, int64_t shift) {
     work.evaluated++;
@@ -47,6 +51,16 @@ double __wrap_fit_model_logged(const struct fit_model *model, uint64_t k, int64_
 void __wrap_fit_model_set(struct fit_model *model, const struct fit_numbers *numbers) {
     work.set++;
     __real_fit_model_set(model, numbers);
+}
+
+void __wrap_fit_model_set_lr(struct fit_model *model, double lr) {
+    work.set++;
+    __real_fit_model_set_lr(model, lr);
+}
+
+void __wrap_fit_model_set_total(struct fit_model *model, double total) {
+    work.set++;
+    __real_fit_model_set_total(model, total);
 }
 
 static void work_print(FILE *out) {
