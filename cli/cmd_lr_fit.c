@@ -106,6 +106,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (may_be_late(known, set))
         return "needs a skipped update that the log does not show: a scheduler that is one update "
                "late (lag1) prints the same without one";
+    if (fit_total_ignores_skips(first, known, set->series))
+        return "has a total that nobody said, and the log shows a skipped update while the LR "
+               "stands: its scheduler stands still there, too, and ends as many updates sooner";
     if (fit_skips_before_rows(first, known, set->series))
         return "needs skipped updates in front of the first row: with another total and warm-up, "
                "which nobody said, the same rows need none";
@@ -150,6 +153,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (fit_plateau_is_long(first, known, set->last))
         return "has a plateau that is longer than the total which was said leaves: a scheduler "
                "that was not stepped at some updates of it prints the same";
+    if (known->request.schedule == NULL && fit_falls_row_by_row(first, set->series))
+        return "takes its falls from the rows, and does not hold the LR for two of them: a decay "
+               "prints the same";
     if (fit_hides_plateau(first) && known->request.warmup != known->request.warmup &&
         known->request.schedule == NULL)
         return "has a warm-up of more than a quarter of its total that no row shows: a plateau up "

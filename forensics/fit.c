@@ -59,6 +59,32 @@ int fit_skips_unshown(const struct fit *fit, const struct fit_known *known) {
            fit_skips_any(fit);
 }
 
+/* Returns how many updates the log shows to have been skipped between a point and the one before.
+ */
+static uint32_t shown_before(const struct fit_evidence *skips, const struct series_point *point) {
+    uint32_t shown = 0;
+    for (size_t row = point[-1].row + 1; row <= point->row; row++)
+        shown += skips->least[row];
+    return shown;
+}
+
+int fit_total_ignores_skips(const struct fit *fit, const struct fit_known *known,
+                            const struct series *series) {
+    const struct fit_evidence *skips = &known->skips;
+    const struct series_point *const points = series->points;
+    const double last = points[series->count - 1].value;
+    if (skips->shown == 0 || skips->least == NULL || known->run_steps > 0 ||
+        known->request.steps > 0 || known->request.skipped_count > 0 || fit->steps == 0 ||
+        fit->total_hidden || fit_skips_any(fit) || fit->segment_count != 1 || fit->in_samples ||
+        fit->contract->on_skip != CONTRACT_SKIP_HOLD)
+        return 0;
+    for (size_t i = 1; i < series->count; i++)
+        if (points[i].value == points[i - 1].value && points[i].value != last &&
+            shown_before(skips, &points[i]) > 0)
+            return 1;
+    return 0;
+}
+
 /* Tells whether neither the total nor the warm-up was said, nor which updates were skipped, and the
  * rows begin behind the warm-up. */
 static int front_is_free(const struct fit *fit, const struct fit_known *known) {

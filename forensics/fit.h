@@ -264,6 +264,11 @@ uint64_t fit_skipped(const struct fit *fit);
  * every update shows nothing but the norm of the update before, once more: DeepSpeed prints that at
  * a skip, and a scheduler that was not stepped may stand beside an equal norm, too. */
 int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
+/* Tells whether the fit has a total that nobody said and needs no skipped update, under a contract
+ * whose scheduler stands still at one, where the log shows one while the LR stands: with a total
+ * that is as much smaller the scheduler stood still, as it should, and prints the same. */
+int fit_total_ignores_skips(const struct fit *fit, const struct fit_known *known,
+                            const struct series *series);
 /* Returns a contract that is one update late by itself and prints the column with the numbers of
  * the fit and without a skipped update, or NULL. Where update 1 is all that the fit needs skipped,
  * its own contract does, once the first call of its scheduler is lost: that is the bug `lag1`. */
@@ -374,6 +379,9 @@ int fit_line_floats(const struct fit *fit, const struct fit_known *known,
  * the total that was said: a scheduler that was not stepped at some updates of the plateau prints
  * the same with that total. */
 int fit_plateau_is_long(const struct fit *fit, const struct fit_known *known, uint64_t last);
+/* Tells whether the fit takes its falls from the rows (drops_taken), and one row alone prints an LR
+ * between two of them, or the floor behind the last one. A decay prints the same. */
+int fit_falls_row_by_row(const struct fit *fit, const struct series *series);
 /* Tells whether a schedule that moves at every second update only, a known kind of bug, prints the
  * best fit's column as well: a line that ends at half of its peak. */
 int fit_is_half_speed(const struct fit *fit);

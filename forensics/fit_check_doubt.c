@@ -29,9 +29,10 @@ enum status fit_check_doubt_floor(const struct fit_known *known, struct arena *a
     return STATUS_OK;
 }
 
-/* Withdraws a pass that rests on a schedule which nobody gave and whose one fall nothing explains:
- * a peak that was changed on the way, at a resume say, prints the same. Falls by one factor again
- * and again are a schedule's. */
+/* Withdraws a pass that rests on a schedule which nobody gave and whose falls nothing explains: of
+ * one, a peak that was changed on the way, at a resume say, prints the same; of falls from row to
+ * row, a decay. An LR that is held between falls by one factor, again and again, is a schedule's.
+ */
 void fit_check_doubt_drop(struct fit_check *out) {
     const struct series *series = out->found.series;
     size_t falls = 0;
@@ -40,11 +41,15 @@ void fit_check_doubt_drop(struct fit_check *out) {
         return;
     for (size_t i = 1; i < series->count; i++)
         falls += series->points[i].value != series->points[i - 1].value;
-    if (falls > 1) return;
+    const int row_by_row = falls > 1 && fit_falls_row_by_row(out->expected, series);
+    if (falls > 1 && !row_by_row) return;
     out->verdict = FIT_UNDECIDED;
-    out->needs =
-        "--schedule of the training: nothing in the log explains why the LR falls where it "
-        "does, and a constant LR whose peak was changed there prints the same";
+    out->needs = row_by_row
+                     ? "--schedule of the training: nothing in the log explains why the LR falls "
+                       "where it does, and a decay prints the same"
+                     : "--schedule of the training: nothing in the log explains why the LR falls "
+                       "where it does, and a constant LR whose peak was changed there prints the "
+                       "same";
 }
 
 static void doubt_skips(const char *rival, struct fit_check *out) {

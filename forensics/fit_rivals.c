@@ -416,6 +416,19 @@ int fit_plateau_is_long(const struct fit *fit, const struct fit_known *known, ui
            fit->stride == 1.0 && !fit->total_hidden && !fit->in_samples;
 }
 
+int fit_falls_row_by_row(const struct fit *fit, const struct series *series) {
+    const struct series_point *const points = series->points;
+    size_t held =
+        2; /* rows at the LR of the last one that was looked at; a log may begin anywhere */
+    if (!fit->drops_taken) return 0;
+    for (size_t i = 1; i < series->count; i++) {
+        const int falls = points[i].value != points[i - 1].value;
+        if (falls && held == 1) return 1;
+        held = falls ? 1 : held + 1;
+    }
+    return held == 1 && fit->floor_ratio > 0.0;
+}
+
 /* Tells whether the length of the decay behind a plateau is one that somebody may have typed, as a
  * number of one digit in front of its zeros or as a share of the total; without a plateau the total
  * has said all. */

@@ -439,6 +439,59 @@ static void verify_a_named_era_is_decided(void **state) {
     }
 }
 
+/* Asks about a log, under a contract, and returns whether the answer is undecided for these words.
+ */
+static int is_doubted(const char *log, const char *options, const char *words) {
+    char line[160];
+    snprintf(line, sizeof line, "lr fit %s %s", log, options);
+    struct said said = helper_run(words != NULL ? 3 : 0, line);
+    const int doubted = words != NULL && strstr(said.out, words) != NULL;
+    helper_free(&said);
+    return doubted;
+}
+
+/* A plateau and a cosine, with an update on the plateau whose gradient norm is not finite: the
+ * total is 1,000 where the scheduler stood still there and 1,001 where it went on. */
+static void verify_a_skip_on_a_plateau_counts(void **state) {
+    (void)state;
+    static char text[65536];
+    const char *const words = "the log shows a skipped update while the LR stands";
+    size_t length = (size_t)sprintf(text, "step,lr,grad_norm\n");
+    for (int k = 1, n = 0; k <= 950; k++) {
+        const double done = fmax(0.0, (n - 800) / 200.0);
+        const double share = n < 100 ? n / 100.0 : 0.5 * (1.0 + cos(3.14159265358979323846 * done));
+        length += (size_t)sprintf(text + length, "%d,%.17g,%s\n", k, 3e-4 * share,
+                                  k == 400 ? "nan" : "1.25");
+        n += k != 400;
+    }
+    helper_write("wsd.csv", text);
+    assert_true(is_doubted("wsd.csv", "", words));
+    assert_true(is_doubted("wsd.csv", "--contract hf", words));
+    assert_false(is_doubted("wsd.csv", "--contract hf --steps 1000", NULL));
+    assert_false(is_doubted("wsd.csv", "--contract lightning-step", NULL));
+}
+
+/* Rows of a decay of 1 - sqrt that are a half and 0.2929 of the peak: they are no drops of
+ * ReduceLROnPlateau, unless somebody says that they are, or each stands for a while. */
+static void verify_a_decay_is_no_drop(void **state) {
+    (void)state;
+    const char *const words = "does not hold the LR for two of them: a decay prints the same";
+    const char *const top = "step,lr\n110,2.00000e-04\n120,2.00000e-04\n130,2.00000e-04\n"
+                            "140,2.00000e-04\n150,2.00000e-04\n160,2.00000e-04\n";
+    char text[512];
+    snprintf(text, sizeof text, "%s170,1.00000e-04\n180,5.85786e-05\n", top);
+    helper_write("decay.csv", text);
+    snprintf(text, sizeof text,
+             "%s170,1.00000e-04\n180,1.00000e-04\n190,5.85786e-05\n200,5.85786e-05\n", top);
+    helper_write("drops.csv", text);
+    assert_true(is_doubted("decay.csv", "", words));
+    assert_false(is_doubted("decay.csv", "--schedule reduce_lr_on_plateau", NULL));
+    assert_false(is_doubted("drops.csv", "", NULL));
+    struct said said = helper_run(3, "lr check decay.csv --expect megatron");
+    assert_non_null(strstr(said.out, "where it does, and a decay prints the same"));
+    helper_free(&said);
+}
+
 /* An answer that is undecided says which fit of the list raises the doubt, and why. */
 static void verify_a_doubt_has_a_number(void **state) {
     (void)state;
@@ -849,6 +902,8 @@ int main(void) {
         cmocka_unit_test(validate_behind),
         cmocka_unit_test(validate_early_skip_is_undecided),
         cmocka_unit_test(verify_a_named_era_is_decided),
+        cmocka_unit_test(verify_a_skip_on_a_plateau_counts),
+        cmocka_unit_test(verify_a_decay_is_no_drop),
         cmocka_unit_test(verify_a_doubt_has_a_number),
         cmocka_unit_test(validate_bf16_has_no_scaler),
         cmocka_unit_test(validate_other_shape_is_no_shift),

@@ -145,6 +145,10 @@ static void open_drop(void) {
     "--schedule of the training: nothing in the log explains why the LR falls where it does, and " \
     "a constant LR whose peak was changed there prints the same"
 
+#define WHY_FALLS_BY_ROW                                                                           \
+    "--schedule of the training: nothing in the log explains why the LR falls where it does, and " \
+    "a decay prints the same"
+
 static void validate_drops(void **state) {
     (void)state;
     open_drop();
@@ -154,6 +158,19 @@ static void validate_drops(void **state) {
     out.fitted = ~(uint32_t)FIT_OF_SCHEDULE;
     DROP(NULL);
     points[ROWS - 1].value = 0.25 * PEAK;
+    DROP(NULL);
+    /* of two falls the floor, or the LR between them, stands in one row */
+    points[ROWS - 1].value = 0.3 * PEAK;
+    expected.floor_ratio = 0.3;
+    DROP(WHY_FALLS_BY_ROW);
+    points[ROWS - 1].value = points[ROWS - 2].value = 0.3 * PEAK;
+    expected.floor_ratio = 0.3;
+    DROP(NULL);
+    for (size_t i = 10; i < ROWS; i++)
+        points[i].value = 0.25 * PEAK;
+    DROP(WHY_FALLS_BY_ROW);
+    for (size_t i = 11; i < ROWS; i++)
+        points[i].value = 0.25 * PEAK;
     DROP(NULL);
     for (size_t i = 1; i < ROWS; i++)
         points[i].value = 0.5 * PEAK; /* it falls behind the first row */

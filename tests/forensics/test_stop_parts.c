@@ -435,6 +435,70 @@ static void validate_skips_in_front_of_the_rows(void **state) {
     BEFORE(0);
 }
 
+static uint32_t evident[ROWS];
+
+/* Ten rows at the peak, five that fall, and a skipped update which the log shows at the fifth. */
+static void open_shown(void) {
+    open_fit("hf", "linear");
+    series = (struct series){points, 15};
+    for (size_t i = 0; i < 15; i++) {
+        points[i] = (struct series_point){
+            .update = i + 1, .row = i, .value = PEAK * fmin(1.0, (15.0 - (double)i) / 6.0)};
+        evident[i] = i == 4;
+    }
+    known.skips.least = known.skips.most = evident;
+    known.skips.shown = 1;
+    fit.steps = 16;
+}
+#define SHOWN(expected)                                                                            \
+    do {                                                                                           \
+        assert_int_equal(fit_total_ignores_skips(&fit, &known, &series), expected);                \
+        open_shown();                                                                              \
+    } while (0)
+
+/* A total that is one less, and an update skipped on the plateau, print the same. */
+static void validate_totals_that_ignore_skips(void **state) {
+    (void)state;
+    open_shown();
+    SHOWN(1);
+    evident[4] = 0;
+    evident[12] = 1; /* while it falls: the rows tell whether the scheduler went on */
+    SHOWN(0);
+    for (size_t i = 5; i < 15; i++)
+        points[i].value = PEAK; /* nothing falls behind it */
+    SHOWN(0);
+    known.skips.shown = 0;
+    SHOWN(0);
+    known.skips.least = NULL;
+    SHOWN(0);
+    known.run_steps = 16;
+    SHOWN(0);
+    known.request.steps = 16;
+    SHOWN(0);
+    known.request.skipped_count = 1;
+    SHOWN(0);
+    fit.steps = 0;
+    SHOWN(0);
+    fit.total_hidden = 1;
+    SHOWN(0);
+    fit.segment_count = 2;
+    SHOWN(0);
+    fit.in_samples = 1;
+    SHOWN(0);
+    skips[0] = (struct fit_skip){.first = 5, .last = 5, .count = 1};
+    fit.skips = skips;
+    fit.skip_count = 1;
+    SHOWN(0);
+    fit.contract = contract_find("lightning-step"); /* goes on at a skipped update */
+    SHOWN(0);
+    points[4].row = 5; /* a row without an LR lies in front of it */
+    evident[4] = 0;
+    for (size_t i = 5; i < 15; i++)
+        points[i].row = i + 1;
+    evident[5] = 1;
+    SHOWN(1);
+}
+
 #define BESIDE(expected)                                                                           \
     do {                                                                                           \
         assert_int_equal(fit_total_is_beside(&fit, &known, &series), expected);                    \
@@ -1094,6 +1158,7 @@ int main(void) {
         cmocka_unit_test(validate_floors),
         cmocka_unit_test(validate_searches_with_floors),
         cmocka_unit_test(validate_skips_in_front_of_the_rows),
+        cmocka_unit_test(validate_totals_that_ignore_skips),
         cmocka_unit_test(validate_totals_beside_rounder_ones),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
