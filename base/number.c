@@ -179,15 +179,36 @@ static int read_special(const char *s, double *out) {
     return 1;
 }
 
-/* Reads a decimal whose digits, taken as an integer, and whose power of ten are both exact as f64:
- * then one product or quotient rounds once, as strtod does (Clinger, "How to Read Floating Point
- * Numbers Accurately", PLDI 1990). Most numbers of a log are such, and strtod takes several times
- * as long. Returns 0 for any other text that is_real() took. */
+/* Powers of ten that a double is exactly, and powers of five below 2^63. */
+#define TENS 23
+#define FIVES 28
+
+/* Returns digits / 10^places, rounded once, to the nearest double, for digits > 0 and places <
+ * FIVES: the quotient of the digits and 5^places, both shifted up to bit 63, has 63 bits or 64, and
+ * what is left over only says on which side of a tie it lies. The rest is a power of two. */
+static double divide_once(uint64_t digits, int places) {
+    __extension__ typedef unsigned __int128 wide;
+    uint64_t fives = 1;
+    for (int i = 0; i < places; i++)
+        fives *= 5;
+    const int up = __builtin_clzll(digits), down = __builtin_clzll(fives);
+    const wide high = (wide)(digits << up) << 63;
+    const uint64_t divisor = fives << down;
+    const uint64_t quotient = (uint64_t)(high / divisor);
+    const uint64_t odd = (wide)quotient * divisor != high;
+    const uint64_t exponent = (uint64_t)(1023 - 63 + down - up - places);
+    return (double)(quotient | odd) * real_from_bits_f64(exponent << 52);
+}
+
+/* Reads a decimal of up to 19 digits. Where these, taken as an integer, and their power of ten are
+ * both exact as f64, one product or quotient rounds once, as strtod does (Clinger, "How to Read
+ * Floating Point Numbers Accurately", PLDI 1990); so does divide_once, which learning rates of 16
+ * and 17 digits need. Most numbers of a log are such, and strtod takes several times as long.
+ * Returns 0 for any other text that is_real() took. */
 static int read_short(const char *s, double *out) {
-    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const int most = (int)COUNT_OF(power) - 1;
+    static const double power[TENS] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     const int negative = s[0] == '-';
     uint64_t digits = 0;
     int shift = 0, behind_point = 0;
@@ -196,7 +217,7 @@ static int read_short(const char *s, double *out) {
             behind_point = 1;
             continue;
         }
-        if (digits >= (UINT64_C(1) << 53) / 10 || shift < -2 * most) return 0;
+        if (digits > (UINT64_MAX - 9) / 10 || shift < -2 * TENS) return 0;
         digits = 10 * digits + (uint64_t)(*s - '0');
         shift -= behind_point;
     }
@@ -207,8 +228,14 @@ static int read_short(const char *s, double *out) {
             exponent = 10 * exponent + (*s - '0');
         shift += falls ? -exponent : exponent;
     }
-    if (*s != '\0' || shift < -most || shift > most) return 0;
-    const double value = shift < 0 ? (double)digits / power[-shift] : (double)digits * power[shift];
+    if (*s != '\0' || shift <= -FIVES || shift >= TENS) return 0;
+    double value;
+    if (digits < UINT64_C(1) << 53 && shift > -TENS)
+        value = shift < 0 ? (double)digits / power[-shift] : (double)digits * power[shift];
+    else if (shift <= 0 && digits > 0)
+        value = divide_once(digits, -shift);
+    else
+        return 0;
     *out = negative ? -value : value;
     return 1;
 }

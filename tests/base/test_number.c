@@ -136,6 +136,58 @@ static void verify_decimals_against_strtod(void **state) {
     }
 }
 
+static void check_against_strtod(const char *text) {
+    const double exact = strtod(text, NULL);
+    double value = 0.0;
+    assert_int_equal(number_parse_real(text, NUMBER_FINITE, &value), STATUS_OK);
+    if (real_bits_f64(value) != real_bits_f64(exact))
+        fail_msg("%s reads as %.17g and not as %.17g", text, value, exact);
+}
+
+/* The text of m (odd, of 54 bits) times 2^-places, a tie between two doubles, and of the decimals
+ * one step of the last digit beside it: m 5^places is the integer that its digits are. */
+static void check_tie(uint64_t m, int places) {
+    char text[64];
+    uint64_t digits = m;
+    for (int i = 0; i < places; i++)
+        digits *= 5;
+    for (uint64_t off = 0; off < 3; off++) {
+        snprintf(text, sizeof text, "%llue-%d", (unsigned long long)(digits + off - 1), places);
+        check_against_strtod(text);
+    }
+}
+
+/* Learning rates have 16 and 17 digits: those up to 2^64, divided by the powers of ten that are
+ * tried without strtod and by one more; the digits where a double ends; and ties. */
+static void verify_long_decimals_against_strtod(void **state) {
+    (void)state;
+    static const uint64_t ends[] = {
+        UINT64_C(1) << 53, (UINT64_C(1) << 53) + 1, UINT64_C(1) << 63, (UINT64_C(1) << 63) + 1,
+        UINT64_MAX - 15,   UINT64_MAX - 6,          UINT64_MAX - 5,    UINT64_MAX};
+    struct random_source source = {54};
+    char text[64];
+    check_against_strtod("18446744073709551616"); /* 2^64 */
+    check_against_strtod("1844674407370955161.9");
+    for (int places = 0; places < 30; places++) {
+        for (size_t i = 0; i < COUNT_OF(ends); i++) {
+            snprintf(text, sizeof text, "%llue-%d", (unsigned long long)ends[i], places);
+            check_against_strtod(text);
+            snprintf(text, sizeof text, "%llu0e-%d", (unsigned long long)ends[i], places);
+            check_against_strtod(text);
+        }
+        for (int i = 0; i < 5000; i++) {
+            const uint64_t high = (uint64_t)random_between(&source, 0.0, 0x1p32);
+            const uint64_t low = (uint64_t)random_between(&source, 0.0, 0x1p32);
+            const uint64_t bits = (high << 32 | low) >> i % 12;
+            snprintf(text, sizeof text, "0.%019llue%d", (unsigned long long)bits, 19 - places);
+            check_against_strtod(text);
+            snprintf(text, sizeof text, "-%llue-%d", (unsigned long long)bits, places);
+            check_against_strtod(text);
+            if (places <= 4) check_tie((bits | 1 | UINT64_C(1) << 63) >> 10 | 1, places);
+        }
+    }
+}
+
 static void validate_reals(void **state) {
     (void)state;
     static const struct {
@@ -294,6 +346,7 @@ int main(void) {
         cmocka_unit_test(validate_texts),
         cmocka_unit_test(verify_round_trips),
         cmocka_unit_test(verify_decimals_against_strtod),
+        cmocka_unit_test(verify_long_decimals_against_strtod),
         cmocka_unit_test(validate_reals),
         cmocka_unit_test(validate_refused_reals),
         cmocka_unit_test(verify_long_texts),
