@@ -589,10 +589,21 @@ static int is_proven(const struct fit_known *known, const struct fit_check *out)
     return is_typed_throughout(known, best, out->found.last);
 }
 
+/* Tells whether two fits differ in how often the counter moves per update, and in a total and a
+ * warm-up that are as many times as long: they print one column, and without a total that somebody
+ * said neither is nearer. */
+static int differ_in_pace(const struct fit_known *known, const struct fit *a, const struct fit *b) {
+    return known->request.steps == 0 && known->run_steps == 0 && a->steps > 0 && b->steps > 0 &&
+           a->plan.increment != b->plan.increment && fit_near(total_of(a), total_of(b)) &&
+           fit_near(warmup_of(a), warmup_of(b));
+}
+
 int fit_check_stands(const struct fit_known *known, const struct fit_check *out,
                      const struct fit_check *borrowed) {
     if (out->verdict != FIT_FAIL) return 1;
     if (borrowed->expected == NULL) return is_proven(known, out);
+    if (out->found.count > 0 && differ_in_pace(known, &out->found.fits[0], borrowed->expected))
+        return 0;
     /* What shows in the rows alone proves a bug of odd numbers, and not against these. */
     return out->bug != NULL && is_proven(known, out) &&
            !is_typed_throughout(known, borrowed->expected, out->found.last) &&

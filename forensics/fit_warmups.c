@@ -141,7 +141,8 @@ void fit_list_warmups(const struct fit_model *model, const struct fit_window *wi
     for (double w = 0.0; window->first_apart && w <= 4.0 * pace && w <= 64.0; w += 1.0)
         add_warmup(warmups, w);
     if (stride != 1.0 && window->known_warmup == window->known_warmup) return;
-    const double room = window->deep || window->lag > 0 ? 600.0 : stride != 1.0 ? 40.0 : 200.0;
+    /* Of rows that are 100 updates apart all 204 have room, and some that coarse digits add. */
+    const double room = window->deep || window->lag > 0 ? 600.0 : stride != 1.0 ? 40.0 : 256.0;
     const double step = high - low > room ? fit_ceil((high - low) / room) : 1.0;
     for (double grain = 100.0; step > 1.0 && grain >= 10.0; grain *= grain > 50.0 ? 0.5 : 0.2)
         for (double w = grain * fit_ceil(low / grain); w <= high && has_room(warmups); w += grain)

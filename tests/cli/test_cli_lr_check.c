@@ -492,6 +492,25 @@ static void verify_a_decay_is_no_drop(void **state) {
     helper_free(&said);
 }
 
+/* A row every 100 updates leaves 204 warm-ups at the knee, of which 195 is odd. Accelerate with
+ * four processes prints what its scheduler prints that moves four times per update, with a total
+ * and a warm-up four times as long. */
+static void verify_odd_warmups_between_far_rows(void **state) {
+    (void)state;
+    char text[1024] = "step,lr\n";
+    for (int k = 100; k <= 1900; k += 100)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%d,%.3e\n", k,
+                 2e-5 * (k < 195 ? k / 195.0 : (1950.0 - k) / 1755.0));
+    helper_write("far.csv", text);
+    struct said said = helper_run(0, "lr fit far.csv --contract accelerate --processes 4");
+    assert_non_null(strstr(said.out, "accelerate linear, peak 2e-05, warm-up 195, total 1950"));
+    helper_free(&said);
+    said = helper_run(3, "lr check far.csv --expect accelerate --processes 4 --lr 2e-5");
+    assert_non_null(
+        strstr(said.out, "expected: accelerate linear, peak 2e-05, warm-up 195, total 1950\n"));
+    helper_free(&said);
+}
+
 /* An answer that is undecided says which fit of the list raises the doubt, and why. */
 static void verify_a_doubt_has_a_number(void **state) {
     (void)state;
@@ -904,6 +923,7 @@ int main(void) {
         cmocka_unit_test(verify_a_named_era_is_decided),
         cmocka_unit_test(verify_a_skip_on_a_plateau_counts),
         cmocka_unit_test(verify_a_decay_is_no_drop),
+        cmocka_unit_test(verify_odd_warmups_between_far_rows),
         cmocka_unit_test(verify_a_doubt_has_a_number),
         cmocka_unit_test(validate_bf16_has_no_scaler),
         cmocka_unit_test(validate_other_shape_is_no_shift),

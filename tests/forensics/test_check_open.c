@@ -128,6 +128,35 @@ static void validate_numbers(void **state) {
     STANDS;
 }
 
+/* Round numbers under a counter that moves four times per update prove nothing against a quarter of
+ * them, unless somebody said the total. */
+static void validate_paces(void **state) {
+    (void)state;
+    open_scene();
+    out.bug = "xP_scheduler";
+    borrowed.expected = &borrowed_fit;
+    STANDS;
+    best.steps = 2400;
+    best.warmup = 80;
+    best.plan.call.total = 2404.0;
+    best.plan.call.warmup = 84.0;
+    best.plan.increment = 4.0;
+    borrowed_fit.plan.call.total = 601.0;
+    borrowed_fit.plan.call.warmup = 21.0;
+    OPEN;
+    known.run_steps = 2400;
+    STANDS;
+    known.run_steps = 0;
+    known.request.steps = 2400;
+    STANDS;
+    known.request.steps = 0;
+    best.plan.call.warmup = 88.0; /* another warm-up */
+    STANDS;
+    best.plan.call.warmup = 84.0;
+    best.plan.call.total = 2400.0; /* another total */
+    STANDS;
+}
+
 static void validate_what_is_seen(void **state) {
     (void)state;
     open_scene();
@@ -283,9 +312,10 @@ static void validate_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_numbers),           cmocka_unit_test(validate_what_is_seen),
-        cmocka_unit_test(validate_own_numbers),       cmocka_unit_test(validate_unseen_peaks),
-        cmocka_unit_test(validate_what_was_borrowed), cmocka_unit_test(validate_words),
+        cmocka_unit_test(validate_numbers),      cmocka_unit_test(validate_paces),
+        cmocka_unit_test(validate_what_is_seen), cmocka_unit_test(validate_own_numbers),
+        cmocka_unit_test(validate_unseen_peaks), cmocka_unit_test(validate_what_was_borrowed),
+        cmocka_unit_test(validate_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
