@@ -371,6 +371,7 @@ static void pass_strides(struct fit_search *search, int free_strides) {
  * a fifth of a second, and a column that nothing explains within one. */
 enum {
     PLAIN = 1500000,
+    PLAIN_BRIEF = 40000, /* dozens of searches, each with all that is open but peak and warm-up */
     OTHER_TOTALS = 1000000, /* than those that were said */
     SKIPS = 1200000,
     STRIDES_KNOWN = 800000,
@@ -664,12 +665,13 @@ static enum status unusual(struct fit_search *search, struct fit_window *window)
 static enum status run_passes(struct fit_search *search) {
     struct fit_window window;
     const size_t count = search->series->count;
-    search->budget = PLAIN;
+    search->budget = search->known->brief ? PLAIN_BRIEF : PLAIN;
     search->walk = WALK;
     search->usual_first = 1;
     fit_search_template(search, &window);
     window.no_scan = window.said_totals > 0;
-    window.whole = window.every_model = 1;
+    window.whole = 1;
+    window.every_model = !search->known->brief;
     fit_search_window(search, &window, 0, count, 0);
     window.every_model = 0;
     if (window.no_scan && !search->known->plain && !any_agrees(search, USABLE)) {
@@ -683,7 +685,7 @@ static enum status run_passes(struct fit_search *search) {
         if (!any_ends(search)) search_floors(search, &window);
         if (!any_ends(search)) search_ends(search, &window);
     }
-    if (search->known->counted == NULL && !any_agrees(search, USABLE))
+    if (search->known->counted == NULL && !search->known->brief && !any_agrees(search, USABLE))
         search_cosines(search, &window);
     if (search->known->counted == NULL && !any_without_floor(search))
         search_free_floors(search, &window);
