@@ -7,8 +7,8 @@
 A fit that fails has tried everything, so it is the dearest one. Each kind of column is drawn by a
 formula with an own seed and printed with 3, 6 and 16 significant digits; each log is asked
 without and with its number of updates (--steps). Printed are the user and system time of the
-process (getrusage) and the answer's first line, then how many columns take more than a second.
-Exit status 1 where a column that should fail is answered: its time would say nothing."""
+process (getrusage) and the answer's first line, then how many columns take more than a second, and
+how many were answered with status 0, whose search ended sooner."""
 import argparse
 import math
 import os
@@ -16,7 +16,6 @@ import pathlib
 import random
 import resource
 import subprocess
-import sys
 import tempfile
 
 PEAK = 3e-4
@@ -72,8 +71,20 @@ def dip(k, n, draw):
     return warmed(k, 500, 1.0) if k < cut else 1 - 0.6 * math.sin((k - cut) / (n - cut) * 2.2)
 
 
+def stands(k, n, draw):
+    """A line that ends in mid-run, at a floor that nobody would type."""
+    return warmed(k, 500, 0.137 + 0.863 * max(0, (6 * n // 10 + 77 - k) / (6 * n // 10 - 423)))
+
+
+def stops(k, n, draw):
+    """A line with an odd total whose scheduler is no longer stepped in mid-run."""
+    k = min(k, n // 2 + 77)
+    return warmed(k, 500, 0.0213 + 0.9787 * (n + 1173 - k) / (n + 673))
+
+
 KINDS = {"line off": line_off, "cosine off": cosine_off, "power": power, "levels": levels,
-         "saw": saw, "held": held, "ripples": ripples, "noise": noise, "bent": bent, "dip": dip}
+         "saw": saw, "held": held, "ripples": ripples, "noise": noise, "bent": bent, "dip": dip,
+         "stands": stands, "stops": stops}
 
 
 def write(path, kind, digits, rows):
@@ -120,8 +131,7 @@ def main():
                     answered += given.verb == "fit" and status == 0
         print(f"{all_of_them} columns of {given.rows} rows, {slow} above 1 s, at most {most:.2f} s; "
               f"{answered} answered with status 0")
-        return answered != 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
