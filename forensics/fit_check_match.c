@@ -139,7 +139,8 @@ enum status fit_check_match_floors(const struct series *series, const struct fit
         r->value_count > 0)
         return STATUS_OK;
     const double last = series->points[series->count - 1].value;
-    plain.plain = plain.brief = 1;
+    plain.plain = 1;
+    plain.evaluations = FIT_OF_ONE_FLOOR;
     while (out->expected == NULL && fit_next_floor(&floors, last, &plain.request)) {
         if (sched_find_in(r->contract->family, plain.request.schedule) == NULL) continue;
         TRY(fit_series(series, &plain, arena, &set));

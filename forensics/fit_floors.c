@@ -35,8 +35,12 @@ static struct parts parts_of(struct fit_model *model, const struct fit_window *w
                              const struct fit_numbers *numbers, size_t i) {
     const uint64_t update = window->points[i].update;
     struct fit_numbers one = *numbers;
-    struct parts parts;
+    struct parts parts = {real_nan_f64(), real_nan_f64()};
     *window->budget -= *window->budget > 2 ? 2 : *window->budget;
+    if (model->plan.schedule->state_size > 0) { /* which computes all updates in front of it */
+        if (*window->walk / 2 < update) return parts;
+        *window->walk -= 2 * update;
+    }
     one.lr = 1.0;
     one.absolute = 0;
     one.floor = 0.0;

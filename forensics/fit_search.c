@@ -371,7 +371,6 @@ static void pass_strides(struct fit_search *search, int free_strides) {
  * a fifth of a second, and a column that nothing explains within one. */
 enum {
     PLAIN = 1500000,
-    PLAIN_BRIEF = 40000, /* dozens of searches, each with all that is open but peak and warm-up */
     OTHER_TOTALS = 1000000, /* than those that were said */
     SKIPS = 1200000,
     STRIDES_KNOWN = 800000,
@@ -381,7 +380,8 @@ enum {
     DEEP = 800000,
     FLOORS = 150000,
     FREE_FLOORS = 600000, /* decays behind a plateau come last, each length with every shape */
-    /* Steps of recursive schedules in all passes together, since they fit few logs. */
+    /* Steps of recursive schedules in all passes together, since they fit few logs; and as many
+     * where their floors are solved for. */
     WALK = 6000000
 };
 
@@ -560,22 +560,34 @@ static int may_have(const struct fit_model *model, double floor) {
     return floor == own || (model->floor != NULL && !model->given_floor);
 }
 
+static const double cosine_floors[] = {0.0, 0.1, 1e-4, 0.01, 0.05, 0.2};
+
+int fit_lies_on_cosine(const struct series *series, double known_lr) {
+    struct fit_window window = {.known_lr = known_lr};
+    fit_window_open(&window, series->points, series->count);
+    for (size_t f = 0; f < COUNT_OF(cosine_floors); f++) {
+        struct fit_cycles cycles = {.floor = cosine_floors[f], .digits = 1};
+        if (fit_next_cycles(&window, &cycles)) return 1;
+    }
+    return 0;
+}
+
 /* Tries the warm-ups and totals of a cosine that all rows together give, where a scan comes to
  * none: behind a warm-up that nobody lists, from coarse rows, or in cycles, whose LR does not rise
  * with the total. */
 static void search_cosines(struct fit_search *search, const struct fit_window *like) {
-    static const double floors[] = {0.0, 0.1, 1e-4, 0.01, 0.05, 0.2};
     struct fit_window window = *like;
     fit_window_open(&window, search->series->points, search->series->count);
     search->budget = COSINES;
-    for (size_t f = 0; f < COUNT_OF(floors) && !any_agrees(search, USABLE); f++) {
-        struct fit_cycles cycles = {.floor = floors[f], .digits = 1};
+    for (size_t f = 0; f < COUNT_OF(cosine_floors) && !any_agrees(search, USABLE); f++) {
+        const double floor = cosine_floors[f];
+        struct fit_cycles cycles = {.floor = floor, .digits = 1};
         while (fit_next_cycles(&window, &cycles) && search->budget >= PAIR) {
-            if (cycles.beginnings > 0 && floors[f] > 0.0) break; /* restarts fall to 0 */
+            if (cycles.beginnings > 0 && floor > 0.0) break; /* restarts fall to 0 */
             for (size_t m = 0; m < search->model_count; m++) {
                 const struct cosine c = {&window, &cycles, &search->models[m],
                                          cycles_of(search, &search->models[m], cycles.beginnings)};
-                if (c.count > 0.0 && may_have(c.model, floors[f])) solve_cosine(search, &c, m);
+                if (c.count > 0.0 && may_have(c.model, floor)) solve_cosine(search, &c, m);
             }
         }
     }
@@ -636,6 +648,7 @@ static void search_free_floors(struct fit_search *search, const struct fit_windo
         !fit_may_solve_floor(&window))
         return;
     search->budget = FREE_FLOORS;
+    search->walk = search->known->evaluations > 0 ? search->known->evaluations : WALK;
     window.solved_floors = window.no_scan = 1;
     window.every_model = 0;
     fit_search_window(search, &window, 0, search->series->count, 0);
@@ -665,13 +678,13 @@ static enum status unusual(struct fit_search *search, struct fit_window *window)
 static enum status run_passes(struct fit_search *search) {
     struct fit_window window;
     const size_t count = search->series->count;
-    search->budget = search->known->brief ? PLAIN_BRIEF : PLAIN;
-    search->walk = WALK;
+    search->budget = search->known->evaluations > 0 ? search->known->evaluations : PLAIN;
+    search->walk = search->known->evaluations > 0 ? search->known->evaluations : WALK;
     search->usual_first = 1;
     fit_search_template(search, &window);
     window.no_scan = window.said_totals > 0;
     window.whole = 1;
-    window.every_model = !search->known->brief;
+    window.every_model = search->known->evaluations == 0;
     fit_search_window(search, &window, 0, count, 0);
     window.every_model = 0;
     if (window.no_scan && !search->known->plain && !any_agrees(search, USABLE)) {
@@ -685,7 +698,8 @@ static enum status run_passes(struct fit_search *search) {
         if (!any_ends(search)) search_floors(search, &window);
         if (!any_ends(search)) search_ends(search, &window);
     }
-    if (search->known->counted == NULL && !search->known->brief && !any_agrees(search, USABLE))
+    if (search->known->counted == NULL && search->known->evaluations == 0 &&
+        !any_agrees(search, USABLE))
         search_cosines(search, &window);
     if (search->known->counted == NULL && !any_without_floor(search))
         search_free_floors(search, &window);

@@ -132,6 +132,9 @@ struct fit_cycles {
 /* Finds it under the next peak of two digits (of three, where a cycle begins), or the known one,
  * under which all rows that are looked at lie on such a cosine. Returns 0 where none is left. */
 int fit_next_cycles(const struct fit_window *window, struct fit_cycles *io);
+/* Tells whether there is one under any peak, or the known one (NaN: none), to a floor that
+ * configurations have. It asks nothing of the updates but that the rows are evenly apart. */
+int fit_lies_on_cosine(const struct series *series, double known_lr);
 
 #define FIT_WARMUPS 640
 #define FIT_SLOT_BITS 11 /* of the table that finds them: a third of its slots are used at most */

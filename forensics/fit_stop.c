@@ -333,7 +333,8 @@ static enum status of_floors(const struct series *series, size_t count,
                                 .schedule = known->request.schedule};
     struct fit_known front = *known;
     const uint64_t total = total_of(known);
-    front.plain = front.brief = 1;
+    front.plain = 1;
+    front.evaluations = FIT_OF_ONE_FLOOR;
     front.request.steps = total > 0 ? total : series->points[series->count - 1].update;
     if (known->request.min_lr_ratio == known->request.min_lr_ratio ||
         (total == 0 && is_typed(&series->points[series->count - 1], floors.peak)))
