@@ -11,7 +11,8 @@
 #include "forensics/compare_floor.h"
 #include "forensics/words.h"
 
-/* The table has so many rows; the rest is counted, because a block in an issue should be short. */
+/* The table has so many rows, and one fewer for each line of digests and of configurations above
+ * it; the rest is counted, because a block in an issue should be short. */
 #define MARKDOWN_COLUMNS 10
 
 static const char no_floor[] =
@@ -212,26 +213,33 @@ static void print_parts(const struct compare_report *report, FILE *out) {
     }
 }
 
-/* Says what the digests of the trainings say, which need no floor. */
-static void print_roots(const struct compare_report *report, FILE *out) {
+/* Says what the digests of the trainings say, which need no floor; returns how many lines that
+ * took. `bullet` begins each. */
+static size_t print_roots(const struct compare_report *report, const char *bullet, FILE *out) {
     const struct compare_recorded *known = &report->known;
+    size_t lines = known->weights != COMPARE_UNKNOWN;
     if (known->weights == COMPARE_APART)
-        fprintf(out, "Weights before update %llu differ in %u tensor%s, %s%s.\n",
+        fprintf(out, "%sWeights before update %llu differ in %u tensor%s, %s%s.\n", bullet,
                 (unsigned long long)known->begins, known->tensors, known->tensors > 1 ? "s" : "",
                 known->tensors > 1 ? "first " : "", known->tensor);
     else if (known->weights == COMPARE_ALIKE)
-        fprintf(out, "Weights before update %llu are equal.\n", (unsigned long long)known->begins);
+        fprintf(out, "%sWeights before update %llu are equal.\n", bullet,
+                (unsigned long long)known->begins);
     if (report->root_update > 0) {
-        fprintf(out, "Roots differ from update %llu on%s%s%s%s",
+        lines++;
+        fprintf(out, "%sRoots differ from update %llu on%s%s%s%s", bullet,
                 (unsigned long long)report->root_update,
                 report->where.phase[0] != '\0' ? ": phase " : "", report->where.phase,
                 report->where.tensor[0] != '\0' ? ", " : "", report->where.tensor);
         print_parts(report, out);
         fputs(".\n", out);
     }
-    if (report->root_update == 0 && report->roots > 0)
-        fprintf(out, "Roots are equal in all %llu updates that both have.\n",
+    if (report->root_update == 0 && report->roots > 0) {
+        lines++;
+        fprintf(out, "%sRoots are equal in all %llu updates that both have.\n", bullet,
                 (unsigned long long)report->roots);
+    }
+    return lines;
 }
 
 /* What a cause is called behind the first one, in words that say what of it is meant. */
@@ -261,7 +269,7 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     print_note("Devices differ", report->devices, "", out);
     fprintf(out, "%s: %s.\n", compare_verdict_name((enum compare_verdict)report->verdict),
             report->why);
-    print_roots(report, out);
+    (void)print_roots(report, "", out);
     print_note("Columns alone were compared, no digests", report->rootless, "", out);
     print_note("Configurations differ", report->configurations, "", out);
     print_note("Phases came in another order", report->orders, "", out);
@@ -327,19 +335,34 @@ static void put_uncompared(const struct compare_report *report, const char *befo
     if (count > 0) fputs(".\n", out);
 }
 
-/* Puts the columns that differ first, in their order, then the others that were compared. */
-static void put_table(const struct compare_report *report, FILE *out) {
+/* Says which keys of the configurations differ; returns how many lines that took. Values are a
+ * stranger's text, of which a page would hide "<...>" and take "*" for emphasis. */
+static size_t put_configurations(const struct compare_report *report, FILE *out) {
+    const char *text = report->configurations_short;
+    if (text == NULL || text[0] == '\0') return 0;
+    fputs("- Configurations differ: ", out);
+    for (; *text != '\0'; text++) {
+        if (strchr("\\`*<[&~", *text) != NULL) fputc('\\', out);
+        fputc(*text, out);
+    }
+    fputc('\n', out);
+    return 1;
+}
+
+/* Puts the columns that differ first, in their order, then the others that were compared: `most`
+ * rows. */
+static void put_table(const struct compare_report *report, size_t most, FILE *out) {
     size_t rows = 0, left = 0;
     fputs("\n| column | class | pairs | first | A | B |\n|---|---|---|---|---|---|\n", out);
     for (size_t i = 0; i < report->order_count; i++)
-        if (rows++ < MARKDOWN_COLUMNS)
+        if (rows++ < most)
             put_row(&report->columns[report->order[i]], out);
         else
             left++;
     for (size_t i = 0; i < report->column_count; i++) {
         const struct compare_column *column = &report->columns[i];
         if (column->pairs == 0 || column->class_of == COMPARE_DIFFERENT) continue;
-        if (rows++ < MARKDOWN_COLUMNS)
+        if (rows++ < most)
             put_row(column, out);
         else
             left++;
@@ -360,7 +383,11 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
     }
     print_note("Devices differ", report->devices, "- ", out);
     print_note("Columns alone were compared, no digests", report->rootless, "- ", out);
-    put_table(report, out);
+    size_t lines = print_roots(report, "- ", out);
+    lines += put_configurations(report, out);
+    if (report->orders != NULL && report->orders[0] != '\0') lines++;
+    print_note("Phases came in another order", report->orders, "- ", out);
+    put_table(report, MARKDOWN_COLUMNS - lines, out);
     fputc('\n', out);
     print_left_out(input, "- " LEFT_OUT, out);
     fprintf(out, "- LR: %s\n", report->lr.words);

@@ -360,7 +360,8 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
     static const char *const names[2] = {"A", "B"};
     const struct trace_run *a = input[0].run, *b = input[1].run;
     char *words;
-    report->rng_words = report->configurations = report->orders = report->rootless = "";
+    report->rng_words = report->configurations = report->configurations_short = report->orders =
+        report->rootless = "";
     report->known = (struct compare_recorded){.tensor = "", .step = "", .later = ""};
     if (a == NULL || b == NULL) return STATUS_OK;
     ledger_compare(a, b, &report->rng);
@@ -376,7 +377,9 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
         TRY(name_rootless((const struct trace_run *const[]){a, b}, arena, report));
     }
     if (a->plan.foreign != NULL && b->plan.foreign != NULL) {
-        TRY(compare_configurations(&a->plan, &b->plan, arena, &report->configurations));
+        TRY(compare_configurations(&a->plan, &b->plan, 0, arena, &report->configurations));
+        TRY(compare_configurations(&a->plan, &b->plan, COMPARE_KEYS_SHORT, arena,
+                                   &report->configurations_short));
         TRY(compare_orders(a, b, arena, &report->orders));
         report->loop = compare_loops(a, b);
         report->recorded = 1;

@@ -212,6 +212,9 @@ struct compare_input {
     int may_end; /* 1: it may end before the other one does, as a log that is still written does */
 };
 
+/* A list of keys that should be short names so many. */
+#define COMPARE_KEYS_SHORT 8
+
 struct compare_report {
     int32_t verdict;
     const char *why; /* why the verdict is what it is, in one sentence */
@@ -238,6 +241,7 @@ struct compare_report {
     /* For two runs of other programs: keys of their configurations that differ, and the first
      * update whose phases came in another order; "": none, or these are no such runs. */
     const char *configurations, *orders;
+    const char *configurations_short; /* the same for COMPARE_KEYS_SHORT keys, then a count */
     int recorded; /* 1: both are runs of other programs, whose digests say more than columns */
     int unlike;   /* 1: of unlike tensors, which `rootless` names */
     int optimizers_apart; /* 1: settings of their optimizers differ, beside the LR */

@@ -37,18 +37,29 @@ static int find_key(const char *text, const struct line *key, struct line *out) 
 
 #define PIECE(line) (int)(line).value_length, (line).value
 
+/* The keys named up to here. */
+struct named {
+    struct arena *arena;
+    char *text;
+    size_t count, most; /* how many differ, and how many of them are named; most 0: all */
+};
+
+static int is_named(struct named *named) {
+    return named->count++ < named->most || named->most == 0;
+}
+
 /* Adds one key; a value of NULL says that the run does not have it. */
 static enum status add_key(const struct trace_run_plan *a, const struct trace_run_plan *b,
-                           const struct line *in_a, const struct line *in_b, struct arena *arena,
-                           char **out) {
+                           const struct line *in_a, const struct line *in_b, struct named *named) {
     static const char absent[] = "not there";
     const struct line *key = in_a != NULL ? in_a : in_b;
     const struct line missing = {NULL, absent, 0, sizeof absent - 1};
     struct line cause = missing;
+    if (!is_named(named)) return STATUS_OK;
     const int caused =
         find_key(a->foreign->causes, key, &cause) || find_key(b->foreign->causes, key, &cause);
-    return arena_format(arena, out, "%s%s%.*s: %.*s | %.*s%s%.*s%s", *out,
-                        (*out)[0] == '\0' ? "" : "; ", (int)key->key_length, key->key,
+    return arena_format(named->arena, &named->text, "%s%s%.*s: %.*s | %.*s%s%.*s%s", named->text,
+                        named->text[0] == '\0' ? "" : "; ", (int)key->key_length, key->key,
                         PIECE(in_a != NULL ? *in_a : missing),
                         PIECE(in_b != NULL ? *in_b : missing), caused ? " (" : "",
                         caused ? (int)cause.value_length : 0, cause.value, caused ? ")" : "");
@@ -80,8 +91,7 @@ static int stands_alone(const char *own, const char *other, const struct line *k
 }
 
 /* Adds the groups that stand in `own` alone, each at its first key. */
-static enum status add_groups(const char *own, const char *other, int in_a, struct arena *arena,
-                              char **out) {
+static enum status add_groups(const char *own, const char *other, int in_a, struct named *named) {
     const char *at = own, *line = own;
     struct line key, before;
     for (; next_line(&at, &key); line = at) {
@@ -89,38 +99,40 @@ static enum status add_groups(const char *own, const char *other, int in_a, stru
         int first = stands_alone(own, other, &key);
         for (const char *past = own; first && past < line && next_line(&past, &before);)
             first = group_length(&before) != length || memcmp(before.key, key.key, length) != 0;
-        if (!first) continue;
+        if (!first || !is_named(named)) continue;
         const unsigned count = count_group(own, key.key, length);
-        TRY(arena_format(arena, out,
-                         in_a ? "%s%s%.*s.*: %u keys | not there"
-                              : "%s%s%.*s.*: not there | %u keys",
-                         *out, (*out)[0] == '\0' ? "" : "; ", (int)length, key.key, count));
+        TRY(arena_format(
+            named->arena, &named->text,
+            in_a ? "%s%s%.*s.*: %u keys | not there" : "%s%s%.*s.*: not there | %u keys",
+            named->text, named->text[0] == '\0' ? "" : "; ", (int)length, key.key, count));
     }
     return STATUS_OK;
 }
 
 enum status compare_configurations(const struct trace_run_plan *a, const struct trace_run_plan *b,
-                                   struct arena *arena, const char **out) {
+                                   size_t most, struct arena *arena, const char **out) {
     const char *at = a->configuration;
     struct line here, there;
-    char *text;
-    TRY(arena_format(arena, &text, "%s", ""));
+    struct named named = {.arena = arena, .most = most};
+    TRY(arena_format(arena, &named.text, "%s", ""));
     while (next_line(&at, &here)) {
         const int both = find_key(b->configuration, &here, &there);
         if (both && here.value_length == there.value_length &&
             memcmp(here.value, there.value, here.value_length) == 0)
             continue;
         if (!both && stands_alone(a->configuration, b->configuration, &here)) continue;
-        TRY(add_key(a, b, &here, both ? &there : NULL, arena, &text));
+        TRY(add_key(a, b, &here, both ? &there : NULL, &named));
     }
     at = b->configuration;
     while (next_line(&at, &here))
         if (!find_key(a->configuration, &here, &there) &&
             !stands_alone(b->configuration, a->configuration, &here))
-            TRY(add_key(a, b, NULL, &here, arena, &text));
-    TRY(add_groups(a->configuration, b->configuration, 1, arena, &text));
-    TRY(add_groups(b->configuration, a->configuration, 0, arena, &text));
-    *out = text;
+            TRY(add_key(a, b, NULL, &here, &named));
+    TRY(add_groups(a->configuration, b->configuration, 1, &named));
+    TRY(add_groups(b->configuration, a->configuration, 0, &named));
+    if (most > 0 && named.count > most)
+        TRY(arena_format(arena, &named.text, "%s; and %zu more", named.text, named.count - most));
+    *out = named.text;
     return STATUS_OK;
 }
 

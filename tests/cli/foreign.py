@@ -123,6 +123,22 @@ def look_at_page(bench):
     said = "lr: 0.1 | 0.2 (schedule); schedule: linear | not there (schedule); argsx: not there | 1; " \
         "env.a: not there | 1; env.b: not there | 2; env.c: not there | 3; args.*: not there | 4 keys\n"
     bench.expect(0, f"Configurations differ: {said}", "compare", "a.h5", "x.h5")
+    # what is pasted into an issue says it, too; of more keys than eight the rest is counted, and the
+    # table is shorter by what stands above it
+    said = bench.expect(1, "\n- Roots differ from update 1 on: phase optimize, weight.\n", "compare",
+                        "a.h5", "b.h5", "--markdown")
+    require("\n- Phases came in another order: update 1: A fetch, " in said, said)
+    require("Configurations differ" not in said and said.count("\n") <= 25, said)
+    write(bench, "y.h5", change=attribute(
+        "runs/main", "configuration",
+        "lr: 0.2\nschedule: <linear>*\n" + "".join(f"args{i}.x: {i}\n" for i in range(7))))
+    said = bench.expect(0, "\n- Roots are equal in all 20 updates that both have.\n", "compare",
+                        "a.h5", "y.h5", "--markdown")
+    require("\n- Configurations differ: lr: 0.1 | 0.2 (schedule); schedule: linear | \\<linear>\\* "
+            "(schedule); args0.x: not there | 0; args1.x: not there | 1; args2.x: not there | 2; "
+            "args3.x: not there | 3; args4.x: not there | 4; args5.x: not there | 5; and 1 more\n"
+            in said and said.count("\n") <= 25, said)
+    require(said.index("Configurations differ") < said.index("| column |"), said)
     write(bench, "y.h5", change=attribute("runs/main", "configuration", "args.a: 1\nlr: 0.2\n"))
     bench.expect(0, "Configurations differ: args.b: 2 | not there; args.c: 3 | not there; args.d: 4",
                  "compare", "x.h5", "y.h5")
