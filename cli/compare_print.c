@@ -513,13 +513,13 @@ static json_t *floor_json(const struct compare_floor *held) {
                       (json_int_t)column->worst, "gap", json_finite(column->gap), "bound",
                       json_finite(column->bound)));
     }
-    return json_pack("{ss ss sI so so so so so so so}", "verdict",
+    return json_pack("{ss ss sI so so so so so so so so}", "verdict",
                      compare_floor_name((enum compare_floor_verdict)held->verdict), "words",
                      held->words, "pairs", (json_int_t)held->pairs, "alpha",
                      json_finite(held->alpha), "smallest_p", json_finite(held->smallest_p), "p",
                      json_finite(held->p[0]), "p_least", json_finite(held->p[1]), "content",
                      json_finite(held->content), "power_at_3_sigma", json_finite(held->power),
-                     "columns", columns);
+                     "broken_update", json_positive(held->broken), "columns", columns);
 }
 
 static json_t *note_json(const char *text) {

@@ -79,8 +79,10 @@ static struct gap gap_of(const struct series_point *a, const struct series_point
     const double size = real_abs_f64(a->value - b->value);
     const double slack = (a->quantum + b->quantum) / 2;
     const struct gap gap = {size > slack ? size - slack : 0.0, size + slack};
+    /* As the floor's pairs are measured: equal where both broke alike, else without measure. */
     if (isnan(a->value) && isnan(b->value)) return (struct gap){0.0, 0.0};
-    if (isnan(size)) return (struct gap){(double)INFINITY, (double)INFINITY};
+    if (!isfinite(a->value) && a->value == b->value) return (struct gap){0.0, 0.0};
+    if (!isfinite(size)) return (struct gap){(double)INFINITY, (double)INFINITY};
     if (column != FLOOR_GRAD_NORM) return gap;
     const double scale = real_abs_f64(a->value);
     return (struct gap){share_of(gap.low, scale), share_of(gap.high, scale)};
@@ -110,6 +112,7 @@ struct walk {
     size_t i, j;
     uint64_t update;
     struct gap gap;
+    int one_broke; /* 1: one of the two values is NaN or infinite, and the other one is a number */
 };
 
 /* Goes on to the next update that is in both logs and in the floor, whose gaps come into the cell;
@@ -123,6 +126,7 @@ static int next_cell(struct holding *holding, struct walk *walk) {
         if (walk->update < 1 || walk->update > holding->file->steps) continue;
         if (!is_single(a, i) || !is_single(b, j)) continue;
         walk->gap = gap_of(&x, &y, (int)walk->floor);
+        walk->one_broke = !isfinite(x.value) != !isfinite(y.value);
         floor_file_at(holding->file, walk->floor, walk->update, holding->cell);
         return 1;
     }
@@ -176,6 +180,8 @@ static enum status hold_column(struct holding *holding, const struct compare_col
         for (size_t p = 0; p < holding->pairs; p++)
             if (holding->cell[p] > bound) bound = holding->cell[p];
         note_worst(into, walk.update, walk.gap, bound);
+        if (walk.one_broke && (holding->out->broken == 0 || walk.update < holding->out->broken))
+            holding->out->broken = walk.update;
         add_cell(holding, walk.gap.low, holding->usual[0], holding->low);
         add_cell(holding, walk.gap.high, holding->usual[1], holding->high);
     }
@@ -201,6 +207,14 @@ static enum status hold_columns(struct holding *holding, const struct compare_re
     return STATUS_OK;
 }
 
+/* Tells whether any run of any pair broke: its gap to the other one is infinite then. */
+static int floor_breaks(const struct floor_file *file) {
+    for (int c = 0; c < FLOOR_COLUMNS; c++)
+        for (size_t i = 0; file->columns[c] != NULL && i < file->pairs * file->steps; i++)
+            if (isinf(file->columns[c][i])) return 1;
+    return 0;
+}
+
 static enum status say(struct holding *holding, enum compare_floor_verdict verdict, double p) {
     char *text;
     holding->out->verdict = (int32_t)verdict;
@@ -222,6 +236,18 @@ static enum status decide(struct holding *holding) {
     if (out->smallest_p > out->alpha) {
         size_t needed;
         TRY(statistics_distance_needed(out->alpha, &needed));
+        if (out->broken > 0) {
+            TRY(arena_format(
+                holding->arena, &text,
+                "at update %ju one log has NaN or infinity and the other one a number, "
+                "as in none of the %ju A/A pairs: that is no gap of rounding, and the "
+                "logs differ; whether noise breaks a run as rarely as p <= %g (least "
+                "%.3g), twinstep noise --pairs %zu would say",
+                (uintmax_t)out->broken, (uintmax_t)out->pairs, out->alpha, out->smallest_p,
+                needed));
+            out->words = text;
+            return STATUS_OK;
+        }
         TRY(arena_format(holding->arena, &text,
                          "%ju A/A pairs cannot give p <= %g (least %.3g): twinstep noise --pairs "
                          "%zu would",
@@ -284,6 +310,7 @@ enum status compare_hold(const struct compare_report *report, const struct floor
     TRY(power_distance(holding.pairs, alpha, POWER_SHIFT, &power));
     out->power = power.power;
     TRY(hold_columns(&holding, report));
+    if (floor_breaks(file)) out->broken = 0;
     out->exact = file->exact;
     if (out->exact) {
         decide_exact(&holding, report);
@@ -291,6 +318,9 @@ enum status compare_hold(const struct compare_report *report, const struct floor
     }
     TRY(rank(holding.low, holding.pairs, &out->p[0]));
     TRY(rank(holding.high, holding.pairs, &out->p[1]));
+    /* A run that broke is farther out than any that did not, also than one whose gap is beyond
+     * every measure because no other run moved there. */
+    if (out->broken > 0) out->p[0] = out->p[1] = out->smallest_p;
     return decide(&holding);
 }
 
@@ -307,6 +337,7 @@ enum compare_verdict compare_floor_verdict_of(const struct compare_report *repor
         return COMPARE_VERDICT_DIFFERS;
     for (size_t i = 0; i < report->order_count; i++)
         if (!is_computed(report->columns[report->order[i]].name)) return COMPARE_VERDICT_DIFFERS;
+    if (held->broken > 0) return COMPARE_VERDICT_DIFFERS;
     if (held->verdict == COMPARE_FLOOR_UNTESTABLE) return COMPARE_VERDICT_UNTESTABLE;
     if (held->verdict != COMPARE_FLOOR_INSIDE) return COMPARE_VERDICT_DIFFERS;
     return report->undecided ? COMPARE_VERDICT_UNTESTABLE : COMPARE_VERDICT_EQUAL;

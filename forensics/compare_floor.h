@@ -44,6 +44,11 @@ struct compare_floor {
     const char *words; /* why the verdict is what it is, in one sentence */
     int exact;         /* the runs of the floor are equal to the last bit; no p is computed */
     uint64_t pairs, updates;
+    /* The first update at which one log has a number and the other one NaN or infinity, where no
+     * run of the floor ever broke; 0: none. It needs no p to be a difference, because it is no gap
+     * of some size: one run trains on and the other one does not. p says how rare it is, and may
+     * need more pairs: a run in ten that breaks by noise is one that nine pairs may not show. */
+    uint64_t broken;
     double alpha, smallest_p;
     double p[2];    /* p with the gaps as small, and as large, as the printed digits allow */
     double content; /* the share of pairs that a bound exceeds, with COMPARE_FLOOR_CONFIDENCE */
@@ -60,7 +65,7 @@ TWINSTEP_MUST_USE enum status compare_hold(const struct compare_report *report,
 
 /* Returns what the floor makes of the comparison's verdict: a difference of noise alone, inside the
  * floor, is as expected; a difference of the LR, of tokens or of any column that comes before the
- * loss is not. */
+ * loss is not, nor is a run that broke where none of the floor did. */
 enum compare_verdict compare_floor_verdict_of(const struct compare_report *report,
                                               const struct compare_floor *held);
 

@@ -434,6 +434,14 @@ def look_at_floor(bench):
         require(np.array_equal(f["noise/pairs_loss"][:], gaps), "gaps of the pairs")
     bench.expect(3, "2 A/A pairs cannot give p <= 0.01", "compare", "u0.h5", "v1.h5", "--floor",
                  "noisy.h5")
+    # a NaN where no run of the floor has one is a difference, however few pairs there are
+    shutil.copy(bench.path("v1.h5"), bench.path("nan.h5"))
+    with h5py.File(bench.path("nan.h5"), "r+", libver=V110) as f:
+        f["runs/main/steps/loss"][4:] = np.nan
+    bench.expect(1, "at update 5 one log has NaN or infinity and the other one a number, as in none "
+                 "of the 2 A/A pairs", "compare", "u0.h5", "nan.h5", "--floor", "noisy.h5")
+    bench.expect(1, '"broken_update": 5', "compare", "u0.h5", "nan.h5", "--floor", "noisy.h5",
+                 "--json")
     bench.expect(0, "inside-floor: p = ", "floor", *names[0], "--against", *names[1])
     bench.expect(1, "outside-floor: p = 0.007937", "floor", *names[0], "--against", *names[2])
     bench.expect(3, "2 and 2 runs cannot give p <= 0.01", "floor", *names[0][:2], "--against",

@@ -249,6 +249,42 @@ static void verify_which_p_is_said(void **state) {
         assert_true(seen[verdict] > 0);
 }
 
+/* A run that broke where no run of the floor did is a difference with any number of pairs: with too
+ * few of them p stays untestable, and the verdict does not. Where a run of the floor broke, too,
+ * they decide as ever. */
+static void verify_broken(void **state) {
+    (void)state;
+    static struct scene scene;
+    static const uint32_t order[1] = {0};
+    static const double broken[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
+    for (size_t i = 0; i < COUNT_OF(broken) * 8; i++) {
+        const int c = i & 1, side = i >> 1 & 1, floor = i >> 2 & 1;
+        stage(&scene, 3, 1.0, 0.0f);
+        scene.report.verdict = COMPARE_VERDICT_DIFFERS;
+        scene.report.order = order;
+        scene.report.order_count = 1;
+        scene.points[c][side][4].value = broken[i / 8];
+        if (floor) scene.columns[FLOOR_DISTANCE][7] = (double)INFINITY;
+        struct compare_floor held = hold(&scene, 0.001);
+        assert_int_equal(held.verdict, COMPARE_FLOOR_UNTESTABLE);
+        assert_int_equal(held.broken, floor ? 0 : 5);
+        assert_true(held.columns[c].worst == 5 && isinf(held.columns[c].gap));
+        assert_int_equal(compare_floor_verdict_of(&scene.report, &held),
+                         floor ? COMPARE_VERDICT_UNTESTABLE : COMPARE_VERDICT_DIFFERS);
+        held = hold(&scene, 0.01);
+        assert_int_equal(held.verdict, COMPARE_FLOOR_OUTSIDE);
+        scene.points[c][1 - side][4].value = broken[i / 8]; /* the other one broke alike */
+        held = hold(&scene, 0.001);
+        assert_true(held.broken == 0 && held.columns[c].worst != 5);
+    }
+    /* One pair alone moved in a column, so that its gap is beyond every measure, too: it is a gap
+     * of a number all the same. */
+    stage_zeros(&scene, 3, 0.0, 0.0f, 1.1);
+    scene.columns[FLOOR_LOSS][20 * STEPS + 2] = 1e-9;
+    scene.points[1][1][4].value = (double)NAN;
+    assert_int_equal(hold(&scene, 0.01).verdict, COMPARE_FLOOR_OUTSIDE);
+}
+
 /* Means over windows are not values of one update; and a floor without pairs decides nothing. */
 static void validate_left_out(void **state) {
     (void)state;
@@ -371,12 +407,19 @@ static void validate_computed_columns(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verify_level),           cmocka_unit_test(verify_effect),
-        cmocka_unit_test(verify_rare_gaps),       cmocka_unit_test(verify_worst_update),
-        cmocka_unit_test(verify_column_alone),    cmocka_unit_test(verify_median_of_others),
-        cmocka_unit_test(verify_digits),          cmocka_unit_test(validate_left_out),
-        cmocka_unit_test(verify_which_p_is_said), cmocka_unit_test(validate_verdicts),
-        cmocka_unit_test(validate_exact_floors),  cmocka_unit_test(validate_computed_columns),
+        cmocka_unit_test(verify_level),
+        cmocka_unit_test(verify_effect),
+        cmocka_unit_test(verify_rare_gaps),
+        cmocka_unit_test(verify_worst_update),
+        cmocka_unit_test(verify_column_alone),
+        cmocka_unit_test(verify_median_of_others),
+        cmocka_unit_test(verify_digits),
+        cmocka_unit_test(validate_left_out),
+        cmocka_unit_test(verify_which_p_is_said),
+        cmocka_unit_test(validate_verdicts),
+        cmocka_unit_test(verify_broken),
+        cmocka_unit_test(validate_exact_floors),
+        cmocka_unit_test(validate_computed_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
