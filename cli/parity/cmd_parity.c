@@ -106,6 +106,9 @@ static enum status measure_logprobs(struct parity_asking *asking) {
 }
 
 static enum status measure(struct parity_asking *asking) {
+    TRY(factors_of(asking->cli->schema, &asking->parity.config[PARITY_A],
+                   &asking->parity.config[PARITY_B], &asking->cli->arena, &asking->report.factors,
+                   &asking->report.factor_count));
     TRY(parity_compare_weights(asking->parity.run[PARITY_A], asking->parity.run[PARITY_B],
                                &asking->report.weights));
     for (int i = 0; i < 2; i++)

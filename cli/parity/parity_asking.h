@@ -19,6 +19,7 @@
 #include "experiment/parity/parity_components.h"
 #include "experiment/parity/parity_logits.h"
 #include "experiment/parity/parity_logprob.h"
+#include "scenarios/scenario.h"
 
 struct parity_word {
     const char *name;   /* "SCENARIO:ARM", or the name of the folder */
@@ -39,10 +40,17 @@ TWINSTEP_MUST_USE enum status parity_load(struct cli *cli, const struct options 
                                           const char *steps, struct arena *arena,
                                           struct parity_words *out);
 
+/* So many keys that differ are named in the text; --json has all. */
+#define PARITY_KEYS_SHOWN 8
+
 /* What was measured. Parts that were not asked for are NULL. */
 struct parity_report {
     const struct parity_words *words;
     const struct parity *parity;
+    /* The keys in which the configurations of A and B differ, as they were measured: B with A's
+     * data. The values are those of A, then of B. */
+    struct factor *factors;
+    uint32_t factor_count;
     struct parity_weights weights; /* of B against those of A, before any training */
     char *dtype_note[2]; /* names tensors of another dtype than config.json says; NULL if there are
                             none */

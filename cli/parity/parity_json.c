@@ -149,11 +149,25 @@ static json_t *training_json(const struct parity_report *report) {
                      "judgement", judgement_json(judgement));
 }
 
+/* Values may be paths of the user's: a text that is not UTF-8 is left out. */
+static json_t *keys_json(const struct parity_report *report) {
+    json_t *keys = json_array();
+    for (uint32_t f = 0; f < report->factor_count; f++) {
+        const struct factor *const factor = &report->factors[f];
+        for (uint32_t k = 0; k < factor->key_count; k++)
+            json_array_append_new(keys, json_pack("{ss so* so*}", "key", factor->keys[k], "a",
+                                                  json_string(factor->values[0][k]), "b",
+                                                  json_string(factor->values[1][k])));
+    }
+    return keys;
+}
+
 json_t *parity_json(const struct parity_report *report) {
     json_t *object = json_pack("{ss ss ss so}", "a", report->words->side[0].name, "b",
                                report->words->side[1].name, "finding",
                                parity_finding_name(parity_overall(report)), "weights",
                                weights_json(&report->weights));
+    json_object_set_new(object, "keys_differ", keys_json(report));
     json_object_set_new(
         object, "dtype_notes",
         json_pack("{ss? ss?}", "a", report->dtype_note[0], "b", report->dtype_note[1]));

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/plain_text.h"
 #include "model/model_ops.h"
 
 #define ROWS_SHOWN 12
@@ -57,10 +58,29 @@ static void print_config(char side, const char *name, const struct config *confi
             modes[config->numerics.mode], config->batch.micro);
 }
 
+/* Names the first keys in which the configurations differ, and counts the others. */
+static void print_keys(const struct parity_report *report, FILE *out) {
+    uint32_t count = 0;
+    for (uint32_t f = 0; f < report->factor_count; f++) {
+        const struct factor *const factor = &report->factors[f];
+        for (uint32_t k = 0; k < factor->key_count; k++) {
+            if (count++ >= PARITY_KEYS_SHOWN) continue;
+            fprintf(out, "%s%s: ", count == 1 ? "differs  " : "         ", factor->keys[k]);
+            plain_text_put(factor->values[0][k], out);
+            fputs(" | ", out);
+            plain_text_put(factor->values[1][k], out);
+            fputc('\n', out);
+        }
+    }
+    if (count > PARITY_KEYS_SHOWN)
+        fprintf(out, "         and %" PRIu32 " more (--json)\n", count - PARITY_KEYS_SHOWN);
+}
+
 static void print_head(const struct parity_report *report, FILE *out) {
     const struct parity *parity = report->parity;
     print_config('A', report->words->side[0].name, &parity->config[PARITY_A], out);
     print_config('B', report->words->side[1].name, &parity->config[PARITY_B], out);
+    print_keys(report, out);
     if (report->weights.apart == 0)
         fprintf(out, "weights  B has A's, every bit of %u tensors\n", report->weights.tensors);
     else

@@ -49,6 +49,51 @@ static void validate_two_arms(void **state) {
     require_in(said.out, "refit after 2 updates of A: B has A's weights");
     require_not_in(said.out, "Training");
     require_in(said.out, "\n\nwithin\n");
+    require_in(said.out, "\ndiffers  numerics.compute: f32 | bf16\n");
+    helper_free(&said);
+}
+
+/* The keys that differ are named with both values, eight of them; where none does nothing is said,
+ * and what B takes from A, its data, is none. */
+static void validate_keys_that_differ(void **state) {
+    (void)state;
+    static const char *const keys[] = {"optimizer.lr=0.5",    "optimizer.weight_decay=0.25",
+                                       "optimizer.eps=0.5",   "optimizer.beta1=0.5",
+                                       "optimizer.beta2=0.5", "model.norm_eps=0.5",
+                                       "dpo.beta=0.5",        "init.seed=77",
+                                       "dropout.residual=0.5"};
+    helper_scenario("pair.yaml", "", "", "");
+    struct said said = helper_run(0, "parity pair.yaml --logits" QUICK);
+    require_not_in(said.out, "differs ");
+    helper_free(&said);
+    helper_scenario("nine.yaml", "", "",
+                    "optimizer: {lr: 0.5, weight_decay: 0.25, eps: 0.5, beta1: 0.5, beta2: 0.5}, "
+                    "model: {norm_eps: 0.5}, dpo: {beta: 0.5}, init: {seed: 77}, "
+                    "dropout: {residual: 0.5}");
+    said = helper_run(1, "parity nine.yaml --logits --json" QUICK);
+    json_t *const object = json_loads(said.out, JSON_REJECT_DUPLICATES, NULL);
+    const json_t *const found = json_object_get(object, "keys_differ");
+    assert_int_equal(json_array_size(found), COUNT_OF(keys));
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        size_t seen = 0;
+        for (size_t k = 0; k < COUNT_OF(keys); k++) {
+            const json_t *const row = json_array_get(found, k);
+            const char *const key = json_string_value(json_object_get(row, "key"));
+            const char *const value = json_string_value(json_object_get(row, "b"));
+            seen += strncmp(keys[i], key, strlen(key)) == 0 &&
+                    strcmp(keys[i] + strlen(key) + 1, value) == 0 &&
+                    strcmp(value, json_string_value(json_object_get(row, "a"))) != 0;
+        }
+        assert_int_equal(seen, 1);
+    }
+    json_decref(object);
+    helper_free(&said);
+    said = helper_run(1, "parity nine.yaml --logits" QUICK);
+    require_in(said.out, "\n         and 1 more (--json)\nweights  ");
+    size_t lines = 0;
+    for (const char *at = strstr(said.out, "\ndiffers  "); at < strstr(said.out, "\nweights"); at++)
+        lines += *at == '\n';
+    assert_int_equal(lines, 9);
     helper_free(&said);
 }
 
@@ -479,6 +524,7 @@ static void validate_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_two_arms),
+        cmocka_unit_test(validate_keys_that_differ),
         cmocka_unit_test(validate_planted_key),
         cmocka_unit_test(validate_stale),
         cmocka_unit_test(validate_training),
