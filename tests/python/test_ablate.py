@@ -593,6 +593,45 @@ class Failures(Case):
         self.assertTrue(reason.startswith("exit status 0, but: "), reason)
         self.assertIn("model.safetensors", reason)
 
+    def test_damaged_weights_are_told_with_run_file_and_fault(self):
+        """A file that was cut off or whose header lies is a run that failed: of an arm the answer is
+        untestable, of a hybrid it is known but for that hybrid. What other runs left is kept."""
+        text = json.dumps({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
+        head = len(text).to_bytes(8, "little") + text
+        golden = pathlib.Path(__file__).resolve().parents[1] / "golden/ablate"
+        for word, value in (("x", b"\0\0\x80\x3f"), ("y", b"\0\0\0\x40")):       # 1.0 and 2.0
+            (self.root / f"{word}.safetensors").write_bytes(head + 2 * value)
+            saved = (golden / f"{'a' if word == 'x' else 'b'}.pt").read_bytes()
+            (self.root / f"{word}.pt").write_bytes(saved)
+        for end, content, fault in (
+                ("safetensors", head + bytes(5), "inside the 5 bytes of data, got 8: is the file cut"),
+                ("safetensors", head[:30], "but only 22 follow its length: the file is cut short"),
+                ("safetensors", bytes([255]) + head[1:] + bytes(8), "expected a header of 255 bytes"),
+                ("safetensors", (1 << 60).to_bytes(8, "little") + text, "got a length of 115292150460"),
+                ("safetensors", bytes(64), "got a header of 0 bytes"),
+                ("safetensors", b"", "got 0 bytes"), ("pt", b"", "got 0 bytes"),
+                ("pt", saved[:len(saved) // 2], "expected a zip, got none of its end"),
+                ("pt", saved[:-30], "zip")):
+            (self.root / "bad").write_bytes(content)
+            for run, code in (("test-1", 3), ("hybrid-10", 1)):
+                with self.subTest(end=end, fault=fault, run=run):
+                    shutil.rmtree(self.root / "x.ablate", ignore_errors=True)
+                    self.write(factors={"a": ["x", "y"], "b": ["x", "y"]}, run={"slots": 1},
+                               read={"weights": f"{{dir}}/w.{end}"})
+                    plan = json.loads((self.root / "x.yaml").read_text())
+                    plan["command"] = ["sh", "-c", f": {{b}}; if [ {{run}} = {run} ]; then cp bad "
+                                       f"{{dir}}/w.{end}; else cp {{a}}.{end} {{dir}}/w.{end}; fi"]
+                    (self.root / "x.yaml").write_text(json.dumps(plan))
+                    got = self.verdict(code=code)
+                    failed = [r for r in got["runs"] if r["state"] == "failed"]
+                    self.assertEqual([r["id"] for r in failed], [run])
+                    self.assertIn(f"/x.ablate/runs/{run}/out/w.{end}: ", failed[0]["reason"])
+                    self.assertIn(fault, failed[0]["reason"])
+                    done = [r["id"] for r in got["runs"] if r["state"] == "done"]
+                    self.assertEqual(len(done) >= 6, code == 1)
+                    for other in done:
+                        self.assertTrue((self.root / f"x.ablate/runs/{other}/done").exists())
+
     def test_not_a_number_is_a_difference_without_shares(self):
         self.write(command=["--do", "{do}"], factors={"do": ["train", "nan"]})
         got = self.verdict(code=1)
