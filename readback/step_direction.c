@@ -102,7 +102,8 @@ int direction_is_known(const struct step_group *group, const struct step_tensor 
                    "reached it, or a loss scaler skipped the update)";
     else if (group->rule == STEP_RULE_ADAFACTOR)
         *out_why = "Adafactor's direction needs the gradient, which no checkpoint holds";
-    else if (tensor->first.bytes == NULL && group->rule == STEP_RULE_SGD)
+    else if (tensor->first.bytes == NULL && group->rule == STEP_RULE_SGD &&
+             !(group->momentum > 0.0))
         *out_why =
             "SGD without momentum keeps no state, so its direction is the gradient, which no "
             "checkpoint holds";

@@ -15,6 +15,7 @@
 #include "base/macro.h"
 #include "tests/readback/helper_step.h"
 #include "readback/against.h"
+#include "readback/step_direction.h"
 #include "readback/update.h"
 
 static struct arena arena = ARENA_EMPTY;
@@ -208,6 +209,21 @@ static void verify_unreadable_is_said(void **unused) {
     assert_true(lr->high >= asked.lr);
     assert_int_equal(reading.verdict, UPDATE_UNDECIDED);
     assert_non_null(strstr(reading.groups[0].lr_text, "unreadable, at most"));
+}
+
+/* A tensor that SGD with momentum never stepped has no buffer, as no gradient reached it (torch
+ * makes the buffer in the first step); that is not the optimizer's way, as it is without momentum.
+ */
+static void verify_why_no_state(void **state) {
+    (void)state;
+    const struct step_tensor tensor = {.name = "unused", .count = 1};
+    for (int k = 0; k < 2; k++) {
+        const struct step_group group = {.rule = STEP_RULE_SGD, .momentum = k == 0 ? 0.0 : 0.9};
+        const char *why;
+        assert_false(direction_is_known(&group, &tensor, &why));
+        assert_int_equal(strstr(why, "SGD without momentum") != NULL, k == 0);
+        assert_int_equal(strcmp(why, "the optimizer has no state for it") == 0, k == 1);
+    }
 }
 
 /* Late in a schedule the next LR lies inside the bar, too. Made once more, the update tells which
@@ -925,6 +941,7 @@ int main(void) {
         cmocka_unit_test(validate_narrow_storage),
         cmocka_unit_test(validate_bars_by_count),
         cmocka_unit_test(verify_unreadable_is_said),
+        cmocka_unit_test(verify_why_no_state),
         cmocka_unit_test(verify_replay_tells_apart),
         cmocka_unit_test(verify_lr_slips),
         cmocka_unit_test(verify_count_slips),
