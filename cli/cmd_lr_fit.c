@@ -106,6 +106,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (may_be_late(known, set))
         return "needs a skipped update that the log does not show: a scheduler that is one update "
                "late (lag1) prints the same without one";
+    if (fit_skips_on_plateau(first, known, set->series))
+        return "needs skipped updates on its plateau that the log does not show: a total that is "
+               "as much larger, which nobody said, needs none";
     if (fit_total_ignores_skips(first, known, set->series))
         return "has a total that nobody said, and the log shows a skipped update while the LR "
                "stands: its scheduler stands still there, too, and ends as many updates sooner";
@@ -150,6 +153,10 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         fit_floor_is_far(first, set->last))
         return "ends behind the last row, with another total than the one that was said: another "
                "floor with that one may print the same";
+    if (known->request.contract == NULL && known->possible == NULL && known->run_steps == 0 &&
+        known->request.steps == 0 && fit_is_by_share(first, set->series))
+        return "has a decay that is a share of a total which nobody said: a plateau and a decay of "
+               "as many updates (WSD), with a total beside it, print the same";
     if (fit_plateau_is_long(first, known, set->last))
         return "has a plateau that is longer than the total which was said leaves: a scheduler "
                "that was not stepped at some updates of it prints the same";

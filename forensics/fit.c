@@ -85,6 +85,25 @@ int fit_total_ignores_skips(const struct fit *fit, const struct fit_known *known
     return 0;
 }
 
+int fit_skips_on_plateau(const struct fit *fit, const struct fit_known *known,
+                         const struct series *series) {
+    const struct series_point *const points = series->points;
+    size_t first = 0, last = 0; /* the rows at the highest LR */
+    if (known->skips.shown > 0 || known->run_steps > 0 || known->request.steps > 0 ||
+        known->request.skipped_count > 0 || fit->steps == 0 || fit->segment_count != 1 ||
+        fit->in_samples || sched_row(fit->schedule, "decay") == NULL)
+        return 0;
+    for (size_t i = 1; i < series->count; i++) {
+        if (points[i].value > points[first].value) first = i;
+        if (points[i].value >= points[first].value) last = i;
+    }
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].last >= points[first].update &&
+            fit->skips[i].first <= points[last].update)
+            return 1;
+    return 0;
+}
+
 /* Tells whether neither the total nor the warm-up was said, nor which updates were skipped, and the
  * rows begin behind the warm-up. */
 static int front_is_free(const struct fit *fit, const struct fit_known *known) {

@@ -271,6 +271,10 @@ int fit_skips_unshown(const struct fit *fit, const struct fit_known *known);
  * that is as much smaller the scheduler stood still, as it should, and prints the same. */
 int fit_total_ignores_skips(const struct fit *fit, const struct fit_known *known,
                             const struct series *series);
+/* Tells whether the fit needs skipped updates on the plateau in front of its decay that the log
+ * does not show, with a total that nobody said: one that is as much larger needs none. */
+int fit_skips_on_plateau(const struct fit *fit, const struct fit_known *known,
+                         const struct series *series);
 /* Returns a contract that is one update late by itself and prints the column with the numbers of
  * the fit and without a skipped update, or NULL. Where update 1 is all that the fit needs skipped,
  * its own contract does, once the first call of its scheduler is lost: that is the bug `lag1`. */
@@ -381,6 +385,10 @@ int fit_line_floats(const struct fit *fit, const struct fit_known *known,
  * the total that was said: a scheduler that was not stepped at some updates of the plateau prints
  * the same with that total. */
 int fit_plateau_is_long(const struct fit *fit, const struct fit_known *known, uint64_t last);
+/* Tells whether the decay is a share of the total, as torchtitan has it, and a whole number of
+ * updates within the printed digits: a plateau and a decay of other frameworks (WSD), which have
+ * that number, print the same with a total that is this one or one beside it. */
+int fit_is_by_share(const struct fit *fit, const struct series *series);
 /* Tells whether the fit takes its falls from the rows (drops_taken), and one row alone prints an LR
  * between two of them, or the floor behind the last one. A decay prints the same. */
 int fit_falls_row_by_row(const struct fit *fit, const struct series *series);

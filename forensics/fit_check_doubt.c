@@ -281,6 +281,10 @@ void fit_check_doubt_shown(const struct series *series, const struct fit_known *
         doubt_skips(NULL, out);
         out->needs = "the loss scale, a count of skipped updates, or --skipped: a finite "
                      "gradient norm that is printed once more is no evidence of a skip";
+    } else if (out->verdict == FIT_PASS && fit_skips_on_plateau(out->expected, known, series)) {
+        doubt_skips(NULL, out);
+        out->needs = "--steps, a count of skipped updates, or --skipped: with a total that is as "
+                     "much larger the same rows need no skipped update";
     } else if (out->verdict == FIT_PASS && fit_skips_before_rows(out->expected, known, series)) {
         doubt_skips(NULL, out);
         out->needs = "--steps, --warmup, a count of skipped updates, or --skipped: with another "

@@ -416,6 +416,14 @@ int fit_plateau_is_long(const struct fit *fit, const struct fit_known *known, ui
            fit->stride == 1.0 && !fit->total_hidden && !fit->in_samples;
 }
 
+int fit_is_by_share(const struct fit *fit, const struct series *series) {
+    static const char key[] = "decay_ratio=";
+    const char *const found = strstr(fit->parameters, key);
+    if (found == NULL || fit->steps == 0 || fit->segment_count != 1 || fit->stride != 1.0) return 0;
+    const double length = strtod(found + sizeof key - 1, NULL) * (double)fit->steps;
+    return fit_near(length, fit_round(length)) || series->points[0].quantum > 1e-9 * fit->lr;
+}
+
 int fit_falls_row_by_row(const struct fit *fit, const struct series *series) {
     const struct series_point *const points = series->points;
     size_t held =

@@ -492,6 +492,32 @@ static void verify_a_decay_is_no_drop(void **state) {
     helper_free(&said);
 }
 
+/* A row every five updates of Megatron's WSD of 200 updates, whose end no row shows, and of another
+ * one with a decay of a fifth: four skipped updates on the plateau of a total of 196, and
+ * torchtitan's decay by a share, print the same. */
+static void verify_a_cut_decay_leaves_the_total_open(void **state) {
+    (void)state;
+    static char text[65536];
+    size_t length = (size_t)sprintf(text, "step,lr\n");
+    for (int k = 65; k <= 198; k += 5)
+        length += (size_t)sprintf(text + length, "%d,%.17g\n", k,
+                                  8e-5 * (k <= 160 ? 1.0 : 2.0 * pow(0.5, (k - 160) / 40.0) - 1.0));
+    helper_write("cut.csv", text);
+    assert_true(is_doubted("cut.csv", "", "needs skipped updates on its plateau"));
+    struct said said = helper_run(0, "doctor cut.csv");
+    assert_null(strstr(said.out, "skipped_updates"));
+    helper_free(&said);
+    length = (size_t)sprintf(text, "step,lr\n");
+    for (int k = 1; k <= 2685; k++) {
+        const double done = k > 2262 ? (k - 2262) / 565.0 : 0.0;
+        length += (size_t)sprintf(
+            text + length, "%d,%.3e\n", k,
+            2.5e-3 * (k < 20 ? k / 20.0 : 0.5 * (1.0 + cos(3.14159265358979323846 * done))));
+    }
+    helper_write("share.csv", text);
+    assert_true(is_doubted("share.csv", "", "has a decay that is a share of a total"));
+}
+
 /* A row every 100 updates leaves 204 warm-ups at the knee, of which 195 is odd. Accelerate with
  * four processes prints what its scheduler prints that moves four times per update, with a total
  * and a warm-up four times as long. */
@@ -923,6 +949,7 @@ int main(void) {
         cmocka_unit_test(verify_a_named_era_is_decided),
         cmocka_unit_test(verify_a_skip_on_a_plateau_counts),
         cmocka_unit_test(verify_a_decay_is_no_drop),
+        cmocka_unit_test(verify_a_cut_decay_leaves_the_total_open),
         cmocka_unit_test(verify_odd_warmups_between_far_rows),
         cmocka_unit_test(verify_a_doubt_has_a_number),
         cmocka_unit_test(validate_bf16_has_no_scaler),

@@ -499,6 +499,93 @@ static void validate_totals_that_ignore_skips(void **state) {
     SHOWN(1);
 }
 
+/* Rows that rise to the peak at update 5, stand there up to update 10 and fall, of a decay of five
+ * updates, and a skipped update that the fit needs. */
+static void open_held_plateau(void) {
+    open_fit("hf", "warmup_stable_decay");
+    series = (struct series){points, 15};
+    for (size_t i = 0; i < 15; i++)
+        points[i] = (struct series_point){
+            .update = i + 1,
+            .row = i,
+            .value = PEAK * fmin(1.0, fmin((double)(i + 1) / 5.0, (15.0 - (double)i) / 6.0))};
+    fit.steps = 16;
+    skips[0] = (struct fit_skip){.first = 5, .last = 9, .count = 1};
+    skips[1] = (struct fit_skip){.first = 12, .last = 13, .count = 1};
+    fit.skips = skips;
+    fit.skip_count = 1;
+}
+#define ON_PLATEAU(expected)                                                                       \
+    do {                                                                                           \
+        assert_int_equal(fit_skips_on_plateau(&fit, &known, &series), expected);                   \
+        open_held_plateau();                                                                       \
+    } while (0)
+
+static void validate_skips_on_a_plateau(void **state) {
+    (void)state;
+    open_held_plateau();
+    ON_PLATEAU(1);
+    fit.skip_count = 0;
+    ON_PLATEAU(0);
+    fit.skips = &skips[1]; /* where it falls: the rows show it */
+    ON_PLATEAU(0);
+    fit.skip_count = 2;
+    ON_PLATEAU(1);
+    skips[0].first = 3;
+    skips[0].last = 4; /* where it rises */
+    ON_PLATEAU(0);
+    skips[0].last = 5;
+    ON_PLATEAU(1);
+    skips[0].first = skips[0].last = 10;
+    ON_PLATEAU(1);
+    skips[0].first = skips[0].last = 11;
+    ON_PLATEAU(0);
+    known.skips.shown = 1;
+    ON_PLATEAU(0);
+    known.run_steps = 16;
+    ON_PLATEAU(0);
+    known.request.steps = 16;
+    ON_PLATEAU(0);
+    known.request.skipped_count = 1;
+    ON_PLATEAU(0);
+    fit.steps = 0;
+    ON_PLATEAU(0);
+    fit.segment_count = 2;
+    ON_PLATEAU(0);
+    fit.in_samples = 1;
+    ON_PLATEAU(0);
+    fit.schedule = sched_find_in("hf", "linear");
+    ON_PLATEAU(0);
+}
+
+/* A decay of a fifth of 2,000 updates is a whole number of them; one of 2,826 within coarse digits.
+ */
+static void validate_decays_by_share(void **state) {
+    (void)state;
+    static const struct {
+        const char *parameters;
+        uint64_t steps;
+        double quantum;
+        int by_share;
+    } cases[] = {{"decay_ratio=0.2", 2000, 0.0, 1},  {"decay_ratio=0.2", 2826, 0.0, 0},
+                 {"decay_ratio=0.2", 2826, 1e-8, 1}, {"decay_ratio=0.2", 0, 0.0, 0},
+                 {"decay=400", 2000, 0.0, 0},        {"", 2000, 1e-8, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        open_held_plateau();
+        fit.parameters = cases[i].parameters;
+        fit.steps = cases[i].steps;
+        points[0].quantum = cases[i].quantum;
+        if (fit_is_by_share(&fit, &series) != cases[i].by_share) fail_msg("case %zu", i);
+    }
+    fit.parameters = "decay_ratio=0.2";
+    assert_int_equal(fit_is_by_share(&fit, &series), 1);
+    fit.stride = 2.0;
+    assert_int_equal(fit_is_by_share(&fit, &series), 0);
+    fit.stride = 1.0;
+    fit.segment_count = 2;
+    assert_int_equal(fit_is_by_share(&fit, &series), 0);
+}
+
 #define BESIDE(expected)                                                                           \
     do {                                                                                           \
         assert_int_equal(fit_total_is_beside(&fit, &known, &series), expected);                    \
@@ -1159,6 +1246,8 @@ int main(void) {
         cmocka_unit_test(validate_searches_with_floors),
         cmocka_unit_test(validate_skips_in_front_of_the_rows),
         cmocka_unit_test(validate_totals_that_ignore_skips),
+        cmocka_unit_test(validate_skips_on_a_plateau),
+        cmocka_unit_test(validate_decays_by_share),
         cmocka_unit_test(validate_totals_beside_rounder_ones),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
