@@ -450,9 +450,9 @@ static enum status skipped_updates(struct doctor *doctor) {
     const struct fit *fit = doctor_plain_fit(doctor);
     int lr_tells = fit != NULL && held_by(doctor, fit) > 0;
     struct skips skips = {0, 0, 0, 0, NULL};
-    struct fit_known known;
-    fit_known_init(&known);
-    if (lr_tells) {
+    if (lr_tells && sched_row(fit->schedule, "decay") != NULL) {
+        struct fit_known known;
+        fit_known_init(&known);
         TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
         lr_tells = !fit_skips_on_plateau(fit, &known, &doctor->lr);
     }
@@ -462,6 +462,9 @@ static enum status skipped_updates(struct doctor *doctor) {
     if (name == LOG_GRAD_NORM && lr_tells && skips.tail < 5)
         return skips_of_lr(doctor, fit, skips.count > 0);
     if (skips.count == 0 && lr_tells) {
+        struct fit_known known;
+        fit_known_init(&known);
+        TRY(fit_known_from_log(&known, doctor->log, doctor->arena));
         if (known.skips.shown > 0) return STATUS_OK;
         return name == LOG_SKIPPED && known.skips.counted == FIT_COUNTED_EXACTLY
                    ? held_without_skips(doctor, fit, column)

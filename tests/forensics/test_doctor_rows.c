@@ -648,6 +648,7 @@ static void validate_norms(void **state) {
     open_norms(); /* an LR that holds tells as well */
     set.count = 1;
     fits[0].contract = contract_find("hf");
+    fits[0].schedule = sched_find_in("hf", "linear");
     fits[0].segments = segments;
     fits[0].segment_count = 1;
     segments[0] = (struct fit_segment){.scale = 1.0};
@@ -920,6 +921,7 @@ static void validate_skipped_updates(void **state) {
             if (fitted) {
                 set.count = 1;
                 fits[0].contract = contract_find("hf");
+                fits[0].schedule = sched_find_in("hf", "linear");
                 fits[0].segments = segments;
                 fits[0].segment_count = 1;
                 segments[0] = (struct fit_segment){.scale = 1.0};
@@ -974,6 +976,7 @@ static void validate_skipped_updates(void **state) {
     open_column();
     set.count = 1;
     fits[0].contract = contract_find("hf");
+    fits[0].schedule = sched_find_in("hf", "linear");
     fits[0].text = "FIT";
     fits[0].segments = segments;
     fits[0].segment_count = 2;

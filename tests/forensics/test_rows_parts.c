@@ -34,6 +34,7 @@ static struct {
     int with_skips;
 } asked[512];
 static size_t searches;
+static size_t quick; /* searches of few evaluations, in front of these */
 /* A spacing of the last row that is found, 0 all of them; and the cost of each. */
 static uint64_t found_at;
 static double cost_per_update;
@@ -43,9 +44,12 @@ enum status given_series(const struct series *s, const struct fit_known *k, stru
     (void)a;
     assert_true(searches < COUNT_OF(asked));
     assert_int_equal(s->count, ROWS);
-    asked[searches].first = s->points[0].update;
-    asked[searches].last = s->points[ROWS - 1].update;
-    asked[searches++].with_skips = k->with_skips;
+    if (k->evaluations == 0) {
+        asked[searches].first = s->points[0].update;
+        asked[searches].last = s->points[ROWS - 1].update;
+        asked[searches++].with_skips = k->with_skips;
+    }
+    quick += k->evaluations > 0;
     fit.simplicity = cost_per_update * (double)s->points[ROWS - 1].update;
     fit.steps = 77;
     *set = (struct fit_set){.series = s, .fits = &fit};
@@ -70,7 +74,7 @@ static void open_rows(void) {
     tries.out = &out;
     fit_known_init(&tries.known);
     tries.epochs = (struct epochs){NULL, 0.0, (double)INFINITY, 0};
-    searches = 0;
+    searches = quick = 0;
     found_at = 0;
     cost_per_update = 0.0;
 }
@@ -338,6 +342,7 @@ static void validate_lists(void **state) {
     tries.wanted = 6;
     assert_int_equal(try_all(&tries), STATUS_OK);
     assert_int_equal(searches, 2);
+    assert_int_equal(quick, 0);
     assert_int_equal(asked[0].last, 48);
     assert_int_equal(asked[1].last, 42);
     assert_int_equal(out.count, 2);
@@ -345,10 +350,17 @@ static void validate_lists(void **state) {
     assert_int_equal(try_all(&tries), STATUS_OK);
     static const uint64_t typed[] = {1, 10, 5, 100, 50, 20, 2, 25, 4, 8, 16, 500, 1000, 200};
     assert_int_equal(searches, 2 * COUNT_OF(typed) - 1);
+    assert_int_equal(quick, searches);
     for (size_t i = 0, n = 0; i < COUNT_OF(typed); i++) {
         assert_int_equal(asked[n++].last, typed[i] * ROWS);
         if (typed[i] > 1) assert_int_equal(asked[n++].last, typed[i] * (ROWS - 1));
     }
+    open_rows(); /* where the quick searches find none, no other one is made */
+    found_at = 7;
+    assert_int_equal(try_all(&tries), STATUS_OK);
+    assert_int_equal(searches, 0);
+    assert_true(quick > 2 * COUNT_OF(typed));
+    assert_int_equal(out.count, 0);
     open_rows(); /* one of them is held against every other */
     found_at = 40;
     assert_int_equal(try_all(&tries), STATUS_OK);
