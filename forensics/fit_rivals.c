@@ -426,8 +426,7 @@ int fit_is_by_share(const struct fit *fit, const struct series *series) {
 
 int fit_falls_row_by_row(const struct fit *fit, const struct series *series) {
     const struct series_point *const points = series->points;
-    size_t held =
-        2; /* rows at the LR of the last one that was looked at; a log may begin anywhere */
+    size_t held = 2; /* rows at the LR so far; a log may begin anywhere, so the first LR is held */
     if (!fit->drops_taken) return 0;
     for (size_t i = 1; i < series->count; i++) {
         const int falls = points[i].value != points[i - 1].value;

@@ -127,8 +127,8 @@ struct fit_floors {
  * that reach it; elsewhere each pair of total and floor has its line, so the total must be known.
  */
 int fit_next_floor(struct fit_floors *floors, double below, struct contract_request *request);
-/* Evaluations of a search for what is open of a schedule, its total and its floor: a warm-up and a
- * peak, under every contract. There are up to 112 of these searches for one column. */
+/* Evaluations of a search whose schedule, total and floor are set, so that only a warm-up and a peak
+ * are open. One column may need 112 of these searches, two for each pair of schedule and floor. */
 #define FIT_OF_ONE_FLOOR 40000
 
 /* ---- what the log counts (forensics/fit_counts.c) ---- */
