@@ -127,8 +127,9 @@ struct fit_floors {
  * that reach it; elsewhere each pair of total and floor has its line, so the total must be known.
  */
 int fit_next_floor(struct fit_floors *floors, double below, struct contract_request *request);
-/* Evaluations of a search whose schedule, total and floor are set, so that only a warm-up and a peak
- * are open. One column may need 112 of these searches, two for each pair of schedule and floor. */
+/* Evaluations of a search whose schedule, total and floor are set, so that only a warm-up and a
+ * peak are open. One column may need 112 of these searches, two for each of 56 such pairs of
+ * schedule and floor. */
 #define FIT_OF_ONE_FLOOR 40000
 
 /* ---- what the log counts (forensics/fit_counts.c) ---- */
