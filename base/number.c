@@ -139,21 +139,15 @@ static const char *skip_sign(const char *s) {
     return *s == '+' || *s == '-' ? s + 1 : s;
 }
 
-/* Skips digits with at most one point among them; *count is the number of digits. */
-static const char *skip_digits(const char *s, int hex, size_t *count) {
-    int points = 0;
-    for (*count = 0;; s++) {
-        if (hex ? is_hex(*s) : is_digit(*s))
-            ++*count;
-        else if (*s != '.' || points++ > 0)
-            return s;
-    }
-}
-
-/* Whether `s` is empty or a whole exponent that begins with the letter `mark` in either case. */
-static int exponent_or_end(const char *s, char mark) {
-    if (*s == '\0') return 1;
-    if ((*s | 0x20) != mark) return 0;
+/* Tells whether the text is [+-] 0x digits [. digits] [p [+-] digits], with at least one digit. */
+static int is_hex_float(const char *s) {
+    int digits = 0, points = 0;
+    s = skip_sign(s);
+    if (s[0] != '0' || (s[1] | 0x20) != 'x') return 0;
+    for (s += 2; is_hex(*s) || (*s == '.' && points++ == 0); s++)
+        digits += *s != '.';
+    if (digits == 0 || *s == '\0') return digits > 0;
+    if ((*s | 0x20) != 'p') return 0;
     s = skip_sign(s + 1);
     if (!is_digit(*s)) return 0;
     while (is_digit(*s))
@@ -161,16 +155,54 @@ static int exponent_or_end(const char *s, char mark) {
     return *s == '\0';
 }
 
-static int is_real(const char *s, unsigned flags) {
-    size_t count = 0;
-    s = skip_sign(s);
-    if (s[0] == '0' && (s[1] | 0x20) == 'x') {
-        if ((flags & NUMBER_HEX) == 0) return 0;
-        s = skip_digits(s + 2, 1, &count);
-        return count > 0 && exponent_or_end(s, 'p');
+/* A decimal while it is read. The exponent stops growing where no decimal is a number any more, so
+ * that it cannot overflow. */
+struct decimal {
+    uint64_t digits;     /* as an integer, while they are few */
+    int64_t count;       /* digits in front of the exponent */
+    int64_t decimals;    /* those of them behind the point */
+    int64_t significant; /* those from the first that is no 0 */
+    int64_t exponent;
+    int negative;
+    int many; /* `digits` has no room for all of them */
+};
+
+#define EXPONENT_MOST INT64_C(100000)
+
+static const char *scan_digits(const char *s, const char *end, struct decimal *d) {
+    const char *const first = s;
+    for (; s < end && is_digit(*s); s++) {
+        const uint64_t digit = (uint64_t)(*s - '0');
+        if (d->digits <= (UINT64_MAX - 9) / 10)
+            d->digits = 10 * d->digits + digit;
+        else
+            d->many = 1;
+        d->significant += d->digits != 0;
     }
-    s = skip_digits(s, 0, &count);
-    return count > 0 && exponent_or_end(s, 'e');
+    d->count += s - first;
+    return s;
+}
+
+/* Reads [+-] digits [. digits] [e [+-] digits]. Returns 0 where the text is anything else. */
+static int scan_decimal(const char *s, const char *end, struct decimal *d) {
+    *d = (struct decimal){.digits = 0};
+    if (s < end && (*s == '+' || *s == '-')) d->negative = *s++ == '-';
+    s = scan_digits(s, end, d);
+    if (s < end && *s == '.') {
+        const int64_t whole = d->count;
+        s = scan_digits(s + 1, end, d);
+        d->decimals = d->count - whole;
+    }
+    if (d->count == 0) return 0;
+    if (s == end) return 1;
+    if ((*s++ | 0x20) != 'e') return 0;
+    const int falls = s < end && *s == '-';
+    if (s < end && (*s == '+' || *s == '-')) s++;
+    if (s == end) return 0;
+    for (; s < end && is_digit(*s); s++)
+        if (d->exponent < EXPONENT_MOST) d->exponent = 10 * d->exponent + (*s - '0');
+    if (falls) d->exponent = -d->exponent;
+    return s == end;
 }
 
 static int read_special(const char *s, double *out) {
@@ -200,43 +232,38 @@ static double divide_once(uint64_t digits, int places) {
     return (double)(quotient | odd) * real_from_bits_f64(exponent << 52);
 }
 
-/* Reads a decimal of up to 19 digits. Where these, taken as an integer, and their power of ten are
- * both exact as f64, one product or quotient rounds once, as strtod does (Clinger, "How to Read
- * Floating Point Numbers Accurately", PLDI 1990); so does divide_once, which learning rates of 16
- * and 17 digits need. Most numbers of a log are such, and strtod takes several times as long.
- * Returns 0 for any other text that is_real() took. */
-static int read_short(const char *s, double *out) {
+/* Gives the value of a decimal of up to 19 digits. Where these, taken as an integer, and their
+ * power of ten are both exact as f64, one product or quotient rounds once, as strtod does (Clinger,
+ * "How to Read Floating Point Numbers Accurately", PLDI 1990); so does divide_once, which learning
+ * rates of 16 and 17 digits need. Most numbers of a log are such, and strtod takes several times as
+ * long. Returns 0 for any other decimal. */
+static int value_of(const struct decimal *d, double *out) {
     static const double power[TENS] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                        1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                        1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    const int negative = s[0] == '-';
-    uint64_t digits = 0;
-    int shift = 0, behind_point = 0;
-    for (s = skip_sign(s); is_digit(*s) || *s == '.'; s++) {
-        if (*s == '.') {
-            behind_point = 1;
-            continue;
-        }
-        if (digits > (UINT64_MAX - 9) / 10 || shift < -2 * TENS) return 0;
-        digits = 10 * digits + (uint64_t)(*s - '0');
-        shift -= behind_point;
-    }
-    if ((*s | 0x20) == 'e') {
-        const int falls = s[1] == '-';
-        int exponent = 0;
-        for (s = skip_sign(s + 1); is_digit(*s) && exponent < 1000; s++)
-            exponent = 10 * exponent + (*s - '0');
-        shift += falls ? -exponent : exponent;
-    }
-    if (*s != '\0' || shift <= -FIVES || shift >= TENS) return 0;
+    const int64_t shift = d->exponent - d->decimals;
     double value;
-    if (digits < UINT64_C(1) << 53 && shift > -TENS)
-        value = shift < 0 ? (double)digits / power[-shift] : (double)digits * power[shift];
-    else if (shift <= 0 && digits > 0)
-        value = divide_once(digits, -shift);
+    if (d->digits == 0)
+        value = 0.0;
+    else if (d->many || shift <= -FIVES || shift >= TENS)
+        return 0;
+    else if (d->digits < UINT64_C(1) << 53 && shift > -TENS)
+        value = shift < 0 ? (double)d->digits / power[-shift] : (double)d->digits * power[shift];
+    else if (shift <= 0)
+        value = divide_once(d->digits, (int)-shift);
     else
         return 0;
-    *out = negative ? -value : value;
+    *out = d->negative ? -value : value;
+    return 1;
+}
+
+int number_read_decimal(const char *text, size_t length, struct number_decimal *out) {
+    struct decimal d;
+    if (!scan_decimal(text, text + length, &d)) return 0;
+    const int64_t most = INT32_MAX, place = d.exponent - d.decimals;
+    out->digits = (int)(d.significant == 0 ? 1 : d.significant < most ? d.significant : most);
+    out->place = (int)(place > -most ? place : -most);
+    if (!value_of(&d, &out->value)) out->value = real_nan_f64();
     return 1;
 }
 
@@ -257,8 +284,12 @@ static struct shown show(const char *text) {
 
 enum status number_parse_real(const char *text, unsigned flags, double *out) {
     if ((flags & NUMBER_SPECIAL) != 0 && read_special(text, out)) return STATUS_OK;
-    if (!is_real(text, flags)) FAIL(STATUS_INPUT, "expected a number, got \"%s\"", show(text).text);
-    if (read_short(text, out)) return STATUS_OK;
+    struct decimal d;
+    if (scan_decimal(text, text + strlen(text), &d)) {
+        if (value_of(&d, out)) return STATUS_OK;
+    } else if ((flags & NUMBER_HEX) == 0 || !is_hex_float(text)) {
+        FAIL(STATUS_INPUT, "expected a number, got \"%s\"", show(text).text);
+    }
     struct c_locale locale = c_locale_enter();
     double value = strtod(text, NULL);
     c_locale_leave(locale);

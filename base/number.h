@@ -7,6 +7,7 @@
 #ifndef TWINSTEP_BASE_NUMBER_H
 #define TWINSTEP_BASE_NUMBER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -36,6 +37,18 @@ enum number_flag {
  * IEEE 754, at worst to 0 with its sign. STATUS_INPUT says what was expected and what came; the
  * caller puts the place before it. */
 TWINSTEP_MUST_USE enum status number_parse_real(const char *text, unsigned flags, double *out);
+
+/* A decimal as it stands in a text. */
+struct number_decimal {
+    double value; /* as number_parse_real reads it; NaN where that has to ask strtod, which it need
+                     not for at most 19 digits and a small exponent */
+    int digits;   /* its digits from the first that is not 0, at least 1 */
+    int place;    /* the power of ten of its last digit */
+};
+
+/* Reads a text of `length` characters, which need not end with a NUL. Returns 0 when it is not one
+ * decimal of the form that number_parse_real takes. */
+int number_read_decimal(const char *text, size_t length, struct number_decimal *out);
 
 /* Read a decimal integer: [+-] digits. The unsigned form refuses a minus sign, even before 0.
  * Overflow is an error. */

@@ -102,10 +102,22 @@ void log_build_blank_loss(struct log_build *build);
 /* Counts a line that says that an update was skipped. The next row holds the count, in the column
  * LOG_SKIP_LINES. */
 void log_build_skip(struct log_build *build);
+/* Reads a number and how finely it was printed: its value, the spacing of its last digit, and its
+ * significant digits. It accepts commas between groups of three, a sign, and the spellings of NaN
+ * and infinity of Python and C. Returns 0 when the text is no number. */
+struct log_number {
+    double value, quantum;
+    int digits;
+};
+int log_number_read(const char *text, size_t length, struct log_number *out);
 /* Puts a number, given as text ("5.00E-07", "1,234", "nan", "Infinity", "-inf"), into the row at
  * hand. STATUS_INPUT when it is no number. */
 TWINSTEP_MUST_USE enum status log_build_text(struct log_build *build, size_t column,
                                              const char *text, size_t length);
+/* As log_build_text, of a number that log_number_read has read from the text. */
+TWINSTEP_MUST_USE enum status log_build_number(struct log_build *build, size_t column,
+                                               const char *text, size_t length,
+                                               const struct log_number *number);
 /* Puts a number that was printed with that many significant digits and without the zeros at its end
  * (as %.4g does in C and Python): its quantum is that of its last possible digit. significant 0: as
  * many as the text shows. A 0 is exact. STATUS_INPUT when it is no number. */
@@ -129,14 +141,6 @@ void log_build_max_steps(struct log_build *build, uint64_t steps);
 TWINSTEP_MUST_USE enum status log_build_finish(struct log_build *build, int64_t step_base,
                                                struct log **out);
 
-/* Reads a number and how finely it was printed: its value, the spacing of its last digit, and its
- * significant digits. It accepts commas between groups of three, a sign, and the spellings of NaN
- * and infinity of Python and C. Returns 0 when the text is no number. */
-struct log_number {
-    double value, quantum;
-    int digits;
-};
-int log_number_read(const char *text, size_t length, struct log_number *out);
 /* Returns the distance of neighbouring binary32 numbers at a finite value. */
 double log_float_spacing(double value);
 /* Copies the beginning of a text for an error: what is no printable ASCII becomes '?'. */

@@ -123,16 +123,21 @@ static enum status parse(const struct log_build *build, size_t column, const cha
          column < build->column_count ? build->columns[column].source : "", shown);
 }
 
+enum status log_build_number(struct log_build *build, size_t column, const char *text,
+                             size_t length, const struct log_number *number) {
+    if (column >= build->column_count || !real_finite_f64(number->value))
+        return log_build_value(build, column, number->value, 0.0);
+    struct build_column *c = &build->columns[column];
+    see_text(c, text, length, number);
+    return log_build_value(build, column, number->value, quantum_of(c, text, length, number));
+}
+
 enum status log_build_text(struct log_build *build, size_t column, const char *text,
                            size_t length) {
     struct log_number number;
     if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
     TRY(parse(build, column, text, length, &number));
-    if (column >= build->column_count || !real_finite_f64(number.value))
-        return log_build_value(build, column, number.value, 0.0);
-    struct build_column *c = &build->columns[column];
-    see_text(c, text, length, &number);
-    return log_build_value(build, column, number.value, quantum_of(c, text, length, &number));
+    return log_build_number(build, column, text, length, &number);
 }
 
 enum status log_build_digits(struct log_build *build, size_t column, const char *text,

@@ -267,8 +267,10 @@ static enum status check_comma(const struct table *t, size_t field) {
          cell.text);
 }
 
-static int has_value(const struct table *t, size_t field) {
-    return t->columns[field] != LOG_COLUMN_IGNORED && log_span_is_number(t->cells[field]);
+/* Reads the value that a field of the record gives its column. Returns 0 where it gives none. */
+static int value_of(const struct table *t, size_t field, struct log_number *out) {
+    return t->columns[field] != LOG_COLUMN_IGNORED &&
+           log_number_read(t->cells[field].text, t->cells[field].length, out);
 }
 
 static int same_value(double a, double b) {
@@ -280,8 +282,7 @@ static int same_value(double a, double b) {
 static int contradicts(const struct table *t) {
     struct log_number number;
     for (size_t i = 0; i < t->fields; i++) {
-        if (!has_value(t, i) || !t->in_row[t->columns[i]]) continue;
-        log_number_read(t->cells[i].text, t->cells[i].length, &number);
+        if (!value_of(t, i, &number) || !t->in_row[t->columns[i]]) continue;
         if (!same_value(number.value, t->row_values[t->columns[i]])) return 1;
     }
     return 0;
@@ -296,19 +297,18 @@ static enum status put_record(struct table *t) {
     if (!t->habit->merges || !t->has_row || step == INT64_MIN || step != t->row_step ||
         contradicts(t)) {
         TRY(log_build_row(t->build, step, t->record_line, t->source->part));
-        memset(t->in_row, 0, LOG_COLUMNS_MAX);
+        if (t->habit->merges) memset(t->in_row, 0, LOG_COLUMNS_MAX);
         t->row_step = step;
         t->has_row = 1;
     }
     for (size_t i = 0; i < t->fields; i++) {
-        if (!has_value(t, i)) continue;
+        if (!value_of(t, i, &number)) continue;
         const size_t column = t->columns[i];
         if (t->habit->merges) { /* else no record looks at the one before */
-            log_number_read(t->cells[i].text, t->cells[i].length, &number);
             t->in_row[column] = 1;
             t->row_values[column] = number.value;
         }
-        TRY(log_build_text(t->build, column, t->cells[i].text, t->cells[i].length));
+        TRY(log_build_number(t->build, column, t->cells[i].text, t->cells[i].length, &number));
     }
     return STATUS_OK;
 }
@@ -335,11 +335,12 @@ static enum status read_record(struct table *t, size_t *out_count, int *out_open
 static int is_header(const struct table *t, size_t count) {
     if (count == 0 || count > LOG_COLUMNS_MAX || t->step_field == STEP_NONE) return 0;
     int names_step = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (t->cells[i].length == 0 || log_span_is_number(t->cells[i])) return 0;
+    for (size_t i = 0; i < count; i++)
         names_step |= log_span_is(t->cells[i], t->step_name);
-    }
-    return names_step;
+    if (!names_step) return 0;
+    for (size_t i = 0; i < count; i++)
+        if (t->cells[i].length == 0 || log_span_is_number(t->cells[i])) return 0;
+    return 1;
 }
 
 enum record { RECORD_END = 0, RECORD_CUT, RECORD_HEADER, RECORD_ROW };

@@ -76,35 +76,12 @@ static int copy_plain(const char *text, size_t length, char plain[TEXT_MAX + 1])
     return 1;
 }
 
-/* Returns the decimal exponent of the last digit. *out_digits: how many digits there are from the
- * first that is not 0. */
-static int last_place(const char *plain, int *out_digits) {
-    int decimals = 0, digits = 0, point = 0, exponent = 0;
-    const char *s = plain + (*plain == '-' || *plain == '+');
-    for (; is_digit(*s) || *s == '.'; s++) {
-        if (*s == '.') {
-            point = 1;
-            continue;
-        }
-        decimals += point;
-        digits += digits > 0 || *s != '0';
-    }
-    if (*s != '\0') { /* the exponent: its value does not matter beyond five digits, so it stops
-                         growing there and cannot overflow */
-        const int negative = s[1] == '-';
-        for (s += 1 + (s[1] == '-' || s[1] == '+'); is_digit(*s); s++)
-            exponent = exponent < 100000 ? 10 * exponent + (*s - '0') : exponent;
-        exponent = negative ? -exponent : exponent;
-    }
-    *out_digits = digits > 0 ? digits : 1;
-    return exponent - decimals;
-}
-
 /* Returns 10^power, correctly rounded; beyond binary64 its ends. The table saves parsing a text for
  * the powers that logs print; each literal in it is rounded correctly by the compiler. */
 double log_power_of_ten(int power) {
-    static const double small[] = {1e0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7, 1e-8,
-                                   1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16};
+    static const double small[] = {1e0,   1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,  1e-8,
+                                   1e-9,  1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17,
+                                   1e-18, 1e-19, 1e-20, 1e-21, 1e-22, 1e-23, 1e-24, 1e-25, 1e-26};
     if (power <= 0 && -power < (int)COUNT_OF(small)) return small[-power];
     if (power < -323) return 0x1p-1074;
     if (power > 308) return real_inf_f64();
@@ -117,12 +94,8 @@ double log_power_of_ten(int power) {
     return number_parse_real(digits, NUMBER_FINITE, &value) == STATUS_OK ? value : 0.0;
 }
 
-/* Tells "0.000E+00", which printf("%E") writes for no number but 0: it is exact. */
-static int is_scientific_zero(const char *plain) {
-    const char *s = plain + (*plain == '-' || *plain == '+');
-    while (*s == '0' || *s == '.')
-        s++;
-    return (*s | 0x20) == 'e';
+static int has_power(const char *text, size_t length) {
+    return memchr(text, 'e', length) != NULL || memchr(text, 'E', length) != NULL;
 }
 
 void log_show(const char *text, size_t length, char *out, size_t room) {
@@ -134,12 +107,22 @@ void log_show(const char *text, size_t length, char *out, size_t room) {
 
 int log_number_read(const char *text, size_t length, struct log_number *out) {
     char plain[TEXT_MAX + 1];
-    if (length == 0) return 0;
-    if (read_special(text, length, out)) return 1;
-    if (!copy_plain(text, length, plain)) return 0;
-    if (number_parse_real(plain, NUMBER_FINITE, &out->value) != STATUS_OK) return 0;
-    out->quantum = log_power_of_ten(last_place(plain, &out->digits));
-    if (is_scientific_zero(plain)) out->quantum = 0.0;
+    struct number_decimal read;
+    if (length == 0 || length > TEXT_MAX) return 0;
+    if (!number_read_decimal(text, length, &read)) {
+        if (read_special(text, length, out)) return 1;
+        if (!copy_plain(text, length, plain)) return 0;
+        return memchr(text, ',', length) != NULL && log_number_read(plain, strlen(plain), out);
+    }
+    /* printf("%E") writes "0.000E+00" for no number but 0, so it is exact. */
+    const int is_exact = read.value == 0.0 && has_power(text, length);
+    if (read.value != read.value) { /* it has too many digits, or too large a power */
+        if (!copy_plain(text, length, plain)) return 0;
+        if (number_parse_real(plain, NUMBER_FINITE, &read.value) != STATUS_OK) return 0;
+    }
+    out->value = read.value;
+    out->digits = read.digits;
+    out->quantum = is_exact ? 0.0 : log_power_of_ten(read.place);
     return 1;
 }
 

@@ -105,6 +105,18 @@ static void verify_round_trips(void **state) {
     check_round_trip(0x1p-1074);
 }
 
+/* What number_read_decimal says of a text, from how the text was made: its significant digits and
+ * the power of ten of the last one. */
+static void check_decimal(const char *text, size_t length, int digits, int place, double value) {
+    struct number_decimal read;
+    assert_int_equal(number_read_decimal(text, length, &read), 1);
+    if (read.digits != digits || read.place != place)
+        fail_msg("%s: got %d digits down to 10^%d and not %d down to 10^%d", text, read.digits,
+                 read.place, digits, place);
+    if (read.value == read.value && real_bits_f64(read.value) != real_bits_f64(value))
+        fail_msg("%s: got %.17g", text, read.value);
+}
+
 /* Decimals as logs have them, at the borders of what needs no strtod and beyond, against strtod. */
 static void verify_decimals_against_strtod(void **state) {
     (void)state;
@@ -128,6 +140,9 @@ static void verify_decimals_against_strtod(void **state) {
         if (lead >= 2.8) snprintf(digits + length, sizeof digits - 7, "%09d", 254740980 + i % 30);
         snprintf(text, sizeof text, "%s%.*s.%se%d", signs[i % 3], before, digits, digits + before,
                  exponent);
+        const int zeros = (int)strspn(digits, "0"), all = (int)strlen(digits);
+        check_decimal(text, strlen(text), zeros < all ? all - zeros : 1, exponent - all + before,
+                      strtod(text, NULL));
         assert_int_equal(number_parse_real(text, NUMBER_FINITE, &value),
                          real_finite_f64(strtod(text, NULL)) ? STATUS_OK : STATUS_INPUT);
         if (!real_finite_f64(strtod(text, NULL))) continue;
@@ -186,6 +201,36 @@ static void verify_long_decimals_against_strtod(void **state) {
             if (places <= 4) check_tie((bits | 1 | UINT64_C(1) << 63) >> 10 | 1, places);
         }
     }
+}
+
+/* A text ends where its length says; what has many digits or a large power has no value here. */
+static void validate_read_decimals(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t length;
+        int digits, place;
+        double value; /* NaN: none */
+    } good[] = {
+        {"0.00125,7", 7, 3, -5, 0.00125},
+        {"3e-05x", 5, 1, -5, 3e-5},
+        {"12", 1, 1, 0, 1.0},
+        {"-0.0", 4, 1, -1, -0.0},
+        {"0e-500", 6, 1, -500, 0.0},
+        {"0.10", 4, 2, -2, 0.1},
+        {"12345678901234567890123", 23, 23, 0, 0.0 / 0.0},
+        {"1e-300", 6, 1, -300, 0.0 / 0.0},
+        {"1e999999999999", 14, 1, 999999, 0.0 / 0.0},
+    };
+    static const char *const bad[] = {"", "-", ".", "1e", "1e+", "1,2", " 1", "1 ", "0x1", "nan"};
+    struct number_decimal read;
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        check_decimal(good[i].text, good[i].length, good[i].digits, good[i].place, good[i].value);
+        (void)number_read_decimal(good[i].text, good[i].length, &read);
+        assert_int_equal(read.value == read.value, good[i].value == good[i].value);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        assert_int_equal(number_read_decimal(bad[i], strlen(bad[i]), &read), 0);
 }
 
 static void validate_reals(void **state) {
@@ -347,6 +392,7 @@ int main(void) {
         cmocka_unit_test(verify_round_trips),
         cmocka_unit_test(verify_decimals_against_strtod),
         cmocka_unit_test(verify_long_decimals_against_strtod),
+        cmocka_unit_test(validate_read_decimals),
         cmocka_unit_test(validate_reals),
         cmocka_unit_test(validate_refused_reals),
         cmocka_unit_test(verify_long_texts),

@@ -34,6 +34,10 @@ static void validate_quanta_of_texts(void **state) {
         {"3.900183E-07", 3.900183e-7, 1e-13, 7},
         {"0.69314718055994531", 0.69314718055994531, 1e-17, 17},
         {"1e-320", 1e-320, 1e-320, 1},
+        {"1.5e-25", 1.5e-25, 1e-26, 2},
+        {"1.5e-26", 1.5e-26, 1e-27, 2},
+        {"0e-500", 0.0, 0.0, 1},
+        {"1e-500", 0.0, 0x1p-1074, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct log_number got;
