@@ -119,15 +119,13 @@ static void find_family(struct family *family, const struct series_point *top, s
 
 void fit_find_unseen(const struct fit_search *search, struct fit_model *model, struct fit *out) {
     const struct series *series = search->series;
-    struct family family = {.model = model,
-                            .series = series,
-                            .scale = search->scale,
-                            .top = top_of(series),
-                            .numbers = model->now};
+    struct family family = {
+        .model = model, .series = series, .scale = search->scale, .numbers = model->now};
     if (!model->needs_warmup || out->reached > 0.0 || out->stride != 1.0 ||
         out->segment_count != 1 || out->segments[0].shift != 0 || out->first_differs ||
         out->part_count > 0 || out->schedule->state_size > 0 || !fit_model_proportional(model))
         return;
+    family.top = top_of(series);
     model->plan.skipped = out->plan.skipped;
     model->plan.skipped_count = out->plan.skipped_count;
     find_family(&family, &series->points[family.top], out);

@@ -76,9 +76,14 @@ void fit_model_set_total(struct fit_model *model, double total);
  * today's does, as without a floor or a warm-up, is listed under today's name. */
 int fit_model_is_listed(const struct fit_model *model, const struct fit_numbers *numbers);
 /* Tells whether all values change by the same factor as L. */
-int fit_model_proportional(const struct fit_model *model);
+static inline int fit_model_proportional(const struct fit_model *model) {
+    return model->linear && (!model->now.absolute || model->now.floor == 0.0);
+}
 /* Returns the logged LR of update k + shift, or of update 1 where that is below 1. */
-double fit_model_logged(const struct fit_model *model, uint64_t k, int64_t shift);
+static inline double fit_model_logged(const struct fit_model *model, uint64_t k, int64_t shift) {
+    const int64_t at = (int64_t)k + shift;
+    return contract_logged(&model->plan, at < 1 ? 1 : (uint64_t)at);
+}
 /* Copies a model and gives the copy values of its own. */
 TWINSTEP_MUST_USE enum status fit_model_copy(const struct fit_model *model, struct arena *arena,
                                              struct fit_model *out);

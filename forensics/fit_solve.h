@@ -9,6 +9,7 @@
 #ifndef TWINSTEP_FORENSICS_FIT_SOLVE_H
 #define TWINSTEP_FORENSICS_FIT_SOLVE_H
 
+#include "base/real.h"
 #include "forensics/fit_model.h"
 
 #define FIT_PROBES 32
@@ -82,7 +83,12 @@ struct fit_solutions {
 
 /* Returns half the printed interval of a point plus the slack of rounding; `scale` is the largest
  * |LR| around. */
-double fit_half(const struct series_point *point, double scale);
+static inline double fit_half(const struct series_point *point, double scale) {
+    const double value = real_abs_f64(point->value);
+    /* 4 ulp of the value and one of the scale (2^-52 relative each), as fit_matches says. */
+    const double slack = 0x1p-50 * value + 0x1p-52 * scale;
+    return point->quantum > 0.0 ? 0.5 * point->quantum * (1.0 + 0x1p-20) + slack : slack;
+}
 /* Returns the largest |value|; a NaN counts as none. */
 double fit_scale(const struct series_point *points, size_t count);
 /* Returns how many of the first points can be prints of one value. */

@@ -7,13 +7,6 @@
 #include "base/real.h"
 #include "forensics/fit_solve.h"
 
-double fit_half(const struct series_point *point, double scale) {
-    const double value = real_abs_f64(point->value);
-    /* 4 ulp of the value and one of the scale (2^-52 relative each), as fit_matches says. */
-    const double slack = 0x1p-50 * value + 0x1p-52 * scale;
-    return point->quantum > 0.0 ? 0.5 * point->quantum * (1.0 + 0x1p-20) + slack : slack;
-}
-
 double fit_scale(const struct series_point *points, size_t count) {
     double scale = 0.0;
     for (size_t i = 0; i < count; i++)

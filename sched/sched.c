@@ -43,24 +43,8 @@ const struct sched_class *sched_find_in(const char *family, const char *name) {
     return NULL;
 }
 
-double sched_clamp_counter(double counter) {
-    return counter > 0.0 ? counter : 0.0;
-}
-
 double sched_base_rate(const struct sched_call *call) {
     return call->base_lr;
-}
-
-double sched_at_least_one(double x) {
-    return x > 1.0 ? x : 1.0;
-}
-
-double sched_warmup_factor(const struct sched_call *call, double counter) {
-    return counter / sched_at_least_one(call->warmup);
-}
-
-double sched_after_warmup(const struct sched_call *call, double numerator) {
-    return numerator / sched_at_least_one(call->total - call->warmup);
 }
 
 static enum status check_number(const char *name, double x) {

@@ -68,19 +68,26 @@ extern const struct sched_class SCHED_CLASSES(SCHED_SYMBOL_);
 
 /* The counter, but 0 for a negative one. No framework defines f before 0; holding f(0) there keeps
  * a shifted counter from turning the rate negative. */
-double sched_clamp_counter(double counter);
+static inline double sched_clamp_counter(double counter) {
+    return counter > 0.0 ? counter : 0.0;
+}
 
 /* L, the minimum of a schedule that never falls. */
 double sched_base_rate(const struct sched_call *call);
 
+static inline double sched_at_least_one(double x) {
+    return x > 1.0 ? x : 1.0;
+}
+
 /* s / max(1, W): the multiplier within the warm-up, for s < W. */
-double sched_warmup_factor(const struct sched_call *call, double counter);
+static inline double sched_warmup_factor(const struct sched_call *call, double counter) {
+    return counter / sched_at_least_one(call->warmup);
+}
 
 /* numerator / max(1, T - W): a share of what is left after the warm-up. */
-double sched_after_warmup(const struct sched_call *call, double numerator);
-
-/* max(1, x) */
-double sched_at_least_one(double x);
+static inline double sched_after_warmup(const struct sched_call *call, double numerator) {
+    return numerator / sched_at_least_one(call->total - call->warmup);
+}
 
 /* cos(x) within 0.5001 ulp for |x| <= REAL_TRIG_LIMIT, and NaN beyond. Why so exact: a decay to 0
  * is 1 + cos(x) near x = pi, where the last bit of the cosine is most of the result. It must be the
