@@ -244,16 +244,20 @@ static enum status try_restarts(struct trial *t, const struct fit *fit) {
     return STATUS_OK;
 }
 
-/* The line that the rows of a fit follow, but for a first one that stands apart. */
+/* The line that the rows of a fit follow, but for those of the rise and a first one that stands
+ * apart. */
 struct line {
     double update, value; /* of its first row */
     double slope;         /* by which the LR falls per update */
 };
 
-/* Returns 0 where the fit is no line that falls. */
+/* Returns 0 where the fit is no line that falls. A top row behind a rise may still be a row of the
+ * rise. */
 static int line_of(const struct series *series, const struct fit *fit, struct line *out) {
     const struct series_point *const points = series->points;
-    const size_t first = fit->first_differs;
+    size_t first = fit->first_differs;
+    for (size_t i = first + 1; i < series->count; i++)
+        if (points[i].value > points[i - 1].value) first = i + 1;
     if (series->count < 3 + first || !fit_falls_as_line(fit) || fit->segment_count != 1 ||
         fit->stride != 1.0)
         return 0;
@@ -547,6 +551,18 @@ static int peak_is_unseen(const struct fit_known *known, const struct fit *fit,
            (fit->warmup_hidden || fit->unseen_warmup > 0.0) && fit->lr > series->points[0].value;
 }
 
+/* Tells whether a given peak is that of the explanation but for less than a printed step: its own
+ * peak is read off the digits then, with a total or a floor that need not be the training's. */
+static int peak_is_by_digits(const struct fit_known *known, const struct fit *fit,
+                             const struct series *series) {
+    const double given = known->request.lr;
+    double finest = real_inf_f64();
+    for (size_t i = 0; i < series->count; i++)
+        if (series->points[i].quantum < finest) finest = series->points[i].quantum;
+    return given == given && !fit_near(fit->lr, given) && real_abs_f64(fit->lr - given) <= finest &&
+           fit_digits(fit->lr) > TYPED_PEAK;
+}
+
 /* Tells whether the bug is that the column is the expected one, some updates on: it has the numbers
  * of the expectation then, whatever else explains it (forensics/fit_check_mismatch.c). */
 static int is_shift(const char *bug) {
@@ -572,6 +588,7 @@ static int is_proven(const struct fit_known *known, const struct fit_check *out)
     if (out->bug != NULL && strncmp(out->bug, stands, sizeof stands - 1) == 0) return 1;
     if (best->epoch_updates > 0 || best->stride < 1.0) return 1;
     if (breaks_visibly(best, series)) return 1;
+    if (peak_is_by_digits(known, best, series)) return 0;
     if (is_fine(series) && (best->segment_count > 1 || best->first_differs || rises(series)))
         return 1;
     /* With a total that was said, finely printed rows leave the contract one set of numbers, but

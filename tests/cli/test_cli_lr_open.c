@@ -178,6 +178,13 @@ static const struct {
      "lr check log.csv --expect megatron --lr 6e-5",
      "megatron linear, peak 6e-05, warm-up 69, total 1142, floor 0.1 of the peak",
      ""},
+    /* A line whose total no row shows. What explains it ends at the last row, from a peak that is
+     * the given one but for less than a printed step. */
+    {{LINE, 2e-6, 0.05, 200, 3471, 0, 0, 100, 3471, 100, 0, 0},
+     "%.5e",
+     "lr check log.csv --expect hf-4.50 --lr 2e-6",
+     "hf-4.50 linear, peak 2e-06, warm-up 200, total 3471, floor 0.05 of the peak",
+     TAKEN},
     /* A counter that moves by 3 per update, with a total of 8029. */
     {{COSINE, 2e-4, 0.0, 161, 2678, 0, 0, 1250, 1700, 50, 0, 0},
      "%.3e",

@@ -268,6 +268,29 @@ static void validate_unseen_peaks(void **state) {
     STANDS;
 }
 
+/* A peak of many digits beside a given one that is less than a printed step away: in finely printed
+ * rows that rise it would stand. */
+static void validate_peaks_by_digits(void **state) {
+    (void)state;
+    open_scene();
+    known.request.lr = PEAK;
+    out.bug = NULL;
+    points[1].value = points[0].value + 1e-8;
+    STANDS;
+    best.lr = PEAK + 0.6e-9;
+    OPEN;
+    points[5].quantum = 0.5e-9; /* the finest row decides */
+    STANDS;
+    points[5].quantum = 1e-9;
+    best.lr = PEAK + 2e-9;
+    STANDS;
+    best.lr = PEAK + 0.6e-9;
+    known.request.lr = NAN;
+    STANDS;
+    known.request.lr = best.lr;
+    STANDS;
+}
+
 static void validate_what_was_borrowed(void **state) {
     (void)state;
     open_scene();
@@ -312,10 +335,10 @@ static void validate_words(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_numbers),      cmocka_unit_test(validate_paces),
-        cmocka_unit_test(validate_what_is_seen), cmocka_unit_test(validate_own_numbers),
-        cmocka_unit_test(validate_unseen_peaks), cmocka_unit_test(validate_what_was_borrowed),
-        cmocka_unit_test(validate_words),
+        cmocka_unit_test(validate_numbers),         cmocka_unit_test(validate_paces),
+        cmocka_unit_test(validate_what_is_seen),    cmocka_unit_test(validate_own_numbers),
+        cmocka_unit_test(validate_unseen_peaks),    cmocka_unit_test(validate_what_was_borrowed),
+        cmocka_unit_test(validate_peaks_by_digits), cmocka_unit_test(validate_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
