@@ -175,7 +175,7 @@ static int next_peak(const struct fit_window *window, const struct rows *rows,
         for (; io->next * step <= most; io->next += 1.0) {
             const double peak = io->next * step;
             /* 10 of two digits is one of one, which was tried. */
-            if (fit_digits(peak) < io->digits ||
+            if ((io->digits > 1 && 10.0 * fit_floor(0.1 * io->next + 0.05) == io->next) ||
                 !fit_line(rows, fit_shortest(peak * (1.0 - 0x1p-40), peak * (1.0 + 0x1p-40)), io))
                 continue;
             io->next += 1.0;

@@ -8,18 +8,6 @@
 #include "base/real.h"
 #include "forensics/fit_solve.h"
 
-int fit_digits(double x) {
-    struct number_text text = number_text_f64(real_abs_f64(x));
-    int digits = 0, zeros = 0;
-    for (const char *at = text.text; *at != '\0' && *at != 'e'; at++) {
-        if (*at < '0' || *at > '9') continue;
-        if (digits == 0 && *at == '0') continue;
-        digits++;
-        zeros = *at == '0' ? zeros + 1 : 0;
-    }
-    return digits - zeros > 0 ? digits - zeros : (x == 0.0 ? 0 : 1);
-}
-
 /* A power of ten with which x > 0 has one digit in front of the point, up to rounding. */
 static double scale_of(double x) {
     double scale = 1.0;
@@ -53,7 +41,35 @@ static int nearest_decimal(double x, double scale, double *out) {
     return 1;
 }
 
-/* The same of any x, with so many digits behind the first. Returns 0 where it is not finite. */
+/* Counts the significant digits of the shortest text of x. */
+static int digits_of_text(double x) {
+    struct number_text text = number_text_f64(real_abs_f64(x));
+    int digits = 0, zeros = 0;
+    for (const char *at = text.text; *at != '\0' && *at != 'e'; at++) {
+        if (*at < '0' || *at > '9') continue;
+        if (digits == 0 && *at == '0') continue;
+        digits++;
+        zeros = *at == '0' ? zeros + 1 : 0;
+    }
+    return digits - zeros > 0 ? digits - zeros : (x == 0.0 ? 0 : 1);
+}
+
+/* Two decimals of so many digits are two doubles (DBL_DIG), so the first one that x is has as many
+ * digits as the shortest text. */
+#define SURE 15
+
+int fit_digits(double x) {
+    const double size = real_abs_f64(x);
+    double scale = size > 0.0 && size < 10.0 ? scale_of(size) : 0.0, decimal;
+    for (int digits = 1; digits <= SURE && nearest_decimal(size, scale, &decimal); digits++) {
+        if (decimal == size) return digits;
+        scale *= 10.0;
+    }
+    return digits_of_text(x);
+}
+
+/* Prints any x with so many digits behind the first and reads it back. Returns 0 where it is not
+ * finite. */
 static int printed_decimal(double x, int behind, double *out) {
     char text[64];
     snprintf(text, sizeof text, "%.*e", behind, x);

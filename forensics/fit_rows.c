@@ -252,14 +252,15 @@ static enum status try_all(struct tries *tries) {
     }
     const struct fit_spacing one = {.every = 1, .last = UINT64_MAX};
     const struct series rows = number(tries, &one);
-    if (!fit_lies_on_cosine(&rows, tries->known.request.lr)) {
-        tries->known.evaluations = QUICK;
-        TRY(try_distances(tries));
-        tries->known.evaluations = 0;
-        if (tries->out->count == 0) return try_skips(tries);
-        memset(tries->out, 0, sizeof *tries->out);
-    }
+    tries->known.evaluations = QUICK;
+    tries->known.cosines = fit_lies_on_cosine(&rows, tries->known.request.lr);
     TRY(try_distances(tries));
+    tries->known.evaluations = 0;
+    tries->known.cosines = 0;
+    if (tries->out->count > 0) {
+        memset(tries->out, 0, sizeof *tries->out);
+        TRY(try_distances(tries));
+    }
     return try_skips(tries);
 }
 

@@ -698,8 +698,8 @@ static enum status run_passes(struct fit_search *search) {
         if (!any_ends(search)) search_floors(search, &window);
         if (!any_ends(search)) search_ends(search, &window);
     }
-    if (search->known->counted == NULL && search->known->evaluations == 0 &&
-        !any_agrees(search, USABLE))
+    if (search->known->counted == NULL &&
+        (search->known->evaluations == 0 || search->known->cosines) && !any_agrees(search, USABLE))
         search_cosines(search, &window);
     if (search->known->counted == NULL && !any_without_floor(search))
         search_free_floors(search, &window);

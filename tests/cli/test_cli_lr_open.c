@@ -302,6 +302,26 @@ static void verify_a_step_back_ends(void **state) {
     helper_free(&said);
 }
 
+/* A console without update numbers, whose rows are a cosine with restarts that ends in its third
+ * cycle: each of the distances that are tried is asked for cosines, too. */
+static void verify_restarts_without_updates(void **state) {
+    (void)state;
+    static const struct column column = {RESTARTS, 5e-5, 0.0, 373, 2262, 3, 0, 25, 1825, 25, 0, 0};
+    static char text[1 << 14];
+    size_t at = 0;
+    for (int k = column.first; k <= column.last; k += column.every)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               "{'loss': 0.69, 'learning_rate': %.3e, 'epoch': 0.0}\n",
+                               lr_at(&column, k));
+    assert_true(at < sizeof text);
+    helper_write("console.txt", text);
+    struct said said = helper_run(3, "lr fit console.txt");
+    if (strstr(said.out, "hf-4.50 cosine_with_restarts (num_cycles=3), peak 5e-05, warm-up 373, "
+                         "total 2262") == NULL)
+        fail_msg("%s", said.out);
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_no_search_fails_a_healthy_log),
@@ -309,6 +329,7 @@ int main(void) {
         cmocka_unit_test(verify_bugs_still_fail),
         cmocka_unit_test(verify_a_floor_is_no_skip),
         cmocka_unit_test(verify_a_step_back_ends),
+        cmocka_unit_test(verify_restarts_without_updates),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

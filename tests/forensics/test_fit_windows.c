@@ -266,10 +266,35 @@ static void validate_how_many_digits(void **state) {
             fail_msg("%g: %d", cases[i].x, fit_digits(cases[i].x));
 }
 
+/* Decimals of 1 to 15 digits have as many, and a number that none of them is has those that printf
+ * needs for it to read back as itself. */
+static void verify_how_many_digits(void **state) {
+    (void)state;
+    struct draws draws = {.key = 61};
+    for (int i = 0; i < 300000; i++) {
+        char text[64];
+        const int count = 1 + i % 15;
+        uint64_t whole = 0;
+        for (int d = 0; d < count; d++)
+            whole = 10 * whole + 1 + draws_pick(&draws, 9) - (d > 0 && d + 1 < count);
+        snprintf(text, sizeof text, "%llue%d", (unsigned long long)whole,
+                 (int)draws_pick(&draws, 40) - 35);
+        if (fit_digits(strtod(text, NULL)) != count)
+            fail_msg("%s: %d", text, fit_digits(strtod(text, NULL)));
+        const double beside = nextafter(strtod(text, NULL), i % 2 == 0 ? 0.0 : 1e300);
+        int needed = 16;
+        snprintf(text, sizeof text, "%.15e", beside);
+        if (strtod(text, NULL) != beside) needed = 17;
+        if (fit_digits(beside) != needed)
+            fail_msg("%.17g: %d digits and not %d", beside, fit_digits(beside), needed);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_every_function),
         cmocka_unit_test(validate_how_many_digits),
+        cmocka_unit_test(verify_how_many_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
