@@ -194,7 +194,8 @@ enum status fit_check_doubt_longer(const struct fit_known *known, struct arena *
  * total that is one update apart; skipped updates for the first LR; a total behind which the LR
  * rises again, so that the run was longer than its schedule; and two that lr fit calls undecided, a
  * line to a floor that no row stands at, or a peak that nobody would type, behind which a scheduler
- * may have stopped in its warm-up. */
+ * may have stopped in its warm-up; and a total that ignores a skipped update which the log shows.
+ */
 enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena *arena,
                                     struct fit_check *out) {
     const struct fit *const fit = out->expected;
@@ -204,6 +205,16 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
         doubt_skips(NULL, out);
         out->needs = "the loss scale, a count of skipped updates, or --skipped: a loop that holds "
                      "its LR from below prints the first rows, too";
+        return STATUS_OK;
+    }
+    if (fit_total_ignores_skips(fit, known, out->found.series)) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--steps of the training: the log shows a skipped update while the LR "
+                         "stands, where the scheduler of %s stands still, too, and a total that is "
+                         "as many updates smaller prints the same",
+                         fit->contract->name));
+        out->needs = text;
         return STATUS_OK;
     }
     if ((out->fitted & FIT_OF_STEPS) != 0 && rises_behind_end(out)) {

@@ -469,6 +469,13 @@ static void verify_a_skip_on_a_plateau_counts(void **state) {
     assert_true(is_doubted("wsd.csv", "--contract hf", words));
     assert_false(is_doubted("wsd.csv", "--contract hf --steps 1000", NULL));
     assert_false(is_doubted("wsd.csv", "--contract lightning-step", NULL));
+    struct said said = helper_run(3, "lr check wsd.csv --expect hf");
+    assert_non_null(strstr(said.out, words));
+    helper_free(&said);
+    said = helper_run(0, "lr check wsd.csv --expect hf --steps 1000");
+    assert_non_null(strstr(said.out, "total 1000; skipped: "));
+    helper_free(&said);
+    helper_accept(0, "lr check wsd.csv --expect lightning-step");
 }
 
 /* Rows of a decay of 1 - sqrt that are a half and 0.2929 of the peak: they are no drops of

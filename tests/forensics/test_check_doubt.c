@@ -223,6 +223,24 @@ static void validate_ends(void **state) {
     assert_int_equal(out.verdict, FIT_FAIL);
 }
 
+/* A skipped update that the log shows, beside a total that needs none. */
+static void validate_totals_that_ignore_skips(void **state) {
+    (void)state;
+    static uint32_t evident[ROWS];
+    evident[3] = 1;
+    open_pass();
+    points[3].value = points[2].value; /* the LR stands there, and falls behind it */
+    known.skips.least = known.skips.most = evident;
+    known.skips.shown = 1;
+    NUMBERS(
+        "--steps of the training: the log shows a skipped update while the LR stands, where the "
+        "scheduler of hf stands still, too, and a total that is as many updates smaller prints "
+        "the same",
+        open_pass);
+    points[3].value = points[2].value;
+    NUMBERS(NULL, open_pass);
+}
+
 /* A line to a floor that nobody would type, of which no row stands at the end. */
 static void open_far(void) {
     open_pass();
@@ -587,11 +605,17 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_floors),     cmocka_unit_test(validate_drops),
-        cmocka_unit_test(validate_ends),       cmocka_unit_test(validate_far_floors),
-        cmocka_unit_test(validate_tops),       cmocka_unit_test(validate_rivals_of_skips),
-        cmocka_unit_test(validate_late_twins), cmocka_unit_test(validate_a_late_scheduler),
-        cmocka_unit_test(validate_even_skips), cmocka_unit_test(validate_skips_behind_an_odd_peak),
+        cmocka_unit_test(validate_floors),
+        cmocka_unit_test(validate_drops),
+        cmocka_unit_test(validate_ends),
+        cmocka_unit_test(validate_totals_that_ignore_skips),
+        cmocka_unit_test(validate_far_floors),
+        cmocka_unit_test(validate_tops),
+        cmocka_unit_test(validate_rivals_of_skips),
+        cmocka_unit_test(validate_late_twins),
+        cmocka_unit_test(validate_a_late_scheduler),
+        cmocka_unit_test(validate_even_skips),
+        cmocka_unit_test(validate_skips_behind_an_odd_peak),
         cmocka_unit_test(validate_few_rows),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
