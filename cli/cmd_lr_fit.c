@@ -170,6 +170,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (may_have_stopped(known, set) && fit_peak_is_odd(first))
         return "has a peak that nobody would type: a scheduler that is no longer stepped inside of "
                "a longer warm-up prints the same";
+    if (fit_peak_is_by_digits(first, known, set->series))
+        return "has a peak that nobody would type, and the rows are printed too coarsely to tell "
+               "it from one that somebody would: with that one the lengths are others";
     if (first->stairs_open)
         return "moves once per several updates, which does not say what a scheduler step counts";
     if (!fit_is_native(known, first->contract)) return "is not of the framework that wrote the log";

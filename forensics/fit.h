@@ -401,6 +401,11 @@ int fit_is_half_speed(const struct fit *fit);
 int fit_stands_at_top(const struct fit *fit, const struct series *series);
 /* Tells whether its peak has more digits than somebody types. */
 int fit_peak_is_odd(const struct fit *fit);
+/* Tells whether its peak has more digits than somebody types, where one that somebody types lies
+ * within what the highest row is printed with: neither was it said, nor the total, and with other
+ * lengths the typed one prints the same but for a digit that a search missed. */
+int fit_peak_is_by_digits(const struct fit *fit, const struct fit_known *known,
+                          const struct series *series);
 /* Tells whether the fit has a warm-up in front of the first row that is longer than trainings have,
  * and a decay behind it: a plateau up to there and a decay of that length (WSD) print the same. */
 int fit_hides_plateau(const struct fit *fit);

@@ -481,6 +481,19 @@ int fit_peak_is_odd(const struct fit *fit) {
     return !is_typed(fit->lr);
 }
 
+int fit_peak_is_by_digits(const struct fit *fit, const struct fit_known *known,
+                          const struct series *series) {
+    const struct series_point *top = &series->points[0];
+    if (known->request.lr == known->request.lr || known->run_steps > 0 ||
+        known->request.steps > 0 || fit->steps == 0 || !fit_peak_is_odd(fit))
+        return 0;
+    for (size_t i = 1; i < series->count; i++)
+        if (series->points[i].value > top->value) top = &series->points[i];
+    const double half = 0.5 * top->quantum;
+    return half > 0.0 && real_abs_f64(fit->lr - top->value) <= half &&
+           fit_shortest_of(top->value - half, top->value + half, FIT_TYPED_DIGITS) > 0.0;
+}
+
 /* Warm-ups are shares of a tenth or less as a rule, and of a fifth at most. Chosen above that. */
 #define LONG_WARMUP 0.25
 

@@ -525,6 +525,37 @@ static void verify_a_cut_decay_leaves_the_total_open(void **state) {
     assert_true(is_doubted("share.csv", "", "has a decay that is a share of a total"));
 }
 
+/* Megatron's WSD up to a row of its decay, and of transformers', whose one row inside of the
+ * warm-up stands at a half: a decay of 529 updates from a peak of 0.00080001 prints three digits of
+ * the one of 530 from 0.0008, and a warm-up of 48 prints the half one update sooner than the one
+ * of 50. */
+static void verify_a_cut_decay_has_its_own_numbers(void **state) {
+    (void)state;
+    static char text[65536];
+    size_t length = (size_t)sprintf(text, "step,lr\n");
+    for (int k = 1; k <= 5076; k += 25) {
+        const double left = k <= 4770 ? 1.0 : 2.0 * pow(0.5, (k - 4770) / 530.0) - 1.0;
+        length +=
+            (size_t)sprintf(text + length, "%d,%.2e\n", k, 8e-4 * (k < 530 ? k / 530.0 : left));
+    }
+    helper_write("coarse.csv", text);
+    assert_true(is_doubted("coarse.csv", "", "has a peak that nobody would type"));
+    length = (size_t)sprintf(text, "step,lr\n");
+    for (int k = 25; k <= 2300; k += 25) {
+        const double done = fmax(0.0, (k - 2090) / 232.0);
+        length += (size_t)sprintf(
+            text + length, "%d,%.17g\n", k,
+            4e-4 * (k < 50 ? k / 50.0 : 0.5 * (1.0 + cos(3.14159265358979323846 * done))));
+    }
+    helper_write("half.csv", text);
+    struct said said = helper_run(3, "lr fit half.csv");
+    assert_non_null(strstr(said.out, "  megatron wsd (decay=232, decay_style=cosine), peak 0.0004, "
+                                     "warm-up 50, total 2322\n"));
+    assert_non_null(strstr(said.out, "  hf warmup_stable_decay (decay=232), peak 0.0004, "
+                                     "warm-up 48, total 2321\n"));
+    helper_free(&said);
+}
+
 /* A row every 100 updates leaves 204 warm-ups at the knee, of which 195 is odd. Accelerate with
  * four processes prints what its scheduler prints that moves four times per update, with a total
  * and a warm-up four times as long. */
@@ -957,6 +988,7 @@ int main(void) {
         cmocka_unit_test(verify_a_skip_on_a_plateau_counts),
         cmocka_unit_test(verify_a_decay_is_no_drop),
         cmocka_unit_test(verify_a_cut_decay_leaves_the_total_open),
+        cmocka_unit_test(verify_a_cut_decay_has_its_own_numbers),
         cmocka_unit_test(verify_odd_warmups_between_far_rows),
         cmocka_unit_test(verify_a_doubt_has_a_number),
         cmocka_unit_test(validate_bf16_has_no_scaler),

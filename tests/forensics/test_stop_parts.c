@@ -499,6 +499,49 @@ static void validate_totals_that_ignore_skips(void **state) {
     SHOWN(1);
 }
 
+/* Rows of three digits below a peak of 2e-4, and a fit whose peak has six. */
+static void open_coarse(void) {
+    open_fit("hf", "linear");
+    fit.lr = 2.00003e-4;
+    series = (struct series){points, 6};
+    for (size_t i = 0; i < 6; i++)
+        points[i] = (struct series_point){.update = i + 8,
+                                          .row = i,
+                                          .value = PEAK * (1.0 - 0.03 * fabs((double)i - 2.0)),
+                                          .quantum = 1e-6};
+}
+#define COARSE(expected)                                                                           \
+    do {                                                                                           \
+        assert_int_equal(fit_peak_is_by_digits(&fit, &known, &series), expected);                  \
+        open_coarse();                                                                             \
+    } while (0)
+
+static void validate_peaks_by_digits(void **state) {
+    (void)state;
+    open_coarse();
+    COARSE(1);
+    fit.lr = 2.1e-4; /* typed */
+    COARSE(0);
+    fit.lr = 2.0053e-4; /* the row at the top is no row of this peak */
+    COARSE(0);
+    points[2].quantum = 0.0;
+    COARSE(0);
+    points[2].quantum = 1e-8;
+    fit.lr = 2.000003e-4;
+    COARSE(1);
+    points[2].value = 2.034e-4; /* none of two digits lies near it */
+    fit.lr = 2.03403e-4;
+    COARSE(0);
+    known.request.lr = 2.00003e-4;
+    COARSE(0);
+    known.request.steps = 40;
+    COARSE(0);
+    known.run_steps = 40;
+    COARSE(0);
+    fit.steps = 0;
+    COARSE(0);
+}
+
 /* Rows that rise to the peak at update 5, stand there up to update 10 and fall, of a decay of five
  * updates, and a skipped update that the fit needs. */
 static void open_held_plateau(void) {
@@ -1246,6 +1289,7 @@ int main(void) {
         cmocka_unit_test(validate_searches_with_floors),
         cmocka_unit_test(validate_skips_in_front_of_the_rows),
         cmocka_unit_test(validate_totals_that_ignore_skips),
+        cmocka_unit_test(validate_peaks_by_digits),
         cmocka_unit_test(validate_skips_on_a_plateau),
         cmocka_unit_test(validate_decays_by_share),
         cmocka_unit_test(validate_totals_beside_rounder_ones),
