@@ -85,6 +85,11 @@ void fit_model_set(struct fit_model *model, const struct fit_numbers *numbers) {
     fit_model_set_lr(model, numbers->lr);
 }
 
+double fit_model_logged(const struct fit_model *model, uint64_t k, int64_t shift) {
+    const int64_t at = (int64_t)k + shift;
+    return contract_logged(&model->plan, at < 1 ? 1 : (uint64_t)at);
+}
+
 int fit_model_is_listed(const struct fit_model *model, const struct fit_numbers *numbers) {
     return !model->is_elder || (numbers->floor > 0.0 && numbers->warmup > 0.0);
 }

@@ -80,10 +80,7 @@ static inline int fit_model_proportional(const struct fit_model *model) {
     return model->linear && (!model->now.absolute || model->now.floor == 0.0);
 }
 /* Returns the logged LR of update k + shift, or of update 1 where that is below 1. */
-static inline double fit_model_logged(const struct fit_model *model, uint64_t k, int64_t shift) {
-    const int64_t at = (int64_t)k + shift;
-    return contract_logged(&model->plan, at < 1 ? 1 : (uint64_t)at);
-}
+double fit_model_logged(const struct fit_model *model, uint64_t k, int64_t shift);
 /* Copies a model and gives the copy values of its own. */
 TWINSTEP_MUST_USE enum status fit_model_copy(const struct fit_model *model, struct arena *arena,
                                              struct fit_model *out);
