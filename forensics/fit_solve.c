@@ -632,21 +632,22 @@ static void solve_hidden(struct fit_model *model, const struct fit_window *windo
 }
 
 /* Tries the warm-up and the total with which another model explains the column, and the same one
- * update before and behind: contracts differ by that much in the update whose LR they print. A row
- * inside of the warm-up may need a warm-up that differs by more: where it stands at a half, by two.
- */
+ * update before and behind: contracts differ by that much in the update whose LR they print. Where
+ * rows show the rise and the decay, the warm-up may differ by more: by two where a row stands at
+ * its half. */
 static void solve_seeds(struct fit_model *model, const struct fit_window *window,
                         const struct fit_numbers *numbers, struct fit_solutions *out) {
     static const double away[] = {0.0, 1.0, -1.0};
-    static const double wider[] = {0.0, 1.0, -1.0}; /* of the warm-up alone, on top of it */
     struct fit_floor_trial floors[FIT_FLOORS];
     const size_t floor_count = fit_list_floors(model, window, floors);
-    for (size_t n = 0; n < window->seed_count * COUNT_OF(away) * COUNT_OF(wider); n++) {
-        const size_t pair = n % (window->seed_count * COUNT_OF(away));
-        const struct fit_numbers *seed = &window->seeds[pair / COUNT_OF(away)];
-        const double by = away[pair % COUNT_OF(away)];
+    const size_t pairs = window->seed_count * COUNT_OF(away);
+    const int is_shown = window->top > 0 && window->top + 1 < window->count;
+    const size_t wider = model->needs_warmup && model->needs_total && is_shown ? COUNT_OF(away) : 1;
+    for (size_t n = 0; n < pairs * wider; n++) {
+        const struct fit_numbers *seed = &window->seeds[n % pairs / COUNT_OF(away)];
+        const double by = away[n % COUNT_OF(away)];
         struct fit_numbers trial = *numbers;
-        trial.warmup = seed->warmup + by + wider[n / (window->seed_count * COUNT_OF(away))];
+        trial.warmup = seed->warmup + by + away[n / pairs];
         trial.total = seed->total + by;
         if (trial.warmup < 0.0 || (model->needs_total && !(trial.total >= 1.0))) continue;
         for (size_t f = 0; window->budget[0] > 0 && f < floor_count; f++) {
