@@ -214,7 +214,7 @@ struct fit_known {
                                request's metric is theirs */
     int steps_guessed;      /* 1: the log prints no update numbers, so a fit is a guess */
     int plain;              /* 1: plain use only: no strides, no segments, no first update apart */
-    size_t evaluations;     /* 0, or the most that a plain search may take, which is one of dozens */
+    size_t evaluations;     /* 0, or the most that a plain search may take: it is one of dozens */
     int cosines;            /* 1: it looks for a cosine by its angles all the same, with evaluations
                                of their own */
     int own_only;           /* 1: only the contracts in `possible`, and `expected` */
