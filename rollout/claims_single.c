@@ -284,6 +284,26 @@ static int is_foretold(const struct rollout_far *all, struct rollout_claim *clai
     return 1;
 }
 
+/* Whether the far tokens lie in fewer sequences than a choice that falls out for single tokens
+ * leaves without any: what differs is a matter of these sequences then, of a batch or of a prompt.
+ * Says so, and returns 1. The count has the bound of Chernoff, as that of a group has. */
+static int is_in_few_sequences(const struct rollout_traits *t, uint64_t far, double share,
+                               struct rollout_claim *claim) {
+    const double all = (double)t->most.count;
+    const double with = (double)spread_at_least(&t->most, t->far.line);
+    const double expected = expected_without(t, share);
+    if (surer(all - with, all, expected / all) < FAR_SURE &&
+        all - with <= 1.5 * expected + 4.0 * real_sqrt_f64(expected + 1.0))
+        return 0;
+    rollout_claim_say(claim, ROLLOUT_OPEN,
+                      "the %ju tokens that are further apart than twice the floor's 99.9 %% lie in "
+                      "%.0f of %.0f sequences, where as many that are scattered lie in about %.0f: "
+                      "what these sequences have in common (a batch, a prompt, a worker) says more "
+                      "than single tokens do",
+                      (uintmax_t)far, with, all, all - expected);
+    return 1;
+}
+
 /* ---- the claim ---- */
 
 /* Whether a floor has far tokens as often, to within SINGLE_TIMES. */
@@ -326,10 +346,7 @@ void rollout_claim_single_tokens(struct rollout_judgement *j) {
     const uint64_t far = t->far.far;
     const double share = (double)far / (double)t->sizes;
     if (!j->far_apart || share > SINGLE_MOST || !bulk_is_within(j)) return;
-    const double without = (double)(t->most.count - spread_at_least(&t->most, line));
-    const double expected = expected_without(t, share);
-    if (without > 1.5 * expected + 4.0 * real_sqrt_f64(expected + 1.0)) return;
-    if (is_foretold(&t->far, claim)) return;
+    if (is_foretold(&t->far, claim) || is_in_few_sequences(t, far, share, claim)) return;
     claim->share = share;
     claim->strength = rollout_strength(j, &t->rest);
     rollout_claim_say(claim, ROLLOUT_NAMED,

@@ -227,6 +227,45 @@ static void verify_single_tokens_that_are_foretold(void **state) {
     }
 }
 
+/* Writes 300 sequences of 80 tokens, of which some 50 are far out: 6 % of those of the sequences 70
+ * to 79, or 0.2 % of all. far 0: none. */
+static void write_few(const char *path, unsigned salt, int far, int in_few) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (unsigned s = 0; s < 300; s++) {
+        static const char *const names[] = {"{\"token_ids\": [", "], \"rollout_logprobs\": [",
+                                            "], \"trainer_logprobs\": ["};
+        const double share = !far ? 0.0 : !in_few ? 0.002 : s / 10 == 7 ? 0.06 : 0.0;
+        for (int side = 0; side < 3; side++) {
+            fputs(names[side], out);
+            for (unsigned t = 0; t < 80; t++) {
+                const double p = -0.5 - 3.0 * draw(s, t, salt);
+                const double away = draw(s, t, salt + 2) < 0.5 ? 0.4 : -0.4;
+                const double d = 0.01 * (2.0 * draw(s, t, salt + 1) - 1.0) +
+                                 (draw(s, t, salt + 3) < share ? away : 0.0);
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
+                        side == 0   ? (double)(unsigned)(900.0 * draw(s, t, salt + 4))
+                        : side == 1 ? p
+                                    : p + d);
+            }
+        }
+        fprintf(out, "]}\n");
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* As many single tokens are a choice of experts where they are scattered over the sequences, and
+ * none where a few sequences have them all. */
+static void verify_far_tokens_of_few_sequences(void **state) {
+    (void)state;
+    write_few("floor.jsonl", 30, 0, 0);
+    write_few("few.jsonl", 40, 1, 1);
+    write_few("all.jsonl", 40, 1, 0);
+    require_said(3, "rollout few.jsonl --floor floor.jsonl",
+                 " of 300 sequences, where as many that are scattered lie in about ");
+    require_said(1, "rollout all.jsonl --floor floor.jsonl", "cause    routing: most tokens are");
+}
+
 /* Writes rows that are 0.05 apart: to a side that is drawn, to one and the other in turn, or to one
  * side at two positions of four, so that neighbours and octaves of positions have both. */
 static void write_signs(const char *path, int how) {
@@ -737,6 +776,7 @@ int main(void) {
         cmocka_unit_test(verify_statuses),
         cmocka_unit_test(verify_commits_of_others),
         cmocka_unit_test(verify_single_tokens_that_are_foretold),
+        cmocka_unit_test(verify_far_tokens_of_few_sequences),
         cmocka_unit_test(verify_signs_in_turn_are_no_rounding),
         cmocka_unit_test(verify_far_tokens_are_not_within),
         cmocka_unit_test(verify_lengths_alone_are_no_difference),
