@@ -633,15 +633,16 @@ static void solve_hidden(struct fit_model *model, const struct fit_window *windo
 
 /* Tries the warm-up and the total with which another model explains the column, and the same one
  * update before and behind: contracts differ by that much in the update whose LR they print. Where
- * rows show the rise and the decay, the warm-up may differ by more: by two where a row stands at
- * its half. */
+ * a row or two show the rise, and others the decay, the warm-up may differ by more: by two where a
+ * row stands at its half. */
+#define FEW 2
 static void solve_seeds(struct fit_model *model, const struct fit_window *window,
                         const struct fit_numbers *numbers, struct fit_solutions *out) {
     static const double away[] = {0.0, 1.0, -1.0};
     struct fit_floor_trial floors[FIT_FLOORS];
     const size_t floor_count = fit_list_floors(model, window, floors);
     const size_t pairs = window->seed_count * COUNT_OF(away);
-    const int is_shown = window->top > 0 && window->top + 1 < window->count;
+    const int is_shown = window->top > 0 && window->top <= FEW && window->top + 1 < window->count;
     const size_t wider = model->needs_warmup && model->needs_total && is_shown ? COUNT_OF(away) : 1;
     for (size_t n = 0; n < pairs * wider; n++) {
         const struct fit_numbers *seed = &window->seeds[n % pairs / COUNT_OF(away)];
