@@ -264,7 +264,9 @@ int log_lines_take(struct log_lines *lines, const struct log_line *line) {
  * rows that were read do not, the others may serve better. */
 static enum status note_foreign(const struct log_lines *lines, struct log_build *build, size_t i) {
     const struct log_reader_row *const row = &log_readers()[i];
-    const int better = row->reader->grammar != NULL && !log_build_has_steps(build);
+    const int says_step = row->reader->grammar != NULL || row->reader->any_line;
+    const int better = says_step && !log_build_has_steps(build);
+    if (row->reader->any_line && !better) return STATUS_OK;
     return log_build_note(build, "rows of %s were left out: %" PRIu32 "%s (--format %s reads them)",
                           row->name, lines->foreign[i],
                           better ? ", which say their update as the rows read here do not" : "",

@@ -48,6 +48,9 @@ struct log_reader {
     /* Says as a claim does whether a line is a row by itself, so that rows of one format among
      * those of another are seen; NULL: the grammar does, where there is one. */
     int (*claim_line)(struct log_span line);
+    /* 1: it takes any line of names and values with an update. Programs say such lines beside the
+     * rows of their own format, so they are told only where these rows say no update. */
+    int any_line;
     /* For the error about a file that nobody knows: a text that every row of the format holds, and
      * what its rows look like. NULL: the format has no such text. */
     const char *sign, *shape;

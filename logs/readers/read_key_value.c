@@ -6,6 +6,7 @@
  * It is the reader of last resort, so it guesses nothing: two counts in one line, two counts that
  * run against each other, or two values for one column of one update are errors that say how to
  * choose. Lines of one update that name different columns are one row. */
+#include "logs/names.h"
 #include "logs/pairs.h"
 #include "logs/scan.h"
 
@@ -334,5 +335,25 @@ static int claim(const struct log_source *source) {
     return found;
 }
 
-const struct log_reader log_reader_key_value = {
-    .step_base = INT64_MIN, .claim = claim, .read = read, .lines = 1};
+/* Whether a line that another reader left says an update and a loss or an LR. */
+static int claim_line(struct log_span line) {
+    struct pairs pairs;
+    int says_step = 0, says_value = 0;
+    if (line.length > LOG_LINE_MAX) return 0;
+    pairs_read(line, &pairs);
+    for (size_t i = 0; i < pairs.step_count; i++)
+        says_step |= !pairs.steps[i].other;
+    for (size_t i = 0; says_step && i < pairs.count; i++) {
+        const struct log_span name = pairs.pair[i].name;
+        const struct log_known *known = log_known_name(name.text, name.length);
+        says_value |= known != NULL && (known->name == LOG_LOSS || known->name == LOG_LR_LOGGED);
+    }
+    return says_value ? 2 : 0;
+}
+
+const struct log_reader log_reader_key_value = {.step_base = INT64_MIN,
+                                                .claim_line = claim_line,
+                                                .any_line = 1,
+                                                .claim = claim,
+                                                .read = read,
+                                                .lines = 1};

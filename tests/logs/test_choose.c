@@ -205,6 +205,25 @@ static void validate_rows_of_another_format_are_said(void **state) {
     assert_int_equal(log->rows, 2);
     assert_true(logs_has_note(log, "rows of deepspeed were left out: 2, which say their update as "
                                    "the rows read here do not (--format deepspeed reads them)"));
+    /* Lines of a loop of somebody's own, which say the update that the dicts do not; of two that
+     * say none, or no loss, nothing is said, nor where the rows say their update themselves. */
+    log = logs_read(&arena,
+                    "step: 1 loss: 2.2 lr: 1e-4\n"
+                    "{'loss': 2.5, 'learning_rate': 1.5e-05, 'epoch': 0.5}\n"
+                    "step: 2 loss: 2.1 lr: 9e-5\n"
+                    "lr: 9e-5 loss: 2.1\n"
+                    "step: 2 seconds: 0.3\n"
+                    "{'loss': 2.4, 'learning_rate': 1.4e-05, 'epoch': 1.0}\n",
+                    "hf-console");
+    assert_true(logs_has_note(log, "rows of key-value were left out: 2, which say their update as "
+                                   "the rows read here do not (--format key-value reads them)"));
+    log = logs_read(&arena,
+                    "step: 1 loss: 2.2 lr: 1e-4\n"
+                    "{'loss': 2.5, 'learning_rate': 1.5e-05, 'epoch': 0.5, 'step': 10}\n"
+                    "step: 2 loss: 2.1 lr: 9e-5\n"
+                    "{'loss': 2.4, 'learning_rate': 1.4e-05, 'epoch': 1.0, 'step': 20}\n",
+                    "hf-console");
+    assert_false(logs_has_note(log, "key-value"));
     arena_close(&arena);
 }
 
