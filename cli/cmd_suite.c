@@ -355,9 +355,21 @@ static enum status run_members(struct suite_run *run) {
     return STATUS_OK;
 }
 
-static enum status add_case(struct cli *cli, const struct suite_result *result) {
+/* The file of a scenario; NULL: it is one of the catalogue, or of another part that was joined. */
+static const char *file_of(const struct suite *suite, const char *name) {
+    for (size_t i = 0; i < suite->case_count; i++)
+        if (strcmp(suite->cases[i].name, name) == 0) return suite->cases[i].path;
+    return NULL;
+}
+
+static enum status add_case(struct cli *cli, const struct suite *suite,
+                            const struct suite_result *result) {
     const int missed = result->expectation == EXPECT_MISSED;
     const int failed = result->status != STATUS_OK;
+    char *message = NULL;
+    if (!failed)
+        TRY(arena_format(&cli->arena, &message, "%s: %s", result->name,
+                         missed ? result->missed : "no expect block"));
     return ci_add(cli, &(struct ci_case){.name = result->name,
                                          .outcome = failed   ? EXIT_ERROR
                                                     : missed ? EXIT_DIFFERS
@@ -365,16 +377,15 @@ static enum status add_case(struct cli *cli, const struct suite_result *result) 
                                                         ? EXIT_UNTESTABLE
                                                         : EXIT_AS_EXPECTED,
                                          .title = "expectation of a scenario",
-                                         .message = failed   ? result->error
-                                                    : missed ? result->missed
-                                                             : "no expect block",
+                                         .message = failed ? result->error : message,
+                                         .file = file_of(suite, result->name),
                                          .seconds = result->seconds});
 }
 
 static enum status report(struct cli *cli, const struct options *options,
                           const struct suite *suite) {
     for (size_t i = 0; i < suite->result_count; i++)
-        TRY(add_case(cli, &suite->results[i]));
+        TRY(add_case(cli, suite, &suite->results[i]));
     if (options->json) return json_print(suite_json(suite));
     suite_print_sum(suite, stdout);
     return STATUS_OK;

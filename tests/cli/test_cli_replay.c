@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -63,7 +64,13 @@ static void validate_flip(void **state) {
     (void)state;
     replays("flipped", "",
             "fault: {update: 2, phase: optimize, op: lm_head.weight, tensor: parameter, bit: 30}");
-    struct said said = helper_run(1, "replay s.h5 --without-fault");
+    struct said said = helper_run(1, "replay s.h5 --without-fault --github --junit r.xml");
+    assert_non_null(strstr(said.out, "\n::error file=s.h5,title=replay::"));
+    char *xml = helper_read("r.xml", NULL);
+    if (strstr(xml, "name=\"test\"><failure message=\"update_norm of update 2 differs from the "
+                    "record\"/>") == NULL)
+        fail_msg("%s", xml);
+    free(xml);
     assert_non_null(strstr(said.out, "baseline: 3 updates replayed, bit-equal to the record"));
     assert_non_null(strstr(said.out, "test: differs from the record at update 2: "));
     helper_free(&said);

@@ -139,19 +139,31 @@ static void parse_xml(const char *path) {
     assert_int_equal(system(command), 0);
 }
 
+/* A failure is one annotation: one line that begins so. */
+static void require_one_line(const char *text, const char *head) {
+    const char *const found = strstr(text, head);
+    if (found == NULL || (found > text && found[-1] != '\n') || strstr(found + 1, head) != NULL)
+        fail_msg("expected one line \"%s\" in: %s", head, text);
+}
+
 static void validate_junit(void **state) {
     (void)state;
     fill("junit");
     add_missed("junit");
     helper_write("junit/<&>x.yaml", "twinstep: 1\n\"a<b>&\xc3\xa9'\\\"\": 3\n");
-    struct said said = helper_run(2, "suite junit --junit out.xml");
+    struct said said = helper_run(2, "suite junit --junit out.xml --github");
+    require_one_line(said.out, "::error file=junit/c-missed.yaml,title=expectation of a "
+                               "scenario::c-missed: expected word oppose, got cause\n");
+    require_one_line(said.out, "::error file=junit/<&>x.yaml,title=expectation of a scenario::");
+    require_one_line(said.out, "::warning file=junit/a-none.yaml,title=expectation of a "
+                               "scenario::a-none: no expect block\n");
     helper_free(&said);
     char *xml = helper_read("out.xml", NULL);
     static const char *const needles[] = {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>",
         "tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\"",
         "<testcase classname=\"twinstep.suite\" name=\"b-met\" time=\"",
-        "<skipped message=\"no expect block\"/>",
+        "<skipped message=\"a-none: no expect block\"/>",
         "<failure message=\"",
         "name=\"&lt;&amp;&gt;x\"",
         "</testsuites>\n"};
