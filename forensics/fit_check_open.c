@@ -328,19 +328,32 @@ static enum status try_line(struct trial *t, const struct fit *fit) {
     return peak == peak ? try_line_from(t, &line, peak) : STATUS_OK;
 }
 
+/* Returns the row behind the highest one whose digits say its LR best. */
+static const struct series_point *finest_fallen(const struct series *series) {
+    const struct series_point *best = &series->points[0];
+    for (size_t i = 1; i < series->count; i++) {
+        const struct series_point *const point = &series->points[i];
+        if (point->value > best->value && point->value > point[-1].value)
+            best = point; /* it still rises */
+        else if (point->value > 0.0 && point->quantum * best->value <= best->quantum * point->value)
+            best = point;
+    }
+    return best;
+}
+
 /* Tries an inverse square root from the peak that was given. Behind its warm-up it is L sqrt(W / n)
  * at counter n, so each peak has its own warm-up. */
 static enum status try_root(struct trial *t, const struct fit *fit) {
     static const char *const names[] = {"inverse_sqrt", "inverse-square-root"};
     const struct contract_request *const r = &t->known->request;
-    const struct series_point *const first = &t->series->points[0];
+    const struct series_point *const row = finest_fallen(t->series);
     struct contract_request mine = *r;
     if (r->lr != r->lr || r->warmup == r->warmup || r->value_count > 0 ||
         strncmp(sched_bare_name(fit->schedule), "inverse", 7) != 0 || fit->segment_count != 1 ||
-        first->value > r->lr)
+        row->value > r->lr)
         return STATUS_OK;
-    const double share = first->value / r->lr;
-    const double warmup = fit_round((double)first->update * share * share);
+    const double share = row->value / r->lr;
+    const double warmup = fit_round((double)row->update * share * share);
     for (size_t n = 0; n < COUNT_OF(names); n++)
         for (int off = -AROUND; off <= AROUND && t->out->expected == NULL; off++) {
             const struct sched_class *const schedule = sched_find_in(r->contract->family, names[n]);

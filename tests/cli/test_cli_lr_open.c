@@ -185,6 +185,13 @@ static const struct {
      "lr check log.csv --expect hf-4.50 --lr 2e-6",
      "hf-4.50 linear, peak 2e-06, warm-up 200, total 3471, floor 0.05 of the peak",
      TAKEN},
+    /* A root whose first row is at 0, beside one of a counter that moves by 2 and twice the
+       warm-up. */
+    {{ROOT, 2.5e-3, 0.0, 50, 4700, 0, -1, 1, 4299, 100, 0, 0},
+     "%.2e",
+     "lr check log.csv --expect hf --lr 0.0025",
+     "hf inverse_sqrt, peak 0.0025, warm-up 50, total 4201",
+     TAKEN},
     /* A counter that moves by 3 per update, with a total of 8029. */
     {{COSINE, 2e-4, 0.0, 161, 2678, 0, 0, 1250, 1700, 50, 0, 0},
      "%.3e",
