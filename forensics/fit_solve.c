@@ -122,20 +122,34 @@ static struct range admit(const struct series_point *point, double scale, double
     return slope > 0.0 ? range : (struct range){range.high, range.low};
 }
 
+/* Tells whether a point whose value is slope * L surely admits no L of the range: products say so
+ * without the two divisions that admit() takes, and the slack is more than their rounding. */
+static int surely_beside(const struct series_point *point, double scale, double slope, double blur,
+                         struct range range) {
+    const double half = fit_half(point, scale) + blur;
+    return slope >= 0x1p-60 && (point->value - half > range.high * slope * (1.0 + 0x1p-40) ||
+                                point->value + half < range.low * slope * (1.0 - 0x1p-40));
+}
+
 /* Returns the L that the probes admit, or with `every` all points. */
 static struct range lr_range(struct fit_model *model, const struct fit_window *window,
                              double reference, int every) {
     struct range range = {0.0, real_inf_f64()};
+    const struct range none = {1.0, 0.0};
     const double nudge = reference * 0x1p-12;
+    const int proportional = fit_model_proportional(model);
+    const double rounding = model->contract->float32 ? 0x1p-23 * window->scale : 0.0;
     uint64_t at = 0;
     for (size_t p = 0; p < (every ? window->count : window->probe_count); p++) {
         const size_t i = every ? p : window->probes[p];
-        if (!walk(model, window, &at, window->points[i].update)) return (struct range){1.0, 0.0};
+        if (!walk(model, window, &at, window->points[i].update)) return none;
         *window->budget -= *window->budget > 0 ? 1 : 0;
         const double one = model_at(model, window, i);
         double slope = one / reference, offset = 0.0;
-        double blur = model->contract->float32 ? 0x1p-23 * window->scale : 0.0;
-        if (!fit_model_proportional(model)) {
+        double blur = rounding;
+        if (proportional && surely_beside(&window->points[i], window->scale, slope, blur, range))
+            return none;
+        if (!proportional) {
             fit_model_set_lr(model, reference - nudge);
             slope = (one - model_at(model, window, i)) / nudge;
             fit_model_set_lr(model, reference);
