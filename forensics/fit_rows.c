@@ -241,7 +241,7 @@ static enum status try_distances(struct tries *tries) {
 
 /* Evaluations of each of some fifty searches that ask whether any distance explains the rows. Where
  * one does, each gets as many as it takes, so that none is left out beside it. */
-#define QUICK 150000
+#define QUICK 100000
 
 /* The rows of a cosine lie on it at any distance, which a quick search does not look for. */
 static enum status try_all(struct tries *tries) {
