@@ -28,7 +28,7 @@ static const struct log_known known[] = {
     SPELT(LOG_LR_LOGGED, 0, 0, "lr_logged", "learning_rate", "learning-rate", "learning rate", "lr",
           "learn_rate" /* AUTOMATIC1111 */),
     SPELT(LOG_LR_LOGGED, 1, 0, "optim/LR (group 0)" /* OLMo-core, dpo.py */, "optim/LR",
-          "actor/lr" /* verl */, "actor_lr" /* OpenRLHF */),
+          "actor/lr" /* verl */, "actor_lr" /* OpenRLHF */, "act_lr" /* its bar */),
     SPELT(LOG_LR_APPLIED, 0, 0, "lr_applied"),
     SPELT(LOG_GRAD_NORM, 0, 0, "grad_norm", "grad-norm", "grad norm", "gradient_norm",
           "gradient-norm", "gradient norm" /* fairseq2 */, "optim/total grad norm",

@@ -317,6 +317,24 @@ static void validate_levanter(void **state) {
     arena_close(&arena);
 }
 
+/* The bar of OpenRLHF, whose actor's LR is `act_lr`; the shape is that of its PPO trainer's, the
+ * numbers are ours. */
+static void validate_openrlhf(void **state) {
+    static const char bars[] =
+        "Train epoch [1/1]:  50%|#####     | 1/2 [00:02<00:02, pg=-0.09, kl=0, act_lr=1.74e-6]\n"
+        "Train epoch [1/1]: 100%|##########| 2/2 [00:03<00:00, pg=0.16, kl=0.02, act_lr=1.1e-6]\n";
+    struct arena arena = ARENA_EMPTY;
+    struct log *log;
+    (void)state;
+    assert_int_equal(read_by_content(&arena, bars, "bar", &log), STATUS_OK);
+    assert_int_equal(log->rows, 2);
+    const struct log_column *const lr = log_column_of(log, LOG_LR_LOGGED);
+    assert_non_null(lr);
+    assert_string_equal(lr->source, "act_lr");
+    assert_true(lr->value[0] == 1.74e-6 && lr->value[1] == 1.1e-6);
+    arena_close(&arena);
+}
+
 /* --map step=NAME decides, also between a count and a bar; what it leaves out is said. */
 static void validate_the_step_that_the_user_names(void **state) {
     static const char text[] = "iter 128 step 1 | loss: 2.5\n 12%|# | 5/9 [00:10<0, acc=0.5]\n"
@@ -424,6 +442,7 @@ static void validate_claims(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_levanter),
+        cmocka_unit_test(validate_openrlhf),
         cmocka_unit_test(validate_pairs_of_a_line),
         cmocka_unit_test(validate_names_too_long),
         cmocka_unit_test(validate_quanta),

@@ -82,6 +82,8 @@ static const struct rebuilt table[] = {
      0.005 * 1e-4, 1e-3 * 1e-4, NULL},
     {"prime-rl-1630.txt", "key-value", 2, 5, 6, 0, NULL, NULL, 0, 0, 0, 0, NULL},
     {"prime-rl-999.txt", "key-value", 3, 1, 5, 0, "Loss", "LR", 12.2812, 1e-4, 1e-6, 1e-8, NULL},
+    {"prorl-40.txt", "key-value", 2, 1, 28, 0, "train/loss", "train/lr-pg_0", 0.1451725959777832,
+     0.0, 1e-7, 1e-7, NULL},
     {"squad-1107.txt", "key-value", 3, 2872, 2972, 0, NULL, "learning_rate", 0, 0,
      1.523565948118378e-05, 0.0, NULL},
     {"tensorflow-2980.txt", "key-value", 3, 1, 5, 0, "loss", NULL, 62.5264, 1e-4, 0, 0,

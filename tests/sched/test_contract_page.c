@@ -16,7 +16,7 @@
 #include "base/macro.h"
 
 #define PAGE TWINSTEP_SOURCE_DIR "/docs/LR.md"
-#define PAGE_SIZE 65536
+#define PAGE_SIZE (1 << 18)
 
 static char page[PAGE_SIZE];
 
