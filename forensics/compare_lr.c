@@ -3,8 +3,11 @@
  *
  * The trap: two frameworks print one column and apply two. So every pair of explanations is tried.
  * Invariant: only what holds under all pairs is said without a condition. */
+#include <string.h>
+
 #include "base/real.h"
 #include "forensics/compare_parts.h"
+#include "forensics/fit_solve.h"
 
 /* Of longer logs only this many updates are compared, half at the start and half at the end:
  * conventions differ at the ends of a schedule, and it bounds the time of pairs of explanations. */
@@ -144,6 +147,41 @@ static void try_pairs(const struct compare_input *input, const struct compare_co
     lr->shift = find_shift(pairing);
 }
 
+/* Tells whether an explanation of one log prints every row of the other one as well. */
+static int prints_all(const struct fit *fit, const struct series *other) {
+    const double scale = fit_scale(other->points, other->count);
+    if (fit->segment_count != 1 || fit->first_differs || fit->in_samples || fit_skips_any(fit))
+        return 0;
+    for (size_t i = 0; i < other->count; i++) {
+        const struct series_point *const point = &other->points[i];
+        if (!fit_matches(point, fit_logged(fit, 0, point->update), scale, NULL)) return 0;
+    }
+    return other->count > 0;
+}
+
+/* Where the printed columns agree and each pair of explanations differs, one of them may explain
+ * both logs: a log with rows far apart, or of few digits, has more explanations than a search
+ * lists. It counts where the format of the other log speaks for its contract, or nothing does. */
+static enum status try_one_for_both(const struct compare_input *input, struct arena *arena,
+                                    struct compare_lr *lr) {
+    for (size_t s = 0; s < 2 && lr->agree == 0; s++) {
+        const struct compare_input *const other = &input[1 - s];
+        struct fit_known known;
+        fit_known_init(&known);
+        TRY(fit_known_from_log(&known, other->log, arena));
+        for (size_t i = 0; i < lr->fits[s] && lr->agree == 0; i++) {
+            const struct fit *const fit = &input[s].fits->fits[i];
+            const int is_open = other->contract != NULL
+                                    ? strcmp(other->contract, fit->contract->name) == 0
+                                    : fit_is_native(&known, fit->contract);
+            if (!is_open || !prints_all(fit, other->fits->series)) continue;
+            lr->agree = 1;
+            lr->alike[0] = lr->alike[1] = fit;
+        }
+    }
+    return STATUS_OK;
+}
+
 /* Judges by the simplest numbers of each contract, when both are stated. Other numbers stay
  * possible, for an LR that a contract never prints (the first one, where it prints the next). */
 static void judge_simplest(const struct compare_input *input, const struct compare_column *column,
@@ -201,6 +239,8 @@ enum status compare_applied(const struct compare_input *input, const struct comp
     if (out->fits[0] == 0 || out->fits[1] == 0) return unfitted(input, out, arena);
     out->stated = input[0].contract != NULL && input[1].contract != NULL;
     try_pairs(input, logged, out);
+    if (!out->stated && out->agree == 0 && out->logged != COMPARE_DIFFERENT)
+        TRY(try_one_for_both(input, arena, out));
     if (out->stated)
         judge_simplest(input, logged, out);
     else

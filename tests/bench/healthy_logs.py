@@ -3,7 +3,7 @@
 """Asks `lr fit` about healthy logs in which nothing was skipped, and counts answers that claim skips.
 
     healthy_logs.py --binary TWINSTEP [--count N] [--seed S] [--jobs J] [--keep FOLDER] [--show]
-                    [--odd-floor | --cut-decay] [--check]
+                    [--odd-floor | --cut-decay] [--check | --pairs]
 
 Draws trainings of transformers' Trainer, Accelerate, DeepSpeed and Megatron whose schedules move at
 every update, prints the LRs with 3, 4, 6 or 16 digits every 1 to 100 updates, from the start or from
@@ -22,7 +22,10 @@ above their floor; the total is not told.
     wrong       it does, and the exit status is 0
 
 With --check `lr check` is asked instead, of the contract that wrote the log and in half of the logs with its
-total or its peak: pass, undecided, or fail (a false one: every log is healthy)."""
+total or its peak: pass, undecided, or fail (a false one: every log is healthy).
+
+With --pairs each training is written a second time, with other digits and at other updates, as another
+tool does, and `compare` is asked of both logs: equal, undecided, or differs (a false one)."""
 import argparse
 import collections
 import concurrent.futures
@@ -247,8 +250,22 @@ def check(binary, t, path, number):
     return number, t, verdict, " | ".join(said), " ".join(command), done.returncode
 
 
+def pair(binary, t, path, folder, number, rng):
+    """Asks `compare` about two logs of one training."""
+    again = dict(t, digits=rng.choice([3, 4, 6, 16]), every=t["every"] * rng.choice([1, 2, 3, 5]))
+    other, _ = write(again, rows_of(again), folder, f"{number}-again")
+    command = [binary, "compare", str(path), str(other)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        return number, t, "timeout", "", "", 0
+    verdict = {0: "equal", 1: "differs", 3: "undecided"}.get(done.returncode, "error")
+    said = (done.stdout or done.stderr).splitlines()[:1]
+    return number, t, verdict, " | ".join(said), " ".join(command), done.returncode
+
+
 def one(work):
-    binary, seed, number, folder, odd, cut, checks = work
+    binary, seed, number, folder, odd, cut, checks, pairs = work
     rng = random.Random(f"{seed}/{number}")
     t = draw(rng)
     if odd:
@@ -265,6 +282,8 @@ def one(work):
     path, says_total = write(t, rows_of(t), folder, number)
     if checks:
         return check(binary, t, path, number)
+    if pairs:
+        return pair(binary, t, path, folder, number, rng)
     command = [binary, "lr", "fit", str(path), "--json", "--all"]
     if t["told"] and not says_total:
         command += ["--steps", str(t["t"])]
@@ -299,23 +318,25 @@ def main():
                          help="Megatron's line alone, to an LR of two or three digits, and with its total")
     columns.add_argument("--cut-decay", action="store_true",
                          help="Megatron's WSD alone, to a row of its decay, and without its total")
-    parser.add_argument("--check", action="store_true", help="ask `lr check` of the contract that wrote the log")
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--check", action="store_true", help="ask `lr check` of the contract that wrote the log")
+    asked.add_argument("--pairs", action="store_true", help="ask `compare` of two logs of each training")
     given = parser.parse_args()
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.keep or scratch
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
         works = [(given.binary, given.seed, n, folder, given.odd_floor, given.cut_decay,
-                  given.check) for n in range(given.count)]
+                  given.check, given.pairs) for n in range(given.count)]
         with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
             for number, t, verdict, first, command, status in pool.map(one, works):
                 counts[verdict] += 1
                 counts[f"{verdict}, status {status}"] += 1
-                if given.show and verdict not in ("clean", "pass"):
+                if given.show and verdict not in ("clean", "pass", "equal"):
                     print(f"{number}: {verdict}, status {status}: {t}\n    {first}\n    {command}")
                     sys.stdout.flush()
     print(", ".join(f"{counts[k]} {k}" for k in sorted(counts)))
-    return 1 if sum(counts[k] for k in ("claimed", "wrong", "error", "fail")) > 0 else 0
+    return 1 if sum(counts[k] for k in ("claimed", "wrong", "error", "fail", "differs")) > 0 else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,6 +39,28 @@ static void validate_equal(void **state) {
     assert_non_null(strstr(said.out, "The applied LRs agree under olmo-core for A"));
     assert_null(strstr(said.out, "noise floor"));
     helper_free(&said);
+}
+
+/* One training (a warm-up of 10 updates as the log of 1 + ln does it, then a constant) as two tools
+ * log it: every 5 updates in full, and every 25 with three digits, where no row shows the warm-up.
+ */
+static void verify_one_training_in_two_logs(void **state) {
+    (void)state;
+    for (int tool = 0; tool < 2; tool++) {
+        static char text[4096];
+        size_t used = (size_t)snprintf(text, sizeof text, "step,loss,lr\n");
+        for (int k = 1; k <= 150; k += tool ? 25 : 5) {
+            const double share = k < 2 ? 0.0 : k < 11 ? log(k - 1.0) / log(10.0) : 1.0;
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     tool ? "%d,%.4f,%.2e\n" : "%d,%.4f,%.17g\n", k, 2.0 + 1.0 / k,
+                                     0.0015 * share);
+        }
+        helper_write(tool ? "sparse.csv" : "dense.csv", text);
+    }
+    struct said said = helper_run(0, "compare dense.csv sparse.csv");
+    assert_non_null(strstr(said.out, "equal-within-precision: "));
+    helper_free(&said);
+    helper_accept(0, "compare sparse.csv dense.csv");
 }
 
 static void validate_trap(void **state) {
@@ -415,6 +438,7 @@ static void validate_common(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
+                                       cmocka_unit_test(verify_one_training_in_two_logs),
                                        cmocka_unit_test(validate_trap),
                                        cmocka_unit_test(validate_columns_left_out),
                                        cmocka_unit_test(validate_markdown),
