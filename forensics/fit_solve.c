@@ -645,11 +645,13 @@ static void solve_hidden(struct fit_model *model, const struct fit_window *windo
     }
 }
 
+/* Rows below the highest one that do not settle a warm-up by themselves. */
+#define FEW 2
+
 /* Tries the warm-up and the total with which another model explains the column, and the same one
  * update before and behind: contracts differ by that much in the update whose LR they print. Where
  * a row or two show the rise, and others the decay, the warm-up may differ by more: by two where a
  * row stands at its half. */
-#define FEW 2
 static void solve_seeds(struct fit_model *model, const struct fit_window *window,
                         const struct fit_numbers *numbers, struct fit_solutions *out) {
     static const double away[] = {0.0, 1.0, -1.0};

@@ -217,6 +217,7 @@ static void look_for_foreign(struct log_lines *lines) {
     for (size_t i = 0; log_readers()[i].name != NULL && i < LOG_READERS_MAX; i++) {
         const struct log_reader *reader = log_readers()[i].reader;
         if (strcmp(log_readers()[i].name, log_build_format(lines->build)) == 0) continue;
+        if (reader->any_line && log_build_has_steps(lines->build)) continue;
         if ((reader->claim_line != NULL && reader->claim_line(line) >= 2) ||
             (reader->grammar != NULL && claim_line(reader->grammar, line) >= 2)) {
             lines->foreign[i]++;

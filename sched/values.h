@@ -75,6 +75,7 @@ static inline double sched_clamp_counter(double counter) {
 /* L, the minimum of a schedule that never falls. */
 double sched_base_rate(const struct sched_call *call);
 
+/* max(1, x) */
 static inline double sched_at_least_one(double x) {
     return x > 1.0 ? x : 1.0;
 }
