@@ -288,7 +288,7 @@ static void compare_quiet(struct compare_report *report) {
     report->lr.words =
         "The printed LRs agree, and nothing else points to the LR. Several contracts "
         "print this column; --contract-a and --contract-b say which ones ran.";
-    if (report->lr.skips_part > 0 || report->lr.alike[0] == NULL) return;
+    if (report->lr.skips_part > 0) return;
     report->lr.fit[0] = report->lr.alike[0];
     report->lr.fit[1] = report->lr.alike[1];
     report->lr.first_update = 0;

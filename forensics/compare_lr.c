@@ -7,7 +7,6 @@
 
 #include "base/real.h"
 #include "forensics/compare_parts.h"
-#include "forensics/fit_solve.h"
 
 /* Of longer logs only this many updates are compared, half at the start and half at the end:
  * conventions differ at the ends of a schedule, and it bounds the time of pairs of explanations. */
@@ -27,12 +26,55 @@ static size_t index_of(const struct fit_set *set, size_t row) {
     return at < set->series->count ? at : set->series->count - 1;
 }
 
+/* An explanation as it places its skipped updates, at the last one of each range, and with each at
+ * the first one: in between, the rows leave open what was applied. */
+struct placed {
+    const struct fit *fit;
+    struct fit soonest;
+};
+
 struct pairing {
     const struct compare_column *column;
     const struct compare_input *input;
-    const struct fit *fit[2];
+    const struct placed *placed[2];
     int64_t shift; /* added to B's update */
 };
+
+/* Explanations of resumed logs keep the places that they have. */
+static enum status place(const struct fit *fit, struct arena *arena, struct placed *out) {
+    uint64_t *updates;
+    size_t count = 0;
+    *out = (struct placed){.fit = fit, .soonest = *fit};
+    if (fit->skip_count == 0 || fit->part_count > 0) return STATUS_OK;
+    TRY(arena_take(arena, fit_skipped(fit), sizeof *updates, "skipped updates", &updates));
+    for (size_t i = 0; i < fit->skip_count; i++)
+        for (uint64_t n = 0; n < fit->skips[i].count; n++, count++) {
+            const uint64_t behind = count > 0 ? updates[count - 1] + 1 : 0;
+            updates[count] = fit->skips[i].first > behind ? fit->skips[i].first : behind;
+        }
+    out->soonest.plan.skipped = updates;
+    out->soonest.plan.skipped_count = count;
+    return STATUS_OK;
+}
+
+static enum status place_pair(const struct fit *const fits[2], struct arena *arena,
+                              struct placed out[2]) {
+    TRY(place(fits[0], arena, &out[0]));
+    return place(fits[1], arena, &out[1]);
+}
+
+/* What one side may have applied at an update. */
+struct range {
+    double low, high;
+};
+
+static struct range range_at(const struct placed *placed, size_t point, uint64_t update,
+                             double *value) {
+    *value = fit_applied(placed->fit, point, update);
+    const double other =
+        placed->fit->skip_count == 0 ? *value : fit_applied(&placed->soonest, point, update);
+    return *value < other ? (struct range){*value, other} : (struct range){other, *value};
+}
 
 /* Returns the first update up to the last common row at which the applied LRs differ, or 0. Updates
  * between rows and before the first one count as well: the explanations say what was applied there.
@@ -41,6 +83,7 @@ static uint64_t first_apart(const struct pairing *pairing, double values[2]) {
     const struct compare_side *side = pairing->column->side;
     const uint64_t last = pairing->column->to;
     size_t row[2] = {0, 0};
+    struct range range[2];
     for (uint64_t k = 1; k <= last; k++) {
         if (last > SAMPLED && k == SAMPLED / 2) k = last - SAMPLED / 2;
         const int64_t at[2] = {(int64_t)k, (int64_t)k + pairing->shift};
@@ -50,11 +93,13 @@ static uint64_t first_apart(const struct pairing *pairing, double values[2]) {
             while (row[s] + 1 < side[s].count && compare_point(&side[s], row[s]).update < k)
                 row[s]++;
             const struct series_point point = compare_point(&side[s], row[s]);
-            values[s] = fit_applied(pairing->fit[s], index_of(pairing->input[s].fits, point.row),
-                                    (uint64_t)at[s]);
+            range[s] = range_at(pairing->placed[s], index_of(pairing->input[s].fits, point.row),
+                                (uint64_t)at[s], &values[s]);
             quantum += 0.5 * point.quantum;
         }
-        if (apart(values[0], values[1], quantum)) return k;
+        if ((range[0].low > range[1].high && apart(range[0].low, range[1].high, quantum)) ||
+            (range[1].low > range[0].high && apart(range[1].low, range[0].high, quantum)))
+            return k;
     }
     return 0;
 }
@@ -88,15 +133,26 @@ static enum status words_apart(const struct compare_lr *lr, struct arena *arena,
                         word_apart(lr->first[1], lr->first[0]).text);
 }
 
+/* Tells whether the rows leave open at which updates the explanation skipped. */
+static int skips_somewhere(const struct fit *fit) {
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].last - fit->skips[i].first + 1 > fit->skips[i].count) return 1;
+    return 0;
+}
+
 static enum status put_words(struct compare_lr *lr, struct arena *arena) {
     char *text = NULL, *example = NULL;
     const char *const a = lr->fit[0]->contract->name, *const b = lr->fit[1]->contract->name;
     const int sure = lr->agree == 0 || lr->differ == 0;
     if (lr->state == COMPARE_LR_SAME)
-        TRY(arena_format(arena, &text, "The applied LRs agree under %s for A and %s for B%s.", a, b,
+        TRY(arena_format(arena, &text, "The applied LRs agree under %s for A and %s for B%s.%s", a,
+                         b,
                          !sure        ? " with the simplest numbers that fit"
                          : lr->stated ? ", with all numbers that fit"
-                                      : " and under every other explanation of the two columns"));
+                                      : " and under every other explanation of the two columns",
+                         skips_somewhere(lr->fit[0]) || skips_somewhere(lr->fit[1])
+                             ? " Which updates of a range were skipped, the rows leave open."
+                             : ""));
     else
         TRY(words_apart(lr, arena, &example));
     if (lr->state == COMPARE_LR_DIFFERENT)
@@ -104,105 +160,79 @@ static enum status put_words(struct compare_lr *lr, struct arena *arena) {
                          sure ? "" : " (with the simplest numbers that fit)"));
     else if (lr->state == COMPARE_LR_UNTESTABLE)
         TRY(arena_format(arena, &text,
-                         "%s; other explanations of the same two columns make them agree. The logs "
-                         "cannot say which contracts ran: state them with --contract-a and "
-                         "--contract-b.",
-                         example));
+                         "%s; %s. The logs cannot say which contracts ran: state them with "
+                         "--contract-a and --contract-b.",
+                         example,
+                         lr->agree > 0
+                             ? "other explanations of the same two columns make them agree"
+                             : "the two columns may have other explanations than were tried"));
     if (lr->skips_words[0] != 0) TRY(arena_format(arena, &text, "%s %s", text, lr->skips_words));
     lr->words = text;
     return STATUS_OK;
 }
 
 /* Tries every pair of explanations and keeps the first that agrees and the first that differs. */
-static void try_pairs(const struct compare_input *input, const struct compare_column *column,
-                      struct compare_lr *lr) {
-    struct pairing pairing = {.column = column, .input = input};
+static enum status try_pairs(const struct compare_input *input, const struct compare_column *column,
+                             struct arena *arena, struct compare_lr *lr) {
+    struct placed *placed[2];
+    struct pairing pairing = {.column = column, .input = input}, apart = pairing;
     double values[2];
+    for (size_t s = 0; s < 2; s++) {
+        TRY(arena_take(arena, lr->fits[s], sizeof *placed[s], "explanations", &placed[s]));
+        for (size_t i = 0; i < lr->fits[s]; i++)
+            TRY(place(&input[s].fits->fits[i], arena, &placed[s][i]));
+    }
     for (size_t i = 0; i < lr->fits[0]; i++)
         for (size_t j = 0; j < lr->fits[1]; j++) {
-            pairing.fit[0] = &input[0].fits->fits[i];
-            pairing.fit[1] = &input[1].fits->fits[j];
+            pairing.placed[0] = &placed[0][i];
+            pairing.placed[1] = &placed[1][j];
             const uint64_t first = first_apart(&pairing, values);
             if (first == 0) {
                 if (lr->agree++ == 0) {
-                    lr->alike[0] = pairing.fit[0];
-                    lr->alike[1] = pairing.fit[1];
+                    lr->alike[0] = placed[0][i].fit;
+                    lr->alike[1] = placed[1][j].fit;
                 }
                 continue;
             }
             if (lr->differ++ > 0) continue;
-            lr->fit[0] = pairing.fit[0];
-            lr->fit[1] = pairing.fit[1];
+            apart = pairing;
             lr->first_update = first;
             lr->first[0] = values[0];
             lr->first[1] = values[1];
         }
-    if (lr->differ == 0) {
-        lr->fit[0] = &input[0].fits->fits[0];
-        lr->fit[1] = &input[1].fits->fits[0];
-        return;
-    }
-    pairing.fit[0] = lr->fit[0];
-    pairing.fit[1] = lr->fit[1];
-    lr->shift = find_shift(pairing);
-}
-
-/* Tells whether an explanation of one log prints every row of the other one as well. */
-static int prints_all(const struct fit *fit, const struct series *other) {
-    const double scale = fit_scale(other->points, other->count);
-    if (fit->segment_count != 1 || fit->first_differs || fit->in_samples || fit_skips_any(fit))
-        return 0;
-    for (size_t i = 0; i < other->count; i++) {
-        const struct series_point *const point = &other->points[i];
-        if (!fit_matches(point, fit_logged(fit, 0, point->update), scale, NULL)) return 0;
-    }
-    return other->count > 0;
-}
-
-/* Where the printed columns agree and each pair of explanations differs, one of them may explain
- * both logs: a log with rows far apart, or of few digits, has more explanations than a search
- * lists. It counts where the format of the other log speaks for its contract, or nothing does. */
-static enum status try_one_for_both(const struct compare_input *input, struct arena *arena,
-                                    struct compare_lr *lr) {
-    for (size_t s = 0; s < 2 && lr->agree == 0; s++) {
-        const struct compare_input *const other = &input[1 - s];
-        struct fit_known known;
-        fit_known_init(&known);
-        TRY(fit_known_from_log(&known, other->log, arena));
-        for (size_t i = 0; i < lr->fits[s] && lr->agree == 0; i++) {
-            const struct fit *const fit = &input[s].fits->fits[i];
-            const int is_open = other->contract != NULL
-                                    ? strcmp(other->contract, fit->contract->name) == 0
-                                    : fit_is_native(&known, fit->contract);
-            if (!is_open || !prints_all(fit, other->fits->series)) continue;
-            lr->agree = 1;
-            lr->alike[0] = lr->alike[1] = fit;
-        }
-    }
+    lr->fit[0] = lr->differ > 0 ? apart.placed[0]->fit : placed[0][0].fit;
+    lr->fit[1] = lr->differ > 0 ? apart.placed[1]->fit : placed[1][0].fit;
+    if (lr->differ > 0) lr->shift = find_shift(apart);
     return STATUS_OK;
 }
 
 /* Judges by the simplest numbers of each contract, when both are stated. Other numbers stay
  * possible, for an LR that a contract never prints (the first one, where it prints the next). */
-static void judge_simplest(const struct compare_input *input, const struct compare_column *column,
-                           struct compare_lr *lr) {
-    struct pairing pairing = {.column = column,
-                              .input = input,
-                              .fit = {&input[0].fits->fits[0], &input[1].fits->fits[0]}};
-    lr->fit[0] = pairing.fit[0];
-    lr->fit[1] = pairing.fit[1];
+static enum status judge_simplest(const struct compare_input *input,
+                                  const struct compare_column *column, struct arena *arena,
+                                  struct compare_lr *lr) {
+    struct placed placed[2];
+    const struct pairing pairing = {
+        .column = column, .input = input, .placed = {&placed[0], &placed[1]}};
+    lr->fit[0] = &input[0].fits->fits[0];
+    lr->fit[1] = &input[1].fits->fits[0];
+    TRY(place_pair(lr->fit, arena, placed));
     lr->first_update = first_apart(&pairing, lr->first);
     lr->state = lr->first_update == 0 ? COMPARE_LR_SAME : COMPARE_LR_DIFFERENT;
     lr->shift = lr->first_update == 0 ? 0 : find_shift(pairing);
+    return STATUS_OK;
 }
 
 /* Takes a pair of explanations as the example that differs in nothing but the skipped updates. */
 static enum status take_skips(const struct compare_input *input,
                               const struct compare_column *column, struct arena *arena,
                               struct compare_lr *lr) {
+    struct placed placed[2];
+    const struct pairing pairing = {
+        .column = column, .input = input, .placed = {&placed[0], &placed[1]}};
     TRY(compare_skips(input, arena, lr));
     if (lr->skips_part == 0) return STATUS_OK;
-    struct pairing pairing = {.column = column, .input = input, .fit = {lr->fit[0], lr->fit[1]}};
+    TRY(place_pair(lr->fit, arena, placed));
     lr->first_update = first_apart(&pairing, lr->first);
     lr->shift = lr->first_update == 0 ? 0 : find_shift(pairing);
     return STATUS_OK;
@@ -226,8 +256,21 @@ static enum status unfitted(const struct compare_input *input, struct compare_lr
     return STATUS_OK;
 }
 
+/* Tells whether the log's column may have explanations beside those that are listed: there were too
+ * many, or the simplest one is in doubt. Where contracts of other frameworks were left out, those
+ * of the log's own, which come first, are all there. */
+static enum status is_wide_open(const struct compare_input *input, struct arena *arena, int *out) {
+    struct fit_known known;
+    fit_known_init(&known);
+    TRY(fit_known_from_log(&known, input->log, arena));
+    *out |= (input->fits->left_out > 0 && input->fits->foreign == 0) ||
+            fit_break_is_doubtful(&known, input->fits);
+    return STATUS_OK;
+}
+
 enum status compare_applied(const struct compare_input *input, const struct compare_column *logged,
                             struct arena *arena, struct compare_lr *out) {
+    int wide_open = 0;
     *out = (struct compare_lr){.logged = COMPARE_ABSENT, .skips_words = ""};
     if (logged == NULL || logged->pairs == 0) {
         out->words = "There is no LR column in both logs.";
@@ -238,15 +281,18 @@ enum status compare_applied(const struct compare_input *input, const struct comp
         out->fits[i] = input[i].fits != NULL ? input[i].fits->count : 0;
     if (out->fits[0] == 0 || out->fits[1] == 0) return unfitted(input, out, arena);
     out->stated = input[0].contract != NULL && input[1].contract != NULL;
-    try_pairs(input, logged, out);
-    if (!out->stated && out->agree == 0 && out->logged != COMPARE_DIFFERENT)
-        TRY(try_one_for_both(input, arena, out));
+    TRY(try_pairs(input, logged, arena, out));
+    if (!out->stated && out->agree == 0 && out->logged != COMPARE_DIFFERENT) {
+        TRY(compare_one_for_both(input, arena, out));
+        for (size_t s = 0; s < 2 && out->agree == 0; s++)
+            TRY(is_wide_open(&input[s], arena, &wide_open));
+    }
     if (out->stated)
-        judge_simplest(input, logged, out);
+        TRY(judge_simplest(input, logged, arena, out));
     else
-        out->state = out->differ == 0  ? COMPARE_LR_SAME
-                     : out->agree == 0 ? COMPARE_LR_DIFFERENT
-                                       : COMPARE_LR_UNTESTABLE;
+        out->state = out->differ == 0                ? COMPARE_LR_SAME
+                     : out->agree == 0 && !wide_open ? COMPARE_LR_DIFFERENT
+                                                     : COMPARE_LR_UNTESTABLE;
     TRY(take_skips(input, logged, arena, out));
     return put_words(out, arena);
 }

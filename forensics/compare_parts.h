@@ -53,6 +53,10 @@ TWINSTEP_MUST_USE enum status compare_applied(const struct compare_input *input,
 TWINSTEP_MUST_USE enum status compare_groups(const struct compare_input *input,
                                              const struct compare_column *const *first_group,
                                              struct arena *arena, struct compare_lr *lr);
+/* Where the printed columns agree, and applied LRs differ under every pair of explanations, looks
+ * for one explanation of all rows of both logs, and sets lr->agree and lr->alike where there is. */
+TWINSTEP_MUST_USE enum status compare_one_for_both(const struct compare_input *input,
+                                                   struct arena *arena, struct compare_lr *lr);
 /* Looks for explanations of the two LR columns that differ in nothing but the skipped updates, and
  * fills skips_words, skips_part and fit; skips_words is "" where there are none. */
 TWINSTEP_MUST_USE enum status compare_skips(const struct compare_input *input, struct arena *arena,

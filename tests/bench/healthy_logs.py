@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Asks `lr fit` about healthy logs in which nothing was skipped, and counts answers that claim skips.
+"""Asks `lr fit` about healthy logs in which nothing was skipped, and counts answers that claim skips;
+or `lr check` or `compare` about healthy logs, and counts false alarms.
 
     healthy_logs.py --binary TWINSTEP [--count N] [--seed S] [--jobs J] [--keep FOLDER] [--show]
-                    [--odd-floor | --cut-decay] [--check | --pairs]
+                    [--odd-floor | --cut-decay] [--check | --pairs [--skips]]
 
 Draws trainings of transformers' Trainer, Accelerate, DeepSpeed and Megatron whose schedules move at
 every update, prints the LRs with 3, 4, 6 or 16 digits every 1 to 100 updates, from the start or from
@@ -25,7 +26,9 @@ With --check `lr check` is asked instead, of the contract that wrote the log and
 total or its peak: pass, undecided, or fail (a false one: every log is healthy).
 
 With --pairs each training is written a second time, with other digits and at other updates, as another
-tool does, and `compare` is asked of both logs: equal, undecided, or differs (a false one)."""
+tool does, and `compare` is asked of both logs: equal, undecided, or differs (a false one). With --skips
+a loss scaler skipped up to six updates of it, at which the schedulers of these trainers stand still; nothing
+but the LRs of both logs shows that."""
 import argparse
 import collections
 import concurrent.futures
@@ -161,13 +164,25 @@ def draw(rng):
     t["last"] = min(total, total if rng.random() < 0.7 else rng.randint(least, max(total, least)))
     t["digits"] = rng.choice([3, 4, 6, 16])
     t["told"] = rng.random() < 0.5
+    t["skips"] = []
     return t
+
+
+def draw_skips(rng, t):
+    """Updates that a loss scaler skips: the first ones, some anywhere, or several in a row."""
+    kind = rng.choice(["first", "scattered", "burst"])
+    count = rng.randint(1, 6)
+    if kind == "scattered":
+        return sorted(rng.sample(range(1, t["t"] + 1), min(count, t["t"])))
+    start = 1 if kind == "first" else rng.randint(1, t["t"])
+    return list(range(start, start + count))
 
 
 def rows_of(t):
     rows = []
     for k in range(t["first"], t["last"] + 1, t["every"]):
         n = k if t["next"] else k - 1
+        n -= sum(1 for skip in t["skips"] if skip <= n)
         if t["family"] == "megatron":
             share = megatron(t, n)
         elif t["family"] == "deepspeed":
@@ -265,7 +280,7 @@ def pair(binary, t, path, folder, number, rng):
 
 
 def one(work):
-    binary, seed, number, folder, odd, cut, checks, pairs = work
+    binary, seed, number, folder, odd, cut, checks, pairs, skips = work
     rng = random.Random(f"{seed}/{number}")
     t = draw(rng)
     if odd:
@@ -279,6 +294,8 @@ def one(work):
             t["floor"] = float(f"{rng.uniform(0.01, 0.6):.{rng.choice([1, 2])}g}")
         t["last"] = t["t"] - int(rng.uniform(0.02, 0.7) * t["decay"])
         t["w"] = min(t["w"], t["t"] - t["decay"])
+    if skips:
+        t["skips"] = draw_skips(rng, t)
     path, says_total = write(t, rows_of(t), folder, number)
     if checks:
         return check(binary, t, path, number)
@@ -321,13 +338,16 @@ def main():
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--check", action="store_true", help="ask `lr check` of the contract that wrote the log")
     asked.add_argument("--pairs", action="store_true", help="ask `compare` of two logs of each training")
+    parser.add_argument("--skips", action="store_true", help="with --pairs: a loss scaler skipped updates")
     given = parser.parse_args()
+    if given.skips and not given.pairs:
+        parser.error("--skips goes with --pairs")
     counts = collections.Counter()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.keep or scratch
         pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
         works = [(given.binary, given.seed, n, folder, given.odd_floor, given.cut_decay,
-                  given.check, given.pairs) for n in range(given.count)]
+                  given.check, given.pairs, given.skips) for n in range(given.count)]
         with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
             for number, t, verdict, first, command, status in pool.map(one, works):
                 counts[verdict] += 1

@@ -63,6 +63,118 @@ static void verify_one_training_in_two_logs(void **state) {
     helper_accept(0, "compare sparse.csv dense.csv");
 }
 
+/* Writes a log of a line from 2e-4 at update 12 to 0 at update 120 whose scheduler stands still at
+ * one skipped update. */
+static void write_skipped(const char *path, int skipped, int every) {
+    static char text[8192];
+    size_t used = (size_t)snprintf(text, sizeof text, "step,loss,lr\n");
+    for (int k = every; k <= 120; k += every) {
+        const int n = k - 1 - (skipped < k);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%d,%.4f,%.17g\n", k,
+                                 2.0 + 1.0 / k, 2e-4 * (n < 12 ? n / 12.0 : (120 - n) / 108.0));
+    }
+    helper_write(path, text);
+}
+
+/* Rows that are apart show between which updates one was skipped, and not which. So logs of one
+ * training at other rows leave room for one course, and logs of trainings that skipped others do
+ * not. */
+static void verify_skips_between_rows(void **state) {
+    (void)state;
+    write_skipped("each.csv", 51, 1);
+    write_skipped("fifth.csv", 51, 5);
+    write_skipped("fourth.csv", 51, 4);
+    write_skipped("late.csv", 54, 1);
+    struct said said = helper_run(0, "compare each.csv fifth.csv");
+    assert_non_null(strstr(said.out, "equal-within-precision: "));
+    helper_free(&said);
+    said = helper_run(0, "compare each.csv fifth.csv --contract-a hf --contract-b hf");
+    assert_non_null(strstr(said.out, "The applied LRs agree under hf for A and hf for B"));
+    assert_non_null(
+        strstr(said.out, "Which updates of a range were skipped, the rows leave open."));
+    helper_free(&said);
+    helper_accept(0, "compare fifth.csv fourth.csv");
+    said = helper_run(1, "compare late.csv fourth.csv");
+    assert_non_null(strstr(said.out, "differ from update 52 on"));
+    helper_free(&said);
+}
+
+/* An inverse square root from Megatron as two tools log it, of which six updates were skipped: the
+ * second one has three rows, which another peak and a floor print, too. The rows of both together
+ * have one explanation. */
+static void verify_one_explanation_of_both(void **state) {
+    (void)state;
+    for (int tool = 0; tool < 2; tool++) {
+        static char text[4096];
+        size_t used = (size_t)snprintf(text, sizeof text, "step,loss,lr\n");
+        for (int k = 400; k <= 1100; k += tool ? 250 : 50) {
+            const int n = k < 816 ? k : k - 6;
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     tool ? "%d,%.4f,%.3e\n" : "%d,%.4f,%.5e\n", k, 2.0 + 1.0 / k,
+                                     0.003 * sqrt(100.0) / sqrt(n));
+        }
+        helper_write(tool ? "sparse.csv" : "dense.csv", text);
+    }
+    struct said said = helper_run(0, "compare dense.csv sparse.csv");
+    assert_non_null(strstr(said.out, "equal-within-precision: "));
+    helper_free(&said);
+    helper_accept(0, "compare sparse.csv dense.csv");
+}
+
+/* A line of transformers' polynomial from 4e-5 at update 43 to 1e-7 at update 4213, whose rows
+ * begin in its middle, as two tools log it. So few digits have more explanations than a search
+ * lists. */
+static void verify_open_explanations(void **state) {
+    (void)state;
+    for (int tool = 0; tool < 2; tool++) {
+        static char text[16384];
+        size_t used = (size_t)snprintf(text, sizeof text, "step,loss,lr\n");
+        for (int k = 1430; k <= 4213; k += tool ? 50 : 10)
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     tool ? "%d,%.4f,%.5e\n" : "%d,%.4f,%.3e\n", k, 2.0 + 1.0 / k,
+                                     (4e-5 - 1e-7) * (1.0 - (k - 1 - 43) / 4170.0) + 1e-7);
+        helper_write(tool ? "sparse.csv" : "dense.csv", text);
+    }
+    struct said said = helper_run(0, "compare dense.csv sparse.csv");
+    assert_non_null(strstr(said.out, "equal-within-precision: "));
+    assert_null(strstr(said.out, "    A: "));
+    helper_free(&said);
+    said = helper_run(0, "compare dense.csv sparse.csv --json");
+    assert_non_null(strstr(said.out, "\"untestable\""));
+    helper_free(&said);
+}
+
+/* One printed column of two frameworks, each known by the form of its log: transformers 4.50 prints
+ * the LR of the next update, OLMo-core that of the update at hand. An explanation of the one log
+ * prints the other, too, and is none of it, since that framework did not write it. */
+static void verify_frameworks_of_the_logs(void **state) {
+    static char hf[16384], olmo[16384];
+    size_t a = (size_t)snprintf(hf, sizeof hf,
+                                "{\"global_step\": 100, \"max_steps\": 100, \"log_history\": [");
+    size_t b = 0;
+    (void)state;
+    for (int k = 1; k <= 100; k++) {
+        const double lr = 0.4 * (k < 30 ? k / 30.0 : (100 - k) / 70.0);
+        a += (size_t)snprintf(hf + a, sizeof hf - a,
+                              "%s{\"step\": %d, \"learning_rate\": %.17g, \"loss\": %.4f}",
+                              k > 1 ? ",\n" : "", k, lr, 2.0 + 1.0 / k);
+        b += (size_t)snprintf(olmo + b, sizeof olmo - b,
+                              "2026-11-21 06:17:34.065\thost:0\tolmo_core.train.callbacks."
+                              "console_logger:71\tINFO\t[step=%d/100,epoch=1]\n"
+                              "    train/CE loss=%.4f\n    optim/LR (group 0)=%.4f\n",
+                              k, 2.0 + 1.0 / k, lr);
+    }
+    snprintf(hf + a, sizeof hf - a, "]}\n");
+    helper_write("trainer_state.json", hf);
+    helper_write("olmo.txt", olmo);
+    struct said said = helper_run(1, "compare trainer_state.json olmo.txt");
+    assert_non_null(strstr(said.out,
+                           "LR: The logged LR columns agree, but under hf-4.50 for A and olmo-core "
+                           "for B the applied LRs differ by one update: update k of A applies what "
+                           "update k-1 of B applies"));
+    helper_free(&said);
+}
+
 static void validate_trap(void **state) {
     (void)state;
     write_log("a.jsonl", 0.0);
@@ -439,6 +551,10 @@ static void validate_common(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_equal),
                                        cmocka_unit_test(verify_one_training_in_two_logs),
+                                       cmocka_unit_test(verify_skips_between_rows),
+                                       cmocka_unit_test(verify_one_explanation_of_both),
+                                       cmocka_unit_test(verify_open_explanations),
+                                       cmocka_unit_test(verify_frameworks_of_the_logs),
                                        cmocka_unit_test(validate_trap),
                                        cmocka_unit_test(validate_columns_left_out),
                                        cmocka_unit_test(validate_markdown),
