@@ -28,8 +28,10 @@
 /* Digits behind which a peak was computed: the middle of what the row admits is nearer to it than
  * its shortest decimal, and the other rows have no more room than this one. */
 #define COMPUTED 8
-/* Explanations of one model that are kept, the simplest. */
-#define KEPT 4
+/* Explanations of one model that are kept, the simplest. Where rows leave open how far a warm-up
+ * went and how many of its updates were skipped, a schedule of Accelerate has one for every
+ * warm-up: six were seen. */
+#define KEPT 8
 #define TOTALS 16
 /* Totals that a stretch without skipped updates gives, where nobody said one: of its simplest
  * explanations, and those that are up to so many less, as its counter may be behind already. */
