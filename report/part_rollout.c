@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The page of what `twinstep rollout` measured: the verdict in its words, how sizes of d are spread
- * against the floor's, and d by probability, position, length and batch. It judges nothing. */
+ * against the floor's, and d by probability, position, length, batch and reward. It judges
+ * nothing. */
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ static const char *const names[COLUMNS] = {"from",       "tokens", "mean_d",
 struct table {
     const double *column[COLUMNS];
     uint64_t rows;
+    const char *const *words; /* NULL: the rows are named by numbers */
 };
 
 /* Finds a table; returns 0 where the trace has none or its columns are of several lengths. */
@@ -33,11 +35,19 @@ static int open_table(const struct page *page, const char *group, struct table *
 
 /* ---- tables ---- */
 
+/* What the rows of a table are called where that is no number. */
+static const char *const rewards[] = {"below 0", "0", "between 0 and 1", "1 and above"};
+
 static void put_row(struct page *page, const struct table *table, const struct bars *bars,
                     uint64_t row) {
     struct html *html = &page->html;
-    html_format(html, "<tr><th scope=\"row\" class=\"r\">%.15g</th><td class=\"r\">%.15g</td><td>",
-                table->column[FROM][row], table->column[TOKENS][row]);
+    const double from = table->column[FROM][row];
+    html_raw(html, "<tr><th scope=\"row\" class=\"r\">");
+    if (table->words != NULL && from >= 0.0 && from < (double)COUNT_OF(rewards))
+        html_raw(html, table->words[(size_t)from]);
+    else
+        html_format(html, "%.15g", from);
+    html_format(html, "</th><td class=\"r\">%.15g</td><td>", table->column[TOKENS][row]);
     bars_write(html, bars, table->column[SIZE][row], (double)NAN, (double)NAN);
     html_raw(html, "</td>");
     for (int c = SIZE; c < COLUMNS; c++)
@@ -47,7 +57,7 @@ static void put_row(struct page *page, const struct table *table, const struct b
 
 static void put_table(struct page *page, const char *group, const char *title, const char *from) {
     struct html *html = &page->html;
-    struct table table = {.rows = 0};
+    struct table table = {.words = strcmp(group, "reward") == 0 ? rewards : NULL};
     struct bars bars = {0.0, 1e-300};
     if (!open_table(page, group, &table)) return;
     for (uint64_t i = 0; i < table.rows; i++)
@@ -159,6 +169,7 @@ enum status page_rollout(struct page *page) {
     put_table(page, "position", "By position", "from");
     put_table(page, "length", "By tokens of the sequence", "from");
     put_table(page, "batch", "By batch", "batch");
+    put_table(page, "reward", "By reward of the sequence", "reward");
     page_note(page, "d is the trainer's log-prob less the engine's; a bar is mean |d|.");
     page_section_end(page);
     page_close(page);

@@ -79,6 +79,16 @@ static enum status count_sequences(struct rollout_arrays *a) {
     return STATUS_OK;
 }
 
+/* The reward of a sequence is one number, or one for each token, and nothing deeper. */
+static enum status check_reward(const struct rollout_arrays *a) {
+    const struct rollout_array *array = a->of[ROLLOUT_REWARD];
+    const uint32_t most = is_flat(a) ? 1 : 2;
+    if (array == NULL || array->rank <= most) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s: %s: expected rewards of shape (sequences) or %s, got an array of %u axes", a->path,
+         array->name, is_flat(a) ? "(tokens)" : "(sequences, tokens)", array->rank);
+}
+
 enum status rollout_arrays_set(const char *path, const struct rollout_naming *naming,
                                struct rollout_array *list, size_t count, struct arena *arena,
                                struct rollout_arrays **out) {
@@ -101,7 +111,8 @@ enum status rollout_arrays_set(const char *path, const struct rollout_naming *na
         a->names[field] = array->name;
     }
     *out = a;
-    return count_sequences(a);
+    TRY(count_sequences(a));
+    return check_reward(a);
 }
 
 /* ---- one sequence ---- */
@@ -165,7 +176,9 @@ static enum status read_field(struct rollout_arrays *a, int field, uint64_t firs
     const uint32_t token_rank = is_flat(a) ? 1 : 2;
     const int by_token =
         field <= ROLLOUT_POSITION || field == ROLLOUT_EXPERTS || field == ROLLOUT_EXPERTS_HERE;
-    const int scalar = array->rank == 0 || (array->rank == 1 && !is_flat(a)) ||
+    const int is_column =
+        field == ROLLOUT_REWARD && array->rank == 2 && array->shape[1] == 1 && !is_flat(a);
+    const int scalar = array->rank == 0 || is_column || (array->rank == 1 && !is_flat(a)) ||
                        (is_flat(a) && !by_token && array->shape[0] == a->sequences &&
                         array->shape[0] != elements(a->of[ROLLOUT_ENGINE]));
     if (scalar) {

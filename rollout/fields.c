@@ -57,6 +57,16 @@ const struct rollout_name rollout_names[] = {
     NAMES(ROLLOUT_KEPT, "sample_loss_mask", "NeMo-RL"),
     NAMES(ROLLOUT_KEPT, "sample_mask", "NeMo-RL"),
     NAMES(ROLLOUT_REMOVED, "remove_sample", "slime"),
+    NAMES(ROLLOUT_REWARD, "reward", "twinstep, slime, AReaL, prime-rl"),
+    /* slime's "rewards" are these less the mean of their group. */
+    NAMES(ROLLOUT_REWARD, "raw_reward", "slime"),
+    /* With dynamic sampling NeMo-RL's "rewards" are those of other sequences. */
+    NAMES(ROLLOUT_REWARD, "filtered_rewards", "NeMo-RL"),
+    NAMES(ROLLOUT_REWARD, "rewards", "NeMo-RL, AReaL"),
+    NAMES(ROLLOUT_REWARD, "score", "verl"),
+    NAMES(ROLLOUT_REWARD, "token_level_scores", "verl"),
+    NAMES(ROLLOUT_REWARD, "token_level_rewards", "verl"),
+    NAMES(ROLLOUT_REWARD, "rm_scores", "verl"),
     NAMES(ROLLOUT_ID, "id", "twinstep, OpenAI"),
     NAMES(ROLLOUT_ID, "sequence_id", "twinstep"),
     NAMES(ROLLOUT_ID, "uid", "verl"),
@@ -72,7 +82,8 @@ const char *const rollout_field_words[ROLLOUT_FIELDS] = {
     [ROLLOUT_VERSION] = "version", [ROLLOUT_NOW] = "trainer-version",
     [ROLLOUT_EXPERTS] = "experts", [ROLLOUT_EXPERTS_HERE] = "trainer-experts",
     [ROLLOUT_BATCH] = "batch",     [ROLLOUT_KEPT] = "kept",
-    [ROLLOUT_REMOVED] = "removed", [ROLLOUT_ID] = "id",
+    [ROLLOUT_REMOVED] = "removed", [ROLLOUT_REWARD] = "reward",
+    [ROLLOUT_ID] = "id",
 };
 
 enum status rollout_naming_add(struct rollout_naming *naming, const char *text) {
@@ -88,8 +99,8 @@ enum status rollout_naming_add(struct rollout_naming *naming, const char *text) 
         }
     FAIL(STATUS_INPUT,
          "--field: expected one of rollout, trainer, tokens, trainer-tokens, mask, position, "
-         "version, trainer-version, experts, trainer-experts, batch, kept, removed, id, got "
-         "\"%.*s\"",
+         "version, trainer-version, experts, trainer-experts, batch, kept, removed, reward, id, "
+         "got \"%.*s\"",
          (int)length, text);
 }
 

@@ -21,7 +21,7 @@ struct reading {
     enum rollout_field field; /* at hand */
     char name[64];            /* its name */
     uint64_t hash;            /* of a list of experts */
-    int texts;                /* the list at hand has tokens that are texts */
+    int texts;                /* the value at hand is of texts and the like, and is left out */
     size_t kept;              /* how many numbers of another name lie before those of the list */
 };
 
@@ -30,6 +30,24 @@ static enum status fail_value(struct reading *r, size_t element, const char *exp
     log_show(r->scan.text, r->scan.length, shown, sizeof shown);
     FAIL(STATUS_INPUT, "%s:%u: %s[%zu]: expected %s, got \"%s\"", r->line->file, r->line->number,
          r->name, element, expected, shown);
+}
+
+/* Some give an object of several rewards, or a text of a judge, the name of the reward. Under a
+ * name that --field gives that is an error, else the sequence has no reward. */
+static enum status refuse_reward(struct reading *r, size_t element, double *out) {
+    static const char expected[] = "a number, or a list with one for each token";
+    const int is_object = r->scan.token == SCAN_OBJECT;
+    if (r->line->naming->name[ROLLOUT_REWARD] != NULL) {
+        if (!is_object && r->scan.token != SCAN_ARRAY) return fail_value(r, element, expected);
+        FAIL(
+            STATUS_INPUT,
+            "%s:%u: %s[%zu]: expected %s, got %s; write the one that counts as a member of its own",
+            r->line->file, r->line->number, r->name, element, expected,
+            is_object ? "an object" : "a list");
+    }
+    *out = real_nan_f64();
+    r->texts = r->out->odd_reward = 1;
+    return STATUS_OK;
 }
 
 /* Stores the value of a scalar token; NaN for null and for what the tools write when there is no
@@ -53,6 +71,7 @@ static enum status scalar(struct reading *r, size_t element, double *out) {
     /* A version may be a word ("default"), and a batch a path; then there is no number. */
     const int may_be_word =
         r->field == ROLLOUT_VERSION || r->field == ROLLOUT_NOW || r->field == ROLLOUT_BATCH;
+    if (r->field == ROLLOUT_REWARD) return refuse_reward(r, element, out);
     if (scan->token != SCAN_STRING || !may_be_word) return fail_value(r, element, "a number");
     *out = real_nan_f64();
     return STATUS_OK;
@@ -124,6 +143,14 @@ static enum status read_experts(struct reading *r, enum rollout_field field, siz
     return add(r, field, (double)(hash >> 11));
 }
 
+/* An element of a list of rewards that is an object, or a list. */
+static enum status read_odd_reward(struct reading *r, size_t element) {
+    double value;
+    TRY(refuse_reward(r, element, &value));
+    TRY(scan_skip(&r->scan));
+    return add(r, ROLLOUT_REWARD, value);
+}
+
 /* A list in a list: of experts it is the element; of pairs, too; else the tool wraps a batch of one
  * sequence, and the inner list takes the place of the outer one. */
 static enum status read_inner(struct reading *r, enum rollout_field field, int pairs,
@@ -131,6 +158,7 @@ static enum status read_inner(struct reading *r, enum rollout_field field, int p
     if (field == ROLLOUT_EXPERTS || field == ROLLOUT_EXPERTS_HERE)
         return read_experts(r, field, element);
     if (pairs) return read_pair(r, field, element);
+    if (field == ROLLOUT_REWARD && (element > 0 || *wrapped)) return read_odd_reward(r, element);
     if (element > 0 || *wrapped)
         FAIL(STATUS_INPUT,
              "%s:%u: %s: expected one list of numbers for one sequence, got a list of lists: write "
@@ -178,7 +206,8 @@ static enum status read_list(struct reading *r, enum rollout_field field, int pa
             TRY(read_inner(r, field, pairs, element, &wrapped));
             continue;
         case SCAN_OBJECT:
-            TRY(read_token_object(r, field, element));
+            TRY(field == ROLLOUT_REWARD ? read_odd_reward(r, element)
+                                        : read_token_object(r, field, element));
             continue;
         default:
             if (is_token_text(r, field)) {
@@ -214,6 +243,7 @@ static enum status read_field(struct reading *r, enum rollout_field field, int p
         TRY(read_list(r, field, pairs));
         return STATUS_OK;
     }
+    if (r->scan.token == SCAN_OBJECT) return read_odd_reward(r, 0);
     double value;
     TRY(scalar(r, 0, &value));
     TRY(add(r, field, value));
@@ -238,11 +268,12 @@ static enum status remember_name(struct reading *r, enum rollout_field field) {
 }
 
 /* Reads the value of a name that comes before the one, if any, which filled the field. Texts are no
- * ids, so what that one gave stays, in whatever order the two are written. */
+ * ids and no rewards, so what that one gave stays, in whatever order the two are written. */
 static enum status take_field(struct reading *r, enum rollout_field field, int rank, int pairs) {
     struct rollout_list *list = &r->out->list[field];
     const int given_before = list->given, rank_before = r->rank[field];
-    r->kept = field == ROLLOUT_TOKENS && given_before != 0 ? list->count : 0;
+    const int may_be_texts = field == ROLLOUT_TOKENS || field == ROLLOUT_REWARD;
+    r->kept = may_be_texts && given_before != 0 ? list->count : 0;
     r->rank[field] = rank;
     TRY(read_field(r, field, pairs));
     if (r->texts) {
@@ -276,7 +307,8 @@ static enum status read_member(struct reading *r, int *depth) {
         ++*depth;
         return STATUS_OK;
     }
-    const int known = field != ROLLOUT_FIELDS && scan->token != SCAN_OBJECT;
+    const int known =
+        field != ROLLOUT_FIELDS && (scan->token != SCAN_OBJECT || field == ROLLOUT_REWARD);
     /* A name that says nothing leaves its field to the next one. (One that --field names has none:
      * rollout_field_of.) */
     if (known && scan->token == SCAN_NULL) return STATUS_OK;

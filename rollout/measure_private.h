@@ -34,6 +34,10 @@ void rollout_slice_add(struct rollout_slice *slice, const struct rollout_token *
 /* exp(d) - 1 - d, from its series where the difference would cancel. */
 double rollout_k3(double d);
 
+/* Adds one sequence, whose d sum up to `sum` and have the mean `mean`, to the figures of
+ * rewards.c. */
+void rollout_reward_add(struct rollout_work *work, double sum, double mean);
+
 /* Adds one sequence to the figures of measure_shape.c. It marks the tokens that it sets aside. */
 void rollout_shape_add(struct rollout_work *work);
 TWINSTEP_MUST_USE enum status rollout_shape_open(struct rollout_traits *shape, struct arena *arena);

@@ -230,10 +230,10 @@ static enum status take_member(const struct zip *zip, const struct member *membe
     if (length >= sizeof array->name) return STATUS_OK;
     memset(array, 0, sizeof *array);
     memcpy(array->name, member->name, (size_t)length);
+    const enum rollout_field field =
+        rollout_field_of(naming, array->name, (size_t)length, ROLLOUT_FIELDS, &rank, &pairs);
     const int ours = strcmp(array->name, "offsets") == 0 || strcmp(array->name, "length") == 0 ||
-                     strcmp(array->name, "response_length") == 0 ||
-                     rollout_field_of(naming, array->name, (size_t)length, ROLLOUT_FIELDS, &rank,
-                                      &pairs) != ROLLOUT_FIELDS;
+                     strcmp(array->name, "response_length") == 0 || field != ROLLOUT_FIELDS;
     if (!ours) return STATUS_OK;
     if (member->method != STORED && member->method != DEFLATED)
         FAIL(STATUS_UNSUPPORTED,
@@ -243,7 +243,10 @@ static enum status take_member(const struct zip *zip, const struct member *membe
     TRY(place_member(zip, member, npy));
     if (member->method == DEFLATED) TRY(unpack_member(zip, member, array->name, arena, npy));
     npy->path = zip->path;
-    if (!read_npy(npy, array))
+    const int is_read = read_npy(npy, array);
+    /* Objects under a name that --field does not give are no rewards. */
+    if (!is_read && field == ROLLOUT_REWARD && rank > 0) return STATUS_OK;
+    if (!is_read)
         FAIL(STATUS_INPUT,
              "%s: %s: expected an array of numbers in C order with up to three axes, little-endian "
              "(float16, float32, float64, integers, bool)",

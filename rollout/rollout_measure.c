@@ -194,6 +194,7 @@ static void add_sequence(struct rollout_work *work) {
     if (first || factor < out->seq_factor_least) out->seq_factor_least = factor;
     add_sequence_weight(work, &one, mean);
     add_batch(work);
+    rollout_reward_add(work, one.d, mean);
 }
 
 /* ---- the tokens that count ---- */

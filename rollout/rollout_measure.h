@@ -47,6 +47,19 @@ enum rollout_sum {
     TOTAL_SEQ_ENGINE_LOG_PPL,
     TOTAL_SEQ_PPL_RATIO, /* exp(-mean d) */
     TOTAL_SEQ_CLIP,      /* share of tokens with w > 2 */
+    /* Sums over the sequences that have a reward: r is it less that of the first one, lean the mean
+     * d less that of the first one, v the weight exp(sum d) over that of the first one, less 1. */
+    TOTAL_REWARD,
+    TOTAL_REWARD_SQUARE,
+    TOTAL_REWARD_LEAN,
+    TOTAL_REWARD_LEAN_SQUARE,
+    TOTAL_REWARD_PRODUCT, /* r lean */
+    TOTAL_REWARD_V,
+    TOTAL_REWARD_V_SQUARE,
+    TOTAL_REWARD_VR,   /* v r */
+    TOTAL_REWARD_VRR,  /* v r^2 */
+    TOTAL_REWARD_VVR,  /* v^2 r */
+    TOTAL_REWARD_VVRR, /* v^2 r^2 */
     ROLLOUT_SUMS
 };
 
@@ -74,6 +87,9 @@ enum rollout_count {
     COUNT_SEQ_GEOMETRIC, /* exp(mean d) outside [0.999, 1.002] */
     COUNT_SEQ_VETO,      /* with a token of w < 1e-4 */
     COUNT_SEQ_HELD,
+    COUNT_REWARDS,     /* sequences with a reward */
+    COUNT_NO_REWARD,   /* without */
+    COUNT_ODD_REWARDS, /* of these, those that have something else in its place */
     ROLLOUT_COUNTS
 };
 
@@ -89,6 +105,7 @@ struct rollout_slice {
 #define SLICE_POSITIONS 32    /* [0, 1), [1, 2), [2, 4), ... */
 #define SLICE_PROBABILITIES 7 /* edges 1e-3, 1e-2, 0.1, 0.5, 0.9, 0.99 */
 #define SLICE_KEYS 1024       /* batches, versions; more are counted together */
+#define SLICE_REWARDS 4       /* below 0, 0, between 0 and 1, 1 and above */
 
 /* A growing set of slices by a number of the file. */
 struct rollout_keys {
@@ -225,6 +242,9 @@ struct rollout_measure {
     struct rollout_slice position[SLICE_POSITIONS], probability[SLICE_PROBABILITIES],
         length[SLICE_POSITIONS];
     struct rollout_keys batch;
+    /* Of the first sequence that has a reward: that, the mean d, and the sum of d as it is held. */
+    double first_reward, first_lean, first_sum;
+    struct rollout_slice reward[SLICE_REWARDS];
     struct rollout_traits shape;
 };
 

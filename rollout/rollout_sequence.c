@@ -25,6 +25,7 @@ static const char *const words[ROLLOUT_FIELDS] = {"rollout log-probs",
                                                   "",
                                                   "",
                                                   "",
+                                                  "",
                                                   ""};
 
 void rollout_sequence_clear(struct rollout_sequence *sequence) {
@@ -33,7 +34,7 @@ void rollout_sequence_clear(struct rollout_sequence *sequence) {
     sequence->id[0] = '\0';
     sequence->length[0] = sequence->length[1] = sequence->count = 0;
     sequence->shapes = 0;
-    sequence->padded = 0;
+    sequence->padded = sequence->odd_reward = 0;
 }
 
 enum status rollout_list_add(struct rollout_list *list, struct arena *arena, double value) {

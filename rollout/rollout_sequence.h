@@ -25,6 +25,7 @@ enum rollout_field {
     ROLLOUT_BATCH,
     ROLLOUT_KEPT,    /* one number: 0 where the trainer leaves the sequence out */
     ROLLOUT_REMOVED, /* one number: above 0 where it does */
+    ROLLOUT_REWARD,  /* one number, or a list that counts as its sum */
     ROLLOUT_ID,
     ROLLOUT_FIELDS
 };
@@ -48,6 +49,8 @@ struct rollout_sequence {
     unsigned shapes;
     size_t count; /* tokens that both sides have: all lists are this long after rollout_align() */
     int padded;   /* 1: a row of an array, which is as wide as its longest sequence */
+    /* 1: the reward is an object, a text or a list of lists, and is left out. */
+    int odd_reward;
 };
 
 /* What is plain from the lists alone, before any arithmetic. */

@@ -9,12 +9,14 @@
 #include "determinism/trace.h"
 
 #define COLUMNS 6
-#define TABLES 5
+#define TABLES 6
 
 static const struct {
     const char *name, *units, *long_name;
 } slice_columns[COLUMNS] = {
-    {"from", "1", "least value of the row; the batch; the octave's number"},
+    {"from", "1",
+     "least value of the row; the batch; the octave's number; which rewards: 0 below 0, 1 of 0, 2 "
+     "between 0 and 1, 3 from 1 on"},
     {"tokens", "1", "tokens"},
     {"mean_d", "nat", "mean of trainer's log-prob - engine's"},
     {"mean_abs_d", "nat", "mean of its size"},
@@ -97,6 +99,11 @@ static double from_key(const struct rollout_slice *slice, uint64_t i) {
     return (double)slice->key;
 }
 
+static double from_row(const struct rollout_slice *slice, uint64_t i) {
+    (void)slice;
+    return (double)i;
+}
+
 /* Sizes of |d| by octave: the share here, and that of the first floor, or NaN. */
 static enum status take_sizes(struct plan *plan) {
     const struct rollout_judgement *j = plan->judgement;
@@ -137,6 +144,7 @@ static enum status take_all(struct plan *plan) {
     TRY(take_slices(plan, 1, "position", m->position, SLICE_POSITIONS, from_octave));
     TRY(take_slices(plan, 2, "length", m->length, SLICE_POSITIONS, from_octave));
     TRY(take_slices(plan, 3, "batch", m->batch.slice, m->batch.count, from_key));
+    TRY(take_slices(plan, 5, "reward", m->reward, SLICE_REWARDS, from_row));
     return take_sizes(plan);
 }
 

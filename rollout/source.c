@@ -177,6 +177,7 @@ static enum status join(struct rollout_source *source, struct rollout_sequence *
         const enum rollout_field field = (enum rollout_field)i;
         if (other->list[i].given && !out->list[i].given) TRY(copy_list(source, out, field, field));
     }
+    out->odd_reward = out->odd_reward || other->odd_reward;
     if (other->list[ROLLOUT_TOKENS].given && !out->list[ROLLOUT_TRAINER_IDS].given)
         return copy_list(source, out, ROLLOUT_TOKENS, ROLLOUT_TRAINER_IDS);
     return STATUS_OK;

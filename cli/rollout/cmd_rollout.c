@@ -111,6 +111,15 @@ static enum status add_case(struct cli *cli, const struct options *options,
                                          .seconds = -1.0});
 }
 
+/* A reward is looked for wherever it may be, so a name that is given and nowhere there is told. */
+static enum status check_rewards(const struct rollout_files *files,
+                                 const struct rollout_measure *measure) {
+    const char *const name = files->naming.name[ROLLOUT_REWARD];
+    if (name == NULL || measure->facts.names[ROLLOUT_REWARD] != NULL) return STATUS_OK;
+    FAIL(STATUS_INPUT, "%s: expected rewards named \"%s\", as --field says, got none",
+         measure->path, name);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     const struct rollout_shown shown = {.metrics = options_given(options, KEY_METRICS),
@@ -128,6 +137,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(measure_floors(cli, options, &files.naming, &floors, &floor_count));
     TRY(rollout_measure_files(&files, rollout_far_line(floors, floor_count), &cli->arena,
                               &measure));
+    TRY(check_rewards(&files, measure));
     TRY(arena_take(&cli->arena, 1, sizeof *judgement, "judgement", &judgement));
     rollout_judge(measure, floors, floor_count, judgement);
     *out_exit = exits[judgement->verdict];
@@ -145,9 +155,9 @@ static const struct argp_option option_rows[] = {
            "(repeatable; the largest floor counts)"),
     OPTION("field", KEY_FIELD, "ROLE=NAME",
            "What a field is called: ROLE is rollout, trainer, tokens, trainer-tokens, mask, "
-           "position, version, trainer-version, experts, trainer-experts, batch, kept, removed or "
-           "id (repeatable)"),
-    OPTION("slices", KEY_SLICES, NULL, "By probability, position, length and batch, too"),
+           "position, version, trainer-version, experts, trainer-experts, batch, kept, removed, "
+           "reward or id (repeatable)"),
+    OPTION("slices", KEY_SLICES, NULL, "By probability, position, length, batch and reward, too"),
     OPTION("metrics", KEY_METRICS, NULL,
            "The figures of NeMo-RL, verl, slime, TRL and AReaL, by their names, too"),
     OPTION_OUTPUT("Trace of the figures to write, for `twinstep report` and h5py"),
@@ -167,6 +177,8 @@ const struct verb verb_rollout = {
         "and which of eight causes have their signature in it: another tokenisation, truncation, "
         "a masked prompt, shifted positions, a temperature, stale weights, other experts, "
         "rounding. "
+        "Where sequences have a reward, its mean is printed as sampled and as the trainer would "
+        "sample; no cause depends on it. "
         "Names that verl, TRL, vLLM, SGLang, slime, NeMo-RL and AReaL write are known; "
         "docs/ROLLOUT.md lists them.\v"
         "Exit status: 0 equal or within the floor, 1 outside, 2 error, 3 undecided.\n"

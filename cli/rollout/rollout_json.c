@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/rollout/rollout_print.h"
 #include "rollout/metrics.h"
+#include "rollout/rewards.h"
 
 static json_t *counts_json(const struct rollout_measure *m) {
     static const struct {
@@ -23,7 +24,8 @@ static json_t *counts_json(const struct rollout_measure *m) {
                 {"above", COUNT_ABOVE},
                 {"below", COUNT_BELOW},
                 {"held_to_bound", COUNT_HELD},
-                {"sequences_held_to_bound", COUNT_SEQ_HELD}};
+                {"sequences_held_to_bound", COUNT_SEQ_HELD},
+                {"odd_rewards", COUNT_ODD_REWARDS}};
     json_t *object = json_object();
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         json_object_set_new(object, rows[i].name,
@@ -90,6 +92,27 @@ static json_t *batches_json(const struct rollout_measure *m) {
     return list;
 }
 
+static json_t *reward_json(const struct rollout_measure *m) {
+    struct rollout_rewards r;
+    if (!rollout_rewards_of(m, &r)) return json_null();
+    return json_pack("{sI sI so so so so so so}", "sequences", (json_int_t)m->count[COUNT_REWARDS],
+                     "without", (json_int_t)m->count[COUNT_NO_REWARD], "mean", json_finite(r.mean),
+                     "trainer_mean", json_finite(r.trainer_mean), "difference",
+                     json_finite(r.difference), "difference_error", json_finite(r.error),
+                     "ess_sequences", json_finite(r.ess), "correlation",
+                     json_finite(r.correlation));
+}
+
+static json_t *rewards_json(const struct rollout_measure *m) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < SLICE_REWARDS; i++) {
+        if (m->reward[i].tokens == 0) continue;
+        json_t *row = json_pack("{ss}", "reward", rollout_reward_slices[i]);
+        json_array_append_new(list, json_join(row, slice_json(&m->reward[i])));
+    }
+    return list;
+}
+
 static json_t *claims_json(const struct rollout_judgement *j) {
     static const char *const states[] = {"no", "named", "open"};
     json_t *list = json_array();
@@ -139,10 +162,11 @@ json_t *rollout_json(const struct rollout_judgement *j) {
     json_t *signs = json_pack("{so so so so}", "by_probability", json_finite(j->purity), "by_id",
                               json_finite(j->by_id), "by_sequence", json_finite(j->by_sequence),
                               "by_position", json_finite(j->by_position));
-    json_t *rest = json_pack(
-        "{so so so so so so so}", "floor", j->floor_count == 0 ? json_null() : floor_json(j),
-        "agreement_of_signs", signs, "by_probability", probability_json(m), "by_position",
-        octaves_json(m->position), "by_length", octaves_json(m->length), "by_batch",
-        batches_json(m), "metrics", metrics_json(m));
+    json_t *rest =
+        json_pack("{so so so so so so so so so}", "floor",
+                  j->floor_count == 0 ? json_null() : floor_json(j), "agreement_of_signs", signs,
+                  "by_probability", probability_json(m), "by_position", octaves_json(m->position),
+                  "by_length", octaves_json(m->length), "by_batch", batches_json(m), "by_reward",
+                  rewards_json(m), "reward", reward_json(m), "metrics", metrics_json(m));
     return json_join(object, rest);
 }

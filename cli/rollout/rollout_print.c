@@ -9,6 +9,7 @@
 #include "base/real.h"
 #include "cli/plain_text.h"
 #include "rollout/metrics.h"
+#include "rollout/rewards.h"
 
 static const char *const words[] = {"EQUAL", "WITHIN THE FLOOR", "OUTSIDE", "UNDECIDED"};
 
@@ -93,6 +94,34 @@ static void print_figures(const struct rollout_measure *m, FILE *out) {
             100.0 * (double)(m->count[COUNT_SEQ_OVER_2] + m->count[COUNT_SEQ_UNDER_HALF]) / s);
 }
 
+/* What stands in the place of a reward, and is none. */
+static void print_odd_rewards(const struct rollout_measure *m, const char *before, FILE *out) {
+    const uint64_t odd = m->count[COUNT_ODD_REWARDS];
+    if (odd > 0)
+        fprintf(out, "%s%" PRIu64 " have an object, a text or a list of lists in its place", before,
+                odd);
+}
+
+static void print_rewards(const struct rollout_measure *m, FILE *out) {
+    struct rollout_rewards r;
+    if (!rollout_rewards_of(m, &r)) {
+        if (m->count[COUNT_ODD_REWARDS] == 0) return;
+        print_odd_rewards(m, "  reward   is no number: ", out);
+        fprintf(out, "; --field reward=NAME names another\n");
+        return;
+    }
+    fprintf(out, "  reward   mean %.4g as sampled, %.4g as the trainer would sample (%+.3g", r.mean,
+            r.trainer_mean, r.difference);
+    if (isfinite(r.error)) fprintf(out, ", standard error %.2g", r.error);
+    fprintf(out, ")\n           %s of %" PRIu64 " sequences, effective sample size %.4g",
+            m->facts.names[ROLLOUT_REWARD], m->count[COUNT_REWARDS], r.ess);
+    if (isfinite(r.correlation)) fprintf(out, "; correlation with mean d %+.2f", r.correlation);
+    if (m->count[COUNT_NO_REWARD] > 0)
+        fprintf(out, "; %" PRIu64 " sequences have none", m->count[COUNT_NO_REWARD]);
+    print_odd_rewards(m, ", of which ", out);
+    fputc('\n', out);
+}
+
 static void print_floor(const struct rollout_judgement *j, FILE *out) {
     if (j->floor_count == 0) return;
     fprintf(out, "  floor    mean |d| %.3g for tokens as likely as these", j->floor);
@@ -171,6 +200,9 @@ static void print_slices(const struct rollout_measure *m, FILE *out) {
     }
     if (m->batch.more > 0)
         fprintf(out, "    (%" PRIu64 " tokens of further batches)\n", m->batch.more);
+    if (m->count[COUNT_REWARDS] > 0) print_slice_head("by reward", out);
+    for (size_t i = 0; i < SLICE_REWARDS; i++)
+        print_slice(&m->reward[i], rollout_reward_slices[i], out);
 }
 
 /* ---- other projects ---- */
@@ -194,6 +226,7 @@ void rollout_print(const struct rollout_judgement *j, const struct rollout_shown
     print_head(j, out);
     print_left_out(j->measure, out);
     print_figures(j->measure, out);
+    print_rewards(j->measure, out);
     print_floor(j, out);
     print_signs(j, out);
     print_open(j, out);

@@ -72,8 +72,8 @@ static const struct {
     {"{\"a\": [-1], \"b\": [-1]}\n", " --field rollout=a", "expected log-probs of the trainer"},
     {"{\"a\": [-1], \"b\": [-1]}\n", " --field rollouts=a",
      "--field: expected one of rollout, trainer, tokens"},
-    {"{\"a\": [-1], \"b\": [-1]}\n", " --field reward=a",
-     "--field: expected one of rollout, trainer, tokens"},
+    {"{\"a\": [-1], \"b\": [-1]}\n", " --field rewards=a",
+     "batch, kept, removed, reward, id, got \"rewards\""},
     {"{\"a\": [-1], \"b\": [-1]}\n", " --field a",
      "--field: expected ROLE=NAME, for instance trainer=my_logps, got \"a\""},
     {"{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1]}\n", " --floor none.jsonl",
@@ -601,6 +601,223 @@ static const struct {
      "1 tokens; engine rollout_logprobs"},
 };
 
+/* ---- rewards ---- */
+
+static double number(const json_t *object, const char *name) {
+    return json_number_value(json_object_get(object, name));
+}
+
+#define FAIR 5 /* pairs of a sequence with reward 1 and one with 0 */
+
+/* Writes pairs of sequences whose rewards are `one` and `zero`, JSON of their own; those of `one`
+ * are half as likely for the trainer, the others as likely as for the engine. */
+static void write_rewarded(const char *path, const char *one, const char *zero) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (int i = 0; i < FAIR; i++)
+        fprintf(out,
+                "{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [%.17g, -2], %s}\n"
+                "{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], %s}\n",
+                -1.0 - log(2.0), one, zero);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Of weights 1/2 and 1 on rewards 1 and 0 the means are 1/2 and 1/3, each sequence moves their
+ * difference by 1/18 of its share, and (0.75 n)^2 / (0.625 n n) is 0.9. */
+static void require_fair(const char *options, const char *name) {
+    static const struct {
+        const char *name;
+        double value;
+    } wanted[] = {
+        {"sequences", 10.0},         {"without", 0.0},           {"mean", 0.5},
+        {"trainer_mean", 1.0 / 3.0}, {"difference", -1.0 / 6.0}, {"difference_error", 1.0 / 54.0},
+        {"ess_sequences", 0.9},      {"correlation", -1.0}};
+    char line[160];
+    snprintf(line, sizeof line, "rollout rows.jsonl --json%s", options);
+    json_t *judged = load(line, 3);
+    const json_t *reward = json_object_get(judged, "reward");
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (!(fabs(number(reward, wanted[i].name) - wanted[i].value) < 1e-14))
+            fail_msg("%s, %s: expected %g, got %.17g", name, wanted[i].name, wanted[i].value,
+                     number(reward, wanted[i].name));
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(judged, "fields"), "reward")), name);
+    json_decref(judged);
+}
+
+/* A reward is a number, a truth value, a number in a text, or a list that counts as its sum; and of
+ * several names the first that has one. */
+static void verify_rewards_as_the_trainer_would_sample(void **state) {
+    static const struct {
+        const char *one, *zero, *options, *name;
+    } cases[] = {
+        {"\"reward\": 1", "\"reward\": 0", "", "reward"},
+        {"\"reward\": true", "\"reward\": false", "", "reward"},
+        {"\"reward\": \"1\"", "\"reward\": \"0.0\"", "", "reward"},
+        {"\"rewards\": [1.0]", "\"rewards\": [[0.0]]", "", "rewards"},
+        {"\"token_level_scores\": [0, 0, 0.75, 0.25]", "\"token_level_scores\": [1, -1]", "",
+         "token_level_scores"},
+        {"\"rm_scores\": [7], \"score\": 1", "\"score\": 0, \"rm_scores\": [7]", "", "score"},
+        /* NeMo-RL's rewards before its filter, slime's less the mean of their group */
+        {"\"rewards\": 0, \"filtered_rewards\": 1", "\"filtered_rewards\": 0, \"rewards\": 1", "",
+         "filtered_rewards"},
+        {"\"rewards\": 0, \"raw_reward\": 1", "\"raw_reward\": 0, \"rewards\": 1", "",
+         "raw_reward"},
+        /* what is no number leaves its place to the next name */
+        {"\"reward\": {\"a\": 7}, \"score\": 1", "\"score\": 0, \"reward\": \"bad\"", "", "score"},
+        {"\"score\": 1, \"reward\": [7, {\"logprob\": 7}]",
+         "\"score\": 0, \"reward\": [[7], [7, [7]]]", "", "score"},
+        {"\"mine\": [0, 1], \"reward\": 7", "\"reward\": 7, \"mine\": 0", " --field reward=mine",
+         "mine"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_rewarded("rows.jsonl", cases[i].one, cases[i].zero);
+        require_fair(cases[i].options, cases[i].name);
+    }
+    write_rewarded("rows.jsonl", "\"reward\": 1", "\"reward\": 0");
+    require_said(3, "rollout rows.jsonl",
+                 "\n  reward   mean 0.5 as sampled, 0.3333 as the trainer would sample (-0.167, "
+                 "standard error 0.019)\n           reward of 10 sequences, effective sample size "
+                 "0.9; correlation with mean d -1.00\n");
+    require_said(3, "rollout rows.jsonl --slices", "\n    1 and above                    10 ");
+}
+
+/* Equal rewards have one mean whatever the weights are, and no correlation. */
+static void verify_equal_rewards(void **state) {
+    (void)state;
+    write_rewarded("rows.jsonl", "\"reward\": 0.1", "\"reward\": 0.1");
+    json_t *judged = load("rollout rows.jsonl --json", 3);
+    const json_t *reward = json_object_get(judged, "reward");
+    assert_true(number(reward, "mean") == 0.1 && number(reward, "trainer_mean") == 0.1);
+    assert_true(number(reward, "difference") == 0.0 && number(reward, "difference_error") == 0.0);
+    assert_true(json_is_null(json_object_get(reward, "correlation")));
+    json_decref(judged);
+}
+
+/* Seven sequences are too few for a correlation, and one for an error. */
+static void verify_few_rewards(void **state) {
+    (void)state;
+    for (int count = 1; count <= 8; count++) {
+        FILE *out = fopen("rows.jsonl", "w");
+        assert_non_null(out);
+        for (int i = 0; i < 9; i++) {
+            fprintf(out, "{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1.%d]", i);
+            fprintf(out, i < count ? ", \"reward\": %d}\n" : "}\n", i % 2);
+        }
+        assert_int_equal(fclose(out), 0);
+        json_t *judged = load("rollout rows.jsonl --json", 3);
+        const json_t *reward = json_object_get(judged, "reward");
+        assert_int_equal(number(reward, "sequences"), count);
+        assert_int_equal(number(reward, "without"), 9 - count);
+        assert_int_equal(json_is_null(json_object_get(reward, "difference_error")), count < 2);
+        assert_int_equal(json_is_null(json_object_get(reward, "correlation")), count < 8);
+        json_decref(judged);
+    }
+}
+
+static const char sides[] = "\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2]";
+
+/* What is missing, null, not finite or no number is no reward, and is counted. */
+static void verify_what_is_no_reward(void **state) {
+    static const struct {
+        const char *value; /* NULL: the name is not there */
+        int odd;
+    } cases[] = {{NULL, 0},         {"null", 0},        {"NaN", 0},
+                 {"Infinity", 0},   {"[]", 0},          {"[1, null]", 0},
+                 {"{\"a\": 1}", 1}, {"\"good\"", 1},    {"[1, \"good\"]", 1},
+                 {"[[1], [0]]", 1}, {"[{\"a\": 1}]", 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[600], line[200] = "";
+        if (cases[i].value != NULL) snprintf(line, sizeof line, ", \"reward\": %s", cases[i].value);
+        /* the last one counts with none of its tokens, and its reward neither */
+        snprintf(text, sizeof text,
+                 "{%s, \"reward\": -2.5}\n{%s%s}\n{%s, \"reward\": 9, "
+                 "\"remove_sample\": true}\n",
+                 sides, sides, line, sides);
+        helper_write("rows.jsonl", text);
+        json_t *judged = load("rollout rows.jsonl --json", 0);
+        const json_t *reward = json_object_get(judged, "reward");
+        const json_t *slices = json_object_get(judged, "by_reward");
+        assert_int_equal(number(reward, "sequences"), 1);
+        assert_int_equal(number(reward, "without"), 1);
+        assert_true(number(reward, "mean") == -2.5);
+        assert_int_equal(number(json_object_get(judged, "counts"), "odd_rewards"), cases[i].odd);
+        assert_int_equal(json_array_size(slices), 1);
+        assert_string_equal(json_string_value(json_object_get(json_array_get(slices, 0), "reward")),
+                            "below 0");
+        json_decref(judged);
+        require_said(0, "rollout rows.jsonl",
+                     cases[i].odd ? "; 1 sequences have none, of which 1 have an object, a text"
+                                  : "; 1 sequences have none\n");
+        snprintf(text, sizeof text, "{%s%s}\n", sides, line);
+        helper_write("rows.jsonl", text);
+        judged = load("rollout rows.jsonl --json", 0);
+        assert_true(json_is_null(json_object_get(judged, "reward")));
+        json_decref(judged);
+        struct said said = helper_run(0, "rollout rows.jsonl");
+        assert_int_equal(strstr(said.out, "\n  reward   is no number: 1 have an object") != NULL,
+                         cases[i].odd);
+        assert_int_equal(strstr(said.out, "\n  reward ") != NULL, cases[i].odd);
+        helper_free(&said);
+    }
+}
+
+/* Under a name that --field gives they are errors. */
+static void verify_wrong_rewards_are_told(void **state) {
+    static const struct {
+        const char *value, *needle;
+    } cases[] = {
+        {"{\"a\": 1}",
+         "rows.jsonl:2: mine[0]: expected a number, or a list with one for each token, "
+         "got an object; write the one that counts as a member of its own"},
+        {"\"good\"", "rows.jsonl:2: mine[0]: expected a number, or a list with one for each token, "
+                     "got \"good\""},
+        {"[1, \"good\"]", "rows.jsonl:2: mine[1]: expected a number, or a list with one for each "
+                          "token, got \"good\""},
+        {"[[1], [0]]",
+         "rows.jsonl:2: mine[1]: expected a number, or a list with one for each token, "
+         "got a list"},
+        {"[1, {\"logprob\": 1}]",
+         "rows.jsonl:2: mine[1]: expected a number, or a list with one for "
+         "each token, got an object"},
+    };
+    char text[400];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(text, sizeof text, "{%s, \"mine\": 1}\n{%s, \"mine\": %s}\n", sides, sides,
+                 cases[i].value);
+        helper_write("rows.jsonl", text);
+        helper_refuse(2, "rollout rows.jsonl --field reward=mine", cases[i].needle);
+    }
+    snprintf(text, sizeof text, "{%s, \"reward\": 1}\n", sides);
+    helper_write("rows.jsonl", text);
+    helper_refuse(2, "rollout rows.jsonl --field reward=mine",
+                  "rows.jsonl: expected rewards named \"mine\", as --field says, got none");
+    /* a floor needs none */
+    helper_write("floor.jsonl", "{\"rollout_logprobs\": [-1], \"trainer_logprobs\": [-1]}\n");
+    require_said(0, "rollout rows.jsonl --floor floor.jsonl --field reward=reward",
+                 "\n  reward   mean 1 as sampled");
+}
+
+/* Rewards of two files may stand in either, and change nothing else. */
+static void verify_rewards_of_two_files(void **state) {
+    static const char *const rows[] = {
+        "{\"id\": 1, \"logprobs\": [-1, -2]}\n{\"id\": 2, \"logprobs\": [-1, -2]}\n",
+        "{\"id\": 2, \"logprobs\": [-1, -2], \"reward\": 4}\n"
+        "{\"id\": 1, \"logprobs\": [-1, -2], \"reward\": {\"a\": 1}}\n"};
+    (void)state;
+    for (int swapped = 0; swapped < 2; swapped++) {
+        helper_write("engine.jsonl", rows[swapped]);
+        helper_write("trainer.jsonl", rows[1 - swapped]);
+        require_said(0, "rollout engine.jsonl trainer.jsonl",
+                     "\n  reward   mean 4 as sampled, 4 as the trainer would sample (+0)\n");
+        require_said(0, "rollout engine.jsonl trainer.jsonl",
+                     "; 1 sequences have none, of which 1 have an object, a text");
+    }
+}
+
 /* Where --field names it, nothing takes the place of the one that says nothing. */
 static void verify_named_field_of_null(void **state) {
     (void)state;
@@ -716,9 +933,20 @@ static void verify_trace_and_page(void **state) {
                                           "By position",
                                           "By tokens of the sequence",
                                           "token_mult_prob_error"};
+    static const char *const rewarded[] = {
+        "By reward of the sequence",
+        "<tr><th scope=\"row\" class=\"r\">0</th><td class=\"r\">10</td>",
+        "<tr><th scope=\"row\" class=\"r\">1 and above</th><td class=\"r\">10</td>"};
     for (size_t i = 0; i < sizeof needles / sizeof needles[0]; i++)
         if (strstr(page.out, needles[i]) == NULL) fail_msg("the page lacks %s", needles[i]);
     assert_null(strstr(page.out, "<i>"));
+    assert_null(strstr(page.out, rewarded[0]));
+    helper_free(&page);
+    write_rewarded("rewarded.jsonl", "\"reward\": 1", "\"reward\": 0");
+    require_said(3, "rollout rewarded.jsonl -o rewarded.h5", "\n  reward   mean 0.5 ");
+    page = helper_run(0, "report rewarded.h5 -o -");
+    for (size_t i = 0; i < sizeof rewarded / sizeof rewarded[0]; i++)
+        if (strstr(page.out, rewarded[i]) == NULL) fail_msg("the page lacks %s", rewarded[i]);
     helper_free(&page);
     helper_refuse(2, "rollout a<i>.jsonl -o page.h5", "page.h5: exists");
     helper_refuse(2, "rollout a<i>.jsonl -o a<i>.jsonl --overwrite", "a<i>.jsonl");
@@ -729,10 +957,6 @@ static void verify_trace_and_page(void **state) {
 }
 
 /* ---- what parity writes ---- */
-
-static double number(const json_t *object, const char *name) {
-    return json_number_value(json_object_get(object, name));
-}
 
 /* parity measures exp|d| of its own generation by code of its own; of each row that it sampled the
  * file must give the same mean, and the refit that was left out must show as old weights. */
@@ -784,6 +1008,12 @@ int main(void) {
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_surer_weights_are_no_temperature),
         cmocka_unit_test(verify_what_a_named_cause_leaves),
+        cmocka_unit_test(verify_rewards_as_the_trainer_would_sample),
+        cmocka_unit_test(verify_equal_rewards),
+        cmocka_unit_test(verify_few_rewards),
+        cmocka_unit_test(verify_what_is_no_reward),
+        cmocka_unit_test(verify_wrong_rewards_are_told),
+        cmocka_unit_test(verify_rewards_of_two_files),
         cmocka_unit_test(verify_named_field_of_null),
         cmocka_unit_test(verify_forms_of_others),
         cmocka_unit_test(verify_tokens_of_openai),

@@ -65,8 +65,12 @@ def write_rollouts(folder):
             rows.append({"id": f"s{i}", "batch": i // 8,
                          "token_ids": [draw.randrange(50) for _ in engine],
                          "rollout_logprobs": engine, "trainer_logprobs": trainer,
-                         "mask": [1] * 38 + [0] * 2})
+                         "mask": [1] * 38 + [0] * 2, "reward": draw.choice([0, 0.5, 1])})
         rows[0]["rollout_logprobs"][1] = None
+        if name == "alike.jsonl":  # one reward has no error and no correlation
+            rows = [row if row["id"] == "s1" else {**row, "reward": None} for row in rows]
+        if name == "near.jsonl":
+            rows = [{**row, "reward": None} for row in rows]
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -249,7 +253,8 @@ COMMANDS = {
         "noise same.yaml --plan --modes shuffled --dtypes f32 --steps 2 --pairs 20 --alpha 0.05",
         "noise same.yaml --plan --modes shuffled --dtypes f32 --steps 4 --pairs 3",
     ],
-    "rollout": ["rollout far.jsonl --floor near.jsonl", "rollout alike.jsonl", "rollout far.jsonl"],
+    "rollout": ["rollout far.jsonl --floor near.jsonl", "rollout alike.jsonl", "rollout far.jsonl",
+                "rollout near.jsonl"],
     "ablate": ["ablate legs.json", "ablate one.json", "ablate kinds.json", "ablate fails.json",
                "ablate noisy.json"],
     "ablate --dry-run": ["ablate kinds.json --dry-run"],

@@ -6,6 +6,7 @@ an archive that is cut, damaged or says more than it holds is refused with what 
 are written by zipfile of the standard library, the members by the format's own page (NEP 1)."""
 import io
 import json
+import math
 import os
 import pathlib
 import random
@@ -134,6 +135,69 @@ class Npz(unittest.TestCase):
             verdicts.append((one["verdict"], one["floor"]["strength"], one["floor"]["rank"]))
         self.assertEqual(verdicts[0], verdicts[1])
         self.assertNotEqual(verdicts[0][0], "within")
+
+    def rewarded(self, name, values, shape, flat=False, descr="<f8", code="d"):
+        """An archive of rows of two tokens with an array of rewards. Rows of odd number are half as
+        likely for the trainer."""
+        out = io.BytesIO()
+        trainer = [-1.0 - (math.log(2) if t == 0 and row % 2 else 0.0)
+                   for row in range(ROWS) for t in range(2)]
+        sides = (2 * ROWS,) if flat else (ROWS, 2)
+        with zipfile.ZipFile(out, "w") as file:
+            for key, data in (("rollout_logprobs", [-1.0] * 2 * ROWS), ("trainer_logprobs", trainer)):
+                file.writestr(f"{key}.npy", npy(data, sides, "d", "<f8"))
+            if flat:
+                file.writestr("length.npy", npy([2] * ROWS, (ROWS,), "q", "<i8"))
+            file.writestr(f"{name}.npy", npy(values, shape, code, descr))
+        return out.getvalue()
+
+    def test_rewards_of_a_sequence_or_of_its_tokens(self):
+        """Weights of 1/2 for rewards of 1 and of 1 for those of 0 make 1/3 of their mean 1/2."""
+        one = [float(row % 2) for row in range(ROWS)]
+        last = [x for r in one for x in (0.0, r)]
+        parts = [x for r in one for x in (2.0 * r, -r)]
+        wide = [x for r in one for x in (0.0, 0.0, r)]
+        for flat, name, values, shape in (
+                (0, "reward", one, (ROWS,)), (0, "rewards", one, (ROWS, 1)),
+                (0, "token_level_scores", last, (ROWS, 2)), (0, "rm_scores", parts, (ROWS, 2)),
+                (0, "token_level_rewards", wide, (ROWS, 3)), (1, "score", one, (ROWS,)),
+                (1, "token_level_scores", parts, (2 * ROWS,))):
+            done = self.rollout(self.rewarded(name, values, shape, flat=flat))
+            self.assertEqual(done.returncode, 3, done.stderr)
+            answer = json.loads(done.stdout)
+            self.assertEqual(answer["fields"]["reward"], name)
+            self.assertEqual([row["reward"] for row in answer["by_reward"]], ["0", "1 and above"])
+            reward = answer["reward"]
+            self.assertEqual((reward["sequences"], reward["without"], reward["mean"]),
+                             (ROWS, 0, 0.5), name)
+            self.assertAlmostEqual(reward["trainer_mean"], 1 / 3, delta=1e-14)
+            self.assertAlmostEqual(reward["correlation"], -1, delta=1e-14)
+
+    def test_rows_without_a_reward(self):
+        values = [math.nan, math.inf, 0.25] + [math.nan] * (ROWS - 3)
+        reward = json.loads(self.rollout(self.rewarded("reward", values, (ROWS,))).stdout)["reward"]
+        self.assertEqual((reward["sequences"], reward["without"], reward["mean"]),
+                         (1, ROWS - 1, 0.25))
+        self.assertIsNone(reward["difference_error"])
+        none = self.rollout(self.rewarded("reward", [math.nan] * ROWS, (ROWS,)))
+        self.assertIsNone(json.loads(none.stdout)["reward"])
+
+    def test_arrays_that_are_no_rewards(self):
+        """Objects are left out unless --field names them; another shape is an error."""
+        objects = self.rewarded("reward", [0] * ROWS, (ROWS,), descr="|O", code="Q")
+        self.assertIsNone(json.loads(self.rollout(objects).stdout)["reward"])
+        done = subprocess.run([PROGRAM, "rollout", "a.npz", "--field", "reward=reward"],
+                              cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("a.npz: reward: expected an array of numbers in C order", done.stderr)
+        self.refused(self.rewarded("reward", [0.0] * 3, (3,)),
+                     "a.npz: reward: expected at least 4 elements, for sequence 4, got 3")
+        self.refused(self.rewarded("rm_scores", [0.0] * 4 * ROWS, (ROWS, 2, 2)),
+                     "a.npz: rm_scores: expected rewards of shape (sequences) or (sequences, tokens), "
+                     "got an array of 3 axes")
+        self.refused(self.rewarded("rm_scores", [0.0] * 2 * ROWS, (ROWS, 2), flat=True),
+                     "a.npz: rm_scores: expected rewards of shape (sequences) or (tokens), got an "
+                     "array of 2 axes")
 
     def refused(self, data, words):
         done = self.rollout(data)

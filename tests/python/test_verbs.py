@@ -28,7 +28,7 @@ UNTYPED = {
                   "unseen"},
     results.Readback: {"exit"}, results.UpdateReading: {"contract"},
     results.Rollout: {"floor", "agreement_of_signs", "by_probability", "by_position", "by_length",
-                      "by_batch", "metrics"},
+                      "by_batch", "by_reward", "metrics"},
 }
 
 
@@ -119,14 +119,18 @@ class Answers(unittest.TestCase):
     def test_rollout(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder, "step.jsonl")
-            rows = [{"rollout_logprobs": [-0.5, -1.0 - i / 64], "trainer_logprobs": [-0.5, -1.0]}
-                    for i in range(8)]
+            rows = [{"rollout_logprobs": [-0.5, -1.0 - i / 64], "trainer_logprobs": [-0.5, -1.0],
+                     "reward": i % 2} for i in range(8)]
             file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
             answer = twinstep.rollout(file)
             self.check_whole(answer)
             self.assertEqual((answer.counts["sequences"], answer.counts["tokens"]), (8, 16))
             self.assertEqual(answer.figures["mean_d"], sum(i / 64 for i in range(8)) / 16)
             self.assertEqual({claim.state for claim in answer.causes} - {"no", "named", "open"}, set())
+            self.assertEqual((answer.reward.sequences, answer.reward.mean), (8, 0.5))
+            self.assertGreater(answer.reward.trainer_mean, 0.5)
+            file.write_text(json.dumps(rows[0] | {"reward": None}) + "\n", encoding="utf-8")
+            self.assertIsNone(twinstep.rollout(file).reward)
 
 
 class Versions(unittest.TestCase):

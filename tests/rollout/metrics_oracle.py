@@ -25,7 +25,8 @@ BOUND = 20.0
 
 
 def draw(seed, sequences, size):
-    """Sequences of (id, engine, trainer, mask, batch); None stands for null."""
+    """Sequences of (id, engine, trainer, mask, batch, reward); None stands for null. Rewards lean
+    with d, and are given at the last token as well, where verl has them."""
     rng = random.Random(seed)
     out = []
     for i in range(sequences):
@@ -41,8 +42,12 @@ def draw(seed, sequences, size):
             trainer.append(p if rng.random() < 0.995 else float("-inf"))
             mask.append(1 if rng.random() < 0.9 else 0)
             ids.append(rng.randrange(50))
+        lean = math.fsum(p - q for q, p in zip(engine, trainer) if q is not None and p > -1e9) / n
+        reward = rng.choice([-0.5, 0.0, 1.0, rng.random() + lean / size])
+        reward = None if rng.random() < 0.1 else reward
         out.append({"id": f"r{i}", "engine": engine, "trainer": trainer, "mask": mask, "ids": ids,
-                    "batch": i // 5})
+                    "batch": i // 5, "reward": reward,
+                    "scores": [0.0] * (n - 1) + [reward]})
     return out
 
 
@@ -169,6 +174,32 @@ def expected(sequences):
     return figures, metrics, rows
 
 
+def rewards(rows):
+    """The object of rewards, or None, and which sequences have which of them."""
+    have = [(s["reward"], [p - q for q, p, _ in r]) for s, r in rows if s["reward"] is not None]
+    if not have:
+        return None
+    r, d = [x for x, _ in have], [math.fsum(x) for _, x in have]
+    w = [math.exp(held(x, -BOUND, BOUND)) for x in d]
+    n, plain = len(r), mean(r)
+    ours = math.fsum(a * x for a, x in zip(w, r)) / math.fsum(w)
+    moves = [a / mean(w) * (x - ours) - (x - plain) for a, x in zip(w, r)]
+    lean = [x / len(s) for x, (_, s) in zip(d, have)]
+    square = [math.fsum((x - mean(v)) ** 2 for x in v) for v in (r, lean)]
+    product = math.fsum((x - plain) * (y - mean(lean)) for x, y in zip(r, lean))
+    return {"sequences": n, "without": len(rows) - n, "mean": plain, "trainer_mean": ours,
+            "difference": ours - plain, "ess_sequences": ess(w),
+            "difference_error": math.sqrt(math.fsum(x * x for x in moves) / (n * (n - 1))),
+            "correlation": product / math.sqrt(square[0] * square[1])}
+
+
+def class_of(reward):
+    if reward is None:
+        return None
+    return "below 0" if reward < 0 else "0" if reward == 0 else \
+        "between 0 and 1" if reward < 1 else "1 and above"
+
+
 def slices(rows, of):
     """{key: (tokens, mean |d|)}"""
     out = {}
@@ -222,8 +253,10 @@ def compare(judge, label, got, sequences):
     for by, key, of in (("by_position", "from", lambda s, r, q, p, at: octave(at)),
                         ("by_length", "from", lambda s, r, q, p, at: octave(len(r))),
                         ("by_batch", "batch", lambda s, r, q, p, at: s["batch"]),
+                        ("by_reward", "reward", lambda s, r, q, p, at: class_of(s["reward"])),
                         ("by_probability", "from", lambda s, r, q, p, at: probability(q, p))):
         want = slices(rows, of)
+        want.pop(None, None)
         if {r[key] for r in got[by]} != set(want):
             judge.bad += 1
             print(f"{label} {by}: keys {[r[key] for r in got[by]]}, expected {sorted(want)}")
@@ -231,6 +264,8 @@ def compare(judge, label, got, sequences):
         for row in got[by]:
             judge.near(f"{label} {by} {row[key]} tokens", row["tokens"], want[row[key]][0])
             judge.near(f"{label} {by} {row[key]}", row["mean_abs_d"], want[row[key]][1])
+    for name, want in rewards(rows).items():
+        judge.near(f"{label} reward {name}", got["reward"][name], want)
     counts = got["counts"]
     judge.near(f"{label} tokens", counts["tokens"], sum(len(r) for _, r in rows))
     judge.near(f"{label} sequences", counts["sequences"], len(rows))
@@ -239,22 +274,25 @@ def compare(judge, label, got, sequences):
 
 
 NAMES = {
-    "twinstep": ("rollout_logprobs", "trainer_logprobs", "token_ids", "mask", "batch"),
-    "verl": ("rollout_log_probs", "old_log_probs", "responses", "response_mask", "step"),
+    "twinstep": ("rollout_logprobs", "trainer_logprobs", "token_ids", "mask", "batch", "reward"),
+    "verl": ("rollout_log_probs", "old_log_probs", "responses", "response_mask", "step",
+             "token_level_scores"),
     "trl": ("sampling_per_token_logps", "old_per_token_logps", "completion_ids", "completion_mask",
-            "step"),
-    "nemo": ("generation_logprobs", "prev_logprobs", "token_ids", "token_loss_mask", "batch"),
-    "slime": ("rollout_log_probs", "log_probs", "tokens", "loss_mask", "rollout_id")}
+            "step", "reward"),
+    "nemo": ("generation_logprobs", "prev_logprobs", "token_ids", "token_loss_mask", "batch",
+             "rewards"),
+    "slime": ("rollout_log_probs", "log_probs", "tokens", "loss_mask", "rollout_id", "reward")}
 
 
 def write_lines(path, sequences, names, form=None):
-    engine, trainer, ids, mask, batch = names
+    engine, trainer, ids, mask, batch, reward = names
     with open(path, "w") as out:
         for s in sequences:
             row = {"id": s["id"], engine: s["engine"], trainer: s["trainer"], ids: s["ids"],
-                   mask: s["mask"], batch: s["batch"]}
+                   mask: s["mask"], batch: s["batch"],
+                   reward: s["scores" if form == "verl" else "reward"]}
             if form == "nemo":  # one sequence as a batch of one
-                row = {k: [v] if isinstance(v, list) else v for k, v in row.items()}
+                row = {k: [v] if isinstance(v, list) or k == reward else v for k, v in row.items()}
             if form == "slime":  # ids with the prompt in front
                 row[ids] = [900, 901, 902] + s["ids"]
             out.write(json.dumps(row) + "\n")
@@ -278,7 +316,7 @@ def padded(sequences, key, fill):
         (len(sequences), width)
 
 
-def arrays(sequences, flat):
+def arrays(sequences, flat, by_token):
     """{name: (values, shape, code)} of a padded or a flat file."""
     if flat:
         offsets = [0]
@@ -294,19 +332,22 @@ def arrays(sequences, flat):
         values, shape = column(key)
         out[name] = ([int(v) for v in values] if code == "q" else values, shape, code)
     out["batch"] = ([s["batch"] for s in sequences], (len(sequences),), "q")
+    out["rm_scores" if by_token else "score"] = \
+        (*column("scores"), "d") if by_token else \
+        ([number(s["reward"]) for s in sequences], (len(sequences),), "d")
     return out
 
 
-def write_npz(path, sequences, flat):
+def write_npz(path, sequences, flat, by_token):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for name, (values, shape, code) in arrays(sequences, flat).items():
+        for name, (values, shape, code) in arrays(sequences, flat, by_token).items():
             archive.writestr(name + ".npy", npy(values, shape, code))
 
 
-def write_hdf5(path, sequences, flat):
+def write_hdf5(path, sequences, flat, by_token):
     import h5py
     with h5py.File(path, "w") as file:
-        for name, (values, shape, code) in arrays(sequences, flat).items():
+        for name, (values, shape, code) in arrays(sequences, flat, by_token).items():
             file.create_dataset(name, data=values, dtype={"d": "f8", "q": "i8"}[code],
                                 shape=shape, chunks=flat or None)
 
@@ -321,21 +362,21 @@ def main(binary):
             write_lines(path, sequences, names, name)
             compare(judge, f"{name} {size}", run(binary, path), sequences)
     sequences = draw(4, 16, 0.02)
-    for flat in (0, 1):
+    for flat, by_token in ((0, 0), (0, 1), (1, 0), (1, 1)):
         if flat == 0:  # padding is masked out, so it counts as such
             longest = max(len(s["ids"]) for s in sequences)
             judged = [dict(s, mask=s["mask"] + [0] * (longest - len(s["mask"])),
                            engine=s["engine"] + [0.0] * (longest - len(s["mask"])),
                            trainer=s["trainer"] + [0.0] * (longest - len(s["mask"])))
                       for s in sequences]
-        write_npz(path, sequences, flat)
-        compare(judge, f"npz {flat}", run(binary, path), sequences if flat else judged)
+        write_npz(path, sequences, flat, by_token)
+        compare(judge, f"npz {flat} {by_token}", run(binary, path), sequences if flat else judged)
         try:
-            write_hdf5(path, sequences, flat)
+            write_hdf5(path, sequences, flat, by_token)
         except ImportError:
             print("h5py is not installed: HDF5 is not compared")
             continue
-        compare(judge, f"hdf5 {flat}", run(binary, path), sequences if flat else judged)
+        compare(judge, f"hdf5 {flat} {by_token}", run(binary, path), sequences if flat else judged)
     first, second = folder / "engine", folder / "trainer"
     order = sequences[:]
     random.Random(9).shuffle(order)
@@ -345,7 +386,8 @@ def main(binary):
                 "output_token_logprobs": [[x, i, None] for x, i in zip(s["engine"], s["ids"])]}})
                     + "\n")
         for s in order:
-            b.write(json.dumps({"id": s["id"], "logprobs": s["trainer"], "mask": s["mask"]}) + "\n")
+            b.write(json.dumps({"id": s["id"], "logprobs": s["trainer"], "mask": s["mask"],
+                                "reward": s["reward"]}) + "\n")
     compare(judge, "two files", run(binary, first, second), sequences)
     print(f"{judge.looked} figures, {judge.bad} off")
     return 1 if judge.bad or judge.looked < 500 else 0

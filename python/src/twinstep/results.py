@@ -309,10 +309,25 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewards:
+    """Rewards of the sequences: `mean` as the engine sampled, `trainer_mean` by importance weights
+    exp(sum d), which is what the trainer would have sampled."""
+    sequences: int
+    without: int
+    mean: float | None
+    trainer_mean: float | None
+    difference: float | None
+    difference_error: float | None
+    ess_sequences: float | None
+    correlation: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Rollout:
     """An engine's log-probs against a trainer's, d = trainer - engine in nat (docs/ROLLOUT.md).
 
-    `figures` holds means and quantiles by name, `counts` tokens and sequences."""
+    `figures` holds means and quantiles by name, `counts` tokens and sequences; `reward` is None
+    where no sequence has a reward."""
     file: str
     format: str
     verdict: str
@@ -321,6 +336,7 @@ class Rollout:
     counts: dict[str, int]
     figures: dict[str, float | None]
     causes: tuple[Claim, ...]
+    reward: Rewards | None
     status: int = 0
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
