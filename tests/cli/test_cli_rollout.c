@@ -733,15 +733,15 @@ static void verify_what_is_no_reward(void **state) {
         if (cases[i].value != NULL) snprintf(line, sizeof line, ", \"reward\": %s", cases[i].value);
         /* the last one counts with none of its tokens, and its reward neither */
         snprintf(text, sizeof text,
-                 "{%s, \"reward\": -2.5}\n{%s%s}\n{%s, \"reward\": 9, "
+                 "{%s, \"reward\": -2.5}\n{%s%s}\n{%s}\n{%s, \"reward\": 9, "
                  "\"remove_sample\": true}\n",
-                 sides, sides, line, sides);
+                 sides, sides, line, sides, sides);
         helper_write("rows.jsonl", text);
         json_t *judged = load("rollout rows.jsonl --json", 0);
         const json_t *reward = json_object_get(judged, "reward");
         const json_t *slices = json_object_get(judged, "by_reward");
         assert_int_equal(number(reward, "sequences"), 1);
-        assert_int_equal(number(reward, "without"), 1);
+        assert_int_equal(number(reward, "without"), 2);
         assert_true(number(reward, "mean") == -2.5);
         assert_int_equal(number(json_object_get(judged, "counts"), "odd_rewards"), cases[i].odd);
         assert_int_equal(json_array_size(slices), 1);
@@ -749,8 +749,8 @@ static void verify_what_is_no_reward(void **state) {
                             "below 0");
         json_decref(judged);
         require_said(0, "rollout rows.jsonl",
-                     cases[i].odd ? "; 1 sequences have none, of which 1 have an object, a text"
-                                  : "; 1 sequences have none\n");
+                     cases[i].odd ? "; 2 sequences have none, of which 1 have an object, a text"
+                                  : "; 2 sequences have none\n");
         snprintf(text, sizeof text, "{%s%s}\n", sides, line);
         helper_write("rows.jsonl", text);
         judged = load("rollout rows.jsonl --json", 0);
