@@ -56,10 +56,14 @@ static int shows_skips(const struct fit_evidence *evidence) {
            evidence->quiet;
 }
 
+/* Tells whether the contract may have written the log: it is the one that was stated, or the log's
+ * form speaks for it, or it is among what explains the log by itself. */
 static int speaks_for(const struct compare_input *input, const struct fit_known *known,
                       const struct fit *fit) {
-    return input->contract != NULL ? strcmp(input->contract, fit->contract->name) == 0
-                                   : fit_is_native(known, fit->contract);
+    if (input->contract != NULL) return strcmp(input->contract, fit->contract->name) == 0;
+    for (size_t i = 0; i < input->fits->count; i++)
+        if (input->fits->fits[i].contract == fit->contract) return 1;
+    return fit_is_native(known, fit->contract);
 }
 
 /* Tells whether the explanation of both needs at most what the simplest one of this log needs. */

@@ -312,6 +312,15 @@ int fit_skips_from_a_floor(const struct fit *fit, const struct fit_known *known,
  * the LR of its first step twice, too, and applies it. */
 int fit_skips_second_alone(const struct fit *fit, const struct fit_known *known,
                            const struct series *series);
+/* Tells whether the fit is a scheduler that is late by itself, and the first rows stand at its
+ * floor: a loop that holds its LR at that floor from below prints these rows, too. */
+int fit_late_stands_at_floor(const struct fit *fit, const struct series *series);
+/* Tells whether the bug is one of the total, and the fit of another framework than the one whose
+ * form the log has: its total is one of the numbers that were found with it. */
+int fit_total_is_foreign(const struct fit *fit, const char *bug, const struct fit_known *known);
+/* Tells whether the last row, which is lower than the one before, is all that the fit shows behind
+ * a break of its schedule: a decay that goes on otherwise falls there, too. */
+int fit_breaks_at_last_row(const struct fit *fit, const struct series *series);
 /* Tells whether it needs any, or a resume that forgot some. */
 int fit_skips_any(const struct fit *fit);
 /* Tells whether a fit of the set leaves open what was applied, since it explains the column about

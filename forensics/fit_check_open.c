@@ -599,7 +599,10 @@ static int is_proven(const struct fit_known *known, const struct fit_check *out)
     if ((out->found.why & FIT_WHY_CONSTANT) != 0 || fit_changes_total(best)) return 1;
     if (known->request.lr == known->request.lr && lies_above(series, known->request.lr)) return 1;
     if (out->bug != NULL && strncmp(out->bug, stands, sizeof stands - 1) == 0) return 1;
+    if (fit_total_is_foreign(best, out->bug, known) || fit_late_stands_at_floor(best, series))
+        return 0;
     if (best->epoch_updates > 0 || best->stride < 1.0) return 1;
+    if (fit_breaks_at_last_row(best, series)) return 0;
     if (breaks_visibly(best, series)) return 1;
     if (peak_is_by_digits(known, best, series)) return 0;
     if (is_fine(series) && (best->segment_count > 1 || best->first_differs || rises(series)))

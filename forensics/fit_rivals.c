@@ -638,3 +638,29 @@ enum status fit_judge_plainer(const struct series *series, const struct fit_know
     out->rival = best->contract->name;
     return STATUS_OK;
 }
+
+int fit_late_stands_at_floor(const struct fit *fit, const struct series *series) {
+    const double floor = fit->floor_ratio * fit->lr;
+    if (!fit->contract->bug || !(floor > 0.0) || fit->segment_count != 1 || fit->first_differs ||
+        series->count < 3 || series->points[0].update != 1 || series->points[1].update != 2)
+        return 0;
+    for (size_t i = 0; i < 2; i++)
+        if (!fit_matches(&series->points[i], floor, fit->lr, NULL)) return 0;
+    return series->points[2].value > series->points[1].value;
+}
+
+int fit_total_is_foreign(const struct fit *fit, const char *bug, const struct fit_known *known) {
+    return bug != NULL &&
+           (strcmp(bug, "max_steps_ignored") == 0 || strcmp(bug, "schedule_too_short") == 0) &&
+           known->possible != NULL && !fit->contract->bug && !fit_is_native(known, fit->contract);
+}
+
+int fit_breaks_at_last_row(const struct fit *fit, const struct series *series) {
+    const size_t last = series->count - 1;
+    const struct series_point *const at = &series->points[last];
+    const double half = fit_half(at, fit->lr), low = at->value - half, high = at->value + half;
+    return fit->segment_count > 1 && fit->segments[fit->segment_count - 1].point == last &&
+           at->value < at[-1].value &&
+           (fit_shortest_of(low, high, FIT_TYPED_DIGITS) > 0.0 ||
+            fit_shortest_of(low / fit->lr, high / fit->lr, FIT_TYPED_DIGITS) > 0.0);
+}

@@ -519,6 +519,16 @@ static enum status known_bug(struct doctor *doctor) {
             "no sound contract explains the LR column, and what reads as a bug "
             "(%s) needs a counter that goes back as well",
             bug);
+    if (fit_total_is_foreign(best, bug, &known))
+        return doctor_untestable(doctor,
+                                 "the LR column reads as a bug (%s) of %s alone, another framework "
+                                 "than the one that wrote the log",
+                                 bug, best->contract->name);
+    if (fit_late_stands_at_floor(best, doctor->fits->series))
+        return doctor_untestable(doctor,
+                                 "the LR column reads as %s, and just as well as a loop that holds "
+                                 "the LR from below, at the floor of its schedule",
+                                 bug);
     if (best->contract->bug) {
         const char *early;
         TRY(fit_early_skip(doctor->fits, &known, doctor->arena, &early));

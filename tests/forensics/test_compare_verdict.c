@@ -442,8 +442,13 @@ static void validate_quiet_lrs(void **state) {
     QUIET(0, 0);
     report.lr.skips_part = 1;
     QUIET(1, 0);
+    report.lr.skips_part = 1;
     report.lr.alike[0] = NULL;
     QUIET(1, 0);
+    report.lr.alike[0] = report.lr.alike[1] = NULL; /* no pair agrees: none is an example */
+    compare_quiet(&report);
+    assert_true(report.lr.fit[0] == NULL && report.lr.fit[1] == NULL);
+    open_quiet();
 }
 
 static int close_arena(void **state) {
