@@ -329,7 +329,9 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     if (prefix == NULL) return STATUS_OK;
     TRY(arena_take(arena, count + 1, sizeof *names, "contracts", &names));
     for (size_t i = 0; i < count; i++)
-        if (strncmp(list[i].name, prefix, strlen(prefix)) == 0) names[kept++] = list[i].name;
+        if (strncmp(list[i].name, prefix, strlen(prefix)) == 0 &&
+            (!log->logs_next || list[i].logged == CONTRACT_LOGGED_NEXT))
+            names[kept++] = list[i].name;
     known->possible = names;
     return STATUS_OK;
 }

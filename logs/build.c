@@ -96,6 +96,10 @@ void log_build_max_steps(struct log_build *build, uint64_t steps) {
     if (steps > 0) build->max_steps = steps;
 }
 
+void log_build_logs_next(struct log_build *build) {
+    build->logs_next = 1;
+}
+
 void log_build_bf16(struct log_build *build) {
     build->bf16 = 1;
 }

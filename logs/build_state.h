@@ -70,6 +70,7 @@ struct log_build {
     size_t skip_count; /* and in all */
     int blank_loss;    /* 1: a row names the loss and has null there */
     int bf16;          /* 1: a line says that the training was in bf16 */
+    int logs_next;     /* 1: the source is of a release that logs the LR of the next update */
     int by_step;
     uint32_t *step_slots; /* by hash of step and part: row + 1 */
     size_t step_room;

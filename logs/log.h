@@ -88,6 +88,8 @@ struct log {
                          rows */
     int bf16;         /* 1: the source says that it trained in bf16, so without a loss scaler */
     int blank_loss;   /* 1: it names the loss, and no row has a number there */
+    int logs_next;    /* 1: by its own fields the release that wrote it logs the LR of the next
+                         update */
     uint64_t max_steps; /* the total of updates as the source says it; 0: it does not */
     /* Remarks for whoever reads the log: repeated rows, a sampled history, ... */
     const char *const *notes;

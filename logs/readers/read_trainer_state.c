@@ -5,9 +5,16 @@
  * (transformers/trainer.py::_maybe_log_save_evaluate). Older files have no grad_norm, and files of
  * version 5 may hold numbers as strings of 4 significant digits. The loss and TRL's metrics are
  * means since the last row. The summary at the end (train_runtime) is no row. Invariant: a file
- * that ends early is an error, since its history may miss the end. */
+ * that ends early is an error, since its history may miss the end.
+ *
+ * Which release wrote it shows in the fields of the state, which all of them dump whole
+ * (transformers/trainer_callback.py::TrainerState.save_to_json): best_global_step is one since
+ * 4.50.0, and since 4.51.0 the LR that was used is logged, before that of the next update
+ * (trainer.py::_maybe_log_save_evaluate; wheels of 4.30.2, 4.36.2, 4.41.0, 4.49.0, 4.50.0, 4.50.3,
+ * 4.51.0, 4.52.4 and 4.57.1 were looked at). */
 #include <string.h>
 
+#include "base/macro.h"
 #include "logs/json_row.h"
 #include "logs/readers.h"
 
@@ -84,9 +91,18 @@ static enum status read_history(struct scan *scan, struct json_row *row, struct 
     }
 }
 
-/* Reads one setting beside the history: "max_steps": 30, "logging_steps": 10 and the like. */
-static enum status read_setting(struct scan *scan, struct log_build *build) {
+/* Fields that every release dumps, without which it is no whole state, and the one of newer ones.
+ */
+static const char *const fields[] = {"best_metric", "best_model_checkpoint",
+                                     "is_world_process_zero", "total_flos", "best_global_step"};
+enum { FIELDS_OF_ALL = 4 };
+
+/* Reads one setting beside the history: "max_steps": 30, "logging_steps": 10 and the like. Bit i of
+ * *seen is set where it is fields[i]. */
+static enum status read_setting(struct scan *scan, struct log_build *build, unsigned *seen) {
     int64_t number = 0;
+    for (unsigned i = 0; i < COUNT_OF(fields); i++)
+        if (scan_is(scan, fields[i])) *seen |= 1u << i;
     const int is_total = scan_is(scan, "max_steps"), is_window = scan_is(scan, "logging_steps");
     TRY(scan_next(scan));
     if (scan->token == SCAN_NUMBER) {
@@ -104,6 +120,7 @@ static enum status read_setting(struct scan *scan, struct log_build *build) {
 static enum status read(const struct log_source *source, struct log_build *build) {
     struct scan scan;
     struct json_row *row;
+    unsigned seen = 0;
     int found = 0;
     TRY(arena_take(log_build_scratch(build), 1, sizeof *row, "row", &row));
     scan_open(&scan, source);
@@ -116,8 +133,13 @@ static enum status read(const struct log_source *source, struct log_build *build
             TRY(read_history(&scan, row, build));
             found = 1;
         } else {
-            TRY(read_setting(&scan, build));
+            TRY(read_setting(&scan, build, &seen));
         }
+    }
+    if (seen == (1u << FIELDS_OF_ALL) - 1) {
+        log_build_logs_next(build);
+        TRY(log_build_note(build, "without a field best_global_step it was written by transformers "
+                                  "before 4.50, which log the learning rate of the next update"));
     }
     if (!found) return scan_fail(&scan, "a list \"log_history\" before the end");
     TRY(scan_next(&scan));

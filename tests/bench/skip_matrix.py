@@ -165,9 +165,11 @@ def column(t, offset_next):
 # ---- logs, as the frameworks print them ----
 
 def trainer_state(t, rows):
+    # With best_global_step, as since 4.50.0: what 4.50 logs is the LR of the next update, since 4.51 it is not.
     history = [{"epoch": k / t["total"], "learning_rate": v, "loss": 1.0 + 1.0 / k, "step": k} for k, v in rows]
     return "trainer_state.json", json.dumps({
-        "best_metric": None, "best_model_checkpoint": None, "epoch": 1.0, "global_step": t["end"],
+        "best_global_step": None, "best_metric": None, "best_model_checkpoint": None, "epoch": 1.0,
+        "global_step": t["end"],
         "is_hyper_param_search": False, "is_local_process_zero": True, "is_world_process_zero": True,
         "log_history": history, "logging_steps": t["every"], "max_steps": t["total"],
         "num_train_epochs": 1, "save_steps": 500, "total_flos": 0, "trial_name": None, "trial_params": None})
@@ -390,7 +392,7 @@ def simplest_of(t, rows, keep):
     if keep is not None and keep.exists():
         return [(s, own, kind, peak, warmup, decay, tuple(map(tuple, skips)))
                 for s, own, kind, peak, warmup, decay, skips in json.loads(keep.read_text())]
-    # The oracle asks what the user asks: a trainer_state.json does not say which era wrote it.
+    # The oracle asks what the user asks: this trainer_state.json leaves open which era wrote it.
     conventions = [1, 0] if t["contract"] in ("hf", "hf-4.50") else [0 if t["contract"] in NEXT else 1]
     found = hypotheses(t, rows, conventions, t["digits"])
     if not found:  # nobody typed the peak

@@ -121,7 +121,7 @@ static const struct rebuilt table[] = {
     {"llmc-gpt2-124m-cuda.txt", "llmc", 4, 249, 252, 0, "trl", "lr", 6.1885, 1e-4, 2.16e-4, 1e-6,
      NULL},
     {"whisperv2-flemish.json", "hf-trainer-state", 5, 800, 1100, 15000, "loss", "learning_rate",
-     0.1774, 1e-4, 9.589655172413795e-06, 0.0, NULL},
+     0.1774, 1e-4, 9.589655172413795e-06, 0.0, "by transformers before 4.50"},
     {"viettel-race.json", "hf-trainer-state", 3, 1, 3, 1028, "loss", "learning_rate",
      1.3843210935592651, 0.0, 4e-05, 0.0, NULL},
     {"gen-dino.csv", "csv", 4, 500, 2000, 0, "loss", "learn_rate", 0.1506562, 1e-7, 0.004, 1e-3,

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli short
+ * Which release of transformers wrote a trainer_state.json, by the fields of its state: before 4.51
+ * a row shows the LR of the next update, so the same rows are those of a training in float16 that
+ * skipped its first update, or of one since then that skipped none. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/cli/helper_cli.h"
+
+/* Writes 5e-5 (1 - (k - 1) / 1155) every 10 updates, behind these fields. */
+static void write_state(const char *name, const char *fields) {
+    static char text[16384];
+    size_t used = (size_t)snprintf(
+        text, sizeof text, "{%s\"global_step\": 1155, \"max_steps\": 1155, \"log_history\": [",
+        fields);
+    for (int k = 10; k <= 1155; k += 10)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used,
+                             "%s{\"step\": %d, \"learning_rate\": %.17g, \"loss\": %.4f}",
+                             k > 10 ? ", " : "", k, 5e-5 * ((1156 - k) / 1155.0), 2.0 + 1.0 / k);
+    snprintf(text + used, sizeof text - used, "]}\n");
+    helper_write(name, text);
+}
+
+#define OLD                                                                                        \
+    "\"best_metric\": null, \"best_model_checkpoint\": null, \"is_world_process_zero\": true, "    \
+    "\"total_flos\": 0, "
+
+static void hold(const char *fields, int status, const char *answer, int noted) {
+    write_state("trainer_state.json", fields);
+    struct said said = helper_run(status, "lr fit trainer_state.json");
+    assert_non_null(strstr(said.out, answer));
+    assert_int_equal(strstr(said.out, "by transformers before 4.50") != NULL, noted);
+    helper_free(&said);
+}
+
+static void verify_release(void **state) {
+    (void)state;
+    static const char skipped[] =
+        "likeliest, but undecided: hf-4.50 linear, peak 5e-05 (not shown), no warm-up, "
+        "total 1155; skipped: 1 of the updates 1 to 10\n";
+    static const char none[] =
+        "likeliest: hf linear, peak 5e-05 (not shown), no warm-up, total 1155\n";
+    /* Nothing but the LRs shows the skip, so a scheduler that is late may be behind them. */
+    hold(OLD, 3, skipped, 1);
+    hold(OLD "\"best_global_step\": null, ", 0, none, 0); /* 4.50 or later */
+    hold("", 0, none, 0); /* no state of a release, so nothing is missing */
+    hold("\"best_metric\": null, \"total_flos\": 0, ", 0, none, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_release)};
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
