@@ -257,14 +257,18 @@ static enum status unfitted(const struct compare_input *input, struct compare_lr
 }
 
 /* Tells whether the log's column may have explanations beside those that are listed: there were too
- * many, or the simplest one is in doubt. Where contracts of other frameworks were left out, those
- * of the log's own, which come first, are all there. */
+ * many, or the simplest one is in doubt or needs a break that the log shows no resume for. Where
+ * contracts of other frameworks were left out, those of the log's own, which come first, are all
+ * there. */
 static enum status is_wide_open(const struct compare_input *input, struct arena *arena, int *out) {
+    const struct fit_set *const set = input->fits;
+    const struct fit *const best = &set->fits[0];
     struct fit_known known;
     fit_known_init(&known);
     TRY(fit_known_from_log(&known, input->log, arena));
-    *out |= (input->fits->left_out > 0 && input->fits->foreign == 0) ||
-            fit_break_is_doubtful(&known, input->fits);
+    *out |= (set->left_out > 0 && set->foreign == 0) || fit_break_is_doubtful(&known, set);
+    for (size_t s = 1; s < best->segment_count; s++)
+        *out |= fit_break_is_hidden(&best->segments[s], set);
     return STATUS_OK;
 }
 

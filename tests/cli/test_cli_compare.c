@@ -144,6 +144,28 @@ static void verify_open_explanations(void **state) {
     helper_free(&said);
 }
 
+/* A cosine with one restart (transformers' cosine_with_restarts) of which update 36 was skipped, as
+ * two tools log it: each is explained by a cosine whose counter goes back where no resume is. */
+static void verify_hidden_breaks(void **state) {
+    (void)state;
+    for (int tool = 0; tool < 2; tool++) {
+        static char text[65536];
+        size_t used = (size_t)snprintf(text, sizeof text, "step,loss,lr\n");
+        for (int k = 2; k <= 2084; k += tool ? 10 : 2) {
+            const double n = k < 36 ? k : k - 1;
+            const double part = fmod(2.0 * (n - 30.0) / 2970.0, 1.0);
+            const double share = n < 30 ? n / 30.0 : 0.5 * (1.0 + cos(3.141592653589793 * part));
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     tool ? "%d,%.4f,%.17g\n" : "%d,%.4f,%.3e\n", k, 2.0 + 1.0 / k,
+                                     2.5e-6 * share);
+        }
+        helper_write(tool ? "sparse.csv" : "dense.csv", text);
+    }
+    struct said said = helper_run(0, "compare dense.csv sparse.csv");
+    assert_non_null(strstr(said.out, "equal-within-precision: "));
+    helper_free(&said);
+}
+
 /* One printed column of two frameworks, each known by the form of its log: transformers 4.50 prints
  * the LR of the next update, OLMo-core that of the update at hand. An explanation of the one log
  * prints the other, too, and is none of it, since that framework did not write it. */
@@ -554,6 +576,7 @@ int main(void) {
                                        cmocka_unit_test(verify_skips_between_rows),
                                        cmocka_unit_test(verify_one_explanation_of_both),
                                        cmocka_unit_test(verify_open_explanations),
+                                       cmocka_unit_test(verify_hidden_breaks),
                                        cmocka_unit_test(verify_frameworks_of_the_logs),
                                        cmocka_unit_test(validate_trap),
                                        cmocka_unit_test(validate_columns_left_out),
