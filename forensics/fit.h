@@ -224,6 +224,7 @@ struct fit_known {
     struct fit_evidence skips;
     uint64_t run_steps; /* the total that the log itself says (log.max_steps); 0: it does not. The
                            run ends there, which need not be the schedule's T */
+    uint64_t end; /* the last update of which the log has a row, with or without an LR; 0: none */
     const struct contract_request *believed; /* NULL, or what a check expects while the search is
                                                 free of it: it gives plateaus their parameters */
     size_t limit;                            /* how many fits to keep at most; 0: 24 */

@@ -78,6 +78,13 @@ static void read_total(struct fit_known *known, const struct log *log) {
             known->run_steps = (uint64_t)total->value[row];
 }
 
+/* Trainers log an evaluation or a summary when the run ends, behind the last row with an LR. */
+static void read_end(struct fit_known *known, const struct log *log) {
+    for (size_t row = 0; row < log->rows; row++)
+        if (log->step[row] > 0 && (uint64_t)log->step[row] > known->end)
+            known->end = (uint64_t)log->step[row];
+}
+
 /* ---- skipped updates ---- */
 
 /* Parts whose beginnings are looked up: a log that is out of order has one at every row. */
@@ -315,6 +322,7 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     const char *prefix = NULL;
     const char **names;
     read_total(known, log);
+    if (!log->step_guessed) read_end(known, log);
     TRY(read_skips(known, log, arena));
     known->steps_guessed = log->step_guessed;
     TRY(fit_samples_from_log(known, log, arena));

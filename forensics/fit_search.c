@@ -56,6 +56,15 @@ static void add_total(struct fit_window *window, uint64_t total) {
     if (total > 0) window->known_total[window->known_totals++] = total;
 }
 
+int fit_search_ends_behind(const struct fit_search *search) {
+    const struct series *const series = search->series;
+    const uint64_t end = search->known->end;
+    if (series->count < 2 || search->known->counted != NULL || end <= search->last) return 0;
+    const uint64_t before = series->points[series->count - 2].update;
+    return series->points[series->count - 1].update == search->last && before < search->last &&
+           end - search->last <= search->last - before;
+}
+
 void fit_search_template(struct fit_search *search, struct fit_window *out) {
     const struct contract_request *request = &search->known->request;
     const struct fit_samples *counted = search->known->counted;
@@ -67,6 +76,7 @@ void fit_search_template(struct fit_search *search, struct fit_window *out) {
     out->said_totals = out->known_totals;
     add_total(out, counted != NULL ? (uint64_t)counted->total : 0);
     add_total(out, search->last);
+    if (fit_search_ends_behind(search)) add_total(out, search->known->end);
     const size_t own = out->known_totals;
     const size_t end =
         counted == NULL && fit_samples_are_asked(search->known) ? totals_of_end(search, ends) : 0;

@@ -72,6 +72,8 @@ TWINSTEP_MUST_USE enum status fit_search_segments(struct fit_search *search);
 /* Runs all models on the points [first, end) and adds what fits. */
 void fit_search_window(struct fit_search *search, const struct fit_window *like, size_t first,
                        size_t end, uint8_t first_differs);
+/* Tells whether the log ends behind the last LR, and before the next one would have stood. */
+int fit_search_ends_behind(const struct fit_search *search);
 void fit_search_template(struct fit_search *search, struct fit_window *out);
 void fit_search_add(struct fit_search *search, const struct fit_found *found);
 /* Tells whether the contract is one update behind by itself, as with one skipped update. */

@@ -621,7 +621,7 @@ static enum status run(struct skips *skips) {
     return with_peaks(skips, 0, 0, most);
 }
 
-/* ---- totals of a stretch ---- */
+/* ---- totals of a stretch, and of a log that ends behind its last LR ---- */
 
 /* Tells whether an update may have been skipped between a row and the one before it: the log says
  * so, or the LR stands there. */
@@ -705,6 +705,8 @@ static enum status run_stretch(struct skips *skips) {
     int any;
     TRY(open_rows(skips, most, &any));
     if (!any) return STATUS_OK;
+    if (skips->window.said_totals == 0 && fit_search_ends_behind(search))
+        add_stretch_total(skips, (double)search->known->end);
     find_stretch(skips, most);
     if (skips->stretch_count == 0) return STATUS_OK;
     search->budget = STRETCH_SKIPS;

@@ -27,7 +27,7 @@ struct fit_window {
     size_t count;
     double scale;  /* the largest |value| */
     int64_t shift; /* the column is model(k + shift) */
-    uint64_t known_total[7];
+    uint64_t known_total[8];
     size_t known_totals;  /* totals to try first: the one asked for, the one that the log says, the
                              last update, those that a flat end shows */
     size_t end_totals;    /* how many of them a flat end shows: the last ones */
