@@ -170,6 +170,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (may_have_stopped(known, set) && fit_peak_is_odd(first))
         return "has a peak that nobody would type: a scheduler that is no longer stepped inside of "
                "a longer warm-up prints the same";
+    if (fit_line_is_held(first, known))
+        return "ends at a floor with another total than the log's own, and a line to 0 with that "
+               "one, whose LR a loop holds at the floor, prints the same";
     if (fit_peak_is_by_digits(first, known, set->series))
         return "has a peak that nobody would type, and the rows are printed too coarsely to tell "
                "it from one that somebody would: with that one the lengths are others";

@@ -379,6 +379,10 @@ int fit_ends_on_its_way(const struct fit *fit, uint64_t last);
  * total that is the last update is no chance, with a share of the peak and a length of the decay
  * that somebody may have typed. */
 int fit_ends_at_a_step(const struct fit *fit, const struct series *series);
+/* Tells whether the fit is a line to a floor that nobody said, with another total than the one that
+ * was said, and a line to 0 with that one, whose LR is held at the floor from below, prints the
+ * same. */
+int fit_line_is_held(const struct fit *fit, const struct fit_known *known);
 /* Tells whether the decay of the fit is a line, behind a plateau or without one. */
 int fit_falls_as_line(const struct fit *fit);
 /* Tells whether the fit is a line, or a decay of 1 - sqrt, that ends behind

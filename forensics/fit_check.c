@@ -77,6 +77,7 @@ static enum status check_samples(const struct series *series, const struct fit_k
     if (counted.verdict != FIT_PASS) return STATUS_OK;
     *out = counted;
     TRY(fit_check_doubt_samples(known, all, arena, out));
+    TRY(fit_check_doubt_numbers(known, arena, out));
     return out->verdict == FIT_PASS ? STATUS_OK : say_match(known, arena, out);
 }
 

@@ -5,6 +5,7 @@
 #include "base/real.h"
 #include "forensics/fit_check_parts.h"
 #include "forensics/fit_samples.h"
+#include "forensics/words.h"
 
 /* Withdraws a pass that rests on a floor which nobody gave, where the schedule may as well have
  * stopped on its way. */
@@ -214,6 +215,15 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
                          "stands, where the scheduler of %s stands still, too, and a total that is "
                          "as many updates smaller prints the same",
                          fit->contract->name));
+        out->needs = text;
+        return STATUS_OK;
+    }
+    if ((out->fitted & FIT_OF_FLOOR) != 0 && fit_line_is_held(fit, known)) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--min-lr-ratio of the training: a line to 0 with the log's own total, "
+                         "whose LR the loop holds at %s from below, prints the same",
+                         word_about(fit->floor_ratio * fit->lr).text));
         out->needs = text;
         return STATUS_OK;
     }

@@ -62,7 +62,8 @@ static double warmup_known(const struct fit_search *search, const struct fit_sol
 /* A share of the total costs 0.15, less than any warm-up in updates (0.25 for one digit).
  * Where a warm-up stays a fraction, the digits are those of the share. A warm-up that is off by up
  * to one update from the known one costs half of a contradiction, since contracts round it
- * differently. */
+ * differently. Of a schedule that moves once per epoch a warm-up that ends within one is no
+ * share of anything. */
 static double warmup_cost(const struct fit_search *search, const struct fit_solution *solution) {
     const struct fit_model *model = &search->models[solution->model];
     const double warmup = solution->numbers.warmup, known = warmup_known(search, solution);
@@ -72,10 +73,14 @@ static double warmup_cost(const struct fit_search *search, const struct fit_solu
         return real_abs_f64(warmup - known) <= 1.0 ? 0.5 : 1.0;
     }
     if (warmup == 0.0) return 0.0;
+    const uint64_t epoch = solution->numbers.epoch;
+    const double moves = epoch > 1 ? warmup / (double)epoch : warmup;
+    if (epoch > 1 && !fit_near(moves, fit_round(moves)))
+        return 0.15 + 0.1 * min_of(fit_digits(warmup), 6);
     const double total = model->needs_total ? solution->numbers.total : (double)total_known(search);
     if (total > 0.0 && is_share(model, warmup, total)) return 0.15;
     const double share = total > 0.0 ? share_of(warmup, total) : 0.0;
-    return 0.15 + 0.1 * min_of(fit_digits(share > 0.0 ? share : warmup), 6);
+    return 0.15 + 0.1 * min_of(fit_digits(share > 0.0 ? share : moves), 6);
 }
 
 /* Tells whether the log goes on towards that total behind a resume. */

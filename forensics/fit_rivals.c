@@ -664,3 +664,16 @@ int fit_breaks_at_last_row(const struct fit *fit, const struct series *series) {
            (fit_shortest_of(low, high, FIT_TYPED_DIGITS) > 0.0 ||
             fit_shortest_of(low / fit->lr, high / fit->lr, FIT_TYPED_DIGITS) > 0.0);
 }
+
+int fit_line_is_held(const struct fit *fit, const struct fit_known *known) {
+    const double total = fit->plan.call.total, warmup = fit->plan.call.warmup;
+    const double said = (double)known->run_steps, given = known->request.min_lr_ratio;
+    if (!is_line(fit) || !(fit->floor_ratio > 0.0) || fit->floor_ratio >= 1.0 || given == given ||
+        said == 0.0 || known->request.steps > 0 || fit->segment_count != 1 || fit->stride != 1.0 ||
+        fit->epoch_updates > 0)
+        return 0;
+    /* Where the line comes to 0, in units of the counter. Of samples each update has as many. */
+    const double end = warmup + (total - warmup) / (1.0 - fit->floor_ratio);
+    const double unit = fit->in_samples ? fit_round(end / said) : fit->plan.increment;
+    return unit >= 1.0 && fit_near(end, unit * said) && !fit_near(total, unit * said);
+}

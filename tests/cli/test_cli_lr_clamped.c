@@ -98,9 +98,54 @@ static void verify_total_of_another_framework(void **state) {
     helper_free(&said);
 }
 
+/* Megatron's console, whose line to 0 at the log's own total of 600 updates is held at 1/20 of the
+ * peak: one to that floor ends at 571 updates, and prints the same. */
+static void verify_line_in_samples(void **state) {
+    static char text[32768];
+    size_t used = 0;
+    (void)state;
+    for (int k = 10; k <= 600; k += 10)
+        used += (size_t)snprintf(
+            text + used, sizeof text - used,
+            " [2025-01-01 00:00:00] iteration %8d/     600 | consumed samples: %12d | learning "
+            "rate: %.6E | global batch size:     8 | lm loss: %.6E | loss scale: 1.0 | grad norm: "
+            "%.3f | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
+            k, 8 * k, fmax(1e-5, 2e-4 * (k < 20 ? k / 20.0 : (600 - k) / 580.0)), 2.0 + 1.0 / k,
+            1.0 + 0.1 * sin(k));
+    helper_write("train.log", text);
+    struct said said = helper_run(3, "lr fit train.log");
+    assert_non_null(
+        strstr(said.out, "a line to 0 with that one, whose LR a loop holds at the floor"));
+    helper_free(&said);
+    said = helper_run(3, "lr check train.log --expect megatron");
+    assert_non_null(strstr(said.out, "whose LR the loop holds at 1e-05 from below"));
+    helper_free(&said);
+    helper_accept(0, "lr check train.log --expect megatron --min-lr-ratio 0.05");
+}
+
+/* Lightning's scheduler that moves once per epoch: the warm-up is one epoch, and not three updates
+ * with a peak that no row shows. */
+static void verify_warmup_of_an_epoch(void **state) {
+    static char text[8192];
+    size_t used = (size_t)snprintf(text, sizeof text, "epoch,lr-AdamW,step,train_loss\n");
+    (void)state;
+    for (int k = 5; k <= 300; k += 5) {
+        const int epoch = (k - 1) / 25;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%d,%.17g,%d,%.6f\n", epoch,
+                                 1.5e-4 * (epoch < 1 ? 0.0 : (12 - epoch) / 11.0), k - 1,
+                                 2.0 + 1.0 / k);
+    }
+    helper_write("stairs.csv", text);
+    struct said said = helper_run(0, "lr fit stairs.csv");
+    assert_non_null(strstr(said.out, "likeliest: lightning-epoch linear, peak 0.00015, warm-up 25, "
+                                     "total 300, one move every 25 updates\n"));
+    helper_free(&said);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_first_rows),
-                                       cmocka_unit_test(verify_last_row),
-                                       cmocka_unit_test(verify_total_of_another_framework)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_first_rows), cmocka_unit_test(verify_last_row),
+        cmocka_unit_test(verify_total_of_another_framework),
+        cmocka_unit_test(verify_line_in_samples), cmocka_unit_test(verify_warmup_of_an_epoch)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -421,7 +421,7 @@ static void open_steady(void) {
 
 static void validate_samples(void **state) {
     (void)state;
-    static const char tried[] = "smuSafkltsmurRpodnw", left[] = "smuSafklx";
+    static const char tried[] = "smuSafkltsmurRpodnwn", left[] = "smuSafklx";
     open_steady();
     CHECK(tried, 1);
     assert_int_equal(out.verdict, FIT_PASS);
