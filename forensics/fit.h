@@ -204,7 +204,8 @@ struct fit_known {
     const char *const *possible; /* names of the contracts that the log's format speaks for, ending
                                     with NULL; NULL: any. Their fits come first, and fit_check does
                                     not count others as rivals */
-    int growing; /* 1: the batch of the log grows, so a counter of samples has no pace */
+    int logs_next; /* 1: and its fields say that the release which wrote it logs the next LR */
+    int growing;   /* 1: the batch of the log grows, so a counter of samples has no pace */
     const struct fit_samples *samples; /* how it counted them, where the log says so */
     const struct fit_samples *steady;  /* the same where the batch stays: tried last */
     const struct fit_samples *counted; /* set inside of a search over counters of samples */
@@ -246,7 +247,11 @@ TWINSTEP_MUST_USE enum status fit_skipped_from_log(struct fit_known *known, cons
 TWINSTEP_MUST_USE enum status fit_metric_from_log(const struct log *log, const char *column,
                                                   struct arena *arena,
                                                   struct contract_request *out);
-/* Tells whether the log's format speaks for the contract. */
+/* Tells whether the contract logs the LR that was used, and the log's own fields say that it was
+ * written by a release of the framework which logs the next one. */
+int fit_is_of_later_release(const struct fit_known *known, const struct contract *contract);
+/* Tells whether the log's format speaks for the contract, or the user named it and it is of the
+ * framework whose format that is. */
 int fit_is_native(const struct fit_known *known, const struct contract *contract);
 /* Leaves the fits of other contracts out, where contracts of the log's own format explain the
  * column, and counts them in set->foreign. */

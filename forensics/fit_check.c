@@ -152,6 +152,7 @@ static enum status check_once(const struct series *series, const struct fit_know
             return doubt_mismatch(series, &mine, &all, applied, arena, out);
         }
         fit_check_doubt_shown(series, &mine, out);
+        fit_check_doubt_release(&mine, out);
         fit_check_doubt_few(series, out);
         return say_match(&mine, arena, out);
     }
@@ -163,6 +164,7 @@ static enum status check_once(const struct series *series, const struct fit_know
     TRY(fit_check_doubt_floor(&mine, arena, out));
     fit_check_doubt_drop(out);
     TRY(fit_check_doubt_numbers(&mine, arena, out));
+    fit_check_doubt_release(&mine, out);
     fit_check_doubt_few(series, out);
     return say_match(&mine, arena, out);
 }

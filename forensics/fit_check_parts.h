@@ -134,6 +134,7 @@ TWINSTEP_MUST_USE enum status fit_check_doubt_assumed(struct arena *arena, struc
 /* Doubts numbers that were taken over from another contract's fit. */
 void fit_check_doubt_borrowed(struct fit_check *out);
 /* Doubts numbers that were fitted to fewer than three rows. */
+void fit_check_doubt_release(const struct fit_known *known, struct fit_check *out);
 void fit_check_doubt_few(const struct series *series, struct fit_check *out);
 
 #endif

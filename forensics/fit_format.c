@@ -337,15 +337,21 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
     if (prefix == NULL) return STATUS_OK;
     TRY(arena_take(arena, count + 1, sizeof *names, "contracts", &names));
     for (size_t i = 0; i < count; i++)
-        if (strncmp(list[i].name, prefix, strlen(prefix)) == 0 &&
-            (!log->logs_next || list[i].logged == CONTRACT_LOGGED_NEXT))
-            names[kept++] = list[i].name;
+        if (strncmp(list[i].name, prefix, strlen(prefix)) == 0) names[kept++] = list[i].name;
     known->possible = names;
+    known->logs_next = log->logs_next;
     return STATUS_OK;
+}
+
+int fit_is_of_later_release(const struct fit_known *known, const struct contract *contract) {
+    return known->logs_next && contract->logged != CONTRACT_LOGGED_NEXT;
 }
 
 int fit_is_native(const struct fit_known *known, const struct contract *contract) {
     if (known->possible == NULL) return 1;
+    if (fit_is_of_later_release(known, contract) && contract != known->request.contract &&
+        contract != known->expected)
+        return 0;
     for (size_t i = 0; known->possible[i] != NULL; i++)
         if (strcmp(known->possible[i], contract->name) == 0) return 1;
     return 0;

@@ -55,7 +55,21 @@ static void verify_release(void **state) {
     hold("\"best_metric\": null, \"total_flos\": 0, ", 0, none, 0);
 }
 
+/* The contract that somebody expects is looked for all the same, and is no pass where the file says
+ * that it cannot be. */
+static void verify_check(void **state) {
+    (void)state;
+    write_state("trainer_state.json", OLD);
+    struct said said =
+        helper_run(3, "lr check trainer_state.json --expect hf --lr 5e-5 --warmup 0");
+    assert_non_null(strstr(said.out, "what would decide: --expect hf-4.50: by its fields"));
+    helper_free(&said);
+    write_state("trainer_state.json", OLD "\"best_global_step\": null, ");
+    helper_accept(0, "lr check trainer_state.json --expect hf --lr 5e-5 --warmup 0");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_release)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_release),
+                                       cmocka_unit_test(verify_check)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }
