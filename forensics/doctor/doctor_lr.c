@@ -519,10 +519,17 @@ static enum status warmup_ends(struct doctor *doctor) {
     if (20 * last->update < 19 * total || !rises_evenly(lr) ||
         !point_differs(last, &lr->points[lr->count - 2]))
         return STATUS_OK;
-    TRY(doctor_found(doctor, "warmup_never_ends", DOCTOR_LIKELY, last->row,
-                     "The LR rises from the first row to the last: the warm-up is longer than the "
-                     "run of %llu updates.",
-                     (unsigned long long)total));
+    /* Behind an earlier row it may have ended. */
+    if (100 * last->update < 99 * total)
+        TRY(doctor_found(doctor, "warmup_never_ends", DOCTOR_POSSIBLE, last->row,
+                         "The LR rises from the first row to the last, at update %llu of %llu: the "
+                         "warm-up takes nearly all of the run, or is longer.",
+                         (unsigned long long)last->update, (unsigned long long)total));
+    else
+        TRY(doctor_found(doctor, "warmup_never_ends", DOCTOR_LIKELY, last->row,
+                         "The LR rises from the first row to the last: the warm-up is as long as "
+                         "the run of %llu updates, or longer.",
+                         (unsigned long long)total));
     TRY(doctor_evidence_lr(doctor, &lr->points[0]));
     TRY(doctor_evidence_lr(doctor, last));
     return doctor_explain(doctor,

@@ -104,6 +104,9 @@ static void rise(struct patient *p, uint64_t total) {
 static void warmup_never_ends(struct patient *p) {
     rise(p, 60);
 }
+static void warmup_of_nearly_all(struct patient *p) { /* it may end behind the last row */
+    rise(p, 62);
+}
 static void warmup_cut_off(struct patient *p) { /* the run was stopped */
     rise(p, 120);
 }
@@ -282,6 +285,7 @@ const struct scene scenes_of_runs[] = {FOUND(interleaved, "interleaved_writers",
                                        LINE(likely_answer, "no_labelled_token", QUIET),
                                        FOUND(reference_differs, "other_reference", LIKELY),
                                        FOUND(warmup_never_ends, "warmup_never_ends", LIKELY),
+                                       FOUND(warmup_of_nearly_all, "warmup_never_ends", POSSIBLE),
                                        LINE(warmup_cut_off, "warmup_never_ends", QUIET),
                                        LINE(lr_finder, "warmup_never_ends", QUIET),
                                        FOUND(comes_back, "cosine_comes_back", POSSIBLE),
