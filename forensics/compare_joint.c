@@ -32,8 +32,8 @@ static enum status merge(const struct series *const from[2], struct arena *arena
     TRY(arena_take(arena, from[0]->count + from[1]->count, sizeof *points, "rows of both logs",
                    &points));
     while (at[0] < from[0]->count || at[1] < from[1]->count) {
-        const struct series_point *const a = &from[0]->points[at[0]], *const b =
-                                                                          &from[1]->points[at[1]];
+        const struct series_point *const a = &from[0]->points[at[0]];
+        const struct series_point *const b = &from[1]->points[at[1]];
         const int ended = at[0] == from[0]->count || at[1] == from[1]->count;
         const int both = !ended && a->update == b->update;
         const size_t side = both    ? b->quantum < a->quantum
