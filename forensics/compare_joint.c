@@ -49,13 +49,6 @@ static enum status merge(const struct series *const from[2], struct arena *arena
     return STATUS_OK;
 }
 
-/* Tells whether the log shows something of skipped updates beside its LRs. That is told by its own
- * rows, which the merged ones are not. */
-static int shows_skips(const struct fit_evidence *evidence) {
-    return evidence->least != NULL || evidence->fell != NULL || evidence->room != NULL ||
-           evidence->quiet;
-}
-
 /* Tells whether the contract may have written the log: it is the one that was stated, or the log's
  * form speaks for it, or it is among what explains the log by itself. */
 static int speaks_for(const struct compare_input *input, const struct fit_known *known,
@@ -67,11 +60,9 @@ static int speaks_for(const struct compare_input *input, const struct fit_known 
 }
 
 /* Tells whether the explanation of both needs at most what the simplest one of this log needs. */
-static int needs_no_more(const struct fit *joint, const struct fit *own, int shows) {
-    return joint->segment_count <= own->segment_count &&
-           joint->first_differs <= own->first_differs && joint->unsound <= own->unsound &&
-           (joint->bug == NULL || (own->bug != NULL && strcmp(joint->bug, own->bug) == 0)) &&
-           fit_skipped(joint) <= (shows ? 0 : fit_skipped(own));
+static int needs_no_more(const struct fit *joint, const struct fit *own) {
+    return joint->segment_count <= own->segment_count && fit_skipped(joint) <= fit_skipped(own) &&
+           (joint->bug == NULL || (own->bug != NULL && strcmp(joint->bug, own->bug) == 0));
 }
 
 /* Tells whether an explanation of one log prints every row of the other one as well. */
@@ -102,7 +93,6 @@ static const struct fit *find_listed(const struct compare_input *input,
 static enum status search(const struct compare_input *input, const struct fit_known own[2],
                           struct arena *arena, const struct fit **out) {
     const struct series *const from[2] = {input[0].fits->series, input[1].fits->series};
-    const int shows = shows_skips(&own[0].skips) || shows_skips(&own[1].skips);
     struct fit_known known;
     struct series *series;
     struct fit_set set;
@@ -119,8 +109,8 @@ static enum status search(const struct compare_input *input, const struct fit_kn
     TRY(fit_series(series, &known, arena, &set));
     for (size_t i = 0; i < set.count && *out == NULL; i++) {
         const struct fit *const fit = &set.fits[i];
-        if ((needs_no_more(fit, &input[0].fits->fits[0], shows) ||
-             needs_no_more(fit, &input[1].fits->fits[0], shows)) &&
+        if ((needs_no_more(fit, &input[0].fits->fits[0]) ||
+             needs_no_more(fit, &input[1].fits->fits[0])) &&
             speaks_for(&input[0], &own[0], fit) && speaks_for(&input[1], &own[1], fit))
             *out = fit;
     }

@@ -257,19 +257,14 @@ static enum status unfitted(const struct compare_input *input, struct compare_lr
 }
 
 /* Tells whether the log's column may have explanations beside those that are listed: there were too
- * many, or the simplest one is in doubt or needs a break that the log shows no resume for. Where
- * contracts of other frameworks were left out, those of the log's own, which come first, are all
- * there. */
-static enum status is_wide_open(const struct compare_input *input, struct arena *arena, int *out) {
-    const struct fit_set *const set = input->fits;
+ * many, or the simplest one needs a break that the log shows no resume for. Where contracts of
+ * other frameworks were left out, those of the log's own, which come first, are all there. */
+static int is_wide_open(const struct fit_set *set) {
     const struct fit *const best = &set->fits[0];
-    struct fit_known known;
-    fit_known_init(&known);
-    TRY(fit_known_from_log(&known, input->log, arena));
-    *out |= (set->left_out > 0 && set->foreign == 0) || fit_break_is_doubtful(&known, set);
+    if (set->left_out > 0 && set->foreign == 0) return 1;
     for (size_t s = 1; s < best->segment_count; s++)
-        *out |= fit_break_is_hidden(&best->segments[s], set);
-    return STATUS_OK;
+        if (fit_break_is_hidden(&best->segments[s], set)) return 1;
+    return 0;
 }
 
 enum status compare_applied(const struct compare_input *input, const struct compare_column *logged,
@@ -288,8 +283,7 @@ enum status compare_applied(const struct compare_input *input, const struct comp
     TRY(try_pairs(input, logged, arena, out));
     if (!out->stated && out->agree == 0 && out->logged != COMPARE_DIFFERENT) {
         TRY(compare_one_for_both(input, arena, out));
-        for (size_t s = 0; s < 2 && out->agree == 0; s++)
-            TRY(is_wide_open(&input[s], arena, &wide_open));
+        wide_open = is_wide_open(input[0].fits) || is_wide_open(input[1].fits);
     }
     if (out->stated)
         TRY(judge_simplest(input, logged, arena, out));

@@ -642,7 +642,7 @@ enum status fit_judge_plainer(const struct series *series, const struct fit_know
 int fit_late_stands_at_floor(const struct fit *fit, const struct series *series) {
     const double floor = fit->floor_ratio * fit->lr;
     if (!fit->contract->bug || !(floor > 0.0) || fit->segment_count != 1 || fit->first_differs ||
-        series->count < 3 || series->points[0].update != 1 || series->points[1].update != 2)
+        series->count < 3)
         return 0;
     for (size_t i = 0; i < 2; i++)
         if (!fit_matches(&series->points[i], floor, fit->lr, NULL)) return 0;
