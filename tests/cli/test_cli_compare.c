@@ -144,6 +144,44 @@ static void verify_open_explanations(void **state) {
     helper_free(&said);
 }
 
+/* Writes one training, from update `first` to `last` every `every` updates. */
+static void write_rows(const char *name, double (*lr)(int update), int first, int last, int every,
+                       const char *format) {
+    static char text[131072];
+    size_t used = (size_t)snprintf(text, sizeof text, "step,loss,lr\n");
+    for (int k = first; k <= last; k += every) {
+        used += (size_t)snprintf(text + used, sizeof text - used, "%d,%.4f,", k, 2.0 + 1.0 / k);
+        used += (size_t)snprintf(text + used, sizeof text - used, format, lr(k));
+    }
+    helper_write(name, text);
+}
+
+/* Another such line, of which neither log needs a break: each has more explanations than a search
+ * lists. */
+static double line_of_few_digits(int k) {
+    return (5e-4 - 1e-7) * (1.0 - (k - 1 - 100) / 4302.0) + 1e-7;
+}
+static void verify_more_than_are_listed(void **state) {
+    (void)state;
+    write_rows("dense.csv", line_of_few_digits, 1746, 4185, 2, "%.3e\n");
+    write_rows("sparse.csv", line_of_few_digits, 1746, 4185, 10, "%.5e\n");
+    helper_accept(0, "compare dense.csv sparse.csv");
+}
+
+/* A line of Accelerate whose rows begin in its decay, and of which three updates were skipped: the
+ * sparse log by itself is one with four skipped updates and another peak, and the rows of both are
+ * that with three. */
+static double skipped_line(int k) {
+    const int n = k - (k >= 2290) - (k >= 2605) - (k >= 3497);
+    return 8e-4 * ((4300 - n) / 4100.0);
+}
+static void verify_skips_of_both(void **state) {
+    (void)state;
+    write_rows("dense.csv", skipped_line, 1958, 4300, 2, "%.17g\n");
+    write_rows("sparse.csv", skipped_line, 1958, 4300, 4, "%.3e\n");
+    helper_accept(0, "compare dense.csv sparse.csv");
+}
+
 /* A cosine with one restart (transformers' cosine_with_restarts) of which update 36 was skipped, as
  * two tools log it: each is explained by a cosine whose counter goes back where no resume is. */
 static void verify_hidden_breaks(void **state) {
@@ -577,6 +615,8 @@ int main(void) {
                                        cmocka_unit_test(verify_one_explanation_of_both),
                                        cmocka_unit_test(verify_open_explanations),
                                        cmocka_unit_test(verify_hidden_breaks),
+                                       cmocka_unit_test(verify_more_than_are_listed),
+                                       cmocka_unit_test(verify_skips_of_both),
                                        cmocka_unit_test(verify_frameworks_of_the_logs),
                                        cmocka_unit_test(validate_trap),
                                        cmocka_unit_test(validate_columns_left_out),
