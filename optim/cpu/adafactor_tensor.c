@@ -184,7 +184,7 @@ static void end_piece(struct pass *pass, const struct ending *ending, size_t row
     }
     if (ending->averaged)
         range_store(block->slot[1], pass->tensor->slots[3], pass->slot, at, count);
-    range_store_param(block, pass->range, at, count);
+    range_store_param(block, block->p, pass->range, at, count);
 }
 
 void VARIANT(optim_adafactor_tensor)(const struct optim_tensor *tensor,

@@ -83,6 +83,22 @@ static inline void range_store(const carrier *restrict block, void *values, stru
         RANGE_EACH(count, ((uint16_t *)to)[i] = form_store_f16((float)block[i]));
 }
 
+/* Where a whole block lies in the tensor, if it lies there in carriers; else `copy`. */
+static inline carrier *range_carriers(carrier *copy, void *values, struct form form, size_t first,
+                                      size_t count) {
+    const int is_there = count == RANGE_BLOCK && form.width == sizeof(carrier);
+    return is_there ? (carrier *)form_place(values, form, first) : copy;
+}
+
+/* The block in the tensor or, where it does not lie there as the rule needs it, loaded to `copy`.
+ */
+static inline carrier *range_taken(carrier *copy, void *values, struct form form, size_t first,
+                                   size_t count) {
+    carrier *const block = range_carriers(copy, values, form, first, count);
+    if (block == copy) range_load(copy, values, form, first, count);
+    return block;
+}
+
 /* Loads gradients as they are stored, divides them by the loss scale and rounds them to their dtype
  * again: torch unscales in place. */
 static inline void range_load_gradient(carrier *out, const struct step_range *range, size_t first,
@@ -94,42 +110,73 @@ static inline void range_load_gradient(carrier *out, const struct step_range *ra
         out[i] = carrier_store((accumulator)(out[i] / scale), range->gradient_dtype);
 }
 
-/* Stores the working copy. Where that is a master, the parameter becomes its rounding. */
-static inline void range_store_param(struct range_block *block, const struct step_range *range,
-                                     size_t first, size_t count) {
-    range_store(block->p, step_working(range), form_carried(step_working_dtype(range)), first,
-                count);
-    if (range->master == NULL) return;
-    for (size_t i = 0; i < count; i++)
-        block->stored[i] = carrier_store((accumulator)block->p[i], range->param_dtype);
-    range_store(block->stored, range->param, form_carried(range->param_dtype), first, count);
+/* The gradients of a block, in the tensor or in `copy`. */
+static inline const carrier *range_gradient(carrier *copy, const struct step_range *range,
+                                            size_t first, size_t count) {
+    const int is_there = range->grad_scale == 1.0 && count == RANGE_BLOCK &&
+                         form_carried(range->gradient_dtype).width == sizeof(carrier);
+    if (is_there) return (const carrier *)range->gradient + first;
+    range_load_gradient(copy, range, first, count);
+    return copy;
 }
 
+static inline void range_round(carrier *restrict out, const carrier *restrict values, size_t count,
+                               enum dtype dtype) {
+    RANGE_EACH(count, out[i] = carrier_store((accumulator)values[i], dtype));
+}
+
+/* Stores the working copy `p`, unless it is the tensor itself. Where it is a master, the parameter
+ * becomes its rounding. */
+static inline void range_store_param(struct range_block *block, const carrier *p,
+                                     const struct step_range *range, size_t first, size_t count) {
+    const struct form working = form_carried(step_working_dtype(range));
+    const struct form param = form_carried(range->param_dtype);
+    if (p == block->p) range_store(p, step_working(range), working, first, count);
+    if (range->master == NULL) return;
+    carrier *const out = range_carriers(block->stored, range->param, param, first, count);
+#define ROUND(dtype) range_round(out, p, count, dtype)
+    STORAGE_SWITCH(range->param_dtype, ROUND);
+#undef ROUND
+    if (out == block->stored) range_store(out, range->param, param, first, count);
+}
+
+/* The numbers of one block, RANGE_BLOCK of each; no two of the lists overlap. */
+struct range_view {
+    carrier *p;
+    const carrier *g;
+    carrier *slot[RANGE_SLOTS];
+};
+
 /* Applies a rule to all numbers of a block; `k` is what it needs of the step. */
-typedef void (*range_rule)(struct range_block *block, const void *k, enum dtype param,
+typedef void (*range_rule)(const struct range_view *block, const void *k, enum dtype param,
                            enum dtype slot);
 
-/* Takes the range through the rule, block by block: loads a block with `slots` slots, applies the
- * rule, stores it. Slots that the rule does not have are +0 in the block. */
+/* Takes the range through the rule, block by block, with `slots` slots. Slots that the rule does
+ * not have are +0 in the block. A whole block of carriers is worked on where it lies: a copy of it
+ * costs as much as all arithmetic, and the processor foresees less of what is read next. */
 static inline void range_step(const struct step_range *range, int slots, range_rule rule,
                               const void *k) {
     const enum dtype param = step_working_dtype(range);
     const struct form slot = range->slot;
     struct range_block block;
-    for (int s = slots; s < RANGE_SLOTS; s++)
+    struct range_view view;
+    for (int s = slots; s < RANGE_SLOTS; s++) {
         range_load(block.slot[s], NULL, slot, 0, 0);
+        view.slot[s] = block.slot[s];
+    }
     for (size_t done = 0; done < range->count; done += RANGE_BLOCK) {
         const size_t first = range->first + done;
         const size_t left = range->count - done;
         const size_t count = left < RANGE_BLOCK ? left : RANGE_BLOCK;
-        range_load(block.p, step_working(range), form_carried(param), first, count);
-        range_load_gradient(block.g, range, first, count);
+        view.p = range_taken(block.p, step_working(range), form_carried(param), first, count);
+        view.g = range_gradient(block.g, range, first, count);
         for (int s = 0; s < slots; s++)
-            range_load(block.slot[s], range->slots[s], slot, first, count);
-        rule(&block, k, param, slot.dtype);
-        range_store_param(&block, range, first, count);
+            view.slot[s] = range_taken(block.slot[s], range->slots[s], slot, first, count);
+        rule(&view, k, param, slot.dtype);
+        range_store_param(&block, view.p, range, first, count);
         for (int s = 0; s < slots; s++)
-            range_store(block.slot[s], range->slots[s], slot, first, count);
+            if (view.slot[s] == block.slot[s])
+                range_store(block.slot[s], range->slots[s], slot, first, count);
     }
 }
 

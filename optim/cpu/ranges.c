@@ -10,19 +10,22 @@
 /* ---- Adam's variants ---- */
 
 #define ADAM_LOOP(NAME, name)                                                                      \
-    static inline void adam_##name##_pair(struct range_block *block, const struct rule_adam *k,    \
-                                          enum dtype param, enum dtype slot) {                     \
+    static inline void adam_##name##_pair(const struct range_view *block,                          \
+                                          const struct rule_adam *k, enum dtype param,             \
+                                          enum dtype slot) {                                       \
+        carrier *restrict const p = block->p, *restrict const m = block->slot[0];                  \
+        carrier *restrict const v = block->slot[1], *restrict const max = block->slot[2];          \
+        const carrier *restrict const g = block->g;                                                \
         for (size_t i = 0; i < RANGE_BLOCK; i++) {                                                 \
-            struct rule_adam_element e = {block->p[i], block->slot[0][i], block->slot[1][i],       \
-                                          block->slot[2][i]};                                      \
-            rule_adam_step(&e, block->g[i], k, RULE_ADAM_##NAME, param, slot);                     \
-            block->p[i] = e.p;                                                                     \
-            block->slot[0][i] = e.m;                                                               \
-            block->slot[1][i] = e.v;                                                               \
-            block->slot[2][i] = e.max;                                                             \
+            struct rule_adam_element e = {p[i], m[i], v[i], max[i]};                               \
+            rule_adam_step(&e, g[i], k, RULE_ADAM_##NAME, param, slot);                            \
+            p[i] = e.p;                                                                            \
+            m[i] = e.m;                                                                            \
+            v[i] = e.v;                                                                            \
+            max[i] = e.max;                                                                        \
         }                                                                                          \
     }                                                                                              \
-    static void adam_##name(struct range_block *block, const void *step, enum dtype param,         \
+    static void adam_##name(const struct range_view *block, const void *step, enum dtype param,    \
                             enum dtype slot) {                                                     \
         const struct rule_adam k = *(const struct rule_adam *)step;                                \
         STEP_SWITCH(param, slot, adam_##name##_pair, block, &k);                                   \
@@ -47,20 +50,22 @@ struct sgd_step {
     int first, cpu;
 };
 
-static inline void sgd_pair(struct range_block *block, const struct rule_sgd *k, int first, int cpu,
-                            enum dtype param, enum dtype slot) {
+static inline void sgd_pair(const struct range_view *block, const struct rule_sgd *k, int first,
+                            int cpu, enum dtype param, enum dtype slot) {
+    carrier *restrict const p = block->p, *restrict const buffer = block->slot[0];
+    const carrier *restrict const g = block->g;
     for (size_t i = 0; i < RANGE_BLOCK; i++) {
-        struct rule_sgd_element e = {block->p[i], block->slot[0][i]};
+        struct rule_sgd_element e = {p[i], buffer[i]};
         if (cpu)
-            rule_sgd_cpu_step(&e, block->g[i], k, first, param, slot);
+            rule_sgd_cpu_step(&e, g[i], k, first, param, slot);
         else
-            rule_sgd_step(&e, block->g[i], k, first, param, slot);
-        block->p[i] = e.p;
-        block->slot[0][i] = e.buffer;
+            rule_sgd_step(&e, g[i], k, first, param, slot);
+        p[i] = e.p;
+        buffer[i] = e.buffer;
     }
 }
 
-static void sgd_rule(struct range_block *block, const void *step, enum dtype param,
+static void sgd_rule(const struct range_view *block, const void *step, enum dtype param,
                      enum dtype slot) {
     const struct sgd_step of = *(const struct sgd_step *)step;
     if (of.cpu)
@@ -83,17 +88,19 @@ struct lion_step {
     int cpu;
 };
 
-static inline void lion_pair(struct range_block *block, const struct rule_lion *k, int cpu,
+static inline void lion_pair(const struct range_view *block, const struct rule_lion *k, int cpu,
                              enum dtype param, enum dtype slot) {
+    carrier *restrict const p = block->p, *restrict const m = block->slot[0];
+    const carrier *restrict const g = block->g;
     for (size_t i = 0; i < RANGE_BLOCK; i++) {
-        struct rule_lion_element e = {block->p[i], block->slot[0][i]};
-        rule_lion_step(&e, block->g[i], k, cpu, param, slot);
-        block->p[i] = e.p;
-        block->slot[0][i] = e.m;
+        struct rule_lion_element e = {p[i], m[i]};
+        rule_lion_step(&e, g[i], k, cpu, param, slot);
+        p[i] = e.p;
+        m[i] = e.m;
     }
 }
 
-static void lion_rule(struct range_block *block, const void *step, enum dtype param,
+static void lion_rule(const struct range_view *block, const void *step, enum dtype param,
                       enum dtype slot) {
     const struct lion_step of = *(const struct lion_step *)step;
     if (of.cpu)
