@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asks the system. The number of processors of the machine, which sysconf() tells, is not asked: a
- * container or a batch system gives away a part of them. */
+ * Asks the system. How many processors may be filled is never asked of sysconf(), which tells of
+ * the whole machine: a container or a batch system gives away a part of them. How many of them work
+ * is a number of the whole machine, so it is held against those of the machine. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cli/cores.h"
 
 #include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "cli/groups.h"
@@ -70,6 +72,18 @@ uint64_t cores_usable(void) {
     uint64_t cores = processors();
     if (quota < cores) cores = quota;
     return cores < 1 ? 1 : cores > CORES_MOST ? CORES_MOST : cores;
+}
+
+/* "0.20 0.18 0.12 1/80 11206": of 80 threads of the machine, one runs or waits for a processor.
+ * That is this one, at least. */
+int cores_are_spare(void) {
+    char text[128];
+    unsigned long long running;
+    const long machine = sysconf(_SC_NPROCESSORS_ONLN);
+    if (machine < 1 || !groups_read("/proc/loadavg", text, sizeof text) ||
+        sscanf(text, "%*s %*s %*s %llu/", &running) != 1)
+        return 0;
+    return running - 1 < ((unsigned long long)machine + 3) / 4;
 }
 
 enum status cores_asked(const struct options *options, int key, const char *verb, uint64_t *out) {

@@ -16,6 +16,10 @@
  * does not count, because work that does not fit is stopped for a while. */
 uint64_t cores_usable(void);
 
+/* Whether the machine has processors to spare now: whether less than a quarter of them run somebody
+ * else's work. Returns 0 where the system does not say. */
+int cores_are_spare(void);
+
 /* Has process `pid` run on other processors than the first that this one may run on, where there
  * are fewer of these than `processes`, and at least two; has it run on all of them again. This
  * needs no right, as a priority would, and whoever else works on them is moved by the system. It

@@ -16,6 +16,7 @@
 #include "base/fpenv.h"
 #include "cli/ci.h"
 #include "cli/consent.h"
+#include "cli/cores.h"
 #include "cli/output.h"
 #include "cli/plain_text.h"
 #include "cli/program.h"
@@ -316,20 +317,32 @@ static void refuse_exit(void) {
     _exit(EXIT_ERROR);
 }
 
-/* Threads that wait should sleep: libgomp spins by default, and two spinning threads on a machine
- * that has other work to do made a run up to 60 times slower (docs/measurements/train.md). It reads
- * its variables before main, so the process starts itself once more. No bit depends on it; where
- * the program cannot find its own file everything works, only slower. A policy that the user set
- * stays; a size of stacks that was set for other programs does not, because a thread whose stack is
- * too small dies of it. Commands of a user get back what was theirs (cli/ablate/ablate_runner.c).
- */
+/* How often a thread that waits for another looks before it sleeps, where processors are spare:
+ * some ten to fifty microseconds. docs/measurements/train.md has what that gives, and what it costs
+ * where others work. */
+#define LOOKS_BEFORE_SLEEP "1000"
+
+/* Sets `name` for this process; `mark` says so to those that start a user's commands. */
+static int set_own(const char *name, const char *value, const char *mark) {
+    return setenv(name, value, 1) == 0 && setenv(mark, "1", 1) == 0;
+}
+
+/* Threads that wait should sleep soon, or at once where others have work for the processors:
+ * libgomp looks for milliseconds by default, and two such threads on a machine that had other work
+ * to do made a run up to 60 times slower (docs/measurements/train.md). It reads its variables
+ * before main, so the process starts itself once more. No bit depends on it; where the program
+ * cannot find its own file everything works, only slower. A policy that the user set stays; a size
+ * of stacks that was set for other programs does not, because a thread whose stack is too small
+ * dies of it. Commands of a user get back what was theirs (cli/ablate/ablate_runner.c). */
 static void settle_threads(char **argv) {
     static const char *const sizes[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
     static const char *const kept[] = {"TWINSTEP_KEPT_OMP_STACKSIZE",
                                        "TWINSTEP_KEPT_GOMP_STACKSIZE"};
     int changed = getenv("OMP_WAIT_POLICY") == NULL;
-    if (changed && setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
-    if (changed && setenv("TWINSTEP_WAIT_ASLEEP", "1", 1) != 0) return;
+    if (changed && !set_own("OMP_WAIT_POLICY", "passive", "TWINSTEP_WAIT_ASLEEP")) return;
+    if (changed && getenv("GOMP_SPINCOUNT") == NULL && cores_are_spare() &&
+        !set_own("GOMP_SPINCOUNT", LOOKS_BEFORE_SLEEP, "TWINSTEP_WAIT_LOOKS"))
+        return;
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         const char *size = getenv(sizes[i]);
         if (size == NULL || setenv(kept[i], size, 1) != 0) continue;

@@ -65,9 +65,13 @@ static int is_variable(const char *entry, const char *name) {
 
 /* What main sets for its own threads is no setting of the user's (cli/main.c). */
 static int is_ours(const char *entry) {
-    const char *ours = getenv("TWINSTEP_WAIT_ASLEEP");
-    return is_variable(entry, "TWINSTEP_WAIT_ASLEEP") ||
-           (ours != NULL && is_variable(entry, "OMP_WAIT_POLICY"));
+    static const char *const ours[][2] = {{"OMP_WAIT_POLICY", "TWINSTEP_WAIT_ASLEEP"},
+                                          {"GOMP_SPINCOUNT", "TWINSTEP_WAIT_LOOKS"}};
+    for (size_t i = 0; i < COUNT_OF(ours); i++)
+        if (is_variable(entry, ours[i][1]) ||
+            (is_variable(entry, ours[i][0]) && getenv(ours[i][1]) != NULL))
+            return 1;
+    return 0;
 }
 
 /* Says whether a later variable of the command has the same name, and so its place. */

@@ -45,6 +45,7 @@ OURS = {"twinstep f32, no evidence": ("--bare", ()),
         "twinstep f32, recorded": ("--recorded", ()),
         "twinstep bf16": ("--one", ("numerics.param=bf16", "numerics.compute=bf16",
                                     "numerics.master=f32"))}
+WAITING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
 PLAIN, HALF = "PyTorch f32, as installed", "PyTorch bf16 autocast"
 
 
@@ -130,10 +131,10 @@ class Machine:
                  f"numerics.threads={self.args.threads}", *extra]
         if task == "dpo":
             words.append("batch.layout=concatenated")
-        # threads wait as in the program, which sleeps unless its user says otherwise
+        # threads wait as in the program on a machine with processors to spare (cli/main.c)
         line = run([self.args.build / "bin/bench_train", how, "ours", updates + 1, 0, 0,
                     *(f"common.{word}" for word in words)],
-                   {"OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "passive")}).stdout
+                   {**WAITING, **os.environ}).stdout
         _, parameters, tokens, median, _, labels, _, _, gib = line.rstrip("\n").split("\t")
         return (int(parameters), int(tokens), int(labels)), float(median), float(gib)
 

@@ -10,7 +10,8 @@ trained. So are text and trace of a run whose repeats train beside the arms. A c
 or that somebody else asks to end, is an error of its scenario alone. An interruption, of the suite or
 of all its processes as a terminal sends it, ends with 130, leaves no process and readable files.
 What may depend on timing has no neighbours, and what has no memory beside others waits. The number of
-cores obeys affinity, cpu.max and its forerunner, and `noise` means these by all."""
+cores obeys affinity, cpu.max and its forerunner, and `noise` means these by all. Threads look for a
+moment before they sleep where the machine has processors to spare, and do what the user says."""
 
 import argparse
 import json
@@ -343,6 +344,52 @@ def cores(bench):
                      '--jobs: expected a number from 1 to 1024, got "' + text + '"\n' in err, (code, err))
 
 
+def waiting(bench):
+    """What the program sets for the threads of a training, told by the process itself. The machine
+    has 64 processors here, so 16 that others use are a quarter; one of those that run is this one."""
+    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+
+    def variables(loadavg, **theirs):
+        root = machine(bench, 1 << 40, {} if loadavg is None else {"proc/loadavg": loadavg})
+        environment = {key: value for key, value in bench.environment.items() if key not in names}
+        environment.update({"LD_PRELOAD": bench.options.library, "TWINSTEP_MACHINE_ROOT": root,
+                            "TWINSTEP_MACHINE_CORES": "2", **theirs})
+        process = subprocess.Popen([bench.options.binary, "run", "waits.yaml", "--quiet"],
+                                   cwd=bench.folder, env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        found = {}
+
+        def has_started_anew():
+            with open(f"/proc/{process.pid}/environ", encoding="utf-8") as file:
+                found.update(line.split("=", 1) for line in file.read().split("\0") if "=" in line)
+            return "OMP_WAIT_POLICY" in found
+        try:
+            bench.wait_until(process, has_started_anew)
+        finally:
+            process.kill()
+            process.wait()
+        return tuple(found.get(name) for name in names)
+
+    bench.scenario("waits", LONG)
+    spare, busy = ("passive", "1000"), ("passive", None)
+    cases = {
+        "nobody else runs": ("0.00 0.00 0.00 1/80 7\n", {}, spare),
+        "just less than a quarter": ("9.00 9.00 9.00 16/80 7\n", {}, spare),
+        "a quarter": ("0.00 0.00 0.00 17/80 7\n", {}, busy),
+        "all": ("0.00 0.00 0.00 65/80 7\n", {}, busy),
+        "the system does not say": (None, {}, busy),
+        "not what the system says": ("0.00 0.00 0.00 none\n", {}, busy),
+        "not even this one": ("0.00 0.00 0.00 0/80 7\n", {}, busy),
+        "the user's policy": ("0.00 0.00 0.00 1/80 7\n", {"OMP_WAIT_POLICY": "active"}, ("active", None)),
+        "the user's count": ("0.00 0.00 0.00 1/80 7\n", {"GOMP_SPINCOUNT": "5"}, ("passive", "5")),
+        "the user's, both": ("0.00 0.00 0.00 1/80 7\n", {"OMP_WAIT_POLICY": "passive",
+                                                        "GOMP_SPINCOUNT": "0"}, ("passive", "0")),
+    }
+    for name, (loadavg, theirs, wanted) in cases.items():
+        found = variables(loadavg, **theirs)
+        bench.expect(f"waiting, {name}", found == wanted, found)
+
+
 def terminal(bench):
     """The line says which scenarios run, and is gone at the end."""
     ours, theirs = pty.openpty()
@@ -377,7 +424,7 @@ def main():
         with open(bench.path("rows.jsonl"), "w", encoding="utf-8") as file:
             file.writelines('{"input_ids": %s, "labels": %s}\n' % (ids, ids) for ids in ROWS)
         for part in (same_bytes, killed_child, stray_signals, interruptions, second_process, no_neighbours, memory,
-                     cores, terminal):
+                     cores, waiting, terminal):
             if options.only in (None, part.__name__):
                 start = time.monotonic()
                 part(bench)

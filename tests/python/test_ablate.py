@@ -845,13 +845,15 @@ class Folder(Slow):
 
     def test_slots_have_ports_and_devices_of_their_own(self):
         # what a run leaves is the device's name, so the floor must see it: each arm is run on both
-        script = "echo {gpu} $CUDA_VISIBLE_DEVICES {port} > {dir}/x; sleep 0.3; echo $OMP_WAIT_POLICY$OMP_STACKSIZE"
+        script = "echo {gpu} $CUDA_VISIBLE_DEVICES {port} > {dir}/x; sleep 0.3; "\
+                 "echo $OMP_WAIT_POLICY$OMP_STACKSIZE$GOMP_SPINCOUNT"
         self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"}, 
                    run={"devices": ["5", "6,7"], "port": 41000})
         plan = json.loads((self.root / "x.yaml").read_text())
         plan["command"] = ["sh", "-c", script, "{a}"]
         (self.root / "x.yaml").write_text(json.dumps(plan))
         self.env.pop("OMP_WAIT_POLICY", None)  # this program sets it for itself alone,
+        self.env.update(GOMP_SPINCOUNT="1000", TWINSTEP_WAIT_LOOKS="1")  # as this one, by this mark,
         self.env["OMP_STACKSIZE"] = "3M"       # and takes this away for itself alone
         said = self.run_program("x.yaml", "--quiet", code=3)
         # or, if one slot was so slow that it got all of an arm, that is seen
