@@ -45,8 +45,8 @@ static int has_moment(const struct run *run) {
 }
 
 /* Takes room for what a step overwrites. A step that reads itself back needs a piece of the first
- * moments at a time, which stays in the caches of the thread that steps it; where it is not seen
- * (found_inf), nobody asks what it took in. */
+ * moments and of the weights at a time, which stays in the caches of the thread that steps it;
+ * where it is not seen (found_inf), nobody asks what it took in, and the weights are kept whole. */
 static enum status open_kept(struct run *run) {
     struct arena *const arena = arena_hidden(&run->arena);
     const size_t carrier = dtype_carrier(optimizer_working_dtype(run));
@@ -57,6 +57,9 @@ static enum status open_kept(struct run *run) {
     if (!has_moment(run)) return STATUS_OK;
     if (piece == 0 || !is_ruled(run))
         return arena_take(arena, run->table.elements, slot, "last moments", &run->moment);
+    if (run->working != run->before)
+        TRY(arena_take(&run->arena, run->config.numerics.threads, piece * carrier, "read-back",
+                       &run->working_pieces));
     return arena_take(&run->arena, run->config.numerics.threads, piece * slot, "read-back",
                       &run->moment_pieces);
 }
@@ -356,6 +359,11 @@ static unsigned char *moment_piece(const struct run *run, uint32_t thread) {
     return run->moment_pieces + thread * measure_step_piece(run) * run->layout.slots.width;
 }
 
+static unsigned char *working_piece(const struct run *run, uint32_t thread) {
+    const size_t carrier = dtype_carrier(optimizer_working_dtype(run));
+    return run->working_pieces + thread * measure_step_piece(run) * carrier;
+}
+
 static const void *places_from(const void *values, struct form form, size_t first) {
     return values == NULL ? NULL : form_at(values, form, first);
 }
@@ -366,7 +374,9 @@ void readback_keep_piece(const struct run *run, uint32_t thread, uint32_t index,
     const struct form working = form_carried(optimizer_working_dtype(run)),
                       slot = run->layout.slots;
     if (run->working != run->before)
-        memcpy(form_place(run->working, working, run->packed[run->owner[index]] + first),
+        memcpy(run->working_pieces != NULL
+                   ? working_piece(run, thread)
+                   : form_place(run->working, working, run->packed[run->owner[index]] + first),
                form_at(optimizer_weights_now(run, run->owner[index]), working, first),
                count * working.width);
     if (run->moment_pieces != NULL && tensor->slot_count[0] > 0)
@@ -374,8 +384,8 @@ void readback_keep_piece(const struct run *run, uint32_t thread, uint32_t index,
                count * slot.width);
 }
 
-/* The piece as a tensor of its own, whose first moments of before are those that this thread has
- * kept. */
+/* The piece as a tensor of its own, whose first moments of before, and whose weights of before
+ * where the update does not keep them, are those that this thread has kept. */
 static struct readback_blocks_tensor piece_of(const struct run *run,
                                               const struct readback_step *step, uint32_t thread,
                                               uint32_t index, size_t first, size_t count) {
@@ -386,7 +396,8 @@ static struct readback_blocks_tensor piece_of(const struct run *run,
     const size_t block = first / READBACK_BLOCKS_BLOCK;
     struct readback_blocks_tensor piece = {
         .count = count,
-        .old = form_at(whole->old, working, first),
+        .old = run->working_pieces != NULL ? working_piece(run, thread)
+                                           : form_at(whole->old, working, first),
         .now = form_at(whole->now, working, first),
         .made = form_at(whole->made, working, first),
         .gradient = places_from(whole->gradient, form_carried(args->gradient_dtype), first),

@@ -70,9 +70,10 @@ struct run {
     unsigned char *working; /* with read-back: masters (or parameters) before the last optimize */
     unsigned char *moment;  /* first slots before it, packed likewise; NULL where the class has no
                                linear moment */
-    unsigned char *moment_pieces; /* in place of it where a step reads itself back
-                                     (trainer/readback.c): a piece for each thread */
-    struct run_steps steps;       /* of the update */
+    unsigned char *moment_pieces;  /* in place of it where a step reads itself back
+                                      (trainer/readback.c): a piece for each thread */
+    unsigned char *working_pieces; /* likewise of `working`; NULL where that is `before` */
+    struct run_steps steps;        /* of the update */
     /* With read-back: sums of each owner, and behind them the blocks that a backend fills. */
     struct readback_blocks_block *reads;
     struct readback_blocks_tensor *readback_blocks_asked; /* (owners) if the direction is a rule */

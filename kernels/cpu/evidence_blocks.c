@@ -101,28 +101,93 @@ static inline uint64_t count_changed(const void *a, const void *b, enum dtype dt
 
 /* ---- update sizes ---- */
 
-void VARIANT(evidence_update_block)(const struct update_sizes_args *args, size_t first,
-                                    size_t count, struct update_sizes_block *out) {
-    enum { UPDATE, NORM, TRAVEL, SUMS };
+/* The sums of a block, and how many of its numbers have other bits than before. */
+enum { UPDATE, NORM, TRAVEL, SIZES };
+struct sizes {
+    struct lanes sum[SIZES];
+    uint64_t changed;
+};
+
+static inline void add_sizes(const struct update_sizes_args *args, size_t first, size_t count,
+                             struct sizes *sizes) {
     double now[CHUNK], other[CHUNK], step[CHUNK];
-    struct lanes sums[SUMS];
-    uint64_t changed = 0;
-    lanes_open(sums, SUMS);
     FOR_CHUNKS(first, count, at, some) {
         read_values(args->now, args->dtype, at, some, now);
         read_values(args->before, args->dtype, at, some, other);
         subtract(now, other, some, step);
-        add_products(&sums[UPDATE], step, step, some);
-        add_products(&sums[NORM], now, now, some);
+        add_products(&sizes->sum[UPDATE], step, step, some);
+        add_products(&sizes->sum[NORM], now, now, some);
         read_values(args->start, args->dtype, at, some, other);
         subtract(now, other, some, step);
-        add_products(&sums[TRAVEL], step, step, some);
-        changed += count_changed(args->now, args->before, args->dtype, at, some);
+        add_products(&sizes->sum[TRAVEL], step, step, some);
+        sizes->changed += count_changed(args->now, args->before, args->dtype, at, some);
     }
-    *out = (struct update_sizes_block){.update = join(&sums[UPDATE]),
-                                       .norm = join(&sums[NORM]),
-                                       .travel = join(&sums[TRAVEL]),
-                                       .changed = changed};
+}
+
+/* Registers of each of the three sums that are walked together: with the numbers on their way they
+ * fill the 32 of AVX-512, or most of 16. */
+#define ABREAST (SUM_BYTES == 64 ? (size_t)4 : (size_t)2)
+/* Rows after which the next registers are walked, while the numbers are in the first-level cache.
+ */
+#define ROWS_AT_ONCE ((size_t)32)
+
+/* Adds rows of 32 numbers to `ABREAST` registers of each sum, from register `r` on. */
+SUM_INLINE void add_size_rows(const float *now, const float *before, const float *start,
+                              size_t rows, size_t r, struct sizes *sizes) {
+    sum_vector_f64 sum[SIZES][ABREAST];
+    for (size_t s = 0; s < SIZES; s++)
+        memcpy(sum[s], &sizes->sum[s].in[r], sizeof sum[s]);
+    for (size_t at = r * SUM_WIDTH_f64; rows > 0; at += SUM_LANES, rows--) {
+        SUM_UNROLL
+        for (size_t i = 0; i < ABREAST; i++) {
+            const size_t from = at + i * SUM_WIDTH_f64;
+            const sum_vector_f64 x = sum_load_f32_f64(now + from);
+            const sum_vector_f64 step = x - sum_load_f32_f64(before + from);
+            const sum_vector_f64 way = x - sum_load_f32_f64(start + from);
+            sum[UPDATE][i] = sum_fma_f64(step, step, sum[UPDATE][i]);
+            sum[NORM][i] = sum_fma_f64(x, x, sum[NORM][i]);
+            sum[TRAVEL][i] = sum_fma_f64(way, way, sum[TRAVEL][i]);
+        }
+    }
+    for (size_t s = 0; s < SIZES; s++)
+        memcpy(&sizes->sum[s].in[r], sum[s], sizeof sum[s]);
+}
+
+static inline uint64_t changed_floats(const float *a, const float *b, size_t count) {
+    uint32_t changed = 0; /* of at most 4096 */
+    for (size_t i = 0; i < count; i++)
+        changed += real_bits_f32(a[i]) != real_bits_f32(b[i]);
+    return changed;
+}
+
+/* add_sizes of whole rows of f32 numbers, without a copy of them. */
+static inline void add_sizes_f32(const struct update_sizes_args *args, size_t first, size_t rows,
+                                 struct sizes *sizes) {
+    const float *now = (const float *)args->now + first,
+                *before = (const float *)args->before + first,
+                *start = (const float *)args->start + first;
+    while (rows > 0) {
+        const size_t some = rows < ROWS_AT_ONCE ? rows : ROWS_AT_ONCE, numbers = some * SUM_LANES;
+        for (size_t r = 0; r < REGISTERS; r += ABREAST)
+            add_size_rows(now, before, start, some, r, sizes);
+        sizes->changed += changed_floats(now, before, numbers);
+        now += numbers, before += numbers, start += numbers;
+        rows -= some;
+    }
+}
+
+void VARIANT(evidence_update_block)(const struct update_sizes_args *args, size_t first,
+                                    size_t count, struct update_sizes_block *out) {
+    struct sizes sizes = {.changed = 0};
+    const size_t rows = args->dtype == DTYPE_F64 ? 0 : count / SUM_LANES;
+    const size_t done = rows * SUM_LANES;
+    lanes_open(sizes.sum, SIZES);
+    add_sizes_f32(args, first, rows, &sizes);
+    add_sizes(args, first + done, count - done, &sizes);
+    *out = (struct update_sizes_block){.update = join(&sizes.sum[UPDATE]),
+                                       .norm = join(&sizes.sum[NORM]),
+                                       .travel = join(&sizes.sum[TRAVEL]),
+                                       .changed = sizes.changed};
 }
 
 /* ---- sums of squares ---- */
