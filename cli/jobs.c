@@ -164,27 +164,31 @@ static void do_job(void *context) {
 /* The parent's side. */
 
 /* Which job starts now; count: none does. Those that run alone come first, so that the others fill
- * all cores until the end. */
+ * all cores until the end; and of what fits beside those that run, what has most threads, so that
+ * it need not wait with an idle core for a long one of one thread. */
 static size_t next_job(const struct running *run) {
     const struct jobs *const jobs = run->jobs;
     const int parallel = jobs->cores > 1;
     size_t alone = jobs->count, beside = jobs->count;
-    uint64_t busy = 0;
+    uint64_t busy = 0, most = 0;
     for (size_t i = 0; i < run->slot_count; i++) {
         if (!run->slots[i].used) continue;
         if (jobs->list[run->slots[i].index].alone) return jobs->count;
         busy += jobs->list[run->slots[i].index].threads;
     }
     for (size_t i = jobs->count; i-- > 0;) {
+        const uint64_t threads = jobs->list[i].threads;
         if (run->known[i].state != JOB_WAITS) continue;
-        if (parallel && jobs->list[i].alone)
+        if (parallel && jobs->list[i].alone) {
             alone = i;
-        else
+        } else if (run->used == 0 || busy + threads <= jobs->cores) {
+            if (parallel && threads < most) continue;
+            most = threads;
             beside = i;
+        }
     }
     if (alone < jobs->count) return run->used == 0 ? alone : jobs->count;
-    if (beside == jobs->count || run->used == 0) return beside;
-    return busy + jobs->list[beside].threads <= jobs->cores ? beside : jobs->count;
+    return beside;
 }
 
 static struct slot *free_slot(const struct running *run) {

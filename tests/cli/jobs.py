@@ -263,19 +263,18 @@ def no_neighbours(bench):
         names = os.listdir(bench.path(f"apart-{mode}"))
         stop(process)
         bench.expect(f"mode {mode} runs first, and alone", there and names == ["c.h5.part"], names)
-    for first, second in ((2, 1), (1, 2)):
-        folder = f"wide{first}"
-        bench.scenario(f"{folder}/a", LONG, numerics=f"threads: {first}")
-        bench.scenario(f"{folder}/b", LONG, numerics=f"threads: {second}")
-        for jobs, files in ((2, ["a.h5.part"]), (3, ["a.h5.part", "b.h5.part"])):
-            keep = f"{folder}-{jobs}"
-            process = bench.start("suite", folder, "--jobs", str(jobs), "--keep", keep)
-            there = bench.wait_until(process, lambda: all(bench.updates(f"{keep}/{name}") > 50
-                                                          for name in files))
-            names = sorted(os.listdir(bench.path(keep)))
-            stop(process)
-            bench.expect(f"{first} and {second} threads on {jobs} cores", there and names == files,
-                         names)
+    for threads, jobs, begin in (((2, 1), 2, "a"), ((1, 2), 2, "b"), ((1, 2), 3, "ab"),
+                                 ((2, 2, 1), 3, "ac")):
+        folder, files = f"wide{len(threads)}{threads[0]}{jobs}", [f"{name}.h5.part" for name in begin]
+        for name, count in zip("abc", threads):
+            bench.scenario(f"{folder}/{name}", LONG, numerics=f"threads: {count}")
+        process = bench.start("suite", folder, "--jobs", str(jobs), "--keep", f"kept-{folder}")
+        there = bench.wait_until(process, lambda: all(bench.updates(f"kept-{folder}/{name}") > 50
+                                                      for name in files))
+        names = sorted(os.listdir(bench.path(f"kept-{folder}")))
+        stop(process)
+        bench.expect(f"{threads} threads on {jobs} cores: what has most begins, and what fits beside it",
+                     there and names == files, names)
 
 
 def memory_of(bench, scenario):
