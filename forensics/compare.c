@@ -127,6 +127,12 @@ static enum status applied_columns(const struct compare_column *column, struct a
     char *text;
     lr->state = column->class_of == COMPARE_DIFFERENT ? COMPARE_LR_DIFFERENT : COMPARE_LR_SAME;
     if (lr->state == COMPARE_LR_SAME) {
+        /* the columns may have explanations that differ, and these are not what was applied */
+        for (size_t s = 0; s < 2 && lr->alike[0] != NULL; s++)
+            lr->fit[s] = lr->alike[s];
+        lr->shift = 0;
+        lr->first_update = 0;
+        lr->first[0] = lr->first[1] = 0.0;
         lr->words = lr->group_count == 0
                         ? "Both logs record the LR that was applied; it agrees."
                         : "Both logs record the LR that was applied; that of group 0 agrees.";

@@ -113,6 +113,32 @@ static int explain_computation(struct compare_report *report) {
     return 1;
 }
 
+#define LOSS_APART                                                                                 \
+    "The log-probs of the policy agree before any step where the loss first differs, in more "     \
+    "digits than would move it: weights, data and the forward pass of the policy are the same, "   \
+    "and the loss that is made of them is not: "
+
+/* Explains a loss whose log-probs are the same. */
+static void explain_loss(struct compare_report *report, uint64_t update) {
+    if (compare_rewards_agree(report, update))
+        compare_say(
+            report, -1,
+            LOSS_APART
+            "another loss type or its parameters (label smoothing, a penalty), another average "
+            "over pairs, or the dtype or kernel of the loss alone.",
+            "Compare the loss type and its parameters; then how the loss is averaged over pairs, "
+            "micro-batches and processes.");
+    else
+        compare_say(
+            report, -1,
+            LOSS_APART
+            "log-probs of the reference, which no reward shows, beta, another loss type or its "
+            "parameters (label smoothing, a penalty), another average over pairs, or the dtype or "
+            "kernel of the loss alone.",
+            "Log the rewards in both runs (TRL: rewards/chosen, rewards/rejected); compare the "
+            "reference, beta, and the loss type and its parameters.");
+}
+
 static void explain_forward(struct compare_report *report, const struct compare_column *column) {
     if (means_alone(report)) {
         compare_say(
@@ -142,6 +168,10 @@ static void explain_forward(struct compare_report *report, const struct compare_
             report, CAUSE_NORMALISATION,
             "The loss of update 1 differs by a fixed factor: it is divided by another number.",
             "See the ratio. Compare the gradient norms to learn whether only the print differs.");
+        return;
+    }
+    if (column->name == LOG_LOSS && compare_loss_apart(report, column->first_update)) {
+        explain_loss(report, column->first_update);
         return;
     }
     if (explain_computation(report)) return;

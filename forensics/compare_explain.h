@@ -36,6 +36,11 @@ int compare_agrees_at_start(const struct compare_report *report, enum log_name n
 int compare_is_other_mean(const struct compare_report *report, enum log_name name);
 /* Tells whether rewards part in an update in which the policy's log-probs agree. */
 int compare_reference_apart(const struct compare_report *report, uint64_t update);
+/* Tells whether the loss of an update before the first step parts where the policy's log-probs
+ * agree in so many digits that they cannot have moved it. */
+int compare_loss_apart(const struct compare_report *report, uint64_t update);
+/* Tells whether both logs show both rewards of an update, and they agree. */
+int compare_rewards_agree(const struct compare_report *report, uint64_t update);
 /* Tells whether loss and gradient norm agree in many digits over all updates. */
 int compare_trains_alike(const struct compare_report *report);
 /* Returns the last update before `update` that both logs have of forward pass or gradient, or 0. */

@@ -8,6 +8,7 @@
  * a loss of ln 2 and rewards of 0 whatever its weights, data and dtype are. */
 #include "base/macro.h"
 #include "base/real.h"
+#include "forensics/compare_explain.h"
 #include "forensics/compare_parts.h"
 
 #define LN2 0.69314718055994531
@@ -22,8 +23,9 @@
 #define ALONE 0.1
 /* How far rewards are apart at least, as a share of them, that another beta makes. */
 #define BETA_LEAST 0.01
-/* How much further than the rewards a loss must be apart. -log sigma(margin) has a slope of at most
- * 1, but printed rewards are means, and those of two samples may take each other back. */
+/* How much further than the rewards, or than what the printed digits leave open of log-probs, a
+ * loss must be apart. -log sigma(margin) has a slope of at most 1, and that of IPO is 10 where beta
+ * is 0.1; but printed rewards are means, and those of two samples may take each other back. */
 #define LOSS_ALONE 20.0
 /* How far the ratio of two rewards may be from that of two LRs, as a share of what that differs
  * from 1: log-probabilities do not follow a step on a straight line. A first step of AdamW at 1e-4
@@ -125,6 +127,28 @@ int compare_rewards_alone(const struct compare_report *report) {
 
 int compare_loss_alone(const struct compare_report *report) {
     return loss_alone(report, report->start + 1) && stays_apart(report, LOG_LOSS);
+}
+
+int compare_loss_apart(const struct compare_report *report, uint64_t update) {
+    static const enum log_name policy[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED};
+    struct pair_at loss, logp;
+    double digits = 0.0;
+    if (!find_pair(report, LOG_LOSS, update, &loss)) return 0;
+    for (size_t n = 0; n < COUNT_OF(policy); n++) {
+        if (!compare_agrees_at_start(report, policy[n]) ||
+            !find_pair(report, policy[n], update, &logp))
+            return 0;
+        digits += logp.gap + logp.digits;
+    }
+    return loss.gap - loss.digits > LOSS_ALONE * digits;
+}
+
+int compare_rewards_agree(const struct compare_report *report, uint64_t update) {
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED};
+    struct pair_at reward;
+    for (size_t n = 0; n < COUNT_OF(rewards); n++)
+        if (!find_pair(report, rewards[n], update, &reward) || reward.gap > reward.digits) return 0;
+    return 1;
 }
 
 /* Tells whether the rewards of an update are in the ratio of two LRs, B's to A's; LRs of 0 leave

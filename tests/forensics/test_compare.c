@@ -190,7 +190,13 @@ static void other_tokens(struct pair *p) {
     pair_scale(p, 1, LOG_LOSS, 0, 1.1);
     pair_scale(p, 1, LOG_GRAD_NORM, 0, 0.7);
 }
+/* Whatever moves the forward pass moves the policy's log-probs. */
+static void move_policy(struct pair *p, size_t from) {
+    pair_scale(p, 1, LOG_LOGP_CHOSEN, from, 1.000001);
+    pair_scale(p, 1, LOG_LOGP_REJECTED, from, 1.000001);
+}
 static void forward_noise(struct pair *p) {
+    move_policy(p, 0);
     pair_scale(p, 1, LOG_LOSS, 0, 1.0001);
     pair_scale(p, 1, LOG_GRAD_NORM, 0, 1.0002);
 }
@@ -206,11 +212,29 @@ static void forward_noise_beside_rounded_lrs(struct pair *p) {
     pair_scale(p, 1, LOG_LR_LOGGED, 2, 1.0 + 0x1p-49);
 }
 static void other_reference(struct pair *p) {
+    for (size_t s = 0; s < 2; s++) {
+        helper_drop(p->log[s], LOG_REWARD_CHOSEN);
+        helper_drop(p->log[s], LOG_REWARD_REJECTED);
+        helper_drop(p->log[s], LOG_REWARD_MARGIN);
+    }
     for (size_t row = 0; row < 60; row++)
         pair_put(p, 1, LOG_LOSS, row, helper_value(p->log[1], LOG_LOSS, row) + 0.1);
 }
+/* A smoothing so small that the loss moves by as little as rounding moves it, while the log-probs
+ * of update 1 and the rewards are the same numbers. */
+static void smoothed_little(struct pair *p) {
+    pair_scale(p, 1, LOG_LOSS, 0, 1.0001);
+    pair_scale(p, 1, LOG_GRAD_NORM, 0, 0.9998);
+    move_policy(p, 1);
+}
+/* The same where one log-prob moves by little, too: then that may be what moves the loss. */
+static void smoothed_or_rounded(struct pair *p) {
+    smoothed_little(p);
+    pair_scale(p, 1, LOG_LOGP_REJECTED, 0, 1.000001);
+}
 /* A small gap in the loss beside gradients far apart is no rounding. */
 static void other_weights(struct pair *p) {
+    move_policy(p, 0);
     for (size_t row = 0; row < 60; row++) {
         pair_put(p, 1, LOG_LOSS, row,
                  1.005 * helper_value(p->log[1], LOG_LOSS, row) + (double)row * 1e-5);
@@ -220,6 +244,7 @@ static void other_weights(struct pair *p) {
 }
 /* Losses and gradients as another seed draws them: the same level, other batches. */
 static void other_seed(struct pair *p) {
+    move_policy(p, 0);
     for (size_t row = 0; row < 60; row++) {
         const double wave = 0.2 * (double)(row * 7 % 11) - 1.0;
         const double norm = 0.15 * (double)(row * 5 % 13) - 0.9;
@@ -232,6 +257,7 @@ static void other_seed(struct pair *p) {
 }
 /* A mean of means beside the mean: 0.3 % of a loss that varies by 3 % from row to row. */
 static void mean_of_means(struct pair *p) {
+    move_policy(p, 0);
     for (size_t row = 0; row < 60; row++) {
         const double loss = 2.3 * (1.0 + 0.03 * (double)(row * 7 % 11));
         pair_put(p, 0, LOG_LOSS, row, loss);
@@ -248,6 +274,7 @@ static void mean_alike_before_a_zero(struct pair *p) {
     for (size_t s = 0; s < 2; s++)
         for (size_t row = 0; row < 60; row++)
             pair_put(p, s, LOG_LR_LOGGED, row, 1e-7 * (double)row);
+    move_policy(p, 0);
     for (size_t row = 0; row < 60; row++) {
         const double loss = 2.3 * (1.0 + 0.03 * (double)(row * 7 % 11));
         pair_put(p, 0, LOG_LOSS, row, loss);
@@ -268,6 +295,7 @@ static void after_a_zero(struct pair *p) {
     for (size_t s = 0; s < 2; s++)
         for (size_t row = 0; row < 60; row++)
             pair_put(p, s, LOG_LR_APPLIED, row, 1e-7 * (double)row);
+    move_policy(p, 1);
     pair_scale(p, 1, LOG_LOSS, 1, 1.0001);
 }
 static void put_warmup(struct pair *p) {
@@ -295,11 +323,13 @@ static void reference_of_others(struct pair *p) {
 }
 static void moved_unseen_coarsely(struct pair *p) {
     moved_unseen(p);
+    move_policy(p, 1);
     for (size_t s = 0; s < 2; s++)
         helper_put(&p->arena, p->log[s], LOG_GRAD_NORM, 0, 1.5, 1);
 }
 static void other_data_after_a_zero(struct pair *p) {
     put_warmup(p);
+    move_policy(p, 1);
     for (size_t row = 1; row < 60; row++)
         pair_put(p, 1, LOG_LOSS, row, helper_value(p->log[1], LOG_LOSS, row) + 0.1);
 }
@@ -505,7 +535,9 @@ static const struct scene scenes[] = {
      "The LRs differ, too: what differs first need not"},
     {"forward_noise_beside_rounded_lrs", forward_noise_beside_rounded_lrs, LOG_LOSS, CAUSE_DTYPE,
      "if weights, data and loss are the same."},
-    {"other_reference", other_reference, LOG_LOSS, -1, "differs by more than"},
+    {"other_reference", other_reference, LOG_LOSS, -1, "of the reference, which no reward shows"},
+    {"smoothed_little", smoothed_little, LOG_LOSS, -1, "not: another loss type or its parameters"},
+    {"smoothed_or_rounded", smoothed_or_rounded, LOG_LOSS, CAUSE_DTYPE, "A small gap is already"},
     {"other_weights", other_weights, LOG_LOSS, -1, "differs by more than"},
     {"other_seed", other_seed, LOG_LOSS, -1, "differs by more than rounding"},
     {"mean_of_means", mean_of_means, LOG_LOSS, -1, "a mean of means"},

@@ -26,8 +26,16 @@ static void put_printed(struct pair *p, size_t side, enum log_name name, size_t 
 
 /* ---- what the gap of the first row means ---- */
 
+/* Whatever moves a loss by rounding moves the log-probs that it is made of. */
+static void drop_policy(struct pair *p) {
+    for (size_t s = 0; s < 2; s++) {
+        helper_drop(p->log[s], LOG_LOGP_CHOSEN);
+        helper_drop(p->log[s], LOG_LOGP_REJECTED);
+    }
+}
 /* The column is `level` and `level` + `wave` in turn in A, and lower by `gap` in B. */
 static void waves(struct pair *p, enum log_name name, double level, double wave, double gap) {
+    if (name == LOG_LOSS) drop_policy(p);
     for (size_t s = 0; s < 2; s++)
         for (size_t row = 0; row < p->log[s]->rows; row++)
             pair_put(p, s, name, row, level + (row % 2 == 1 ? wave : 0.0) - (s == 1 ? gap : 0.0));
@@ -51,11 +59,22 @@ static void gap_without_variation(struct pair *p, double x) {
 }
 static void early_variation(struct pair *p, double x) { /* the first x changes are small */
     double value = 64.0;
+    drop_policy(p);
     for (size_t row = 0; row < 60; row++) {
         for (size_t s = 0; s < 2; s++)
             pair_put(p, s, LOG_LOSS, row, value - 0.1 * (double)s);
         value += ((double)row < x ? 0.5 : 8.0) * (row % 2 == 0 ? 1.0 : -1.0);
     }
+}
+/* The loss is 0.02 apart from update 1 on, where both log-probs are equal and printed to x: their
+ * digits leave 2 x open, and 20 times as much of the loss. */
+static void loss_apart(struct pair *p, double x) {
+    for (size_t s = 0; s < 2; s++)
+        for (size_t row = 0; row < p->log[s]->rows; row++) {
+            put_printed(p, s, LOG_LOGP_CHOSEN, row, -3e5, x);
+            put_printed(p, s, LOG_LOGP_REJECTED, row, -3e5, x);
+            pair_put(p, s, LOG_LOSS, row, 0.69 + 0.01 * (double)(row % 2) + 0.02 * (double)s);
+        }
 }
 static void gap_of_gradient(struct pair *p, double x) {
     waves(p, LOG_GRAD_NORM, 10.0, 64.0, x);
@@ -123,6 +142,9 @@ static int is_rounding(const struct compare_report *report) {
 static int is_other(const struct compare_report *report) {
     return means(report, "differs by more than rounding");
 }
+static int is_loss_apart(const struct compare_report *report) {
+    return report->cause < 0 && means(report, "the loss that is made of them is not");
+}
 static int is_nondeterminism(const struct compare_report *report) {
     return report->cause == CAUSE_NONDETERMINISM;
 }
@@ -151,6 +173,7 @@ static const struct edge {
     EDGE(rows_of_variation, 6, 5, is_rounding),
     EDGE(gap_without_variation, 0.199, 0.201, is_rounding),
     EDGE(early_variation, 16, 17, is_rounding),
+    EDGE(loss_apart, 0.00049, 0.00051, is_loss_apart),
     EDGE(gap_of_gradient, 2.0, 2.01, is_nondeterminism),
     EDGE(moved_unseen, 0.9e-5, 1.1e-5, is_moved),
     EDGE(first_lr_above_zero, 0.5, 0.51, is_moved),

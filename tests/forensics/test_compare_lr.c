@@ -641,6 +641,29 @@ static void validate_group_of_one_log(void **state) {
     }
 }
 
+/* Five LRs on a straight line have explanations that apply them one update apart. Where both logs
+ * record what was applied, and it agrees, the example of the report is a pair that agrees, too. */
+static void validate_example_of_recorded(void **state) {
+    (void)state;
+    struct pair p;
+    pair_open(&p);
+    for (size_t s = 0; s < 2; s++) {
+        p.log[s]->rows = 5;
+        for (size_t row = 0; row < 5; row++) {
+            pair_put(&p, s, LOG_LR_LOGGED, row, 1e-3 * (1.0 - 0.2 * (double)row));
+            pair_put(&p, s, LOG_LR_APPLIED, row, 1e-3 * (1.0 - 0.2 * (double)row));
+        }
+        pair_fit(&p, s, NULL);
+    }
+    const struct compare_lr *const lr = &pair_compare(&p)->lr;
+    assert_true(lr->agree > 0 && lr->differ > 0);
+    assert_int_equal(lr->state, COMPARE_LR_SAME);
+    for (uint64_t k = 1; k <= 5; k++)
+        assert_true(fit_applied(lr->fit[0], 0, k) == fit_applied(lr->fit[1], 0, k));
+    assert_int_equal(lr->first_update, 0);
+    arena_close(&p.arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_ratios),
                                        cmocka_unit_test(validate_offsets),
@@ -666,6 +689,7 @@ int main(void) {
                                        cmocka_unit_test(validate_further_group),
                                        cmocka_unit_test(validate_further_groups),
                                        cmocka_unit_test(validate_all_groups),
-                                       cmocka_unit_test(validate_group_of_one_log)};
+                                       cmocka_unit_test(validate_group_of_one_log),
+                                       cmocka_unit_test(validate_example_of_recorded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
