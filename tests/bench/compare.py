@@ -40,11 +40,12 @@ MODELS = {"small": ("sft", 4, 256, 4, 688, 8192, 4, 256, 7),
 
 # row: how bench_train is called, and the keys that are not those of all. Without evidence there is
 # no root and no norm; "f32" has what every trace has, and "recorded" what `twinstep run` records.
+BF16 = ("numerics.param=bf16", "numerics.compute=bf16", "numerics.master=f32")
 OURS = {"twinstep f32, no evidence": ("--bare", ()),
         "twinstep f32": ("--one", ()),
         "twinstep f32, recorded": ("--recorded", ()),
-        "twinstep bf16": ("--one", ("numerics.param=bf16", "numerics.compute=bf16",
-                                    "numerics.master=f32"))}
+        "twinstep bf16, no evidence": ("--bare", BF16),
+        "twinstep bf16": ("--one", BF16)}
 WAITING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
 PLAIN, HALF = "PyTorch f32, as installed", "PyTorch bf16 autocast"
 
