@@ -177,6 +177,11 @@ static void validate_lengths_beside(void **state) {
         want("cosine", PEAK, 30 + steps_beside[i][0], 500 + steps_beside[i][1], none);
     beside();
     hold(__LINE__);
+    fit.warmup = fit.plan.call.warmup = 1.0; /* of one update it is one */
+    for (size_t i = 0; i < COUNT_OF(steps_beside); i++)
+        want("cosine", PEAK, 1 + steps_beside[i][0], 600 + steps_beside[i][1], none);
+    beside();
+    hold(__LINE__);
     /* Numbers that were given stay. */
     known.request.steps = 601;
     for (size_t i = 0; i < COUNT_OF(steps_beside); i++)
@@ -295,6 +300,11 @@ static void validate_schedules_alike(void **state) {
 static void validate_what_a_request_begins_with(void **state) {
     (void)state;
     struct contract_request mine;
+    open_scene();
+    fit.floor_ratio = 0.0; /* a floor of 0 is none */
+    assert_string_equal(schedule_like(&known.request, &fit), "cosine");
+    assert_true(begin_request(&trial, &fit, &mine));
+    assert_true(isnan(mine.min_lr_ratio));
     open_scene();
     assert_true(begin_request(&trial, &fit, &mine));
     assert_ptr_equal(mine.contract, known.request.contract);
