@@ -318,6 +318,31 @@ static void validate_what_is_believed(void **state) {
 
 /* ---- which contracts ---- */
 
+/* A total that was given, that of the run, or the last update; and no number of another schedule.
+ */
+static void validate_plans(void **state) {
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        open_scene(3);
+        if (how & 1) known.request.steps = 1;
+        if (how & 2) known.run_steps = 1 + (how & 1);
+        known.request.warmup_ratio = 0.5;
+        known.request.min_lr_ratio = 0.5;
+        known.request.epochs = 2.0;
+        known.request.skipped = metric_update;
+        known.request.skipped_count = 2;
+        known.request.lr = 3.0;
+        give("patience", "7");
+        const struct contract_plan plan = plan_of(3);
+        assert_int_equal(plan.steps, how > 0 ? 1 : 10 * ROWS);
+        assert_int_equal(plan.skipped_count, 0);
+        assert_true(plan.call.warmup == 0.0 && plan.call.base_lr == PEAK);
+        assert_true(plan.call.metric->repeat == 3.0);
+        assert_int_equal(plan.call.metric->count, METRIC);
+        assert_string_equal(plan.schedule->name, PLATEAU_NAME);
+    }
+}
+
 static void validate_contracts(void **state) {
     (void)state;
     /* The first guess alone, where one fall leaves the patience open and nobody gave it; else as
@@ -575,6 +600,7 @@ int main(void) {
         cmocka_unit_test(validate_contracts),
         cmocka_unit_test(validate_words),
         cmocka_unit_test(validate_drops),
+        cmocka_unit_test(validate_plans),
         cmocka_unit_test(validate_floors),
         cmocka_unit_test(validate_list),
     };
