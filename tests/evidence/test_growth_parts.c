@@ -142,8 +142,10 @@ static void validate_what_is_judged(void **state) {
     assert_int_equal(judgement.perturbed.from, 1);
     open_image();
     judgement.floor_largest = 0.5;
+    rows[0][0].reals[PAIR_DISTANCE] = rows[1][0].reals[PAIR_DISTANCE] = 0.25;
     judge_all();
-    assert_int_equal(judgement.growth.from, 1);
+    assert_int_equal(judgement.growth.from, 2);
+    assert_int_equal(judgement.perturbed.from, 1);
     open_image();
     judgement.floor_largest = (double)NAN; /* none was measured */
     judge_all();

@@ -1578,7 +1578,8 @@ static void validate_warmups_to_the_end(void **state) {
         logged.max_steps = (uint64_t)steps;
         HEAD(warmup_ends, steps <= 100 ? likely : possible, open_rise);
     }
-    lr[ROWS - 1].value = lr[ROWS - 2].value; /* the last row is no higher: it may have ended */
+    lr[ROWS - 1].value = lr[ROWS - 2].value =
+        39.5; /* the last row is no higher: it may have ended */
     HEAD(warmup_ends, "", open_rise);
     lr[ROWS - 2].value = lr[ROWS - 3].value; /* one before it says nothing of that */
     HEAD(warmup_ends, likely, open_rise);
