@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -292,12 +293,41 @@ static void validate_constant_columns(void **state) {
     arena_close(&arena);
 }
 
+/* The least cost of all that was found, and whether all of it holds at rows without a skip. */
+static void validate_what_is_compared(void **state) {
+    (void)state;
+    static const int32_t events[] = {FIT_PLAIN,    FIT_SKIP,      FIT_JUMP,  FIT_RESET, FIT_DOUBLED,
+                                     FIT_RESCALED, FIT_RESTARTED, FIT_TOTAL, FIT_BACK};
+    for (size_t count = 0; count <= FINDS; count++)
+        for (size_t f = 0; f < FINDS; f++) {
+            open_search();
+            finds[f].cost = 0.5;
+            const double least = least_cost(finds, count);
+            assert_true(count == 0 ? isinf(least) : least == (f < count ? 0.5 : 0.95));
+        }
+    for (size_t f = 0; f < FINDS; f++)
+        for (size_t s = 0; s < 3; s++)
+            for (size_t e = 0; e < COUNT_OF(events); e++) {
+                struct fit_segment segments[FINDS][3];
+                open_search();
+                memset(segments, 0, sizeof segments);
+                for (size_t i = 0; i < FINDS; i++) {
+                    finds[i].segments = segments[i];
+                    finds[i].segment_count = 2;
+                }
+                segments[f][s].event = events[e];
+                assert_int_equal(all_held(&search), f >= 3 || s >= 2 || e < 2);
+                finds[f].segments = NULL; /* one without any is none that holds */
+                assert_int_equal(all_held(&search), f >= 3);
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_is_believed), cmocka_unit_test(validate_finds),
         cmocka_unit_test(validate_what_is_kept),     cmocka_unit_test(validate_windows),
         cmocka_unit_test(validate_models),           cmocka_unit_test(corroborate_writers),
-        cmocka_unit_test(validate_constant_columns),
+        cmocka_unit_test(validate_constant_columns), cmocka_unit_test(validate_what_is_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
