@@ -145,14 +145,14 @@ static void validate_windows(void **state) {
                 assert_int_equal(skips.window.points[i].row, rows[kept + i]);
             arena_close(&skips.scratch);
         }
-    struct skips skips = {.search = &search};
-    for (size_t i = 0; i < ROWS; i++)
-        points[i].update = i + 2 < ROWS ? 10 : 1 + i; /* of which two rows are left */
-    points[ROWS - 1].update = 3;
-    points[ROWS - 2].update = 2;
-    assert_int_equal(open_window(&skips), STATUS_OK);
-    assert_int_equal(skips.window.count, ROWS); /* too few to search: all are taken */
-    arena_close(&skips.scratch);
+    for (size_t left = 1; left < 6; left++) { /* fewer than three are too few: all are taken */
+        struct skips skips = {.search = &search};
+        for (size_t i = 0; i < ROWS; i++)
+            points[i].update = i + left < ROWS ? 10 : 1 + i + left - ROWS;
+        assert_int_equal(open_window(&skips), STATUS_OK);
+        assert_int_equal(skips.window.count, left < 3 ? ROWS : left);
+        arena_close(&skips.scratch);
+    }
 }
 
 static void validate_models(void **state) {
