@@ -129,12 +129,12 @@ static void validate_schedules(void **state) {
                          first < 0 || 5 + (int64_t)i <= first ? ". (" SCHEDULE ")" : ". (the loop)",
                          __LINE__);
                 }
-                groups[arm][i][g][GROUP_LR_APPLIED] = NAN; /* that arm skipped the update */
+                groups[arm][i][g][GROUP_LR_APPLIED] = (double)NAN; /* that arm skipped the update */
                 judged.first_step = -1;
                 snprintf(words, sizeof words, ". (the loop; %s skipped update %d)",
                          judged.arms[arm], (int)(5 + i));
                 hold(LOOP_KEY, words, __LINE__);
-                groups[1 - arm][i][g][GROUP_LR_APPLIED] = NAN; /* both did */
+                groups[1 - arm][i][g][GROUP_LR_APPLIED] = (double)NAN; /* both did */
                 hold(LOOP_KEY, ". (the loop; every applied LR is equal)", __LINE__);
                 assert_int_equal(judgement_lr_group(&judged), 0);
             }

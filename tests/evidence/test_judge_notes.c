@@ -503,7 +503,7 @@ static void validate_notes_of_arms(void **state) {
     struct helper_image of;
     helper_image_open(&of, 3);
     helper_image_part(&of, 1, 0.5);
-    record_of(&of, 1, 2)->reals[REAL_LOSS] = INFINITY;
+    record_of(&of, 1, 2)->reals[REAL_LOSS] = (double)INFINITY;
     record_of(&of, 1, 3)->reals[REAL_LOSS] = NONE;
     record_of(&of, 0, 1)->integers[INTEGER_SKIPPED] = 1;
     record_of(&of, 0, 2)->groups[0][GROUP_LR_APPLIED] = 0.0;

@@ -102,8 +102,8 @@ static void validate_two_that_are_one(void **state) {
         {0.5, 1.0, 0.0, 0.0, 0.0, 0},
         {0.5, 0.0, 0.0, 1.0, 0.0, 0},
         {0.5001, 0.5, 0.0, 0.5, 0.0, 1},
-        {NAN, 0.0, 1.0, 0.0, 0.0, 1},
-        {1.0, 0.0, NAN, 0.0, 0.0, 1},
+        {(double)NAN, 0.0, 1.0, 0.0, 0.0, 1},
+        {1.0, 0.0, (double)NAN, 0.0, 0.0, 1},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct series_point a = {.value = cases[i].applied, .quantum = cases[i].of_applied},
@@ -304,7 +304,7 @@ static void validate_groups(void **state) {
             if (how == 1) printed[i].value = lr_at(i + 1); /* one update later */
             /* A row without a value, and one of no number. */
             if ((how == 4 && i > 0) || (how == 7 && i > 1)) grains[i] = NAN;
-            if (how == 8 && i == 7) cells[i] = NAN;
+            if (how == 8 && i == 7) cells[i] = (double)NAN;
         }
         group = (struct log_column){.source = how == 2 ? "lr_applied_2" : "lr_applied[2]",
                                     .name = LOG_OTHER,

@@ -379,8 +379,8 @@ static void validate_losses(void **state) {
         open_rows();
         resume(12, 9);
         points[12].value = 7.0;
-        if (how == 0) points[12].value = NAN;
-        if (how == 1) points[8].value = INFINITY;
+        if (how == 0) points[12].value = (double)NAN;
+        if (how == 1) points[8].value = (double)INFINITY;
         if (how == 2) column.windowed = 1;
         if (how == 2 || how == 3) points[13].update = 11;
         if (how == 4) column.windowed = 1;

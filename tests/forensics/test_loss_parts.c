@@ -207,11 +207,14 @@ static void validate_two_that_are_one(void **state) {
     static const struct {
         double a, b, of_a, of_b;
         int counts, alike; /* of a usual change of 2 */
-    } cases[] = {{5, 5, 0, 0, 1, 1},      {5, 5.1999, 0, 0, 1, 1},  {5, 5.2001, 0, 0, 1, 0},
-                 {5.2001, 5, 0, 0, 1, 0}, {5, 5.9999, 1, 1, 1, 1},  {5, 6, 0, 0, 0, 0},
-                 {6, 5, 1, 0, 0, 0},      {50, 60, 10, 10, 1, 1},   {50, 61, 10, 10, 0, 0},
-                 {50, 54, 0, 10, 1, 1},   {50, 54, 10, 0, 1, 1},    {50, 56, 0, 10, 0, 0},
-                 {5, 5.9, 1, 1, 1, 1},    {NAN, NAN, 0, 0, -1, -1}, {5, 4.8001, 0, 0, 1, 1}};
+    } cases[] = {{5, 5, 0, 0, 1, 1},      {5, 5.1999, 0, 0, 1, 1},
+                 {5, 5.2001, 0, 0, 1, 0}, {5.2001, 5, 0, 0, 1, 0},
+                 {5, 5.9999, 1, 1, 1, 1}, {5, 6, 0, 0, 0, 0},
+                 {6, 5, 1, 0, 0, 0},      {50, 60, 10, 10, 1, 1},
+                 {50, 61, 10, 10, 0, 0},  {50, 54, 0, 10, 1, 1},
+                 {50, 54, 10, 0, 1, 1},   {50, 56, 0, 10, 0, 0},
+                 {5, 5.9, 1, 1, 1, 1},    {(double)NAN, (double)NAN, 0, 0, -1, -1},
+                 {5, 4.8001, 0, 0, 1, 1}};
     judging.variation = 2.0;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         a = (struct series_point){.value = cases[i].a, .quantum = cases[i].of_a};
@@ -274,7 +277,7 @@ static void validate_what_goes_on(void **state) {
         open_logs();
         if (how == 0) logs[0].column_count = 2;
         if (how == 1) *value_at(1, NORM, 8) = 9.0;
-        if (how == 2) *value_at(0, NORM, 8) = *value_at(1, NORM, 8) = INFINITY;
+        if (how == 2) *value_at(0, NORM, 8) = *value_at(1, NORM, 8) = (double)INFINITY;
         judge();
         require(TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, STEPPED);
     }
@@ -309,7 +312,7 @@ static void validate_what_cannot_be_said(void **state) {
     require_all("a row of the loss is a mean over several updates: log every update "
                 "(logging_steps 1)");
     open_logs();
-    *value_at(1, LOSS, 7) = INFINITY;
+    *value_at(1, LOSS, 7) = (double)INFINITY;
     judge();
     require_all("the loss of update 7 is inf, and was 6: one that is not finite tells nothing of "
                 "what was restored");
@@ -410,7 +413,7 @@ static void validate_optimizers(void **state) {
         if (how == 1 || how == 7) *value_at(1, LR, 7) = 3.0;
         if (how == 2 || how == 7) *value_at(1, TOKENS, 8) = 150.0;
         if (how == 3) *value_at(1, TOKENS, 7) = 150.0;
-        if (how == 4) *value_at(1, LOSS, 8) = NAN;
+        if (how == 4) *value_at(1, LOSS, 8) = (double)NAN;
         if (how == 5) *value_at(1, LOSS, 8) = 5.0625;
         if (how == 6) *value_at(1, LOSS, 8) = 4.0;
         judge();

@@ -1249,26 +1249,26 @@ static void validate_typed_numbers(void **state) {
     static const struct {
         double floor, lr, given;
         int typed;
-    } floors[] = {{0.0, PEAK, NAN, 1},
-                  {NAN, PEAK, NAN, 1},
-                  {1.0, PEAK, NAN, 1},
-                  {1.234, PEAK, NAN, 1},
-                  {0.1, PEAK, NAN, 1},
-                  {0.15, 2.137e-4, NAN, 1},
-                  {0.155, 2.137e-4, NAN, 0},
-                  {1e-5 / 3e-4, 3e-4, NAN, 1},
-                  {1.2e-5 / 3.7e-4, 3.7e-4, NAN, 1},
-                  {1.23e-5 / 3.7e-4, 3.7e-4, NAN, 0},
+    } floors[] = {{0.0, PEAK, (double)NAN, 1},
+                  {(double)NAN, PEAK, (double)NAN, 1},
+                  {1.0, PEAK, (double)NAN, 1},
+                  {1.234, PEAK, (double)NAN, 1},
+                  {0.1, PEAK, (double)NAN, 1},
+                  {0.15, 2.137e-4, (double)NAN, 1},
+                  {0.155, 2.137e-4, (double)NAN, 0},
+                  {1e-5 / 3e-4, 3e-4, (double)NAN, 1},
+                  {1.2e-5 / 3.7e-4, 3.7e-4, (double)NAN, 1},
+                  {1.23e-5 / 3.7e-4, 3.7e-4, (double)NAN, 0},
                   {0.155, 2.137e-4, 0.155, 1},
                   {0.155, 2.137e-4, 0.156, 0},
-                  {0.15 * (1.0 + 0x1p-45), 2.137e-4, NAN, 1},
-                  {0.15 * (1.0 - 0x1p-45), 2.137e-4, NAN, 1},
-                  {0.15 * (1.0 + 0x1p-42), 2.137e-4, NAN, 0},
-                  {0.15 * (1.0 - 0x1p-42), 2.137e-4, NAN, 0},
-                  {1e-5 / 3e-4 * (1.0 + 0x1p-45), 3e-4, NAN, 1},
-                  {1e-5 / 3e-4 * (1.0 - 0x1p-45), 3e-4, NAN, 1},
-                  {1e-5 / 3e-4 * (1.0 + 0x1p-42), 3e-4, NAN, 0},
-                  {1e-5 / 3e-4 * (1.0 - 0x1p-42), 3e-4, NAN, 0}};
+                  {0.15 * (1.0 + 0x1p-45), 2.137e-4, (double)NAN, 1},
+                  {0.15 * (1.0 - 0x1p-45), 2.137e-4, (double)NAN, 1},
+                  {0.15 * (1.0 + 0x1p-42), 2.137e-4, (double)NAN, 0},
+                  {0.15 * (1.0 - 0x1p-42), 2.137e-4, (double)NAN, 0},
+                  {1e-5 / 3e-4 * (1.0 + 0x1p-45), 3e-4, (double)NAN, 1},
+                  {1e-5 / 3e-4 * (1.0 - 0x1p-45), 3e-4, (double)NAN, 1},
+                  {1e-5 / 3e-4 * (1.0 + 0x1p-42), 3e-4, (double)NAN, 0},
+                  {1e-5 / 3e-4 * (1.0 - 0x1p-42), 3e-4, (double)NAN, 0}};
     for (size_t i = 0; i < COUNT_OF(floors); i++) {
         known.request.min_lr_ratio = floors[i].given;
         if (floor_is_typed(&known, floors[i].floor, floors[i].lr) != floors[i].typed)
@@ -1394,7 +1394,7 @@ static void validate_peaks_that_are_given(void **state) {
             assert_int_equal(peak_is_by_digits(&known, &fit, &series), 0);
             known.request.lr = fit.lr;
             assert_int_equal(peak_is_by_digits(&known, &fit, &series), 0);
-            known.request.lr = NAN;
+            known.request.lr = (double)NAN;
             assert_int_equal(peak_is_by_digits(&known, &fit, &series), 0);
             fit.lr = 2.01e-4; /* a peak of three digits is typed */
             known.request.lr = fit.lr + sign * 0.999 * 0x1p-30;

@@ -284,9 +284,12 @@ static void validate_records(void **state) {
     static const struct {
         double values[6];
         size_t falling, rising;
-    } cases[] = {{{6, 5, 4, 3, 2, 1}, 6, 1},     {{1, 2, 3, 4, 5, 6}, 1, 6},
-                 {{3, 3, 3, 3, 3, 3}, 1, 1},     {{3, 1, 4, 1, 5, 9}, 2, 4},
-                 {{3, NAN, 2, NAN, 4, 1}, 3, 2}, {{NAN, NAN, 1, 1, 2, 0}, 2, 2}};
+    } cases[] = {{{6, 5, 4, 3, 2, 1}, 6, 1},
+                 {{1, 2, 3, 4, 5, 6}, 1, 6},
+                 {{3, 3, 3, 3, 3, 3}, 1, 1},
+                 {{3, 1, 4, 1, 5, 9}, 2, 4},
+                 {{3, (double)NAN, 2, (double)NAN, 4, 1}, 3, 2},
+                 {{(double)NAN, (double)NAN, 1, 1, 2, 0}, 2, 2}};
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         open_scene(3);
         memcpy(metric_value, cases[c].values, sizeof cases[c].values);
