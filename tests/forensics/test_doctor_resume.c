@@ -254,13 +254,17 @@ static void validate_updates_that_were_held(void **state) {
     for (uint64_t update = 4; update < 22; update++)
         for (int gap = 0; gap < 12; gap++)
             for (int sign = -1; sign <= 1; sign += 2)
-                for (int half = 0; half < 2; half++) {
+                for (int half = 0; half < 4; half++) { /* of an LR that falls by 1 or 4 */
+                    const double slope = half > 1 ? 4.0 : 1.0, apart = gap + 0.5 * (half % 2);
                     open_rows();
+                    for (size_t i = 0; i < ROWS; i++)
+                        points[i].value *= slope;
                     const uint64_t most = fit_skips_most(ROWS);
                     const struct series_point before = {
-                        .update = update, .value = points[12].value + sign * (gap + 0.5 * half)};
-                    const uint64_t updates = (uint64_t)(gap + half) + (gap + half == 0);
-                    const int is = gap + 0.5 * half <= (double)most && 2 * updates <= update;
+                        .update = update, .value = points[12].value + sign * slope * apart};
+                    const int up = gap + half % 2;
+                    const uint64_t updates = (uint64_t)(up > 0 ? up : 1);
+                    const int is = apart <= (double)most && 2 * updates <= update;
                     assert_int_equal(held_updates(&doctor, 12, &before), is ? updates : 0);
                 }
     open_rows();

@@ -329,7 +329,7 @@ static void validate_what_cannot_be_said(void **state) {
 
 static void validate_other_losses(void **state) {
     (void)state;
-    for (int how = 0; how < 7; how++) {
+    for (int how = 0; how < 8; how++) {
         open_logs();
         *value_at(1, LOSS, 7) = 7.0;
         if (how == 1) logs[1].column_count = 3; /* no tokens in both */
@@ -340,6 +340,7 @@ static void validate_other_losses(void **state) {
                 if (how == 4) values[s][TOKENS][i] = 100.0; /* equal sizes say nothing then */
                 if (how >= 5) values[s][TOKENS][i] = 100.0 * (double)step[s][i];
                 if (how == 6 && step[s][i] >= 12) values[s][TOKENS][i] += 1.0;
+                if (how == 7 && step[s][i] >= 3) values[s][TOKENS][i] += 1.0;
                 if (how >= 5) columns[s][TOKENS].cumulative = 1;
             }
         judge();
@@ -351,7 +352,7 @@ static void validate_other_losses(void **state) {
             require(TRAJECTORY_DATA, TRAJECTORY_LOST,
                     "column num_tokens has 150 at update 7, and had 101: another batch");
             require(TRAJECTORY_GENERATORS, TRAJECTORY_UNTOLD, "the batch is another one already");
-        } else if (how == 0 || how == 3 || how == 6) {
+        } else if (how == 0 || how == 3 || how >= 6) {
             require(TRAJECTORY_DATA, TRAJECTORY_RESTORED,
                     "as many tokens in every update after the restart");
             require(TRAJECTORY_GENERATORS, TRAJECTORY_LOST,
@@ -367,6 +368,27 @@ static void validate_other_losses(void **state) {
 
 static void validate_noise(void **state) {
     (void)state;
+    for (int noise = 0; noise < 2; noise++) { /* of losses that change by 4 from row to row */
+        open_logs();
+        for (size_t s = 0; s < 2; s++)
+            for (size_t i = 0; i < ROWS; i++)
+                values[s][LOSS][i] *= 4.0;
+        *value_at(1, LOSS, noise ? 8 : 7) += noise ? 2.0 : 0.25;
+        judge();
+        if (!noise)
+            require(TRAJECTORY_GENERATORS, TRAJECTORY_UNTOLD,
+                    "the losses of update 7 are 0.0625 times the usual change apart: noise of "
+                    "kernels, or other masks of dropout");
+        else
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST,
+                    "the loss of update 8 is 22, and was 20, 0.5 times the usual change from row "
+                    "to row, although update 7 saw the same batch and weights at the same LR: "
+                    "moments, their count or masters");
+        if (noise) continue;
+        *value_at(1, LOSS, 7) += 1.75;
+        judge();
+        assert_non_null(strstr(out.items[TRAJECTORY_WEIGHTS].text, "26, and was 24, 0.5 times"));
+    }
     open_logs();
     *value_at(1, LOSS, 7) = 6.0625;
     judge();
