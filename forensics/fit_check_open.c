@@ -184,6 +184,11 @@ static enum status try_beside(struct trial *t, const struct fit *fit) {
  * from 0 or 1, and log the LR that was used or the next one. */
 #define AROUND 2
 
+/* Rounds a warm-up, which may lie as far below 0: a later one is tried from there. */
+static double round_warmup(double warmup) {
+    return fit_round(warmup + AROUND) - AROUND;
+}
+
 /* Cycles that are tried where the rows show how long one is, and nobody says how many there are. */
 #define MOST_CYCLES 8
 
@@ -231,7 +236,7 @@ static enum status try_restarts(struct trial *t, const struct fit *fit) {
             const int most = past > 0 ? 1 : cycles;
             for (int later = -AROUND; later <= AROUND; later++)
                 for (int off = -most; off <= most && t->out->expected == NULL; off++) {
-                    const double warmup = fit_round(warmup_of(fit) - past * cycle) + later;
+                    const double warmup = round_warmup(warmup_of(fit) - past * cycle) + later;
                     const double total = fit_round(warmup + cycles * cycle) + off;
                     if (r->steps > 0 && total != (double)r->steps) continue;
                     if (r->warmup == r->warmup && !fit_near(warmup, r->warmup)) continue;
@@ -297,7 +302,7 @@ static enum status try_line_from(struct trial *t, const struct line *line, doubl
                 for (int e = -AROUND; e <= AROUND && t->out->expected == NULL; e++) {
                     const double total =
                         r->steps > 0 ? (double)r->steps : fit_round(end_at) + (double)e;
-                    mine.warmup = fit_round(peak_at) + (double)w;
+                    mine.warmup = round_warmup(peak_at) + (double)w;
                     mine.steps = total >= 1.0 ? (uint64_t)total : 0;
                     TRY(try_numbers(t, &mine));
                 }

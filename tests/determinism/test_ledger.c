@@ -216,12 +216,47 @@ static void validate_not_recorded(void **state) {
         }
 }
 
+/* Each consumer adds to its own operation of its stream; a number that no stream has is refused. */
+static void validate_sums(void **state) {
+    (void)state;
+    static struct stream_ledger sums;
+    struct fake a;
+    for (int how = 0; how < 9; how++) {
+        fake_open(&a);
+        a.words[1][0][LEDGER_WORDS] = 9;
+        a.consumers[1].op = STREAM_OPS - 1;
+        a.consumers[3].stream = STREAM_COUNT - 1;
+        if (how == 1) a.consumers[3].op = a.consumers[2].op;
+        if (how == 2) a.consumers[2].stream = STREAM_COUNT;
+        if (how == 3) a.consumers[2].op = STREAM_OPS;
+        if (how == 4) a.words[1][2][LEDGER_WORDS] = -1;
+        if (how == 5) a.words[1][2][LEDGER_WORDS] = 0;
+        if (how == 6) a.run.plan.shape.consumers = 0;
+        if (how == 7) a.run.plan.shape.consumers = 1;
+        if (how == 8) a.consumers[3].stream = STREAM_DROPOUT, a.consumers[3].op = 60;
+        memset(&sums, 1, sizeof sums);
+        const int is = ledger_of(&a.run.plan, &a.records[1], &sums);
+        assert_int_equal(is, how < 2 || how == 5 || how > 6);
+        if (!is) continue;
+        uint64_t all = 0;
+        for (int s = 0; s < STREAM_COUNT; s++)
+            for (int o = 0; o < STREAM_OPS; o++)
+                all += sums.words[s][o];
+        assert_int_equal(all, how == 5 ? 9 + 101 + 301 : how == 7 ? 9 : 9 + 101 + 201 + 301);
+        assert_int_equal(sums.words[STREAM_INIT][1], 9);
+        if (how == 7) continue;
+        assert_int_equal(sums.words[STREAM_DATA][STREAM_OPS - 1], 101);
+        assert_int_equal(sums.words[STREAM_DROPOUT][60], how == 5 ? 0 : how == 8 ? 502 : 201);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_equal),       cmocka_unit_test(validate_first_update),
         cmocka_unit_test(validate_initial),     cmocka_unit_test(validate_only_one_has_it),
         cmocka_unit_test(validate_seeds),       cmocka_unit_test(validate_places),
         cmocka_unit_test(validate_later_start), cmocka_unit_test(validate_not_recorded),
+        cmocka_unit_test(validate_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

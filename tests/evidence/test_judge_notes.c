@@ -199,6 +199,26 @@ static void validate_why_of_another_group(void **state) {
     helper_image_close(&of);
 }
 
+/* Of logged LRs those of groups that both arms have are compared, be it the first or the last. */
+static void validate_logged_groups(void **state) {
+    (void)state;
+    static double groups[2 * 3][2][RECORD_GROUPS];
+    for (int which = 0; which < 2; which++)
+        for (int lacks = -1; lacks < 5; lacks++) { /* which arm has one group alone */
+            struct helper_image of;
+            helper_image_open(&of, 3);
+            add_group(&of, groups, 0.001);
+            const uint64_t update = lacks < 2 ? 2 : lacks == 2 ? 1 : 3;
+            record_of(&of, 1, update)->groups[which][GROUP_LR_LOGGED] =
+                lacks > 3 ? (double)NAN : 0.002;
+            if (lacks >= 0 && lacks < 2) of.runs[lacks].plan.shape.groups = 1;
+            helper_image_judge(&of, STATUS_OK);
+            const int is = which == 0 || lacks < 0 || lacks > 1;
+            assert_int_equal(of.judgement.logged_step, is ? update : 0);
+            helper_image_close(&of);
+        }
+}
+
 static void validate_why(void **state) {
     (void)state;
     struct helper_image of;
@@ -483,7 +503,7 @@ static void validate_notes_of_arms(void **state) {
     struct helper_image of;
     helper_image_open(&of, 3);
     helper_image_part(&of, 1, 0.5);
-    record_of(&of, 1, 2)->reals[REAL_LOSS] = INFINITY;
+    record_of(&of, 1, 2)->reals[REAL_LOSS] = (double)INFINITY;
     record_of(&of, 1, 3)->reals[REAL_LOSS] = NONE;
     record_of(&of, 0, 1)->integers[INTEGER_SKIPPED] = 1;
     record_of(&of, 0, 2)->groups[0][GROUP_LR_APPLIED] = 0.0;
@@ -1069,6 +1089,7 @@ int main(void) {
         cmocka_unit_test(validate_first_place),
         cmocka_unit_test(validate_bad_places),
         cmocka_unit_test(validate_why),
+        cmocka_unit_test(validate_logged_groups),
         cmocka_unit_test(validate_why_there_are_no_shares),
         cmocka_unit_test(validate_why_of_another_group),
         cmocka_unit_test(validate_counts),

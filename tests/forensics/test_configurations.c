@@ -253,10 +253,53 @@ static void corroborate_orders(void **state) {
     assert_true(differ > CASES && differ < 3 * CASES);
 }
 
+/* Which keys are settings: not what was found in the machine, nor what was not recorded, nor seeds.
+ * Both runs have one setting in common, before or behind the key. */
+static void validate_settings(void **state) {
+    (void)state;
+    static const struct {
+        const char *key;
+        int is_setting;
+    } keys[] = {{"lr", 1},
+                {"frozen", 0},
+                {"not_recorded", 0},
+                {"env.CUDA", 0},
+                {"env.", 0},
+                {"env", 1},
+                {"seed", 0},
+                {"args.seed", 0},
+                {"args.data_seed", 0},
+                {"seeds", 1},
+                {"frozen.a", 1},
+                {"froze", 1},
+                {"not_recorded_", 1},
+                {"a.frozen", 1},
+                {"args.env.x", 1},
+                {"not", 1}};
+    for (size_t k = 0; k < COUNT_OF(keys); k++)
+        for (int how = 0; how < 6; how++) {
+            char text[2][128];
+            struct trace_run_plan plans[2] = {{0}, {0}};
+            for (int s = 0; s < 2; s++) { /* another value, or in one of them alone */
+                const int has = how / 2 == 0 || how / 2 - 1 == s;
+                snprintf(text[s], sizeof text[s], "%s%s%s%s%s", how % 2 == 0 ? "eps: 1\n" : "",
+                         has ? keys[k].key : "", has ? (s == 0 ? ": 12" : ": 13") : "",
+                         has ? "\n" : "", how % 2 == 1 ? "eps: 1\n" : "");
+                plans[s].configuration = text[s];
+            }
+            if (compare_settings_apart(&plans[0], &plans[1]) != keys[k].is_setting)
+                fail_msg("%s, %d", keys[k].key, how);
+            assert_int_equal(compare_settings_apart(&plans[0], &plans[0]), 0);
+            plans[1].configuration = "";
+            assert_int_equal(compare_settings_apart(&plans[0], &plans[1]), 1); /* eps */
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_configurations),
         cmocka_unit_test(corroborate_orders),
+        cmocka_unit_test(validate_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1476,6 +1476,117 @@ static void open_lrs(void) {
     for (size_t i = 0; i < ROWS; i++)
         points[LOG_LR_LOGGED][i].value = 1.0 - 0.01 * (double)i;
 }
+/* A rise by 1 per update from update 1 on, to update 40 of 40. */
+static void open_rise(void) {
+    open_rows();
+    fill(LOG_LR_LOGGED, 0, 0);
+    for (size_t i = 0; i < ROWS; i++)
+        points[LOG_LR_LOGGED][i].value = (double)(i + 1);
+    logged.max_steps = ROWS;
+}
+
+static void validate_rises(void **state) {
+    (void)state;
+    struct series_point *const lr = points[LOG_LR_LOGGED];
+#define RISES(expected)                                                                            \
+    do {                                                                                           \
+        if (rises_evenly(&doctor.lr) != (expected)) fail_msg("line %d", __LINE__);                 \
+        open_rise();                                                                               \
+    } while (0)
+    open_rise();
+    RISES(1);
+    for (size_t i = 1; i < ROWS; i++) { /* it never falls, and may stand */
+        lr[i].value = lr[i - 1].value;
+        RISES(i < ROWS - 1); /* at the end that is another pace of all */
+        lr[i].value = lr[i - 1].value - 0.001;
+        RISES(0);
+    }
+    /* Three of four steps: of 40 at least 29.25 are even, with pairs that are not. */
+    for (size_t pairs = 1; pairs < 8; pairs++) {
+        for (size_t n = 0; n < pairs; n++)
+            lr[3 * n + 2].value += 0.5; /* this step and the next one */
+        RISES(2 * pairs <= 9);
+    }
+    for (size_t n = 0; n < 8; n++)
+        lr[3 * n + 2].value += 0.019; /* within a fiftieth of a step */
+    RISES(1);
+    for (size_t n = 0; n < 8; n++)
+        lr[3 * n + 2].value += 0.021;
+    RISES(0);
+    for (size_t n = 0; n < 8; n++) { /* or within the printed steps of both rows */
+        lr[3 * n + 2].value += 0.26;
+        lr[3 * n + 2].quantum = 0.125;
+        lr[3 * n + 1].quantum = lr[3 * n + 3].quantum = 0.125;
+    }
+    RISES(1);
+    for (size_t n = 0; n < 8; n++) {
+        lr[3 * n + 2].value += 0.28;
+        lr[3 * n + 2].quantum = 0.125;
+        lr[3 * n + 1].quantum = lr[3 * n + 3].quantum = 0.125;
+    }
+    RISES(0);
+    for (size_t i = 0; i < ROWS; i++)
+        lr[i].update = 5 * i + 2, lr[i].value = 5.0 * (double)i + 2.0; /* rows some updates apart */
+    RISES(1);
+    for (size_t i = 20; i < ROWS; i++)
+        lr[i].update += 7, lr[i].value += 7.0;
+    RISES(1);
+    /* It begins at 0 between updates -3 and 30. */
+    static const double begins[][2] = {{-2.9, 1}, {-3.1, 0}, {29.9, 1}, {30.1, 0}};
+    for (size_t c = 0; c < COUNT_OF(begins); c++) {
+        for (size_t i = 0; i < ROWS; i++)
+            lr[i].update = 31 + i, lr[i].value = (double)lr[i].update - begins[c][0];
+        RISES((int)begins[c][1]);
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        lr[i].value = 1.0; /* it does not rise at all */
+    RISES(0);
+}
+
+static void validate_warmups_to_the_end(void **state) {
+    (void)state;
+    struct series_point *const lr = points[LOG_LR_LOGGED];
+    static const char likely[] = "warmup_never_ends likely, update 40",
+                      possible[] = "warmup_never_ends possible, update 40";
+    open_rise();
+    HEAD(warmup_ends, likely, open_rise);
+    logged.max_steps = 0;
+    HEAD(warmup_ends, "the log does not say how long the run was", open_rise);
+    for (size_t count = 5; count < 7; count++) {
+        doctor.lr.count = count;
+        logged.max_steps = (uint64_t)count;
+        HEAD(warmup_ends, count < 6 ? "fewer than 6 LRs, or a resume" : "warmup_never_ends",
+             open_rise);
+    }
+    lr[ROWS - 1].part = 1;
+    HEAD(warmup_ends, "fewer than 6 LRs, or a resume", open_rise);
+    for (size_t i = 0; i < ROWS; i++) /* 19 of 20 are nearly all */
+        lr[i].update = 950 - 10 * (ROWS - 1 - i), lr[i].value = (double)lr[i].update;
+    logged.max_steps = 1001;
+    HEAD(warmup_ends, "", open_rise);
+    for (size_t i = 0; i < ROWS; i++)
+        lr[i].update = 950 - 10 * (ROWS - 1 - i), lr[i].value = (double)lr[i].update;
+    logged.max_steps = 1000;
+    HEAD(warmup_ends, possible, open_rise);
+    for (uint64_t total = 40; total < 45; total++) {
+        logged.max_steps = total;
+        HEAD(warmup_ends, total == 40 ? likely : total <= 42 ? possible : "", open_rise);
+    }
+    for (size_t steps = 99; steps < 102; steps++) { /* 99 of 100 are all of them */
+        for (size_t i = 0; i < ROWS; i++)
+            lr[i].update = 60 + i, lr[i].value = (double)lr[i].update - 25.0;
+        logged.max_steps = (uint64_t)steps;
+        HEAD(warmup_ends, steps <= 100 ? likely : possible, open_rise);
+    }
+    lr[ROWS - 1].value = lr[ROWS - 2].value =
+        39.5; /* the last row is no higher: it may have ended */
+    HEAD(warmup_ends, "", open_rise);
+    lr[ROWS - 2].value = lr[ROWS - 3].value; /* one before it says nothing of that */
+    HEAD(warmup_ends, likely, open_rise);
+    lr[20].value = lr[19].value - 1.0;
+    HEAD(warmup_ends, "", open_rise);
+}
+
 static void validate_shapes(void **state) {
     (void)state;
     struct series_point *const lr = points[LOG_LR_LOGGED];
@@ -1736,6 +1847,7 @@ int main(void) {
         cmocka_unit_test(validate_samples),         cmocka_unit_test(validate_tokens),
         cmocka_unit_test(validate_shapes),          cmocka_unit_test(validate_lines),
         cmocka_unit_test(validate_factors),         cmocka_unit_test(validate_stairs),
+        cmocka_unit_test(validate_rises),           cmocka_unit_test(validate_warmups_to_the_end),
 
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);

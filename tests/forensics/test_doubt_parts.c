@@ -436,13 +436,116 @@ static void validate_typed_decays(void **state) {
     }
 }
 
+/* A scheduler one update late that stands at its floor in two rows, and then rises. */
+static void open_late(void) {
+    open_scene();
+    fits[0].contract = contract_find("lag1");
+    assert_non_null(fits[0].contract);
+    assert_true(fits[0].contract->bug);
+    fits[0].lr = 1.0;
+    fits[0].floor_ratio = 0.25;
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].value = i < 2 ? 0.25 : 0.5 + (double)i;
+}
+
+static void validate_late_schedulers(void **state) {
+    (void)state;
+#define LATE(expected) HOLDS(fit_late_stands_at_floor(&fits[0], &series), expected, open_late)
+    open_late();
+    LATE(1);
+    for (size_t count = 2; count < 6; count++) {
+        series.count = count;
+        LATE(count >= 3);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        points[i].value *= 1.0 + 0x1p-10;
+        LATE(i > 1);
+        points[i].value *= 1.0 + 0x1p-10;
+        points[i].quantum = 0x1p-9; /* half of what it is printed to is more */
+        LATE(1);
+    }
+    points[2].value = 0.25;
+    LATE(0);
+    fits[0].contract = contract_find("hf");
+    LATE(0);
+    fits[0].floor_ratio = 0.0;
+    LATE(0);
+    fits[0].floor_ratio = real_nan_f64();
+    LATE(0);
+    fits[0].segment_count = 2;
+    LATE(0);
+    fits[0].first_differs = 1;
+    LATE(0);
+    fits[0].lr = 2.0; /* the floor is a share of the peak */
+    LATE(0);
+    fits[0].lr = 2.0;
+    fits[0].floor_ratio = 0.125;
+    LATE(1);
+}
+
+static void validate_totals_of_others(void **state) {
+    (void)state;
+    static const char *const other[] = {"megatron", NULL};
+    static const char *const bugs[] = {"max_steps_ignored", "schedule_too_short", "lag1"};
+    for (int how = 0; how < 4; how++)
+        for (size_t b = 0; b < COUNT_OF(bugs); b++) {
+            open_scene();
+            known.possible = how == 1 ? NULL : how == 2 ? native : other;
+            if (how == 3) fits[0].contract = contract_find("lag1");
+            const int is = b < 2 && how != 1 && how != 2 && how != 3;
+            assert_int_equal(fit_total_is_foreign(&fits[0], bugs[b], &known), is);
+            assert_int_equal(fit_total_is_foreign(&fits[0], NULL, &known), 0);
+        }
+}
+
+/* A break at the last row, which falls to an LR, or a share of the peak, that somebody typed. */
+static void open_last(void) {
+    open_scene();
+    fits[0].lr = 3e-4;
+    fits[0].segment_count = 2;
+    segments[0][1].point = ROWS - 1;
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].value = 2e-4;
+    points[ROWS - 1].value = 1.2e-4;
+}
+
+static void validate_breaks_at_last_rows(void **state) {
+    (void)state;
+#define LAST(expected) HOLDS(fit_breaks_at_last_row(&fits[0], &series), expected, open_last)
+    open_last();
+    LAST(1);
+    fits[0].lr = 3.7e-4; /* of which 1.2e-4 is no share that one types */
+    LAST(1);
+    points[ROWS - 1].value = 1.23e-4; /* 0.41 of the peak */
+    LAST(1);
+    points[ROWS - 1].value = 1.237e-4;
+    LAST(0);
+    points[ROWS - 1].value = 1.237e-4;
+    points[ROWS - 1].quantum = 1e-5; /* 1.2e-4 is within its digits */
+    LAST(1);
+    fits[0].segment_count = 1;
+    LAST(0);
+    for (size_t at = ROWS - 3; at < ROWS + 2; at++) {
+        segments[0][1].point = at;
+        LAST(at == ROWS - 1);
+    }
+    fits[0].segment_count = 3; /* the last break counts */
+    segments[0][2].point = ROWS - 2;
+    LAST(0);
+    points[ROWS - 2].value = 1.2e-4;
+    LAST(0);
+    points[ROWS - 2].value = 1.1e-4;
+    LAST(0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_other_decays),  cmocka_unit_test(validate_schedules_by_hand),
-        cmocka_unit_test(validate_other_peaks),   cmocka_unit_test(validate_doubts),
-        cmocka_unit_test(validate_hidden_breaks), cmocka_unit_test(validate_jumps),
-        cmocka_unit_test(validate_free_events),   cmocka_unit_test(validate_ends),
-        cmocka_unit_test(validate_typed_decays),
+        cmocka_unit_test(validate_other_decays),     cmocka_unit_test(validate_schedules_by_hand),
+        cmocka_unit_test(validate_other_peaks),      cmocka_unit_test(validate_doubts),
+        cmocka_unit_test(validate_hidden_breaks),    cmocka_unit_test(validate_jumps),
+        cmocka_unit_test(validate_free_events),      cmocka_unit_test(validate_ends),
+        cmocka_unit_test(validate_typed_decays),     cmocka_unit_test(validate_late_schedulers),
+        cmocka_unit_test(validate_totals_of_others), cmocka_unit_test(validate_breaks_at_last_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -144,14 +145,14 @@ static void validate_windows(void **state) {
                 assert_int_equal(skips.window.points[i].row, rows[kept + i]);
             arena_close(&skips.scratch);
         }
-    struct skips skips = {.search = &search};
-    for (size_t i = 0; i < ROWS; i++)
-        points[i].update = i + 2 < ROWS ? 10 : 1 + i; /* of which two rows are left */
-    points[ROWS - 1].update = 3;
-    points[ROWS - 2].update = 2;
-    assert_int_equal(open_window(&skips), STATUS_OK);
-    assert_int_equal(skips.window.count, ROWS); /* too few to search: all are taken */
-    arena_close(&skips.scratch);
+    for (size_t left = 1; left < 6; left++) { /* fewer than three are too few: all are taken */
+        struct skips skips = {.search = &search};
+        for (size_t i = 0; i < ROWS; i++)
+            points[i].update = i + left < ROWS ? 10 : 1 + i + left - ROWS;
+        assert_int_equal(open_window(&skips), STATUS_OK);
+        assert_int_equal(skips.window.count, left < 3 ? ROWS : left);
+        arena_close(&skips.scratch);
+    }
 }
 
 static void validate_models(void **state) {
@@ -292,12 +293,41 @@ static void validate_constant_columns(void **state) {
     arena_close(&arena);
 }
 
+/* The least cost of all that was found, and whether all of it holds at rows without a skip. */
+static void validate_what_is_compared(void **state) {
+    (void)state;
+    static const int32_t events[] = {FIT_PLAIN,    FIT_SKIP,      FIT_JUMP,  FIT_RESET, FIT_DOUBLED,
+                                     FIT_RESCALED, FIT_RESTARTED, FIT_TOTAL, FIT_BACK};
+    for (size_t count = 0; count <= FINDS; count++)
+        for (size_t f = 0; f < FINDS; f++) {
+            open_search();
+            finds[f].cost = 0.5;
+            const double least = least_cost(finds, count);
+            assert_true(count == 0 ? isinf(least) : least == (f < count ? 0.5 : 0.95));
+        }
+    for (size_t f = 0; f < FINDS; f++)
+        for (size_t s = 0; s < 3; s++)
+            for (size_t e = 0; e < COUNT_OF(events); e++) {
+                struct fit_segment segments[FINDS][3];
+                open_search();
+                memset(segments, 0, sizeof segments);
+                for (size_t i = 0; i < FINDS; i++) {
+                    finds[i].segments = segments[i];
+                    finds[i].segment_count = 2;
+                }
+                segments[f][s].event = events[e];
+                assert_int_equal(all_held(&search), f >= 3 || s >= 2 || e < 2);
+                finds[f].segments = NULL; /* one without any is none that holds */
+                assert_int_equal(all_held(&search), f >= 3);
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_is_believed), cmocka_unit_test(validate_finds),
         cmocka_unit_test(validate_what_is_kept),     cmocka_unit_test(validate_windows),
         cmocka_unit_test(validate_models),           cmocka_unit_test(corroborate_writers),
-        cmocka_unit_test(validate_constant_columns),
+        cmocka_unit_test(validate_constant_columns), cmocka_unit_test(validate_what_is_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

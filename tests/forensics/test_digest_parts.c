@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * What the digests of two traces say of a restart, by the whole text: of traces made by hand, in
+ * which everything goes on as before, one thing is changed at a time, in the first update and in
+ * later ones. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/macro.h"
+#define runs_unlike given_unlike
+#define trajectory_pair_at given_pair_at
+#define trajectory_same_lrs given_same_lrs
+#include "forensics/trajectory_digest.c" /* for the parts, which no other file asks for */
+
+enum { FIRST = 3, UPDATES = 6, TENSORS = 3, STREAMS = 3, GROUPS = 2, RESTART = 5 };
+
+static const char *const stream_names[STREAMS] = {"dropout", "data", "init"};
+static const char *const tensor_names[TENSORS] = {"a", "b", "c"};
+
+struct side {
+    struct trace_run run;
+    struct trace_foreign foreign;
+    struct record records[UPDATES];
+    int64_t places[UPDATES][STREAMS][RECORD_PLACES];
+    double groups[UPDATES][GROUPS][RECORD_GROUPS];
+    double tensors[UPDATES][TENSORS][RECORD_TENSORS];
+    uint8_t digests[UPDATES][TENSORS][RECORD_TENSOR_DIGESTS][RECORD_DIGEST_BYTES];
+    const char *initial[TENSORS];
+    char hex[TENSORS][2 * RECORD_DIGEST_BYTES + 1];
+};
+
+static struct side sides[2];
+static struct trajectory_side logs[2];
+static struct trajectory_judging judging;
+static struct trajectory out;
+static struct arena arena;
+static struct trajectory_pairing pair;
+static int unlike, same_lrs, has_lr;
+
+int given_unlike(const struct trace_run *a, const struct trace_run *b,
+                 char out_text[COMPARABLE_WHY]) {
+    assert_true(a == &sides[0].run && b == &sides[1].run);
+    out_text[0] = '\0';
+    return unlike;
+}
+
+const struct trajectory_pairing *given_pair_at(const struct trajectory_column *column,
+                                               uint64_t update) {
+    assert_ptr_equal(column, &judging.lr);
+    assert_int_equal(update, out.restart + 1);
+    return has_lr ? &pair : NULL;
+}
+
+int given_same_lrs(const struct trajectory_judging *of, uint64_t update) {
+    assert_ptr_equal(of, &judging);
+    assert_int_equal(update, out.restart + 1);
+    return same_lrs;
+}
+
+/* BEFORE has updates 3 to 8, and AFTER 6 to 8, which are the same: the restart was behind 5. */
+static void open_sides(void) {
+    arena_close(&arena);
+    memset(sides, 0, sizeof sides);
+    memset(&judging, 0, sizeof judging);
+    memset(&out, 0, sizeof out);
+    for (size_t s = 0; s < 2; s++) {
+        struct side *const side = &sides[s];
+        side->run.records = side->records;
+        side->run.updates = s == 0 ? UPDATES : UPDATES - 3;
+        side->run.plan.configuration = "";
+        side->run.plan.groups = "000";
+        side->run.plan.streams = stream_names;
+        side->run.plan.tensors = tensor_names;
+        side->run.plan.shape =
+            (struct record_shape){.streams = STREAMS, .tensors = TENSORS, .groups = GROUPS};
+        side->foreign.digest = "leaf 1";
+        for (size_t i = 0; i < UPDATES; i++) {
+            struct record *const record = &side->records[i];
+            record->step = FIRST + i + (s == 0 ? 0 : 3);
+            record->places = side->places[i];
+            record->groups = side->groups[i];
+            record->tensors = side->tensors[i];
+            record->tensor_digests = side->digests[i];
+            record->reals[REAL_LOSS] = 1.0 / (double)record->step;
+            for (size_t d = 0; d < RECORD_DIGESTS; d++) /* one byte alone, be it the last */
+                record->digests[d][RECORD_DIGEST_BYTES - 1] = (uint8_t)(16 * d + record->step);
+            for (size_t p = 0; p < STREAMS; p++)
+                side->places[i][p][0] = (int64_t)(100 * p + record->step);
+            for (size_t t = 0; t < TENSORS; t++) {
+                side->tensors[i][t][TENSOR_UPDATE_NORM] = 1.0;
+                for (size_t b = 0; b < RECORD_DIGEST_BYTES; b++)
+                    side->digests[i][t][TENSOR_DIGEST_PARAMETER][b] =
+                        (uint8_t)(37 * b + 11 * t + record->step);
+            }
+        }
+        logs[s].run = &side->run;
+    }
+    for (size_t t = 0; t < TENSORS; t++) { /* what AFTER began with is what BEFORE had behind 5 */
+        sides[1].initial[t] = sides[1].hex[t];
+        for (size_t b = 0; b < RECORD_DIGEST_BYTES; b++)
+            snprintf(&sides[1].hex[t][2 * b], 3, "%02x",
+                     (unsigned)sides[0].digests[2][t][TENSOR_DIGEST_PARAMETER][b]);
+    }
+    for (int part = 0; part < TRAJECTORY_PARTS; part++)
+        out.items[part] =
+            (struct trajectory_item){.state = TRAJECTORY_UNTOLD, .text = "", .bug = NULL};
+    out.restart = RESTART;
+    judging.before = &logs[0];
+    judging.after = &logs[1];
+    judging.arena = &arena;
+    judging.out = &out;
+    unlike = 0;
+    same_lrs = has_lr = 1;
+}
+
+static void judge(void) {
+    assert_int_equal(trajectory_judge_digests(&judging), STATUS_OK);
+}
+
+static void require(enum trajectory_part part, enum trajectory_state state, const char *text) {
+    const struct trajectory_item *const item = &out.items[part];
+    if (item->state != state || strcmp(item->text, text) != 0)
+        fail_msg("%s: %d, \"%s\"", trajectory_part_names[part], (int)item->state, item->text);
+}
+
+#define BATCHES "the batches of 3 updates after the restart are those of before"
+#define STREAMS_STAND "its streams stand before update 6 where they stood"
+#define LOSS_IS "the loss of update 6 is that of before, to the last bit"
+#define STEP_IS "weights, moments and count after update 6 are those of before"
+
+static void validate_what_goes_on(void **state) {
+    (void)state;
+    open_sides();
+    judge();
+    require(TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, "");
+    require(TRAJECTORY_DATA, TRAJECTORY_RESTORED, BATCHES);
+    require(TRAJECTORY_GENERATORS, TRAJECTORY_RESTORED, STREAMS_STAND);
+    require(TRAJECTORY_WEIGHTS, TRAJECTORY_RESTORED, LOSS_IS);
+    require(TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, STEP_IS);
+    assert_int_equal(out.differs, 0);
+    /* Nothing is judged without both runs, without the restart, or where a first update lacks. */
+    for (int how = 0; how < 5; how++) {
+        open_sides();
+        if (how < 2) logs[how].run = NULL;
+        if (how == 2) out.restart = TRAJECTORY_UNKNOWN;
+        if (how == 3) sides[0].run.updates = 3;
+        if (how == 4) sides[1].run.updates = 0;
+        judge();
+        for (int part = 0; part < TRAJECTORY_PARTS; part++)
+            require((enum trajectory_part)part, TRAJECTORY_UNTOLD, "");
+    }
+}
+
+static void validate_rows(void **state) {
+    (void)state;
+    static const uint64_t steps[UPDATES] = {2, 3, 5, 9, 14, 15};
+    open_sides();
+    for (size_t i = 0; i < UPDATES; i++)
+        sides[0].records[i].step = steps[i];
+    for (uint64_t count = 0; count <= UPDATES; count++)
+        for (uint64_t update = 0; update < 18; update++) {
+            const struct record *expected = NULL;
+            sides[0].run.updates = count;
+            for (uint64_t i = 0; i < count; i++)
+                if (steps[i] == update) expected = &sides[0].records[i];
+            assert_ptr_equal(row_of(&sides[0].run, update), expected);
+        }
+    /* A digest is recorded where one of its bytes is not 0. */
+    struct record record = {0}, other = {0};
+    assert_int_equal(equal_digest(&record, &other, DIGEST_BATCH), -1);
+    for (size_t i = 0; i < RECORD_DIGEST_BYTES; i++) {
+        memset(&record, 0, sizeof record);
+        record.digests[DIGEST_WEIGHTS][i] = 1;
+        assert_int_equal(is_recorded(&record, DIGEST_BATCH), 0);
+        memset(&record, 0, sizeof record);
+        memset(&other, 0, sizeof other);
+        record.digests[DIGEST_BATCH][i] = 1;
+        assert_int_equal(is_recorded(&record, DIGEST_BATCH), 1);
+        assert_int_equal(equal_digest(&record, &other, DIGEST_BATCH), -1);
+        assert_int_equal(equal_digest(&other, &record, DIGEST_BATCH), -1);
+        other.digests[DIGEST_BATCH][i] = 2;
+        assert_int_equal(equal_digest(&record, &other, DIGEST_BATCH), 0);
+        other.digests[DIGEST_BATCH][i] = 1;
+        assert_int_equal(equal_digest(&record, &other, DIGEST_BATCH), 1);
+    }
+}
+
+static uint8_t *digest_of(size_t side, uint64_t step, int which) {
+    return sides[side].records[step - FIRST - (side == 0 ? 0 : 3)].digests[which];
+}
+
+static void validate_batches(void **state) {
+    (void)state;
+    open_sides();
+    digest_of(1, 6, DIGEST_BATCH)[0] = 1;
+    judge();
+    require(TRAJECTORY_DATA, TRAJECTORY_LOST, "the batch of update 6 is another one");
+    for (uint64_t step = 7; step < 9; step++) {
+        open_sides();
+        digest_of(1, step, DIGEST_BATCH)[0] = 1;
+        judge();
+        require(TRAJECTORY_DATA, TRAJECTORY_LOST,
+                step == 7 ? "the batch of update 7 is another one, those between the restart and "
+                            "it are not"
+                          : "the batch of update 8 is another one, those between the restart and "
+                            "it are not");
+    }
+    open_sides();
+    sides[1].run.updates = 1;
+    judge();
+    require(TRAJECTORY_DATA, TRAJECTORY_RESTORED,
+            "the batch of one update after the restart is that of before");
+    open_sides();
+    sides[1].run.updates = 2;
+    judge();
+    require(TRAJECTORY_DATA, TRAJECTORY_RESTORED,
+            "the batches of 2 updates after the restart are those of before");
+    open_sides(); /* what BEFORE has no row of is passed over */
+    sides[0].run.updates = 5;
+    judge();
+    require(TRAJECTORY_DATA, TRAJECTORY_RESTORED,
+            "the batches of 2 updates after the restart are those of before");
+    open_sides();
+    memset(digest_of(1, 7, DIGEST_BATCH), 0, RECORD_DIGEST_BYTES);
+    judge();
+    require(TRAJECTORY_DATA, TRAJECTORY_UNTOLD, "");
+    open_sides(); /* AFTER has rows of before the restart, too, which say nothing of it */
+    sides[1].run = sides[0].run;
+    sides[1].run.records = sides[1].records;
+    for (size_t i = 0; i < UPDATES; i++)
+        sides[1].records[i] = sides[0].records[i];
+    sides[1].records[1].digests[DIGEST_BATCH][0] = 1;
+    judge();
+    require(TRAJECTORY_DATA, TRAJECTORY_RESTORED, BATCHES);
+    sides[1].records[3].digests[DIGEST_BATCH][0] = 1;
+    judge();
+    require(TRAJECTORY_DATA, TRAJECTORY_LOST, "the batch of update 6 is another one");
+}
+
+static void validate_streams(void **state) {
+    (void)state;
+    for (size_t p = 0; p < STREAMS; p++) {
+        open_sides();
+        sides[1].places[0][p][RECORD_PLACES - 1] = 7;
+        judge();
+        if (p == 0)
+            require(TRAJECTORY_GENERATORS, TRAJECTORY_LOST,
+                    "stream dropout stands elsewhere before update 6");
+        if (p == 1) /* the loader's own stream is part of the data */
+            require(TRAJECTORY_GENERATORS, TRAJECTORY_RESTORED, STREAMS_STAND);
+        if (p == 2)
+            require(TRAJECTORY_GENERATORS, TRAJECTORY_LOST,
+                    "stream init stands elsewhere before update 6");
+    }
+    for (uint32_t streams = 0; streams < 2; streams++) {
+        static const char *const data[] = {"data"};
+        open_sides();
+        for (size_t s = 0; s < 2; s++) {
+            sides[s].run.plan.shape.streams = streams;
+            sides[s].run.plan.streams = data;
+        }
+        sides[1].places[0][0][0] = 7;
+        judge();
+        require(TRAJECTORY_GENERATORS, TRAJECTORY_RESTORED, "nothing was drawn for update 6");
+    }
+    open_sides();
+    sides[1].run.plan.shape.streams = 2;
+    judge();
+    require(TRAJECTORY_GENERATORS, TRAJECTORY_UNTOLD, "");
+}
+
+static double *decay_of(size_t side, uint64_t step, size_t group) {
+    return &sides[side].groups[step - FIRST - (side == 0 ? 0 : 3)][group][GROUP_WD_APPLIED];
+}
+
+static void validate_decays(void **state) {
+    (void)state;
+    const double none = real_nan_f64();
+    for (size_t g = 0; g < GROUPS; g++) {
+        open_sides();
+        *decay_of(0, 6, g) = 0.25;
+        *decay_of(1, 6, g) = 0.5;
+        judge();
+        require(TRAJECTORY_SCHEDULER, TRAJECTORY_LOST,
+                "update 6 decayed weights by 0.5, and by 0.25 before; update 7 as before");
+        assert_string_equal(out.items[TRAJECTORY_SCHEDULER].bug, "stale_wd_on_resume");
+        *decay_of(1, 7, g) = 0.5;
+        out.items[TRAJECTORY_SCHEDULER].state = TRAJECTORY_UNTOLD;
+        judge();
+        require(TRAJECTORY_SCHEDULER, TRAJECTORY_LOST,
+                "update 6 decayed weights by 0.5, and by 0.25 before");
+        assert_null(out.items[TRAJECTORY_SCHEDULER].bug);
+        for (size_t s = 0; s < 2; s++) { /* what one of them did not record says nothing */
+            open_sides();
+            *decay_of(0, 6, g) = s == 0 ? none : 0.25;
+            *decay_of(1, 6, g) = s == 1 ? none : 0.25;
+            judge();
+            require(TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, "");
+            open_sides();
+            *decay_of(1, 6, g) = 0.5;
+            sides[s].run.plan.shape.groups = 1; /* a group of one alone neither */
+            judge();
+            assert_int_equal(out.items[TRAJECTORY_SCHEDULER].state,
+                             g == 0 ? TRAJECTORY_LOST : TRAJECTORY_UNTOLD);
+        }
+    }
+    for (size_t s = 0; s < 2; s++) { /* the update behind it is not in both */
+        open_sides();
+        *decay_of(1, 6, 0) = 0.5;
+        sides[s].run.updates = s == 0 ? 4 : 1;
+        judge();
+        require(TRAJECTORY_SCHEDULER, TRAJECTORY_LOST,
+                "update 6 decayed weights by 0.5, and by 0 before");
+    }
+    open_sides(); /* what the LRs told stays */
+    *decay_of(1, 6, 0) = 0.5;
+    out.items[TRAJECTORY_SCHEDULER] = (struct trajectory_item){TRAJECTORY_LOST, "LRs", NULL};
+    judge();
+    require(TRAJECTORY_SCHEDULER, TRAJECTORY_LOST, "LRs");
+}
+
+static void validate_losses(void **state) {
+    (void)state;
+    open_sides();
+    sides[1].records[0].reals[REAL_LOSS] = 0.5;
+    sides[1].foreign.initial = NULL;
+    judge();
+    require(TRAJECTORY_WEIGHTS, TRAJECTORY_LOST,
+            "update 6 has another loss of the same batch and draws");
+    require(TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, "");
+    for (int how = 0; how < 3; how++) { /* another batch or other draws hide it */
+        open_sides();
+        sides[1].records[0].reals[REAL_LOSS] = 0.5;
+        if (how != 1) digest_of(1, 6, DIGEST_BATCH)[0] = 1;
+        if (how != 0) sides[1].places[0][0][0] = 7;
+        judge();
+        for (int part = TRAJECTORY_WEIGHTS; part <= TRAJECTORY_OPTIMIZER; part++)
+            require((enum trajectory_part)part, TRAJECTORY_UNTOLD,
+                    "update 6 has another batch or other draws, which hide it");
+    }
+    for (int how = 0; how < 2; how++) { /* one of them not told: no word of weights */
+        open_sides();
+        sides[1].records[0].reals[REAL_LOSS] = 0.5;
+        if (how == 0) memset(digest_of(1, 6, DIGEST_BATCH), 0, RECORD_DIGEST_BYTES);
+        if (how == 1) sides[1].run.plan.shape.streams = 2;
+        judge();
+        require(TRAJECTORY_WEIGHTS, TRAJECTORY_UNTOLD, "");
+        require(TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, "");
+    }
+    open_sides();
+    memset(digest_of(0, 6, DIGEST_WEIGHTS), 0, RECORD_DIGEST_BYTES);
+    judge();
+    require(TRAJECTORY_WEIGHTS, TRAJECTORY_RESTORED, LOSS_IS);
+    require(TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, "");
+}
+
+#define ANOTHER "another step of update 6 from the same loss at the same LR"
+
+static void validate_other_steps(void **state) {
+    (void)state;
+    /* Another step that the LR, or the decay, may explain. */
+    for (int how = 0; how < 3; how++) {
+        open_sides();
+        digest_of(1, 6, DIGEST_WEIGHTS)[0] = 1;
+        if (how == 0) same_lrs = 0;
+        if (how == 1) has_lr = 0;
+        if (how == 2) *decay_of(1, 6, 1) = 0.5;
+        judge();
+        require(TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD,
+                how < 2 ? "the step of update 6 differs, which the LR may explain"
+                        : "the step of update 6 differs, which the weight decay may explain");
+    }
+    for (uint32_t tensors = 0; tensors < 2; tensors++) {
+        open_sides();
+        digest_of(1, 6, DIGEST_WEIGHTS)[0] = 1;
+        for (size_t s = 0; s < 2; s++)
+            sides[s].run.plan.shape.tensors = TENSORS * tensors;
+        judge();
+        if (tensors == 0)
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST,
+                    ANOTHER ": moments, their count or masters, which traces with record.tensors "
+                            "would tell apart further");
+        else
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST,
+                    ANOTHER ": moments, their count or masters");
+    }
+    for (size_t others = 1; others <= TENSORS; others++) {
+        char text[512];
+        open_sides();
+        digest_of(1, 6, DIGEST_WEIGHTS)[0] = 1;
+        for (size_t t = 0; t < others; t++)
+            sides[1].digests[0][t][TENSOR_DIGEST_PARAMETER][5] ^= 1;
+        judge();
+        if (others == TENSORS)
+            snprintf(text, sizeof text,
+                     ANOTHER ", of every tensor that it moved (3): moments, their count or "
+                             "masters");
+        else
+            snprintf(text, sizeof text,
+                     ANOTHER ": it moved %zu tensors otherwise, and %zu that it moved have the "
+                             "digest of before; rounding to the weights' dtype can hide another "
+                             "step, so this does not tell moments, their count and masters apart",
+                     others, TENSORS - others);
+        require(TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, text);
+    }
+    /* Where the weights are what the optimizer moves, tensors that are alike show the count. Those
+     * in front of the others are the first rank's, provided that they are several. */
+    for (size_t other = 0; other < TENSORS; other++)
+        for (size_t more = 0; more < 2; more++) {
+            char text[512];
+            open_sides();
+            digest_of(1, 6, DIGEST_WEIGHTS)[0] = 1;
+            sides[1].digests[0][other][TENSOR_DIGEST_PARAMETER][5] ^= 1;
+            if (more) sides[1].digests[0][2][TENSOR_DIGEST_PARAMETER][5] = 0;
+            for (size_t s = 0; s < 2; s++)
+                sides[s].run.plan.configuration =
+                    "numerics.master: none\noptimizer.name: adamw\noptimizer.bias_correction: "
+                    "true\noptimizer.t: counted\nnumerics.param: f32\n";
+            judge();
+            const size_t alike = more && other < 2 ? 1 : 2;
+            snprintf(text, sizeof text,
+                     ANOTHER ": it moved %zu tensors otherwise and %zu as before, so the count is "
+                             "right, and moments are not%s",
+                     TENSORS - alike, alike,
+                     other == 2 ? ", behind the latter in each parameter group, as where each rank "
+                                  "reads the shard of its own index although another number of "
+                                  "ranks wrote them"
+                                : "");
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, text);
+        }
+}
+
+/* Two recordings of strangers, with the weights that AFTER began with. */
+static void open_strangers(void) {
+    open_sides();
+    for (size_t s = 0; s < 2; s++) {
+        sides[s].run.plan.foreign = &sides[s].foreign;
+        sides[s].foreign.initial = sides[1].initial;
+    }
+    sides[0].foreign.initial = NULL; /* what BEFORE began with is not asked for */
+}
+
+static void validate_weights_at_the_beginning(void **state) {
+    (void)state;
+    open_strangers();
+    judge();
+    require(TRAJECTORY_WEIGHTS, TRAJECTORY_RESTORED,
+            "those before update 6 are those after update 5 of before, by their digests");
+    for (size_t t = 0; t < TENSORS; t++)
+        for (size_t sign = 0; sign < 2 * RECORD_DIGEST_BYTES; sign++) { /* every digit counts */
+            char text[256];
+            open_strangers();
+            sides[1].hex[t][sign] = sides[1].hex[t][sign] == '0' ? '1' : '0';
+            judge();
+            snprintf(text, sizeof text,
+                     "those before update 6 are not those after update 5 of before, by their "
+                     "digests, first %s",
+                     tensor_names[t]);
+            require(TRAJECTORY_WEIGHTS, TRAJECTORY_LOST, text);
+        }
+    for (int how = 0; how < 9; how++) { /* what cannot be held against each other says nothing */
+        open_strangers();
+        if (how == 0) sides[1].run.plan.foreign = NULL;
+        if (how == 1) sides[1].foreign.initial = NULL;
+        if (how == 2) sides[0].run.plan.foreign = NULL;
+        if (how == 3) unlike = 1;
+        if (how == 4) sides[0].foreign.digest = "keyed 1";
+        if (how == 5) sides[1].hex[1][0] = '\0';
+        if (how == 6)
+            memset(sides[0].digests[2][1][TENSOR_DIGEST_PARAMETER], 0, RECORD_DIGEST_BYTES);
+        if (how == 7) sides[0].records[2].step = 4; /* no row of the update before */
+        if (how == 8) {                             /* AFTER has a row in front of the restart */
+            sides[1].records[1] = sides[1].records[0];
+            sides[1].records[0].step = 5;
+        }
+        sides[1].hex[2][0] = 'x';
+        judge();
+        require(TRAJECTORY_WEIGHTS, TRAJECTORY_RESTORED, LOSS_IS);
+    }
+    /* A restart in front of the first update is none. */
+    open_strangers();
+    out.restart = 0;
+    assert_int_equal(judge_beginning(&judging, 1), STATUS_OK);
+    require(TRAJECTORY_WEIGHTS, TRAJECTORY_UNTOLD, "");
+    sides[0].records[0].step = 1;
+    sides[1].records[0].step = 2;
+    memcpy(sides[0].digests[0], sides[0].digests[2], sizeof sides[0].digests[0]);
+    assert_int_equal(judge_beginning(&judging, 2), STATUS_OK);
+    require(TRAJECTORY_WEIGHTS, TRAJECTORY_RESTORED,
+            "those before update 2 are those after update 1 of before, by their digests");
+}
+
+static void validate_first_differences(void **state) {
+    (void)state;
+    for (uint64_t step = 6; step < 9; step++)
+        for (uint64_t known = 0; known < 10; known++) {
+            open_sides();
+            digest_of(1, step, DIGEST_WEIGHTS)[3] = 1;
+            digest_of(1, 8, DIGEST_WEIGHTS)[3] = 1;
+            out.differs = known;
+            out.column = "loss";
+            judge();
+            const int is_first = known == 0 || step < known;
+            assert_int_equal(out.differs, is_first ? step : known);
+            assert_string_equal(out.column, is_first ? "digest_weights" : "loss");
+        }
+    open_sides(); /* the first of all, where the restart is not known */
+    for (uint64_t step = 6; step < 9; step++)
+        digest_of(1, step, DIGEST_WEIGHTS)[3] = 1;
+    out.restart = 6;
+    judge();
+    assert_int_equal(out.differs, 7);
+    out.differs = 0;
+    out.restart = TRAJECTORY_UNKNOWN;
+    judge();
+    assert_int_equal(out.differs, 6);
+    out.differs = 0; /* what BEFORE has no row of, and what is not recorded, is passed over */
+    sides[0].records[3].step = 5;
+    memset(digest_of(1, 7, DIGEST_WEIGHTS), 0, RECORD_DIGEST_BYTES);
+    judge();
+    assert_int_equal(out.differs, 8);
+}
+
+static int close_arena(void **state) {
+    (void)state;
+    arena_close(&arena);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_what_goes_on),
+        cmocka_unit_test(validate_rows),
+        cmocka_unit_test(validate_batches),
+        cmocka_unit_test(validate_streams),
+        cmocka_unit_test(validate_decays),
+        cmocka_unit_test(validate_losses),
+        cmocka_unit_test(validate_other_steps),
+        cmocka_unit_test(validate_weights_at_the_beginning),
+        cmocka_unit_test(validate_first_differences),
+    };
+    return cmocka_run_group_tests(tests, NULL, close_arena);
+}
