@@ -533,11 +533,56 @@ static void validate_early_updates(void **state) {
     assert_int_equal(early_most(&t.search), 1);
 }
 
+/* Rows behind a resume up to a skipped update are taken for what it did where four rows or more go
+ * on behind one to three skipped updates, and where nothing explained as many before. */
+static void validate_rows_up_to_a_skip(void **state) {
+    (void)state;
+    enum { BEFORE = 6, BACK = 20 };
+    t.model = models[0]; /* a line from 3e-4 to 0, on which no two LRs are alike */
+    t.numbers = (struct fit_numbers){.lr = 3e-4, .total = 60.0, .stride = 1.0};
+    for (size_t own = 0; own < 4; own++)
+        for (size_t behind = 0; behind < 7; behind++)
+            for (int64_t skipped = 0; skipped < 5; skipped++)
+                for (size_t had = 0; had < 3; had++) {
+                    struct option best = {.run = had};
+                    const size_t count = BEFORE + own + behind + 1;
+                    fit_known_init(&t.known);
+                    for (size_t i = 0; i < count; i++) {
+                        uint64_t seen = i; /* updates behind the row's LR */
+                        if (i >= BEFORE) seen = i + BACK;
+                        if (i >= BEFORE + own) seen -= (uint64_t)skipped;
+                        t.points[i] =
+                            (struct series_point){.update = i + 1,
+                                                  .row = i,
+                                                  .value = 3e-4 * ((60.0 - (double)seen) / 60.0)};
+                        lr_print_point(&t.points[i], t.points[i].value, LR_EXACT);
+                    }
+                    t.points[count - 1].value = 1.0; /* a row that nothing explains */
+                    t.series = (struct series){t.points, count};
+                    open_path();
+                    const struct fit_segment segment = {.scale = 1.0, .shift = BACK};
+                    try_up_to_skip(&t.path, &best, &segment, FIT_RESET, BEFORE);
+                    const int taken = own > had && behind >= 4 && skipped >= 1 && skipped <= 3;
+                    /* Without a skipped update all of these rows are the segment's own. */
+                    assert_int_equal(best.run, taken ? own : had);
+                    assert_int_equal(best.segment.point, taken ? BEFORE : 0);
+                    if (!taken) continue;
+                    assert_int_equal(best.segment.update, BEFORE + 1);
+                    assert_int_equal(best.segment.event, FIT_RESET);
+                    assert_int_equal(best.segment.shift, BACK);
+                    assert_int_equal(best.segment.moved, BACK);
+                }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_columns),       cmocka_unit_test(validate_breaks),
-        cmocka_unit_test(validate_ends),          cmocka_unit_test(validate_soundness),
-        cmocka_unit_test(validate_early_updates), cmocka_unit_test(validate_opened_totals),
+        cmocka_unit_test(validate_columns),
+        cmocka_unit_test(validate_breaks),
+        cmocka_unit_test(validate_ends),
+        cmocka_unit_test(validate_soundness),
+        cmocka_unit_test(validate_early_updates),
+        cmocka_unit_test(validate_opened_totals),
+        cmocka_unit_test(validate_rows_up_to_a_skip),
     };
     return cmocka_run_group_tests(tests, take_models, leave_models);
 }

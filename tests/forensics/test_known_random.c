@@ -356,6 +356,14 @@ static size_t metric(uint64_t *updates, double *values) {
     return count;
 }
 
+/* The latest update of all rows, also of those without an LR. */
+static uint64_t last_update(void) {
+    int64_t last = 0;
+    for (size_t row = 0; row < made->rows && !made->step_guessed; row++)
+        last = made->step[row] > last ? made->step[row] : last;
+    return (uint64_t)last;
+}
+
 static void hold_skips(uint32_t number, const struct fit_known *known) {
     static struct reading r;
     const struct fit_evidence *const of = &known->skips;
@@ -438,6 +446,7 @@ static void corroborate_what_is_known(void **state) {
         assert_int_equal(fit_known_from_log(&known, made, &arena), STATUS_OK);
         assert_true(known.run_steps == total_said());
         assert_int_equal(known.steps_guessed, made->step_guessed);
+        assert_int_equal(known.end, last_update());
         hold_skips(number, &known);
         hold_metric(number, &known.request);
         if (known.epoch_updates != epoch_updates())

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/macro.h"
+#define fit_find_vertex given_vertex
+#define fit_solve given_solve
 #include "forensics/fit_search.c" /* for the decisions, which no other file asks for */
 #include "tests/base/helper_draws.h"
 
@@ -24,6 +26,26 @@ static struct fit_found *finds;
 static struct series series;
 static struct series_point points[ROWS];
 static struct arena arena;
+
+static struct fit_vertex vertex;
+static int has_vertex;
+static size_t solved;
+static struct fit_window windows[8]; /* in which something was solved */
+
+int given_vertex(const struct fit_window *window, struct fit_vertex *out) {
+    assert_ptr_equal(window->points, points);
+    assert_int_equal(window->count, ROWS);
+    *out = vertex;
+    return has_vertex;
+}
+
+void given_solve(struct fit_model *model, const struct fit_window *window,
+                 struct fit_solutions *out) {
+    assert_non_null(model->floor);
+    assert_true(solved < COUNT_OF(windows));
+    windows[solved++] = *window;
+    out->count = 0;
+}
 
 static int take_finds(void **state) {
     (void)state;
@@ -347,12 +369,82 @@ static void validate_equal_columns(void **state) {
     assert_false(equal_columns(&a, &b, &window));
 }
 
+/* Four totals around an end, those of at least one update, with the floor there and no other. */
+static void expect_end(const struct fit_window *window, double end, double floor) {
+    size_t totals = 0;
+    for (int64_t by = -2; by < 2; by++) {
+        if (end + (double)by < 1.0) continue;
+        assert_true(totals < window->known_totals);
+        assert_int_equal(window->known_total[totals++], (int64_t)end + by);
+    }
+    assert_int_equal(window->known_totals, totals);
+    assert_int_equal(window->end_totals, 0);
+    assert_true(window->only_floor == floor);
+    assert_int_equal(window->typed_floors, 1);
+    assert_int_equal(window->no_scan, 1);
+    assert_int_equal(window->every_model, 0);
+}
+
+/* The end that the bend of the rows gives, or rows behind a plateau: tried where nobody said a
+ * total or a floor, and nowhere else. */
+static void validate_ends_that_rows_give(void **state) {
+    (void)state;
+    static const struct fit_decays none = {.count = 0};
+    static struct fit_decays decays;
+    struct contract_request request;
+    struct fit_model *models;
+    size_t count, tried = 0;
+    open_search();
+    contract_request_init(&request);
+    request.contract = contract_find("hf");
+    request.schedule = "polynomial"; /* which has a floor that nobody gave */
+    assert_int_equal(fit_models(&request, &known, &none, &arena, &models, &count), STATUS_OK);
+    assert_true(count > 0 && models[0].floor != NULL);
+    for (size_t i = 0; i < ROWS; i++)
+        points[i] =
+            (struct series_point){.update = i + 1, .row = i, .value = 1.0 / (double)(i + 1)};
+    for (uint32_t number = 0; number < 3 * 2 * 2 * 5; number++) {
+        const size_t said = number % 3;
+        const int given = number / 3 % 2 != 0, ends = (int)(number / 12);
+        struct fit_window like = {.said_totals = said, .known_totals = 5, .every_model = 1};
+        has_vertex = number / 6 % 2 != 0;
+        open_search();
+        search.models = models;
+        search.model_count = 1;
+        search.decays = &decays;
+        search.budget = 7;
+        if (given) known.request.min_lr_ratio = 0.0;
+        like.end_totals = 3;
+        vertex = (struct fit_vertex){.update = 1.0 + (double)ends, .floor = 0.25};
+        solved = 0;
+        search_vertex(&search, &like);
+        const int is = said == 0 && !given && has_vertex;
+        assert_int_equal(solved, is);
+        assert_int_equal(search.budget, is ? FLOORS : 7);
+        if (is) expect_end(&windows[0], vertex.update, 0.25);
+        decays.end_count = (size_t)ends;
+        for (int i = 0; i < ends; i++) {
+            decays.ends[i].update = 2.0 + 5.0 * i;
+            decays.ends[i].floor = 0.5 / (1.0 + i);
+        }
+        search.budget = 7;
+        solved = 0;
+        search_ends(&search, &like);
+        assert_int_equal(search.budget, said == 0 && !given ? FREE_FLOORS : 7);
+        assert_int_equal(solved, said == 0 && !given ? ends : 0);
+        for (size_t i = 0; i < solved; i++)
+            expect_end(&windows[i], decays.ends[i].update, decays.ends[i].floor);
+        tried += solved;
+    }
+    assert_true(tried > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_equal_columns), cmocka_unit_test(corroborate_round_numbers),
         cmocka_unit_test(validate_flat_ends),     cmocka_unit_test(validate_strides),
         cmocka_unit_test(validate_equal_finds),   cmocka_unit_test(validate_ends_of_a_search),
-        cmocka_unit_test(corroborate_seeds),
+        cmocka_unit_test(corroborate_seeds),      cmocka_unit_test(validate_ends_that_rows_give),
     };
     return cmocka_run_group_tests(tests, take_finds, leave_finds);
 }
