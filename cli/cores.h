@@ -16,8 +16,9 @@
  * does not count, because work that does not fit is stopped for a while. */
 uint64_t cores_usable(void);
 
-/* Whether the machine has processors to spare now: whether less than a quarter of them run somebody
- * else's work. Returns 0 where the system does not say. */
+/* Whether the machine has processors to spare now: whether fewer than a quarter of them, rounded
+ * up, run somebody else's work. Returns 0 where the system does not say; that may take 2 ms where
+ * others do work. */
 int cores_are_spare(void);
 
 /* Has process `pid` run on other processors than the first that this one may run on, where there

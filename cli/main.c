@@ -333,7 +333,7 @@ static int set_own(const char *name, const char *value, const char *mark) {
  * before main, so the process starts itself once more. No bit depends on it; where the program
  * cannot find its own file everything works, only slower. A policy that the user set stays; a size
  * of stacks that was set for other programs does not, because a thread whose stack is too small
- * dies of it. Commands of a user get back what was theirs (cli/ablate/ablate_runner.c). */
+ * dies of it. Commands of a user get back what was theirs (cli/ablate/ablate_start.c). */
 static void settle_threads(char **argv) {
     static const char *const sizes[] = {"OMP_STACKSIZE", "GOMP_STACKSIZE"};
     static const char *const kept[] = {"TWINSTEP_KEPT_OMP_STACKSIZE",

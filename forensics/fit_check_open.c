@@ -184,7 +184,8 @@ static enum status try_beside(struct trial *t, const struct fit *fit) {
  * from 0 or 1, and log the LR that was used or the next one. */
 #define AROUND 2
 
-/* Rounds a warm-up, which may lie as far below 0: a later one is tried from there. */
+/* Rounds a warm-up. The rows may put it up to AROUND updates below 0, which fit_round() is not for;
+ * those of 0 and above are tried from there. */
 static double round_warmup(double warmup) {
     return fit_round(warmup + AROUND) - AROUND;
 }

@@ -152,8 +152,8 @@ typedef void (*range_rule)(const struct range_view *block, const void *k, enum d
                            enum dtype slot);
 
 /* Takes the range through the rule, block by block, with `slots` slots. Slots that the rule does
- * not have are +0 in the block. A whole block of carriers is worked on where it lies: a copy of it
- * costs as much as all arithmetic, and the processor foresees less of what is read next. */
+ * not have are +0 in the block. A whole block of carriers is worked on where it lies: copies took
+ * more than half of a step's time on one thread (docs/measurements/train.md). */
 static inline void range_step(const struct step_range *range, int slots, range_rule rule,
                               const void *k) {
     const enum dtype param = step_working_dtype(range);

@@ -349,7 +349,8 @@ def waiting(bench):
     names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 
     def variables(loadavg, **theirs):
-        root = machine(bench, 1 << 40, {} if loadavg is None else {"proc/loadavg": loadavg})
+        root = machine(bench, 1 << 40, {} if loadavg is None else {
+            "proc/loadavg": loadavg, "proc/loadavg.busy": "0.00 0.00 0.00 65/80 7\n"})
         environment = {key: value for key, value in bench.environment.items() if key not in names}
         environment.update({"LD_PRELOAD": bench.options.library, "TWINSTEP_MACHINE_ROOT": root,
                             "TWINSTEP_MACHINE_CORES": "2", **theirs})
@@ -376,6 +377,8 @@ def waiting(bench):
         "just less than a quarter": ("9.00 9.00 9.00 16/80 7\n", {}, spare),
         "a quarter": ("0.00 0.00 0.00 17/80 7\n", {}, busy),
         "all": ("0.00 0.00 0.00 65/80 7\n", {}, busy),
+        "all for seven readings": ("0.00 0.00 0.00 1/80 7\n", {"TWINSTEP_MACHINE_BUSY": "7"}, spare),
+        "all for eight readings": ("0.00 0.00 0.00 1/80 7\n", {"TWINSTEP_MACHINE_BUSY": "8"}, busy),
         "the system does not say": (None, {}, busy),
         "not what the system says": ("0.00 0.00 0.00 none\n", {}, busy),
         "not even this one": ("0.00 0.00 0.00 0/80 7\n", {}, busy),

@@ -9,6 +9,7 @@
  *   TWINSTEP_MACHINE_LOCKS=N   flock fails with errno N
  *   TWINSTEP_MACHINE_ROOT=F    what lies below /proc and /sys is read from folder F
  *   TWINSTEP_MACHINE_CORES=N   this process may run on N processors, of the 64 that there are
+ *   TWINSTEP_MACHINE_BUSY=N    /proc/loadavg is /proc/loadavg.busy of F the first N times
  *   TWINSTEP_MACHINE_BACK=N    the clocks of the day run backwards: N seconds at each question
  *   TWINSTEP_MACHINE_SWAP=F    another process: before a name ending in .part gets its final name,
  *                              file F is put in its place, once
@@ -77,6 +78,8 @@ int statfs(const char *path, struct statfs *out) {
     return bad;
 }
 
+static _Atomic long long load_readings;
+
 int open(const char *path, int flags, ...) {
     int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
     const char *root = getenv("TWINSTEP_MACHINE_ROOT");
@@ -89,7 +92,9 @@ int open(const char *path, int flags, ...) {
         va_end(more);
     }
     if (root != NULL && (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0)) {
-        snprintf(other, sizeof other, "%s%s", root, path);
+        const int is_busy = strcmp(path, "/proc/loadavg") == 0 &&
+                            ++load_readings <= number_of("TWINSTEP_MACHINE_BUSY");
+        snprintf(other, sizeof other, "%s%s%s", root, path, is_busy ? ".busy" : "");
         path = other;
     }
     return real(path, flags, mode);
