@@ -16,6 +16,8 @@
 #include "tests/base/helper_size.h"
 #include "tests/trainer/helper_train.h"
 #include "trainer/measure_step.h"
+#include "trainer/optimizer_input.h"
+#include "trainer/readback.h"
 #include "trainer/run_tensors.h"
 
 enum { UPDATES = 5 };
@@ -311,10 +313,37 @@ static void verify_watch(void **state) {
     assert_int_not_equal(digest_compare(&first[0], &first[1]), 0);
 }
 
+/* Threads step pieces at the same time, so what one keeps is not written over by another. */
+static void verify_pieces_of_threads(void **state) {
+    (void)state;
+    static const struct subject subject = {
+        "task: sft, numerics: {threads: 2, param: bf16, compute: bf16, master: f32}", 1, 1, 0};
+    enum { SOME = 100, BYTES = SOME * sizeof(float) };
+    struct bench bench;
+    bench_open(&bench, &subject, 1, 1, NULL);
+    const struct run *const run = &bench.run[0];
+    const size_t piece = measure_step_piece(run), row = run->owner[0];
+    (void)helper_step(&bench.run[0]); /* moments are 0 before */
+    const float *const master = (const float *)optimizer_weights_now(run, (uint32_t)row);
+    const float *const moment = (const float *)run_at(run, run->layout.tensor[row].slot[0]);
+    assert_int_equal(run->layout.slots.width, sizeof(float));
+    assert_true(run->table.rows[row].count >= piece + SOME);
+    readback_keep_piece(run, 0, 0, 0, SOME);
+    readback_keep_piece(run, 1, 0, piece, SOME);
+    for (size_t thread = 0; thread < 2; thread++) {
+        const size_t first = thread * piece, at = first * sizeof(float);
+        assert_memory_equal(run->working_pieces + at, master + first, BYTES);
+        assert_memory_equal(run->moment_pieces + at, moment + first, BYTES);
+    }
+    assert_memory_not_equal(master, master + piece, BYTES);
+    assert_memory_not_equal(moment, moment + piece, BYTES);
+    bench_close(&bench);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_same_records), cmocka_unit_test(verify_bare),
-        cmocka_unit_test(verify_restored), cmocka_unit_test(verify_mark),
-        cmocka_unit_test(verify_watch)};
+        cmocka_unit_test(verify_restored),     cmocka_unit_test(verify_mark),
+        cmocka_unit_test(verify_watch),        cmocka_unit_test(verify_pieces_of_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
