@@ -125,13 +125,13 @@ SUM_INLINE sum_vector_f64 sum_part_f64_f64(const double *x, size_t count, double
 SUM_INLINE sum_vector_f64 sum_part_f32_f64(const float *x, size_t count, double pad) {
     isa_f32_64 v = isa_part_f32_64(x, (float)pad - (isa_f32_64){0}, sum_mask(count));
     isa_f32_32 half = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
-    return __builtin_convertvector(half, sum_vector_f64);
+    return isa_widen_64(half);
 }
 
 SUM_INLINE sum_vector_f64 sum_load_f32_f64(const float *x) {
     isa_f32_32 v;
     memcpy(&v, x, sizeof v);
-    return __builtin_convertvector(v, sum_vector_f64);
+    return isa_widen_64(v);
 }
 
 SUM_INLINE sum_vector_f32 sum_fma_f32(sum_vector_f32 a, sum_vector_f32 b, sum_vector_f32 c) {
@@ -162,13 +162,13 @@ SUM_INLINE sum_vector_f64 sum_part_f32_f64(const float *x, size_t count, double 
     isa_i32_16 mask = (isa_i32_16){0, 1, 2, 3} < (int32_t)count - (isa_i32_16){0};
     isa_i32_16 fill = (isa_i32_16)((float)pad - (isa_f32_16){0});
     isa_f32_16 v = (isa_f32_16)((isa_i32_16)isa_part_f32_16(x, mask) | (fill & ~mask));
-    return __builtin_convertvector(v, sum_vector_f64);
+    return isa_widen_32(v);
 }
 
 SUM_INLINE sum_vector_f64 sum_load_f32_f64(const float *x) {
     isa_f32_16 v;
     memcpy(&v, x, sizeof v);
-    return __builtin_convertvector(v, sum_vector_f64);
+    return isa_widen_32(v);
 }
 
 SUM_INLINE sum_vector_f32 sum_fma_f32(sum_vector_f32 a, sum_vector_f32 b, sum_vector_f32 c) {

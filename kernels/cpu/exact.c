@@ -13,10 +13,13 @@
 
 #if defined(TWINSTEP_ISA_v4)
 #define LANE_BYTES 64
+#define WIDEN(v) isa_widen_64(v)
 #elif defined(TWINSTEP_ISA_v3)
 #define LANE_BYTES 32
+#define WIDEN(v) isa_widen_32(v)
 #else
 #define LANE_BYTES 16
+#define WIDEN(v) __builtin_convertvector(v, lanes)
 #endif
 
 typedef double lanes __attribute__((vector_size(LANE_BYTES)));
@@ -49,7 +52,7 @@ typedef float half_lanes __attribute__((vector_size(LANE_BYTES / 2)));
 VEC_INLINE lanes load(const accumulator *from) {
     half_lanes v;
     memcpy(&v, from, sizeof v);
-    return __builtin_convertvector(v, lanes);
+    return WIDEN(v);
 }
 #else
 VEC_INLINE lanes load(const accumulator *from) {

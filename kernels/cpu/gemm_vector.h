@@ -32,10 +32,12 @@
 #define VEC_BYTES 64
 #define VEC_FMA_f32 isa_fma_f32_64
 #define VEC_FMA_f64 isa_fma_f64_64
+#define VEC_WIDEN isa_widen_64
 #elif defined(TWINSTEP_ISA_v3)
 #define VEC_BYTES 32
 #define VEC_FMA_f32 isa_fma_f32_32
 #define VEC_FMA_f64 isa_fma_f64_32
+#define VEC_WIDEN isa_widen_32
 #endif
 
 #if defined(VEC_BYTES)
@@ -64,7 +66,7 @@ VEC_INLINE vec vec_widen(const struct stored *source) {
 #else
     carrier half __attribute__((vector_size(VEC_BYTES / 2)));
     memcpy(&half, stored_numbers(source), sizeof half);
-    return __builtin_convertvector(half, vec);
+    return VEC_WIDEN(half);
 #endif
 }
 
