@@ -369,6 +369,12 @@ static inline void add_terms(const struct readback_blocks_args *args, const stru
     sum_rows_terms_f64_f64(sums[READBACK_BLOCKS_P].in, p, count);
 }
 
+/* The numbers of which rule_taken_value is made: slots, the same before the step, and weights
+ * before it. All are f64, or all f32. */
+struct taken_numbers {
+    const void *slot, *then, *old;
+};
+
 #if defined(__FMA__)
 /* The inverse of a divisor as a sum of two numbers. */
 struct inverse {
@@ -381,56 +387,143 @@ struct inverse {
  * Transactions on Computers 53 (8), 2004), and the step that adds the remainder's share then rounds
  * correctly (Markstein, IBM Journal of Research and Development 34 (1), 1990), as long as no number
  * on the way overflows or is subnormal. */
-static inline double quotient(const struct inverse *by, double x) {
-    const double near = real_fma_f64(x, by->high, x * by->low);
-    return real_fma_f64(real_fma_f64(-near, by->divisor, x), by->high, near);
+SUM_INLINE sum_vector_f64 quotient(const struct inverse *by, sum_vector_f64 x) {
+    const sum_vector_f64 none = {0}, high = by->high - none, divisor = by->divisor - none;
+    const sum_vector_f64 near = sum_fma_f64(x, high, x * by->low);
+    return sum_fma_f64(sum_fma_f64(-near, divisor, x), high, near);
 }
 
-/* rule_taken_value of a chunk. Returns 0 where a number is too large for quotient(), infinite or
- * NaN. Those that are too small for it need no look, since their squares, which are summed, are 0.
- */
-static inline int take_by_products(const struct rule_taken *k, const double *slot,
-                                   const double *then, const double *old, size_t count,
-                                   double *restrict gradient, double *restrict error) {
+typedef uint64_t bits_vector __attribute__((vector_size(SUM_BYTES)));
+
+SUM_INLINE sum_vector_f64 magnitude(sum_vector_f64 x) {
+    return (sum_vector_f64)((bits_vector)x & UINT64_C(0x7fffffffffffffff));
+}
+
+SUM_INLINE sum_vector_f64 load_numbers(const void *values, size_t at, int are_wide) {
+    return are_wide ? sum_load_f64_f64((const double *)values + at)
+                    : sum_load_f32_f64((const float *)values + at);
+}
+
+/* What rule_taken_value divides by. */
+struct taking {
+    struct rule_taken k;
+    struct inverse by, by_size;
+    int is_possible; /* the inverse is neither too large nor too small */
+};
+
+static inline struct taking taking_open(const struct rule_taken *k) {
     const double high = 1.0 / k->take, size = real_abs_f64(k->take);
-    const struct inverse by = {k->take, high, real_fma_f64(-high, k->take, 1.0) / k->take};
-    const struct inverse by_size = {size, real_abs_f64(high), k->take < 0.0 ? -by.low : by.low};
-    uint64_t outside = !(size >= 0x1p-100 && size <= 0x1p100);
-    for (size_t i = 0; i < count; i++) {
-        struct rule_taken_value value = rule_taken_dividends(k, slot[i], then[i]);
-        outside |= (uint64_t) !(value.error <= 0x1p700);
-        value.gradient = quotient(&by, value.gradient);
-        value.error = quotient(&by_size, value.error);
-        value = rule_taken_of_quotients(k, value, old[i]);
-        gradient[i] = value.gradient;
-        error[i] = value.error;
+    const double low = real_fma_f64(-high, k->take, 1.0) / k->take;
+    return (struct taking){.k = *k,
+                           .by = {k->take, high, low},
+                           .by_size = {size, real_abs_f64(high), k->take < 0.0 ? -low : low},
+                           .is_possible = size >= 0x1p-100 && size <= 0x1p100};
+}
+
+/* Adds the squares of rule_taken_value of whole rows to its two sums. Returns 0, and adds nothing,
+ * where a number is too large for quotient(), infinite or NaN. Those that are too small for it need
+ * no look, since their squares are 0. */
+SUM_INLINE int add_taken_rows(const struct taking *by, const struct taken_numbers *of, size_t rows,
+                              int are_wide, struct lanes *sums) {
+    const struct rule_taken k = by->k;
+    struct lanes taken, errors;
+    sum_vector_f64 bounds = {0};
+    for (size_t r = 0; r < REGISTERS; r++) {
+        sum_vector_f64 gradients = sums[READBACK_BLOCKS_TAKEN].in[r];
+        sum_vector_f64 distances = sums[READBACK_BLOCKS_TAKEN_ERROR].in[r];
+        size_t at = r * SUM_WIDTH_f64;
+        for (size_t row = 0; row < rows; row++, at += SUM_LANES) {
+            const sum_vector_f64 m = load_numbers(of->slot, at, are_wide);
+            const sum_vector_f64 kept = k.keep * load_numbers(of->then, at, are_wide);
+            const sum_vector_f64 inside = k.decay * load_numbers(of->old, at, are_wide);
+            const sum_vector_f64 bound = magnitude(m) + magnitude(kept);
+            const sum_vector_f64 gradient = quotient(&by->by, m - kept) - inside;
+            const sum_vector_f64 error =
+                k.unit * (quotient(&by->by_size, bound) + magnitude(inside)) + k.least;
+            bounds += bound;
+            gradients = sum_fma_f64(gradient, gradient, gradients);
+            distances = sum_fma_f64(error, error, distances);
+        }
+        taken.in[r] = gradients;
+        errors.in[r] = distances;
     }
-    return outside == 0;
+    for (size_t l = 0; l < SUM_WIDTH_f64; l++)
+        if (!(bounds[l] <= 0x1p700)) return 0; /* and so is none of those added */
+    sums[READBACK_BLOCKS_TAKEN] = taken;
+    sums[READBACK_BLOCKS_TAKEN_ERROR] = errors;
+    return 1;
+}
+
+/* Returns how many numbers were taken: those of whole rows, or none. */
+static size_t add_taken_by_products(const struct taking *by, const struct taken_numbers *of,
+                                    size_t count, int are_wide, struct lanes *sums) {
+    const size_t rows = by->is_possible ? count / SUM_LANES : 0;
+    const int is_taken = rows > 0 && (are_wide ? add_taken_rows(by, of, rows, 1, sums)
+                                               : add_taken_rows(by, of, rows, 0, sums));
+    return is_taken ? rows * SUM_LANES : 0;
 }
 #else
-static inline int take_by_products(const struct rule_taken *k, const double *slot,
-                                   const double *then, const double *old, size_t count,
-                                   double *restrict gradient, double *restrict error) {
-    (void)k, (void)slot, (void)then, (void)old, (void)count, (void)gradient, (void)error;
+struct taking {
+    struct rule_taken k;
+};
+
+static inline struct taking taking_open(const struct rule_taken *k) {
+    return (struct taking){*k};
+}
+
+static size_t add_taken_by_products(const struct taking *by, const struct taken_numbers *of,
+                                    size_t count, int are_wide, struct lanes *sums) {
+    (void)by, (void)of, (void)count, (void)are_wide, (void)sums;
     return 0;
 }
 #endif
 
-static inline void add_taken(const struct readback_blocks_args *args,
-                             const struct readback_blocks_tensor *of, size_t at, size_t count,
-                             const double *old, struct lanes *sums) {
-    double slot[CHUNK], then[CHUNK], gradient[CHUNK], error[CHUNK];
-    const struct rule_taken k = args->taken;
-    read_form(of->slots[0], args->slot, at, count, slot);
-    read_form(of->moment, args->slot, at, count, then);
-    if (!take_by_products(&k, slot, then, old, count, gradient, error))
-        for (size_t i = 0; i < count; i++) {
-            const struct rule_taken_value value = rule_taken_value(&k, slot[i], then[i], old[i]);
-            gradient[i] = value.gradient;
-            error[i] = value.error;
-        }
+static inline void add_taken_divided(const struct rule_taken *by, const double *slot,
+                                     const double *then, const double *old, size_t count,
+                                     struct lanes *sums) {
+    double gradient[CHUNK], error[CHUNK];
+    const struct rule_taken k = *by;
+    for (size_t i = 0; i < count; i++) {
+        const struct rule_taken_value value = rule_taken_value(&k, slot[i], then[i], old[i]);
+        gradient[i] = value.gradient;
+        error[i] = value.error;
+    }
     add_products(&sums[READBACK_BLOCKS_TAKEN], gradient, gradient, count);
     add_products(&sums[READBACK_BLOCKS_TAKEN_ERROR], error, error, count);
+}
+
+/* Takes a chunk, of any form. */
+static inline void add_taken_chunk(const struct readback_blocks_args *args,
+                                   const struct readback_blocks_tensor *of, size_t at, size_t count,
+                                   const struct taking *by, struct lanes *sums) {
+    double slot[CHUNK], then[CHUNK], old[CHUNK];
+    const struct taken_numbers numbers = {slot, then, old};
+    read_form(of->slots[0], args->slot, at, count, slot);
+    read_form(of->moment, args->slot, at, count, then);
+    read_values(of->old, args->working, at, count, old);
+    const size_t done = add_taken_by_products(by, &numbers, count, 1, sums);
+    add_taken_divided(&by->k, slot + done, then + done, old + done, count - done, sums);
+}
+
+static inline void add_taken(const struct readback_blocks_args *args,
+                             const struct readback_blocks_tensor *of, size_t first, size_t count,
+                             struct lanes *sums) {
+    const struct taking by = taking_open(&args->taken);
+    const int are_floats =
+        args->working != DTYPE_F64 && args->slot.dtype != DTYPE_F64 && !form_is_narrow(args->slot);
+    for (size_t at = first, left = count, done; left > 0; left -= done, at += done) {
+        done = 0;
+        if (are_floats) {
+            const size_t some = left < ROWS_AT_ONCE * SUM_LANES ? left : ROWS_AT_ONCE * SUM_LANES;
+            const struct taken_numbers floats = {(const float *)of->slots[0] + at,
+                                                 (const float *)of->moment + at,
+                                                 (const float *)of->old + at};
+            done = add_taken_by_products(&by, &floats, some, 0, sums);
+        }
+        if (done > 0) continue;
+        done = left < CHUNK ? left : CHUNK;
+        add_taken_chunk(args, of, at, done, &by, sums);
+    }
 }
 
 void VARIANT(evidence_read_block)(const struct readback_blocks_args *args,
@@ -441,16 +534,11 @@ void VARIANT(evidence_read_block)(const struct readback_blocks_args *args,
     double meant = 0.0, lost = 0.0;
     const int is_read = readback_blocks_is_read(of, first / READBACK_BLOCKS_BLOCK);
     lanes_open(sums, READBACK_BLOCKS_SUMS);
-    if (!is_read && of->moment == NULL) count = 0;
-    FOR_CHUNKS(first, count, at, some) {
-        if (is_read) {
-            read_numbers(args, of, at, some, &numbers);
-            add_terms(args, &numbers, some, sums, &meant, &lost);
-        } else {
-            read_values(of->old, args->working, at, some, numbers.old);
-        }
-        if (of->moment != NULL) add_taken(args, of, at, some, numbers.old, sums);
+    FOR_CHUNKS(first, is_read ? count : 0, at, some) {
+        read_numbers(args, of, at, some, &numbers);
+        add_terms(args, &numbers, some, sums, &meant, &lost);
     }
+    if (of->moment != NULL) add_taken(args, of, first, count, sums);
     for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
         out->sum[s] = join(&sums[s]);
     out->sum[READBACK_BLOCKS_MEANT] = meant;

@@ -367,9 +367,55 @@ static double hard_quotient(uint64_t bits, double *out_y) {
     return 1.0;
 }
 
+enum { AMONG = 77 }; /* two whole rows and a part of one */
+
+/* Numbers of one dtype: slots, moments of before and weights of before. */
+struct among {
+    double wide[3][AMONG];
+    float narrow[3][AMONG];
+};
+
+static const void *among_values(const struct among *of, enum dtype dtype, size_t list) {
+    return dtype == DTYPE_F64 ? (const void *)of->wide[list] : (const void *)of->narrow[list];
+}
+
+/* Reads what was taken in of numbers that are 0 but for one at `at`, which shows by its square. */
+static void check_taken(evidence_read_block *read, const struct rule_taken *rule, enum dtype dtype,
+                        size_t at, const double number[3]) {
+    struct among of = {{{0.0}}, {{0.0f}}};
+    struct readback_blocks_args args = args_of(0, dtype);
+    args.taken = *rule;
+    for (size_t list = 0; list < 3; list++) {
+        of.wide[list][at] = number[list];
+        of.narrow[list][at] = (float)number[list];
+    }
+    const void *const slot = among_values(&of, dtype, 0), *const old = among_values(&of, dtype, 2);
+    const struct readback_blocks_tensor tensor = {.count = AMONG,
+                                                  .old = old,
+                                                  .now = old,
+                                                  .made = old,
+                                                  .slots = {slot, slot, slot},
+                                                  .moment = among_values(&of, dtype, 1),
+                                                  .stride = 2,
+                                                  .turn = 1};
+    struct readback_blocks_block got;
+    read(&args, &tensor, 0, AMONG, &got);
+    const int is_wide = dtype == DTYPE_F64;
+    const struct rule_taken_value none = rule_taken_value(rule, 0.0, 0.0, 0.0);
+    const struct rule_taken_value want =
+        rule_taken_value(rule, is_wide ? of.wide[0][at] : (double)of.narrow[0][at],
+                         is_wide ? of.wide[1][at] : (double)of.narrow[1][at],
+                         is_wide ? of.wide[2][at] : (double)of.narrow[2][at]);
+    /* the others add 0, or NaN where 0 is divided by 0 */
+    assert_same("taken", got.sum[READBACK_BLOCKS_TAKEN],
+                want.gradient * want.gradient + none.gradient * none.gradient);
+    assert_same("error", got.sum[READBACK_BLOCKS_TAKEN_ERROR],
+                want.error * want.error + none.error * none.error);
+}
+
 /* What an optimizer took in is divided number by number, by the division or by products that round
- * as it does: with any divisor, and at numbers that no product could round. A tensor of one number
- * shows each by its square. */
+ * as it does: with any divisor, and at numbers that no product could round; in whole rows and
+ * behind them; of f64 and of f32. */
 static void corroborate_quotients(void **state) {
     static const double takes[] = {0.1,      1.0 - 0.9,  1.0,      0.05,    0.3,
                                    -0.1,     0x1p-99,    0x1p-101, 0x1p101, 0x1p-900,
@@ -385,32 +431,22 @@ static void corroborate_quotients(void **state) {
         for (uint32_t i = 0; i < 60000; i++) {
             const struct philox_block a = philox_draw((struct philox_block){{i, 0, 1, 0}}, 5);
             const struct philox_block b = philox_draw((struct philox_block){{i, 0, 2, 0}}, 5);
-            double slot = drawn_number(a.word), then = drawn_number(b.word), old = 0.0;
-            if (i % 50 == 0) slot = odd[a.word[3] % COUNT_OF(odd)];
-            if (i % 70 == 0) then = odd[b.word[3] % COUNT_OF(odd)];
-            if (i % 5 == 0) then = slot / 0.9; /* which leaves little of the difference */
-            struct readback_blocks_args args = args_of(0, DTYPE_F64);
-            args.taken.take = takes[i % COUNT_OF(takes)];
+            double number[3] = {drawn_number(a.word), drawn_number(b.word), 0.0};
+            struct rule_taken rule = {.keep = 0.9, .take = takes[i % COUNT_OF(takes)], .unit = 1.0};
+            if (i % 50 == 0) number[0] = odd[a.word[3] % COUNT_OF(odd)];
+            if (i % 70 == 0) number[1] = odd[b.word[3] % COUNT_OF(odd)];
+            if (i % 5 == 0) number[1] = number[0] / 0.9; /* little of the difference is left */
             if (i % 5 == 1) {
-                slot = hard_quotient((uint64_t)a.word[0] << 32 | a.word[1], &args.taken.take);
-                then = 0.0;
-                if (i % 10 == 1) args.taken.take = -args.taken.take;
+                number[0] = hard_quotient((uint64_t)a.word[0] << 32 | a.word[1], &rule.take);
+                number[1] = 0.0;
+                if (i % 10 == 1) rule.take = -rule.take;
             }
-            args.taken.decay = args.taken.least = 0.0;
-            args.taken.unit = 1.0;
-            const struct readback_blocks_tensor tensor = {.count = 1,
-                                                          .old = &old,
-                                                          .now = &old,
-                                                          .made = &old,
-                                                          .slots = {&slot, &slot, &slot},
-                                                          .moment = &then,
-                                                          .stride = 2,
-                                                          .turn = 1};
-            struct readback_blocks_block got;
-            functions[f].read(&args, &tensor, 0, 1, &got);
-            const struct rule_taken_value want = rule_taken_value(&args.taken, slot, then, old);
-            assert_same("taken", got.sum[READBACK_BLOCKS_TAKEN], want.gradient * want.gradient);
-            assert_same("error", got.sum[READBACK_BLOCKS_TAKEN_ERROR], want.error * want.error);
+            if (i % 5 == 2) {
+                rule.decay = 0.25;
+                number[2] = number[1];
+            }
+            check_taken(functions[f].read, &rule, i % 3 == 0 ? DTYPE_F32 : DTYPE_F64,
+                        b.word[3] / 8 % AMONG, number);
         }
     }
 }
