@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/ahead.h"
 #include "base/macro.h"
 
 #define LEAFHASH_LANES 32
@@ -98,8 +99,10 @@ void leafhash_absorb(struct leafhash *hash, const uint32_t *words, size_t length
 
 /* Adds the next `count` numbers of the block, f32 as a tensor holds them. The hash is that of their
  * own-format bytes (own_bits.h): every NaN counts as the one without sign and payload. In every
- * call but the last one of a block, `count` is a multiple of LEAFHASH_LANES. */
-void leafhash_absorb_f32(struct leafhash *hash, const float *numbers, size_t count);
+ * call but the last one of a block, `count` is a multiple of LEAFHASH_LANES. Asks for as many bytes
+ * of `next` (base/ahead.h). */
+void leafhash_absorb_f32(struct leafhash *hash, const float *numbers, size_t count,
+                         const struct ahead *next);
 
 void leafhash_close(const struct leafhash *hash, uint8_t out_bytes[LEAFHASH_BYTES]);
 #endif

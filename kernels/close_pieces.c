@@ -13,7 +13,7 @@ static void close_piece(const struct op_table *ops, const struct op_call *call,
     for (uint32_t use = 0; use < args.uses; use++)
         args.acc[use] = (const unsigned char *)args.acc[use] + first * tensor->accumulator;
     ops->close(call, &args);
-    if (tensor->hashes != NULL) evidence_leaf_hashes_of(tensor->hashes, first, count);
+    if (tensor->hashes != NULL) evidence_leaf_hashes_of(tensor->hashes, first, count, &ahead_none);
     if (tensor->squares != NULL) evidence_squares_of(tensor->squares, first, count);
 }
 

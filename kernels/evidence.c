@@ -75,16 +75,19 @@ void evidence_update_sizes(int threads, const struct update_sizes_args *tensors,
 #pragma omp for schedule(static) nowait
         for (size_t b = 0; b < blocks; b++)
             block(is, b * UPDATE_SIZES_BLOCK,
-                  block_length(is->count, b * UPDATE_SIZES_BLOCK, UPDATE_SIZES_BLOCK),
+                  block_length(is->count, b * UPDATE_SIZES_BLOCK, UPDATE_SIZES_BLOCK), &ahead_none,
                   &is->blocks[b]);
     }
 }
 
-void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count) {
+void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count,
+                              const struct ahead *next) {
     evidence_update_block *const block = functions[backend_isa(ISA_AUTO)].update;
-    for (size_t at = first; at < first + count; at += UPDATE_SIZES_BLOCK)
-        block(tensor, at, block_length(first + count, at, UPDATE_SIZES_BLOCK),
+    for (size_t at = first; at < first + count; at += UPDATE_SIZES_BLOCK) {
+        const struct ahead here = ahead_after(next, (at - first) * sizeof(float));
+        block(tensor, at, block_length(first + count, at, UPDATE_SIZES_BLOCK), &here,
               &tensor->blocks[at / UPDATE_SIZES_BLOCK]);
+    }
 }
 
 void evidence_run_distances(int threads, const struct run_distances_args *tensors, size_t count) {
@@ -114,17 +117,19 @@ void evidence_readback_blocks(int threads, const struct readback_blocks_args *ar
         for (size_t b = 0; b < blocks; b++)
             block(args, is, b * READBACK_BLOCKS_BLOCK,
                   block_length(is->count, b * READBACK_BLOCKS_BLOCK, READBACK_BLOCKS_BLOCK),
-                  &is->blocks[b]);
+                  &ahead_none, &is->blocks[b]);
     }
 }
 
 void evidence_readback_blocks_of(const struct readback_blocks_args *args,
                                  const struct readback_blocks_tensor *tensor, size_t first,
-                                 size_t count) {
+                                 size_t count, const struct ahead *next) {
     evidence_read_block *const block = functions[backend_isa(ISA_AUTO)].read;
-    for (size_t at = first; at < first + count; at += READBACK_BLOCKS_BLOCK)
-        block(args, tensor, at, block_length(first + count, at, READBACK_BLOCKS_BLOCK),
+    for (size_t at = first; at < first + count; at += READBACK_BLOCKS_BLOCK) {
+        const struct ahead here = ahead_after(next, (at - first) * sizeof(float));
+        block(args, tensor, at, block_length(first + count, at, READBACK_BLOCKS_BLOCK), &here,
               &tensor->blocks[at / READBACK_BLOCKS_BLOCK]);
+    }
 }
 
 void evidence_squares(int threads, const struct squares_args *tensors, size_t count) {
@@ -173,7 +178,7 @@ static int absorb_packed(struct form form, const unsigned char *from, size_t cou
 }
 
 /* Writes leaf `index` of a tensor. Numbers of f32 are hashed where they lie. */
-static void write_leaf(const struct leaf_hashes_args *is, size_t index) {
+static void write_leaf(const struct leaf_hashes_args *is, size_t index, const struct ahead *next) {
     const size_t per_leaf = LEAFHASH_BLOCK / own_width(is->form.dtype);
     const size_t first = index * per_leaf, count = block_length(is->count, first, per_leaf);
     const unsigned char *const from = (const unsigned char *)form_at(is->values, is->form, first);
@@ -182,7 +187,7 @@ static void write_leaf(const struct leaf_hashes_args *is, size_t index) {
     leafhash_init(&hash);
     memset(out->misfit, 0, sizeof out->misfit);
     if (is->form.dtype == DTYPE_F32)
-        leafhash_absorb_f32(&hash, (const float *)is->values + first, count);
+        leafhash_absorb_f32(&hash, (const float *)is->values + first, count, next);
     else if (!absorb_packed(is->form, from, count, &hash))
         out->misfit[0] = 1; /* whoever asked says which number it is, and wants no hash */
     for (size_t lane = 0; lane < LEAFHASH_LANES; lane++)
@@ -198,7 +203,7 @@ void evidence_leaf_hashes(int threads, const struct leaf_hashes_args *tensors, s
         const size_t leaves = leaf_hashes_count(is->form.dtype, is->count);
 #pragma omp for schedule(static) nowait
         for (size_t leaf = 0; leaf < leaves; leaf++)
-            write_leaf(is, leaf);
+            write_leaf(is, leaf, &ahead_none);
     }
 }
 
@@ -220,8 +225,11 @@ void evidence_digests(int threads, struct digest_leaves *tensors, size_t count) 
         digest_of_leaves(&tensors[i]);
 }
 
-void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count) {
+void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count,
+                             const struct ahead *next) {
     const size_t per_leaf = LEAFHASH_BLOCK / own_width(tensor->form.dtype);
-    for (size_t at = first; at < first + count; at += per_leaf)
-        write_leaf(tensor, at / per_leaf);
+    for (size_t at = first; at < first + count; at += per_leaf) {
+        const struct ahead here = ahead_after(next, (at - first) * sizeof(float));
+        write_leaf(tensor, at / per_leaf, &here);
+    }
 }

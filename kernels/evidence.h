@@ -9,6 +9,7 @@
 #ifndef TWINSTEP_KERNELS_EVIDENCE_H
 #define TWINSTEP_KERNELS_EVIDENCE_H
 
+#include "base/ahead.h"
 #include "determinism/digest.h"
 #include "kernels/leaf_hashes.h"
 #include "kernels/readback_blocks.h"
@@ -30,13 +31,14 @@ void evidence_digests(int threads, struct digest_leaves *tensors, size_t count);
 
 /* The same of numbers first .. first+count-1 of one tensor, by the thread that calls: it writes
  * their leaves or blocks. `first` is where one begins, and the last one ends the tensor or is
- * whole.
- */
-void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count);
+ * whole. For each f32 number that they walk they ask for as many bytes of `next`. */
+void evidence_leaf_hashes_of(const struct leaf_hashes_args *tensor, size_t first, size_t count,
+                             const struct ahead *next);
 void evidence_readback_blocks_of(const struct readback_blocks_args *args,
                                  const struct readback_blocks_tensor *tensor, size_t first,
-                                 size_t count);
-void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count);
+                                 size_t count, const struct ahead *next);
+void evidence_update_sizes_of(const struct update_sizes_args *tensor, size_t first, size_t count,
+                              const struct ahead *next);
 void evidence_squares_of(const struct squares_args *tensor, size_t first, size_t count);
 
 #endif

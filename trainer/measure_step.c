@@ -130,15 +130,38 @@ static void before_piece(void *context, uint32_t thread, uint32_t tensor, size_t
     if (run->options.readback) readback_keep_piece(run, thread, tensor, first, count);
 }
 
+/* Where the next piece of numbers in f32 begins; 0 where this one ends the tensor. It may be
+ * another thread's, which does no harm. */
+static uintptr_t next_piece(const struct measure_step *step, const void *values, struct form form,
+                            size_t first, size_t total) {
+    const size_t next = first + step->piece;
+    return next < total ? (uintptr_t)form_at(values, form, next) : 0;
+}
+
+/* While it measures, it asks for what the step of the next piece reads: hashes for what they hash
+ * themselves, and the others for the first parameters and the gradient. */
 static void after_piece(void *context, uint32_t thread, uint32_t tensor, size_t first,
                         size_t count) {
     const struct run *const run = (const struct run *)context;
-    const struct leaf_hashes_args *const pieces = run->measure_step->pieces[run->owner[tensor]];
-    evidence_update_sizes_of(&run->update_sizes_asked[tensor], first, count);
-    for (uint32_t p = 0; p < STATE_PIECES; p++)
-        if (pieces[p].count > 0) evidence_leaf_hashes_of(&pieces[p], first, count);
-    if (run->options.readback && run->measure_step->status == STATUS_OK)
-        readback_piece(run, &run->measure_step->reading, thread, tensor, first, count);
+    const struct measure_step *const step = run->measure_step;
+    const struct update_sizes_args *const sizes = &run->update_sizes_asked[tensor];
+    const struct leaf_hashes_args *const pieces = step->pieces[run->owner[tensor]];
+    const struct optim_tensor *const of = &run->tensors[tensor];
+    const uintptr_t gradient =
+        next_piece(step, of->gradient, form_carried(of->gradient_dtype), first, of->count);
+    const int is_read = run->options.readback && step->status == STATUS_OK;
+    struct ahead next = {
+        {next_piece(step, sizes->start, form_carried(sizes->dtype), first, of->count),
+         is_read ? 0 : gradient}};
+    evidence_update_sizes_of(sizes, first, count, &next);
+    for (uint32_t p = 0; p < STATE_PIECES; p++) {
+        if (pieces[p].count == 0) continue;
+        next = (struct ahead){
+            {next_piece(step, pieces[p].values, pieces[p].form, first, of->count), 0}};
+        evidence_leaf_hashes_of(&pieces[p], first, count, &next);
+    }
+    next = (struct ahead){{gradient, 0}};
+    if (is_read) readback_piece(run, &step->reading, thread, tensor, first, count, &next);
 }
 
 enum status measure_step_see(struct run *run, struct optim_seen_call *call) {

@@ -414,11 +414,11 @@ static struct readback_blocks_tensor piece_of(const struct run *run,
 }
 
 void readback_piece(const struct run *run, const struct readback_step *step, uint32_t thread,
-                    uint32_t index, size_t first, size_t count) {
+                    uint32_t index, size_t first, size_t count, const struct ahead *next) {
     if (!step->is_read) return;
     const struct readback_blocks_tensor piece = piece_of(run, step, thread, index, first, count);
     evidence_readback_blocks_of(&step->args[run->table.rows[run->owner[index]].group], &piece, 0,
-                                count);
+                                count, next);
 }
 
 enum status readback_measure(struct run *run, const struct optim_call *call,

@@ -27,13 +27,14 @@ struct readback_step {
 };
 
 /* To be called in place of readback_keep: before the first piece, when t is that of the step; and
- * before and behind each piece, numbers first .. first+count-1 of owner `index`. */
+ * before and behind each piece, numbers first .. first+count-1 of owner `index`. For each of them
+ * readback_piece asks for as many bytes of `next`. */
 TWINSTEP_MUST_USE enum status readback_see(struct run *run, const struct optim_call *call,
                                            struct readback_step *out);
 void readback_keep_piece(const struct run *run, uint32_t thread, uint32_t index, size_t first,
                          size_t count);
 void readback_piece(const struct run *run, const struct readback_step *step, uint32_t thread,
-                    uint32_t index, size_t first, size_t count);
+                    uint32_t index, size_t first, size_t count, const struct ahead *next);
 
 /* Fills GROUP_*_READBACK, GROUP_*_ERROR, REAL_GRAD_TAKEN and its error, and counts the elements'
  * steps (run_steps); to be called right after the step. `step` is NULL where it was not seen. */

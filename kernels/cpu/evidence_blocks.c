@@ -130,14 +130,17 @@ static inline void add_sizes(const struct update_sizes_args *args, size_t first,
 /* Rows after which the next registers are walked, while the numbers are in the first-level cache.
  */
 #define ROWS_AT_ONCE ((size_t)32)
+#define ROW_BYTES (SUM_LANES * sizeof(float))
 
 /* Adds rows of 32 numbers to `ABREAST` registers of each sum, from register `r` on. */
 SUM_INLINE void add_size_rows(const float *now, const float *before, const float *start,
-                              size_t rows, size_t r, struct sizes *sizes) {
+                              size_t rows, size_t r, const struct ahead *next,
+                              struct sizes *sizes) {
     sum_vector_f64 sum[SIZES][ABREAST];
     for (size_t s = 0; s < SIZES; s++)
         memcpy(sum[s], &sizes->sum[s].in[r], sizeof sum[s]);
     for (size_t at = r * SUM_WIDTH_f64; rows > 0; at += SUM_LANES, rows--) {
+        if (r == 0) ahead_ask(next, at * sizeof(float), ROW_BYTES);
         SUM_UNROLL
         for (size_t i = 0; i < ABREAST; i++) {
             const size_t from = at + i * SUM_WIDTH_f64;
@@ -162,27 +165,31 @@ static inline uint64_t changed_floats(const float *a, const float *b, size_t cou
 
 /* add_sizes of whole rows of f32 numbers, without a copy of them. */
 static inline void add_sizes_f32(const struct update_sizes_args *args, size_t first, size_t rows,
-                                 struct sizes *sizes) {
+                                 const struct ahead *next, struct sizes *sizes) {
+    size_t walked = 0;
     const float *now = (const float *)args->now + first,
                 *before = (const float *)args->before + first,
                 *start = (const float *)args->start + first;
     while (rows > 0) {
         const size_t some = rows < ROWS_AT_ONCE ? rows : ROWS_AT_ONCE, numbers = some * SUM_LANES;
+        const struct ahead here = ahead_after(next, walked);
         for (size_t r = 0; r < REGISTERS; r += ABREAST)
-            add_size_rows(now, before, start, some, r, sizes);
+            add_size_rows(now, before, start, some, r, &here, sizes);
         sizes->changed += changed_floats(now, before, numbers);
+        walked += numbers * sizeof(float);
         now += numbers, before += numbers, start += numbers;
         rows -= some;
     }
 }
 
 void VARIANT(evidence_update_block)(const struct update_sizes_args *args, size_t first,
-                                    size_t count, struct update_sizes_block *out) {
+                                    size_t count, const struct ahead *next,
+                                    struct update_sizes_block *out) {
     struct sizes sizes = {.changed = 0};
     const size_t rows = args->dtype == DTYPE_F64 ? 0 : count / SUM_LANES;
     const size_t done = rows * SUM_LANES;
     lanes_open(sizes.sum, SIZES);
-    add_sizes_f32(args, first, rows, &sizes);
+    add_sizes_f32(args, first, rows, next, &sizes);
     add_sizes(args, first + done, count - done, &sizes);
     *out = (struct update_sizes_block){.update = join(&sizes.sum[UPDATE]),
                                        .norm = join(&sizes.sum[NORM]),
@@ -424,7 +431,7 @@ static inline struct taking taking_open(const struct rule_taken *k) {
  * where a number is too large for quotient(), infinite or NaN. Those that are too small for it need
  * no look, since their squares are 0. */
 SUM_INLINE int add_taken_rows(const struct taking *by, const struct taken_numbers *of, size_t rows,
-                              int are_wide, struct lanes *sums) {
+                              int are_wide, const struct ahead *next, struct lanes *sums) {
     const struct rule_taken k = by->k;
     struct lanes taken, errors;
     sum_vector_f64 bounds = {0};
@@ -433,6 +440,7 @@ SUM_INLINE int add_taken_rows(const struct taking *by, const struct taken_number
         sum_vector_f64 distances = sums[READBACK_BLOCKS_TAKEN_ERROR].in[r];
         size_t at = r * SUM_WIDTH_f64;
         for (size_t row = 0; row < rows; row++, at += SUM_LANES) {
+            if (r == 0) ahead_ask(next, row * ROW_BYTES, ROW_BYTES);
             const sum_vector_f64 m = load_numbers(of->slot, at, are_wide);
             const sum_vector_f64 kept = k.keep * load_numbers(of->then, at, are_wide);
             const sum_vector_f64 inside = k.decay * load_numbers(of->old, at, are_wide);
@@ -456,10 +464,11 @@ SUM_INLINE int add_taken_rows(const struct taking *by, const struct taken_number
 
 /* Returns how many numbers were taken: those of whole rows, or none. */
 static size_t add_taken_by_products(const struct taking *by, const struct taken_numbers *of,
-                                    size_t count, int are_wide, struct lanes *sums) {
+                                    size_t count, int are_wide, const struct ahead *next,
+                                    struct lanes *sums) {
     const size_t rows = by->is_possible ? count / SUM_LANES : 0;
-    const int is_taken = rows > 0 && (are_wide ? add_taken_rows(by, of, rows, 1, sums)
-                                               : add_taken_rows(by, of, rows, 0, sums));
+    const int is_taken = rows > 0 && (are_wide ? add_taken_rows(by, of, rows, 1, next, sums)
+                                               : add_taken_rows(by, of, rows, 0, next, sums));
     return is_taken ? rows * SUM_LANES : 0;
 }
 #else
@@ -472,8 +481,9 @@ static inline struct taking taking_open(const struct rule_taken *k) {
 }
 
 static size_t add_taken_by_products(const struct taking *by, const struct taken_numbers *of,
-                                    size_t count, int are_wide, struct lanes *sums) {
-    (void)by, (void)of, (void)count, (void)are_wide, (void)sums;
+                                    size_t count, int are_wide, const struct ahead *next,
+                                    struct lanes *sums) {
+    (void)by, (void)of, (void)count, (void)are_wide, (void)next, (void)sums;
     return 0;
 }
 #endif
@@ -501,13 +511,13 @@ static inline void add_taken_chunk(const struct readback_blocks_args *args,
     read_form(of->slots[0], args->slot, at, count, slot);
     read_form(of->moment, args->slot, at, count, then);
     read_values(of->old, args->working, at, count, old);
-    const size_t done = add_taken_by_products(by, &numbers, count, 1, sums);
+    const size_t done = add_taken_by_products(by, &numbers, count, 1, &ahead_none, sums);
     add_taken_divided(&by->k, slot + done, then + done, old + done, count - done, sums);
 }
 
 static inline void add_taken(const struct readback_blocks_args *args,
                              const struct readback_blocks_tensor *of, size_t first, size_t count,
-                             struct lanes *sums) {
+                             const struct ahead *next, struct lanes *sums) {
     const struct taking by = taking_open(&args->taken);
     const int are_floats =
         args->working != DTYPE_F64 && args->slot.dtype != DTYPE_F64 && !form_is_narrow(args->slot);
@@ -518,7 +528,8 @@ static inline void add_taken(const struct readback_blocks_args *args,
             const struct taken_numbers floats = {(const float *)of->slots[0] + at,
                                                  (const float *)of->moment + at,
                                                  (const float *)of->old + at};
-            done = add_taken_by_products(&by, &floats, some, 0, sums);
+            const struct ahead here = ahead_after(next, (at - first) * sizeof(float));
+            done = add_taken_by_products(&by, &floats, some, 0, &here, sums);
         }
         if (done > 0) continue;
         done = left < CHUNK ? left : CHUNK;
@@ -528,7 +539,8 @@ static inline void add_taken(const struct readback_blocks_args *args,
 
 void VARIANT(evidence_read_block)(const struct readback_blocks_args *args,
                                   const struct readback_blocks_tensor *of, size_t first,
-                                  size_t count, struct readback_blocks_block *out) {
+                                  size_t count, const struct ahead *next,
+                                  struct readback_blocks_block *out) {
     struct numbers numbers;
     struct lanes sums[READBACK_BLOCKS_SUMS];
     double meant = 0.0, lost = 0.0;
@@ -538,7 +550,7 @@ void VARIANT(evidence_read_block)(const struct readback_blocks_args *args,
         read_numbers(args, of, at, some, &numbers);
         add_terms(args, &numbers, some, sums, &meant, &lost);
     }
-    if (of->moment != NULL) add_taken(args, of, first, count, sums);
+    if (of->moment != NULL) add_taken(args, of, first, count, next, sums);
     for (int s = 0; s < READBACK_BLOCKS_SUMS; s++)
         out->sum[s] = join(&sums[s]);
     out->sum[READBACK_BLOCKS_MEANT] = meant;

@@ -65,21 +65,21 @@ static void corroborate_instruction_sets(void **state) {
     struct leafhash other;
     fill_block();
     leafhash_init(&plain);
-    rows_plain(&plain, block, 512, 0);
+    rows_plain(&plain, block, 512, 0, &ahead_none);
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) {
         leafhash_init(&other);
-        rows_avx2(&other, block, 512, 0);
+        rows_avx2(&other, block, 512, 0, &ahead_none);
         assert_memory_equal(&plain, &other, sizeof other);
     }
     if (__builtin_cpu_supports("avx512vl")) {
         leafhash_init(&other);
-        rows_avx512(&other, block, 512, 0);
+        rows_avx512(&other, block, 512, 0, &ahead_none);
         assert_memory_equal(&plain, &other, sizeof other);
     }
 #endif
     leafhash_init(&other);
-    rows_best(&other, block, 512, 0);
+    rows_best(&other, block, 512, 0, &ahead_none);
     assert_memory_equal(&plain, &other, sizeof other);
 }
 
@@ -92,6 +92,7 @@ static void corroborate_numbers(void **state) {
     static float numbers[WORDS];
     static uint32_t own[WORDS];
     (void)state;
+    const struct ahead next = {{(uintptr_t)numbers, (uintptr_t)&numbers[WORDS - 1]}};
     fill_block();
     for (size_t i = 0; i < WORDS; i++) {
         if (i % 7 == 0) block[i] = odd[i / 7 % COUNT_OF(odd)];
@@ -104,26 +105,26 @@ static void corroborate_numbers(void **state) {
         struct leafhash hash;
         hash_by_lane(own, counts[c] * sizeof *own, want);
         leafhash_init(&hash);
-        leafhash_absorb_f32(&hash, numbers, counts[c]);
+        leafhash_absorb_f32(&hash, numbers, counts[c], c % 2 == 0 ? &ahead_none : &next);
         leafhash_close(&hash, got);
         assert_memory_equal(got, want, sizeof want);
     }
     struct leafhash of_own, plain;
     leafhash_init(&of_own);
-    rows_plain(&of_own, own, 512, 0);
+    rows_plain(&of_own, own, 512, 0, &ahead_none);
     leafhash_init(&plain);
-    rows_plain(&plain, numbers, 512, 1);
+    rows_plain(&plain, numbers, 512, 1, &ahead_none);
     assert_memory_equal(&plain, &of_own, sizeof plain);
 #if defined(__x86_64__)
     struct leafhash other;
     leafhash_init(&other);
     if (__builtin_cpu_supports("avx2")) {
-        rows_avx2(&other, numbers, 512, 1);
+        rows_avx2(&other, numbers, 512, 1, &ahead_none);
         assert_memory_equal(&other, &of_own, sizeof other);
     }
     leafhash_init(&other);
     if (__builtin_cpu_supports("avx512vl")) {
-        rows_avx512(&other, numbers, 512, 1);
+        rows_avx512(&other, numbers, 512, 1, &ahead_none);
         assert_memory_equal(&other, &of_own, sizeof other);
     }
 #endif
