@@ -65,8 +65,9 @@ int fit_counts_refute(const struct fit *fit, const struct fit_known *known,
         /* Of the updates behind the row before, the row's LR has not seen the last one where it is
          * the LR that was used. */
         const uint64_t room = point->update - update - own, before = point->update - own;
+        const uint64_t highest = counted.high < room ? counted.high : room;
         struct lags seen = {all.low + (counted.low > own ? counted.low - own : 0),
-                            all.high + (counted.high < room ? counted.high : room)};
+                            all.high + highest};
         const uint64_t least = seen.low < before ? seen.low : before;
         if (!narrow(fit, point, before, scale, &seen)) {
             if (all.low + counted.low == 0) return 0; /* not what is counted, but the fit */
@@ -74,6 +75,9 @@ int fit_counts_refute(const struct fit *fit, const struct fit_known *known,
                                         contract_applied(&fit->plan, before + 1 - least)};
             return 1;
         }
+        /* What the LR has seen tells of the row before, too. */
+        if (all.low + highest < seen.low) all.low = seen.low - highest;
+        if (all.high > seen.high) all.high = seen.high;
         const uint64_t most = all.high + counted.high;
         all.low = seen.low > all.low + counted.low ? seen.low : all.low + counted.low;
         all.high = seen.high + own < most ? seen.high + own : most;
