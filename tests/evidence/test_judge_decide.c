@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
- * The verdict of a p at its threshold, by how much its design could see; and which interactions are
- * shown, in which order, once more from a list that is sorted. */
+ * The verdict of a p at its threshold, by how much its design could see; which interactions are
+ * shown, in which order, once more from a list that is sorted; and what is said of sampled orders
+ * and of closure, by the whole text. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -103,10 +104,95 @@ static void corroborate_interactions(void **state) {
     }
 }
 
+/* What the intervals of sampled shares rest on. */
+static void validate_samples(void **state) {
+    (void)state;
+    for (uint32_t shared = 0; shared < 3; shared++)
+        for (int exact = 0; exact < 2; exact++) {
+            struct judged_row rows[2];
+            struct arena arena = ARENA_EMPTY;
+            struct row_pen pen = {.arena = &arena, .rows = rows};
+            char expected[600], like[100] = "";
+            memset(&judgement, 0, sizeof judgement);
+            judgement.floor = exact ? FLOOR_EXACT : FLOOR_PERMUTATION;
+            judgement.sample = (struct judged_sample){
+                .orders = 14, .hybrids = 30, .shared = shared, .alpha = 0.05};
+            if (shared > 0)
+                snprintf(like, sizeof like,
+                         ", %u of them determined like another run and not trained again", shared);
+            snprintf(expected, sizeof expected,
+                     "SHARES\nestimated from 14 sampled orders of entry, 7 of them reverses of the "
+                     "others: 30 hybrids%s\nintervals: all together at alpha = 0.05, Student's t "
+                     "over 7 pairs of orders (nominal); the error of\nsampling orders%s",
+                     like, exact ? "" : " and the noise of runs");
+            row_add(&pen, ROW_SHARES, "SHARES");
+            put_sample(&judgement, &pen);
+            assert_int_equal(pen.status, STATUS_OK);
+            assert_string_equal(rows[0].text, expected);
+            arena_close(&arena);
+        }
+}
+
+/* Whether the causes are all of the difference, of exact runs and of noisy ones. */
+static void validate_closures(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"absent", "open", "exact", "within-floor"};
+    static const char *const causes[] = {"", "schedule", "schedule, dtype"};
+    for (int kind = CLOSURE_ABSENT; kind <= CLOSURE_WITHIN_FLOOR; kind++)
+        for (uint32_t runs = 0; runs < 3; runs++)
+            for (int alpha = 0; alpha < 2; alpha++)
+                for (uint64_t from = 0; from < 3; from++) {
+                    struct judged_row rows[2];
+                    struct arena arena = ARENA_EMPTY;
+                    struct row_pen pen = {.arena = &arena, .rows = rows};
+                    char expected[600] = "", fork[100];
+                    memset(&judgement, 0, sizeof judgement);
+                    judgement.arms[0] = "left";
+                    judgement.arms[1] = "right";
+                    judgement.updates = 40;
+                    judgement.closure = (enum closure)kind;
+                    judgement.closure_from = from;
+                    judgement.cause_count = runs;
+                    snprintf(judgement.causes[0].name, sizeof judgement.causes[0].name, "schedule");
+                    snprintf(judgement.causes[1].name, sizeof judgement.causes[1].name, "dtype");
+                    judgement.closure_noise = (struct judged_closure){
+                        .runs = runs, .mean = 0.5, .farthest = 0.25, .alpha = alpha ? 0.125 : 0.0};
+                    snprintf(fork, sizeof fork, ", forked before update %u,", (unsigned)from);
+                    if (kind == CLOSURE_EXACT)
+                        snprintf(expected, sizeof expected,
+                                 "exact: left with right's %s%s equals right, bit for bit, through "
+                                 "update 40",
+                                 causes[runs], from > 0 ? fork : ", trained from its own start,");
+                    else if (kind != CLOSURE_ABSENT && !alpha)
+                        snprintf(expected, sizeof expected,
+                                 "%s: left with every difference of right does not equal it",
+                                 kinds[kind]);
+                    else if (kind != CLOSURE_ABSENT && runs == 0)
+                        snprintf(expected, sizeof expected,
+                                 "%s: left with every difference of right is 0.5 from it, repeats "
+                                 "of left up to 0.25 from each other (by chance beyond that in "
+                                 "0.12 at most)",
+                                 kinds[kind]);
+                    else if (kind != CLOSURE_ABSENT)
+                        snprintf(expected, sizeof expected,
+                                 "%s: left with every difference of right is 0.5 from its runs on "
+                                 "average, a repeat of it up to 0.25 from the others (by chance "
+                                 "the farthest of %u in 0.12)",
+                                 kinds[kind], runs);
+                    judge_row_closure(&judgement, &pen);
+                    assert_int_equal(pen.status, STATUS_OK);
+                    assert_int_equal(pen.count, kind != CLOSURE_ABSENT);
+                    if (pen.count > 0) assert_string_equal(rows[0].text, expected);
+                    arena_close(&arena);
+                }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_p_at_alpha),
         cmocka_unit_test(corroborate_interactions),
+        cmocka_unit_test(validate_samples),
+        cmocka_unit_test(validate_closures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

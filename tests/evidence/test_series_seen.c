@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * Which updates the arrays of an experiment that was killed lack: those whose rows are there and
- * whose numbers are not. Numbers that there cannot be are not lacking. */
+ * whose numbers are not. Numbers that there cannot be are not lacking. And the last number of a
+ * random array, of one row or several, that has room for more updates than there are, or for fewer.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +12,8 @@
 
 #include <math.h>
 
-#include "evidence/series_seen.h"
+#include "evidence/series_seen.c" /* for last numbers, which no other file asks for */
+#include "tests/base/helper_draws.h"
 #include "tests/evidence/helper_image.h"
 
 #define UPDATES 6 /* of which rows are there; 8 are planned */
@@ -117,9 +120,63 @@ static void validate_nothing_lacks(void **state) {
     helper_image_close(&of);
 }
 
+static void corroborate_last_numbers(void **state) {
+    (void)state;
+    for (uint32_t number = 0; number < 4000; number++) {
+        struct draws draws = {.key = UINT64_C(0x5e1e), .number = number};
+        double values[3 * PLANNED];
+        struct series_lack lacks[2];
+        const uint64_t rows = 1 + draws_pick(&draws, 3), columns = 1 + draws_pick(&draws, PLANNED);
+        const uint64_t updates = draws_pick(&draws, PLANNED + 3);
+        const uint32_t rare = 1 + draws_pick(&draws, 12);
+        const int flat = rows == 1 && draws_pick(&draws, 2) == 0;
+        uint64_t last = 0;
+        for (uint64_t i = 0; i < rows * columns; i++) {
+            values[i] = draws_pick(&draws, rare) == 0 ? 0.0 : (double)NAN;
+            const uint64_t update = i % columns + 1;
+            if (!isnan(values[i]) && update > last && update <= updates) last = update;
+        }
+        struct trace_array array = {.plan = {.path = "a/b", .rank = flat ? 1 : 2},
+                                    .values = values};
+        array.plan.shape[0] = flat ? columns : rows;
+        array.plan.shape[1] = flat ? 1 : columns;
+        if (last_number(&array, updates) != last)
+            fail_msg("case %u: not %ju", number, (uintmax_t)last);
+        const struct trace_image image = {.arrays = &array, .array_count = 1};
+        uint32_t count = 1;
+        note(&image, "a/b", updates, lacks, &count);
+        note(&image, "a/c", updates, lacks, &count);
+        assert_int_equal(count, last < updates ? 2 : 1);
+        if (count == 1) continue;
+        assert_string_equal(lacks[1].path, "a/b");
+        assert_true(lacks[1].first == last + 1 && lacks[1].last == updates);
+    }
+}
+
+/* Any group of any update is enough. */
+static void validate_read_back(void **state) {
+    (void)state;
+    double groups[3][2][RECORD_GROUPS];
+    struct record records[3];
+    struct trace_run run = {.records = records, .updates = 3};
+    run.plan.shape.groups = 2;
+    for (int at = -1; at < 6; at++) {
+        for (int i = 0; i < 3; i++) {
+            records[i] = (struct record){.groups = groups[i]};
+            for (int g = 0; g < 2; g++)
+                groups[i][g][GROUP_LR_READBACK] = 2 * i + g == at ? 0.0 : (double)NAN;
+        }
+        assert_int_equal(reads_back(&run), at >= 0);
+        run.plan.shape.groups = 1;
+        assert_int_equal(reads_back(&run), at >= 0 && at % 2 == 0);
+        run.plan.shape.groups = 2;
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_lacking_updates), cmocka_unit_test(validate_arms_of_two_lengths),
-        cmocka_unit_test(validate_nothing_written), cmocka_unit_test(validate_nothing_lacks)};
+        cmocka_unit_test(validate_nothing_written), cmocka_unit_test(validate_nothing_lacks),
+        cmocka_unit_test(corroborate_last_numbers), cmocka_unit_test(validate_read_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
