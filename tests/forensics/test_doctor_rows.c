@@ -22,6 +22,7 @@
 #include "forensics/doctor/doctor_numbers.c"
 #include "forensics/doctor/doctor_rewards.c"
 #include "forensics/doctor/doctor_values.c"
+#include "tests/base/helper_draws.h"
 
 enum { ROWS = 40 };
 
@@ -1601,7 +1602,12 @@ static void validate_shapes(void **state) {
         assert_int_equal(stretch_end(&doctor.lr, 0), at);
         open_lrs();
     }
-    assert_int_equal(stretch_end(&doctor.lr, 0), ROWS);
+    for (size_t count = 1; count <= ROWS; count++) { /* or behind the last row */
+        doctor.lr.count = count;
+        for (size_t at = 0; at < count; at++)
+            assert_int_equal(stretch_end(&doctor.lr, at), count);
+    }
+    open_lrs();
     static const double hills[] = {1, 3, 3, 2, 1, 1, 2, 4, 4, 2};
     for (size_t i = 0; i < COUNT_OF(hills); i++)
         lr[i].value = hills[i];
@@ -1761,6 +1767,41 @@ static void validate_factors(void **state) {
     lr[0].value = (double)INFINITY;
     lr[0].quantum = lr[1].quantum = 0.0;
     assert_false(falls_by_factor(&doctor.lr));
+
+    /* Random stairs of halves, with one that is no power of the smallest fall, or that rises, at
+     * any row: the smallest fall is that by the largest factor. */
+    size_t kinds[2] = {0, 0};
+    for (uint32_t number = 0; number < 3000; number++) {
+        struct draws draws = {.key = UINT64_C(0xfac7), .number = number};
+        open_lrs();
+        doctor.lr.count = 1 + draws_pick(&draws, 12);
+        const double factor = draws_pick(&draws, 2) == 0 ? 0.5 : 0.9;
+        const uint32_t odd = draws_pick(&draws, 24);
+        double value = 1.0, largest = 0.0;
+        int is = 1, moves = 0;
+        for (size_t i = 0; i < ROWS; i++) {
+            const uint32_t falls = draws_pick(&draws, 4);
+            for (uint32_t f = 0; f < falls && i > 0 && falls < 3; f++)
+                value *= factor;
+            if (i == odd) value *= 0.7;
+            if (i + 12 == odd) value *= 1.5;
+            lr[i].value = value;
+        }
+        for (size_t i = 1; i < doctor.lr.count; i++) {
+            if (lr[i].value == lr[i - 1].value) continue;
+            moves = 1;
+            if (lr[i].value > lr[i - 1].value) is = 0;
+            largest = fmax(largest, lr[i].value / lr[i - 1].value);
+        }
+        for (size_t i = 1; i < doctor.lr.count && is; i++) {
+            const double power = log(lr[i].value / lr[i - 1].value) / log(largest);
+            if (fabs(power - round(power)) > 1e-5) is = 0;
+        }
+        is &= moves;
+        if (falls_by_factor(&doctor.lr) != is) fail_msg("case %u: %d", number, is);
+        kinds[is]++;
+    }
+    assert_true(kinds[0] > 500 && kinds[1] > 500);
 }
 
 /* Stairs of five updates; evaluations and epochs at their ends. */

@@ -474,8 +474,8 @@ static void restarts(void) {
 
 static void corroborate_restarts(void **state) {
     (void)state;
-    static const double lengths[][2] = {{10, 60},  {0, 48},    {47, 97},   {48, 98},  {97, 147},
-                                        {98, 148}, {348, 398}, {397, 447}, {398, 448}};
+    static const double lengths[][2] = {{10, 60},  {0, 48},    {47, 97},   {48, 98},   {97, 147},
+                                        {98, 148}, {348, 398}, {397, 447}, {398, 448}, {0, 1}};
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         open_cycle(lengths[i][0], lengths[i][1]);
         want_restarts(lengths[i][0], lengths[i][1] - lengths[i][0]);
@@ -602,12 +602,14 @@ static void validate_lines_of_rows(void **state) {
 /* The line is at 0.5 at update 300 and falls by 1/400 per update: from 1 at 100 to 0 at 500. */
 static const struct line falling = {.update = 300.0, .value = 0.5, .slope = 1.0 / 400.0};
 
+static double lines_from = 1.0; /* the peak from which they are tried */
+
 static void want_lines(const char *schedule, double floor, double peak_at, double end_at,
                        double ratio) {
     (void)floor;
     for (int w = -2; w <= 2; w++)
         for (int e = -2; e <= 2; e++)
-            want(schedule, 1.0, peak_at + w,
+            want(schedule, lines_from, peak_at + w,
                  known.request.steps > 0 ? (double)known.request.steps : end_at + e, ratio);
 }
 
@@ -653,6 +655,20 @@ static void validate_lines_from_a_peak(void **state) {
     known.request.value_count = 1;
     line_from(1.0);
     hold(__LINE__);
+    /* From three quarters the floors are shares of that peak. */
+    lines_from = 0.75;
+    for (size_t n = 0; n < 2; n++)
+        for (size_t f = 0; f < COUNT_OF(floors); f++)
+            want_lines(of_hf[n], floors[f], 200.0, 500.0 - 300.0 * floors[f],
+                       f > 0 ? floors[f] : none);
+    line_from(0.75);
+    hold(__LINE__);
+    known.request.min_lr_ratio = 0.25;
+    for (size_t n = 0; n < 2; n++)
+        want_lines(of_hf[n], 0.25, 200.0, 425.0, 0.25);
+    line_from(0.75);
+    hold(__LINE__);
+    lines_from = 1.0;
     line_from(0.49); /* the line is above it */
     hold(__LINE__);
     line_from(0.5);
@@ -706,6 +722,19 @@ static void validate_peaks_of_lines(void **state) {
     fit.segments = segments;
     segments[0].shift = 1;
     assert_true(peak_tried() == 1e-3);
+    for (uint64_t at = 3; at < 15; at++) { /* wherever on the rise the row lies */
+        open_rise("hf", 0.0);
+        points[0].update = at;
+        points[0].value = 1e-3 * ((double)at - 1.0) / 20.0;
+        if (peak_tried() != 1e-3 || tried[0].warmup != 19.0) fail_msg("update %d", (int)at);
+        open_rise("hf-4.50", 0.0);
+        for (size_t i = 1; i < 8; i++)
+            points[i].update--;
+        segments[0].shift = 1;
+        points[0].update = at - 1;
+        points[0].value = 1e-3 * ((double)at - 1.0) / 20.0;
+        if (peak_tried() != 1e-3) fail_msg("next LR, update %d", (int)at);
+    }
     open_rise("hf", 0.0);
     points[0].value = 0.0;
     assert_true(peak_tried() == 0.0);
