@@ -63,7 +63,9 @@ struct compare_column {
     size_t unlike; /* how many updates have windows (means since the last row) that differ */
     uint64_t first_update; /* update of the first different pair; 0: there is none */
     struct series_point first[2];
-    double largest; /* the largest relative difference over all pairs, |a - b| / max(|a|, |b|) */
+    /* The largest relative difference over all pairs, |a - b| / max(|a|, |b|); infinite where one
+     * of the two is no finite number. */
+    double largest;
     uint64_t largest_update;
     uint64_t from, to; /* the first and the last update in both logs */
     /* Where one log has no more numbers while it goes on, and the other has some: the update of the

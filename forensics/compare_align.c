@@ -110,7 +110,9 @@ static int windows_agree(const struct compare_column *column, size_t i, size_t j
     return before_a == before_b;
 }
 
+/* What is no number is farther from one than any other number is. */
 static double relative(double a, double b) {
+    if (!real_finite_f64(a) || !real_finite_f64(b)) return real_inf_f64();
     const double size = real_abs_f64(a) > real_abs_f64(b) ? real_abs_f64(a) : real_abs_f64(b);
     return size > 0.0 ? real_abs_f64(a - b) / size : 0.0;
 }

@@ -109,9 +109,9 @@ static void corroborate_pairs(void **state) {
                 want.equal += order == LOG_EQUAL;
                 want.within += order == LOG_WITHIN;
                 if (order != LOG_DIFFERENT) continue;
-                const double size = fmax(fabs(x->value), fabs(y->value));
-                /* fmax leaves NaN out, the difference does not. */
-                const double apart = size > 0.0 ? fabs(x->value - y->value) / size : 0.0;
+                const double apart =
+                    numbers ? fabs(x->value - y->value) / fmax(fabs(x->value), fabs(y->value))
+                            : (double)INFINITY;
                 if (want.different++ == 0) {
                     want.first_update = x->update;
                     want.first[0] = *x;
@@ -140,6 +140,8 @@ static void corroborate_pairs(void **state) {
         assert_true(column.start[1].update == want.start[1].update);
         unlike += want.unlike > 0;
         differ += want.different > 0;
+        assert_true(column.largest == want.largest);
+        assert_true(column.largest_update == want.largest_update);
         if (want.different > 0) {
             assert_true(column.first[0].row == want.first[0].row);
             assert_true(column.first[1].quantum == want.first[1].quantum);
