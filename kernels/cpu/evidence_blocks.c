@@ -256,13 +256,10 @@ static inline int64_t largest_ulp(const struct run_distances_args *args, size_t 
     return largest;
 }
 
-void VARIANT(evidence_distance_block)(const struct run_distances_args *args, size_t first,
-                                      size_t count, struct run_distances_block *out) {
+/* Adds numbers of any form. */
+static inline void add_distances(const struct run_distances_args *args, size_t first, size_t count,
+                                 struct lanes *sums) {
     double x[CHUNK], y[CHUNK], other[CHUNK], x_step[CHUNK], y_step[CHUNK];
-    struct lanes sums[RUN_DISTANCES_SUMS];
-    const int same = args->x_dtype == args->y_dtype;
-    lanes_open(sums, RUN_DISTANCES_SUMS);
-    *out = (struct run_distances_block){.ulp = 0};
     FOR_CHUNKS(first, count, at, some) {
         read_values(args->x, args->x_dtype, at, some, x);
         read_values(args->y, args->y_dtype, at, some, y);
@@ -278,10 +275,52 @@ void VARIANT(evidence_distance_block)(const struct run_distances_args *args, siz
         add_products(&sums[RUN_DISTANCES_XX], x_step, x_step, some);
         add_products(&sums[RUN_DISTANCES_YY], y_step, y_step, some);
         add_products(&sums[RUN_DISTANCES_XY], x_step, y_step, some);
-        if (same) out->changed += count_changed(args->x, args->y, args->x_dtype, at, some);
     }
+}
+
+/* Adds rows of f32 numbers to one register of each sum, from register `r` on. */
+SUM_INLINE void add_distance_rows(const struct run_distances_args *args, size_t first, size_t rows,
+                                  size_t r, struct lanes *sums) {
+    const float *const x = (const float *)args->x, *const y = (const float *)args->y,
+                       *const start = (const float *)args->start,
+                       *const x_old = (const float *)args->x_old,
+                       *const y_old = (const float *)args->y_old;
+    sum_vector_f64 sum[RUN_DISTANCES_SUMS];
+    for (size_t s = 0; s < RUN_DISTANCES_SUMS; s++)
+        sum[s] = sums[s].in[r];
+    for (size_t at = first + r * SUM_WIDTH_f64; rows > 0; at += SUM_LANES, rows--) {
+        const sum_vector_f64 a = sum_load_f32_f64(x + at), b = sum_load_f32_f64(y + at);
+        const sum_vector_f64 gap = a - b, way = a - sum_load_f32_f64(start + at);
+        const sum_vector_f64 x_step = a - sum_load_f32_f64(x_old + at);
+        const sum_vector_f64 y_step = b - sum_load_f32_f64(y_old + at);
+        sum[RUN_DISTANCES_GAP] = sum_fma_f64(gap, gap, sum[RUN_DISTANCES_GAP]);
+        sum[RUN_DISTANCES_TRAVEL] = sum_fma_f64(way, way, sum[RUN_DISTANCES_TRAVEL]);
+        sum[RUN_DISTANCES_XX] = sum_fma_f64(x_step, x_step, sum[RUN_DISTANCES_XX]);
+        sum[RUN_DISTANCES_YY] = sum_fma_f64(y_step, y_step, sum[RUN_DISTANCES_YY]);
+        sum[RUN_DISTANCES_XY] = sum_fma_f64(x_step, y_step, sum[RUN_DISTANCES_XY]);
+    }
+    for (size_t s = 0; s < RUN_DISTANCES_SUMS; s++)
+        sums[s].in[r] = sum[s];
+}
+
+void VARIANT(evidence_distance_block)(const struct run_distances_args *args, size_t first,
+                                      size_t count, struct run_distances_block *out) {
+    struct lanes sums[RUN_DISTANCES_SUMS];
+    const int is_wide = args->x_dtype == DTYPE_F64 || args->y_dtype == DTYPE_F64;
+    const size_t rows = is_wide ? 0 : count / SUM_LANES, done = rows * SUM_LANES;
+    lanes_open(sums, RUN_DISTANCES_SUMS);
+    *out = (struct run_distances_block){.ulp = 0};
+    for (size_t row = 0, some; row < rows; row += some) {
+        some = rows - row < ROWS_AT_ONCE ? rows - row : ROWS_AT_ONCE;
+        for (size_t r = 0; r < REGISTERS; r++)
+            add_distance_rows(args, first + row * SUM_LANES, some, r, sums);
+    }
+    add_distances(args, first + done, count - done, sums);
     for (int s = 0; s < RUN_DISTANCES_SUMS; s++)
         out->sum[s] = join(&sums[s]);
+    if (args->x_dtype == args->y_dtype) FOR_CHUNKS(first, count, at, some) {
+            out->changed += count_changed(args->x, args->y, args->x_dtype, at, some);
+        }
     if (out->changed > 0) out->ulp = largest_ulp(args, first, count);
 }
 
