@@ -377,6 +377,25 @@ static void validate_far_ends(void **state) {
     assert_int_equal(point_of(&set, 3), 0);
 }
 
+/* An update goes with the first row that has it, and with the last row where none has. */
+static void validate_rows_of_updates(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t update;
+        size_t row;
+        int logged;
+    } rows[] = {{2, 4, 0}, {3, 0, 1}, {4, 4, 0}, {5, 1, 1}, {6, 3, 1}, {9, 4, 1}, {10, 4, 0}};
+    static const uint64_t updates[] = {3, 5, 5, 6, 9};
+    for (size_t i = 0; i < COUNT_OF(updates); i++)
+        points[i] = (struct series_point){.update = updates[i], .row = i};
+    series = (struct series){points, COUNT_OF(updates)};
+    set = (struct fit_set){.series = &series, .last = 9};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        assert_int_equal(point_of(&set, rows[i].update), rows[i].row);
+        assert_int_equal(is_logged_at(&set, rows[i].update), rows[i].logged);
+    }
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -388,6 +407,7 @@ int main(void) {
         cmocka_unit_test(corroborate_totals),
         cmocka_unit_test(corroborate_apart),
         cmocka_unit_test(validate_far_ends),
+        cmocka_unit_test(validate_rows_of_updates),
     };
     return cmocka_run_group_tests(tests, take_models, close_arena);
 }
