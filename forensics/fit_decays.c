@@ -85,7 +85,8 @@ static double length_of(const struct fall *f, size_t shape, double floor, double
         const double part = (double)(row->update - a->update) / way;
         const double early = least[0] + part * (least[1] - least[0]);
         const double late = most[0] + part * (most[1] - most[0]);
-        const double half = fit_half(row, f->peak);
+        /* What is read back from a share is off by more than a print of all digits is. */
+        const double half = fit_half(row, f->peak) + 0x1p-44 * f->peak;
         if (row->value - half > bottom + fall * left_of(shape, early) ||
             row->value + half < bottom + fall * left_of(shape, late))
             return 0.0;

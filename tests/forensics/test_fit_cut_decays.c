@@ -75,6 +75,8 @@ static const struct column bent[] = {
     {8e-5, 0.1, 99, 198, 39, EXPONENTIAL, 60, 190, 10, "%.17g", 0, 0},
     {5e-3, 0.05, 100, 2637, 320, COSINE, 430, 2590, 10, "%.17g", 0, 0},
     {2e-3, 0.2, 10, 1200, 300, COSINE, 10, 1100, 10, "%.5e", 0, 0}, /* a floor of 4e-4 */
+    /* A middle row that the inverse of the decay comes to up to the last digit alone. */
+    {1e-3, 0.05, 100, 1500, 210, EXPONENTIAL, 10, 1455, 5, "%.17g", 0, 0},
     /* A peak of more digits than are printed, in a column that begins with 0. */
     {6.500625743223924e-06, 0.0, 850, 4265, 426, EXPONENTIAL, 1, 4265, 1, "%.6E", 4265, 4},
     /* A decay that nobody types, of which seven updates less are seen. */
