@@ -370,11 +370,32 @@ static void corroborate_lists(void **state) {
     assert_true(ends > 100 && full > 50 && none > 100 && held > 100);
 }
 
+/* Shares of the run that skipped updates alone bring behind the plateau, up to the last of them. */
+static void validate_longest_shares(void **state) {
+    (void)state;
+    for (uint64_t total = 100; total < 300; total += 2)
+        for (int off = -1; off <= 1; off++) {
+            struct fit_known known;
+            struct fit_decays is;
+            const uint64_t most = fit_skips_most(total);
+            const uint64_t top = total + 2 - (total / 2 - most + (uint64_t)(off + 1) - 1);
+            scale = 1.0;
+            for (size_t i = 0; i < 3; i++)
+                points[i] = (struct series_point){
+                    .update = top - 1 + i, .row = i, .value = i < 2 ? 1.0 : 0.5};
+            series = (struct series){points, 3};
+            fit_known_init(&known);
+            want_decays(&known, total);
+            fit_find_decays(&series, &known, scale, total, &is);
+            assert_int_equal(is.count, want_count);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_shapes),      cmocka_unit_test(corroborate_lengths),
         cmocka_unit_test(validate_far_lengths), cmocka_unit_test(validate_exact_decays),
-        cmocka_unit_test(corroborate_lists),
+        cmocka_unit_test(corroborate_lists),    cmocka_unit_test(validate_longest_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
