@@ -228,12 +228,16 @@ static void draw_values(void) {
                                           {"min_lr", "1e-5"},       {"decay_style", "cosine"},
                                           {"decay_type", "cosine"}, {"lr_end", "1e-6"}};
     const size_t which = draws_pick(&draws, COUNT_OF(keys));
-    static const size_t counts[] = {1, 1, 1, 2, 14, 15, 16};
+    static const size_t counts[] = {1, 1, 2, 2, 14, 15, 16};
     request.value_count = counts[draws_pick(&draws, COUNT_OF(counts))];
     for (size_t v = 0; v < request.value_count; v++) {
         request.values[v].key = keys[which][0];
         request.values[v].text = keys[which][1];
     }
+    if (request.value_count < 2 || seldom(2)) return;
+    const size_t other = draws_pick(&draws, COUNT_OF(keys)); /* and another one behind it */
+    request.values[request.value_count - 1].key = keys[other][0];
+    request.values[request.value_count - 1].text = keys[other][1];
 }
 
 static void draw_request(uint32_t number) {
@@ -259,6 +263,21 @@ static void draw_request(uint32_t number) {
     decays.count = draws_pick(&draws, 3);
     snprintf(decays.text[0], sizeof decays.text[0], "50");
     snprintf(decays.text[1], sizeof decays.text[1], seldom(3) ? "5000" : "70");
+    if (number % 4 == 0) { /* decays with every shape, while there is room for two values */
+        static const char *const kept[][2] = {
+            {"min_lr_ratio", "0.2"}, {"decay_style", "cosine"}, {"decay_type", "cosine"}};
+        const int is_hf = seldom(2);
+        const size_t which = draws_pick(&draws, 2) == 0 ? 0 : is_hf ? 2 : 1;
+        request.contract = contract_find(is_hf ? "hf" : "megatron");
+        request.schedule = is_hf ? "warmup_stable_decay" : "wsd";
+        request.value_count = 13 + draws_pick(&draws, 4);
+        if (seldom(3)) request.value_count = 1;
+        for (size_t v = 0; v < request.value_count; v++) {
+            request.values[v].key = kept[which][0];
+            request.values[v].text = kept[which][1];
+        }
+        decays.count = 2;
+    }
     known.possible = seldom(3) ? NULL : own;
     known.own_only = seldom(4);
     if (seldom(3)) known.expected = contract_find("llmc");
@@ -358,6 +377,10 @@ static void corroborate_settings(void **state) {
         fit_model_set_total(model, n.total);
         assert_true(same_numbers(&model->now, &n));
         require_plan(model, &n);
+        n.epoch = n.epoch > 0 ? 1 : 0;
+        n.total += 0.5;
+        fit_model_set(model, &n);
+        require_plan(model, &n);
         n.lr = 3e-4;
         fit_model_set_lr(model, n.lr);
         assert_true(same_numbers(&model->now, &n));
@@ -392,7 +415,7 @@ static void corroborate_settings(void **state) {
         }
         struct fit_model elder = {.is_elder = 1};
         for (int bits = 0; bits < 4; bits++) {
-            const struct fit_numbers few = {.floor = (bits & 1) * 0.1, .warmup = (bits >> 1) * 5.0};
+            const struct fit_numbers few = {.floor = (bits & 1) * 0.1, .warmup = (bits >> 1) * 1.0};
             assert_int_equal(fit_model_is_listed(&elder, &few), bits == 3);
             elder.is_elder = 0;
             assert_true(fit_model_is_listed(&elder, &few));
