@@ -251,7 +251,7 @@ static void draw_request(uint32_t number) {
     draws = (struct draws){.key = UINT64_C(0x30d5), .number = number};
     fit_known_init(&known);
     contract_request_init(&request);
-    if (!seldom(8)) request.contract = contract_find(names[draws_pick(&draws, COUNT_OF(names))]);
+    if (!seldom(5)) request.contract = contract_find(names[draws_pick(&draws, COUNT_OF(names))]);
     if (seldom(3)) request.schedule = schedules[draws_pick(&draws, COUNT_OF(schedules))];
     request.tokens = draws_pick(&draws, 2) * 3;
     request.accumulate = draws_pick(&draws, 4);
@@ -279,7 +279,7 @@ static void draw_request(uint32_t number) {
         decays.count = 2;
     }
     known.possible = seldom(3) ? NULL : own;
-    known.own_only = seldom(4);
+    known.own_only = seldom(4) || (request.contract == NULL && !seldom(3));
     if (seldom(3)) known.expected = contract_find("llmc");
     known.growing = seldom(3);
     known.counted = seldom(6) ? &samples : NULL;
