@@ -21,7 +21,7 @@
 #include "forensics/fit_apart.c"
 #include "tests/base/helper_draws.h"
 
-enum { ROWS = 16, CASES = 160, PAIRS = 6000 };
+enum { ROWS = 16, CASES = 320, SAID = 3000, PAIRS = 6000 };
 
 static struct arena arena;
 static struct series_point points[ROWS + 1];
@@ -129,15 +129,15 @@ static uint64_t only_total(const struct guess *g, size_t least) {
 static void corroborate_totals(void **state) {
     (void)state;
     size_t found = 0, free_ones = 0, shares = 0;
-    for (uint32_t number = 0; number < CASES; number++) {
+    for (uint32_t number = 0; number < CASES + SAID; number++) { /* the later ones of told totals */
         struct draws draws = {.key = UINT64_C(0x7074), .number = number};
         struct fit_model *const model = &models[draws_pick(&draws, COUNT_OF(made))];
         struct fit_other_total is;
         struct guess g = {.model = model, .scale = draws_pick(&draws, 3) == 0 ? 0.5 : 1.0};
-        const enum fit_totals how = (enum fit_totals)draws_pick(&draws, 4);
+        enum fit_totals how = (enum fit_totals)draws_pick(&draws, 4);
         static const size_t least_of[] = {FIT_TOTAL_ROWS, FIT_SAID_ROWS, 1, 2};
         const double total = 20.0 + (double)draws_pick(&draws, 20);
-        const uint64_t other = 12 + draws_pick(&draws, 60);
+        uint64_t other = 12 + draws_pick(&draws, 60);
         const double share =
             draws_pick(&draws, 3) == 0 ? 0.0 : 0.005 * (1 + draws_pick(&draws, 40));
         const uint32_t says = draws_pick(&draws, 4);
@@ -149,6 +149,11 @@ static void corroborate_totals(void **state) {
         if (!model->needs_warmup) g.numbers.warmup = 0.0;
         fit_known_init(&known);
         series = (struct series){points, 5 + draws_pick(&draws, 10)};
+        if (number >= CASES) how = number % 2 == 0 ? FIT_TOTAL_SAID : FIT_TOTAL_OF_ROW;
+        if (number % 3 == 0) /* as few rows as it needs */
+            series.count = g.from + (how == FIT_TOTAL_OF_ROWS ? 2 : 4);
+        if (draws_pick(&draws, 3) == 0) /* around the counter of the last row */
+            other = (uint64_t)((int64_t)series.count + 3 + g.shift + draws_pick(&draws, 4)) - 1;
         /* Rows of the other total, with the warm-up that goes with it, or the one before. */
         struct fit_numbers later = g.numbers;
         later.total = (double)other;
@@ -156,14 +161,17 @@ static void corroborate_totals(void **state) {
             later.warmup = round_by(model->contract->warmup_rule, share * later.total);
         if (!model->needs_warmup) later.warmup = 0.0;
         fit_model_set(model, &later);
-        const uint32_t print = draws_pick(&draws, 3);
+        const uint32_t print = draws_pick(&draws, 4);
         for (size_t i = 0; i < series.count; i++) {
             points[i] = (struct series_point){.update = 4 + i, .row = i};
             points[i].value = g.scale * fit_model_logged(model, 4 + i, g.shift);
-            points[i].quantum = print == 0 ? 0.0 : print == 1 ? 1e-9 : 4e-6;
+            points[i].quantum = print == 0 ? 0.0 : print == 1 ? 1e-9 : print == 2 ? 4e-6 : 3e-5;
             if (print > 0)
                 points[i].value = points[i].quantum * round(points[i].value / points[i].quantum);
         }
+        for (size_t i = series.count; i <= ROWS; i++) /* which would tell the total */
+            points[i] = (struct series_point){
+                .update = 4 + i, .value = g.scale * fit_model_logged(model, 4 + i, g.shift)};
         if (draws_pick(&draws, 4) == 0)
             points[draws_pick(&draws, (uint32_t)series.count)].value *= 0.9;
         if (says == 1) known.request.steps = other;

@@ -378,7 +378,7 @@ static void corroborate_warmups(void **state) {
             draws_pick(&draws, 3) == 0 ? (double)draws_pick(&draws, 30) : (double)NAN;
         window.known_ratio = draws_pick(&draws, 3) == 0 ? 0.03 : (double)NAN;
         window.known_totals = draws_pick(&draws, 3);
-        window.said_totals = window.known_totals > 0 ? draws_pick(&draws, 2) : 0;
+        window.said_totals = draws_pick(&draws, (uint32_t)window.known_totals + 1);
         for (size_t t = 0; t < window.known_totals; t++) {
             static const uint64_t totals[] = {100, 199, 200, 201, 437, 1000, 90000};
             window.known_total[t] = totals[draws_pick(&draws, COUNT_OF(totals))];
