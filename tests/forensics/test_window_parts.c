@@ -369,7 +369,7 @@ static void corroborate_warmups(void **state) {
             points[i].update = points[i].update * (far == 0 ? 10 : 90) + 3;
         fit_window_open(&window, points, count);
         model.needs_warmup = draws_pick(&draws, 12) > 0;
-        model.unit = draws_pick(&draws, 3) == 0 ? 4.0 : 1.0;
+        model.unit = draws_pick(&draws, 3) > 0 ? 1.0 : number % 2 == 0 ? 4.0 : 40.0;
         model.scale = draws_pick(&draws, 2) == 0 ? 4.0 : 1.0;
         model.warmup_scale = draws_pick(&draws, 2) == 0 ? 4.0 : 1.0;
         model.now.epoch = draws_pick(&draws, 4) == 0 ? 7 : 0;
