@@ -172,6 +172,15 @@ static void validate_shards(void **state) {
         assert_non_null(strstr(status_text(), "before the shards of the update are joined"));
         assert_int_equal(fault.list, LOOP_MICRO);
         assert_int_equal(fault.position, i == 1 ? 0 : 3);
+        /* With shards it is they that are told, whoever holds them; without, the ranks. */
+        config.parallel.ranks = 2;
+        assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+        assert_non_null(strstr(status_text(), "before the shards of the update are joined"));
+        config.numerics.shards = 1;
+        assert_int_equal(loop_check(&config, &fault), STATUS_INPUT);
+        assert_non_null(strstr(status_text(), "(parallel.ranks above 1)"));
+        config.numerics.shards = 2;
+        config.parallel.ranks = 1;
         helper_loop_list("count fetch forward schedule backward", &config.loop.micro);
         assert_int_equal(loop_check(&config, &fault), STATUS_OK);
     }
