@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Asks for memory ahead of its use.
+ * Asks for memory ahead of its use. The functions are always inlined: gcc takes one whose calls
+ * only prefetch for one without effect, and drops the calls.
  *
  * A loop that computes in the caches leaves the memory idle, and one that waits for memory the
  * processor. Where a thread does both in turns, it is faster if it asks in the first for what the
@@ -29,8 +30,9 @@ static inline struct ahead ahead_after(const struct ahead *next, size_t bytes) {
     return out;
 }
 
-/* Asks for bytes first .. first+count-1 of each place, in the second-level cache. Few at a time: a
- * processor has some dozens of lines on their way, and waits where more are asked for. */
+/* Asks for bytes first .. first+count-1 of each place, into the second-level cache. A loop asks for
+ * two lines or so at a time, since a processor has some dozens on their way and waits where more
+ * are asked for. */
 static inline __attribute__((always_inline)) void ahead_ask(const struct ahead *next, size_t first,
                                                             size_t count) {
     for (size_t i = 0; i < AHEAD_PLACES; i++)

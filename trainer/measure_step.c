@@ -130,16 +130,17 @@ static void before_piece(void *context, uint32_t thread, uint32_t tensor, size_t
     if (run->options.readback) readback_keep_piece(run, thread, tensor, first, count);
 }
 
-/* Where the next piece of numbers in f32 begins; 0 where this one ends the tensor. It may be
- * another thread's, which does no harm. */
+/* The address at which the next piece of these numbers begins; 0 where this one ends the tensor.
+ * Another thread may step that piece, which does no harm. */
 static uintptr_t next_piece(const struct measure_step *step, const void *values, struct form form,
                             size_t first, size_t total) {
     const size_t next = first + step->piece;
     return next < total ? (uintptr_t)form_at(values, form, next) : 0;
 }
 
-/* While it measures, it asks for what the step of the next piece reads: hashes for what they hash
- * themselves, and the others for the first parameters and the gradient. */
+/* Measures a piece, and asks meanwhile for what the step of the next one reads. A hash asks for the
+ * numbers that it hashes next; update sizes ask for the first parameters, and for the gradient
+ * where nothing is read back; the read-back asks for the gradient. */
 static void after_piece(void *context, uint32_t thread, uint32_t tensor, size_t first,
                         size_t count) {
     const struct run *const run = (const struct run *)context;
