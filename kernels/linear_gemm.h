@@ -37,6 +37,7 @@ struct gemm {
     int add;              /* 1: C = round(C + round(chain)) */
     GEMM_ELEMENT *out;    /* C when it is rounded: physical rows of N columns; else NULL */
     accumulator *held;    /* C when it is held in accumulators, M x N, and continued; else NULL */
+    int opens;            /* with `held`; 1: it counts as +0 before the first term */
     unsigned narrow;      /* bits of enum gemm_narrow */
 };
 
@@ -101,6 +102,7 @@ static inline struct gemm gemm_weight(const struct op_call *call,
         .rows = args->rows,
         .product = call_product(call),
         .held = (accumulator *)args->acc,
+        .opens = args->opens,
         .narrow = gemm_narrow(call, GEMM_B, GEMM_A),
     };
     return g;

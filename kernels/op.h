@@ -51,12 +51,14 @@ struct linear_input_args {
 };
 
 /* acc[n,k] = fma(dy[r,n], x[r,k], acc[n,k]) over rows in list order; continues the chain that acc
- * holds (law 3). acc (N, K) in the accumulation dtype, not rounded. */
+ * holds (law 3), or with `opens` begins it at +0, whatever acc holds. acc (N, K) in the
+ * accumulation dtype, not rounded. */
 struct linear_weight_args {
     struct row_list rows;
     uint32_t N, K;
     const void *dy, *x;
     void *acc;
+    int opens;
 };
 
 /* x[r,:] = table[ids[i],:] for the i-th listed row r. */

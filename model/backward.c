@@ -186,6 +186,7 @@ struct weight_part {
     struct row_list rows;
     uint32_t first; /* where the rows begin in the list of the pass */
     void *acc;
+    int opens; /* 1: a product begins its chains at +0, whatever acc holds */
 };
 
 static uint32_t part_count(const struct weight_pass *joint) {
@@ -204,13 +205,15 @@ static struct weight_part part_open(const struct weight_pass *joint, uint32_t in
     const struct model_parts *const parts = joint->gradients->parts;
     const uint32_t row = params_owner(table, role, layer_index(layer));
     if (parts == NULL)
-        return (struct weight_part){joint->rows, 0, joint->gradients->row[row][joint->use]};
+        return (struct weight_part){joint->rows, 0, joint->gradients->row[row][joint->use],
+                                    joint->gradients->opens};
     const struct model_part *const part = &parts->part[index];
     const uint32_t first = joint->labels ? part->first_label : part->first_token;
     const uint32_t count = joint->labels ? part->labels : part->tokens;
     return (struct weight_part){{joint->rows.index + first, count},
                                 first,
-                                parts->begin(parts->context, index, row, joint->use)};
+                                parts->begin(parts->context, index, row, joint->use),
+                                0};
 }
 
 /* acc[n] += dy[r, n]: the gradient of a bias is that of a weight whose x is 1 (law 17). */
@@ -223,6 +226,7 @@ static void bias_weight(const struct weight_pass *joint, uint32_t layer, enum pa
         const struct weight_part part = part_open(joint, i, role, layer);
         args.rows = part.rows;
         args.acc = part.acc;
+        args.opens = part.opens;
         model->ops->linear_weight(&call, &args);
     }
     watch_weight(&joint->pass, layer, role, args.acc, joint->use, chains_from(joint));
@@ -238,6 +242,7 @@ static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum 
         const struct weight_part part = part_open(joint, i, role, layer);
         args.rows = part.rows;
         args.acc = part.acc;
+        args.opens = part.opens;
         joint->pass.model->ops->linear_weight(&call, &args);
     }
     watch_weight(&joint->pass, layer, role, args.acc, joint->use, chains_from(joint));

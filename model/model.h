@@ -177,6 +177,7 @@ struct model_parts {
 struct model_gradients {
     void *(*row)[2];
     const struct model_parts *parts; /* NULL: all terms continue the chains that `row` holds */
+    int opens; /* without parts; 1: of matrices and biases they begin chains at +0 instead */
 };
 
 /* Opens a model whose ops are those of `backend`, or this program's own where it is NULL. `arena`

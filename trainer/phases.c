@@ -15,6 +15,7 @@
 #include "model/backends.h"
 #include "scenarios/scenario.h"
 #include "trainer/closing.h"
+#include "trainer/owed_zeros.h"
 #include "trainer/plugins/plugin.h"
 #include "trainer/rank_gradients.h"
 #include "trainer/real_ranks.h"
@@ -217,7 +218,7 @@ static enum status phase_backward(struct run *run) {
     phase_refresh_weights(run);
     struct model_weights weights = {run->weights};
     if (parts == NULL) parts = shards_parts(run);
-    struct model_gradients gradients = {run->accumulators, parts};
+    struct model_gradients gradients = {run->accumulators, parts, owed_zeros_begin(run)};
     start_drawing(run);
     model_backward(&run->model, &weights, &run->batch, run->coefficient, &gradients);
     shards_end_micro(run);
@@ -320,11 +321,15 @@ enum status phase_gradient_closed(struct run *run, enum phase phase) {
 
 enum status phase_close_gradient(struct run *run) {
     const int measured = closing_can(run);
-    if (!run_head(run)->pending) return STATUS_OK;
+    if (!run_head(run)->pending) {
+        owed_zeros_pay(run); /* whoever closes a gradient reads it then */
+        return STATUS_OK;
+    }
     if (measured)
         closing_round(run);
     else
         phase_round_gradient(run);
+    owed_zeros_forget(run);
     return gradient_closed(run, PHASE_BACKWARD, measured);
 }
 
@@ -396,15 +401,7 @@ static enum status phase_count(struct run *run) {
 
 static enum status phase_zero(struct run *run) {
     struct state_head *head = run_head(run);
-    size_t accumulator = run->layout.accumulator;
-    size_t gradient = dtype_carrier(run->layout.gradient_dtype);
-    RUN_EACH_SPAN(run, span) {
-        void *const *const accumulators = run->accumulators[span.row];
-        for (uint32_t use = 0; use < run->table.rows[span.row].uses; use++)
-            model_set(&run->model, accumulators[use], span.count * accumulator, 0);
-        model_set(&run->model, run_at(run, run->layout.tensor[span.row].gradient),
-                  span.count * gradient, 0);
-    }
+    owed_zeros_set(run);
     head->pending = 0;
     head->stored = 0;
     head->scaler.unscaled = 0;

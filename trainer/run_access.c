@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "trainer/owed_zeros.h"
+
 const struct config *run_config(const struct run *run) {
     return &run->config;
 }
@@ -65,6 +67,7 @@ int run_products(const struct run *run, struct library_count *out) {
 }
 
 const unsigned char *run_state_host(const struct run *run) {
+    owed_zeros_pay(run);
     return run->state.host;
 }
 

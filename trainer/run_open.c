@@ -14,6 +14,7 @@
 #include "model/pretrained.h"
 #include "scenarios/scenario.h"
 #include "trainer/closing.h"
+#include "trainer/owed_zeros.h"
 #include "trainer/corruption.h"
 #include "trainer/perturbation.h"
 #include "trainer/plugins/plugin.h"
@@ -407,6 +408,7 @@ static enum status open_all(struct run *run) {
     TRY(open_record(run));
     TRY(measure_open(run));
     TRY(closing_open(run));
+    TRY(owed_zeros_open(run));
     if (run->options.readback) TRY(readback_open(run));
     TRY(init_params(run));
     struct state_head *head = run_head(run);

@@ -47,7 +47,7 @@ static void clear_gradients(struct run *run) {
 
 enum status run_backward(struct run *run, struct watch *watch) {
     const struct model_weights weights = {run_weights(run)};
-    const struct model_gradients gradients = {run->accumulators, NULL};
+    const struct model_gradients gradients = {run->accumulators, NULL, 0};
     const double each = 1.0 / (double)run->batch.label_count;
     for (uint32_t i = 0; i < run->batch.label_count; i++)
         run->coefficient[i] = dtype_round(each, DTYPE_F32);

@@ -56,6 +56,7 @@ struct run {
     void **weight_copies; /* by row; NULL where parameters have the compute dtype */
     int weights_fresh; /* 1 while the copies agree with the state; optimize and restore clear it */
     void *(*accumulators)[2];
+    struct owed_zeros *owed_zeros; /* trainer/owed_zeros.h; NULL: zeros are written at once */
     struct shards *shards; /* trainer/shards.h; NULL where an update is one shard */
     struct rank_gradients
         *rank_gradients;       /* trainer/rank_gradients.h; NULL where ranks have none */

@@ -11,6 +11,7 @@
 #include "model/backends.h"
 #include "trainer/corruption.h"
 #include "trainer/measure_step.h"
+#include "trainer/owed_zeros.h"
 #include "trainer/run_private.h"
 #include "trainer/state_file.h"
 
@@ -66,12 +67,14 @@ static size_t tensor_bytes(const struct run *run) {
 }
 
 enum status run_snapshot(const struct run *run, unsigned char *snapshot) {
+    owed_zeros_pay(run);
     memcpy(snapshot, run->state.host, run->layout.tensors);
     return backends_pull(run->backend, snapshot + run->layout.tensors, run->state.tensors,
                          tensor_bytes(run));
 }
 
 static void restored(struct run *run) {
+    owed_zeros_forget(run);
     run->weights_fresh = 0;
     run->known = 0;
     measure_step_forget(run);
@@ -88,6 +91,7 @@ enum status run_restore(struct run *run, const unsigned char *snapshot) {
 enum status run_read_state(const struct run *run, const unsigned char **out) {
     unsigned char *bytes;
     if (run->backend == NULL) {
+        owed_zeros_pay(run);
         *out = run->state.host;
         return STATUS_OK;
     }
@@ -180,7 +184,8 @@ static enum status load_twin(struct run *run, const struct run_kept *kept, struc
 
 enum status run_equal(const struct run *a, const struct run *b, int *out) {
     if (a->layout.bytes != b->layout.bytes) return equal_forms(a, b, out);
-
+    owed_zeros_pay(a);
+    owed_zeros_pay(b);
     *out = memcmp(a->state.host, b->state.host, a->layout.tensors) == 0;
     if (!*out) return STATUS_OK;
     if (a->backend != b->backend || a->backend == NULL) return equal_apart(a, b, out);
@@ -217,6 +222,7 @@ enum status run_keep(const struct run *run, const struct run_kept *kept) {
 enum status run_load(struct run *run, const struct run_kept *kept) {
     const unsigned char *const tensors = kept->memory + kept->tensors;
     measure_step_forget(run);
+    owed_zeros_forget(run);
     if (kept->bytes != run->layout.bytes) {
         struct arena arena = ARENA_EMPTY;
         const enum status status = load_twin(run, kept, &arena);
@@ -242,6 +248,7 @@ enum status run_take_back(struct run *run, const struct run_kept *kept) {
 enum status run_kept_equal(const struct run *run, const struct run_kept *kept, int *out) {
     struct host_window window = HOST_WINDOW_EMPTY;
     const unsigned char *head, *tensors;
+    owed_zeros_pay(run);
     enum status status =
         host_window_read(&window, kept->backend, kept->memory, kept->tensors, &head);
     if (status == STATUS_OK) *out = memcmp(head, run->state.host, kept->tensors) == 0;

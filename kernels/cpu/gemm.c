@@ -209,7 +209,7 @@ static void multiply_panel(struct worker *w, const struct block *b, const accumu
     const struct gemm *const g = w->plan->g;
     struct tile t = {.rows = rows, .left = left, .left_least = left_least};
     accumulator *c[GEMM_ROWS];
-    t.start = b->opens && g->held == NULL ? GEMM_START : GEMM_CONTINUE;
+    t.start = b->opens && (g->held == NULL || g->opens) ? GEMM_START : GEMM_CONTINUE;
     for (size_t i = 0; i < rows; i++)
         c[i] = sums_of(w, b, b->slot, row + i, i);
     for (size_t strip = first_strip; strip < last_strip; strip++) {

@@ -5,6 +5,7 @@
  * Invariant (law 1): an output is one chain over its terms in ascending order, in a register, from
  * +0 or from what the accumulator holds. Rows not listed are neither read nor written. */
 #include "kernels/cuda/column_weight.cu"
+#include "kernels/cuda/fill.h"
 #include "kernels/cuda/library_linear.cu"
 #include "kernels/cuda/linear_atomic.cu"
 #include "kernels/cuda/linear_joined.cu"
@@ -82,8 +83,15 @@ static void linear_input(const struct op_call *call, const struct linear_input_a
     linear_run(call, &job, SUM_FORWARD, PASS_INPUT);
 }
 
+/* Writes the +0 that the chains begin with. */
+static void clear_held(const struct op_call *call, const struct gemm *job) {
+    const struct fill_args args = {job->M * job->N * sizeof *job->held, 0, job->held};
+    fill(call, &args);
+}
+
 static void linear_weight(const struct op_call *call, const struct linear_weight_args *args) {
-    if (call->narrow == NARROW_NONE && column_weight(call, args)) return;
     const struct gemm job = gemm_weight(call, args);
+    if (args->opens) clear_held(call, &job);
+    if (call->narrow == NARROW_NONE && column_weight(call, args)) return;
     linear_run(call, &job, SUM_WEIGHT, PASS_WEIGHT);
 }

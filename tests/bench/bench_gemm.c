@@ -169,7 +169,7 @@ static void run_ours(const struct problem *p, const struct variant *v, const str
     } else if (op == INPUT) {
         v->input(&call, &(struct linear_input_args){rows, p->N, p->K, b->dy, b->w, b->dx, 0});
     } else {
-        v->weight(&call, &(struct linear_weight_args){rows, p->N, p->K, b->dy, b->x, b->acc});
+        v->weight(&call, &(struct linear_weight_args){rows, p->N, p->K, b->dy, b->x, b->acc, 0});
     }
 }
 

@@ -129,7 +129,7 @@ static enum status run_round(struct bench *bench, double *out_seconds) {
         model->ops->linear_input(&call, &(struct linear_input_args){bench->rows, N, K, bench->dy,
                                                                     bench->w, bench->dx, 0});
         model->ops->linear_weight(&call, &(struct linear_weight_args){bench->rows, N, K, bench->dy,
-                                                                      bench->x, bench->acc});
+                                                                      bench->x, bench->acc, 0});
     }
     TRY(model_wait(model));
     *out_seconds = bench_seconds() - start;

@@ -249,7 +249,7 @@ static void twins_run(const struct twins *twins, int which, struct run *out) {
 
 static int equal_states(const struct run *a, const struct run *b) {
     return a->layout.bytes == b->layout.bytes &&
-           memcmp(a->state.host, b->state.host, a->layout.bytes) == 0;
+           memcmp(run_state_host(a), run_state_host(b), a->layout.bytes) == 0;
 }
 
 /* Trains both from step 0 and returns the first update after which they differ; STEPS + 1: none. */
@@ -279,7 +279,7 @@ static int goes_on(const struct twins *twins, uint64_t from,
         twins_run(twins, i, &runs[i]);
     for (uint64_t k = 1; k <= from; k++)
         (void)helper_step(&runs[0]);
-    if (from > 0) assert_int_equal(run_restore(&runs[1], runs[0].state.host), STATUS_OK);
+    if (from > 0) assert_int_equal(run_restore(&runs[1], run_state_host(&runs[0])), STATUS_OK);
     for (uint64_t k = from + 1; k <= STEPS; k++)
         if (memcmp(roots[k - 1], helper_step(&runs[1])->digests[DIGEST_ROOT], DIGEST_BYTES) != 0)
             equal = 0;

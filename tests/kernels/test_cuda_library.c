@@ -102,7 +102,7 @@ static void *run(const struct problem *p, int op, const struct library_mode *mod
     void *const out = bench_store(b, before, result_count(p, op), bytes);
     const struct linear_forward_args forward = {p->list, s.N, s.K, x, w, out};
     const struct linear_input_args input = {p->list, s.N, s.K, dy, w, out, p->add};
-    const struct linear_weight_args weight = {p->list, s.N, s.K, dy, x, out};
+    const struct linear_weight_args weight = {p->list, s.N, s.K, dy, x, out, 0};
     b->call.library = mode;
     if (op == FORWARD) p->ops->linear_forward(&b->call, &forward);
     if (op == INPUT) p->ops->linear_input(&b->call, &input);
@@ -143,7 +143,7 @@ static void *run_short(const struct problem *p, int op, const struct library_mod
                                    : store_as(b, before, count, out_short);
     const struct linear_forward_args forward = {p->list, s.N, s.K, x, w, out};
     const struct linear_input_args input_args = {p->list, s.N, s.K, dy, w, out, p->add};
-    const struct linear_weight_args weight = {p->list, s.N, s.K, dy, x, out};
+    const struct linear_weight_args weight = {p->list, s.N, s.K, dy, x, out, 0};
     b->call.library = mode;
     b->call.narrow = narrow;
     if (op == FORWARD) p->ops->linear_forward(&b->call, &forward);
@@ -341,7 +341,7 @@ static void chain(struct bench *b, const struct op_table *ops, void *const out[C
                   const void *const in[4], int waits) {
     const struct row_list all = {NULL, 70}, few = {NULL, 5};
     const struct linear_forward_args first = {all, 66, 40, in[0], in[1], out[0]};
-    const struct linear_weight_args second = {all, 66, 40, out[0], in[0], out[1]};
+    const struct linear_weight_args second = {all, 66, 40, out[0], in[0], out[1], 0};
     const struct linear_forward_args third = {all, 66, 40, in[0], out[1], out[2]};
     const struct linear_forward_args fourth = {few, 70, 66, in[2], out[2], out[3]};
     const struct linear_forward_args fifth = {all, 5, 70, in[3], out[3], out[4]};
@@ -746,7 +746,7 @@ static void kept_start(const struct kept *k, size_t i) {
         return;
     }
     const struct linear_weight_args args = {k->list, kept_widths[i - 4], KEPT_K, k->dy[i - 4],
-                                            k->x,    k->out[i]};
+                                            k->x,    k->out[i],          0};
     k->ops->linear_weight(&k->bench->call, &args);
 }
 

@@ -92,7 +92,7 @@ static void run(struct problem *p, const struct op_table *ops, void *out[OUTPUTS
     }
     const struct linear_forward_args forward = {p->list, s.N, s.K, p->x, p->w, out[0]};
     const struct linear_input_args input = {p->list, s.N, s.K, p->dy, p->w, out[1], s.add};
-    const struct linear_weight_args weight = {p->list, s.N, s.K, p->dy, p->x, out[2]};
+    const struct linear_weight_args weight = {p->list, s.N, s.K, p->dy, p->x, out[2], 0};
     call.scratch = p->on->call[ops == p->gpu].scratch;
     shim_seed(SEED + 77u * p->seed++);
     ops->linear_forward(&call, &forward);
@@ -250,8 +250,8 @@ static void large(struct machines *m) {
         memset(acc, 0, M * N * size);
         const struct linear_input_args input = {
             {NULL, shape.rows}, shape.K, shape.N, left, lines, dx, 0};
-        const struct linear_weight_args weight = {{NULL, shape.K},        shape.rows, shape.N,
-                                                  transposed(p, a, M, K), lines,      acc};
+        const struct linear_weight_args weight = {
+            {NULL, shape.K}, shape.rows, shape.N, transposed(p, a, M, K), lines, acc, 0};
         const void *const few = multiply(p, shape, left, right, 20);
         const void *const whole = multiply(p, shape, left, right, shape.rows);
         p->gpu->linear_input(&p->call, &input);

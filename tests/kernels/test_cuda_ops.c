@@ -73,7 +73,7 @@ static void linear_one(struct machines *m, uint32_t rows, uint32_t N, uint32_t K
     for (size_t i = 0; i < 2; i++) {
         const struct linear_forward_args forward = {list, N, K, x, w, y[i]};
         const struct linear_input_args input = {list, N, K, dy, w, dx[i], add};
-        const struct linear_weight_args weight = {list, N, K, dy, x, acc[i]};
+        const struct linear_weight_args weight = {list, N, K, dy, x, acc[i], add}; /* opens */
         m->ops[i]->linear_forward(&m->call[i], &forward);
         m->ops[i]->linear_input(&m->call[i], &input);
         m->ops[i]->linear_weight(&m->call[i], &weight);

@@ -125,7 +125,8 @@ static const void *run(struct machines *m, const struct problem *p, int op, size
                                                           p->dy, p->x, p->rstd, out,
                                                           NORM_BACKWARD_FUSED, NULL, 0.0});
     if (op == BIAS)
-        ops->linear_weight(call, &(struct linear_weight_args){p->rows, s.C, 1, p->dy, p->x, out});
+        ops->linear_weight(call,
+                           &(struct linear_weight_args){p->rows, s.C, 1, p->dy, p->x, out, 0});
     if (op == SQUARE)
         ops->square(call, &(struct square_args){s.squares, call->compute, p->squares,
                                                 (double *)(void *)out});

@@ -157,7 +157,7 @@ static void check_linear(struct bench *b, struct shape shape, uint32_t cuts) {
         ops->linear_input(&b->call,
                           &(struct linear_input_args){p.rows, shape.N, shape.K, dy, w, dx, 1});
         ops->linear_weight(&b->call,
-                           &(struct linear_weight_args){p.rows, shape.N, shape.K, dy, x, acc});
+                           &(struct linear_weight_args){p.rows, shape.N, shape.K, dy, x, acc, 0});
         bench_check(b, ops, "y", y, p.y, p.physical * N, b->carrier);
         bench_check(b, ops, "dx", dx, p.dx, p.physical * K, b->carrier);
         bench_check(b, ops, "acc", acc, p.acc, N * K, b->accumulator);

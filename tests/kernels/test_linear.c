@@ -124,6 +124,20 @@ static void report(const struct problem *p, const char *op, int threads) {
              p->rows.index != NULL ? "gathered" : "dense", threads);
 }
 
+/* Chains that begin at +0 are those that go on from +0, whatever the accumulators held. */
+static void run_opens(struct arena *arena, const struct problem *p, const struct op_call *call,
+                      int threads) {
+    const size_t count = (size_t)p->shape.N * p->shape.K, width = p->variant->accumulator;
+    void *acc[2];
+    for (int opens = 0; opens < 2; opens++) {
+        acc[opens] = take(arena, count, width);
+        memset(acc[opens], opens ? 0xff : 0, count * width); /* NaN */
+        p->variant->weight(call, &(struct linear_weight_args){p->rows, p->shape.N, p->shape.K,
+                                                              p->dy, p->x, acc[opens], opens});
+    }
+    if (!same(acc[0], acc[1], width, count)) report(p, "linear_weight that opens", threads);
+}
+
 static void run_ops(struct arena *arena, const struct problem *p, int threads, int add) {
     const size_t bytes = p->variant->carrier;
     const size_t N = p->shape.N;
@@ -150,8 +164,9 @@ static void run_ops(struct arena *arena, const struct problem *p, int threads, i
     void *const acc = take(arena, N * K, p->variant->accumulator);
     memcpy(acc, p->start_acc, N * K * p->variant->accumulator);
     p->variant->weight(
-        &call, &(struct linear_weight_args){p->rows, p->shape.N, p->shape.K, p->dy, p->x, acc});
+        &call, &(struct linear_weight_args){p->rows, p->shape.N, p->shape.K, p->dy, p->x, acc, 0});
     if (!same(acc, p->acc, p->variant->accumulator, N * K)) report(p, "linear_weight", threads);
+    run_opens(arena, p, &call, threads);
     check_fence(&fenced);
 }
 
@@ -338,11 +353,11 @@ static void verify_chain_continues(void **state) {
         const struct op_call call = {.compute = dtype, .threads = 1, .scratch = fenced.scratch};
         const struct row_list first = {p.rows.index, 41};
         const struct row_list second = {p.rows.index + 41, shape.T - 41};
-        p.variant->weight(
-            &call, &(struct linear_weight_args){first, shape.N, shape.K, p.dy, p.x, p.start_acc});
+        p.variant->weight(&call, &(struct linear_weight_args){first, shape.N, shape.K, p.dy, p.x,
+                                                              p.start_acc, 0});
         assert_false(same(p.start_acc, p.acc, variants[v].accumulator, p.acc_count));
-        p.variant->weight(
-            &call, &(struct linear_weight_args){second, shape.N, shape.K, p.dy, p.x, p.start_acc});
+        p.variant->weight(&call, &(struct linear_weight_args){second, shape.N, shape.K, p.dy, p.x,
+                                                              p.start_acc, 0});
         assert_true(same(p.start_acc, p.acc, variants[v].accumulator, p.acc_count));
         arena_close(&arena);
     }

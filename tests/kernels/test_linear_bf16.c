@@ -206,7 +206,7 @@ static struct bf16_tiles run_gradient(struct arena *arena, const struct gradient
     const struct op_call call = {
         .compute = DTYPE_BF16, .threads = 1, .bf16 = &tiles, .scratch = fenced.scratch};
     const struct row_list rows = {NULL, g->T};
-    widest->weight(&call, &(struct linear_weight_args){rows, g->N, g->K, g->dy, g->x, g->acc});
+    widest->weight(&call, &(struct linear_weight_args){rows, g->N, g->K, g->dy, g->x, g->acc, 0});
     check_fence(&fenced);
     return tiles;
 }

@@ -141,7 +141,7 @@ static void run_ops(const struct variant *v, const struct op_call *call, const s
                     const struct outputs *out) {
     v->forward(call, &(struct linear_forward_args){p->rows, p->N, p->K, p->x, p->w, out->y});
     v->input(call, &(struct linear_input_args){p->rows, p->N, p->K, p->dy, p->w, out->dx, 1});
-    v->weight(call, &(struct linear_weight_args){p->rows, p->N, p->K, p->dy, p->x, out->acc});
+    v->weight(call, &(struct linear_weight_args){p->rows, p->N, p->K, p->dy, p->x, out->acc, 0});
 }
 
 /* Tells which of the three outputs are equal, as bits: 1 y, 2 dx, 4 acc. */

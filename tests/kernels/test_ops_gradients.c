@@ -74,7 +74,7 @@ static void linear_backward(const struct op_table *ops, const struct op_call *ca
     ops->linear_input(
         call, &(struct linear_input_args){{NULL, 5}, 6, 7, t->dout, t->in[1], t->gradient[0], 0});
     ops->linear_weight(
-        call, &(struct linear_weight_args){{NULL, 5}, 6, 7, t->dout, t->in[0], t->gradient[1]});
+        call, &(struct linear_weight_args){{NULL, 5}, 6, 7, t->dout, t->in[0], t->gradient[1], 0});
 }
 
 /* ---- embedding: table (4, 9), 6 tokens ---- */

@@ -222,7 +222,7 @@ static void run_tokens(struct bench *b, const struct op_table *ops, const struct
     void *const x = bench_store(b, v->x, rows * K, b->carrier);
     void *const rstd = bench_store(b, v->rstd, rows, b->accumulator);
     if (op == WEIGHT)
-        ops->linear_weight(&b->call, &(struct linear_weight_args){list, N, K, dy, x, acc});
+        ops->linear_weight(&b->call, &(struct linear_weight_args){list, N, K, dy, x, acc, 0});
     if (op == EMBEDDING)
         ops->embedding_weight(&b->call,
                               &(struct embedding_weight_args){list, V, N, v->ids + first, dy, acc});

@@ -112,7 +112,7 @@ static void *run(struct bench *b, const struct op_table *ops, const struct value
     void *const rstd = bench_store(b, v->rstd, rows, b->accumulator);
     const enum dtype stored = b->law.compute;
     if (op == WEIGHT)
-        ops->linear_weight(&b->call, &(struct linear_weight_args){v->rows, N, K, dy, x, out});
+        ops->linear_weight(&b->call, &(struct linear_weight_args){v->rows, N, K, dy, x, out, 0});
     if (op == EMBEDDING)
         ops->embedding_weight(&b->call,
                               &(struct embedding_weight_args){v->rows, V, N, v->ids, dy, out});
@@ -238,7 +238,7 @@ static void verify_no_addition_is_lost(void **state) {
         float sum = 3.0f;
         b.call.threads = threads;
         ops->linear_weight(&b.call,
-                           &(struct linear_weight_args){{NULL, TERMS}, 1, 1, ones, ones, &sum});
+                           &(struct linear_weight_args){{NULL, TERMS}, 1, 1, ones, ones, &sum, 0});
         assert_true(sum == 3.0f + TERMS);
     }
     bench_close(&b);

@@ -109,7 +109,7 @@ void helper_hf_param(struct run *run, uint32_t row, double *out) {
 }
 
 void helper_hf_gradient(struct run *run, uint32_t row, double *out) {
-    widen(run->state.host + run->layout.tensor[row].gradient, run->layout.gradient_dtype,
+    widen(run_state_host(run) + run->layout.tensor[row].gradient, run->layout.gradient_dtype,
           run->table.rows[row].count, out);
 }
 

@@ -75,7 +75,7 @@ static struct batch one_call(const struct batch *batch, uint32_t c, uint32_t *la
 
 static void backward(struct run *run, const struct batch *batch) {
     struct model_weights weights = {run->weights};
-    struct model_gradients gradients = {run->accumulators, NULL};
+    struct model_gradients gradients = {run->accumulators, NULL, 0};
     model_backward(&run->model, &weights, batch, run->coefficient, &gradients);
     run_head(run)->pending = 1;
 }

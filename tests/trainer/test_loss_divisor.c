@@ -499,7 +499,7 @@ static void verify_snapshot(void **state) {
                 helper_step(&whole.run);
                 helper_step(&forked.run);
             }
-            assert_memory_equal(whole.run.state.host, forked.run.state.host,
+            assert_memory_equal(run_state_host(&whole.run), run_state_host(&forked.run),
                                 whole.run.layout.bytes);
             helper_small_close(&whole);
             helper_small_close(&forked);

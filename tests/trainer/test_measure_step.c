@@ -167,7 +167,8 @@ static const char *step_gap(struct bench *bench) {
     const struct run *const run = &bench->run[0];
     if (gap != NULL) return gap;
     const struct run_steps steps[2] = {run_steps(run), run_steps(&bench->run[1])};
-    if (memcmp(run->state.host, bench->run[1].state.host, run->layout.bytes) != 0) return "state";
+    if (memcmp(run_state_host(run), run_state_host(&bench->run[1]), run->layout.bytes) != 0)
+        return "state";
     if (memcmp(&steps[0], &steps[1], sizeof steps[0]) != 0) return "counts of steps";
     /* A step that reads itself back keeps a piece of them; what it read stands in the record. */
     if (run->options.readback && run->layout.has_master && run->working_pieces == NULL &&

@@ -195,7 +195,8 @@ static void verify_snapshot(void **state) {
             helper_step(&whole.run);
             helper_step(&forked.run);
         }
-        assert_memory_equal(whole.run.state.host, forked.run.state.host, whole.run.layout.bytes);
+        assert_memory_equal(run_state_host(&whole.run), run_state_host(&forked.run),
+                            whole.run.layout.bytes);
         bench_close(&whole);
         bench_close(&forked);
     }

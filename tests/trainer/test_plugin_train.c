@@ -70,7 +70,7 @@ static int same_bits(const char *a_words, const char *b_words) {
         read += x->groups[0][GROUP_LR_READBACK] == x->groups[0][GROUP_LR_READBACK];
     }
     assert_int_equal(a.run.layout.bytes, b.run.layout.bytes);
-    assert_memory_equal(a.run.state.host, b.run.state.host, a.run.layout.bytes);
+    assert_memory_equal(run_state_host(&a.run), run_state_host(&b.run), a.run.layout.bytes);
     bench_close(&a);
     bench_close(&b);
     return read;

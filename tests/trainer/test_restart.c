@@ -87,7 +87,7 @@ static void verify_all_restored(void **state) {
             const struct record *a = helper_step(&plain.run), *b = helper_step(&restarted.run);
             assert_memory_equal(a->reals, b->reals, sizeof a->reals);
             assert_memory_equal(a->digests, b->digests, sizeof a->digests);
-            assert_memory_equal(plain.run.state.host, restarted.run.state.host,
+            assert_memory_equal(run_state_host(&plain.run), run_state_host(&restarted.run),
                                 plain.run.layout.bytes);
         }
         bench_close(&plain);
@@ -134,7 +134,7 @@ static void verify_omissions(void **state) {
         for (uint64_t k = 1; k <= AFTER; k++) {
             (void)helper_step(&plain.run);
             (void)helper_step(&restarted.run);
-            assert_memory_equal(plain.run.state.host, restarted.run.state.host,
+            assert_memory_equal(run_state_host(&plain.run), run_state_host(&restarted.run),
                                 plain.run.layout.bytes);
         }
         const struct record *a = helper_step(&plain.run), *b = helper_step(&restarted.run);
@@ -392,7 +392,8 @@ static void verify_by_hand(void **state) {
         memset(head_of(&restarted)->stream, 0, sizeof head_of(&restarted)->stream);
         memset(head_of(&plain)->stream, 0, sizeof head_of(&plain)->stream);
         if (by_hand[i].drawn) head_of(&restarted)->root = head_of(&plain)->root;
-        assert_memory_equal(plain.run.state.host, restarted.run.state.host, plain.run.layout.bytes);
+        assert_memory_equal(run_state_host(&plain.run), run_state_host(&restarted.run),
+                            plain.run.layout.bytes);
         bench_close(&fresh);
         bench_close(&plain);
         bench_close(&restarted);

@@ -105,7 +105,7 @@ static void follow(const struct trail *trail, struct run *run, uint64_t done) {
         assert_memory_equal(record->reals, trail->reals[k], sizeof record->reals);
         assert_int_equal(digest_compare(&root, &trail->root[k]), 0);
         assert_int_equal(digest_compare(&phases, &trail->phases[k]), 0);
-        assert_memory_equal(run->state.host, trail->state[k], run->layout.bytes);
+        assert_memory_equal(run_state_host(run), trail->state[k], run->layout.bytes);
     }
 }
 
@@ -147,7 +147,7 @@ static void verify_equal_bytes_elsewhere(void **state) {
         helper_run_open(&bench.config, &bench.dataset, &poisoned, &other);
         assert_ptr_not_equal(bench.run.state.host, other.state.host);
         assert_ptr_not_equal(bench.run.model.buffers, other.model.buffers);
-        assert_memory_equal(other.state.host, bench.trail.state[0], other.layout.bytes);
+        assert_memory_equal(run_state_host(&other), bench.trail.state[0], other.layout.bytes);
         follow(&bench.trail, &other, 0);
         run_close(&other);
         bench_close(&bench);
@@ -214,7 +214,7 @@ static void verify_snapshot_carries(void **state) {
         *byte ^= flips[i].bit;
         for (uint64_t k = 3; k <= UPDATES; k++)
             (void)helper_step(&bench.run);
-        assert_memory_not_equal(bench.run.state.host, bench.trail.state[UPDATES],
+        assert_memory_not_equal(run_state_host(&bench.run), bench.trail.state[UPDATES],
                                 bench.run.layout.bytes);
     }
     bench_close(&bench);

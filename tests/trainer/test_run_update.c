@@ -37,8 +37,9 @@ static void bench_close(struct bench *bench) {
     arena_close(&bench->arena);
 }
 
-static float *gradient_of(struct run *run, uint32_t owner) {
-    return (float *)run_at(run, run->layout.tensor[run->owner[owner]].gradient);
+static const float *gradient_of(const struct run *run, uint32_t owner) {
+    const unsigned char *const state = run_state_host(run);
+    return (const float *)(const void *)(state + run->layout.tensor[run->owner[owner]].gradient);
 }
 
 static size_t count_of(const struct run *run, uint32_t owner) {
@@ -192,7 +193,7 @@ static void chains_open(struct chains *chains, struct run *run, struct arena *ar
 
 static void chains_backward(struct run *run, struct chains *chains) {
     void *rows[64][2] = {{NULL}};
-    struct model_gradients gradients = {rows, NULL};
+    struct model_gradients gradients = {rows, NULL, 0};
     struct model_weights weights = {run->weights};
     for (uint32_t i = 0; i < run->owner_count; i++)
         for (uint32_t use = 0; use < 2; use++)
@@ -227,7 +228,7 @@ static void verify_gradient_carries(void **state) {
     struct chains chains;
     chains_open(&chains, &b.run, &b.arena);
     assert_true(helper_step(&a.run)->reals[REAL_CLIP_COEF] < 1.0);
-    assert_int_equal(run_restore(&b.run, a.run.state.host), STATUS_OK);
+    assert_int_equal(run_restore(&b.run, run_state_host(&a.run)), STATUS_OK);
     for (uint32_t i = 0; i < b.run.owner_count; i++)
         memcpy(chains.use[i][0], gradient_of(&b.run, i), count_of(&b.run, i) * sizeof(float));
     chains_update(&b.run, &chains);
@@ -304,7 +305,7 @@ static uint32_t changed_since(const struct run *run, const unsigned char *state)
     for (uint32_t i = 0; i < run->owner_count; i++) {
         size_t place = run->layout.tensor[run->owner[i]].param;
         for (size_t j = 0; j < count_of(run, i); j++)
-            changed += memcmp(run->state.host + place + 4 * j, state + place + 4 * j, 4) != 0;
+            changed += memcmp(run_state_host(run) + place + 4 * j, state + place + 4 * j, 4) != 0;
     }
     return changed;
 }

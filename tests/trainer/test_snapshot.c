@@ -74,7 +74,8 @@ static void verify_layout(void **state) {
 }
 
 static void make(const struct run *run, unsigned char *out) {
-    assert_int_equal(state_file_make(&run->table, &run->layout, run->state.host, out), STATUS_OK);
+    assert_int_equal(state_file_make(&run->table, &run->layout, run_state_host(run), out),
+                     STATUS_OK);
 }
 
 /* Writes a trace of one run that was stepped twice, with states after 1 and 2; `swap` chooses the
@@ -147,7 +148,7 @@ static void take(const char *words) {
             assert_int_equal(state_head_of(other.state.host)->done, 0);
         } else {
             assert_int_equal(snapshot_take(path, recorded, 1, &other), STATUS_OK);
-            assert_memory_equal(other.state.host, run.state.host, run.layout.bytes);
+            assert_memory_equal(run_state_host(&other), run_state_host(&run), run.layout.bytes);
             assert_int_equal(snapshot_take(path, recorded, 2, &other), STATUS_INTERNAL);
         }
         run_close(&run);

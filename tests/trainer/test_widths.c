@@ -139,7 +139,7 @@ static int same_states(struct bench *bench) {
         const struct run *const run = &bench->run[i];
         bytes[i] = state_file_bytes(&run->table, &run->layout);
         assert_int_equal(arena_take(&bench->arena, bytes[i], 1, "state", &form[i]), STATUS_OK);
-        assert_int_equal(state_file_make(&run->table, &run->layout, run->state.host, form[i]),
+        assert_int_equal(state_file_make(&run->table, &run->layout, run_state_host(run), form[i]),
                          STATUS_OK);
     }
     assert_int_equal(bytes[OWN], bytes[CARRIED]);
