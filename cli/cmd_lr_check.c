@@ -164,6 +164,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(lr_contract("--expect", expected, &c->report.known.request.contract));
     TRY(fit_check_request(&c->report.known.request, &cli->arena));
     TRY(lr_report_number(cli, options, &c->report));
+    c->report.known.used = &c->report.used;
     TRY(fit_check(&c->report.series, &c->report.known, !options_given(options, KEY_LOGGED),
                   &cli->arena, &c->check));
     if (!options_given(options, KEY_LOGGED))

@@ -60,6 +60,7 @@ enum status lr_report_open(struct cli *cli, const struct options *options, struc
     TRY(fit_used_open(log, &cli->arena, &out->used));
     TRY(series_of(log, log_column_of(log, LOG_LR_LOGGED), &cli->arena, &out->series));
     out->of_applied = out->series.count == 0 && out->used.series.count > 0;
+    out->used.alone = out->of_applied;
     if (out->of_applied) out->series = out->used.series;
     return STATUS_OK;
 }

@@ -193,6 +193,8 @@ struct fit_evidence {
                   infinite, except under DeepSpeed, which then repeats the norm before */
 };
 
+struct fit_used;
+
 /* What is known beside the series. Members that are zero or NaN are unknown and get fitted. */
 struct fit_known {
     /* A contract of NULL means any, a schedule of NULL means any; lr, warmup, steps, accumulate,
@@ -229,6 +231,8 @@ struct fit_known {
     const struct contract_request *believed; /* NULL, or what a check expects while the search is
                                                 free of it: it gives plateaus their parameters */
     size_t limit;                            /* how many fits to keep at most; 0: 24 */
+    struct fit_used *used; /* NULL, or what the log records as applied (forensics/fit_used.h): a
+                              check that fails names no fit that applied something else */
 };
 
 void fit_known_init(struct fit_known *known);

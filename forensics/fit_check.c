@@ -10,6 +10,7 @@
 #include "base/real.h"
 #include "forensics/fit_check_parts.h"
 #include "forensics/fit_samples.h"
+#include "forensics/fit_used.h"
 
 static enum status say_match(const struct fit_known *known, struct arena *arena,
                              struct fit_check *out) {
@@ -148,6 +149,7 @@ static enum status check_once(const struct series *series, const struct fit_know
             *out = before;
             TRY(check_samples(series, known, &all, applied, arena, out));
             if (out->expected != NULL) return STATUS_OK;
+            if (applied && mine.used != NULL) TRY(fit_keep_used(&all, arena, mine.used));
             TRY(fit_check_mismatch(series, &mine, &known->request, &all, arena, out));
             return doubt_mismatch(series, &mine, &all, applied, arena, out);
         }

@@ -99,11 +99,15 @@ enum status fit_check_used(struct fit_check *check, struct arena *arena, struct 
     hold(check->expected, check->found.series, used);
     if (used->update != 0) return say_other(check, arena, used);
     if (check->verdict == FIT_UNDECIDED && check->rival == NULL) return STATUS_OK;
-    TRY(arena_format(
-        arena, &text,
-        "every printed LR agrees with %s, and so does every one of the %zu that the log "
-        "records as applied",
-        check->expected->contract->name, used->series.count));
+    if (used->alone)
+        TRY(arena_format(arena, &text, "every applied LR is the one that %s applies (%s)",
+                         check->expected->contract->name, check->expected->text));
+    else
+        TRY(arena_format(
+            arena, &text,
+            "every printed LR agrees with %s, and so does every one of the %zu that the log "
+            "records as applied",
+            check->expected->contract->name, used->series.count));
     check->verdict = FIT_PASS;
     check->words = text;
     check->why &= ~(uint32_t)FIT_WHY_APPLIED;

@@ -11,6 +11,7 @@
 struct fit_used {
     struct series series; /* of lr_applied, of the first parameter group; empty: not recorded */
     size_t left_out;      /* fits that apply other LRs */
+    int alone; /* 1: the log records nothing else of the LR, so its fits are of this column */
     /* Where no fit, or the expected one, applies what was recorded: the first update at which it
      * does not, what was applied there and what it would apply; update 0 where all agree. */
     uint64_t update;

@@ -102,6 +102,10 @@ double doctor_lr_is_lost(const struct doctor *doctor);
 TWINSTEP_MUST_USE enum status doctor_lr_lost(struct doctor *doctor);
 /* Returns a fit that is no known bug and has one segment or harmless ones, or NULL. */
 const struct fit *doctor_plain_fit(const struct doctor *doctor);
+/* Returns the first of the zeros that the LR ends with, where they are a fifth of the run or more
+ * and the LR came down to them; else NULL. One that is printed to 0.1 of its peak or finer may be
+ * small in place of 0. */
+const struct series_point *doctor_runs_out(const struct doctor *doctor);
 /* Tells whether the LR column says that this update was, or may have been, skipped by a loss
  * scaler: the simplest sound fit has a skip there. */
 int doctor_lr_skips(const struct doctor *doctor, uint64_t update);

@@ -616,6 +616,7 @@ static enum status recorded_ends(struct doctor *doctor) {
                                          series_at(&doctor->lr, doctor_run_length(doctor))};
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         if (ends[i] == NULL || ends[i]->value > 0.0 || ends[i]->value < 0.0) continue;
+        if (i == 1 && doctor_runs_out(doctor) != NULL) continue;
         TRY(doctor_remark(doctor, i == 0 ? "lr_zero_first_step" : "lr_zero_last_step", ends[i]->row,
                           "The %s update (%llu) applies LR 0.", i == 0 ? "first" : "last",
                           (unsigned long long)ends[i]->update));
@@ -636,7 +637,8 @@ static enum status zero_ends(struct doctor *doctor) {
         return doctor_untestable(doctor, "no sound contract explains the LR column");
     TRY(report_zero(doctor, "lr_zero_first_step", "first", 0, 1));
     const struct series_point *last = &series->points[series->count - 1];
-    if (last->update < doctor_run_length(doctor)) return STATUS_OK;
+    if (last->update < doctor_run_length(doctor) || doctor_runs_out(doctor) != NULL)
+        return STATUS_OK;
     return report_zero(doctor, "lr_zero_last_step", "last", series->count - 1, last->update);
 }
 

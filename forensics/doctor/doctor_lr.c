@@ -284,29 +284,55 @@ static enum status rises_past_end(struct doctor *doctor) {
         "else the total is too small.");
 }
 
+/* Whether a run of `length` updates may be n schedules long. The first 0 is known to an update or
+ * so: the ratio may be off by 1.5 of them, and 0.02. */
+static int is_multiple(uint64_t n, uint64_t zero, uint64_t length) {
+    const double ratio = (double)length / (double)zero;
+    return real_abs_f64(ratio - (double)n) <= ratio * 1.5 / (double)zero + 0.02;
+}
+
+/* Which multiple of the schedule the run is: what the user says of processes or micro-batches where
+ * that may be, else what divides it evenly, since a loop that logs before it schedules prints the 0
+ * of T updates in row T + 1; else the nearest. */
+static uint64_t multiple_of(const struct doctor *doctor, uint64_t zero, uint64_t length) {
+    const uint64_t told[] = {doctor->options->accumulate, doctor->options->processes};
+    for (size_t i = 0; i < COUNT_OF(told); i++)
+        if (told[i] >= 2 && is_multiple(told[i], zero, length)) return told[i];
+    for (uint64_t total = zero; total > 0 && total + 1 >= zero; total--)
+        if (length % total == 0 && is_multiple(length / total, zero, length)) return length / total;
+    return (uint64_t)((double)length / (double)zero + 0.5);
+}
+
+/* `below`: an LR that is printed as this 0 is less than that; 0: it is one. */
 static enum status report_early(struct doctor *doctor, const struct series_point *zero,
-                                uint64_t length) {
+                                uint64_t length, double below) {
     const double ratio = (double)length / (double)zero->update;
-    const uint64_t n = (uint64_t)(ratio + 0.5);
-    const double error = real_abs_f64(ratio - (double)n);
-    /* The first 0 is known to an update or so: the ratio may be off by 1.5 of them, and 0.02. */
-    const int whole = n >= 2 && error <= ratio * 1.5 / (double)zero->update + 0.02;
     const uint64_t a = doctor->options->accumulate, p = doctor->options->processes;
+    const uint64_t n = multiple_of(doctor, zero->update, length);
+    const int whole = n >= 2 && is_multiple(n, zero->update, length);
     const char *id = !whole             ? "lr_ends_early"
                      : n == p && n != a ? "xP_scheduler"
                      : n == a && n != p ? "per_microbatch_stepping"
                                         : "lr_zero_at_1/N_of_run";
-    TRY(doctor_found(doctor, id, whole ? DOCTOR_LIKELY : DOCTOR_POSSIBLE, zero->row,
-                     "The LR reaches 0 at update %llu of %llu and stays there: the last %llu "
-                     "updates train nothing.",
-                     (unsigned long long)zero->update, (unsigned long long)length,
-                     (unsigned long long)(length - zero->update + 1)));
+    const unsigned long long update = zero->update, left = length - zero->update + 1;
+    if (below > 0.0)
+        TRY(doctor_found(
+            doctor, id, DOCTOR_POSSIBLE, zero->row,
+            "The LR is printed as 0 from update %llu of %llu on, so it is less than %.2g "
+            "there: the last %llu updates train nothing, or next to nothing.",
+            update, (unsigned long long)length, below, left));
+    else
+        TRY(doctor_found(doctor, id, whole ? DOCTOR_LIKELY : DOCTOR_POSSIBLE, zero->row,
+                         "The LR reaches 0 at update %llu of %llu and stays there: the last %llu "
+                         "updates train nothing.",
+                         update, (unsigned long long)length, left));
     TRY(doctor_evidence_lr(doctor, zero));
     TRY(doctor_evidence(doctor, "run length / update of the first 0 = %s", word_about(ratio).text));
     return doctor_explain(
         doctor,
-        whole ? "the run is a whole multiple of the schedule"
-              : "a schedule may be shorter than its run on purpose",
+        below > 0.0 ? "a decay that goes on below the printed digits looks the same"
+        : whole     ? "the run is a whole multiple of the schedule"
+                    : "a schedule may be shorter than its run on purpose",
         "If the number of processes or of micro-batches per update is this ratio, the "
         "scheduler is stepped by each of them. Give --processes and --accumulate to "
         "have the cause named.");
@@ -322,22 +348,43 @@ static int drops_there(const struct series *lr, size_t zero) {
     return 0;
 }
 
-static enum status zero_early(struct doctor *doctor) {
-    const struct series *lr = &doctor->lr;
-    const double peak = series_largest(lr);
-    const uint64_t length = doctor_run_length(doctor);
+/* A quantum of so much of the peak still shows that an LR printed as 0 is small (chosen). */
+#define SMALL_OF_PEAK 0.1
+
+/* Returns the first point of the zeros that the LR ends with, or the number of its points. */
+static size_t first_zero(const struct series *lr) {
     size_t zero = lr->count;
     while (zero > 0 && lr->points[zero - 1].value <= 0.0 && lr->points[zero - 1].value >= 0.0)
         zero--;
+    return zero;
+}
+
+static int is_too_coarse(const struct series *lr, size_t zero) {
+    return series_coarser(lr->points[zero].quantum, SMALL_OF_PEAK * series_largest(lr));
+}
+
+const struct series_point *doctor_runs_out(const struct doctor *doctor) {
+    const struct series *const lr = &doctor->lr;
+    const size_t zero = first_zero(lr);
+    if (lr->count - zero < 2 || zero == 0 || is_too_coarse(lr, zero) || drops_there(lr, zero))
+        return NULL;
+    /* A 0 in the last fifth is how schedules end that were made a little too short (chosen). */
+    const struct series_point *const first = &lr->points[zero];
+    return 10 * first->update > 8 * doctor_run_length(doctor) ? NULL : first;
+}
+
+static enum status zero_early(struct doctor *doctor) {
+    const struct series *lr = &doctor->lr;
+    const double peak = series_largest(lr);
+    const size_t zero = first_zero(lr);
     if (!(peak > 0.0)) return doctor_untestable(doctor, "no LR above 0");
     if (lr->count - zero < 2 || zero == 0) return STATUS_OK;
-    const struct series_point *first = &lr->points[zero];
-    if (series_coarser(first->quantum, 1e-3 * peak))
+    if (is_too_coarse(lr, zero))
         return doctor_untestable(doctor, "LR is printed too coarsely to tell 0 from small");
-    if (drops_there(lr, zero)) return STATUS_OK;
-    /* A 0 in the last fifth is how schedules end that were made a little too short (chosen). */
-    if (10 * first->update > 8 * length) return STATUS_OK;
-    return report_early(doctor, first, length);
+    const struct series_point *const first = doctor_runs_out(doctor);
+    if (first == NULL) return STATUS_OK;
+    const int is_coarse = series_coarser(first->quantum, 1e-3 * peak);
+    return report_early(doctor, first, doctor_run_length(doctor), is_coarse ? first->quantum : 0.0);
 }
 
 /* ---- stairs ---- */

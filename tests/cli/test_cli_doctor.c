@@ -424,8 +424,35 @@ static void validate_a_norm_that_is_not_finite(void **state) {
     }
 }
 
+/* A scheduler that steps in each of four micro-batches is over after a quarter of the run. Printed
+ * to four digits, the 0 that it leaves may be an LR that is small; all the same it is said. */
+static void validate_an_lr_of_0_for_most_of_the_run(void **state) {
+    (void)state;
+    static const char *const words[] = {"lr_zero_at_1/N_of_run: possible\n"
+                                        "  The LR is printed as 0 from update 7 of 24 on, so it is "
+                                        "less than 0.0001 there: the last "
+                                        "18 updates train nothing, or next to nothing.\n",
+                                        "per_microbatch_stepping: possible\n"};
+    static char text[1 << 12];
+    size_t at = 0;
+    for (int k = 1; k <= 24; k++)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               "{\"step\": %d, \"loss\": %.9f, \"lr\": %.4f}\n", k, 4.0 - 0.01 * k,
+                               k < 7 ? 3e-3 * (6 - (k - 1)) / 6.0 : 0.0);
+    assert_true(at < sizeof text);
+    helper_write("zeros.jsonl", text);
+    for (int told = 0; told < 2; told++) {
+        struct said said =
+            helper_run(0, told ? "doctor zeros.jsonl --accumulate 4" : "doctor zeros.jsonl");
+        if (strstr(said.out, words[told]) == NULL || strstr(said.out, "lr_zero_last_step") != NULL)
+            fail_msg("%s", said.out);
+        helper_free(&said);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_an_lr_of_0_for_most_of_the_run),
         cmocka_unit_test(validate_rows_that_are_numbered),
         cmocka_unit_test(validate_a_norm_that_is_not_finite),
         cmocka_unit_test(validate_one_row),

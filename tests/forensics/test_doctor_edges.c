@@ -597,7 +597,7 @@ static const struct edge {
     EDGE(multiple_of_schedule, 83, 84, "lr_zero_at_1/N_of_run"),
     EDGE(multiple_of_schedule, 84, 83, "lr_ends_early"),
     EDGE(multiple_of_schedule, 77, 76, "lr_zero_at_1/N_of_run"),
-    EDGE(zero_printed_to, 1.0, 1.000001, "lr_zero_at_1/N_of_run"),
+    EDGE(zero_printed_to, 100.0, 100.0001, "lr_zero_at_1/N_of_run"),
     EDGE(drop_to_zero, 3, 4, "lr_ends_early"),
     EDGE(zeros_in_all, 3, 2, "lr_zero_throughout"),
     EDGE(zeros_printed_to, NINE_DECIMALS, 1.1e-9, "lr_zero_throughout"),
