@@ -163,6 +163,9 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
     if (known->request.schedule == NULL && fit_falls_row_by_row(first, set->series))
         return "takes its falls from the rows, and does not hold the LR for two of them: a decay "
                "prints the same";
+    if (known->request.schedule == NULL && first->drops_taken && known->request.metric_count > 0)
+        return "takes its falls from the rows, where the log's metric does not explain them: "
+               "milestones that somebody typed (torch's MultiStepLR) print the same";
     if (fit_hides_plateau(first) && known->request.warmup != known->request.warmup &&
         known->request.schedule == NULL)
         return "has a warm-up of more than a quarter of its total that no row shows: a plateau up "

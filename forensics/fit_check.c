@@ -164,7 +164,7 @@ static enum status check_once(const struct series *series, const struct fit_know
     if (applied) TRY(fit_check_doubt_longer(&mine, arena, out));
     TRY(fit_check_doubt_assumed(arena, out));
     TRY(fit_check_doubt_floor(&mine, arena, out));
-    fit_check_doubt_drop(out);
+    fit_check_doubt_drop(&mine, out);
     TRY(fit_check_doubt_numbers(&mine, arena, out));
     fit_check_doubt_release(&mine, out);
     fit_check_doubt_few(series, out);

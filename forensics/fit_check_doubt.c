@@ -34,7 +34,7 @@ enum status fit_check_doubt_floor(const struct fit_known *known, struct arena *a
  * one, a peak that was changed on the way, at a resume say, prints the same; of falls from row to
  * row, a decay. An LR that is held between falls by one factor, again and again, is a schedule's.
  */
-void fit_check_doubt_drop(struct fit_check *out) {
+void fit_check_doubt_drop(const struct fit_known *known, struct fit_check *out) {
     const struct series *series = out->found.series;
     size_t falls = 0;
     if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_SCHEDULE) == 0 ||
@@ -43,14 +43,20 @@ void fit_check_doubt_drop(struct fit_check *out) {
     for (size_t i = 1; i < series->count; i++)
         falls += series->points[i].value != series->points[i - 1].value;
     const int row_by_row = falls > 1 && fit_falls_row_by_row(out->expected, series);
-    if (falls > 1 && !row_by_row) return;
+    const int has_metric = known->request.metric_count > 0;
+    if (falls > 1 && !row_by_row && !has_metric) return;
     out->verdict = FIT_UNDECIDED;
-    out->needs = row_by_row
-                     ? "--schedule of the training: nothing in the log explains why the LR falls "
-                       "where it does, and a decay prints the same"
-                     : "--schedule of the training: nothing in the log explains why the LR falls "
-                       "where it does, and a constant LR whose peak was changed there prints the "
-                       "same";
+    if (row_by_row)
+        out->needs = "--schedule of the training: nothing in the log explains why the LR falls "
+                     "where it does, and a decay prints the same";
+    else if (falls > 1)
+        out->needs = "--schedule of the training: the log's metric does not explain why the LR "
+                     "falls where it does, and milestones that somebody typed (torch's "
+                     "MultiStepLR) print the same";
+    else
+        out->needs = "--schedule of the training: nothing in the log explains why the LR falls "
+                     "where it does, and a constant LR whose peak was changed there prints the "
+                     "same";
 }
 
 static void doubt_skips(const char *rival, struct fit_check *out) {

@@ -113,8 +113,9 @@ void fit_check_doubt_shown(const struct series *series, const struct fit_known *
 /* Doubts a floor that nobody gave. */
 TWINSTEP_MUST_USE enum status fit_check_doubt_floor(const struct fit_known *known,
                                                     struct arena *arena, struct fit_check *out);
-/* Doubts a schedule that nobody gave and whose falls nothing explains: one, or one a row. */
-void fit_check_doubt_drop(struct fit_check *out);
+/* Doubts a schedule that nobody gave and whose falls nothing explains: one, or one a row, or any
+ * where the log has a metric that they would have followed. */
+void fit_check_doubt_drop(const struct fit_known *known, struct fit_check *out);
 /* Doubts a total, a floor and a peak that nobody gave. */
 TWINSTEP_MUST_USE enum status fit_check_doubt_numbers(const struct fit_known *known,
                                                       struct arena *arena, struct fit_check *out);

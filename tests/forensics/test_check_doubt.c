@@ -137,7 +137,7 @@ static void open_drop(void) {
 }
 #define DROP(needs)                                                                                \
     do {                                                                                           \
-        fit_check_doubt_drop(&out);                                                                \
+        fit_check_doubt_drop(&known, &out);                                                        \
         stands(needs, __LINE__);                                                                   \
         open_drop();                                                                               \
     } while (0)
@@ -177,8 +177,21 @@ static void validate_drops(void **state) {
     DROP(WHY_FALLS);
     points[0].value = 2.0 * PEAK;
     DROP(NULL);
+    /* with a metric, which explained none of them, two falls are in doubt as well */
+    points[ROWS - 1].value = points[ROWS - 2].value = 0.25 * PEAK;
+    DROP(NULL);
+    points[ROWS - 1].value = points[ROWS - 2].value = 0.25 * PEAK;
+    known.request.metric_count = 1;
+    DROP("--schedule of the training: the log's metric does not explain why the LR falls where it "
+         "does, and milestones that somebody typed (torch's MultiStepLR) print the same");
+    known.request.metric_count = 1;
+    DROP(WHY_FALLS);
+    known.request.metric_count = 1;
+    expected.drops_taken = 0;
+    DROP(NULL);
+    known.request.metric_count = 0;
     out.verdict = FIT_FAIL;
-    fit_check_doubt_drop(&out);
+    fit_check_doubt_drop(&known, &out);
     assert_int_equal(out.verdict, FIT_FAIL);
 }
 

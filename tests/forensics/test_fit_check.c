@@ -163,8 +163,8 @@ enum status asked_doubt_floor(const struct fit_known *k, struct arena *a, struct
     note('o');
     return STATUS_OK;
 }
-void asked_doubt_drop(struct fit_check *o) {
-    (void)o;
+void asked_doubt_drop(const struct fit_known *k, struct fit_check *o) {
+    (void)k, (void)o;
     note('d');
 }
 enum status asked_doubt_numbers(const struct fit_known *k, struct arena *a, struct fit_check *o) {
