@@ -36,29 +36,36 @@ static enum status put_groups(struct log_build *build, const struct trace_run *r
     return STATUS_OK;
 }
 
-/* Whether a backward pass of that update was seen, or nobody looked for one. */
-static int may_have_gone_back(const struct trace_run *run, const struct record *record) {
-    int looked = 0;
+static int has_phases(const struct trace_run *run, const struct record *record) {
+    int any = 0;
     for (uint32_t i = 0; i < run->plan.shape.phases; i++)
-        looked |= record->phase_places[i][PHASE_PLACE] >= 0;
+        any |= record->phase_places[i][PHASE_PLACE] >= 0;
+    return any;
+}
+
+/* Whether a backward pass of that update was seen, or nobody looked for one: who saw phases before
+ * (`looked`) looks at every update, also at one in which nothing was trained. */
+static int may_have_gone_back(const struct trace_run *run, const struct record *record,
+                              int looked) {
     const int64_t place = trace_phase_place(run, record, "backward");
     return !looked || place == INT64_MIN || place >= 0;
 }
 
 /* Whether a NaN in the place of the loss is one. A writer that saw no loss has none to tell: that
  * of a recorded training can be computed where its calls are not seen. */
-static int has_loss(const struct trace_run *run, const struct record *record) {
-    return run->plan.foreign == NULL || (!run->without_loss && may_have_gone_back(run, record));
+static int has_loss(const struct trace_run *run, const struct record *record, int looked) {
+    return run->plan.foreign == NULL ||
+           (!run->without_loss && may_have_gone_back(run, record, looked));
 }
 
 static enum status put_record(struct log_build *build, const struct trace_run *run,
-                              const struct record *record) {
+                              const struct record *record, int looked) {
     if (record->step > (uint64_t)1 << 53)
         FAIL(STATUS_INPUT, "run %s: expected updates below 2^53, got more", run->plan.id);
     TRY(log_build_row(build, (int64_t)record->step, 0, 0));
     for (int c = 0; c < RECORD_REALS; c++)
         TRY(put_real(build, record_reals[c].name, record->reals[c],
-                     c == REAL_LOSS && has_loss(run, record)));
+                     c == REAL_LOSS && has_loss(run, record, looked)));
     for (int c = 0; c < RECORD_INTEGERS; c++)
         if (record->integers[c] >= 0)
             TRY(put_real(build, record_integers[c].name, (double)record->integers[c], 0));
@@ -90,12 +97,16 @@ static enum status choose_run(const char *name, const char *wanted, struct arena
 static enum status read_run(const struct log_source *source, struct log_build *build,
                             const struct trace_image *image) {
     const struct trace_run *run = NULL;
+    int looked = 0;
     TRY(choose_run(source->name, log_build_options(build)->run, log_build_scratch(build), image,
                    &run));
     if (run->updates == 0)
         FAIL(STATUS_INPUT, "%s: run %s: expected updates, got none", source->name, run->plan.id);
-    for (uint64_t i = 0; i < run->updates; i++)
-        TRY(put_record(build, run, trace_row(run, i)));
+    for (uint64_t i = 0; i < run->updates; i++) {
+        const struct record *const record = trace_row(run, i);
+        looked |= has_phases(run, record);
+        TRY(put_record(build, run, record, looked));
+    }
     TRY(trace_rows_status(image));
     if (image->run_count == 1 && image->complete) return STATUS_OK; /* there is nothing to choose */
     TRY(log_build_note(build, "run %s of %u runs: %s", run->plan.id, (unsigned)image->run_count,

@@ -198,10 +198,16 @@ class Judged(unittest.TestCase):
             steps["phases/place"][5:, place] = -1
         self.change("unseen.h5", "trl_dpo.h5", unseen)
 
+        def idle(steps):  # updates in which nothing was trained have no phase at all
+            steps["loss"][7:] = float("nan")
+            steps["phases/place"][7:, :] = -1
+        self.change("idle.h5", "trl_dpo.h5", idle)
+
         def lost(steps):
             steps["loss"][4:] = float("nan")
         self.change("lost.h5", "trl_dpo.h5", lost)
-        self.assertNotIn("loss_not_finite", self.say(0, "doctor", "no_loss.h5"))
+        for name in ("no_loss.h5", "idle.h5"):
+            self.assertNotIn("loss_not_finite", self.say(0, "doctor", name))
         for name, rows in (("unseen.h5", "in 1 of 5 rows"), ("lost.h5", "in 6 of 10 rows")):
             self.assertIn(f"The loss is no finite number {rows}.", self.say(1, "doctor", name))
 
