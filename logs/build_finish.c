@@ -425,7 +425,7 @@ static enum status mark_parts(struct finish *f) {
                                step == begin
                                    ? "where the log began, so another run or one begun anew"
                                    : "a resumed run",
-                               part + 1));
+                               part + 2)); /* the first is part 1 */
         twice += step > 0 && step == last && !other;
         part += other || falls_back;
         if (step > 0) last = step;

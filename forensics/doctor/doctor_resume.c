@@ -18,6 +18,12 @@ static int is_resume(const struct series *series, size_t i) {
                      series->points[i].update < series->points[i - 1].update);
 }
 
+/* Whether the rows from point i on begin where the log began: then nothing was resumed, and the two
+ * are another run and this one, or both are beginnings of it. */
+static int begins_anew(const struct series *series, size_t i) {
+    return series->points[i].update == series->points[0].update;
+}
+
 static size_t next_resume(const struct series *series, size_t from) {
     for (size_t i = from; i < series->count; i++)
         if (is_resume(series, i)) return i;
@@ -189,14 +195,18 @@ static enum status repeated_rows(struct doctor *doctor) {
         }
     }
     if (first == NULL) return repeated_in_a_row(doctor);
+    const int anew = begins_anew(loss, (size_t)(first - loss->points));
     TRY(doctor_remark(doctor, "repeated_rows", first->row,
-                      "%zu rows repeat updates that the log already has: a resume from an older "
-                      "checkpoint. The later rows are those that count.",
-                      repeats));
+                      "%zu rows repeat updates that the log already has: %s", repeats,
+                      anew ? "another run in the same file, or this one begun anew."
+                           : "a resume from an older checkpoint. The later rows are those that "
+                             "count."));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, first));
     TRY(doctor_explain(doctor, "",
-                       "Plots and comparisons that keep the first rows show a training "
-                       "that was thrown away."));
+                       anew ? "Cut the file there and ask of each part: what is said of the whole "
+                              "takes the two for one training."
+                            : "Plots and comparisons that keep the first rows show a training "
+                              "that was thrown away."));
     return repeated_in_a_row(doctor);
 }
 
@@ -217,7 +227,7 @@ static enum status data_at_resume(struct doctor *doctor) {
             continue;
         const int windowed = column->windowed && at + 1 < loss->count &&
                              loss->points[at + 1].update != now->update + 1;
-        if (windowed) continue;
+        if (windowed || begins_anew(loss, at)) continue;
         checked++;
         const double gap = real_abs_f64(now->value - before->value);
         if (gap <= now->quantum + before->quantum + 0.02 * real_abs_f64(before->value)) continue;

@@ -159,8 +159,12 @@ static void corroborate_rows(void **state) {
         if (repeats > 0)
             snprintf(wanted, sizeof wanted,
                      "r repeated_rows certain %d, 1: %zu rows repeat updates that the log already "
-                     "has: a resume from an older checkpoint. The later rows are those that count.",
-                     (int)step[first], repeats);
+                     "has: %s",
+                     (int)step[first], repeats,
+                     points[first].update == points[0].update
+                         ? "another run in the same file, or this one begun anew."
+                         : "a resume from an older checkpoint. The later rows are those that "
+                           "count.");
         const char *const got = say(repeated_rows);
         if (strncmp(got, wanted, strlen(wanted)) != 0) fail_msg("case %u: %s", number, got);
         assert_int_equal(strstr(got, "rows_of_several_processes") != NULL, 3 * twice >= ROWS);
@@ -403,8 +407,20 @@ static void validate_losses(void **state) {
     doctor.series[LOG_LOSS].count = MANY;
     for (size_t i = 0; i < MANY; i++)
         points[i].part = (uint32_t)i, points[i].update = 5, points[i].value = i % 2 ? 1.0 : 9.0;
+    points[0].update = 4; /* so the first resume has no row to be held against */
     say(data_at_resume);
-    assert_int_equal(doctor.count, RESUMES);
+    assert_int_equal(doctor.count, RESUMES - 1);
+    /* Rows that begin where the log began are another run's, or those of one begun anew. */
+    for (uint64_t from = 1; from < 3; from++) {
+        open_rows();
+        resume(12, from);
+        points[12].value = 7.0;
+        const char *const got = say(data_at_resume);
+        assert_string_equal(got, from == 1 ? "no update stands on both sides of a resume"
+                                           : "resume_sees_other_data possible 2, 2: Update 2 was "
+                                             "run twice, before and after a resume, with another "
+                                             "loss.");
+    }
     open_rows();
 }
 
