@@ -594,6 +594,39 @@ static void validate_ratios(void **state) {
         }
 }
 
+/* Digits that leave more than two thousandths open name no constant, and tokens all the same. */
+static void validate_coarse_tokens(void **state) {
+    (void)state;
+    static struct series_point counts[ROWS];
+    static struct log_column of_tokens;
+    for (size_t rows = 3; rows < 7; rows++)
+        for (int how = 0; how < 5; how++) {
+            const struct compare_side tokens = {
+                .column = &of_tokens, .points = counts, .count = rows};
+            struct compare_ratio ratio;
+            open_column(rows, rows);
+            column.name = LOG_LOSS;
+            column.class_of = COMPARE_DIFFERENT;
+            of_tokens.cumulative = how == 3 ? 1 : 0;
+            for (size_t i = 0; i < rows; i++) {
+                const double count = 1000.0 + 377.0 * (double)i, value = 2.0 + 0.25 * (double)i;
+                counts[i] = (struct series_point){.update = i + 1, .value = count};
+                points[0][i] = points[1][i] = (struct series_point){.update = i + 1};
+                points[0][i].value = how == 1 ? value : value * count;
+                points[1][i].value = how == 1 ? value * count : value;
+                points[how == 1 ? 0 : 1][i].quantum = 0.01;
+                if (how == 2) counts[i].value = 1.0;
+            }
+            assert_int_equal(compare_find_ratio(&column, how == 4 ? NULL : &tokens, &ratio),
+                             STATUS_OK);
+            assert_int_equal(ratio.kind, rows < 4 || how > 1 ? COMPARE_FACTOR_NONE
+                                         : how == 0          ? COMPARE_FACTOR_TOKENS
+                                                             : COMPARE_FACTOR_TOKENS_INVERSE);
+            if (ratio.kind != COMPARE_FACTOR_NONE)
+                assert_string_equal(ratio.bug, "ipo_sum_vs_mean");
+        }
+}
+
 /* ---- skipped updates ---- */
 
 static struct fit pair[2];
@@ -774,13 +807,13 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_pairs),         cmocka_unit_test(corroborate_sorting),
-        cmocka_unit_test(corroborate_ends),          cmocka_unit_test(corroborate_medians),
-        cmocka_unit_test(corroborate_intervals),     cmocka_unit_test(validate_candidates),
-        cmocka_unit_test(corroborate_held),          cmocka_unit_test(validate_offsets_known),
-        cmocka_unit_test(corroborate_offsets),       cmocka_unit_test(validate_ratios),
-        cmocka_unit_test(validate_courses),          cmocka_unit_test(corroborate_skips),
-        cmocka_unit_test(validate_pairs_of_courses),
+        cmocka_unit_test(corroborate_pairs),      cmocka_unit_test(corroborate_sorting),
+        cmocka_unit_test(corroborate_ends),       cmocka_unit_test(corroborate_medians),
+        cmocka_unit_test(corroborate_intervals),  cmocka_unit_test(validate_candidates),
+        cmocka_unit_test(corroborate_held),       cmocka_unit_test(validate_offsets_known),
+        cmocka_unit_test(corroborate_offsets),    cmocka_unit_test(validate_ratios),
+        cmocka_unit_test(validate_coarse_tokens), cmocka_unit_test(validate_courses),
+        cmocka_unit_test(corroborate_skips),      cmocka_unit_test(validate_pairs_of_courses),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
