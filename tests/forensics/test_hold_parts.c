@@ -111,7 +111,7 @@ static void draw_case(uint32_t number) {
     static const double alphas[] = {0.125, 1.0 / 7.0, 0.2, 1.0 / 3.0, 0.5, 0.9};
     alpha = alphas[draws_pick(&draws, COUNT_OF(alphas))];
     file.exact = seldom(8);
-    report.root_update = seldom(2) ? 3 : 0;
+    report.root_update = draws_pick(&draws, 3);
 }
 
 /* ---- what is to come of it ---- */
@@ -350,6 +350,49 @@ static void corroborate_floors(void **state) {
     assert_true(broken[0] > 100 && broken[1] > 100 && open > 100 && falls > 10 && still > 100);
 }
 
+/* What the floor makes of a verdict: every mixture of what it looks at. A first update counts as
+ * any other does. */
+static void corroborate_verdicts(void **state) {
+    (void)state;
+    static const int32_t names[] = {
+        LOG_LOSS,      LOG_LOGP_CHOSEN,   LOG_LOGP_REJECTED, LOG_LOGITS_REJECTED,
+        LOG_GRAD_NORM, LOG_PARAM_NORM,    LOG_EVAL_LOSS,     LOG_TOKENS,
+        LOG_LR_LOGGED, LOG_REWARD_CHOSEN, LOG_LOGITS_CHOSEN};
+    for (uint32_t number = 0; number < CASES; number++) {
+        uint32_t order[2] = {1, 0};
+        draws = (struct draws){.key = UINT64_C(0x4e4d), .number = number};
+        struct compare_floor held = {.broken = draws_pick(&draws, 3)};
+        int given = 0;
+        memset(&report, 0, sizeof report);
+        memset(compared, 0, sizeof compared);
+        held.verdict = (int32_t)draws_pick(&draws, 3);
+        if (!seldom(3)) held.broken = 0;
+        report.columns = compared;
+        report.column_count = 2;
+        report.order = order;
+        report.order_count = draws_pick(&draws, 3);
+        report.verdict = seldom(4) ? (int32_t)draws_pick(&draws, 3) : COMPARE_VERDICT_DIFFERS;
+        report.rng.found = seldom(6);
+        report.lr.state = seldom(4) ? COMPARE_LR_DIFFERENT : COMPARE_LR_SAME;
+        report.undecided = seldom(3);
+        for (size_t i = 0; i < 2; i++) {
+            const uint32_t which = draws_pick(&draws, COUNT_OF(names));
+            compared[i].name = seldom(3) ? names[which] : LOG_LOSS;
+            const int is_given =
+                compared[i].name == LOG_TOKENS || compared[i].name == LOG_LR_LOGGED;
+            if (order[0] == i ? report.order_count > 0 : report.order_count > 1) given |= is_given;
+        }
+        const int noise =
+            report.lr.state == COMPARE_LR_SAME && !report.rng.found && !given && held.broken == 0;
+        const int want = report.verdict != COMPARE_VERDICT_DIFFERS         ? report.verdict
+                         : !noise || held.verdict == COMPARE_FLOOR_OUTSIDE ? COMPARE_VERDICT_DIFFERS
+                         : held.verdict == COMPARE_FLOOR_UNTESTABLE || report.undecided
+                             ? COMPARE_VERDICT_UNTESTABLE
+                             : COMPARE_VERDICT_EQUAL;
+        assert_int_equal(compare_floor_verdict_of(&report, &held), want);
+    }
+}
+
 static void validate_no_pairs(void **state) {
     (void)state;
     struct compare_floor held;
@@ -366,6 +409,7 @@ static void validate_no_pairs(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_floors),
+        cmocka_unit_test(corroborate_verdicts),
         cmocka_unit_test(validate_no_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

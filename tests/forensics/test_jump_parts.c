@@ -101,6 +101,7 @@ static void draw_column(size_t c, uint64_t done) {
     const double factor = 0.25 * (double)(1 + draws_pick(&draws, 8));
     const uint32_t digits = draws_pick(&draws, 5), odd = draws_pick(&draws, 3) * 10;
     const uint32_t misses = draws_pick(&draws, 3) * 8, breaks = draws_pick(&draws, 20);
+    const double noise = seldom(2) ? 0.0 : ldexp(0.45, -20); /* 2^-20 of a factor is none */
     double peak = 0.0;
     for (size_t s = 0; s < 2; s++)
         for (size_t i = 0; i < logs[s].rows; i++) {
@@ -111,7 +112,7 @@ static void draw_column(size_t c, uint64_t done) {
             } else if ((uint64_t)k > late) {
                 value = how == ANEW      ? lr_of(shape, k - behind)
                         : how == ADDED   ? lr_of(shape, k + behind)
-                        : how == SCALED  ? factor * value
+                        : how == SCALED  ? factor * value * (1.0 + noise * draws_pick(&draws, 4))
                         : how == DECAYED ? value * lr_of(shape, behind + (seldom(3) ? 1 : 0)) / peak
                         : how == AHEAD   ? lr_of(shape, k + gap)
                         : how == BEHIND  ? lr_of(shape, k - gap)
@@ -127,6 +128,7 @@ static void draw_column(size_t c, uint64_t done) {
 
 static void draw_steps(size_t s, uint64_t first, uint64_t last) {
     const uint32_t leaves_out = draws_pick(&draws, 3) * 5, repeats = draws_pick(&draws, 3) * 6;
+    const int turned = seldom(5);
     size_t rows = 0;
     for (uint64_t update = first; update <= last; update++) {
         if (leaves_out > 0 && seldom(leaves_out)) continue;
@@ -140,6 +142,11 @@ static void draw_steps(size_t s, uint64_t first, uint64_t last) {
         rows++;
     }
     logs[s].rows = rows;
+    for (size_t i = 1; i < rows && turned; i++) { /* the first row is moved to the end */
+        const int64_t moved = step[s][i - 1];
+        step[s][i - 1] = step[s][i];
+        step[s][i] = moved;
+    }
 }
 
 static void draw_case(uint32_t number) {
@@ -480,6 +487,24 @@ static void corroborate_schedulers(void **state) {
     assert_true(close < CASES / 100);
 }
 
+/* Half a printed digit, and a thousandth besides. */
+static void validate_what_is_about_an_lr(void **state) {
+    (void)state;
+    static const struct {
+        double value, of, quantum;
+        int is;
+    } cases[] = {{1.0, 1.0, 0.0, 1},        {1.00099, 1.0, 0.0, 1},    {1.00101, 1.0, 0.0, 0},
+                 {0.99901, 1.0, 0.0, 1},    {0.99899, 1.0, 0.0, 0},    {1.0509, 1.0, 0.1, 1},
+                 {1.0511, 1.0, 0.1, 0},     {0.9491, 1.0, 0.1, 1},     {0.9489, 1.0, 0.1, 0},
+                 {-0.25024, -0.25, 0.0, 1}, {-0.25026, -0.25, 0.0, 0}, {0.0, 0.0, 0.0, 1},
+                 {0.05, 0.0, 0.1, 1},       {(double)NAN, 1.0, 0.1, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct series_point point = {.value = cases[i].of, .quantum = cases[i].quantum};
+        if (is_about(cases[i].value, &point) != cases[i].is) fail_msg("case %zu", i);
+    }
+    assert_int_equal(is_about(1.0, NULL), 0);
+}
+
 /* AFTER's 2000 rows have LR 1 first, and then LRs that fall. BEFORE stands at 1 for as many rows as
  * are looked at, or one more, and then falls so for half of them, or for one less. Four million
  * rows are looked at: 2000 times 2000, and one turn more. */
@@ -509,6 +534,7 @@ static void validate_where_the_search_ends(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_schedulers),
+        cmocka_unit_test(validate_what_is_about_an_lr),
         cmocka_unit_test(validate_where_the_search_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
