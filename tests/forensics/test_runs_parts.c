@@ -26,9 +26,11 @@
 #define compare_recordings given_recordings
 #define compare_root_parts given_parts
 #define record_equal_roots given_equal_roots
+#define compare_find_ratio given_ratio
 #define first_find given_first
 #include "forensics/compare.c" /* with runs of this test */
 #include "tests/base/helper_draws.h"
+#include "tests/forensics/helper_log.h"
 
 enum { ROWS = 8, TENSORS = 3, MOST = 7, CASES = 20000 };
 
@@ -204,6 +206,249 @@ static void corroborate_columns(void **state) {
     assert_true(orders > CASES / 10);
 }
 
+/* ---- what is filled from logs ---- */
+
+static const struct compare_side *given_tokens;
+enum status given_ratio(const struct compare_column *column, const struct compare_side *tokens,
+                        struct compare_ratio *out) {
+    assert_ptr_equal(tokens, given_tokens);
+    *out = (struct compare_ratio){.name = column->name};
+    out->kind = column->first_update == 2 ? COMPARE_FACTOR_NONE : COMPARE_FACTOR_WHOLE;
+    return STATUS_OK;
+}
+
+static void corroborate_ratios(void **state) {
+    (void)state;
+    for (uint32_t number = 0; number < CASES / 10; number++) {
+        size_t found = 0;
+        draw_columns(number);
+        given_tokens = NULL;
+        for (size_t i = report.column_count; i-- > 0;)
+            if (columns[i].name == LOG_TOKENS) given_tokens = &columns[i].side[0];
+        assert_int_equal(find_ratios(&report, &arena), STATUS_OK);
+        for (size_t i = 0; i < report.column_count; i++) {
+            if (columns[i].first_update == 2) continue;
+            assert_true(found < report.ratio_count);
+            assert_int_equal(report.ratios[found++].name, columns[i].name);
+        }
+        assert_int_equal(found, report.ratio_count);
+    }
+}
+
+/* Rows of updates 1 to 9, some of which have no value, and some of which come twice. */
+static void corroborate_filled(void **state) {
+    (void)state;
+    static const enum log_name names[] = {LOG_LOSS, LOG_GRAD_NORM, LOG_TOKENS, LOG_EVAL_LOSS};
+    enum { NAMES = COUNT_OF(names), LAST = 10 };
+    for (uint32_t number = 0; number < CASES / 10; number++) {
+        struct log *made[2];
+        int has[2][NAMES][LAST] = {{{0}}}, listed[NAMES] = {0};
+        size_t again[2][NAMES] = {{0}}, at = 0;
+        uint64_t from = 0, to = 0;
+        draws = (struct draws){.key = UINT64_C(0xf111), .number = number};
+        arena_close(&arena);
+        memset(&report, 0, sizeof report);
+        for (size_t s = 0; s < 2; s++) {
+            made[s] = helper_log(&arena, 12);
+            input[s] = (struct compare_input){.log = made[s]};
+            const uint32_t first = 1 + draws_pick(&draws, 5);
+            int64_t step = first;
+            for (size_t row = 0; row < 12; row++) {
+                made[s]->step[row] = step;
+                if (!seldom(6) && step + 1 < LAST) step++;
+            }
+            for (size_t n = 0; n < NAMES; n++) {
+                if (seldom(4)) continue;
+                const uint32_t rare = 2 + draws_pick(&draws, 3);
+                for (size_t row = 0; row < 12; row++) {
+                    if (seldom(rare)) continue;
+                    const size_t update = (size_t)made[s]->step[row];
+                    helper_put(&arena, made[s], names[n], row, 2.0, PRINT_EXACT);
+                    again[s][n] += (size_t)has[s][n][update];
+                    has[s][n][update] = listed[n] = 1;
+                }
+            }
+        }
+        assert_int_equal(fill_columns(input, &arena, &report), STATUS_OK);
+        for (int32_t name = LOG_OTHER; name < LOG_NAMES; name++)
+            for (size_t n = 0; n < NAMES; n++) {
+                if (names[n] != (enum log_name)name || !listed[n]) continue;
+                assert_true(at < report.column_count);
+                assert_int_equal(report.columns[at++].name, name);
+                for (uint64_t update = 1; update < LAST; update++) {
+                    if (!has[0][n][update] || !has[1][n][update]) continue;
+                    if (from == 0 || update < from) from = update;
+                    if (update > to) to = update;
+                }
+            }
+        assert_int_equal(report.column_count, at);
+        assert_true(report.from == from && report.to == to);
+        for (size_t s = 0; s < 2; s++) {
+            size_t most = 0;
+            for (size_t n = 0; n < NAMES; n++)
+                most = again[s][n] > most ? again[s][n] : most;
+            assert_int_equal(report.repeated[s], most);
+        }
+    }
+}
+
+/* ---- applied LRs ---- */
+
+static struct fit explained[4];
+
+static struct compare_lr draw_lr(void) {
+    struct compare_lr lr = {.shift = 1, .first_update = 1 + draws_pick(&draws, 3)};
+    lr.state = (int32_t)draws_pick(&draws, 4);
+    lr.first[0] = 0.25;
+    lr.first[1] = 0.75;
+    lr.fit[0] = &explained[0];
+    lr.fit[1] = &explained[1];
+    lr.groups_words = seldom(2) ? "" : " The LR of group 1 differs.";
+    lr.words = "WORDS.";
+    lr.group_count = draws_pick(&draws, 2);
+    lr.groups_alone = draws_pick(&draws, 2);
+    if (seldom(2)) {
+        lr.alike[0] = &explained[2];
+        lr.alike[1] = &explained[3];
+    }
+    return lr;
+}
+
+static void corroborate_lrs(void **state) {
+    (void)state;
+    static const double lrs[] = {1e-3, 1.00001e-3, 2e-3, 1e-3 + 1e-12};
+    for (uint32_t number = 0; number < CASES / 10; number++) {
+        draws = (struct draws){.key = UINT64_C(0x14), .number = number};
+        arena_close(&arena);
+        struct compare_lr lr = draw_lr();
+        const struct compare_lr was = lr;
+        struct compare_column column = {.first_update = 1 + draws_pick(&draws, 5)};
+        char text[512];
+        const double a = lrs[draws_pick(&draws, COUNT_OF(lrs))],
+                     b = lrs[draws_pick(&draws, COUNT_OF(lrs))];
+        column.class_of = seldom(2) ? COMPARE_DIFFERENT : COMPARE_WITHIN;
+        column.first[0].value = a;
+        column.first[1].value = b;
+        assert_int_equal(applied_columns(&column, &arena, &lr), STATUS_OK);
+        if (column.class_of == COMPARE_DIFFERENT) {
+            assert_int_equal(lr.state, COMPARE_LR_DIFFERENT);
+            assert_true(lr.first[0] == a && lr.first[1] == b && lr.shift == was.shift);
+            assert_true(lr.first_update == column.first_update);
+            snprintf(text, sizeof text,
+                     "Both logs record the LR that was applied; it differs from update %d on (%s "
+                     "against %s).",
+                     (int)column.first_update, word_apart(a, b).text, word_apart(b, a).text);
+            assert_string_equal(lr.words, text);
+            assert_true(lr.fit[0] == &explained[0] && lr.fit[1] == &explained[1]);
+        } else {
+            const size_t kept = was.alike[0] == NULL ? 0 : 2;
+            assert_int_equal(lr.state, COMPARE_LR_SAME);
+            assert_true(lr.first[0] == 0.0 && lr.first[1] == 0.0);
+            assert_true(lr.shift == 0 && lr.first_update == 0);
+            assert_true(lr.fit[0] == &explained[kept] && lr.fit[1] == &explained[kept + 1]);
+            snprintf(text, sizeof text, "Both logs record the LR that was applied; %s agrees.",
+                     was.group_count > 0 ? "that of group 0" : "it");
+            assert_string_equal(lr.words, text);
+        }
+        /* A further group. */
+        struct compare_group group = {.group = 2, .is_applied = seldom(2), .column = column};
+        lr = was;
+        lr.group_first = seldom(5) ? NULL : &group;
+        take_group(&lr);
+        const int says = lr.group_first != NULL;
+        const int later =
+            was.state == COMPARE_LR_DIFFERENT && was.first_update <= column.first_update;
+        const int taken = says && !later && group.is_applied;
+        assert_int_equal(lr.state, taken || was.state == COMPARE_LR_DIFFERENT
+                                       ? (taken ? COMPARE_LR_DIFFERENT : was.state)
+                                   : says ? COMPARE_LR_UNTESTABLE
+                                          : was.state);
+        assert_int_equal(lr.group, taken ? 2 : 0);
+        assert_int_equal(lr.shift, taken ? 0 : 1);
+        assert_true(lr.first_update == (taken ? column.first_update : was.first_update));
+        assert_true(lr.first[0] == (taken ? a : 0.25) && lr.first[1] == (taken ? b : 0.75));
+        assert_string_equal(lr.groups_words,
+                            says && later && was.groups_alone == 0 ? "" : was.groups_words);
+        const char *const words = lr.groups_words;
+        snprintf(text, sizeof text, "WORDS.%s", words);
+        assert_int_equal(add_groups(&lr, &arena), STATUS_OK);
+        assert_string_equal(lr.words, text);
+    }
+}
+
+/* One row of applied LRs is enough to say that they agree, or do not. */
+static void validate_one_applied_lr(void **state) {
+    (void)state;
+    for (size_t rows = 0; rows < 3; rows++)
+        for (int differs = 0; differs < 2; differs++) {
+            arena_close(&arena);
+            memset(&report, 0, sizeof report);
+            for (size_t s = 0; s < 2; s++) {
+                struct log *const log = helper_log(&arena, 3);
+                for (size_t row = 0; row < rows; row++)
+                    helper_put(&arena, log, LOG_LR_APPLIED, row, differs && s == 1 ? 2e-3 : 1e-3,
+                               PRINT_EXACT);
+                input[s] = (struct compare_input){.log = log};
+            }
+            assert_int_equal(fill_columns(input, &arena, &report), STATUS_OK);
+            assert_int_equal(compare_lrs(input, &arena, &report), STATUS_OK);
+            assert_string_equal(report.lr.words,
+                                rows == 0 ? "There is no LR column in both logs."
+                                : differs ? "Both logs record the LR that was applied; it differs "
+                                            "from update 1 on (0.001 against 0.002)."
+                                          : "Both logs record the LR that was applied; it agrees.");
+        }
+}
+
+/* The first update that may have moved a weight, where no explanation is given. */
+static void corroborate_starts(void **state) {
+    (void)state;
+    static const int32_t names[] = {LOG_LR_APPLIED, LOG_LR_LOGGED, LOG_GRAD_NORM};
+    enum { NAMES = COUNT_OF(names), POINTS = 4 };
+    for (uint32_t number = 0; number < CASES / 10; number++) {
+        struct series_point points[NAMES][2][POINTS];
+        uint64_t above[NAMES][2], want = UINT64_MAX;
+        int has[NAMES];
+        draws = (struct draws){.key = UINT64_C(0x57a4), .number = number};
+        memset(&report, 0, sizeof report);
+        memset(columns, 0, sizeof columns);
+        report.columns = columns;
+        report.starts = 7;
+        for (size_t n = 0; n < NAMES; n++) {
+            has[n] = !seldom(3);
+            struct compare_column *const column = &columns[report.column_count];
+            if (has[n]) report.column_count++;
+            column->name = names[n];
+            for (size_t s = 0; s < 2; s++) {
+                const size_t count = draws_pick(&draws, POINTS + 1);
+                const uint32_t rare = 1 + draws_pick(&draws, 4);
+                above[n][s] = count == 0 ? 0 : UINT64_MAX; /* 0: it has no row */
+                for (size_t i = POINTS; i-- > 0;) {
+                    points[n][s][i] = (struct series_point){.update = 2 + 3 * i};
+                    points[n][s][i].value = seldom(rare) ? 0.5 : seldom(2) ? 0.0 : 0.125;
+                    points[n][s][i].quantum = seldom(2) ? 0.0 : 0.25;
+                    const double least = points[n][s][i].value - points[n][s][i].quantum / 2.0;
+                    if (i < count && least > 0.0) above[n][s] = i == 0 ? 1 : 3 * i;
+                }
+                column->side[s].points = points[n][s];
+                column->side[s].count = count;
+                input[s] = (struct compare_input){.log = &logs[s]};
+            }
+        }
+        for (size_t s = 0; s < 2; s++) {
+            const uint64_t first = has[0] && above[0][s] > 0   ? above[0][s]
+                                   : has[1] && above[1][s] > 0 ? above[1][s]
+                                                               : 1;
+            if (has[2] && above[2][s] == UINT64_MAX) continue; /* no gradient was any */
+            if (first < want) want = first;
+        }
+        find_start(input, &report);
+        if (report.start != want)
+            fail_msg("case %u: %d, expected %d", number, (int)report.start, (int)want);
+        assert_int_equal(report.starts, 0);
+    }
+}
+
 /* ---- two runs ---- */
 
 static struct record records[2][ROWS];
@@ -337,7 +582,7 @@ static void draw_runs(uint32_t number) {
     }
     if (seldom(9)) input[draws_pick(&draws, 2)].run = NULL;
     unlike = seldom(5);
-    roots = seldom(3) ? 0 : 5;
+    roots = draws_pick(&draws, 3);
     first_of[0] = first_of[1] = NULL;
     first_asked = 0;
     recordings = configurations = 0;
@@ -459,7 +704,9 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_columns),
+        cmocka_unit_test(corroborate_columns),     cmocka_unit_test(corroborate_ratios),
+        cmocka_unit_test(corroborate_filled),      cmocka_unit_test(corroborate_lrs),
+        cmocka_unit_test(validate_one_applied_lr), cmocka_unit_test(corroborate_starts),
         cmocka_unit_test(corroborate_runs),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
