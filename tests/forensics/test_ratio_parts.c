@@ -594,6 +594,29 @@ static void validate_ratios(void **state) {
         }
 }
 
+/* A constant is named where the first pair leaves at most two thousandths of it open, however large
+ * it is. */
+static void validate_widths_of_constants(void **state) {
+    (void)state;
+    static const double factors[] = {5.5, 1.37, 1.0 / 5.5};
+    for (size_t f = 0; f < COUNT_OF(factors); f++)
+        for (int wide = 0; wide < 2; wide++) {
+            struct compare_ratio ratio;
+            open_column(5, 5);
+            column.name = LOG_GRAD_NORM;
+            column.class_of = COMPARE_DIFFERENT;
+            for (size_t i = 0; i < 5; i++) {
+                points[1][i] =
+                    (struct series_point){.update = i + 1, .value = 1.0 + 0.5 * (double)i};
+                points[0][i] = points[1][i];
+                points[0][i].value *= factors[f];
+                points[0][i].quantum = (wide ? 0.00201 : 0.00199) * factors[f];
+            }
+            assert_int_equal(compare_find_ratio(&column, NULL, &ratio), STATUS_OK);
+            assert_int_equal(ratio.kind, wide ? COMPARE_FACTOR_NONE : COMPARE_FACTOR_CONSTANT);
+        }
+}
+
 /* Digits that leave more than two thousandths open name no constant, and tokens all the same. */
 static void validate_coarse_tokens(void **state) {
     (void)state;
@@ -807,13 +830,14 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_pairs),      cmocka_unit_test(corroborate_sorting),
-        cmocka_unit_test(corroborate_ends),       cmocka_unit_test(corroborate_medians),
-        cmocka_unit_test(corroborate_intervals),  cmocka_unit_test(validate_candidates),
-        cmocka_unit_test(corroborate_held),       cmocka_unit_test(validate_offsets_known),
-        cmocka_unit_test(corroborate_offsets),    cmocka_unit_test(validate_ratios),
-        cmocka_unit_test(validate_coarse_tokens), cmocka_unit_test(validate_courses),
-        cmocka_unit_test(corroborate_skips),      cmocka_unit_test(validate_pairs_of_courses),
+        cmocka_unit_test(corroborate_pairs),         cmocka_unit_test(corroborate_sorting),
+        cmocka_unit_test(corroborate_ends),          cmocka_unit_test(corroborate_medians),
+        cmocka_unit_test(corroborate_intervals),     cmocka_unit_test(validate_candidates),
+        cmocka_unit_test(corroborate_held),          cmocka_unit_test(validate_offsets_known),
+        cmocka_unit_test(corroborate_offsets),       cmocka_unit_test(validate_ratios),
+        cmocka_unit_test(validate_coarse_tokens),    cmocka_unit_test(validate_widths_of_constants),
+        cmocka_unit_test(validate_courses),          cmocka_unit_test(corroborate_skips),
+        cmocka_unit_test(validate_pairs_of_courses),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
