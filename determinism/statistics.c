@@ -278,13 +278,15 @@ static double binomial_below(long long k, double q, unsigned n) {
     return k < 0 ? 0.0 : gsl_cdf_binomial_P((unsigned)k, q, n);
 }
 
-/* Order statistics, counted from 1; 0 or count + 1 where there is none. */
+/* Order statistics, counted from 1. */
 struct order_pair {
     unsigned low, high;
 };
 
+/* `count` is so large that the first and the last hold. Where a tail is met exactly, as 1/4 is by
+ * two values and the median, GSL's tail may be above it by its rounding, and would find neither. */
 static struct order_pair find_orders(unsigned count, double q, double tail) {
-    struct order_pair orders = {0, count + 1};
+    struct order_pair orders = {1, count};
     while (orders.low < count && binomial_below(orders.low, q, count) <= tail)
         orders.low++;
     while (orders.high > 1 && gsl_cdf_binomial_Q(orders.high - 2, q, count) <= tail)

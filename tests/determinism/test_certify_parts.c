@@ -105,6 +105,66 @@ static struct check open_check(void) {
     return check;
 }
 
+/* Each answer is known where both of its sources are, and is 0 where one of them was changed. */
+static void validate_answers(void **state) {
+    (void)state;
+    static const char *const names[] = {"fetch", "optimize", "forward", "backward", "reduce"};
+    static uint8_t digests[COUNT_OF(names)][RECORD_DIGEST_BYTES], sites[2][RECORD_DIGEST_BYTES];
+    static uint8_t tensors[1][RECORD_TENSOR_DIGESTS][RECORD_DIGEST_BYTES];
+    /* Bit i: the i-th of these is missing; 6: of the reduced gradient, which is no loss. */
+    for (unsigned missing = 0; missing < 128; missing++)
+        for (int changed = -1; changed < 6; changed++) {
+            struct check check = open_check();
+            struct digest digest;
+            struct evidence seen;
+            const uint8_t *const gradient = tensors[0][TENSOR_DIGEST_GRADIENT];
+            int of[6];
+            run.plan.phases = names;
+            run.plan.shape.phases = COUNT_OF(names);
+            run.plan.shape.sites = 2;
+            memset(sites, 7, sizeof sites);
+            memset(tensors, 8, sizeof tensors);
+            memcpy(digests[0], phase_digests[0], RECORD_DIGEST_BYTES);
+            memcpy(digests[1], phase_digests[1], RECORD_DIGEST_BYTES);
+            digest_root_apart("forward", sites[0], RECORD_DIGEST_BYTES, 2, &digest);
+            memcpy(digests[2], digest.byte, RECORD_DIGEST_BYTES);
+            digest_root_apart("reduce", gradient, sizeof tensors[0], 1, &digest);
+            memcpy(digests[4], digest.byte, RECORD_DIGEST_BYTES);
+            digest_root_apart("backward", gradient, sizeof tensors[0], 1, &digest);
+            memcpy(digests[3], digest.byte, RECORD_DIGEST_BYTES);
+            record.phases = digests;
+            record.sites = sites;
+            record.tensor_digests = tensors;
+            const int no[7] = {missing >> 0 & 1, missing >> 1 & 1, missing >> 2 & 1,
+                               missing >> 3 & 1, missing >> 4 & 1, missing >> 5 & 1,
+                               missing >> 6 & 1};
+            if (no[0]) memset(digests[0], 0, sizeof digests[0]);
+            if (no[1]) run.plan.shape.consumers = 0;
+            if (no[2]) run.plan.groups = "";
+            if (no[3]) memset(digests[1], 0, sizeof digests[1]);
+            if (no[4]) run.plan.shape.sites = 0;
+            if (no[5]) run.plan.shape.tensors = 0;
+            if (no[6]) memset(digests[4], 0, sizeof digests[4]);
+            uint8_t *const places[6] = {record.digests[DIGEST_BATCH],
+                                        record.digests[DIGEST_RNG],
+                                        record.digests[DIGEST_LR],
+                                        digests[1],
+                                        digests[2],
+                                        digests[no[6] ? 3 : 4]};
+            if (changed >= 0 && !no[changed]) places[changed][3] ^= 1;
+            gather(&check, &seen);
+            const int got[6] = {seen.batch,    seen.rng,     seen.lr,
+                                seen.optimize, seen.forward, seen.backward};
+            for (int i = 0; i < 6; i++) {
+                of[i] = no[i] ? -1 : i != changed;
+                /* The digest of optimize is of the other columns of the record, too. */
+                if (i == 3 && !no[3] && changed >= 0 && changed < 3) continue;
+                if (got[i] != of[i])
+                    fail_msg("%u, %d: answer %d is %d", missing, changed, i, got[i]);
+            }
+        }
+}
+
 static void blamed(const struct check *check, struct evidence seen, const struct record *behind,
                    const char *column, const char *why) {
     struct certificate out;
@@ -398,6 +458,7 @@ static void validate_what_lacks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_repeats_a_column),
+        cmocka_unit_test(validate_answers),
         cmocka_unit_test(validate_what_breaks_a_chain),
         cmocka_unit_test(validate_starts),
         cmocka_unit_test(validate_roots_after),

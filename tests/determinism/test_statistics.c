@@ -316,6 +316,9 @@ static void validate_quantile_interval(void **state) {
     assert_true(near(out.confidence, 1.0 - 22.0 / 1024.0, 1e-14));
     assert_int_equal(statistics_quantile_interval(sorted, 6, 0.5, 0.95, &out), STATUS_OK);
     assert_true(out.low == 1.0 && out.high == 6.0);
+    /* 1/4 of pairs lie below the median, and 1/4 above: a tail that is met exactly */
+    assert_int_equal(statistics_quantile_interval(sorted, 2, 0.5, 0.5, &out), STATUS_OK);
+    assert_true(out.low == 1.0 && out.high == 2.0 && near(out.confidence, 0.5, 1e-14));
     assert_int_equal(statistics_quantile_interval(sorted, 5, 0.5, 0.95, &out), STATUS_UNTESTABLE);
     assert_non_null(strstr(status_text(), "5 values, expected 6 to"));
     /* 0.95^72 = 0.02489 <= 0.025 < 0.95^71 */

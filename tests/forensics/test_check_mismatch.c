@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -359,6 +360,14 @@ static void validate_shifted_columns(void **state) {
             s.fits[0].stride = 2.0;
             assert_int_equal(shift_of(&s.fits[0], &s.out), 0);
             s.fits[0].stride = 1.0;
+            for (int of = 0; of < 2; of++) { /* one that follows losses has no total */
+                struct fit *const fit = of == 0 ? &s.fits[0] : &s.expected;
+                const struct sched_class *const schedule = fit->schedule;
+                fit->schedule = sched_find("reduce_lr_on_plateau");
+                assert_true(fit->schedule->feedback);
+                assert_int_equal(shift_of(&s.fits[0], &s.out), 0);
+                fit->schedule = schedule;
+            }
             /* Of fits without a bug any may be the one; behind a bug only the first is asked. */
             s.fits[1] = s.fits[0];
             s.fits[0].lr = 2.0 * PEAK;
@@ -372,6 +381,94 @@ static void validate_shifted_columns(void **state) {
             assert_int_equal(any_shift(&s.out), by);
         }
     assert_true(shifted >= 8);
+}
+
+/* Three contracts beside an expected one: which of them print its column so many updates on, and
+ * which of these train as it does, says the sentence and the bug's name. */
+static void validate_words_of_shifts(void **state) {
+    (void)state;
+    static const char *const names[] = {"hf",        "accelerate", "hf-4.50",
+                                        "olmo-core", "lag1",       "deepspeed-torch"};
+    enum { NAMES = COUNT_OF(names) };
+    size_t seen[6] = {0};
+    for (size_t order = 0; order < NAMES * NAMES * NAMES * NAMES; order++) {
+        const size_t of[FITS] = {order % NAMES, order / NAMES % NAMES,
+                                 order / (NAMES * NAMES) % NAMES};
+        const char *const expected = names[order / (NAMES * NAMES * NAMES)];
+        struct contract_request request = request_of(expected, "linear");
+        const struct fit *other = NULL, *alike = NULL;
+        char text[256];
+        open_scene();
+        helper_fit_make(&s.expected, &s.arena, &request, &s.plain);
+        s.known.request.contract = contract_find(expected);
+        s.series.count = 14;
+        for (size_t f = 0; f < FITS; f++) {
+            request = request_of(names[of[f]], "linear");
+            helper_fit_make(&s.fits[f], &s.arena, &request, &s.plain);
+        }
+        for (size_t i = 0; i < ROWS; i++)
+            s.points[i].value = contract_logged(&s.fits[0].plan, i + 1);
+        s.out.found.count = 1 + (of[1] + of[2]) % FITS; /* those behind are none of the search's */
+        s.out.found.last = 14;
+        const int by = shift_of(&s.fits[0], &s.out);
+        if (by == 0) continue;
+        for (size_t f = s.out.found.count; f-- > 0;) {
+            int same = 1;
+            if (shift_of(&s.fits[f], &s.out) != by) continue;
+            for (uint64_t k = 1; k <= 14; k++)
+                same &= fabs(fit_applied(&s.fits[f], 0, k) - fit_applied(&s.expected, 0, k)) <
+                        1e-9 * PEAK;
+            *(same ? &alike : &other) = &s.fits[f];
+        }
+        static const char *const aways[] = {"two updates behind", "one update behind", "",
+                                            "one update ahead of", "two updates ahead of"};
+        const char *const away = aways[by + 2];
+        const char *bug = NULL;
+        if (by > 0)
+            bug = other != NULL && alike != NULL ? "lr_ahead_by_one or log_next_lr"
+                  : other != NULL                ? "lr_ahead_by_one"
+                                                 : "log_next_lr";
+        else if (other != NULL)
+            bug = alike == NULL && fit_applied(other, 0, 1) == 0.0 &&
+                          fit_applied(&s.expected, 0, 1) > 0.0
+                      ? "zero_lr_first_step"
+                      : "lag1";
+        if (other != NULL && alike != NULL)
+            snprintf(
+                text, sizeof text,
+                "fits %s: every LR is %s %s; or %s, which trains as %s and only logs the LR of "
+                "another update: the log cannot tell which",
+                other->contract->name, away, expected, alike->contract->name, expected);
+        else
+            snprintf(text, sizeof text, "fits %s: every LR is %s %s",
+                     other != NULL ? other->contract->name : alike->contract->name, away, expected);
+        assert_int_equal(say_shift(&s.known, by, &s.arena, &s.out), STATUS_OK);
+        assert_string_equal(s.out.words, text);
+        assert_string_equal(s.out.bug != NULL ? s.out.bug : "", bug != NULL ? bug : "");
+        seen[bug == NULL                              ? 0
+             : strcmp(bug, "lag1") == 0               ? 1
+             : strcmp(bug, "zero_lr_first_step") == 0 ? 2
+             : strcmp(bug, "log_next_lr") == 0        ? 3
+             : strcmp(bug, "lr_ahead_by_one") == 0    ? 4
+                                                      : 5]++;
+    }
+    for (size_t i = 0; i < COUNT_OF(seen); i++)
+        if (seen[i] == 0) fail_msg("%zu", i);
+}
+
+/* The share of a schedule that an update goes on is that of its total, whatever that is. */
+static void validate_paces(void **state) {
+    (void)state;
+    static const struct {
+        double total, increment, pace;
+    } cases[] = {{20.0, 1.0, 0.05}, {20.0, 2.0, 0.1}, {1.0, 2.0, 2.0},
+                 {0.5, 1.0, 2.0},   {0.0, 3.0, 1.0},  {0.5, 0.25, 0.5}};
+    open_scene();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        s.fits[0].plan.call.total = cases[i].total;
+        s.fits[0].plan.increment = cases[i].increment;
+        assert_true(pace(&s.fits[0]) == cases[i].pace);
+    }
 }
 
 /* ---- peaks that change by a last digit ---- */
@@ -1167,6 +1264,8 @@ int main(void) {
         cmocka_unit_test(validate_shares),
         cmocka_unit_test(validate_refuted_peaks),
         cmocka_unit_test(validate_shifted_columns),
+        cmocka_unit_test(validate_words_of_shifts),
+        cmocka_unit_test(validate_paces),
         cmocka_unit_test(validate_nudges),
         cmocka_unit_test(validate_first_updates),
         cmocka_unit_test(validate_too_little),

@@ -594,6 +594,62 @@ static void validate_ratios(void **state) {
         }
 }
 
+/* A constant is named where the first pair leaves at most two thousandths of it open, however large
+ * it is. */
+static void validate_widths_of_constants(void **state) {
+    (void)state;
+    static const double factors[] = {5.5, 1.37, 1.0 / 5.5};
+    for (size_t f = 0; f < COUNT_OF(factors); f++)
+        for (int wide = 0; wide < 2; wide++) {
+            struct compare_ratio ratio;
+            open_column(5, 5);
+            column.name = LOG_GRAD_NORM;
+            column.class_of = COMPARE_DIFFERENT;
+            for (size_t i = 0; i < 5; i++) {
+                points[1][i] =
+                    (struct series_point){.update = i + 1, .value = 1.0 + 0.5 * (double)i};
+                points[0][i] = points[1][i];
+                points[0][i].value *= factors[f];
+                points[0][i].quantum = (wide ? 0.00201 : 0.00199) * factors[f];
+            }
+            assert_int_equal(compare_find_ratio(&column, NULL, &ratio), STATUS_OK);
+            assert_int_equal(ratio.kind, wide ? COMPARE_FACTOR_NONE : COMPARE_FACTOR_CONSTANT);
+        }
+}
+
+/* Digits that leave more than two thousandths open name no constant, and tokens all the same. */
+static void validate_coarse_tokens(void **state) {
+    (void)state;
+    static struct series_point counts[ROWS];
+    static struct log_column of_tokens;
+    for (size_t rows = 3; rows < 7; rows++)
+        for (int how = 0; how < 5; how++) {
+            const struct compare_side tokens = {
+                .column = &of_tokens, .points = counts, .count = rows};
+            struct compare_ratio ratio;
+            open_column(rows, rows);
+            column.name = LOG_LOSS;
+            column.class_of = COMPARE_DIFFERENT;
+            of_tokens.cumulative = how == 3 ? 1 : 0;
+            for (size_t i = 0; i < rows; i++) {
+                const double count = 1000.0 + 377.0 * (double)i, value = 2.0 + 0.25 * (double)i;
+                counts[i] = (struct series_point){.update = i + 1, .value = count};
+                points[0][i] = points[1][i] = (struct series_point){.update = i + 1};
+                points[0][i].value = how == 1 ? value : value * count;
+                points[1][i].value = how == 1 ? value * count : value;
+                points[how == 1 ? 0 : 1][i].quantum = 0.01;
+                if (how == 2) counts[i].value = 1.0;
+            }
+            assert_int_equal(compare_find_ratio(&column, how == 4 ? NULL : &tokens, &ratio),
+                             STATUS_OK);
+            assert_int_equal(ratio.kind, rows < 4 || how > 1 ? COMPARE_FACTOR_NONE
+                                         : how == 0          ? COMPARE_FACTOR_TOKENS
+                                                             : COMPARE_FACTOR_TOKENS_INVERSE);
+            if (ratio.kind != COMPARE_FACTOR_NONE)
+                assert_string_equal(ratio.bug, "ipo_sum_vs_mean");
+        }
+}
+
 /* ---- skipped updates ---- */
 
 static struct fit pair[2];
@@ -779,6 +835,7 @@ int main(void) {
         cmocka_unit_test(corroborate_intervals),     cmocka_unit_test(validate_candidates),
         cmocka_unit_test(corroborate_held),          cmocka_unit_test(validate_offsets_known),
         cmocka_unit_test(corroborate_offsets),       cmocka_unit_test(validate_ratios),
+        cmocka_unit_test(validate_coarse_tokens),    cmocka_unit_test(validate_widths_of_constants),
         cmocka_unit_test(validate_courses),          cmocka_unit_test(corroborate_skips),
         cmocka_unit_test(validate_pairs_of_courses),
     };
