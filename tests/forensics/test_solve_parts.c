@@ -183,6 +183,7 @@ static size_t odd;
 /* Rows of the law printed to a quantum of 2^-20, one of them off. */
 static void print_rows(size_t count, int falls) {
     open_scene(count);
+    model.now.warmup = 7.3; /* so that no row is exact */
     model.now.total = 5000.0;
     for (size_t i = 0; i < count; i++) {
         const uint64_t update = falls ? count - i : i + 1;
@@ -238,7 +239,7 @@ static void validate_every_point(void **state) {
                 /* The rest of an exact sum is rounded once, then comes a quotient and a root. */
                 const double wanted = (double)sqrtl(squares / (long double)count);
                 assert_true(fabs(rms - wanted) <= 0x1p-50 * wanted);
-                assert_true(largest > 0.0 || count < 10);
+                assert_true(largest > 0.0 && rms > 0.0);
             }
     open_scene(1); /* no row at all is reproduced */
     window.count = 0;
@@ -327,7 +328,7 @@ static void corroborate_what_a_row_admits(void **state) {
     size_t inside = 0, outside = 0;
     for (uint32_t number = 0; number < CASES; number++) {
         draws = (struct draws){.key = UINT64_C(0xad317), .number = number};
-        const double slope = ONE_OF(1.0, -1.0, 0.3, -0.3, 2.0, 0x1p-59, -0x1p-59);
+        const double slope = ONE_OF(1.0, -1.0, 0.3, -0.3, 2.0, 0x1.8p-60, -0x1.8p-60);
         const double offset = ONE_OF(0.0, 0.25, -0.5), blur = ONE_OF(0.0, 0.0, 0x1p-6);
         const double quantum = ONE_OF(0.0, 0.01, 0.125);
         const struct series_point point = {.value = (double)pick(9) / 8.0, .quantum = quantum};
@@ -365,7 +366,13 @@ static void corroborate_what_a_row_admits(void **state) {
     const struct series_point point = {.value = 0.5, .quantum = 0.25};
     assert_true(empty(admit(&point, 1.0, (double)NAN, 0.0, 0.0)));
     assert_true(empty(admit(&point, 1.0, 1.0, (double)NAN, 0.0)));
-    assert_true(admit(&point, 1.0, 0x1p-60, 0.0, 0.0).high < 1e30); /* which is enough */
+    const struct range wide = admit(&point, 1.0, 0x1p-60, 0.0, 0.0); /* which is enough */
+    assert_true(wide.low > 0x1p58 && wide.high < 0x1p60);
+    const double half_step = fit_half(&point, 1.0);
+    assert_false(empty(admit(&point, 1.0, 0.0, 0.5 - half_step, 0.0)));
+    assert_false(empty(admit(&point, 1.0, 0.0, 0.5 + half_step, 0.0)));
+    assert_true(empty(admit(&point, 1.0, 0.0, nextafter(0.5 - half_step, 0.0), 0.0)));
+    assert_true(empty(admit(&point, 1.0, 0.0, nextafter(0.5 + half_step, 1.0), 0.0)));
     assert_true(surely_beside(&point, 1.0, 0x1p-60, 0.0, (struct range){0.0, 1.0}));
     /* Rows that touch the range are left to admit(), from both sides. */
     const struct series_point exact = {.value = 1.0};
@@ -404,6 +411,7 @@ static void corroborate_peaks_of_rows(void **state) {
         model.now.floor = model.now.absolute ? 0x1p-4 : 0.0;
         contract.float32 = pick(3) == 0;
         const double peak = ONE_OF(1.0, 0.5, 0.75), reference = ONE_OF(1.0, 0.7);
+        window.scale = ONE_OF(1.0, 4.0);
         const double quantum = ONE_OF(0.0, 0x1p-7, 0x1p-4);
         const size_t bad = pick(4) == 0 ? pick((uint32_t)count) : SIZE_MAX;
         struct fit_numbers real = model.now;
@@ -424,20 +432,28 @@ static void corroborate_peaks_of_rows(void **state) {
         budget = 1000;
         const struct range range = lr_range(&model, &window, reference, every);
         /* Once more, row by row: |floor (1 - share) + share L - value| is within half a step. */
-        long double low = 0.0L, high = (long double)INFINITY;
+        long double low = 0.0L, high = (long double)INFINITY, low_off = 0.0L, high_off = 0.0L;
         size_t asked = 0;
         const size_t size = every ? count : window.probe_count;
         for (size_t n = 0; n < size && low <= high; n++) {
             const struct series_point *const p = &points[every ? n : window.probes[n]];
             const long double share = 1.0L / (1.0L + (long double)p->update);
             const long double base = model.now.absolute ? 0x1p-4L * (1.0L - share) : 0.0L;
-            long double half = (long double)fit_half(p, 1.0);
-            if (contract.float32) half += 0x1p-23L;
-            if (model.now.absolute) half += 0x1p-38L;
+            long double half = (long double)fit_half(p, window.scale);
+            if (contract.float32) half += 0x1p-23L * (long double)window.scale;
+            if (model.now.absolute) half += 0x1p-38L * (long double)window.scale;
             const long double from = ((long double)p->value - half - base) / share;
             const long double to = ((long double)p->value + half - base) / share;
-            low = from > low ? from : low;
-            high = to < high ? to : high;
+            /* A slope that is the quotient of a difference is off by some 2^-41, else by 2^-52. */
+            const long double off = (model.now.absolute ? 0x1p-40L : 0x1p-50L) / share;
+            if (from > low) {
+                low = from;
+                low_off = off;
+            }
+            if (to < high) {
+                high = to;
+                high_off = off;
+            }
             asked++;
         }
         if (empty(range) != !(low <= high)) fail_msg("case %u", number);
@@ -453,10 +469,8 @@ static void corroborate_peaks_of_rows(void **state) {
         none += (size_t)empty(range);
         if (empty(range)) continue;
         some++;
-        /* A slope that is the quotient of a difference of one 4096th is off by some 2^-40. */
-        const long double slack = model.now.absolute ? 0x1p-34L : 0x1p-48L;
-        assert_true(fabsl((long double)range.low - low) <= slack * 16.0L);
-        assert_true(fabsl((long double)range.high - high) <= slack * 16.0L);
+        assert_true(fabsl((long double)range.low - low) <= low_off);
+        assert_true(fabsl((long double)range.high - high) <= high_off);
     }
     assert_true(some > 500 && none > 300);
     open_scene(3); /* what is spent stays spent, and where no step is left nothing is admitted */
@@ -531,16 +545,16 @@ static void validate_what_is_emitted(void **state) {
     open_scene(3);
     law = level_law;
     window.shift = -2;
-    assert_true(emit(&model, &window, &out));
+    assert_int_equal(emit(&model, &window, &out), 1);
     assert_int_equal(out.count, 1);
     assert_int_equal(out.at[0].shift, -2);
     assert_true(same_numbers(&out.at[0].numbers, &model.now));
     assert_true(out.at[0].max_error == 0.0 && out.at[0].rms_error == 0.0);
     evaluated_count = 0;
-    assert_true(emit(&model, &window, &out)); /* it is there already */
+    assert_int_equal(emit(&model, &window, &out), 1); /* it is there already */
     assert_true(out.count == 1 && evaluated_count == 0);
     window.shift = -1;
-    assert_true(emit(&model, &window, &out));
+    assert_int_equal(emit(&model, &window, &out), 1);
     assert_int_equal(out.count, 2);
     model.now.warmup += 1.0;
     points[2].value = 1.5; /* it does not hold */
@@ -555,10 +569,10 @@ static void validate_what_is_emitted(void **state) {
     assert_int_equal(out.count, 2);
     for (size_t n = 2; n < FIT_SOLUTIONS; n++) {
         model.now.warmup += 1.0;
-        assert_true(emit(&model, &window, &out));
+        assert_int_equal(emit(&model, &window, &out), 1);
     }
     assert_int_equal(out.count, FIT_SOLUTIONS);
-    assert_true(emit(&model, &window, &out)); /* the last one, once more */
+    assert_int_equal(emit(&model, &window, &out), 1); /* the last one, once more */
     model.now.warmup += 1.0;
     assert_false(emit(&model, &window, &out)); /* there is no room */
     assert_int_equal(out.count, FIT_SOLUTIONS);
@@ -586,8 +600,8 @@ static void validate_order_of_peaks(void **state) {
                 points[1].quantum = refused == 3 ? 0x1p-7 : 0x1p-12;
             }
             const int found = solve_lr(&model, &window, &out);
-            assert_int_equal(found, refused < 3);
-            assert_true(tried[0].lr == 1.0); /* the largest value of the rows stands for it */
+            assert_int_equal(found, refused < 3); /* 1, which others count */
+            assert_true(tried[0].lr == 1.0);      /* the largest value of the rows stands for it */
             size_t at = 1;
             if (is_admitted) assert_true(tried[at++].lr == knowns[known]);
             if (refused == 0) {
@@ -657,6 +671,78 @@ static void validate_order_of_peaks(void **state) {
     assert_int_equal(tried_count, 5);
 }
 
+static double fixed_law(const struct fit_numbers *numbers, double at) {
+    (void)numbers;
+    (void)at;
+    return 0.75;
+}
+
+/* Where the floor stays, each turn begins with the middle of what the one before admitted, if that
+ * has two ends above 0. */
+static void validate_turns(void **state) {
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        open_scene(3);
+        law = way == 1 ? fixed_law : level_law;
+        model.now.absolute = 1;
+        model.now.floor = 0.25;
+        window.probe_count = 1;
+        for (size_t i = 0; i < 3; i++)
+            points[i] = (struct series_point){
+                .update = i + 1, .value = way == 2 ? 0.0 : 0.75, .quantum = 0x1p-7};
+        assert_int_equal(solve_lr(&model, &window, &out), way == 0);
+        assert_int_equal(out.count, way == 0);
+        assert_true(tried_count >= 9);
+        for (size_t turn = 0; turn < 3; turn++) {
+            const double *const first = &tried[3 * turn].lr, reference = *first;
+            assert_true(tried[3 * turn + 1].lr == reference - reference * 0x1p-12);
+            assert_true(tried[3 * turn + 2].lr == reference);
+            if (turn == 0 || way > 0)
+                assert_true(reference == 1.0);
+            else
+                assert_true(fabs(reference - 0.75) < 0x1p-30);
+        }
+        if (way == 0) assert_true(tried[9].lr == 0.75 && tried_count == 10);
+        if (way == 1) assert_int_equal(tried_count, 9);
+    }
+    for (int end = 0; end < 2; end++) /* a known peak at the ends of what a row admits */
+        for (int beside = 0; beside < 2; beside++) {
+            open_scene(1);
+            law = level_law;
+            points[0].quantum = 0x1p-7;
+            window.probe_count = 1;
+            const double half = fit_half(&points[0], 1.0);
+            const double known = end ? 1.0 + half : 1.0 - half;
+            window.known_lr = beside ? nextafter(known, end ? 2.0 : 0.0) : known;
+            assert_int_equal(solve_lr(&model, &window, &out), 1);
+            assert_true(out.at[0].numbers.lr == (beside ? 1.0 : known));
+        }
+}
+
+/* A schedule that goes from step to step is verified in as many steps as its last row is far. */
+static void validate_steps_of_every_point(void **state) {
+    (void)state;
+    for (uint64_t had = 0; had < 50; had++)
+        for (int falls = 0; falls < 2; falls++) {
+            double largest, rms;
+            open_scene(9);
+            law = level_law;
+            schedule.state_size = 1;
+            steps_left = had;
+            for (size_t i = 0; i < 9; i++)
+                points[i].update = 5 * (falls ? 9 - i : i + 1);
+            assert_int_equal(fit_verify(&model, &window, &largest, &rms), had >= 45);
+            assert_int_equal(steps_left, had >= 45 ? had - 45 : had % 5);
+            assert_int_equal(suspect, SIZE_MAX);
+            tried_count = evaluated_count = 0;
+            steps_left = had;
+            window.probe_count = 2;
+            window.probes[1] = 8;
+            const uint64_t far = falls ? 45 + 5 : 45;
+            assert_int_equal(!empty(lr_range(&model, &window, 1.0, 0)), had >= far);
+        }
+}
+
 /* ---- totals ---- */
 
 static double falling_law(const struct fit_numbers *numbers, double at) {
@@ -671,9 +757,9 @@ static void validate_ratios(void **state) {
     (void)state;
     for (size_t had = 0; had < 6; had++) {
         open_scene(20);
-        window.top_last = 7; /* update 8, at the peak */
+        window.top_last = 9;
         budget = had;
-        assert_true(ratio_at(&model, &window, 40.0, 11) == 28.0 / 32.0);
+        assert_true(ratio_at(&model, &window, 40.0, 11) == 28.0 / 32.0 / (30.0 / 32.0));
         assert_int_equal(budget, had > 2 ? had - 2 : 0);
         assert_true(model.now.total == 40.0);
         budget = had;
@@ -686,8 +772,8 @@ static void validate_ratios(void **state) {
         assert_int_equal(budget, had > 0 ? had - 1 : 0);
         assert_true(model.now.warmup == 5.0 && model.now.lr == 1.0);
         law = zero_law; /* what is 0 is no part of a ratio */
-        assert_true(isnan(ratio_at(&model, &window, 40.0, 11)) == (8.0 > 5.0 ? 0 : 1));
-        model.now.warmup = 8.0;
+        assert_true(isnan(ratio_at(&model, &window, 40.0, 11)) == 0);
+        model.now.warmup = 10.0;
         assert_true(isnan(ratio_at(&model, &window, 40.0, 11)) != 0);
         assert_true(isnan(knee_ratio(&model, &window, 10.0, 4, 11)) != 0);
         assert_true(isnan(first_peak(&model, &window, 5.0)) != 0);
@@ -829,7 +915,8 @@ static void corroborate_scanned_totals(void **state) {
         const double total = 41.0 + (double)pick(2000);
         const double quantum = ONE_OF(0.0, 0x1p-10, 0x1p-7);
         const size_t j = pick(2) == 0 ? 0 : 10 + pick(30);
-        window.top_last = 7;
+        const size_t at_top = 7 + pick(3);
+        window.top_last = at_top;
         window.descent[0] = j;
         model.now.total = total;
         for (size_t i = 0; i < 40; i++) {
@@ -837,7 +924,8 @@ static void corroborate_scanned_totals(void **state) {
             points[i].quantum = quantum;
             points[i].value = quantum > 0.0 ? quantum * rint(value / quantum) : value;
         }
-        const struct series_point *const low = &points[j > 0 ? j : 39], *const top = &points[7];
+        const struct series_point *const low = &points[j > 0 ? j : 39], *const top =
+                                                                            &points[at_top];
         const double half = 0.5 * quantum * (1.0 + 0x1p-20);
         const double least = (low->value - half) / (top->value + half) - 0x1p-45;
         const double most = (low->value + half) / (top->value - half) + 0x1p-45;
@@ -846,14 +934,15 @@ static void corroborate_scanned_totals(void **state) {
         scan_totals(&model, &window, &out);
         assert_true(tried_count >= 5);
         const double middle = tried[0].total, u = (double)low->update, r = low->value / top->value;
-        /* (T - u) / (T - 8) = r, which a fifth of a total is off by at most. */
-        const double exact = (u - 8.0 * r) / (1.0 - r);
+        const double v = (double)top->update;
+        /* (T - u) / (T - v) = r, which a fifth of a total is off by at most. */
+        const double exact = (u - v * r) / (1.0 - r);
         assert_true(fabs(middle - exact) <= 0.5 + 0.2 + 1e-6 * exact);
         size_t n = 0;
         for (int side = 0; side < 2; side++)
             for (int away = side; away < 96 + side; away++) {
                 const double t = side == 0 ? middle - away : middle + away;
-                const double ratio = t <= 8.0 ? 0.0 : fmax(0.0, (t - u) / (t - 8.0));
+                const double ratio = t <= v ? 0.0 : fmax(0.0, (t - u) / (t - v));
                 if (t < 1.0 || (away > 2 && (ratio < least || ratio > most))) break;
                 assert_true(n < tried_count && tried[n].total == t);
                 n++;
@@ -1757,6 +1846,8 @@ int main(void) {
         cmocka_unit_test(validate_floors_above_peaks),
         cmocka_unit_test(validate_what_is_emitted),
         cmocka_unit_test(validate_order_of_peaks),
+        cmocka_unit_test(validate_turns),
+        cmocka_unit_test(validate_steps_of_every_point),
         cmocka_unit_test(validate_ratios),
         cmocka_unit_test(validate_halves),
         cmocka_unit_test(corroborate_totals_around),
