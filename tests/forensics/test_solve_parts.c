@@ -1103,10 +1103,14 @@ static void corroborate_rises(void **state) {
         const double lift = ONE_OF(0.0, 0.0, 0.0, 0x1p-8, 0x1p-5);
         window.top = top;
         for (size_t i = 0; i < top + 3; i++) {
-            const double value = fmin(1.0, (double)points[i].update / real) + (i < top ? lift : 0);
+            /* Off by more or less than the rounding to a float is. */
+            const double off = quantum > 0.0 ? 0.0 : ONE_OF(0.0, 0.0, 0x1.8p-23, -0x1.8p-23);
+            const double value =
+                fmin(1.0, (double)points[i].update / real) + (i < top ? lift + off : 0.0);
             points[i].quantum = quantum;
             points[i].value = quantum > 0.0 ? quantum * rint(value / quantum) : value;
         }
+        window.scale = ONE_OF(1.0, 2.0, 0.5);
         contract.float32 = pick(3) == 0;
         model.plain_rise = pick(12) > 0;
         model.linear = pick(12) > 0;
@@ -1132,7 +1136,8 @@ static void corroborate_rises(void **state) {
             const long double share =
                 (long double)row->update * (long double)pace / (long double)numbers.warmup;
             const long double half =
-                (long double)fit_half(row, 1.0) + (contract.float32 ? 0x1p-23L : 0.0L);
+                (long double)fit_half(row, window.scale) +
+                (contract.float32 ? 0x1p-23L * (long double)window.scale : 0.0L);
             low = fmaxl(low, ((long double)row->value - half) / share);
             high = fminl(high, ((long double)row->value + half) / share);
             used++;
@@ -1140,7 +1145,7 @@ static void corroborate_rises(void **state) {
         }
         assert_int_equal(evaluated_count, used);
         const long double reach =
-            (long double)points[top].value - (long double)fit_half(&points[top], 1.0);
+            (long double)points[top].value - (long double)fit_half(&points[top], window.scale);
         /* Doubles do not tell numbers apart that are as close as this. */
         if (used > 1 && (fabsl(high - reach) < 0x1p-48L || fabsl(high - low) < 0x1p-48L)) {
             doubtful++;
