@@ -66,6 +66,7 @@ static double one_of(const double *from, size_t size) {
 
 static struct contract_plan asked_plan;
 static uint64_t asked_update;
+static double per_update; /* of the applied column, where a test asks which update it is */
 
 /* The logged column tells the totals apart, the applied one the warm-ups, and between the rows,
  * which stand at tens, the peaks as well. */
@@ -78,7 +79,8 @@ double given_logged(const struct contract_plan *plan, uint64_t k) {
 double given_applied(const struct contract_plan *plan, uint64_t k) {
     asked_plan = *plan;
     asked_update = k;
-    return plan->warmup_updates + (k % 10 != 0 ? 0.125 * plan->call.base_lr : 0.0);
+    return plan->warmup_updates + (k % 10 != 0 ? 0.125 * plan->call.base_lr : 0.0) +
+           per_update * (double)k;
 }
 
 double given_cost(const struct fit_search *of, const struct fit_found *found) {
@@ -249,6 +251,7 @@ static void open_scene(size_t rows) {
     by_samples_why = 0;
     decays_asked = unseen_asked = words_asked = partial_asked = 0;
     lost = 0.0;
+    per_update = 0.0;
 }
 
 /* ---- columns ---- */
@@ -477,7 +480,7 @@ static void corroborate_members(void **state) {
 
 static void draw_finds(void) {
     find_count = pick(3) == 0 ? pick(3) : pick(FINDS + 1);
-    const uint32_t kinds = 1 + pick(3);
+    const uint32_t kinds = 1 + pick(3), ways = 1 + pick(3) * pick(5);
     for (size_t i = 0; i < find_count; i++) {
         struct fit_found *const one = &finds[i];
         memset(one, 0, sizeof *one);
@@ -487,7 +490,7 @@ static void draw_finds(void) {
         /* What it costs beside its skipped updates, on both sides of six hundredths. */
         one->solution.max_error = ONE_OF(0.0, 0.03, 0.05999, 0.0601);
         one->solution.numbers.total = (double)(1 + pick(kinds));
-        one->solution.numbers.warmup = (double)pick(kinds);
+        one->solution.numbers.warmup = (double)pick(ways);
         one->solution.numbers.lr = (double)(1 + pick(2));
         one->solution.numbers.epoch = i; /* which one it was */
         one->skips = skips[i];
@@ -540,7 +543,7 @@ static void order_finds(struct fit_found *sorted) {
 
 static void corroborate_lists(void **state) {
     (void)state;
-    size_t moved_up = 0, beyond = 0, left = 0;
+    size_t moved_up = 0, beyond = 0, left = 0, full = 0;
     for (uint32_t number = 0; number < CASES; number++) {
         draws = (struct draws){.key = UINT64_C(0x1157), .number = number};
         struct fit_found sorted[FINDS];
@@ -559,6 +562,7 @@ static void corroborate_lists(void **state) {
         uint32_t ids[FINDS][3], next[3] = {0, 0, 0};
         for (size_t n = 0; n < find_count; n++) {
             if (count == 4 * limit) {
+                full++;
                 left_out++;
                 continue;
             }
@@ -604,7 +608,130 @@ static void corroborate_lists(void **state) {
         moved_up += find_count > 0 && skips_in(&sorted[0]) > 0 && sorted[0].cost > 0.0;
         left += left_out > 0;
     }
-    assert_true(moved_up > 300 && beyond > 100 && left > 300);
+    assert_true(moved_up > 300 && beyond > 100 && left > 300 && full > 100);
+}
+
+/* Each sample stands where its point and its updates between are. */
+static void validate_samples(void **state) {
+    (void)state;
+    static struct sample sample;
+    struct fit_segment plain = {.scale = 1.0};
+    struct fit fit = {.contract = &contracts[0], .segments = &plain, .segment_count = 1};
+    open_scene(ROWS);
+    per_update = 16.0;
+    fit.plan.steps = 3;
+    for (size_t i = 0; i < ROWS; i++)
+        points[i].update = 10 * (i + 1) * (i + 1);
+    points[4].part = points[5].part = 1;
+    memset(&sample, 0, sizeof sample);
+    take_sample(&fit, &series, &sample);
+    for (size_t i = 0; i < ROWS; i++) {
+        const uint64_t now = points[i].update, before = i > 0 ? points[i - 1].update : 0;
+        const uint64_t first = i == 4 ? now : before + 1; /* behind a resume nothing is known */
+        assert_true(sample.logged[i] == 3.0 && sample.applied[i] == 16.0 * (double)now);
+        assert_true(sample.between[2 * i] == 16.0 * (double)first);
+        assert_true(sample.between[2 * i + 1] == 16.0 * (double)(first + (now - first) / 2));
+    }
+    assert_true(sample.applied[ROWS] == 0.0 && sample.between[2 * ROWS] == 0.0);
+    /* Columns are one up to 2^-46 of the largest LR. */
+    for (int apart = 0; apart < 2; apart++) {
+        open_scene(2);
+        struct fit_set set = {.series = &series};
+        find_count = search.count = 2;
+        search.scale = 4.0;
+        for (size_t i = 0; i < 2; i++)
+            finds[i].solution.numbers.total = 1.0;
+        finds[1].solution.numbers.warmup = (apart ? 1.01 : 0.99) * 0x1p-44;
+        assert_int_equal(list(&search, &set), STATUS_OK);
+        assert_int_equal(set.fits[1].same_applied, apart);
+    }
+}
+
+/* Updates that were skipped in front of the first row of a log that shows neither the warm-up nor
+ * a total, nor so many of them. */
+static void validate_skips_in_front(void **state) {
+    (void)state;
+    struct fit fit;
+#define FRONT(wanted)                                                                              \
+    do {                                                                                           \
+        if (fit_skips_before_rows(&fit, &known, &series) != (wanted))                              \
+            fail_msg("line %d", __LINE__);                                                         \
+        open_scene(ROWS);                                                                          \
+        fit = (struct fit){.skips = skips[0], .skip_count = 1, .warmup_hidden = 1};                \
+        skips[0][0] = (struct fit_skip){.first = 3, .last = 9, .count = 2};                        \
+        skips[0][1] = (struct fit_skip){.first = 11, .last = 19, .count = 2};                      \
+    } while (0)
+    open_scene(ROWS);
+    memset(&fit, 0, sizeof fit);
+    FRONT(0);
+    FRONT(1);
+    known.run_steps = 1;
+    FRONT(0);
+    known.request.steps = 1;
+    FRONT(0);
+    known.request.warmup = 0.0;
+    FRONT(0);
+    known.request.skipped_count = 1;
+    FRONT(0);
+    fit.warmup_hidden = 0;
+    FRONT(0);
+    fit.warmup_hidden = 0;
+    fit.unseen_warmup = 0.5;
+    FRONT(1);
+    fit.part_count = 1;
+    FRONT(0);
+    skips[0][0].last = 10; /* the first row has seen it */
+    FRONT(0);
+    known.skips.shown = 1;
+    FRONT(1);
+    known.skips.shown = 2;
+    FRONT(0);
+    known.skips.shown = 2;
+    fit.skip_count = 2;
+    FRONT(1);
+    skips[0][0].count = 0;
+    fit.skip_count = 2;
+    FRONT(0);
+#undef FRONT
+    /* A total beside a rounder one: one update more, or up to three less, of those in front. */
+    static const struct {
+        uint64_t steps, first;
+        int beside;
+    } totals[] = {{1001, 10, 1}, {1002, 10, 1}, {1003, 10, 1}, {1004, 10, 0}, {999, 10, 1},
+                  {998, 10, 0},  {1000, 10, 0}, {1003, 4, 1},  {1003, 3, 0},  {1002, 3, 1},
+                  {1002, 2, 0},  {1001, 2, 1},  {1001, 1, 0},  {999, 1, 1},   {501, 10, 1},
+                  {101, 10, 1},  {11, 10, 0},   {99, 10, 0},   {1201, 10, 1}, {1210, 10, 0}};
+    for (size_t t = 0; t < COUNT_OF(totals); t++) {
+        open_scene(ROWS);
+        points[0].update = totals[t].first;
+        fit = (struct fit){
+            .steps = totals[t].steps, .warmup_hidden = 1, .segment_count = 1, .stride = 1.0};
+        if (fit_total_is_beside(&fit, &known, &series) != totals[t].beside)
+            fail_msg("total %ju at %ju", (uintmax_t)totals[t].steps, (uintmax_t)totals[t].first);
+    }
+}
+
+/* A printed value holds within half a step, or some ulp. */
+static void corroborate_matches(void **state) {
+    (void)state;
+    for (uint32_t number = 0; number < 2000; number++) {
+        draws = (struct draws){.key = UINT64_C(0x3a7c4), .number = number};
+        const double printed = ONE_OF(0.0, 1.0, -0.75, 3e-4), quantum = ONE_OF(0.0, 1e-6, 0.125);
+        const struct series_point point = {.value = printed, .quantum = quantum};
+        const double half = fit_half(&point, 1.0);
+        const double value = printed + ONE_OF(0.0, 0.5, -0.5, 0.999, -0.999, 1.001, -2.0) * half;
+        double error = -1.0;
+        const double off = fabs(printed - value);
+        assert_int_equal(fit_matches(&point, value, 1.0, &error), off <= half);
+        assert_int_equal(fit_matches(&point, value, 1.0, NULL), off <= half);
+        const double ulp = nextafter(fabs(printed), INFINITY) - fabs(printed);
+        assert_true(error == off / (quantum > 0.0 ? quantum : ulp));
+    }
+    struct fit_known all;
+    memset(&all, 0xff, sizeof all);
+    fit_known_init(&all);
+    assert_true(all.possible == NULL && all.limit == 0 && all.end == 0 && all.run_steps == 0);
+    assert_true(isnan(all.request.lr) != 0 || all.request.lr == 0.0);
 }
 
 /* ---- what makes a log ambiguous ---- */
@@ -794,6 +921,9 @@ int main(void) {
         cmocka_unit_test(corroborate_columns),
         cmocka_unit_test(corroborate_members),
         cmocka_unit_test(corroborate_lists),
+        cmocka_unit_test(validate_samples),
+        cmocka_unit_test(validate_skips_in_front),
+        cmocka_unit_test(corroborate_matches),
         cmocka_unit_test(corroborate_reasons),
         cmocka_unit_test(validate_columns_that_say_little),
         cmocka_unit_test(corroborate_counters),
