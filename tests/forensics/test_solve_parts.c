@@ -1292,7 +1292,7 @@ static void corroborate_what_is_tried(void **state) {
     size_t scans = 0, all = 0;
     for (uint32_t number = 0; number < CASES; number++) {
         draws = (struct draws){.key = UINT64_C(0x7213d), .number = number};
-        open_scene(4 + pick(4));
+        open_scene(2 + pick(6));
         law = level_law;
         points[window.count - 1].value = 0.5;
         wanted_count = wanted_evaluations = 0;
@@ -1302,7 +1302,7 @@ static void corroborate_what_is_tried(void **state) {
         strides[1] = 2.0;
         strides[2] = 4.0;
         window.turn = (int)(pick(2) == 0 ? 0 : pick(3));
-        window.top = pick(4);
+        window.top = pick(window.count < 4 ? (uint32_t)window.count : 4);
         window.seed_count = pick(3);
         for (size_t s = 0; s < window.seed_count; s++) {
             window.seeds[s].warmup = (double)pick(4);
@@ -1505,7 +1505,7 @@ static void corroborate_knees(void **state) {
         for (size_t i = 0; i < rows; i++)
             points[i].update = first + every * i + (i > 2 ? pick(20) : 0);
         const double last = (double)points[rows - 1].update * law_pace;
-        model.now.warmup = (double)(1 + pick((uint32_t)last));
+        model.now.warmup = (double)(1 + pick(pick(4) == 0 ? 3 : (uint32_t)last));
         model.now.total = floor(last * (1.0 + (double)(1 + pick(20)) / 10.0));
         const double made_warmup = model.now.warmup, made_total = model.now.total;
         for (size_t i = 0; i < rows; i++)
@@ -1655,6 +1655,30 @@ static void validate_when_knees_are_sought(void **state) {
     }
 }
 
+static void open_hidden(void);
+
+/* In a full turn alone, and where no floors are solved for. */
+static void validate_turns_with_a_knee(void **state) {
+    (void)state;
+    for (int turn = 0; turn < 3; turn++)
+        for (int solved = 0; solved < 2; solved++)
+            for (int hidden = 0; hidden < 2; hidden++) {
+                if (hidden)
+                    open_hidden();
+                else
+                    open_knee();
+                if (hidden) window.known_lr = 0.0123;
+                window.turn = turn;
+                window.solved_floors = solved;
+                warmups_of_case.count = 0;
+                free_count = 0;
+                fit_solve(&model, &window, &out);
+                /* Where the top is the first row, the knee may lie on either side of it. */
+                const size_t sought = hidden ? 6 : 3;
+                assert_int_equal(tried_count, turn == FIT_TURN_FULL && !solved ? sought : 0);
+            }
+}
+
 /* ---- a warm-up that is over before the first row ---- */
 
 /* A line behind a warm-up that nobody sees: each warm-up has a peak of its own. */
@@ -1709,7 +1733,8 @@ static void corroborate_hidden_warmups(void **state) {
         window.known_total[0] = points[0].update + 30 + pick(3000);
         window.known_total[1] = window.known_total[0] + 100;
         model.unit = ONE_OF(1.0, 2.0);
-        law_pace = model.unit;
+        model.warmup_scale = ONE_OF(1.0, 2.0);
+        law_pace = model.unit / model.warmup_scale;
         window.known_total[0] *= (uint64_t)model.unit;
         window.known_total[1] *= (uint64_t)model.unit;
         if (pick(4) == 0) window.known_lr = points[0].value * ONE_OF(1.001, 1.02, 1.1, 0.9);
@@ -1868,6 +1893,7 @@ int main(void) {
         cmocka_unit_test(validate_where_a_search_ends),
         cmocka_unit_test(corroborate_knees),
         cmocka_unit_test(validate_when_knees_are_sought),
+        cmocka_unit_test(validate_turns_with_a_knee),
         cmocka_unit_test(corroborate_hidden_warmups),
         cmocka_unit_test(validate_when_hidden_warmups_are_sought),
     };
