@@ -338,6 +338,37 @@ static void validate_skips_that_are_contradicted(void **state) {
             }
 }
 
+/* What stands behind the last segment is none of the fit's. */
+static void validate_segments_behind_the_last(void **state) {
+    (void)state;
+    for (size_t count = 1; count < 3; count++)
+        for (int32_t event = FIT_PLAIN; event <= FIT_BACK; event++) {
+            open_scene();
+            fits[0].segment_count = count;
+            segments[0][count].event = event;
+            segments[0][count].steps = 80;
+            assert_false(fit_changes_total(&fits[0]));
+            assert_true(fit_total_is_said(&fits[0], &known));
+            assert_false(has_free_event(&fits[0], &known));
+            assert_false(fit_goes_back(&fits[0]));
+            assert_false(runs_ahead(&fits[0], &set));
+        }
+    assert_false(fit_total_is_said(&fits[0], NULL));
+    /* A break in the second row: another total may begin one row before it is seen, but there is no
+     * row before the first. */
+    for (int total = 0; total < 2; total++)
+        for (size_t point = 0; point < 4; point++)
+            for (size_t resume = 0; resume < 4; resume++) {
+                open_scene();
+                segments[0][1].point = point;
+                segments[0][1].event = total ? FIT_TOTAL : FIT_SKIP;
+                for (size_t i = resume; i < ROWS && resume > 0; i++)
+                    points[i].part = 1;
+                const int shown = resume > 0 && (resume == point || (total && resume + 1 == point));
+                assert_int_equal(fit_break_is_hidden(&segments[0][1], &set), point > 0 && !shown);
+            }
+}
+
 /* A first fit with one skipped update where the log shows no resume, and another fit with as many
  * events that applies other LRs. */
 static void open_break(void) {
@@ -449,6 +480,23 @@ static void validate_breaks_that_raise_doubts(void **state) {
     fits[2].same_applied = 0;
     fits[3].steps = 50;
     BREAK(others, 3);
+    /* A resume comes first, and the break behind it is hidden. */
+    fits[0].segment_count = fits[1].segment_count = 3;
+    segments[0][1].event = FIT_RESET;
+    segments[0][2].event = FIT_SKIP;
+    for (size_t i = 4; i < ROWS; i++)
+        points[i].part = 1;
+    BREAK(others, 1);
+    /* The first of two others counts for nothing, the second does. */
+    segments[0][1].event = FIT_TOTAL;
+    segments[0][1].steps = 60;
+    fits[1].contract = contract_find("accelerate");
+    natives = bit_of(fits[0].contract);
+    fits[2] = fits[1];
+    fits[2].contract = fits[0].contract;
+    set.count = 3;
+    BREAK(others, 2);
+    natives = UINT32_MAX;
     /* Behind a total that was said, fits of other frameworks count for nothing, nor does a later
      * peak or total that nobody said behind a peak that is no rounder. */
     for (int native = 0; native < 4; native++)
@@ -515,10 +563,13 @@ static void validate_lines_that_float(void **state) {
     }
     fits[0].lr = 2e-4;
     FLOATS(0);
-    fits[0].lr = 2e-4 * (1.0 + 0x1p-39);
+    fits[0].lr = 2e-4 * (1.0 + 0x1.8p-40);
     FLOATS(1);
     fits[0].lr = 2e-4 * (1.0 + 0x1p-41);
     FLOATS(0);
+    series.count = 5; /* what stands behind the last row is none */
+    points[5].value = 1.0;
+    FLOATS(1);
     series.count = 2;
     FLOATS(0);
     series.count = 3;
@@ -528,7 +579,7 @@ static void validate_lines_that_float(void **state) {
     FLOATS(1);
     logged[0][ROWS - 2] = 3e-5;
     FLOATS(0);
-    logged[0][ROWS - 2] = 3e-5 * (1.0 + 0x1p-39);
+    logged[0][ROWS - 2] = 3e-5 * (1.0 + 0x1.8p-40);
     FLOATS(1);
     logged[0][ROWS - 2] = 3e-5 * (1.0 + 0x1p-41);
     FLOATS(0);
@@ -589,6 +640,12 @@ static void validate_schedulers_that_are_late(void **state) {
     LATE(0);
     known.request.skipped_count = 1;
     LATE(0);
+    size_t count;
+    const struct contract *const list = contract_list(&count);
+    for (size_t c = 0; c < count; c++) { /* a bug, and that one */
+        fits[1].contract = &list[c];
+        LATE(list[c].bug && fit_contract_is_late(&list[c]));
+    }
     fits[1].contract = contract_find("hf");
     LATE(0);
     fits[1].skips = &skip;
@@ -606,6 +663,18 @@ static void validate_schedulers_that_are_late(void **state) {
     LATE(1);
     fits[1].simplicity = 0.25 + 0.5;
     LATE(0);
+}
+
+static void validate_decays_beside_one_skip(void **state) {
+    (void)state;
+    for (uint64_t count = 0; count < 3; count++)
+        for (int text = 0; text < 3; text++) {
+            open_scene();
+            skips(&fits[0], count);
+            fits[0].parameters = text == 0 ? "" : "decay=12";
+            fits[1].parameters = text == 2 ? "decay=12" : "decay=14";
+            assert_int_equal(other_decay(&known, &fits[0], &fits[1]), count > 0 && text == 1);
+        }
 }
 
 static void require_doubt(int line, const char *text) {
@@ -1055,9 +1124,11 @@ int main(void) {
         cmocka_unit_test(corroborate_rivals),
         cmocka_unit_test(corroborate_what_rivals_leave_open),
         cmocka_unit_test(validate_skips_that_are_contradicted),
+        cmocka_unit_test(validate_segments_behind_the_last),
         cmocka_unit_test(validate_breaks_that_raise_doubts),
         cmocka_unit_test(validate_lines_that_float),
         cmocka_unit_test(validate_schedulers_that_are_late),
+        cmocka_unit_test(validate_decays_beside_one_skip),
         cmocka_unit_test(validate_doubts_in_words),
         cmocka_unit_test(corroborate_falls_row_by_row),
         cmocka_unit_test(validate_ends_at_steps),
