@@ -844,6 +844,15 @@ static void validate_ends_at_steps(void **state) {
             else
                 open_step();
         }
+    for (int round = 0; round < 4; round++) { /* an LR, a share of the peak, both or neither */
+        fits[0].lr = round & 1 ? 3e-4 : 3.0123e-4;
+        fits[0].floor_ratio = 0.01;
+        for (size_t i = 0; i + 1 < ROWS; i++)
+            logged[0][i] =
+                round & 2 ? 1e-5 * (double)(ROWS - i) : 0.02 * (double)(ROWS - i) * 3.0123e-4;
+        logged[0][ROWS - 1] = 0.01 * fits[0].lr;
+        STEP_IS(round != 1);
+    }
     for (size_t i = 0; i + 1 < ROWS; i++) /* nothing but the peak */
         logged[0][i] = 2e-4 * (1.0 - 0x1p-46);
     STEP_IS(0);
@@ -851,6 +860,28 @@ static void validate_ends_at_steps(void **state) {
     for (size_t i = 0; i + 2 < ROWS; i++)
         logged[0][i] = 2e-4;
     STEP_IS(0); /* a row of no round LR is no step that was typed */
+}
+
+/* Lengths of a decay that somebody may have typed: of one digit, or such a share of the total, to
+ * less than an update. */
+static void validate_lengths_of_decays(void **state) {
+    (void)state;
+    static const int shares[] = {5, 10, 15, 20, 25, 30, 50};
+    for (uint64_t decay = 1; decay < 700; decay++) {
+        char text[40];
+        int digits = 0, typed = 0;
+        open_scene();
+        fits[0].steps = 1237;
+        snprintf(text, sizeof text, "decay=%ju", (uintmax_t)decay);
+        fits[0].parameters = text;
+        for (uint64_t rest = decay; rest > 0; rest /= 10)
+            if (digits > 0 || rest % 10 > 0) digits++;
+        for (size_t n = 0; n < COUNT_OF(shares); n++)
+            typed |= fabs((double)decay * 100.0 - (double)shares[n] * 1237.0) < 100.0;
+        assert_int_equal(decay_is_typed(&fits[0]), digits == 1 || typed);
+    }
+    fits[0].parameters = "power=2"; /* without a plateau the total says all */
+    assert_true(decay_is_typed(&fits[0]));
 }
 
 /* ---- an update that was skipped in front of all rows ---- */
@@ -1132,6 +1163,7 @@ int main(void) {
         cmocka_unit_test(validate_doubts_in_words),
         cmocka_unit_test(corroborate_falls_row_by_row),
         cmocka_unit_test(validate_ends_at_steps),
+        cmocka_unit_test(validate_lengths_of_decays),
         cmocka_unit_test(corroborate_first_updates),
         cmocka_unit_test(corroborate_plainer),
         cmocka_unit_test(validate_lines_that_are_held),
