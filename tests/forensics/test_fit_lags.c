@@ -440,6 +440,30 @@ static void corroborate_lags_with_evidence(void **state) {
     assert_true(wider <= 450);
 }
 
+/* What a row wants of the one before it: no more than itself has, and no fewer than it has less the
+ * updates between them. */
+static void validate_what_is_handed_back(void **state) {
+    (void)state;
+    for (uint64_t gap = 1; gap < 5; gap++)
+        for (uint32_t low = 0; low < 7; low++)
+            for (uint32_t high = low; high < 8; high++)
+                for (uint32_t wants = 0; wants < 5; wants++)
+                    for (uint32_t most = wants; most < 9; most++) {
+                        points[0] = (struct series_point){.update = 10, .row = 0};
+                        points[1] = (struct series_point){.update = 12, .row = 1};
+                        points[2] = (struct series_point){.update = 10 + gap, .row = 2, .part = 1};
+                        open_lags(3, "hf");
+                        lags.seen[2] = (struct fit_lag){low, high};
+                        lags.want[0] = lags.want[1] = (struct fit_lag){wants, most};
+                        hand_back(&lags, 2, 0);
+                        const int64_t least = (int64_t)low - (int64_t)gap;
+                        const uint32_t from = least > wants ? (uint32_t)least : wants;
+                        assert_int_equal(lags.want[0].low, from);
+                        assert_int_equal(lags.want[0].high, high < most ? high : most);
+                        assert_true(lags.want[1].low == wants && lags.want[1].high == most);
+                    }
+}
+
 /* ---- from lags to skipped updates ---- */
 
 /* Lags of each row that some training may have: they never fall along the way of a part, and grow
@@ -746,6 +770,7 @@ int main(void) {
         cmocka_unit_test(corroborate_parts),
         cmocka_unit_test(validate_how_a_part_begins),
         cmocka_unit_test(corroborate_lags_with_evidence),
+        cmocka_unit_test(validate_what_is_handed_back),
         cmocka_unit_test(corroborate_lists),
         cmocka_unit_test(corroborate_verified_parts),
         cmocka_unit_test(corroborate_narrowed_lags),
