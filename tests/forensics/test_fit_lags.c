@@ -516,7 +516,7 @@ static size_t way_of(size_t p, size_t *rows) {
 
 static void corroborate_lists(void **state) {
     (void)state;
-    size_t ranges_seen = 0, shared = 0, in_front = 0, far = 0, followed = 0;
+    size_t ranges_seen = 0, shared = 0, in_front = 0, far = 0, followed = 0, open = 0;
     for (uint32_t number = 0; number < LOGS; number++) {
         struct draws draws = {.key = UINT64_C(0x11575), .number = number};
         const size_t rows = 1 + draws_pick(&draws, MANY);
@@ -550,6 +550,29 @@ static void corroborate_lists(void **state) {
             }
             if (points[rows - 1].update >= TABLE - 1 || !fit_lags_follow(&lags)) continue;
             followed++;
+            /* No row has more than the one behind it on a way, nor fewer by more than updates lie
+             * between the two, also where the way goes on behind a resume. */
+            for (size_t p = 0; p < lags.part_count; p++)
+                for (size_t i = lags.parts[p].first; i < lags.parts[p].end; i++) {
+                    const int begins = i == lags.parts[p].first;
+                    if (begins && (lags.parts[p].begins != FIT_PART_GOES_ON ||
+                                   lags.parts[p].before == FIT_NO_POINT))
+                        continue;
+                    const size_t last = begins ? lags.parts[p].before : i - 1;
+                    const uint64_t room = points[i].update - points[last].update;
+                    assert_true(lags.seen[last].high <= lags.seen[i].high);
+                    assert_true(lags.seen[last].low + room >= lags.seen[i].low);
+                }
+            /* And where nothing goes on from a last row, it has as few as there can be. */
+            for (size_t p = 0; p < lags.part_count; p++) {
+                const size_t end = lags.parts[p].end - 1;
+                int goes_on = 0;
+                for (size_t q = 0; q < lags.part_count; q++)
+                    goes_on |=
+                        lags.parts[q].begins == FIT_PART_GOES_ON && lags.parts[q].before == end;
+                assert_true(goes_on || lags.seen[end].high == lags.seen[end].low);
+                open += lags.seen[end].high > lags.seen[end].low;
+            }
         }
         struct fit_skip wanted[8 * MANY];
         size_t ranges = 0, sizes[MANY];
@@ -628,7 +651,7 @@ static void corroborate_lists(void **state) {
         ranges_seen += ranges;
     }
     assert_true(ranges_seen > LOGS && shared > 500 && in_front > 100 && far > 100);
-    assert_true(followed > LOGS / 4);
+    assert_true(followed > LOGS / 4 && open > 20);
 }
 
 /* Each part is verified with its own skipped updates; the errors are those of all rows. */
