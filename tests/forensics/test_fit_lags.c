@@ -683,7 +683,8 @@ static void corroborate_verified_parts(void **state) {
         for (size_t p = 0; p < ends; p++) {
             const size_t first = found.part_count > 0 ? parts[p].point : 0;
             const size_t end = p + 1 < found.part_count ? parts[p + 1].point : MANY;
-            squares += (long double)errors[p][1] * errors[p][1] * (long double)(end - first);
+            squares +=
+                (long double)errors[p][1] * (long double)errors[p][1] * (long double)(end - first);
             largest = errors[p][0] > largest ? errors[p][0] : largest;
         }
         assert_int_equal(fit_lags_verify(&model, &window, &found), refused >= count);

@@ -279,7 +279,8 @@ static void corroborate_falls(void **state) {
  * floor, unless it lies below its turn. */
 static void validate_what_follows(void **state) {
     (void)state;
-    static const double factors[] = {-0.5, 0.0, 0x1p-1074, 0.5, 1.0 - 0x1p-53, 1.0, 2.0, NAN};
+    static const double factors[] = {-0.5,          0.0, 0x1p-1074, 0.5,
+                                     1.0 - 0x1p-53, 1.0, 2.0,       (double)NAN};
     for (size_t f = 0; f < COUNT_OF(factors); f++) {
         open_scene(0);
         p.min_lr = 7.0;

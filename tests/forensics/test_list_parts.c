@@ -724,7 +724,7 @@ static void corroborate_matches(void **state) {
         const double off = fabs(printed - value);
         assert_int_equal(fit_matches(&point, value, 1.0, &error), off <= half);
         assert_int_equal(fit_matches(&point, value, 1.0, NULL), off <= half);
-        const double ulp = nextafter(fabs(printed), INFINITY) - fabs(printed);
+        const double ulp = nextafter(fabs(printed), (double)INFINITY) - fabs(printed);
         assert_true(error == off / (quantum > 0.0 ? quantum : ulp));
     }
     struct fit_known all;
@@ -775,7 +775,7 @@ static void corroborate_reasons(void **state) {
 
 static void validate_columns_that_say_little(void **state) {
     (void)state;
-    static const double odd[] = {1.0, INFINITY, NAN, -INFINITY};
+    static const double odd[] = {1.0, (double)INFINITY, (double)NAN, -(double)INFINITY};
     for (size_t rows = 0; rows < 5; rows++)
         for (size_t at = 0; at < rows + 1; at++)
             for (size_t o = 0; o < COUNT_OF(odd); o++)
@@ -829,7 +829,7 @@ static void corroborate_counters(void **state) {
         open_scene(pick(3) == 0 ? pick(3) : 3 + pick(3));
         find_count = pick(3);
         known.expected = pick(2) == 0 ? &contracts[0] : NULL;
-        known.request.min_lr_ratio = ONE_OF(0.1, NAN);
+        known.request.min_lr_ratio = ONE_OF(0.1, (double)NAN);
         for (size_t i = 0; i < find_count; i++) {
             finds[i].solution.model = pick(2);
             finds[i].solution.numbers.lr = 1.0;
@@ -853,7 +853,7 @@ static void corroborate_counters(void **state) {
         by_samples_why = pick(2) == 0 ? FIT_WHY_BATCH | FIT_WHY_COARSE : FIT_WHY_COARSE;
         has_partial = (int)pick(2);
         if (pick(20) == 0) lost = 0.5;
-        if (pick(20) == 0 && series.count > 0) points[series.count - 1].value = NAN;
+        if (pick(20) == 0 && series.count > 0) points[series.count - 1].value = (double)NAN;
         const int finite = series.count == 0 || !isnan(points[series.count - 1].value);
         const int only = known.request.contract != NULL;
         assert_int_equal(fit_series(&series, &known, &arena, &set), STATUS_OK);

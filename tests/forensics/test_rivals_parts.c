@@ -212,7 +212,7 @@ static void corroborate_rivals(void **state) {
         expected.schedule =
             sched_find_in("hf", kinds[own][form] != NULL ? kinds[own][form] : kinds[own][0]);
         assert_non_null(expected.schedule);
-        expected.floor_ratio = ONE_OF(NAN, 0.0, 0.1);
+        expected.floor_ratio = ONE_OF((double)NAN, 0.0, 0.1);
         size_t size;
         const struct contract *const list = contract_list(&size);
         natives = bit_of(contract_find("hf")) | 1u << pick((uint32_t)size);
@@ -756,7 +756,7 @@ static void corroborate_falls_row_by_row(void **state) {
             points[i].value = value;
         }
         fits[0].drops_taken = pick(6) > 0;
-        fits[0].floor_ratio = ONE_OF(NAN, 0.0, 0.1);
+        fits[0].floor_ratio = ONE_OF((double)NAN, 0.0, 0.1);
         /* A level of one row between two moves; the first level may have begun before the log, and
          * the last one goes on, unless it is a floor. */
         int alone = 0, last = 0;

@@ -141,8 +141,8 @@ static void open_scene(size_t count) {
     window.points = points;
     window.count = count;
     window.scale = 1.0;
-    window.known_warmup = window.known_ratio = window.known_lr = window.known_floor = NAN;
-    window.only_floor = window.tail = NAN;
+    window.known_warmup = window.known_ratio = window.known_lr = window.known_floor = (double)NAN;
+    window.only_floor = window.tail = (double)NAN;
     window.strides = strides;
     window.stride_count = 1;
     window.budget = &budget;
@@ -587,8 +587,8 @@ static void validate_order_of_peaks(void **state) {
             open_scene(3);
             law = level_law;
             /* Of a row at 1, half a quantum to either side: */
-            static const double knowns[] = {NAN,       0.5,        0.99609375 - 0x1p-24,
-                                            0.998,     1.00390625, 1.00390625 + 0x1p-24,
+            static const double knowns[] = {(double)NAN, 0.5,        0.99609375 - 0x1p-24,
+                                            0.998,       1.00390625, 1.00390625 + 0x1p-24,
                                             0.99609375};
             window.known_lr = knowns[known];
             window.probe_count = 1;
@@ -961,7 +961,7 @@ static void corroborate_distinct_floors(void **state) {
         const size_t count = pick(9);
         size_t size = 0;
         for (size_t i = 0; i < count; i++) {
-            floors[i].value = ONE_OF(0.0, 0.1, 0.2, NAN);
+            floors[i].value = ONE_OF(0.0, 0.1, 0.2, (double)NAN);
             floors[i].absolute = (int)pick(2);
             floors[i].at_end = (int)pick(2);
             before[i] = floors[i];
@@ -1000,7 +1000,7 @@ static void corroborate_typed_floors(void **state) {
         window.scale = ONE_OF(1e-4, 2e-4, 1.0);
         window.least = window.scale * ONE_OF(0.01, 0.1, 0.05, 1e-3, 2.0, 0.2);
         if (pick(3) == 0) window.least = ONE_OF(1e-5, 1e-8, 2e-6);
-        window.floor_peak = ONE_OF(NAN, 0.0, 4e-4, -1.0);
+        window.floor_peak = ONE_OF((double)NAN, 0.0, 4e-4, -1.0);
         model.floor_kind = pick(2) == 0 ? FIT_FLOOR_ABSOLUTE : FIT_FLOOR_RATIO;
         if (pick(3) == 0) window.only_floor = ONE_OF(1e-5, 0.5, 1e-4, 0.0);
         const double peak = window.floor_peak > 0.0 ? window.floor_peak : window.scale;
@@ -1039,9 +1039,9 @@ static void corroborate_listed_floors(void **state) {
         window.least = window.scale * ONE_OF(0.1, 0.3, 0.01, 0.04, 1.0, 0.0005);
         window.constant = pick(5) == 0;
         window.deep = (int)pick(2);
-        window.known_floor = ONE_OF(NAN, NAN, 0.1, 0.25, 0.0);
+        window.known_floor = ONE_OF((double)NAN, (double)NAN, 0.1, 0.25, 0.0);
         model.given_floor = (uint8_t)(pick(2) == 0 ? 0 : pick(3));
-        model.floor_default = ONE_OF(0.0, 0.1, NAN);
+        model.floor_default = ONE_OF(0.0, 0.1, (double)NAN);
         model.floor_kind = pick(2) == 0 ? FIT_FLOOR_ABSOLUTE : FIT_FLOOR_RATIO;
         if (pick(4) == 0) model.floor = NULL;
         const int absolute = model.floor_kind == FIT_FLOOR_ABSOLUTE;
