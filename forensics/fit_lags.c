@@ -311,11 +311,14 @@ static size_t previous(const struct fit_lags *lags, size_t i) {
     return part->begins == FIT_PART_GOES_ON ? part->before : FIT_NO_POINT;
 }
 
-/* Returns the first update at which skip number `s` can lie, which row `i` has seen. */
-static uint64_t first_of(const struct fit_lags *lags, const struct fit_lag_part *part, size_t i,
-                         size_t s) {
-    while (i != FIT_NO_POINT && lags->seen[i].high >= s)
+/* Returns the first update at which skip number `s` can lie, which row `i` has seen: behind the
+ * last row that had not seen it, or where the counter of its way began. */
+static uint64_t first_of(const struct fit_lags *lags, size_t i, size_t s) {
+    const struct fit_lag_part *part = part_of(lags, i);
+    while (i != FIT_NO_POINT && lags->seen[i].high >= s) {
+        part = part_of(lags, i);
         i = previous(lags, i);
+    }
     if (i != FIT_NO_POINT) return fit_lags_before(lags->model, &lags->window->points[i]) + 1;
     return part->begins == FIT_PART_GOES_ON ? 1 : since(lags, part) + 1;
 }
@@ -381,7 +384,7 @@ static void add_skips(const struct fit_lags *lags, size_t p, struct list *list) 
         while (lags->seen[by].low < s)
             by++;
         const uint64_t last = fit_lags_before(lags->model, &lags->window->points[by]);
-        const uint64_t first = first_of(lags, part, by, s);
+        const uint64_t first = first_of(lags, by, s);
         size_t in;
         if (counts_skip(lags, p, s, first, last, &in)) add_range(list, first, last, in);
         list->updates[list->count++] = last;

@@ -46,6 +46,10 @@ static enum kind answer, state_is;
 static size_t fits[4]
                   [2]; /* rows that one explains, behind so many updates, without a scan and with */
 
+/* What skipped updates explain, where a test has some. */
+static struct fit_found found_skipping[2];
+static size_t skipping;
+
 static void note_question(const struct question *one) {
     assert_true(asked_count < ASKED);
     asked[asked_count] = *one;
@@ -74,6 +78,8 @@ enum status given_skips(struct fit_search *part) {
     assert_true(part != &search && part->count == 0);
     note_question(
         &(struct question){.end = part->series->count, .budget = part->budget, .skips = 1});
+    for (size_t i = 0; i < skipping; i++)
+        part->found[part->count++] = found_skipping[i];
     return STATUS_OK;
 }
 
@@ -118,7 +124,7 @@ static void open_scene(void) {
                                  .scale = 1e-3,
                                  .budget = 4000,
                                  .last = 4 + ROWS};
-    asked_count = wanted_count = 0;
+    asked_count = wanted_count = skipping = 0;
     answered = SIZE_MAX;
     answer = NOTHING;
     state_is = NOTHING;
@@ -417,6 +423,35 @@ static void validate_late_contracts(void **state) {
     assert_int_equal(search.count, 0);
 }
 
+/* Of what skipped updates explain the numbers are carried on, and no shift: behind a skip the plan
+ * itself holds. */
+static void validate_numbers_behind_skips(void **state) {
+    (void)state;
+    for (size_t count = 1; count < 3; count++) {
+        open_late();
+        search.count = 0;
+        search.model_count = 1;
+        for (size_t i = 0; i < ROWS; i++)
+            points[i].value = fit_model_logged(&real[0], i + 1, 0);
+        skipping = count;
+        for (size_t i = 0; i < count; i++) {
+            found_skipping[i] = (struct fit_found){.cost = (double)i};
+            found_skipping[i].solution.numbers = real[0].now;
+            found_skipping[i].solution.shift = -2;
+        }
+        assert_int_equal(through_skips(&search, 9), STATUS_OK);
+        assert_int_equal(search.count, 1); /* the second is the same */
+        for (size_t i = 0; i < search.count; i++) {
+            assert_int_equal(found[i].segment_count, 1);
+            assert_int_equal(found[i].segments[0].shift, 0);
+            assert_int_equal(found[i].segments[0].event, FIT_PLAIN);
+            assert_true(found[i].solution.numbers.total == 60.0);
+        }
+        assert_int_equal(asked[0].end, 9);
+        assert_int_equal(asked[0].skips, 1);
+    }
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -428,6 +463,7 @@ int main(void) {
         cmocka_unit_test(corroborate_questions),
         cmocka_unit_test(validate_rounder_peaks),
         cmocka_unit_test(validate_late_contracts),
+        cmocka_unit_test(validate_numbers_behind_skips),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

@@ -331,6 +331,31 @@ static void validate_opened_totals(void **state) {
     arena_close(&t.arena);
 }
 
+/* Rows that show one LR up to the end are a level, unless the log shows a resume in front of them,
+ * or the schedule is a constant. */
+static void validate_levels(void **state) {
+    (void)state;
+    for (size_t from = 0; from < 8; from++)
+        for (int way = 0; way < 6; way++) {
+            memset(&t, 0, sizeof t);
+            fit_known_init(&t.known);
+            t.model = models[way == 4 ? 9 : way == 5 ? 5 : 0];
+            t.series = (struct series){t.points, 8};
+            for (size_t i = 0; i < 8; i++)
+                t.points[i] = (struct series_point){.update = 10 + i, .row = i, .value = 1.0};
+            for (size_t i = from; i < 8 && from > 0; i++) {
+                if (way == 1) t.points[i].part = 1;
+                if (way == 2) t.points[i].update -= 1; /* that of the row before once more */
+            }
+            if (way == 3) t.points[7].value = 0.5;
+            open_path();
+            const int resumed = from > 0 && (way == 1 || way == 2);
+            const int level = way < 4 && !resumed && (way != 3 || from == 7);
+            assert_int_equal(is_level(&t.path, from), level);
+            arena_close(&t.arena);
+        }
+}
+
 /* ---- what ends a search ---- */
 
 static struct fit_segment pieces[3];
@@ -576,13 +601,10 @@ static void validate_rows_up_to_a_skip(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_columns),
-        cmocka_unit_test(validate_breaks),
-        cmocka_unit_test(validate_ends),
-        cmocka_unit_test(validate_soundness),
-        cmocka_unit_test(validate_early_updates),
-        cmocka_unit_test(validate_opened_totals),
-        cmocka_unit_test(validate_rows_up_to_a_skip),
+        cmocka_unit_test(validate_columns),       cmocka_unit_test(validate_breaks),
+        cmocka_unit_test(validate_levels),        cmocka_unit_test(validate_ends),
+        cmocka_unit_test(validate_soundness),     cmocka_unit_test(validate_early_updates),
+        cmocka_unit_test(validate_opened_totals), cmocka_unit_test(validate_rows_up_to_a_skip),
     };
     return cmocka_run_group_tests(tests, take_models, leave_models);
 }

@@ -150,7 +150,7 @@ static const struct {
 
 static void make(uint32_t number) {
     draws = (struct draws){.key = UINT64_C(0x5e3f), .number = number};
-    made = helper_log(&arena, 1 + pick(ROWS));
+    made = helper_log(&arena, 2 + pick(ROWS));
     made->format = formats[number % COUNT_OF(formats)].format;
     made->step_guessed = pick(12) == 0;
     made->bf16 = pick(8) == 0;
@@ -160,6 +160,7 @@ static void make(uint32_t number) {
     put_scales_and_norms();
     put_epochs();
     put_metrics();
+    made->rows--; /* what stands behind the last row is none of the log's */
 }
 
 /* ---- the second reading ---- */
@@ -574,12 +575,64 @@ static void validate_native_fits(void **state) {
     }
 }
 
+/* Where the log's own fields say that it logs the next LR, a contract that logs the one that was
+ * used is none of it, unless somebody named it. */
+static void validate_later_releases(void **state) {
+    (void)state;
+    static const char *const names[] = {"hf", "torchtune", "megatron", NULL};
+    static const char *const native[] = {"hf", "torchtune", NULL};
+    for (size_t n = 0; names[n] != NULL; n++)
+        for (int next = 0; next < 2; next++)
+            for (int named = 0; named < 4; named++)
+                for (int any = 0; any < 2; any++) {
+                    const struct contract *const contract = contract_find(names[n]);
+                    const int is_next = contract->logged == CONTRACT_LOGGED_NEXT;
+                    struct fit_known known;
+                    fit_known_init(&known);
+                    known.logs_next = next;
+                    known.possible = any ? NULL : native;
+                    known.request.contract = contract_find(named == 1 ? names[n] : "lag1");
+                    known.expected = contract_find(named == 2 ? names[n] : "lag1");
+                    if (named == 3) known.request.contract = known.expected = NULL;
+                    assert_int_equal(fit_is_of_later_release(&known, contract), next && !is_next);
+                    const int kept = !next || is_next || named == 1 || named == 2;
+                    assert_int_equal(fit_is_native(&known, contract), any || (kept && n < 2));
+                }
+}
+
+/* An evaluation stands within an epoch where it is more than a hundredth of one from its end. */
+static void validate_evaluations_within_epochs(void **state) {
+    (void)state;
+    static const struct {
+        double epoch;
+        int within;
+    } cases[] = {{1.0, 0},   {1.0099, 0}, {1.0101, 1}, {1.5, 1},
+                 {1.985, 1}, {1.9899, 1}, {1.9901, 0}, {0.0, 0}};
+    for (size_t c = 0; c < COUNT_OF(cases); c++)
+        for (size_t row = 0; row < 3; row++) {
+            struct fit_known known;
+            made = helper_log(&arena, 3);
+            for (size_t r = 0; r < 3; r++) {
+                made->step[r] = (int64_t)r + 1;
+                helper_put(&arena, made, LOG_EPOCH, r, r == row ? cases[c].epoch : 2.0,
+                           PRINT_EXACT);
+                helper_put(&arena, made, LOG_EVAL_LOSS, r, 1.0, PRINT_EXACT);
+            }
+            fit_known_init(&known);
+            assert_int_equal(fit_known_from_log(&known, made, &arena), STATUS_OK);
+            assert_int_equal(known.evals_within_epoch, cases[c].within);
+            arena_close(&arena);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_what_is_known),
         cmocka_unit_test(validate_what_is_given),
         cmocka_unit_test(validate_stairs),
         cmocka_unit_test(validate_native_fits),
+        cmocka_unit_test(validate_later_releases),
+        cmocka_unit_test(validate_evaluations_within_epochs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,6 +81,17 @@ static int still_there(void) {
     return stands_still(&series, first_of_end(&series), PEAK);
 }
 
+/* Rows are one LR up to four ulp of 1. */
+static void validate_rows_that_are_alike(void **state) {
+    (void)state;
+    for (int way = -1; way < 2; way += 2)
+        for (int ulps = 0; ulps < 10; ulps++) {
+            const struct series_point one = {.value = (double)way};
+            const struct series_point other = {.value = (double)way * (1.0 + ulps * 0x1p-52)};
+            assert_int_equal(alike(&one, &other), ulps <= 4);
+        }
+}
+
 static void validate_rows_that_stand(void **state) {
     (void)state;
     for (size_t still = 1; still < 8; still++) {
@@ -1269,6 +1280,7 @@ static int close_arena(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_typed_numbers),
+        cmocka_unit_test(validate_rows_that_are_alike),
         cmocka_unit_test(validate_rows_that_stand),
         cmocka_unit_test(validate_skips_behind),
         cmocka_unit_test(validate_tops),
