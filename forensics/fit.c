@@ -497,6 +497,7 @@ static enum status over_updates(const struct series *series, const struct fit_kn
     TRY(fit_search_run(&search));
     TRY(list(&search, out));
     TRY(fit_plateau(&search, out));
+    TRY(fit_torch(&search, out));
     judge_fits(out, &search);
     if (out->count == 0 && search.partial != NULL) TRY(fit_words_partial(&search, &out->partial));
     return STATUS_OK;

@@ -109,6 +109,10 @@ void fit_find_decays(const struct series *series, const struct fit_known *known,
  * nothing, the drops are taken as they are, and the text says what the log does not tell. */
 TWINSTEP_MUST_USE enum status fit_plateau(const struct fit_search *search, struct fit_set *set);
 
+/* Adds what PyTorch's own schedulers explain (SequentialLR, ExponentialLR, PolynomialLR), where
+ * nothing else explains the column (forensics/fit_torch.c). */
+TWINSTEP_MUST_USE enum status fit_torch(const struct fit_search *search, struct fit_set *set);
+
 /* Sets fit.unseen_warmup and the peaks that go with it (forensics/fit_hidden.c). */
 void fit_find_unseen(const struct fit_search *search, struct fit_model *model, struct fit *out);
 
