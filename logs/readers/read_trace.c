@@ -94,6 +94,23 @@ static enum status choose_run(const char *name, const char *wanted, struct arena
          wanted == NULL ? "" : wanted);
 }
 
+/* Takes the total of a recorded training from its TrainingArguments, where they say one: max_steps
+ * is -1 where epochs count. */
+static void put_total(struct log_build *build, const struct trace_run *run) {
+    static const char key[] = "args.max_steps: ";
+    const char *at = run->plan.foreign == NULL ? NULL : run->plan.configuration;
+    for (; at != NULL; at = strchr(at, '\n')) {
+        char digits[24] = "";
+        uint64_t total;
+        at += *at == '\n';
+        if (strncmp(at, key, sizeof key - 1) != 0) continue;
+        snprintf(digits, sizeof digits, "%.*s", (int)strcspn(at + sizeof key - 1, "\n"),
+                 at + sizeof key - 1);
+        if (number_parse_uint(digits, &total) == STATUS_OK) log_build_max_steps(build, total);
+        return;
+    }
+}
+
 static enum status read_run(const struct log_source *source, struct log_build *build,
                             const struct trace_image *image) {
     const struct trace_run *run = NULL;
@@ -102,6 +119,7 @@ static enum status read_run(const struct log_source *source, struct log_build *b
                    &run));
     if (run->updates == 0)
         FAIL(STATUS_INPUT, "%s: run %s: expected updates, got none", source->name, run->plan.id);
+    put_total(build, run);
     for (uint64_t i = 0; i < run->updates; i++) {
         const struct record *const record = trace_row(run, i);
         looked |= has_phases(run, record);

@@ -187,6 +187,22 @@ class Judged(unittest.TestCase):
         self.assertRegex(self.say(3, "certify", "no_weight.h5"),
                          'untestable: update 5 has no tensors/digest_parameter of "model')
 
+    def test_validate_the_total_is_that_of_the_arguments(self):
+        """TrainingArguments say max_steps, -1 where epochs count; other recordings say none."""
+        self.assertIn("updates 1 to 10 of 10;", self.say(0, "import", "trl_dpo.h5"))
+        self.assertIn("updates 1 to 4;", self.say(0, "import", "clip_part.h5"))
+        for said, total in (("17", "updates 1 to 10 of 17;"), ("-1", "updates 1 to 10;"),
+                            ("1x", "updates 1 to 10;")):
+            path = pathlib.Path(self.folder.name) / "total.h5"
+            path.write_bytes((pathlib.Path(self.folder.name) / "trl_dpo.h5").read_bytes())
+            with h5py.File(path, "r+") as file:
+                run = file["runs/main"]
+                text = run.attrs["configuration"]
+                text = text.decode() if isinstance(text, bytes) else text
+                run.attrs["configuration"] = text.replace("args.max_steps: 10",
+                                                          f"args.max_steps: {said}")
+            self.assertIn(total, self.say(0, "import", "total.h5"))
+
     def test_verify_a_loss_that_nobody_saw_is_no_nan(self):
         """Without its column, or in an update whose backward pass was not seen, a NaN says nothing;
         one behind a backward pass is the training's."""
