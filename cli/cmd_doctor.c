@@ -131,6 +131,7 @@ static enum status place_run(const char *path, const struct log_options *log_opt
     if (strcmp(log->format, "trace") != 0) return STATUS_OK;
     TRY(log_import_run(path, log_options, arena, &image, &recorded));
     doctor_options_place(own, recorded);
+    doctor_options_order(own, recorded);
     const enum status status = trace_rows_status(image);
     trace_close(image);
     return status;

@@ -10,9 +10,14 @@
 #include "forensics/doctor/doctor_check.h"
 
 static const struct doctor_check *const tables[] = {
-    doctor_run_checks,   doctor_value_checks,   doctor_dpo_checks, doctor_reward_checks,
-    doctor_fit_checks,   doctor_applied_checks, doctor_lr_checks,  doctor_resume_checks,
-    doctor_count_checks, doctor_number_checks};
+    doctor_run_checks,   doctor_value_checks,   doctor_dpo_checks,  doctor_reward_checks,
+    doctor_fit_checks,   doctor_applied_checks, doctor_lr_checks,   doctor_resume_checks,
+    doctor_count_checks, doctor_number_checks,  doctor_phase_checks};
+
+/* Whether a table has something to ask of this log: only a recording shows phases. */
+static int is_asked(const struct doctor *doctor, const struct doctor_check *table) {
+    return table != doctor_phase_checks || doctor->options->recorded;
+}
 
 const char *doctor_confidence_name(enum doctor_confidence confidence) {
     static const char *const names[] = {"possible", "likely", "certain"};
@@ -66,7 +71,8 @@ static enum status run_tables(struct doctor *doctor, struct doctor_report *out) 
             total++;
     TRY(arena_take(doctor->arena, total, sizeof *lines, "checks", &lines));
     for (size_t t = 0; t < COUNT_OF(tables); t++)
-        for (const struct doctor_check *check = tables[t]; check->id != NULL; check++) {
+        for (const struct doctor_check *check = tables[t];
+             is_asked(doctor, tables[t]) && check->id != NULL; check++) {
             struct doctor_line *line = &lines[out->line_count++];
             TRY(run_check(doctor, check, line));
             out->checked += line->result == DOCTOR_QUIET || line->result == DOCTOR_FOUND;

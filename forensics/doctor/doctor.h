@@ -44,10 +44,18 @@ struct doctor_options {
     /* Of a recording: updates of which it says where the optimizer stepped and where the LR was
      * moved, those that moved it before the step, and the first of these; 0: it does not say. */
     uint64_t placed, ahead, ahead_first;
+    /* Of a recording that shows phases (`recorded`): updates that unscale and clip, those that clip
+     * first, and the first of these; updates that clear their gradient, those that step and do not,
+     * though another backward follows, and the first of these. */
+    int recorded;
+    uint64_t scaled, clipped_early, clipped_first;
+    uint64_t cleared, kept, kept_first;
 };
 void doctor_options_init(struct doctor_options *options);
 /* Fills `placed`, `ahead` and `ahead_first` from the places of the phases of a recording. */
 void doctor_options_place(struct doctor_options *options, const struct trace_run *run);
+/* Fills the members behind them. */
+void doctor_options_order(struct doctor_options *options, const struct trace_run *run);
 
 struct doctor_finding {
     const char *id;    /* its name in the catalogue of bugs */

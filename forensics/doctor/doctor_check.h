@@ -40,6 +40,7 @@ struct doctor_check {
 extern const struct doctor_check doctor_run_checks[];
 extern const struct doctor_check doctor_lr_checks[];
 extern const struct doctor_check doctor_applied_checks[];
+extern const struct doctor_check doctor_phase_checks[];
 extern const struct doctor_check doctor_fit_checks[];
 extern const struct doctor_check doctor_resume_checks[];
 extern const struct doctor_check doctor_dpo_checks[];
