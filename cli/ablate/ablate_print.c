@@ -807,6 +807,18 @@ static void print_untested(const struct ablate_plan *plan, const struct ablate_v
     putchar('\n');
 }
 
+/* Words of a level that are printed; a command may have hundreds. */
+#define WORDS_PRINTED ((size_t)6)
+
+/* Prints the words that a level puts into the command. */
+static void print_level(const struct ablate_words *level) {
+    const size_t some = level->count < WORDS_PRINTED ? level->count : WORDS_PRINTED;
+    if (level->count == 0) printf(" (nothing)");
+    for (size_t i = 0; i < some; i++)
+        printf(" %s", level->words[i]);
+    if (some < level->count) printf(" ... (%zu words)", level->count);
+}
+
 void ablate_print(const struct ablate_folder *folder, const struct ablate_result *results,
                   const struct ablate_verdict *verdict) {
     uint32_t done = 0;
@@ -814,10 +826,11 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     for (uint32_t i = 0; i < folder->plan->file->factor_count; i++) {
         const struct ablate_factor *factor = &folder->plan->file->factors[i];
         printf("  %s %s:", i == 0 ? "differs " : "        ", factor->name);
-        if (factor->has_words && factor->level[0].count == 1 && factor->level[1].count == 1)
-            printf(" %s -> %s", factor->level[0].words[0], factor->level[1].words[0]);
-        else if (factor->has_words)
-            printf(" %zu words -> %zu words", factor->level[0].count, factor->level[1].count);
+        if (factor->has_words) {
+            print_level(&factor->level[0]);
+            printf(" ->");
+            print_level(&factor->level[1]);
+        }
         for (size_t v = 0; v < factor->variable_count; v++) {
             const struct ablate_variable *variable = &factor->variables[v];
             printf(" %s=%s -> %s", variable->name,

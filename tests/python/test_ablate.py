@@ -225,6 +225,19 @@ class Closure(Case):
                       "but 80 % of |a-b| away from it, and 60 % away from baseline.", text)
         self.assertIn("  closure  OPEN: ", text)
 
+    def test_words_of_a_factor_are_printed(self):
+        """As they stand in the command: none, some, and the first six of many."""
+        many = [f"w{i}" for i in range(9)]
+        self.write(factors={"none": [[], ["--wd", "0.1"]], "six": [["x"], many[:6]],
+                            "many": ["y", many]}, read={"bytes": "{dir}/x"})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", 'echo "$@" > {dir}/x', "sh", "{none}", "{six}", "{many}"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        text = self.run_program("x.yaml", "--quiet", code=1).stdout
+        self.assertIn("  differs  none: (nothing) -> --wd 0.1\n"
+                      "           six: x -> w0 w1 w2 w3 w4 w5\n"
+                      "           many: y -> w0 w1 w2 w3 w4 w5 ... (9 words)\n", text)
+
     def test_a_rerun_that_comes_out_otherwise_breaks_the_floor(self):
         # a training that looks at its own folder: equal in repeats, another one in the hybrid
         self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"})
