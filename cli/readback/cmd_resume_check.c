@@ -176,9 +176,10 @@ static enum status tell(struct cli *cli, const struct options *options, const st
 
 /* ---- two logs or traces ---- */
 
-static int is_file(const char *path) {
+/* Pipes are opened by whoever reads checkpoints, who says what is wrong with them. */
+static int is_log(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && !training_is_file(path);
 }
 
 /* A path that is not there is neither a log nor a checkpoint, and no option is to blame. */
@@ -194,8 +195,8 @@ static enum status check_folders_options(const struct options *options) {
                                : options_given(options, KEY_RUN_AFTER) ? "--run-after"
                                                                        : NULL;
     if (option == NULL) return STATUS_OK;
-    FAIL(STATUS_INPUT, "resume-check: %s goes with two logs or traces, and %s is no regular file",
-         option, options->arguments[is_file(options->arguments[0])]);
+    FAIL(STATUS_INPUT, "resume-check: %s goes with two logs or traces, and %s is none of these",
+         option, options->arguments[is_log(options->arguments[0])]);
 }
 
 /* The digests of a run tell more than its printed columns; a log has none. */
@@ -333,7 +334,7 @@ static enum status run_logs(struct cli *cli, const struct options *options, int 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     for (size_t i = 0; i < options->argument_count; i++)
         TRY(check_there(options->arguments[i]));
-    if (is_file(options->arguments[0]) && is_file(options->arguments[1]))
+    if (is_log(options->arguments[0]) && is_log(options->arguments[1]))
         return run_logs(cli, options, out_exit);
     TRY(check_folders_options(options));
     const double nan = (double)NAN;
@@ -380,7 +381,8 @@ const struct verb verb_resume_check = {
         "whether each was restored, "
         "and what the first update applied. What these files cannot tell is said, with what would. "
         "LOG may hold the update twice, before the restart and after it. Checkpoints are those "
-        "that `twinstep readback` reads. Nothing in a pickle is executed. Or BEFORE and AFTER are "
+        "that `twinstep readback` reads, folders or single files (.pt, .ckpt). Nothing in a pickle "
+        "is executed. Or BEFORE and AFTER are "
         "logs or traces that overlap: AFTER begins at the restart, and BEFORE goes on past it, or "
         "is that of a run that was not interrupted. Then LRs, losses, gradient norms and token "
         "counts say whether it is the same trajectory continued, and digests where both are "

@@ -283,6 +283,30 @@ static void validate_restart_text(void **state) {
     helper_free(&said);
 }
 
+/* A checkpoint of one file is one wherever `readback` takes it, and no log. */
+static void verify_single_files(void **state) {
+    (void)state;
+#define LIGHTNING                                                                                  \
+    "runs/lightning-qwen2/epoch=0-step=1.ckpt "                                                    \
+    "runs/lightning-qwen2/epoch=0-step=2.ckpt"
+#define FUSED "runs/plain-fused-file/step-1.pt runs/plain-fused-file/step-2.pt"
+    tell(0, "resume-check " LIGHTNING, "restored: weights, moments, count, scheduler, settings");
+    tell(0, "resume-check " FUSED, "restored: weights, moments, count, scheduler, settings");
+    tell(0, "resume-check " FUSED " --uninterrupted runs/plain-fused-file/step-2.pt",
+         "\n  position    restored  the gradient is that of the run that was not interrupted, to ");
+    helper_refuse(2, "resume-check " FUSED " --restart 1",
+                  "--restart goes with two logs or traces, and runs/plain-fused-file/step-1.pt is "
+                  "none of these");
+    helper_refuse(2, "resume-check runs/plain-fused-file/log.jsonl runs/plain-fused-file/step-2.pt",
+                  "log.jsonl: expected a file of torch.save (a zip, which begins with PK), got "
+                  "other bytes");
+    helper_write("old.pt", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9");
+    helper_refuse(2, "resume-check old.pt old.pt", "got its legacy format");
+    helper_write("w.safetensors", "-");
+    helper_refuse(2, "resume-check w.safetensors w.safetensors",
+                  "w.safetensors: expected a safetensors file, got 1 bytes");
+}
+
 /* A log that holds update 5 once says nothing of the restart; twice, with one loss or two, it does.
  */
 static void verify_restart_log(void **state) {
@@ -336,6 +360,7 @@ int main(void) {
         cmocka_unit_test(validate_moved_settings),
         cmocka_unit_test(validate_norm_after_lost_moments),
         cmocka_unit_test(validate_restart_text),
+        cmocka_unit_test(verify_single_files),
         cmocka_unit_test(verify_restart_log),
         cmocka_unit_test(verify_uninterrupted),
     };
