@@ -100,12 +100,18 @@ static int is_left_out(const struct step *step) {
     return step->tensor_count > 0;
 }
 
-static enum status judge_count(const struct restarting *in, struct restart_item *out) {
-    double most = (double)NAN, before = (double)NAN;
-    for (uint32_t i = 0; i < in->step->tensor_count; i++) {
-        most = fmax(most, in->step->tensors[i].updates);
-        before = fmax(before, in->step->tensors[i].updates_before);
+/* The optimizer's largest counts before and after the update; NaN: none is stored. */
+static void counts_of(const struct step *step, double *out_before, double *out_after) {
+    *out_before = *out_after = (double)NAN;
+    for (uint32_t i = 0; i < step->tensor_count; i++) {
+        *out_after = fmax(*out_after, step->tensors[i].updates);
+        *out_before = fmax(*out_before, step->tensors[i].updates_before);
     }
+}
+
+static enum status judge_count(const struct restarting *in, struct restart_item *out) {
+    double most, before;
+    counts_of(in->step, &before, &most);
     if (!(most >= 0.0) || !(before >= 0.0))
         return say(in, out, RESTART_ABSENT,
                    without_optimizer(in) != NULL ? "no optimizer is stored in both checkpoints"
@@ -143,25 +149,127 @@ static void other_scheduler(const struct training_scheduler *then,
                  then->last_epoch, now->last_epoch);
 }
 
+/* What is known of the LR that the first update applied, by the worst known group. */
+enum first_lr { FIRST_LR_APPLIED = 0, FIRST_LR_OPEN, FIRST_LR_UNREAD, FIRST_LR_OTHER };
+
+/* The LR that was promised to a group: by the optimizer's file, else by the scheduler's. */
+static double promised_to(const struct restarting *in, uint32_t g) {
+    const struct training_scheduler *const then = &in->before->scheduler;
+    const double promised = in->step->groups[g].promised;
+    if (promised == promised || g >= then->last_count) return promised;
+    return then->last_lrs[g];
+}
+
+static enum first_lr first_lr_of(const struct restarting *in, uint32_t g) {
+    const struct update_group *const group = &in->reading->groups[g];
+    const struct rate *const lr = &group->reading.lr;
+    const double promised = promised_to(in, g);
+    const int is_read = lr->state == RATE_READ || lr->state == RATE_AT_MOST;
+    if (group->verdict == UPDATE_KEPT) return FIRST_LR_APPLIED;
+    if (!is_read || !(promised >= 0.0)) return FIRST_LR_UNREAD;
+    return promised >= lr->low && promised <= lr->high ? FIRST_LR_OPEN : FIRST_LR_OTHER;
+}
+
+static const char *last_part(const char *path) {
+    const char *const slash = strrchr(path, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+static enum first_lr say_first_lr(const struct restarting *in, char out[256]) {
+    static const char *const words[] = {
+        [FIRST_LR_APPLIED] = "the LR that was promised was applied",
+        [FIRST_LR_OPEN] = "the numbers do not exclude the LR that was promised",
+        [FIRST_LR_UNREAD] = "which LR the first update applied cannot be read",
+    };
+    enum first_lr worst = in->step->group_count == 0 ? FIRST_LR_UNREAD : FIRST_LR_APPLIED;
+    for (uint32_t g = 0; g < in->step->group_count; g++) {
+        const enum first_lr found = first_lr_of(in, g);
+        const struct rate *const lr = &in->reading->groups[g].reading.lr;
+        if (found <= worst) continue;
+        worst = found;
+        if (found == FIRST_LR_OTHER)
+            snprintf(out, 256, "%s promised %s, and %s%s was applied", last_part(in->before->path),
+                     number_text_f64(promised_to(in, g)).text,
+                     lr->state == RATE_AT_MOST ? "at most " : "",
+                     lr->state == RATE_AT_MOST
+                         ? update_bar(fmax(fabs(lr->low), fabs(lr->high))).text
+                         : update_number(lr->value, (lr->high - lr->low) / 2.0).text);
+    }
+    if (worst != FIRST_LR_OTHER) snprintf(out, 256, "%s", words[worst]);
+    return worst;
+}
+
+/* A scheduler counts once for each update, or in Accelerate once for each process. One whose count
+ * moved by another number was restored as something else, unless it does so at every update. */
+static enum status judge_moved(const struct restarting *in, double moved, const char *first,
+                               enum first_lr known, struct restart_item *out) {
+    const int64_t then = in->before->scheduler.last_epoch, now = in->after->scheduler.last_epoch;
+    double before, after;
+    counts_of(in->step, &before, &after);
+    if (moved == 0.0)
+        return say(in, out, known == FIRST_LR_APPLIED ? RESTART_RESTORED : RESTART_UNTOLD,
+                   "its count (last_epoch) stayed at %" PRId64
+                   ", as of one that counts epochs or did not step; %s",
+                   now, first);
+    if (after - before == moved)
+        return say(in, out, RESTART_UNTOLD,
+                   "its count (last_epoch) went from %" PRId64 " to %" PRId64
+                   ", as the optimizer's did: %.0f updates lie between, or both began from "
+                   "elsewhere; %s",
+                   then, now, moved, first);
+    if (find(in, UPDATE_SCHEDULER) == NULL) /* a remark says what else explains it */
+        return say(in, out, known == FIRST_LR_APPLIED ? RESTART_RESTORED : RESTART_UNTOLD,
+                   "its count (last_epoch) went from %" PRId64 " to %" PRId64
+                   ", as where each process counts, or where several updates lie between; %s",
+                   then, now, first);
+    return say(in, out, RESTART_LOST,
+               "its count (last_epoch) went from %" PRId64 " to %" PRId64
+               " in one update: it was not restored as it was, or steps %.0f times in every "
+               "update; %s",
+               then, now, moved, first);
+}
+
+/* The first update had another LR than was promised. Where the optimizer began anew and the
+ * scheduler's count went on, the LR is that optimizer's own: load_state_dict of a scheduler of
+ * torch sets none before it steps. */
+static enum status judge_other_lr(const struct restarting *in, const char *other, const char *first,
+                                  enum first_lr known, struct restart_item *out) {
+    const struct training_scheduler *const then = &in->before->scheduler;
+    const struct training_scheduler *const now = &in->after->scheduler;
+    const char *const lr = find(in, UPDATE_LR)->text;
+    const int counts = then->is_there && now->is_there && then->has_last_epoch &&
+                       now->has_last_epoch && other[0] == '\0';
+    const int64_t moved = counts ? now->last_epoch - then->last_epoch : 0;
+    if (moved == 1 && known == FIRST_LR_OTHER && find(in, UPDATE_RESTART) != NULL)
+        return say(in, out, RESTART_RESTORED,
+                   "its count (last_epoch) went from %" PRId64 " to %" PRId64
+                   "; %s: the LR of an optimizer that began anew, which keeps its own until the "
+                   "scheduler sets the next",
+                   then->last_epoch, now->last_epoch, first);
+    if (moved > 1)
+        return say(in, out, RESTART_LOST,
+                   "its count (last_epoch) was %" PRId64 " and is %" PRId64 " after one update; %s",
+                   then->last_epoch, now->last_epoch, lr);
+    return say(in, out, RESTART_LOST, "%s%s", other, lr);
+}
+
 static enum status judge_scheduler(const struct restarting *in, struct restart_item *out) {
     const struct training_scheduler *const then = &in->before->scheduler;
     const struct training_scheduler *const now = &in->after->scheduler;
-    const struct update_finding *const lr = find(in, UPDATE_LR);
-    char other[160] = "";
+    char other[160] = "", first[256];
+    const enum first_lr known = say_first_lr(in, first);
     if (then->is_there && now->is_there) other_scheduler(then, now, other);
-    if (lr != NULL) return say(in, out, RESTART_LOST, "%s%s", other, lr->text);
+    if (find(in, UPDATE_LR) != NULL) return judge_other_lr(in, other, first, known, out);
     if (!then->is_there || !now->is_there)
         return say(in, out, RESTART_ABSENT, "no scheduler is stored in both checkpoints");
-    if (other[0] != '\0')
-        return say(in, out, RESTART_LOST, "%sthe first update had the LR that was promised", other);
+    if (other[0] != '\0') return say(in, out, RESTART_LOST, "%s%s", other, first);
     if (!then->has_last_epoch || !now->has_last_epoch)
         return say(in, out, RESTART_UNTOLD, "it stores no count (last_epoch)");
-    return say(in, out, RESTART_RESTORED,
+    const double moved = (double)now->last_epoch - (double)then->last_epoch;
+    if (moved != 1.0) return judge_moved(in, moved, first, known, out);
+    return say(in, out, known == FIRST_LR_OTHER ? RESTART_LOST : RESTART_RESTORED,
                "its count (last_epoch) went from %" PRId64 " to %" PRId64 ", and %s",
-               then->last_epoch, now->last_epoch,
-               in->reading->verdict == UPDATE_UNDECIDED
-                   ? "the numbers do not exclude the LR that was promised"
-                   : "the LR that was promised was applied");
+               then->last_epoch, now->last_epoch, first);
 }
 
 /* ---- the optimizer's settings ---- */

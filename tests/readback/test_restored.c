@@ -22,6 +22,7 @@ static struct scene *scene, *other;
 static struct training_folder before, after;
 static struct restart_more more;
 static struct restart_item items[RESTART_PARTS];
+static double counted[2], processes; /* by the scheduler; by Accelerate */
 
 static int open_room(void **unused) {
     (void)unused;
@@ -40,6 +41,7 @@ static int begin(void **unused) {
     (void)unused;
     memset(&before, 0, sizeof before);
     memset(&after, 0, sizeof after);
+    counted[0] = counted[1] = processes = (double)NAN;
     before.path = "checkpoint-2";
     after.path = "checkpoint-3";
     before.optimizer_path = after.optimizer_path = "optimizer.pt";
@@ -51,8 +53,9 @@ static struct update_reading read(const struct scene *from) {
     const double nan = (double)NAN;
     const struct update_said said = {.before = "checkpoint-2",
                                      .after = "checkpoint-3",
-                                     .scheduler_counted = nan,
-                                     .scheduler_before = nan,
+                                     .scheduler_counted = counted[1],
+                                     .scheduler_before = counted[0],
+                                     .processes = processes,
                                      .expected = {nan, nan, nan, nan, nan, nan}};
     struct update_reading out;
     assert_int_equal(update_read(&from->step, &said, room, &arena, &out), STATUS_OK);
@@ -158,7 +161,7 @@ static void verify_scheduler(void **unused) {
     after.scheduler = scheduler(1, &peak);
     judge();
     assert_part(RESTART_SCHEDULER, RESTART_LOST,
-                "its count (last_epoch) was 2 and is 1; the first");
+                "its count (last_epoch) was 2 and is 1; the LR that was promised was applied");
     after.scheduler = scheduler(3, &high);
     judge();
     assert_part(RESTART_SCHEDULER, RESTART_LOST, "its peak (base_lrs) was 0.0005 and is 0.001; ");
@@ -170,6 +173,84 @@ static void verify_scheduler(void **unused) {
     scene->group.promised = 2.0 * asked.lr;
     judge();
     assert_part(RESTART_SCHEDULER, RESTART_LOST, "checkpoint-2 promised 0.001, and ");
+    after.scheduler = scheduler(4, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST,
+                "its count (last_epoch) was 2 and is 4 after one update; checkpoint-2 promised");
+}
+
+/* A count that moved by another number than the updates is never restored without a word, and an LR
+ * was applied only where it was read. */
+static void verify_scheduler_counts(void **unused) {
+    (void)unused;
+    static const double peak = 5e-4, high = 1e-3;
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    before.scheduler = scheduler(2, &peak);
+    after.scheduler = scheduler(4, &peak);
+    counted[0] = 2.0;
+    counted[1] = 4.0;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST,
+                "went from 2 to 4 in one update: it was not restored as it was, or steps 2 times "
+                "in every update; the LR that was promised was applied");
+    processes = 2.0;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_RESTORED,
+                "went from 2 to 4, as where each process counts, or where several updates lie "
+                "between; the LR that was promised was applied");
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].updates_before = scene->tensor[t].updates - 2.0;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_UNTOLD,
+                "went from 2 to 4, as the optimizer's did: 2 updates lie between, or both began "
+                "from elsewhere; ");
+    scene_make(&asked, scene);
+    after.scheduler = scheduler(2, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_RESTORED, "stayed at 2, as of one that counts epochs");
+    scene->tensor[0].old = scene->tensor[1].old;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_UNTOLD,
+                "stayed at 2, as of one that counts epochs or did not step; which LR the first "
+                "update applied cannot be read");
+    after.scheduler = scheduler(3, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_RESTORED,
+                "went from 2 to 3, and which LR the first update applied cannot be read");
+    /* The optimizer's file is missing, and the scheduler's has an LR. */
+    scene_make(&asked, scene);
+    scene->group.promised = (double)NAN;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_RESTORED, "cannot be read");
+    before.scheduler.last_count = 1;
+    before.scheduler.last_lrs = &peak;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_RESTORED, "and the numbers do not exclude the LR");
+    before.scheduler.last_lrs = &high;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST,
+                "went from 2 to 3, and checkpoint-2 promised 0.001, and 5.0000");
+    after.scheduler = scheduler(1, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST,
+                "was 2 and is 1; checkpoint-2 promised 0.001, and 5.0000");
+    /* An optimizer that began anew has its own LR. */
+    asked.is_lost = 1;
+    asked.updates = 1;
+    scene_make(&asked, scene);
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        scene->tensor[t].updates_before = 4.0;
+    scene->group.promised = 2.0 * asked.lr;
+    before.scheduler = scheduler(4, &peak);
+    after.scheduler = scheduler(5, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_RESTORED,
+                "was applied: the LR of an optimizer that began anew, which keeps its own until "
+                "the scheduler sets the next");
+    after.scheduler = scheduler(1, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST, "was 4 and is 1; checkpoint-2 promised 0.001");
 }
 
 /* torch's GradScaler doubles its scale after `growth_interval` updates without an overflow, and
@@ -373,6 +454,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(verify_weights_moments_count, begin),
         cmocka_unit_test_setup(verify_scheduler, begin),
+        cmocka_unit_test_setup(verify_scheduler_counts, begin),
         cmocka_unit_test_setup(verify_scaler, begin),
         cmocka_unit_test_setup(verify_sampler, begin),
         cmocka_unit_test_setup(verify_losses, begin),
