@@ -33,7 +33,7 @@ static enum status say(const struct restarting *in, struct restart_item *out,
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     TRY(arena_format(in->arena, &kept, "%s", text));
-    *out = (struct restart_item){state, kept};
+    *out = (struct restart_item){.state = state, .text = kept};
     return STATUS_OK;
 }
 
@@ -431,9 +431,33 @@ static const char *other_cause(const struct restart_item *items) {
     if (items[RESTART_WEIGHTS].state != RESTART_RESTORED) return "other weights at its start";
     if (items[RESTART_GENERATORS].state == RESTART_LOST)
         return "other dropout, because generators were not restored";
+    if (items[RESTART_GENERATORS].state == RESTART_UNTOLD)
+        return "other dropout, because whether generators were restored cannot be told";
     if (items[RESTART_MOMENTS].state == RESTART_UNTOLD)
         return "other moments before it, from which the gradient is read";
     return NULL;
+}
+
+static enum status say_apart(const struct restarting *in, const struct restart_item *items,
+                             double share, struct restart_item *out) {
+    const char *const cause = other_cause(items);
+    if (cause != NULL)
+        TRY(say(in, out, RESTART_UNTOLD,
+                "the gradient differs from that of the run that was not interrupted by %s of its "
+                "norm: another batch, or %s",
+                update_bar(share).text, cause));
+    else if (share < RESTART_BATCH)
+        TRY(say(in, out, RESTART_UNTOLD,
+                "the gradient differs from that of the run that was not interrupted by %s of its "
+                "norm: more than sums in another order do, and less than another batch as a rule",
+                update_bar(share).text));
+    else
+        TRY(say(in, out, RESTART_LOST,
+                "the gradient differs from that of the run that was not interrupted by %s of its "
+                "norm: another batch",
+                update_bar(share).text));
+    out->is_apart = out->state == RESTART_UNTOLD;
+    return STATUS_OK;
 }
 
 /* Whether the update saw the batch that the run without interruption saw. A norm would not do: two
@@ -442,7 +466,6 @@ static enum status judge_gradient(const struct restarting *in, const struct rest
                                   struct restart_item *out) {
     const struct input_apart *const whole = &in->more->whole;
     const double share = whole->apart / whole->norm, bar = whole->error / whole->norm;
-    const char *const cause = other_cause(items);
     if (!(bar <= RESTART_BATCH))
         return say(in, out, RESTART_UNTOLD,
                    "the gradient can be held against that of the run that was not interrupted to "
@@ -457,21 +480,7 @@ static enum status judge_gradient(const struct restarting *in, const struct rest
                    "the gradient differs from that of the run that was not interrupted by %s of "
                    "its norm, as sums in another order do",
                    update_bar(share).text);
-    if (cause != NULL)
-        return say(in, out, RESTART_UNTOLD,
-                   "the gradient differs from that of the run that was not interrupted by %s of "
-                   "its norm: another batch, or %s",
-                   update_bar(share).text, cause);
-    if (share < RESTART_BATCH)
-        return say(in, out, RESTART_UNTOLD,
-                   "the gradient differs from that of the run that was not interrupted by %s of "
-                   "its norm: more than sums in another order do, and less than another batch as a "
-                   "rule",
-                   update_bar(share).text);
-    return say(in, out, RESTART_LOST,
-               "the gradient differs from that of the run that was not interrupted by %s of its "
-               "norm: another batch",
-               update_bar(share).text);
+    return say_apart(in, items, share, out);
 }
 
 /* The loss of an update depends on weights, batch and dropout. Where it was logged before the
@@ -479,8 +488,9 @@ static enum status judge_gradient(const struct restarting *in, const struct rest
 static enum status judge_position(const struct restarting *in, const struct restart_item *items,
                                   struct restart_item *out) {
     const struct restart_more *const more = in->more;
-    const int rest = items[RESTART_WEIGHTS].state == RESTART_RESTORED &&
-                     items[RESTART_GENERATORS].state != RESTART_LOST;
+    const int rest = items[RESTART_WEIGHTS].state == RESTART_RESTORED;
+    const int is_told = rest && items[RESTART_GENERATORS].state != RESTART_LOST &&
+                        items[RESTART_GENERATORS].state != RESTART_UNTOLD;
     if (more->whole.is_known && more->whole.norm > 0.0) return judge_gradient(in, items, out);
     if (more->loss_before == more->loss_after)
         return say(in, out, RESTART_RESTORED,
@@ -491,19 +501,28 @@ static enum status judge_position(const struct restarting *in, const struct rest
                    "the log has the loss %s for this update before the restart and %s after it: "
                    "sums in another order may do that, and another batch, too",
                    number_text_f64(more->loss_before).text, number_text_f64(more->loss_after).text);
-    if (fabs(more->loss_before - more->loss_after) >= 0.0)
-        return say(in, out, rest ? RESTART_LOST : RESTART_UNTOLD,
-                   "the log has the loss %s for this update before the restart and %s after it%s",
-                   number_text_f64(more->loss_before).text, number_text_f64(more->loss_after).text,
-                   rest ? ": another batch, or other dropout" : "");
-    int is_told;
-    TRY(judge_sampler(in, out, &is_told));
-    if (is_told) return STATUS_OK;
+    if (fabs(more->loss_before - more->loss_after) >= 0.0) {
+        TRY(say(in, out, is_told ? RESTART_LOST : RESTART_UNTOLD,
+                "the log has the loss %s for this update before the restart and %s after it%s",
+                number_text_f64(more->loss_before).text, number_text_f64(more->loss_after).text,
+                rest ? ": another batch, or other dropout" : ""));
+        out->is_apart = !is_told;
+        return STATUS_OK;
+    }
+    int is_sampled;
+    TRY(judge_sampler(in, out, &is_sampled));
+    if (is_sampled) return STATUS_OK;
+    if (more->has_whole && more->whole.why != NULL)
+        return say(in, out, RESTART_UNTOLD,
+                   "the gradient cannot be held against that of the run that was not interrupted, "
+                   "because %s cannot be read: %s; a log that holds this update twice would tell",
+                   more->whole.is_of_second ? "that one" : "that of this update", more->whole.why);
     return say(
         in, out, RESTART_UNTOLD,
-        "no checkpoint says which samples an update saw; a log that holds this update twice, "
-        "or the checkpoint after it of a run that was not interrupted (--uninterrupted), "
-        "would tell");
+        "no checkpoint says which samples an update saw; a log that holds this update twice%s",
+        more->has_whole ? " would tell"
+                        : ", or the checkpoint after it of a run that was not interrupted "
+                          "(--uninterrupted), would tell");
 }
 
 enum status restart_read(const struct training_folder *before, const struct training_folder *after,

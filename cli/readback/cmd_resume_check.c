@@ -80,6 +80,7 @@ static enum status read_all(struct cli *cli, const struct options *options, stru
     if (whole != NULL) {
         TRY(open_folder(cli, in, WHOLE, whole));
         TRY(read_between(cli, in, WHOLE, room, &in->whole));
+        in->more.has_whole = 1;
         TRY(restart_compare(&in->update.step, &in->update.reading, &in->whole.step,
                             &in->whole.reading, room, &cli->arena, &in->more.whole));
     }
@@ -99,11 +100,13 @@ static size_t count(const struct restarting *in, enum restart_state state) {
 }
 
 /* Weights, moments and count are what every optimizer with a state has: without an answer about
- * them "restored" would be too much. */
+ * them "restored" would be too much. So it would be of an update that is known to be another one.
+ */
 static int exit_of(const struct restarting *in) {
     if (count(in, RESTART_LOST) > 0) return EXIT_DIFFERS;
     for (int part = RESTART_WEIGHTS; part <= RESTART_COUNT; part++)
         if (in->items[part].state == RESTART_UNTOLD) return EXIT_UNTESTABLE;
+    if (in->items[RESTART_POSITION].is_apart) return EXIT_UNTESTABLE;
     return EXIT_AS_EXPECTED;
 }
 
@@ -120,6 +123,8 @@ static void print_head(const struct restarting *in) {
     if (count(in, RESTART_LOST) > 0) {
         fputs("NOT RESTORED: ", stdout);
         print_list(in, RESTART_LOST);
+    } else if (in->items[RESTART_POSITION].is_apart) {
+        fputs("ANOTHER UPDATE than without the restart", stdout);
     } else {
         fputs("restored: ", stdout);
         print_list(in, RESTART_RESTORED);

@@ -320,10 +320,11 @@ static void verify_restart_log(void **state) {
          "\n  position    restored  the log has the loss 1.25 for this update "
          "twice, before the restart and after it\n");
     helper_write("log.jsonl", "{\"step\": 5, \"loss\": 1.25}\n{\"step\": 5, \"loss\": 1.5}\n");
-    tell(1, HF " log.jsonl",
-         "\n  position    LOST      the log has the loss 1.25 for this update "
+    tell(3, HF " log.jsonl",
+         "\n  position    untold    the log has the loss 1.25 for this update "
          "before the restart and 1.5 after it: another batch, or other "
          "dropout\n");
+    tell(3, HF " log.jsonl", "ANOTHER UPDATE than without the restart; cannot be told: ");
     helper_write("log.jsonl", "{\"step\": 5, \"loss\": 1.25}\n{\"step\": 5, \"loss\": 1.2501}\n");
     tell(0, HF " log.jsonl", "\n  position    untold    the log has the loss 1.25 ");
     helper_refuse(2, HF " nowhere.jsonl", "nowhere.jsonl");

@@ -301,6 +301,13 @@ static void verify_sampler(void **unused) {
     assert_part(RESTART_POSITION, RESTART_UNTOLD, "no checkpoint says");
 }
 
+/* What drew nothing was restored, so that no dropout explains another loss. */
+static void give_generator(void) {
+    static const struct training_generator same = {.name = "torch"};
+    before.generators = after.generators = &same;
+    before.generator_count = after.generator_count = 1;
+}
+
 static void verify_losses(void **unused) {
     (void)unused;
     static const struct {
@@ -311,6 +318,7 @@ static void verify_losses(void **unused) {
                  {2.5, 2.25, RESTART_LOST},
                  {(double)NAN, 2.5, RESTART_UNTOLD}};
     struct scene_asked asked = scene_usual();
+    give_generator();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         scene_make(&asked, scene);
         more.loss_before = cases[i].before;
@@ -321,7 +329,17 @@ static void verify_losses(void **unused) {
         scene->tensor[0].old = scene->tensor[1].old; /* other weights have another loss, too */
         judge();
         assert_part(RESTART_POSITION, RESTART_UNTOLD, "has the loss 2.5");
+        assert_int_equal(items[RESTART_POSITION].is_apart, 1);
+        scene_make(&asked, scene); /* so does other dropout, where no generator is stored */
+        before.generator_count = 0;
+        judge();
+        assert_part(RESTART_POSITION, RESTART_UNTOLD, ": another batch, or other dropout");
+        assert_int_equal(items[RESTART_POSITION].is_apart, 1);
+        before.generator_count = 1;
+        judge();
+        assert_part(RESTART_POSITION, RESTART_LOST, ": another batch, or other dropout");
     }
+    assert_int_equal(items[RESTART_POSITION].is_apart, 0);
 }
 
 static void compare(const struct scene_asked *whole) {
@@ -346,12 +364,25 @@ static void verify_gradients(void **unused) {
                  {1.01, RESTART_RESTORED, "by 9.9e-03 of its norm, as sums in another order do"},
                  {1.1, RESTART_UNTOLD, "by 9.1e-02 of its norm: more than sums"},
                  {1.5, RESTART_LOST, "by 3.3e-01 of its norm: another batch"}};
+    give_generator();
+    more.has_whole = 1;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct scene_asked asked = scene_usual();
         scene_make(&asked, scene);
         asked.fresh = cases[i].times;
         compare(&asked);
         assert_part(RESTART_POSITION, cases[i].state, cases[i].text);
+        assert_int_equal(items[RESTART_POSITION].is_apart, i == 2);
+        after.generator_count = 0; /* where none is told, other dropout may explain it */
+        compare(&asked);
+        if (i < 2)
+            assert_part(RESTART_POSITION, cases[i].state, cases[i].text);
+        else
+            assert_part(RESTART_POSITION, RESTART_UNTOLD,
+                        "of its norm: another batch, or other dropout, because whether generators "
+                        "were restored cannot be told");
+        assert_int_equal(items[RESTART_POSITION].is_apart, i >= 2);
+        after.generator_count = 1;
     }
     /* With moments that were lost the gradient is known all the same. */
     struct scene_asked asked = scene_usual(), whole = scene_usual();
@@ -382,7 +413,22 @@ static void verify_gradients(void **unused) {
     for (int t = 0; t < SCENE_TENSORS; t++)
         scene->tensor[t].first_before = scene->tensor[(t + 1) % SCENE_TENSORS].first_before;
     compare(&asked);
-    assert_part(RESTART_POSITION, RESTART_UNTOLD, "no checkpoint says");
+    assert_part(RESTART_POSITION, RESTART_UNTOLD,
+                "the gradient cannot be held against that of the run that was not interrupted, "
+                "because that of this update cannot be read: the moments follow neither");
+    scene_make(&asked, scene);
+    const struct update_reading reading = read(scene);
+    scene_make(&asked, other);
+    for (int t = 0; t < SCENE_TENSORS; t++)
+        other->tensor[t].has_before = 0;
+    const struct update_reading whole_reading = read(other);
+    assert_int_equal(restart_compare(&scene->step, &reading, &other->step, &whole_reading, room,
+                                     &arena, &more.whole),
+                     STATUS_OK);
+    judge();
+    assert_part(RESTART_POSITION, RESTART_UNTOLD,
+                "because that one cannot be read: the optimizer's state before the update is "
+                "needed; a log that holds this update twice would tell");
 }
 
 /* The numbers of two parameter groups as torch's AdamW writes them. */
