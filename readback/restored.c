@@ -253,6 +253,68 @@ static enum status judge_other_lr(const struct restarting *in, const char *other
     return say(in, out, RESTART_LOST, "%s%s", other, lr);
 }
 
+/* LRs of the next update, as optimizers' files hold them. */
+static double next_lr(const struct training_folder *of, size_t group) {
+    double lr;
+    return group < of->group_count && training_group_number(&of->groups[group], "lr", &lr)
+               ? lr
+               : (double)NAN;
+}
+
+/* The first group whose LR for the next update is another one in `b` than in `a`; SIZE_MAX: none
+ * is. `*out_held`: how many have one in both. A schedule that is computed by recursion may leave
+ * other last bits. */
+static size_t other_next(const struct training_folder *a, const struct training_folder *b,
+                         size_t *out_held) {
+    *out_held = 0;
+    for (size_t g = 0; g < a->group_count; g++) {
+        const double x = next_lr(a, g), y = next_lr(b, g);
+        if (!(fabs(x - y) >= 0.0)) continue;
+        (*out_held)++;
+        if (fabs(x - y) > 1e-9 * fmax(fabs(x), fabs(y))) return g;
+    }
+    return SIZE_MAX;
+}
+
+/* Without a scheduler's file the LRs that the optimizer's files hold for the next update tell
+ * whether there is a schedule. */
+static enum status judge_unstored(const struct restarting *in, struct restart_item *out) {
+    const int is_one = in->before->scheduler.is_there || in->after->scheduler.is_there;
+    const char *const where = is_one ? "a scheduler is stored in one of the two checkpoints only"
+                                     : "no scheduler is stored in either checkpoint";
+    const struct training_folder *const whole = in->more->of_whole;
+    size_t held, of_whole;
+    const size_t group = other_next(in->before, in->after, &held);
+    if (group == SIZE_MAX)
+        return say(in, out, is_one ? RESTART_UNTOLD : RESTART_ABSENT, "%s", where);
+    if (whole != NULL && other_next(in->after, whole, &of_whole) == SIZE_MAX && of_whole == held)
+        return say(in, out, RESTART_RESTORED,
+                   "%s; the optimizer's LR after the update is that of the run that was not "
+                   "interrupted",
+                   where);
+    return say(in, out, RESTART_UNTOLD, "%s, and the LR moved from %s to %s%s", where,
+               number_text_f64(next_lr(in->before, group)).text,
+               number_text_f64(next_lr(in->after, group)).text,
+               whole != NULL ? ""
+                             : ": a schedule that began anew shows in the next update; the "
+                               "checkpoint of a run that was not interrupted (--uninterrupted) "
+                               "would tell");
+}
+
+/* Whatever the files of schedulers say, the run that was not interrupted has the right LR. */
+static enum status compare_next(const struct restarting *in, struct restart_item *out) {
+    const struct training_folder *const whole = in->more->of_whole;
+    size_t held;
+    if (whole == NULL || out->state == RESTART_LOST) return STATUS_OK;
+    const size_t group = other_next(in->after, whole, &held);
+    if (group == SIZE_MAX) return STATUS_OK;
+    return say(in, out, RESTART_LOST,
+               "the optimizer of %s holds LR %s after the update, and that of the run that was not "
+               "interrupted %s; %s",
+               last_part(in->after->path), number_text_f64(next_lr(in->after, group)).text,
+               number_text_f64(next_lr(whole, group)).text, out->text);
+}
+
 static enum status judge_scheduler(const struct restarting *in, struct restart_item *out) {
     const struct training_scheduler *const then = &in->before->scheduler;
     const struct training_scheduler *const now = &in->after->scheduler;
@@ -260,8 +322,7 @@ static enum status judge_scheduler(const struct restarting *in, struct restart_i
     const enum first_lr known = say_first_lr(in, first);
     if (then->is_there && now->is_there) other_scheduler(then, now, other);
     if (find(in, UPDATE_LR) != NULL) return judge_other_lr(in, other, first, known, out);
-    if (!then->is_there || !now->is_there)
-        return say(in, out, RESTART_ABSENT, "no scheduler is stored in both checkpoints");
+    if (!then->is_there || !now->is_there) return judge_unstored(in, out);
     if (other[0] != '\0') return say(in, out, RESTART_LOST, "%s%s", other, first);
     if (!then->has_last_epoch || !now->has_last_epoch)
         return say(in, out, RESTART_UNTOLD, "it stores no count (last_epoch)");
@@ -512,7 +573,7 @@ static enum status judge_position(const struct restarting *in, const struct rest
     int is_sampled;
     TRY(judge_sampler(in, out, &is_sampled));
     if (is_sampled) return STATUS_OK;
-    if (more->has_whole && more->whole.why != NULL)
+    if (more->of_whole != NULL && more->whole.why != NULL)
         return say(in, out, RESTART_UNTOLD,
                    "the gradient cannot be held against that of the run that was not interrupted, "
                    "because %s cannot be read: %s; a log that holds this update twice would tell",
@@ -520,9 +581,9 @@ static enum status judge_position(const struct restarting *in, const struct rest
     return say(
         in, out, RESTART_UNTOLD,
         "no checkpoint says which samples an update saw; a log that holds this update twice%s",
-        more->has_whole ? " would tell"
-                        : ", or the checkpoint after it of a run that was not interrupted "
-                          "(--uninterrupted), would tell");
+        more->of_whole != NULL ? " would tell"
+                               : ", or the checkpoint after it of a run that was not interrupted "
+                                 "(--uninterrupted), would tell");
 }
 
 enum status restart_read(const struct training_folder *before, const struct training_folder *after,
@@ -534,6 +595,7 @@ enum status restart_read(const struct training_folder *before, const struct trai
     TRY(judge_moments(&in, &out[RESTART_MOMENTS]));
     TRY(judge_count(&in, &out[RESTART_COUNT]));
     TRY(judge_scheduler(&in, &out[RESTART_SCHEDULER]));
+    TRY(compare_next(&in, &out[RESTART_SCHEDULER]));
     TRY(judge_settings(&in, &out[RESTART_SETTINGS]));
     TRY(judge_scaler(&in, &out[RESTART_SCALER]));
     TRY(judge_generators(&in, &out[RESTART_GENERATORS]));

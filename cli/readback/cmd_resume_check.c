@@ -80,7 +80,7 @@ static enum status read_all(struct cli *cli, const struct options *options, stru
     if (whole != NULL) {
         TRY(open_folder(cli, in, WHOLE, whole));
         TRY(read_between(cli, in, WHOLE, room, &in->whole));
-        in->more.has_whole = 1;
+        in->more.of_whole = &in->folders[WHOLE];
         TRY(restart_compare(&in->update.step, &in->update.reading, &in->whole.step,
                             &in->whole.reading, room, &cli->arena, &in->more.whole));
     }

@@ -22,6 +22,7 @@ static struct scene *scene, *other;
 static struct training_folder before, after;
 static struct restart_more more;
 static struct restart_item items[RESTART_PARTS];
+static struct training_folder uninterrupted;
 static double counted[2], processes; /* by the scheduler; by Accelerate */
 
 static int open_room(void **unused) {
@@ -153,7 +154,7 @@ static void verify_scheduler(void **unused) {
     scene_make(&asked, scene);
     before.scheduler = scheduler(2, &peak);
     judge();
-    assert_part(RESTART_SCHEDULER, RESTART_ABSENT, "in both checkpoints");
+    assert_part(RESTART_SCHEDULER, RESTART_UNTOLD, "is stored in one of the two checkpoints only");
     after.scheduler = scheduler(3, &peak);
     judge();
     assert_part(RESTART_SCHEDULER, RESTART_RESTORED,
@@ -251,6 +252,51 @@ static void verify_scheduler_counts(void **unused) {
     after.scheduler = scheduler(1, &peak);
     judge();
     assert_part(RESTART_SCHEDULER, RESTART_LOST, "was 4 and is 1; checkpoint-2 promised 0.001");
+}
+
+/* A scheduler that nobody stores shows in the LR that the optimizer's file holds. */
+static void verify_unstored_scheduler(void **unused) {
+    (void)unused;
+    static const double peak = 5e-4;
+    static struct training_number lrs[3] = {{"lr", 5e-4}, {"lr", 5e-4}, {"lr", 5e-4}};
+    static struct training_group of[3];
+    struct training_folder *const folders[] = {&before, &after, &uninterrupted};
+    struct scene_asked asked = scene_usual();
+    scene_make(&asked, scene);
+    for (size_t f = 0; f < COUNT_OF(folders); f++) {
+        of[f] = (struct training_group){.number_count = 1, .numbers = &lrs[f]};
+        folders[f]->groups = &of[f];
+        folders[f]->group_count = 1;
+    }
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_ABSENT, "no scheduler is stored in either checkpoint");
+    lrs[1].value = 6e-4;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_UNTOLD,
+                "no scheduler is stored in either checkpoint, and the LR moved from 0.0005 to "
+                "0.0006: a schedule that began anew shows in the next update; the checkpoint of a "
+                "run that was not interrupted (--uninterrupted) would tell");
+    lrs[2].value = 6e-4 * (1.0 + 1e-12);
+    more.of_whole = &uninterrupted;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_RESTORED,
+                "either checkpoint; the optimizer's LR after the update is that of the run that "
+                "was not interrupted");
+    lrs[2].value = 4e-4;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST,
+                "the optimizer of checkpoint-3 holds LR 0.0006 after the update, and that of the "
+                "run that was not interrupted 0.0004; no scheduler is stored in either");
+    before.scheduler = scheduler(2, &peak); /* whatever the schedulers' files say */
+    after.scheduler = scheduler(3, &peak);
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_LOST, "0.0004; its count (last_epoch) went from 2 to 3");
+    uninterrupted.group_count = 0; /* one without an optimizer has no LR */
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_RESTORED, "its count (last_epoch) went from 2 to 3");
+    after.scheduler.is_there = before.scheduler.is_there = 0;
+    judge();
+    assert_part(RESTART_SCHEDULER, RESTART_UNTOLD, "the LR moved from 0.0005 to 0.0006");
 }
 
 /* torch's GradScaler doubles its scale after `growth_interval` updates without an overflow, and
@@ -365,7 +411,7 @@ static void verify_gradients(void **unused) {
                  {1.1, RESTART_UNTOLD, "by 9.1e-02 of its norm: more than sums"},
                  {1.5, RESTART_LOST, "by 3.3e-01 of its norm: another batch"}};
     give_generator();
-    more.has_whole = 1;
+    more.of_whole = &uninterrupted;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct scene_asked asked = scene_usual();
         scene_make(&asked, scene);
@@ -501,6 +547,7 @@ int main(void) {
         cmocka_unit_test_setup(verify_weights_moments_count, begin),
         cmocka_unit_test_setup(verify_scheduler, begin),
         cmocka_unit_test_setup(verify_scheduler_counts, begin),
+        cmocka_unit_test_setup(verify_unstored_scheduler, begin),
         cmocka_unit_test_setup(verify_scaler, begin),
         cmocka_unit_test_setup(verify_sampler, begin),
         cmocka_unit_test_setup(verify_losses, begin),
