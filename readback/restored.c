@@ -388,46 +388,94 @@ static const struct training_generator *find_generator(const struct training_fol
     return NULL;
 }
 
-static int print_generator(const struct training_generator *generator, struct generator_step step,
-                           char *out, size_t room) {
-    switch (step.state) {
-    case GENERATOR_EQUAL:
-        return snprintf(out, room, "%s drew nothing", generator->name);
-    case GENERATOR_CONTINUED:
-        return snprintf(out, room, "%s went on (%" PRIu64 " drawn)", generator->name, step.drawn);
-    case GENERATOR_ANEW:
-        return snprintf(out, room, "%s began anew from seed %" PRIu64 " (%" PRIu64 " drawn)",
-                        generator->name, step.seed, step.drawn);
-    case GENERATOR_OTHER:
-        return snprintf(out, room, "%s does not go on from the checkpoint's state",
-                        generator->name);
-    default:
-        return snprintf(out, room, "%s is of a kind that is not known here", generator->name);
+/* Trainer and Accelerate have words of their own for what everybody knows by another name. */
+static void print_name(const char *stored, char out[96]) {
+    static const char *const names[][2] = {{"cpu", "torch cpu"},
+                                           {"cuda", "torch cuda"},
+                                           {"torch_manual_seed", "torch cpu"},
+                                           {"torch_cuda_manual_seed", "torch cuda"},
+                                           {"random_state", "python"},
+                                           {"numpy_random_seed", "numpy"}};
+    const char *const colon = strncmp(stored, "rank ", 5) == 0 ? strchr(stored, ':') : NULL;
+    const char *name = colon != NULL && colon[1] == ' ' ? colon + 2 : stored;
+    const int prefix = (int)(name - stored);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i][0]) == 0) name = names[i][1];
+    if (prefix > 2)
+        snprintf(out, 96, "%.60s of %.*s", name, prefix - 2, stored);
+    else
+        snprintf(out, 96, "%.60s", name);
+}
+
+struct generator_text {
+    char text[600];
+    size_t length, restored, lost, unknown;
+};
+
+static void add_text(struct generator_text *to, const char *format, ...) TWINSTEP_PRINTF(2, 3);
+static void add_text(struct generator_text *to, const char *format, ...) {
+    va_list arguments;
+    if (to->length >= sizeof to->text) return;
+    va_start(arguments, format);
+    const int printed =
+        vsnprintf(to->text + to->length, sizeof to->text - to->length, format, arguments);
+    va_end(arguments);
+    to->length += printed > 0 ? (size_t)printed : 0;
+}
+
+static void add_generator(struct generator_text *to, const char *name, struct generator_step step) {
+    add_text(to, "%s%s: ", to->length > 0 ? "; " : "", name);
+    if (step.state == GENERATOR_CONTINUED)
+        add_text(to, "went on (%" PRIu64 " drawn)", step.drawn);
+    else if (step.state == GENERATOR_ANEW)
+        add_text(to, "began anew from seed %" PRIu64 " (%" PRIu64 " drawn)", step.seed, step.drawn);
+    else if (step.state == GENERATOR_OTHER)
+        add_text(to, "does not go on from the checkpoint's state");
+    else
+        add_text(to, "another state, of a kind that is not known here");
+}
+
+/* Accelerate keeps its count of steps beside the generators. */
+static int is_number(const struct training_generator *generator) {
+    const enum torch_kind kind = generator->value.kind;
+    return kind == TORCH_INT || kind == TORCH_BOOL || kind == TORCH_REAL;
+}
+
+/* Adds those that drew nothing, in one list, or the others, each with what it did. */
+static void add_generators(const struct restarting *in, int drew, struct generator_text *to) {
+    size_t listed = 0;
+    for (size_t i = 0; i < in->after->generator_count; i++) {
+        const struct training_generator *const now = &in->after->generators[i];
+        const struct training_generator *const then = find_generator(in->before, now->name);
+        char name[96];
+        if (then == NULL || is_number(now)) continue;
+        const struct generator_step step = generator_compare(then, now);
+        if ((step.state != GENERATOR_EQUAL) != drew) continue;
+        to->restored += step.state == GENERATOR_EQUAL || step.state == GENERATOR_CONTINUED;
+        to->lost += step.state == GENERATOR_ANEW || step.state == GENERATOR_OTHER;
+        to->unknown += step.state == GENERATOR_UNKNOWN;
+        print_name(now->name, name);
+        if (drew)
+            add_generator(to, name, step);
+        else
+            add_text(to, "%s%s", listed++ > 0 ? ", " : "", name);
     }
+    if (listed > 0) add_text(to, ": nothing drawn");
 }
 
 /* One that drew nothing was restored if one beside it did draw; alone it says nothing against a
  * restart that left it as it came. */
 static enum status judge_generators(const struct restarting *in, struct restart_item *out) {
-    char text[600] = "";
-    size_t length = 0, restored = 0, lost = 0;
-    for (size_t i = 0; i < in->after->generator_count; i++) {
-        const struct training_generator *const now = &in->after->generators[i];
-        const struct training_generator *const then = find_generator(in->before, now->name);
-        if (then == NULL) continue;
-        const struct generator_step step = generator_compare(then, now);
-        restored += step.state == GENERATOR_EQUAL || step.state == GENERATOR_CONTINUED;
-        lost += step.state == GENERATOR_ANEW || step.state == GENERATOR_OTHER;
-        if (length > 0 && length + 2 < sizeof text)
-            length += (size_t)snprintf(text + length, sizeof text - length, "; ");
-        if (length < sizeof text) {
-            const int printed = print_generator(now, step, text + length, sizeof text - length);
-            length += printed > 0 ? (size_t)printed : 0;
-        }
-    }
-    if (restored + lost == 0)
+    struct generator_text told = {.length = 0};
+    add_generators(in, 0, &told);
+    add_generators(in, 1, &told);
+    if (told.length == 0)
         return say(in, out, RESTART_UNTOLD, "no generator's state is stored in both checkpoints");
-    return say(in, out, lost > 0 ? RESTART_LOST : RESTART_RESTORED, "%s", text);
+    return say(in, out,
+               told.lost > 0      ? RESTART_LOST
+               : told.unknown > 0 ? RESTART_UNTOLD
+                                  : RESTART_RESTORED,
+               "%s", told.text);
 }
 
 /* ---- the position in the data ---- */

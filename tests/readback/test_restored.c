@@ -347,6 +347,74 @@ static void verify_sampler(void **unused) {
     assert_part(RESTART_POSITION, RESTART_UNTOLD, "no checkpoint says");
 }
 
+/* A state of CUDA's generator, a seed and an offset, alone or in a list. */
+static struct training_generator philox(const char *name, uint64_t seed, uint64_t offset,
+                                        int is_listed) {
+    struct torch_tensor *tensor;
+    struct torch_members *list;
+    struct torch_value *values;
+    unsigned char *bytes;
+    assert_int_equal(arena_take(&arena, 1, sizeof *tensor, "tensor", &tensor), STATUS_OK);
+    assert_int_equal(arena_take(&arena, 1, sizeof *list, "list", &list), STATUS_OK);
+    assert_int_equal(arena_take(&arena, 1, sizeof *values, "list", &values), STATUS_OK);
+    assert_int_equal(arena_take(&arena, 16, 1, "state", &bytes), STATUS_OK);
+    memcpy(bytes, &seed, sizeof seed);
+    memcpy(bytes + 8, &offset, sizeof offset);
+    *tensor = (struct torch_tensor){.dtype = SAFETENSORS_U8,
+                                    .rank = 1,
+                                    .count = 16,
+                                    .is_contiguous = 1,
+                                    .storage = {.bytes = bytes, .length = 16}};
+    values[0] = (struct torch_value){.kind = TORCH_TENSOR, .as = {.tensor = tensor}};
+    *list = (struct torch_members){.count = 1, .values = values};
+    struct training_generator out = {
+        .name = name,
+        .value = is_listed ? (struct torch_value){.kind = TORCH_LIST, .as = {.members = list}}
+                           : values[0]};
+    digest_bytes("state", bytes, 16, &out.digest);
+    return out;
+}
+
+/* Generators by the names that everybody knows; a number is none. */
+static void verify_generators(void **unused) {
+    (void)unused;
+    struct scene_asked asked = scene_usual();
+    struct training_generator then[6], now[6];
+    static const char *const names[6] = {"step",        "random_state",      "numpy_random_seed",
+                                         "rank 1: cpu", "torch_manual_seed", "rank 12: cuda"};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        then[i] = now[i] = philox(names[i], 7, 4, 0);
+    then[0].value = now[0].value = (struct torch_value){.kind = TORCH_INT, .as = {.integer = 1}};
+    before.generators = then;
+    after.generators = now;
+    before.generator_count = after.generator_count = COUNT_OF(names);
+    scene_make(&asked, scene);
+    judge();
+    assert_part(RESTART_GENERATORS, RESTART_RESTORED,
+                "python, numpy, torch cpu of rank 1, torch cpu, torch cuda of rank 12: nothing "
+                "drawn");
+    now[0].digest = now[1].digest; /* the count of steps moves */
+    now[2] = philox(names[2], 7, 12, 0);
+    then[5] = philox(names[5], 7, 4, 1);
+    now[5] = philox(names[5], 7, 20, 1);
+    judge();
+    assert_part(RESTART_GENERATORS, RESTART_RESTORED,
+                "python, torch cpu of rank 1, torch cpu: nothing drawn; numpy: went on (8 drawn); "
+                "torch cuda of rank 12: went on (16 drawn)");
+    now[3] = philox(names[3], 7, 0, 0);
+    judge();
+    assert_part(RESTART_GENERATORS, RESTART_LOST,
+                "; torch cpu of rank 1: does not go on from the checkpoint's state; torch cuda");
+    now[3] = then[3];
+    now[5].value.kind = TORCH_NONE;
+    judge();
+    assert_part(RESTART_GENERATORS, RESTART_UNTOLD,
+                "torch cuda of rank 12: another state, of a kind that is not known here");
+    before.generator_count = after.generator_count = 1; /* the count of steps alone */
+    judge();
+    assert_part(RESTART_GENERATORS, RESTART_UNTOLD, "no generator's state is stored in both");
+}
+
 /* What drew nothing was restored, so that no dropout explains another loss. */
 static void give_generator(void) {
     static const struct training_generator same = {.name = "torch"};
@@ -548,6 +616,7 @@ int main(void) {
         cmocka_unit_test_setup(verify_scheduler, begin),
         cmocka_unit_test_setup(verify_scheduler_counts, begin),
         cmocka_unit_test_setup(verify_unstored_scheduler, begin),
+        cmocka_unit_test_setup(verify_generators, begin),
         cmocka_unit_test_setup(verify_scaler, begin),
         cmocka_unit_test_setup(verify_sampler, begin),
         cmocka_unit_test_setup(verify_losses, begin),
