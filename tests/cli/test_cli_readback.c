@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/macro.h"
 #include "tests/cli/helper_cli.h"
 
 /* What stands before every path: `runs` is a link to the committed folders. */
@@ -249,6 +251,28 @@ static void validate_norm_after_lost_moments(void **state) {
     helper_free(&said);
 }
 
+/* Without the optimizer's file nobody says what moved the weights, or that a schedule stood. */
+static void verify_missing_optimizer(void **state) {
+    (void)state;
+    static const char *const kept[] = {"model.safetensors", "config.json", "scheduler.pt",
+                                       "trainer_state.json"};
+    assert_int_equal(mkdir("bare", 0777), 0);
+    for (size_t i = 0; i < COUNT_OF(kept); i++) {
+        char from[256], to[64];
+        snprintf(from, sizeof from, "../runs/restart-ok-hf/checkpoint-5/%s", kept[i]);
+        snprintf(to, sizeof to, "bare/%s", kept[i]);
+        assert_int_equal(symlink(from, to), 0);
+    }
+    struct said said = helper_run(3, "readback runs/restart-ok-hf/checkpoint-4 bare");
+    require_in(said.out, "  contract cannot be told: the optimizer's file, which the step is read "
+                         "with, is missing\n");
+    require_in(said.out, " tensors moved; the optimizer's file is missing, so what moved them "
+                         "cannot be told (");
+    require_not_in(said.out, "without the optimizer:");
+    require_not_in(said.out, "one LR before and after");
+    helper_free(&said);
+}
+
 /* ---- resume-check ---- */
 
 #define RESUMED(name, folder) "runs/" name "/" folder "-4 runs/" name "/" folder "-5"
@@ -360,6 +384,7 @@ int main(void) {
         cmocka_unit_test(validate_forgotten_group),
         cmocka_unit_test(validate_moved_settings),
         cmocka_unit_test(validate_norm_after_lost_moments),
+        cmocka_unit_test(verify_missing_optimizer),
         cmocka_unit_test(validate_restart_text),
         cmocka_unit_test(verify_single_files),
         cmocka_unit_test(verify_restart_log),
