@@ -333,8 +333,7 @@ static enum status judge_count(struct trajectory_judging *judging, const struct 
                        ", and was %" PRId64 "%s",
                        y->integers[INTEGER_OPTIMIZER_T], y->step, x->integers[INTEGER_OPTIMIZER_T],
                        is == 0 ? ": it began anew" : ""));
-    if (is != 0 || !is_lost(judging, TRAJECTORY_SCHEDULER) || !is_first_lr_alone(judging, y->step))
-        return STATUS_OK;
+    if (is != 0 || !is_first_lr_alone(judging, y->step)) return STATUS_OK;
     return trajectory_say(
         judging, TRAJECTORY_SCHEDULER, TRAJECTORY_RESTORED, NULL,
         "the LRs behind update %" PRIu64 " are those of before; that of update %" PRIu64

@@ -621,16 +621,17 @@ static void validate_counts(void **state) {
     }
     /* An optimizer that began anew has its own LR until the scheduler sets one. */
     static struct trajectory_pairing lrs[2] = {{.update = 6}, {.update = 7}};
-    for (int how = 0; how < 6; how++) {
+    for (int how = 0; how < 7; how++) {
         open_sides();
         judging.lr = (struct trajectory_column){.pairs = lrs, .count = how == 1 ? 1 : 2};
         *integer_of(0, INTEGER_OPTIMIZER_T) = 6;
         *integer_of(1, INTEGER_OPTIMIZER_T) = how == 2 ? 4 : how == 3 ? 6 : 1;
-        same_lrs = how == 4;
+        same_lrs = how == 4; /* then nothing is to be explained */
         same_later = how != 5;
-        out.items[TRAJECTORY_SCHEDULER] = (struct trajectory_item){TRAJECTORY_LOST, "LRs", NULL};
+        out.items[TRAJECTORY_SCHEDULER] =
+            (struct trajectory_item){how == 6 ? TRAJECTORY_UNTOLD : TRAJECTORY_LOST, "LRs", NULL};
         judge();
-        if (how == 0)
+        if (how == 0 || how == 6)
             require(TRAJECTORY_SCHEDULER, TRAJECTORY_RESTORED,
                     "the LRs behind update 6 are those of before; that of update 6 is not, as of "
                     "an optimizer that was not restored and has its own until the scheduler sets "
