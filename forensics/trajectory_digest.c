@@ -359,25 +359,38 @@ static void note_first_digest(struct trajectory_judging *judging) {
     }
 }
 
+/* A row may be used until two others of its run were asked for (trace_row), and batches ask for
+ * all: so each judgement gets the first update's rows anew. */
+static enum status judge_first(struct trajectory_judging *judging, uint64_t first,
+                               enum status (*judge)(struct trajectory_judging *,
+                                                    const struct record *, const struct record *)) {
+    const struct record *const x = row_of(judging->before->run, first);
+    const struct record *const y = row_of(judging->after->run, first);
+    return judge(judging, x, y);
+}
+
+/* Rows of foreign runs are all in memory, so that those of an update may be kept. */
+static enum status judge_draws(struct trajectory_judging *judging, const struct record *x,
+                               const struct record *y) {
+    const int of_others[] = {judging->before->run->plan.foreign != NULL,
+                             judging->after->run->plan.foreign != NULL};
+    uint32_t tensor;
+    if (of_others[0] != of_others[1]) return STATUS_OK;
+    if (!of_others[0]) return judge_stream_places(judging, x, y);
+    return trajectory_judge_states(judging, x, y, same_beginning(judging, y->step, &tensor));
+}
+
 enum status trajectory_judge_digests(struct trajectory_judging *judging) {
     const uint64_t first = judging->out->restart + 1;
     if (judging->before->run == NULL || judging->after->run == NULL) return STATUS_OK;
     note_first_digest(judging);
     if (judging->out->restart == TRAJECTORY_UNKNOWN) return STATUS_OK;
-    const struct record *const x = row_of(judging->before->run, first), *const y = row_of(
-                                                                            judging->after->run,
-                                                                            first);
-    if (x == NULL || y == NULL) return STATUS_OK;
-    const int of_others[] = {judging->before->run->plan.foreign != NULL,
-                             judging->after->run->plan.foreign != NULL};
-    uint32_t tensor;
+    if (row_of(judging->before->run, first) == NULL || row_of(judging->after->run, first) == NULL)
+        return STATUS_OK;
     TRY(judge_data_digests(judging, first));
-    if (of_others[0] && of_others[1])
-        TRY(trajectory_judge_states(judging, x, y, same_beginning(judging, first, &tensor)));
-    else if (!of_others[0] && !of_others[1])
-        TRY(judge_stream_places(judging, x, y));
-    TRY(judge_decay(judging, x, y));
-    TRY(judge_weight_digests(judging, x, y));
+    TRY(judge_first(judging, first, judge_draws));
+    TRY(judge_first(judging, first, judge_decay));
+    TRY(judge_first(judging, first, judge_weight_digests));
     TRY(judge_beginning(judging, first));
-    return judge_count(judging, x, y);
+    return judge_first(judging, first, judge_count);
 }
