@@ -218,6 +218,44 @@ static enum status judge_other_step(struct trajectory_judging *judging, const st
             : "");
 }
 
+/* Whether some group applied an LR other than 0, or none says which: a recording's digest_weights
+ * is of the weights alone, which an LR of 0 leaves as they are whatever the moments hold. */
+static int could_move(const struct trace_run *run, const struct record *row) {
+    for (uint32_t g = 0; g < run->plan.shape.groups; g++)
+        if (row->groups[g][GROUP_LR_APPLIED] != 0.0) return 1;
+    return run->plan.shape.groups == 0;
+}
+
+/* The first update from `first` on whose step shows in the weights, where those of all updates up
+ * to it are those of before; NULL: there is none. */
+static const struct record *alike_step(const struct trajectory_judging *judging, uint64_t first) {
+    const struct trace_run *const a = judging->before->run, *const b = judging->after->run;
+    for (uint64_t update = first;; update++) {
+        const struct record *const x = row_of(a, update), *const y = row_of(b, update);
+        if (x == NULL || y == NULL || trajectory_equal_digest(x, y, DIGEST_WEIGHTS) != 1)
+            return NULL;
+        if (could_move(b, y)) return y;
+    }
+}
+
+static enum status judge_alike_step(struct trajectory_judging *judging, uint64_t first) {
+    const struct record *step;
+    if (judging->after->run->plan.foreign == NULL)
+        return trajectory_say(
+            judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, NULL,
+            "weights, moments and count after update %" PRIu64 " are those of before", first);
+    step = alike_step(judging, first);
+    if (step == NULL)
+        return trajectory_say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
+                              "the LR of update %" PRIu64
+                              " was 0, so its weights tell nothing, and no later update is in both "
+                              "with the weights of before",
+                              first);
+    return trajectory_say(
+        judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, NULL,
+        "the weights after update %" PRIu64 " are those of before: so was the step", step->step);
+}
+
 static enum status judge_weight_digests(struct trajectory_judging *judging, const struct record *x,
                                         const struct record *y) {
     const struct trajectory_item *const items = judging->out->items;
@@ -241,13 +279,7 @@ static enum status judge_weight_digests(struct trajectory_judging *judging, cons
                                "update %" PRIu64 " has another batch or other draws, which hide it",
                                y->step));
     if (after < 0 || !loss) return STATUS_OK;
-    if (after)
-        return trajectory_say(
-            judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, NULL,
-            judging->after->run->plan.foreign == NULL
-                ? "weights, moments and count after update %" PRIu64 " are those of before"
-                : "the weights after update %" PRIu64 " are those of before: so was the step",
-            y->step);
+    if (after) return judge_alike_step(judging, y->step);
     if (same_lr && other_decay(judging, x, y) < 0) return judge_other_step(judging, x, y);
     return trajectory_say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
                           "the step of update %" PRIu64 " differs, which the %s may explain",

@@ -661,6 +661,31 @@ static void validate_counts(void **state) {
     }
 }
 
+/* A recording's digest is of weights, which an LR of 0 leaves in place. */
+static void validate_steps_of_strangers(void **state) {
+    (void)state;
+    for (int how = 0; how < 6; how++) {
+        open_strangers();
+        for (size_t i = 0; i < UPDATES; i++)
+            for (size_t g = 0; g < GROUPS; g++)
+                sides[1].groups[i][g][GROUP_LR_APPLIED] = 0.0;
+        if (how == 1) sides[1].groups[0][1][GROUP_LR_APPLIED] = 1e-3;
+        if (how == 2 || how == 3) sides[1].groups[1][0][GROUP_LR_APPLIED] = 1e-3;
+        if (how == 3) digest_of(1, 7, DIGEST_WEIGHTS)[0] = 1;
+        if (how == 4) sides[1].groups[0][0][GROUP_LR_APPLIED] = real_nan_f64();
+        if (how == 5) sides[1].run.plan.shape.groups = 0;
+        judge();
+        if (how == 0 || how == 3)
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD,
+                    "the LR of update 6 was 0, so its weights tell nothing, and no later update is "
+                    "in both with the weights of before");
+        else
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED,
+                    how == 2 ? "the weights after update 7 are those of before: so was the step"
+                             : "the weights after update 6 are those of before: so was the step");
+    }
+}
+
 static void validate_first_differences(void **state) {
     (void)state;
     for (uint64_t step = 6; step < 9; step++)
@@ -710,6 +735,7 @@ int main(void) {
         cmocka_unit_test(validate_weights_at_the_beginning),
         cmocka_unit_test(validate_recorded_states),
         cmocka_unit_test(validate_counts),
+        cmocka_unit_test(validate_steps_of_strangers),
         cmocka_unit_test(validate_first_differences),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
