@@ -5,6 +5,7 @@
  * Invariant: training_folder_close ends every mapping, whatever training_folder_open returned. */
 #include "checkpoints/training_folder.h"
 
+#include "base/input.h"
 #include "checkpoints/order.h"
 #include "checkpoints/strict_json.h"
 #include "checkpoints/training_private.h"
@@ -345,6 +346,19 @@ static enum status read_single(struct training_opening *opening, const char *pat
              "folder with `" CONVERT " FOLDER FILE`, and name that file",
              path);
     return training_file(opening, path);
+}
+
+int training_is_file(const char *path) {
+    unsigned char bytes[16];
+    struct input input;
+    FILE *file;
+    if (input_open_stream(path, INPUT_FILE, path, "a log or a checkpoint", &file, &input) !=
+        STATUS_OK)
+        return 0; /* whoever opens it says why it cannot */
+    const size_t length = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    return torch_file_is_zip(bytes, length) || torch_file_is_legacy(bytes, length) ||
+           ends_with(path, ".safetensors") || ends_with(path, ".distcp");
 }
 
 static enum status read_all(struct training_opening *opening,

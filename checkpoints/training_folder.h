@@ -184,6 +184,11 @@ TWINSTEP_MUST_USE enum status training_weights_open(const char *path, struct are
                                                     struct training_folder *out);
 void training_folder_close(struct training_folder *folder);
 
+/* Whether a regular file is a checkpoint and no log: by its first bytes one of torch.save, or by
+ * its suffix one of safetensors or torch.distributed.checkpoint. Some of these are refused when
+ * opened. */
+int training_is_file(const char *path);
+
 /* Stores a number of a group. Returns 0 if it has none of that key. */
 int training_group_number(const struct training_group *group, const char *key, double *out);
 

@@ -6,6 +6,8 @@
 #include "checkpoints/mapped.h"
 #include "checkpoints/strict_json.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static enum status read_numbers(const struct training_opening *opening,
@@ -127,31 +129,87 @@ static enum status add_value(struct leaves *leaves, const struct torch_file *fil
     }
 }
 
-enum status training_generators_of(const struct training_opening *opening,
-                                   const struct torch_place *states, const char *prefix) {
+/* Adds one generator. A state that cannot be read is none: what an update did is read without it.
+ */
+static enum status add_generator(const struct training_opening *opening,
+                                 const struct torch_place *state, const char *prefix,
+                                 const char *name) {
     struct training_folder *folder = opening->folder;
     struct training_generator *all;
-    size_t count;
-    TRY(torch_count(states, "a dict of generators' states", &count));
-    TRY(arena_take(opening->arena, folder->generator_count + count, sizeof *all, "generators",
-                   &all));
+    struct leaves leaves = {.arena = opening->arena};
+    char *whole;
+    const enum status status = add_value(&leaves, state->file, &state->value);
+    if (status == STATUS_INPUT) return STATUS_OK;
+    TRY(status);
+    TRY(arena_format(opening->arena, &whole, "%s%s", prefix, name));
+    TRY(arena_take(opening->arena, folder->generator_count + 1, sizeof *all, "generators", &all));
     if (folder->generator_count > 0)
         memcpy(all, folder->generators, folder->generator_count * sizeof *all);
-    for (size_t i = 0; i < count; i++) {
-        struct leaves leaves = {.arena = opening->arena};
-        struct torch_place entry;
-        char *name;
-        TRY(torch_entry(states, i, &entry));
-        if (entry.key == NULL) return torch_unexpected(&entry, "a generator with a name");
-        TRY(arena_format(opening->arena, &name, "%s%s", prefix, entry.key));
-        const enum status status = add_value(&leaves, states->file, &entry.value);
-        if (status != STATUS_OK) return status_prefix(status, "%s: %s", states->file->path, name);
-        all[folder->generator_count].name = name;
-        all[folder->generator_count].value = entry.value;
-        digest_root("generator", leaves.digests, leaves.count,
-                    &all[folder->generator_count++].digest);
-    }
+    all[folder->generator_count] =
+        (struct training_generator){.name = whole, .value = state->value};
+    digest_root("generator", leaves.digests, leaves.count, &all[folder->generator_count++].digest);
     folder->generators = all;
+    return STATUS_OK;
+}
+
+/* What a state that stands alone is of, or NULL: torch.get_rng_state() or that of a device, both
+ * tensors of bytes, random.getstate() and numpy.random.get_state() (readback/generators.c). */
+static const char *name_alone(const struct torch_value *state) {
+    const struct torch_members *const parts =
+        state->kind == TORCH_TUPLE || state->kind == TORCH_LIST ? state->as.members : NULL;
+    if (state->kind == TORCH_TENSOR && state->as.tensor->dtype == SAFETENSORS_U8 &&
+        state->as.tensor->rank == 1)
+        return state->as.tensor->count == 5056 ? "torch cpu"
+               : state->as.tensor->count == 16 ? "torch cuda"
+                                               : NULL;
+    if (parts == NULL || parts->count < 3) return NULL;
+    if (parts->count == 3 && parts->values[0].kind == TORCH_INT &&
+        parts->values[1].kind == TORCH_TUPLE)
+        return "python";
+    return parts->values[0].kind == TORCH_TEXT && parts->values[0].as.text->length == 7 &&
+                   memcmp(parts->values[0].as.text->bytes, "MT19937", 7) == 0
+               ? "numpy"
+               : NULL;
+}
+
+/* Adds what a list holds: of torch.cuda.get_rng_state_all() a state for each device, of Megatron's
+ * rng_state a dict. */
+static enum status add_listed(const struct training_opening *opening,
+                              const struct torch_place *entry, const char *prefix) {
+    const char *const alone = name_alone(&entry->value);
+    char name[64];
+    if (entry->value.kind == TORCH_DICT) return training_generators_of(opening, entry, prefix);
+    if (alone == NULL) return STATUS_OK;
+    if (strcmp(alone, "torch cuda") == 0)
+        snprintf(name, sizeof name, "%s[%" PRId64 "]", alone, entry->index);
+    else
+        snprintf(name, sizeof name, "%s", alone);
+    return add_generator(opening, entry, prefix, name);
+}
+
+/* More are nobody's: a file of some kilobytes could name a million. */
+#define GENERATORS 256
+
+enum status training_generators_of(const struct training_opening *opening,
+                                   const struct torch_place *states, const char *prefix) {
+    const char *const alone = name_alone(&states->value);
+    const int is_dict = states->value.kind == TORCH_DICT;
+    size_t count;
+    if (alone != NULL) return add_generator(opening, states, prefix, alone);
+    if (!is_dict && states->value.kind != TORCH_LIST && states->value.kind != TORCH_TUPLE)
+        return STATUS_OK;
+    TRY(torch_count(states, "generators' states", &count));
+    for (size_t i = 0; i < count && opening->folder->generator_count < GENERATORS; i++) {
+        struct torch_place entry;
+        const enum status status =
+            is_dict ? torch_entry(states, i, &entry) : torch_item(states, i, &entry);
+        if (status == STATUS_INPUT) continue; /* a key of another kind */
+        TRY(status);
+        if (!is_dict)
+            TRY(add_listed(opening, &entry, prefix));
+        else if (entry.key != NULL)
+            TRY(add_generator(opening, &entry, prefix, entry.key));
+    }
     return STATUS_OK;
 }
 

@@ -70,7 +70,8 @@ TWINSTEP_MUST_USE enum status training_scheduler_of(const struct training_openin
                                                     const struct torch_place *scheduler);
 TWINSTEP_MUST_USE enum status training_scaler_of(const struct training_opening *opening,
                                                  const struct torch_place *scaler);
-/* Adds a generator for each entry of the dict. */
+/* Adds a generator for each entry of a dict or a list of states, or for the one state that it is.
+ * What is none of these, or cannot be read, adds none. */
 TWINSTEP_MUST_USE enum status training_generators_of(const struct training_opening *opening,
                                                      const struct torch_place *states,
                                                      const char *prefix);

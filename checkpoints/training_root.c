@@ -81,7 +81,15 @@ static const char *const scaler_keys[] = {"scaler", "scaler_state_dict", "grad_s
 static const char *const master_keys[] = {"masters", "master_weights", "master_params"};
 static const char *const step_keys[] = {"global_step", "step",    "iteration", "iter_num",
                                         "iter",        "updates", "it"};
-static const char *const generator_keys[] = {"rng", "rng_state", "rng_states", "random_states"};
+/* All of them are read: a loop may keep the state of each generator under a key of its own. */
+static const char *const generator_keys[] = {"rng",
+                                             "rng_state",
+                                             "rng_states",
+                                             "random_states",
+                                             "torch_rng_state",
+                                             "cuda_rng_state",
+                                             "numpy_rng_state",
+                                             "python_rng_state"};
 #define FIND(in, keys, out) find_any((in), (keys), COUNT_OF(keys), (out))
 
 /* Lightning keeps lists of optimizers and schedulers. */
@@ -155,7 +163,8 @@ static enum status read_others(struct training_opening *opening, const struct to
     }
     if (FIND(root, scaler_keys, &at)) TRY(training_scaler_of(opening, &at));
     if (FIND(root, master_keys, &at)) TRY(training_masters_of(opening, &at));
-    if (FIND(root, generator_keys, &at)) TRY(training_generators_of(opening, &at, ""));
+    for (size_t i = 0; i < COUNT_OF(generator_keys); i++)
+        if (torch_find(root, generator_keys[i], &at)) TRY(training_generators_of(opening, &at, ""));
     if (FIND(root, step_keys, &at) && torch_is_number(&at.value)) {
         TRY(torch_integer(&at, &folder->global_step));
         folder->has_step = 1;

@@ -25,25 +25,13 @@ static const struct record *row_of(const struct trace_run *run, uint64_t update)
     return row->step == update ? row : NULL;
 }
 
-static int is_recorded(const struct record *record, int column) {
-    for (size_t i = 0; i < RECORD_DIGEST_BYTES; i++)
-        if (record->digests[column][i] != 0) return 1;
-    return 0;
-}
-
-/* 1: equal, 0: not, -1: not recorded on both sides. */
-static int equal_digest(const struct record *a, const struct record *b, int column) {
-    if (!is_recorded(a, column) || !is_recorded(b, column)) return -1;
-    return memcmp(a->digests[column], b->digests[column], RECORD_DIGEST_BYTES) == 0;
-}
-
 static enum status judge_data_digests(struct trajectory_judging *judging, uint64_t first) {
     const struct trace_run *const a = judging->before->run, *const b = judging->after->run;
     uint64_t seen = 0;
     for (uint64_t i = 0; i < b->updates; i++) {
         const struct record *const y = trace_row(b, i), *const x = row_of(a, y->step);
         if (x == NULL || y->step < first) continue;
-        const int equal = equal_digest(x, y, DIGEST_BATCH);
+        const int equal = trajectory_equal_digest(x, y, DIGEST_BATCH);
         if (equal < 0) return STATUS_OK;
         if (!equal)
             return trajectory_say(judging, TRAJECTORY_DATA, TRAJECTORY_LOST, NULL,
@@ -230,6 +218,44 @@ static enum status judge_other_step(struct trajectory_judging *judging, const st
             : "");
 }
 
+/* Whether some group applied an LR other than 0, or none says which: a recording's digest_weights
+ * is of the weights alone, which an LR of 0 leaves as they are whatever the moments hold. */
+static int could_move(const struct trace_run *run, const struct record *row) {
+    for (uint32_t g = 0; g < run->plan.shape.groups; g++)
+        if (row->groups[g][GROUP_LR_APPLIED] != 0.0) return 1;
+    return run->plan.shape.groups == 0;
+}
+
+/* The first update from `first` on whose step shows in the weights, where those of all updates up
+ * to it are those of before; NULL: there is none. */
+static const struct record *alike_step(const struct trajectory_judging *judging, uint64_t first) {
+    const struct trace_run *const a = judging->before->run, *const b = judging->after->run;
+    for (uint64_t update = first;; update++) {
+        const struct record *const x = row_of(a, update), *const y = row_of(b, update);
+        if (x == NULL || y == NULL || trajectory_equal_digest(x, y, DIGEST_WEIGHTS) != 1)
+            return NULL;
+        if (could_move(b, y)) return y;
+    }
+}
+
+static enum status judge_alike_step(struct trajectory_judging *judging, uint64_t first) {
+    const struct record *step;
+    if (judging->after->run->plan.foreign == NULL)
+        return trajectory_say(
+            judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, NULL,
+            "weights, moments and count after update %" PRIu64 " are those of before", first);
+    step = alike_step(judging, first);
+    if (step == NULL)
+        return trajectory_say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
+                              "the LR of update %" PRIu64
+                              " was 0, so its weights tell nothing, and no later update is in both "
+                              "with the weights of before",
+                              first);
+    return trajectory_say(
+        judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, NULL,
+        "the weights after update %" PRIu64 " are those of before: so was the step", step->step);
+}
+
 static enum status judge_weight_digests(struct trajectory_judging *judging, const struct record *x,
                                         const struct record *y) {
     const struct trajectory_item *const items = judging->out->items;
@@ -238,7 +264,7 @@ static enum status judge_weight_digests(struct trajectory_judging *judging, cons
     const int loss = x->reals[REAL_LOSS] == y->reals[REAL_LOSS];
     const struct trajectory_pairing *const lr = trajectory_pair_at(&judging->lr, y->step);
     const int same_lr = lr != NULL && trajectory_same_lrs(judging, y->step);
-    const int after = equal_digest(x, y, DIGEST_WEIGHTS);
+    const int after = trajectory_equal_digest(x, y, DIGEST_WEIGHTS);
     if (loss)
         TRY(trajectory_say(judging, TRAJECTORY_WEIGHTS, TRAJECTORY_RESTORED, NULL,
                            "the loss of update %" PRIu64 " is that of before, to the last bit",
@@ -253,10 +279,7 @@ static enum status judge_weight_digests(struct trajectory_judging *judging, cons
                                "update %" PRIu64 " has another batch or other draws, which hide it",
                                y->step));
     if (after < 0 || !loss) return STATUS_OK;
-    if (after)
-        return trajectory_say(
-            judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, NULL,
-            "weights, moments and count after update %" PRIu64 " are those of before", y->step);
+    if (after) return judge_alike_step(judging, y->step);
     if (same_lr && other_decay(judging, x, y) < 0) return judge_other_step(judging, x, y);
     return trajectory_say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
                           "the step of update %" PRIu64 " differs, which the %s may explain",
@@ -272,8 +295,10 @@ static int is_hex_of(const char *text, const uint8_t *digest) {
 }
 
 /* The weights that AFTER began with against those that BEFORE had at the restart, which no batch
- * and no draw can hide. Weights that are not trained have no part in it. */
-static enum status judge_beginning(struct trajectory_judging *judging, uint64_t first) {
+ * and no draw can hide: 1: the same, 0: not, with the first tensor that differs, -1: not recorded.
+ * Weights that are not trained have no part in it. */
+static int same_beginning(const struct trajectory_judging *judging, uint64_t first,
+                          uint32_t *out_tensor) {
     const struct trace_run *const a = judging->before->run, *const b = judging->after->run;
     const struct record *const then = first > 1 ? row_of(a, first - 1) : NULL;
     const struct trace_foreign *const of = b->plan.foreign;
@@ -281,23 +306,72 @@ static enum status judge_beginning(struct trajectory_judging *judging, uint64_t 
     if (then == NULL || of == NULL || of->initial == NULL || a->plan.foreign == NULL ||
         b->updates == 0 || trace_row(b, 0)->step != first || runs_unlike(a, b, unlike) ||
         strcmp(of->digest, a->plan.foreign->digest) != 0)
-        return STATUS_OK;
+        return -1;
     for (uint32_t t = 0; t < b->plan.shape.tensors; t++) {
         static const uint8_t absent[RECORD_DIGEST_BYTES] = {0};
         const uint8_t *const digest = then->tensor_digests[t][TENSOR_DIGEST_PARAMETER];
-        if (of->initial[t][0] == '\0' || memcmp(digest, absent, sizeof absent) == 0)
-            return STATUS_OK;
+        if (of->initial[t][0] == '\0' || memcmp(digest, absent, sizeof absent) == 0) return -1;
         if (is_hex_of(of->initial[t], digest)) continue;
+        *out_tensor = t;
+        return 0;
+    }
+    return 1;
+}
+
+static enum status judge_beginning(struct trajectory_judging *judging, uint64_t first) {
+    uint32_t tensor = 0;
+    const int same = same_beginning(judging, first, &tensor);
+    if (same < 0) return STATUS_OK;
+    if (same == 0)
         return trajectory_say(judging, TRAJECTORY_WEIGHTS, TRAJECTORY_LOST, NULL,
                               "those before update %" PRIu64 " are not those after update %" PRIu64
                               " of before, by their "
                               "digests, first %.200s",
-                              first, first - 1, b->plan.tensors[t]);
-    }
+                              first, first - 1, judging->after->run->plan.tensors[tensor]);
     return trajectory_say(judging, TRAJECTORY_WEIGHTS, TRAJECTORY_RESTORED, NULL,
                           "those before update %" PRIu64 " are those after update %" PRIu64
                           " of before, by their digests",
                           first, first - 1);
+}
+
+/* The optimizer's count before a row's update; -1: not known. */
+static int64_t count_before(const struct record *row) {
+    const int64_t count = row->integers[INTEGER_OPTIMIZER_T];
+    return count < 0 ? -1 : count - (row->integers[INTEGER_SKIPPED] == 1 ? 0 : 1);
+}
+
+/* Whether the LR of the first update after the restart is another one, in some group, and those
+ * behind it are those of before in all: the scheduler went on, and what it had not set yet is the
+ * optimizer's own. */
+static int is_first_lr_alone(const struct trajectory_judging *judging, uint64_t first) {
+    if (judging->lr.count < 2 || trajectory_same_lrs(judging, first)) return 0;
+    for (size_t i = 0; i < judging->lr.count; i++) {
+        const uint64_t update = judging->lr.pairs[i].update;
+        if (update != first && !trajectory_same_lrs(judging, update)) return 0;
+    }
+    return 1;
+}
+
+/* An optimizer that counts otherwise than before was not restored, whatever LR it was given. */
+static enum status judge_count(struct trajectory_judging *judging, const struct record *x,
+                               const struct record *y) {
+    const int64_t was = count_before(x), is = count_before(y);
+    const int unknown =
+        x->integers[INTEGER_SKIPPED] < 0 || y->integers[INTEGER_SKIPPED] < 0; /* may explain 1 */
+    if (was < 0 || is < 0 || was == is || (unknown && (was - is == 1 || is - was == 1)))
+        return STATUS_OK;
+    TRY(trajectory_say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, NULL,
+                       "its count (optimizer_t) is %" PRId64 " after update %" PRIu64
+                       ", and was %" PRId64 "%s",
+                       y->integers[INTEGER_OPTIMIZER_T], y->step, x->integers[INTEGER_OPTIMIZER_T],
+                       is == 0 ? ": it began anew" : ""));
+    if (is != 0 || !is_first_lr_alone(judging, y->step)) return STATUS_OK;
+    return trajectory_say(
+        judging, TRAJECTORY_SCHEDULER, TRAJECTORY_RESTORED, NULL,
+        "the LRs behind update %" PRIu64 " are those of before; that of update %" PRIu64
+        " is not, as of an optimizer that was not restored and has its own until the scheduler "
+        "sets the next",
+        y->step, y->step);
 }
 
 /* Weights of another digest are no continuation, however small the difference is: the first update
@@ -310,11 +384,32 @@ static void note_first_digest(struct trajectory_judging *judging) {
         if (out->differs != 0 && y->step >= out->differs) return;
         if (out->restart != TRAJECTORY_UNKNOWN && y->step <= out->restart) continue;
         const struct record *const x = row_of(a, y->step);
-        if (x == NULL || equal_digest(x, y, DIGEST_WEIGHTS) != 0) continue;
+        if (x == NULL || trajectory_equal_digest(x, y, DIGEST_WEIGHTS) != 0) continue;
         out->differs = y->step;
         out->column = "digest_weights";
         return;
     }
+}
+
+/* A row may be used until two others of its run were asked for (trace_row), and batches ask for
+ * all: so each judgement gets the first update's rows anew. */
+static enum status judge_first(struct trajectory_judging *judging, uint64_t first,
+                               enum status (*judge)(struct trajectory_judging *,
+                                                    const struct record *, const struct record *)) {
+    const struct record *const x = row_of(judging->before->run, first);
+    const struct record *const y = row_of(judging->after->run, first);
+    return judge(judging, x, y);
+}
+
+/* Rows of foreign runs are all in memory, so that those of an update may be kept. */
+static enum status judge_draws(struct trajectory_judging *judging, const struct record *x,
+                               const struct record *y) {
+    const int of_others[] = {judging->before->run->plan.foreign != NULL,
+                             judging->after->run->plan.foreign != NULL};
+    uint32_t tensor;
+    if (of_others[0] != of_others[1]) return STATUS_OK;
+    if (!of_others[0]) return judge_stream_places(judging, x, y);
+    return trajectory_judge_states(judging, x, y, same_beginning(judging, y->step, &tensor));
 }
 
 enum status trajectory_judge_digests(struct trajectory_judging *judging) {
@@ -322,13 +417,12 @@ enum status trajectory_judge_digests(struct trajectory_judging *judging) {
     if (judging->before->run == NULL || judging->after->run == NULL) return STATUS_OK;
     note_first_digest(judging);
     if (judging->out->restart == TRAJECTORY_UNKNOWN) return STATUS_OK;
-    const struct record *const x = row_of(judging->before->run, first), *const y = row_of(
-                                                                            judging->after->run,
-                                                                            first);
-    if (x == NULL || y == NULL) return STATUS_OK;
+    if (row_of(judging->before->run, first) == NULL || row_of(judging->after->run, first) == NULL)
+        return STATUS_OK;
     TRY(judge_data_digests(judging, first));
-    TRY(judge_stream_places(judging, x, y));
-    TRY(judge_decay(judging, x, y));
-    TRY(judge_weight_digests(judging, x, y));
-    return judge_beginning(judging, first);
+    TRY(judge_first(judging, first, judge_draws));
+    TRY(judge_first(judging, first, judge_decay));
+    TRY(judge_first(judging, first, judge_weight_digests));
+    TRY(judge_beginning(judging, first));
+    return judge_first(judging, first, judge_count);
 }

@@ -59,6 +59,13 @@ static struct trajectory_column from_jump(const struct trajectory_column *lr) {
     return out;
 }
 
+/* How many LRs behind the first one are those of before; 0: one of them is not. */
+static size_t alike_behind(const struct trajectory_column *lr) {
+    for (size_t i = 1; i < lr->count; i++)
+        if (!trajectory_agrees(lr->pairs[i].before, lr->pairs[i].after)) return 0;
+    return lr->count - 1;
+}
+
 static int is_about(double value, const struct series_point *point) {
     return point != NULL && real_abs_f64(value - point->value) <=
                                 0.5 * point->quantum + 1e-3 * real_abs_f64(point->value);
@@ -159,6 +166,14 @@ static enum status name_jump(struct trajectory_judging *judging) {
                     judging, TRAJECTORY_SCHEDULER, TRAJECTORY_LOST, "lr_jump_at_resume",
                     "the counter is %" PRId64 " %s: update %" PRIu64 " has %s, and had %s", ahead,
                     sign > 0 ? "ahead" : "behind", first->update, is.text, was.text);
+    if (first->update == done + 1 && alike_behind(lr) >= 2)
+        return trajectory_say(
+            judging, TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, NULL,
+            "update %" PRIu64
+            " has LR %s, and had %s, and the %zu behind it are those of before: as "
+            "where the scheduler was restored and the optimizer was not, which keeps its own LR "
+            "until the scheduler sets the next",
+            first->update, is.text, was.text, alike_behind(lr));
     return trajectory_say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_LOST, "lr_jump_at_resume",
                           "update %" PRIu64
                           " has LR %s, and had %s; neither a count nor a factor explains "

@@ -87,5 +87,15 @@ TWINSTEP_MUST_USE enum status trajectory_judge_lr(struct trajectory_judging *jud
 TWINSTEP_MUST_USE enum status trajectory_judge_loss(struct trajectory_judging *judging);
 /* The same by the digests that two traces of runs recorded (forensics/trajectory_digest.c). */
 TWINSTEP_MUST_USE enum status trajectory_judge_digests(struct trajectory_judging *judging);
+/* ---- digests of two rows (forensics/trajectory_states.c) ---- */
+
+/* Tells whether two rows have one digest: 1: yes, 0: no, -1: not recorded on both sides. */
+int trajectory_equal_digest(const struct record *a, const struct record *b, int column);
+/* The generators, by the states that other programs recorded (forensics/trajectory_states.c): of
+ * `x` before and `y` after the restart, one update. `same_weights`: whether it began from the same
+ * ones, as above. */
+TWINSTEP_MUST_USE enum status trajectory_judge_states(struct trajectory_judging *judging,
+                                                      const struct record *x,
+                                                      const struct record *y, int same_weights);
 
 #endif

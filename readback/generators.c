@@ -120,6 +120,8 @@ static void parse(const struct training_generator *generator, struct parsed *out
     if (value->kind == TORCH_DICT) parse_dict(value->as.members, out);
     if (value->kind != TORCH_TUPLE && value->kind != TORCH_LIST) return;
     const struct torch_members *const parts = value->as.members;
+    if (parts->count == 1 && parts->values[0].kind == TORCH_TENSOR) /* one device of several */
+        parse_tensor(parts->values[0].as.tensor, out);
     if (parts->count == 3 && parts->values[1].kind == TORCH_TUPLE)
         parse_words(parts->values[1].as.members, out);
     if (parts->count >= 3 && is_text(&parts->values[0], "MT19937"))

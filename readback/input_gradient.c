@@ -338,20 +338,29 @@ static void add_apart(const struct input_side *a, const struct step_tensor *in_a
 void input_apart_read(const struct input_side *a, const struct input_side *b,
                       struct rate_room *room, struct input_apart *out) {
     struct sum_blocks_f64 sums[SUMS] = {{.count = 0}};
+    const char *of_a_why = NULL, *of_b_why = NULL;
     *out = (struct input_apart){.is_known = 0};
     for (uint32_t i = 0; i < a->step->tensor_count; i++) {
         const char *why_a, *why_b;
         const struct step_tensor in_a = found_by(a, i, &why_a);
+        if (why_a != NULL) of_a_why = why_a;
         for (uint32_t k = 0; k < b->step->tensor_count && why_a == NULL; k++) {
             const struct step_tensor in_b = found_by(b, k, &why_b);
-            if (why_b != NULL || in_a.count != in_b.count || strcmp(in_a.name, in_b.name) != 0)
-                continue;
+            if (in_a.count != in_b.count || strcmp(in_a.name, in_b.name) != 0) continue;
+            if (why_b != NULL) of_b_why = why_b;
+            if (why_b != NULL) continue;
             add_apart(a, &in_a, b, &in_b, room, sums);
             out->is_known = 1;
             break;
         }
     }
-    if (!out->is_known) return;
+    if (!out->is_known) {
+        out->is_of_second = of_b_why != NULL;
+        out->why = of_b_why != NULL   ? of_b_why
+                   : of_a_why != NULL ? of_a_why
+                                      : "they have no tensor of one name and size";
+        return;
+    }
     out->apart = real_sqrt_f64(sum_blocks_close_f64(&sums[SUM_APART]));
     out->error = real_sqrt_f64(sum_blocks_close_f64(&sums[SUM_ERROR]));
     const double of_a = real_sqrt_f64(sum_blocks_close_f64(&sums[SUM_A]));

@@ -40,6 +40,8 @@ void input_norm_read(const struct step *step, const struct input_betas *betas,
  * gradients that were clipped have one norm. */
 struct input_apart {
     int is_known;
+    const char *why; /* not known: what is missing, of the first of them or else of the second */
+    int is_of_second;
     double apart, error;
     double norm; /* the larger of the two norms, over the same tensors */
 };

@@ -32,7 +32,9 @@ extern const char *const restart_state_names[4];
 /* What a log, or the same update of a run that was not interrupted, adds. NaN: nothing. */
 struct restart_more {
     double loss_before, loss_after; /* the loss of this update, before the restart and after it */
-    struct input_apart whole;       /* this gradient and that of the run without interruption */
+    /* The checkpoint after this update of the run without interruption; NULL: there is none. */
+    const struct training_folder *of_whole;
+    struct input_apart whole; /* this gradient and that of the run without interruption */
 };
 
 /* Holds the gradient that the update after the restart took in against that of the same update in a
@@ -47,6 +49,9 @@ TWINSTEP_MUST_USE enum status restart_compare(const struct step *step,
 struct restart_item {
     enum restart_state state;
     const char *text;
+    /* Of the position, where it is not told: the update is another one than before the restart, or
+     * than that of the run without interruption, by batch or by something else. */
+    int is_apart;
 };
 
 /* Judges what `reading` and the two folders show. */

@@ -381,6 +381,23 @@ static int is_forgetting_found(const struct judging *in) {
     return 0;
 }
 
+/* Without any optimizer nothing says what moved a tensor, or should have. */
+static enum status say_unowned(struct judging *in, const struct names *moved,
+                               const struct names *stayed) {
+    if (moved->count > 0)
+        TRY(update_find(in, UPDATE_OUTSIDE, 1, STEP_NO_GROUP,
+                        "%" PRIu32 " %s moved; the optimizer's file is missing, so what moved %s "
+                        "cannot be told (%s%s)",
+                        moved->count, moved->count == 1 ? "tensor" : "tensors",
+                        moved->count == 1 ? "it" : "them", moved->text, more(moved)));
+    if (stayed->count == 0) return STATUS_OK;
+    return update_find(in, UPDATE_FROZEN, 1, STEP_NO_GROUP,
+                       "%" PRIu32 " %s did not move; the optimizer's file is missing, so whether "
+                       "%s trained cannot be told (%s%s)",
+                       stayed->count, stayed->count == 1 ? "tensor" : "tensors",
+                       stayed->count == 1 ? "it is" : "they are", stayed->text, more(stayed));
+}
+
 enum status update_judge_tensors(struct judging *in) {
     struct names frozen = {.count = 0}, stuck = {.count = 0}, outside = {.count = 0};
     struct names left_out = {.count = 0};
@@ -396,6 +413,7 @@ enum status update_judge_tensors(struct judging *in) {
         if (!moved && has_state && !tensor->is_left_out) add_name(&stuck, tensor->name);
         if (!moved && tensor->group != STEP_NO_GROUP) in->out->groups[tensor->group].frozen++;
     }
+    if (in->step->group_count == 0) return say_unowned(in, &outside, &frozen);
     if (in->said->unnamed > 0)
         TRY(update_find(in, UPDATE_UNNAMED, 1, STEP_NO_GROUP,
                         "%" PRIu32 " of the optimizer's parameters fit no weight, or several: "

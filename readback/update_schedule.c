@@ -66,7 +66,9 @@ void update_read_schedule(const struct judging *in, struct update_schedule *out)
     }
     out->why = open_by_files(in);
     if (out->why != NULL) return;
-    if (!is_moving)
+    if (in->step->group_count == 0)
+        out->why = "the optimizer's file, which the step is read with, is missing";
+    else if (!is_moving)
         out->why = "the schedule has one LR before and after the update";
     else if (!is_alike)
         out->why = "the groups applied their schedules at unlike counts";

@@ -80,6 +80,7 @@ static enum status read_all(struct cli *cli, const struct options *options, stru
     if (whole != NULL) {
         TRY(open_folder(cli, in, WHOLE, whole));
         TRY(read_between(cli, in, WHOLE, room, &in->whole));
+        in->more.of_whole = &in->folders[WHOLE];
         TRY(restart_compare(&in->update.step, &in->update.reading, &in->whole.step,
                             &in->whole.reading, room, &cli->arena, &in->more.whole));
     }
@@ -99,11 +100,13 @@ static size_t count(const struct restarting *in, enum restart_state state) {
 }
 
 /* Weights, moments and count are what every optimizer with a state has: without an answer about
- * them "restored" would be too much. */
+ * them "restored" would be too much. So it would be of an update that is known to be another one.
+ */
 static int exit_of(const struct restarting *in) {
     if (count(in, RESTART_LOST) > 0) return EXIT_DIFFERS;
     for (int part = RESTART_WEIGHTS; part <= RESTART_COUNT; part++)
         if (in->items[part].state == RESTART_UNTOLD) return EXIT_UNTESTABLE;
+    if (in->items[RESTART_POSITION].is_apart) return EXIT_UNTESTABLE;
     return EXIT_AS_EXPECTED;
 }
 
@@ -120,6 +123,8 @@ static void print_head(const struct restarting *in) {
     if (count(in, RESTART_LOST) > 0) {
         fputs("NOT RESTORED: ", stdout);
         print_list(in, RESTART_LOST);
+    } else if (in->items[RESTART_POSITION].is_apart) {
+        fputs("ANOTHER UPDATE than without the restart", stdout);
     } else {
         fputs("restored: ", stdout);
         print_list(in, RESTART_RESTORED);
@@ -176,9 +181,10 @@ static enum status tell(struct cli *cli, const struct options *options, const st
 
 /* ---- two logs or traces ---- */
 
-static int is_file(const char *path) {
+/* Pipes are opened by whoever reads checkpoints, who says what is wrong with them. */
+static int is_log(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && !training_is_file(path);
 }
 
 /* A path that is not there is neither a log nor a checkpoint, and no option is to blame. */
@@ -194,8 +200,8 @@ static enum status check_folders_options(const struct options *options) {
                                : options_given(options, KEY_RUN_AFTER) ? "--run-after"
                                                                        : NULL;
     if (option == NULL) return STATUS_OK;
-    FAIL(STATUS_INPUT, "resume-check: %s goes with two logs or traces, and %s is no regular file",
-         option, options->arguments[is_file(options->arguments[0])]);
+    FAIL(STATUS_INPUT, "resume-check: %s goes with two logs or traces, and %s is none of these",
+         option, options->arguments[is_log(options->arguments[0])]);
 }
 
 /* The digests of a run tell more than its printed columns; a log has none. */
@@ -333,7 +339,7 @@ static enum status run_logs(struct cli *cli, const struct options *options, int 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     for (size_t i = 0; i < options->argument_count; i++)
         TRY(check_there(options->arguments[i]));
-    if (is_file(options->arguments[0]) && is_file(options->arguments[1]))
+    if (is_log(options->arguments[0]) && is_log(options->arguments[1]))
         return run_logs(cli, options, out_exit);
     TRY(check_folders_options(options));
     const double nan = (double)NAN;
@@ -380,7 +386,8 @@ const struct verb verb_resume_check = {
         "whether each was restored, "
         "and what the first update applied. What these files cannot tell is said, with what would. "
         "LOG may hold the update twice, before the restart and after it. Checkpoints are those "
-        "that `twinstep readback` reads. Nothing in a pickle is executed. Or BEFORE and AFTER are "
+        "that `twinstep readback` reads, folders or single files (.pt, .ckpt). Nothing in a pickle "
+        "is executed. Or BEFORE and AFTER are "
         "logs or traces that overlap: AFTER begins at the restart, and BEFORE goes on past it, or "
         "is that of a run that was not interrupted. Then LRs, losses, gradient norms and token "
         "counts say whether it is the same trajectory continued, and digests where both are "

@@ -13,6 +13,7 @@ called with tensors of a plain model: no model of its own was trained."""
 
 import os
 import pathlib
+import random
 import re
 import runpy
 import shutil
@@ -27,6 +28,7 @@ os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29617", RANK="0", WORLD_
                   LOCAL_RANK="0", DS_ACCELERATOR="cpu",
                   PYTHONPATH=os.pathsep.join(sys.argv[1:]))
 
+import numpy  # noqa: E402
 import torch  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -239,11 +241,25 @@ def torchao():
     torch.save({"model": net.state_dict(), "optimizer": optimizer.state_dict()}, OUT / "torchao8.pt")
 
 
+def generators():
+    """States of generators as loops save them: bare, listed, in a dict; and what is none."""
+    random.seed(1)
+    numpy.random.seed(1)
+    torch.manual_seed(1)
+    device = torch.zeros(16, dtype=torch.uint8)
+    torch.save({"model": {"w": torch.ones(2)}, "rng": torch.get_rng_state(),
+                "rng_state": random.getstate(),
+                "rng_states": [device, device, {"ours": torch.get_rng_state()}, 5, "none", device[:3]],
+                "random_states": 17, "cuda_rng_state": device[:5],
+                "torch_rng_state": {0: device, "of a dict": device},
+                "numpy_rng_state": numpy.random.get_state()}, OUT / "generators.pt")
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     torch.distributed.init_process_group("gloo")
-    for part in (fsdp1, fsdp2, accelerate, wrapped, objects, deepspeed, megatron, bitsandbytes,
-                 torchao):
+    for part in (fsdp1, fsdp2, accelerate, wrapped, objects, generators, deepspeed, megatron,
+                 bitsandbytes, torchao):
         try:
             part()
         except ImportError as missing:

@@ -101,9 +101,29 @@ static void validate_refused(void **state) {
     }
 }
 
+/* No state of a generator, and nothing that stands where one is expected, keeps a file from being
+ * read. */
+static void validate_generators(void **state) {
+    (void)state;
+    static const char *const names[] = {"torch cpu", "python",    "torch cuda[0]", "torch cuda[1]",
+                                        "ours",      "of a dict", "numpy"};
+    struct arena arena = ARENA_EMPTY;
+    struct training_folder folder;
+    if (training_folder_open(LAYOUTS "generators.pt", NULL, &arena, &folder) != STATUS_OK)
+        fail_msg("%s", status_text());
+    assert_int_equal(folder.generator_count, COUNT_OF(names));
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        assert_string_equal(folder.generators[i].name, names[i]);
+    assert_memory_equal(&folder.generators[0].digest, &folder.generators[4].digest,
+                        sizeof(struct digest));
+    training_folder_close(&folder);
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_read),
+        cmocka_unit_test(validate_generators),
         cmocka_unit_test(validate_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/macro.h"
 #include "tests/cli/helper_cli.h"
 
 /* What stands before every path: `runs` is a link to the committed folders. */
@@ -249,6 +251,28 @@ static void validate_norm_after_lost_moments(void **state) {
     helper_free(&said);
 }
 
+/* Without the optimizer's file nobody says what moved the weights, or that a schedule stood. */
+static void verify_missing_optimizer(void **state) {
+    (void)state;
+    static const char *const kept[] = {"model.safetensors", "config.json", "scheduler.pt",
+                                       "trainer_state.json"};
+    assert_int_equal(mkdir("bare", 0777), 0);
+    for (size_t i = 0; i < COUNT_OF(kept); i++) {
+        char from[256], to[64];
+        snprintf(from, sizeof from, "../runs/restart-ok-hf/checkpoint-5/%s", kept[i]);
+        snprintf(to, sizeof to, "bare/%s", kept[i]);
+        assert_int_equal(symlink(from, to), 0);
+    }
+    struct said said = helper_run(3, "readback runs/restart-ok-hf/checkpoint-4 bare");
+    require_in(said.out, "  contract cannot be told: the optimizer's file, which the step is read "
+                         "with, is missing\n");
+    require_in(said.out, " tensors moved; the optimizer's file is missing, so what moved them "
+                         "cannot be told (");
+    require_not_in(said.out, "without the optimizer:");
+    require_not_in(said.out, "one LR before and after");
+    helper_free(&said);
+}
+
 /* ---- resume-check ---- */
 
 #define RESUMED(name, folder) "runs/" name "/" folder "-4 runs/" name "/" folder "-5"
@@ -283,6 +307,30 @@ static void validate_restart_text(void **state) {
     helper_free(&said);
 }
 
+/* A checkpoint of one file is one wherever `readback` takes it, and no log. */
+static void verify_single_files(void **state) {
+    (void)state;
+#define LIGHTNING                                                                                  \
+    "runs/lightning-qwen2/epoch=0-step=1.ckpt "                                                    \
+    "runs/lightning-qwen2/epoch=0-step=2.ckpt"
+#define FUSED "runs/plain-fused-file/step-1.pt runs/plain-fused-file/step-2.pt"
+    tell(0, "resume-check " LIGHTNING, "restored: weights, moments, count, scheduler, settings");
+    tell(0, "resume-check " FUSED, "restored: weights, moments, count, scheduler, settings");
+    tell(0, "resume-check " FUSED " --uninterrupted runs/plain-fused-file/step-2.pt",
+         "\n  position    restored  the gradient is that of the run that was not interrupted, to ");
+    helper_refuse(2, "resume-check " FUSED " --restart 1",
+                  "--restart goes with two logs or traces, and runs/plain-fused-file/step-1.pt is "
+                  "none of these");
+    helper_refuse(2, "resume-check runs/plain-fused-file/log.jsonl runs/plain-fused-file/step-2.pt",
+                  "log.jsonl: expected a file of torch.save (a zip, which begins with PK), got "
+                  "other bytes");
+    helper_write("old.pt", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9");
+    helper_refuse(2, "resume-check old.pt old.pt", "got its legacy format");
+    helper_write("w.safetensors", "-");
+    helper_refuse(2, "resume-check w.safetensors w.safetensors",
+                  "w.safetensors: expected a safetensors file, got 1 bytes");
+}
+
 /* A log that holds update 5 once says nothing of the restart; twice, with one loss or two, it does.
  */
 static void verify_restart_log(void **state) {
@@ -296,10 +344,11 @@ static void verify_restart_log(void **state) {
          "\n  position    restored  the log has the loss 1.25 for this update "
          "twice, before the restart and after it\n");
     helper_write("log.jsonl", "{\"step\": 5, \"loss\": 1.25}\n{\"step\": 5, \"loss\": 1.5}\n");
-    tell(1, HF " log.jsonl",
-         "\n  position    LOST      the log has the loss 1.25 for this update "
+    tell(3, HF " log.jsonl",
+         "\n  position    untold    the log has the loss 1.25 for this update "
          "before the restart and 1.5 after it: another batch, or other "
          "dropout\n");
+    tell(3, HF " log.jsonl", "ANOTHER UPDATE than without the restart; cannot be told: ");
     helper_write("log.jsonl", "{\"step\": 5, \"loss\": 1.25}\n{\"step\": 5, \"loss\": 1.2501}\n");
     tell(0, HF " log.jsonl", "\n  position    untold    the log has the loss 1.25 ");
     helper_refuse(2, HF " nowhere.jsonl", "nowhere.jsonl");
@@ -335,7 +384,9 @@ int main(void) {
         cmocka_unit_test(validate_forgotten_group),
         cmocka_unit_test(validate_moved_settings),
         cmocka_unit_test(validate_norm_after_lost_moments),
+        cmocka_unit_test(verify_missing_optimizer),
         cmocka_unit_test(validate_restart_text),
+        cmocka_unit_test(verify_single_files),
         cmocka_unit_test(verify_restart_log),
         cmocka_unit_test(verify_uninterrupted),
     };

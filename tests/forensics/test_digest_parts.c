@@ -15,6 +15,7 @@
 #define runs_unlike given_unlike
 #define trajectory_pair_at given_pair_at
 #define trajectory_same_lrs given_same_lrs
+#define trace_row given_row
 #include "forensics/trajectory_digest.c" /* for the parts, which no other file asks for */
 
 enum { FIRST = 3, UPDATES = 6, TENSORS = 3, STREAMS = 3, GROUPS = 2, RESTART = 5 };
@@ -35,12 +36,30 @@ struct side {
 };
 
 static struct side sides[2];
+
+/* A row may be used until two others of its run were asked for: what is kept longer is another row
+ * by then. Those of strangers are all in memory. */
+static struct {
+    struct record rows[2];
+    uint64_t index[2];
+    int used; /* the one that was asked for last */
+} kept[2];
+
+const struct record *given_row(const struct trace_run *run, uint64_t index) {
+    const size_t s = run == &sides[0].run ? 0 : 1;
+    assert_true(run == &sides[s].run && index < run->updates);
+    if (run->plan.foreign != NULL) return &run->records[index];
+    if (kept[s].index[kept[s].used] != index) kept[s].used = !kept[s].used;
+    kept[s].rows[kept[s].used] = run->records[index];
+    kept[s].index[kept[s].used] = index;
+    return &kept[s].rows[kept[s].used];
+}
 static struct trajectory_side logs[2];
 static struct trajectory_judging judging;
 static struct trajectory out;
 static struct arena arena;
 static struct trajectory_pairing pair;
-static int unlike, same_lrs, has_lr;
+static int unlike, same_lrs, same_later, has_lr;
 
 int given_unlike(const struct trace_run *a, const struct trace_run *b,
                  char out_text[COMPARABLE_WHY]) {
@@ -58,8 +77,7 @@ const struct trajectory_pairing *given_pair_at(const struct trajectory_column *c
 
 int given_same_lrs(const struct trajectory_judging *of, uint64_t update) {
     assert_ptr_equal(of, &judging);
-    assert_int_equal(update, out.restart + 1);
-    return same_lrs;
+    return update == out.restart + 1 ? same_lrs : same_later;
 }
 
 /* BEFORE has updates 3 to 8, and AFTER 6 to 8, which are the same: the restart was behind 5. */
@@ -115,7 +133,7 @@ static void open_sides(void) {
     judging.arena = &arena;
     judging.out = &out;
     unlike = 0;
-    same_lrs = has_lr = 1;
+    same_lrs = same_later = has_lr = 1;
 }
 
 static void judge(void) {
@@ -164,29 +182,30 @@ static void validate_rows(void **state) {
         sides[0].records[i].step = steps[i];
     for (uint64_t count = 0; count <= UPDATES; count++)
         for (uint64_t update = 0; update < 18; update++) {
-            const struct record *expected = NULL;
+            uint64_t expected = 0;
             sides[0].run.updates = count;
             for (uint64_t i = 0; i < count; i++)
-                if (steps[i] == update) expected = &sides[0].records[i];
-            assert_ptr_equal(row_of(&sides[0].run, update), expected);
+                if (steps[i] == update) expected = update;
+            const struct record *const found = row_of(&sides[0].run, update);
+            assert_int_equal(found == NULL ? 0 : found->step, expected);
         }
     /* A digest is recorded where one of its bytes is not 0. */
     struct record record = {0}, other = {0};
-    assert_int_equal(equal_digest(&record, &other, DIGEST_BATCH), -1);
+    assert_int_equal(trajectory_equal_digest(&record, &other, DIGEST_BATCH), -1);
     for (size_t i = 0; i < RECORD_DIGEST_BYTES; i++) {
         memset(&record, 0, sizeof record);
         record.digests[DIGEST_WEIGHTS][i] = 1;
-        assert_int_equal(is_recorded(&record, DIGEST_BATCH), 0);
+        assert_int_equal(trajectory_equal_digest(&record, &record, DIGEST_BATCH), -1);
         memset(&record, 0, sizeof record);
         memset(&other, 0, sizeof other);
         record.digests[DIGEST_BATCH][i] = 1;
-        assert_int_equal(is_recorded(&record, DIGEST_BATCH), 1);
-        assert_int_equal(equal_digest(&record, &other, DIGEST_BATCH), -1);
-        assert_int_equal(equal_digest(&other, &record, DIGEST_BATCH), -1);
+        assert_int_equal(trajectory_equal_digest(&record, &record, DIGEST_BATCH), 1);
+        assert_int_equal(trajectory_equal_digest(&record, &other, DIGEST_BATCH), -1);
+        assert_int_equal(trajectory_equal_digest(&other, &record, DIGEST_BATCH), -1);
         other.digests[DIGEST_BATCH][i] = 2;
-        assert_int_equal(equal_digest(&record, &other, DIGEST_BATCH), 0);
+        assert_int_equal(trajectory_equal_digest(&record, &other, DIGEST_BATCH), 0);
         other.digests[DIGEST_BATCH][i] = 1;
-        assert_int_equal(equal_digest(&record, &other, DIGEST_BATCH), 1);
+        assert_int_equal(trajectory_equal_digest(&record, &other, DIGEST_BATCH), 1);
     }
 }
 
@@ -495,6 +514,178 @@ static void validate_weights_at_the_beginning(void **state) {
             "those before update 2 are those after update 1 of before, by their digests");
 }
 
+/* States of generators that strangers recorded, of BEFORE's updates 3 to 8 and AFTER's 6 to 8. */
+#define NONE_DREW "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+static void put_states(size_t side, const char *states) {
+    for (size_t i = 0; states[i] != '\0'; i++) {
+        uint8_t *const digest = sides[side].records[i].digests[DIGEST_RNG];
+        memset(digest, states[i] == '0' ? 0 : states[i], RECORD_DIGEST_BYTES);
+        for (size_t b = 0; b < RECORD_DIGEST_BYTES && states[i] == '-'; b++) {
+            unsigned byte;
+            assert_int_equal(sscanf(&NONE_DREW[2 * b], "%2x", &byte), 1);
+            digest[b] = (uint8_t)byte;
+        }
+    }
+}
+
+#define DIFFER "after update 6 the states differ from those of before (digest_rng): "
+
+static void validate_recorded_states(void **state) {
+    (void)state;
+    enum { SAME = 0, LOSS, BATCH, WEIGHTS, CLOSE, UNTOLD_BEFORE };
+    static const struct {
+        const char *before, *after;
+        int what; /* is another one, too */
+        enum trajectory_state state;
+        const char *text;
+    } rows[] = {
+        {"abcdef", "def", SAME, TRAJECTORY_RESTORED,
+         "those that drew stand after update 6 where they stood (digest_rng)"},
+        {"------", "---", SAME, TRAJECTORY_RESTORED,
+         "none drew in either recording up to update 6"},
+        {"abcdef", "abc", LOSS, TRAJECTORY_LOST,
+         "they began anew: after update 6 they stand where they stood after update 3 (digest_rng), "
+         "and so on in the updates behind it"},
+        {"abcdef", "abc", SAME, TRAJECTORY_LOST,
+         "they began anew: after update 6 they stand where they stood after update 3 (digest_rng), "
+         "and so on in the updates behind it"},
+        {"abcdef", "bcd", SAME, TRAJECTORY_LOST,
+         "they do not go on: after update 6 they stand where they stood after update 4 "
+         "(digest_rng), and so on in the updates behind it"},
+        {"abcdef", "axy", LOSS, TRAJECTORY_LOST,
+         "they began anew: after update 6 they stand where they stood after update 3 "
+         "(digest_rng)"},
+        /* one that draws rarely, and another that drew in BEFORE alone */
+        {"aaabbb", "aaa", SAME, TRAJECTORY_UNTOLD,
+         DIFFER "the loss is that of before to the last bit, so this update used none that stands "
+                "elsewhere; one that drew in one recording alone would look like it"},
+        {"abcdef", "xyz", LOSS, TRAJECTORY_LOST,
+         "after update 6 they stand elsewhere than they stood (digest_rng), and the loss is 0.5, "
+         "and was 0.16666666666666666, of the same batch and weights"},
+        {"abcdef", "xyz", CLOSE, TRAJECTORY_UNTOLD,
+         DIFFER "they were not restored, or one drew in one recording alone"},
+        {"abcdef", "xyz", WEIGHTS, TRAJECTORY_UNTOLD,
+         DIFFER "they were not restored, or one drew in one recording alone"},
+        {"abcdef", "xyz", BATCH, TRAJECTORY_UNTOLD,
+         DIFFER "the batch is another one already, which may have drawn otherwise"},
+        {"abcdef", "---", LOSS, TRAJECTORY_UNTOLD,
+         DIFFER "none drew from the beginning of AFTER's recording to the end of that update, so "
+                "where they stand was not recorded"},
+        {"---def", "---", LOSS, TRAJECTORY_UNTOLD,
+         DIFFER "none drew from the beginning of AFTER's recording to the end of that update, so "
+                "where they stand was not recorded"},
+        {"------", "xyz", LOSS, TRAJECTORY_UNTOLD,
+         DIFFER "none drew in BEFORE up to there, and in AFTER one did, or was set behind the "
+                "beginning of the recording"},
+        {"000000", "def", SAME, TRAJECTORY_UNTOLD,
+         "their states were not recorded in both (digest_rng); the loss of update 6 is that of "
+         "before"},
+        {"abcdef", "000", UNTOLD_BEFORE, TRAJECTORY_UNTOLD, ""},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        open_strangers();
+        put_states(0, rows[i].before);
+        put_states(1, rows[i].after);
+        if (rows[i].what != UNTOLD_BEFORE) /* as losses say */
+            out.items[TRAJECTORY_GENERATORS].state = TRAJECTORY_RESTORED;
+        if (rows[i].what != SAME && rows[i].what != UNTOLD_BEFORE)
+            sides[1].records[0].reals[REAL_LOSS] = rows[i].what == CLOSE ? 0.1667 : 0.5;
+        if (rows[i].what == BATCH) digest_of(1, 6, DIGEST_BATCH)[0] = 1;
+        if (rows[i].what == WEIGHTS) sides[1].hex[1][0] = 'x';
+        judge();
+        require(TRAJECTORY_GENERATORS, rows[i].state, rows[i].text);
+    }
+    for (size_t s = 0; s < 2; s++) { /* a trace of ours beside a stranger's: other digests */
+        open_strangers();
+        sides[s].run.plan.foreign = NULL;
+        judge();
+        require(TRAJECTORY_GENERATORS, TRAJECTORY_UNTOLD, "");
+    }
+}
+
+static int64_t *integer_of(size_t side, int which) {
+    return &sides[side].records[side == 0 ? 3 : 0].integers[which];
+}
+
+static void validate_counts(void **state) {
+    (void)state;
+    static const struct {
+        int64_t was, is, skipped_then, skipped_now;
+        const char *text; /* NULL: nothing is said of it */
+    } rows[] = {
+        {6, 6, 0, 0, NULL},
+        {6, 1, 0, 0, "its count (optimizer_t) is 1 after update 6, and was 6: it began anew"},
+        {6, 1, -1, -1, "its count (optimizer_t) is 1 after update 6, and was 6: it began anew"},
+        {6, 0, 0, 1, "its count (optimizer_t) is 0 after update 6, and was 6: it began anew"},
+        {6, 7, 0, 0, "its count (optimizer_t) is 7 after update 6, and was 6"},
+        {6, 5, 0, 0, "its count (optimizer_t) is 5 after update 6, and was 6"},
+        {6, 5, 0, 1, NULL}, /* the update was skipped, as after an overflow */
+        {5, 6, 1, 0, NULL},
+        {6, 5, -1, 0, NULL}, /* it may have been */
+        {6, 5, 0, -1, NULL},
+        {6, 7, -1, 0, NULL},
+        {-1, 1, 0, 0, NULL},
+        {6, -1, 0, 0, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        open_sides();
+        *integer_of(0, INTEGER_OPTIMIZER_T) = rows[i].was;
+        *integer_of(1, INTEGER_OPTIMIZER_T) = rows[i].is;
+        *integer_of(0, INTEGER_SKIPPED) = rows[i].skipped_then;
+        *integer_of(1, INTEGER_SKIPPED) = rows[i].skipped_now;
+        judge();
+        if (rows[i].text == NULL)
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED, STEP_IS);
+        else
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, rows[i].text);
+    }
+    /* An optimizer that began anew has its own LR until the scheduler sets one. */
+    static struct trajectory_pairing lrs[2] = {{.update = 6}, {.update = 7}};
+    for (int how = 0; how < 7; how++) {
+        open_sides();
+        judging.lr = (struct trajectory_column){.pairs = lrs, .count = how == 1 ? 1 : 2};
+        *integer_of(0, INTEGER_OPTIMIZER_T) = 6;
+        *integer_of(1, INTEGER_OPTIMIZER_T) = how == 2 ? 4 : how == 3 ? 6 : 1;
+        same_lrs = how == 4; /* then nothing is to be explained */
+        same_later = how != 5;
+        out.items[TRAJECTORY_SCHEDULER] =
+            (struct trajectory_item){how == 6 ? TRAJECTORY_UNTOLD : TRAJECTORY_LOST, "LRs", NULL};
+        judge();
+        if (how == 0 || how == 6)
+            require(TRAJECTORY_SCHEDULER, TRAJECTORY_RESTORED,
+                    "the LRs behind update 6 are those of before; that of update 6 is not, as of "
+                    "an optimizer that was not restored and has its own until the scheduler sets "
+                    "the next");
+        else
+            require(TRAJECTORY_SCHEDULER, TRAJECTORY_LOST, "LRs");
+    }
+}
+
+/* A recording's digest is of weights, which an LR of 0 leaves in place. */
+static void validate_steps_of_strangers(void **state) {
+    (void)state;
+    for (int how = 0; how < 6; how++) {
+        open_strangers();
+        for (size_t i = 0; i < UPDATES; i++)
+            for (size_t g = 0; g < GROUPS; g++)
+                sides[1].groups[i][g][GROUP_LR_APPLIED] = 0.0;
+        if (how == 1) sides[1].groups[0][1][GROUP_LR_APPLIED] = 1e-3;
+        if (how == 2 || how == 3) sides[1].groups[1][0][GROUP_LR_APPLIED] = 1e-3;
+        if (how == 3) digest_of(1, 7, DIGEST_WEIGHTS)[0] = 1;
+        if (how == 4) sides[1].groups[0][0][GROUP_LR_APPLIED] = real_nan_f64();
+        if (how == 5) sides[1].run.plan.shape.groups = 0;
+        judge();
+        if (how == 0 || how == 3)
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD,
+                    "the LR of update 6 was 0, so its weights tell nothing, and no later update is "
+                    "in both with the weights of before");
+        else
+            require(TRAJECTORY_OPTIMIZER, TRAJECTORY_RESTORED,
+                    how == 2 ? "the weights after update 7 are those of before: so was the step"
+                             : "the weights after update 6 are those of before: so was the step");
+    }
+}
+
 static void validate_first_differences(void **state) {
     (void)state;
     for (uint64_t step = 6; step < 9; step++)
@@ -542,6 +733,9 @@ int main(void) {
         cmocka_unit_test(validate_losses),
         cmocka_unit_test(validate_other_steps),
         cmocka_unit_test(validate_weights_at_the_beginning),
+        cmocka_unit_test(validate_recorded_states),
+        cmocka_unit_test(validate_counts),
+        cmocka_unit_test(validate_steps_of_strangers),
         cmocka_unit_test(validate_first_differences),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);

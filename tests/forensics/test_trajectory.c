@@ -97,6 +97,12 @@ static void lr_odd(struct arena *arena, struct log *log) {
     for (size_t i = 0; i < log->rows; i++)
         helper_put(arena, log, LOG_LR_LOGGED, i, 1e-5 * (double)(i * i + 1), PRINT_EXACT);
 }
+static void lr_first(struct arena *arena, struct log *log) { /* that of a fresh optimizer */
+    helper_put(arena, log, LOG_LR_LOGGED, 0, 0.7 * PEAK, PRINT_EXACT);
+}
+static void lr_second(struct arena *arena, struct log *log) { /* nothing of a restart */
+    helper_put(arena, log, LOG_LR_LOGGED, 1, 0.7 * PEAK, PRINT_EXACT);
+}
 static void one_more_token(struct arena *arena,
                            struct log *log) { /* printed whole: another batch */
     for (size_t i = 0; i < log->rows; i++)
@@ -188,6 +194,8 @@ static const struct {
     {"lr halved", lr_halved, "lrrru", NULL, 11},
     {"lr longer", lr_longer, "urrru", NULL, 11},
     {"lr odd", lr_odd, "lrrru", "lr_jump_at_resume", 11},
+    {"lr first alone", lr_first, "urrru", NULL, 11},
+    {"lr second alone", lr_second, "lrrrr", "lr_jump_at_resume", 12},
     {"one more token", one_more_token, "rlrru", NULL, 11},
     {"coarse tokens", coarse_tokens, "rrrrr", NULL, 0},
     {"other draws", other_draws, "rrluu", NULL, 11},
