@@ -110,6 +110,9 @@ struct log_number {
     int digits;
 };
 int log_number_read(const char *text, size_t length, struct log_number *out);
+/* Tells a text of printf from a shortest repr: a fraction that ends in zeros (but "1.0" is a repr),
+ * or the upper-case exponent mark of printf("%E"). */
+int log_text_is_printed(const char *text, size_t length);
 /* Puts a number, given as text ("5.00E-07", "1,234", "nan", "Infinity", "-inf"), into the row at
  * hand. STATUS_INPUT when it is no number. */
 TWINSTEP_MUST_USE enum status log_build_text(struct log_build *build, size_t column,

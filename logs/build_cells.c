@@ -68,9 +68,7 @@ static int has_power(const char *text, size_t length) {
     return memchr(text, 'e', length) != NULL || memchr(text, 'E', length) != NULL;
 }
 
-/* Tells a text of printf from a shortest repr: a fraction that ends in zeros (but "1.0" is a repr),
- * or the upper-case exponent mark of printf("%E"). */
-static int no_repr_writes(const char *text, size_t length) {
+int log_text_is_printed(const char *text, size_t length) {
     size_t end = 0, point = SIZE_MAX;
     for (; end < length && text[end] != 'e' && text[end] != 'E'; end++)
         if (text[end] == '.') point = end;
@@ -101,7 +99,7 @@ static int prints_float(const struct log_number *number) {
  * digit, so it does not count as an exponent. */
 static void see_text(struct build_column *c, const char *text, size_t length,
                      const struct log_number *number) {
-    if (no_repr_writes(text, length)) c->is_printed = 1;
+    if (log_text_is_printed(text, length)) c->is_printed = 1;
     if (is_integer(text, length)) return;
     if (number->digits >= 15) c->is_repr = 1;
     if ((double)(float)number->value != number->value) c->is_double = 1;
