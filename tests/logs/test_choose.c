@@ -144,6 +144,33 @@ static void validate_refusals_name_what_is_close(void **state) {
 
 /* Rows that are missing inside of a log are said; rows that thin out, and the few that somebody
  * pasted of a log, are not. */
+/* llm.c prints the norm, the time and the tokens per second in every line. A line of another
+ * program that has its step and loss is no row of llm.c. */
+static void verify_what_llmc_prints(void **state) {
+    static const char *const ends[] = {
+        "",
+        " | norm 1.5000 | lr 1.00e-04",
+        " | norm 1.5000 | lr 1.00e-04 | 20.00 ms",
+        " | lr 1.00e-04 | 20.00 ms | 61.1% bf16 MFU | 1234 tok/s",
+        " | norm 1.5000 | 20.00 ms | 61.1% bf16 MFU | 1234 tok/s",
+        " | norm 1.5000 (+nanz)| lr 1.00e-04 | 20.00 ms | 61.1% bf16 MFU | 1234 tok/s",
+        " | norm 1.5000 | lr 1.00e-04 | (20.00 ms | 1234 tok/s)",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        struct arena arena = ARENA_EMPTY;
+        used = 0;
+        for (int step = 1; step <= 3; step++)
+            add("step %4d/12 | loss %d.500000%s\n", step, step, ends[i]);
+        const struct log *log = logs_read(&arena, text, NULL);
+        assert_string_equal(log->format, i < 5 ? "key-value" : "llmc-console");
+        assert_int_equal(log->rows, 3);
+        assert_int_equal(log->max_steps, 12);
+        logs_expect(log, "loss", 2, 3.5, 1e-6);
+        arena_close(&arena);
+    }
+}
+
 static void validate_gaps_are_said(void **state) {
     static const struct {
         size_t rows, every, missing_from, missing_to; /* rows that are left out */
@@ -321,6 +348,7 @@ int main(void) {
         cmocka_unit_test(validate_digits_behind_a_long_preamble),
         cmocka_unit_test(validate_a_surer_claim_later),
         cmocka_unit_test(validate_bars_without_line_ends),
+        cmocka_unit_test(verify_what_llmc_prints),
         cmocka_unit_test(validate_gaps_are_said),
         cmocka_unit_test(validate_refusals_name_what_is_close),
         cmocka_unit_test(validate_rows_of_another_format_are_said),
