@@ -197,6 +197,36 @@ static void show_line(const struct pairs *pairs, uint32_t line, char *text, size
     }
 }
 
+/* Where the first line that is no comment holds bare numbers, says what to do: no header says what
+ * they are. */
+static void show_columns(const struct log_source *source, char *text, size_t size) {
+    struct log_lines lines;
+    struct log_line line;
+    text[0] = '\0';
+    log_lines_open_head(&lines, source);
+    while (log_lines_next(&lines, &line)) {
+        struct log_span rest = log_span_trim(line.span);
+        size_t numbers = 0;
+        if (rest.length == 0 || rest.text[0] == '#') continue;
+        for (;;) {
+            const struct log_span word = log_span_word(&rest);
+            if (word.length == 0) break;
+            if (!log_span_is_number(word)) return;
+            numbers++;
+        }
+        if (numbers < 3) return;
+        snprintf(text, size,
+                 "; line %" PRIu32 " has %zu numbers and no names: a first line of names with "
+                 "commas, and commas between the numbers, make a CSV of it%s",
+                 line.number, numbers,
+                 numbers > 3
+                     ? ""
+                     : ", and --format torchtitan-golden reads step, loss and gradient norm "
+                       "(with --map lr_logged=grad_norm the third is the learning rate)");
+        return;
+    }
+}
+
 static int counts(const struct pairs *pairs, const char *wanted) {
     const struct log_span name = {wanted, strlen(wanted)};
     if (log_span_is(name, PAIRS_BAR)) return pairs->bar.name.length > 0;
@@ -245,6 +275,7 @@ static enum status refuse(const struct log_source *source) {
              source->name);
     show_json(source, json, sizeof json);
     TRY(show_values(source, NULL, values, sizeof values));
+    if (values[0] == '\0') show_columns(source, values, sizeof values);
     list_near(source, near, sizeof near);
     FAIL(STATUS_INPUT,
          "%s: expected a log of a known format, got \"%s%s\"%s%s%s; --format NAME says what it is "
