@@ -51,6 +51,12 @@ static enum status check_maps_used(struct log_build *build) {
         char *columns;
         const int is_step = strcmp(options->map[i].ours, "step") == 0;
         if (is_step ? any_step(build) : build->map_used[i]) continue;
+        if (build->column_count == 0)
+            FAIL(STATUS_INPUT,
+                 "%s: --map %s=%s: expected a column of the log behind the sign, got \"%s\", of "
+                 "which no line has a value (read as %s)",
+                 build->path, options->map[i].ours, options->map[i].theirs, options->map[i].theirs,
+                 build->format);
         TRY(list_columns(build, &columns));
         FAIL(STATUS_INPUT,
              "%s: --map %s=%s: expected a column of the log behind the sign (%s), "

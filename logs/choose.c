@@ -166,10 +166,12 @@ static void show_json(const struct log_source *source, char *text, size_t size) 
 
 /* Appends what keeps a line of values from being a row: its bar or its count may count something
  * else than updates, which is for the user to say; its commas may part decimals. */
-static void show_line(const struct pairs *pairs, uint32_t line, char *text, size_t size) {
+static void show_line(const struct pairs *pairs, struct log_span whole, uint32_t line, char *text,
+                      size_t size) {
     char name[SHOWN + 1], value[SHOWN + 1];
     const struct pair *const comma = &pairs->comma;
     const struct step_pair *const count = &pairs->counts[0];
+    struct log_span part;
     int known = 0;
     for (size_t i = 0; i < pairs->count; i++)
         known |= log_known_name(pairs->pair[i].name.text, pairs->pair[i].name.length) != NULL;
@@ -185,6 +187,13 @@ static void show_line(const struct pairs *pairs, uint32_t line, char *text, size
                  "; line %" PRIu32 " has a comma where a decimal point is expected, \"%s\" %s: sed "
                  "-E 's/([0-9]),([0-9])/\\1.\\2/g' makes points of them",
                  line, name, value);
+    } else if (known && pairs->step_count == 0 && pairs_part_of_epoch(whole, &part) != 0) {
+        const int samples = pairs_part_of_epoch(whole, &part) == PAIRS_SAMPLES;
+        log_show(part.text, part.length, name, sizeof name);
+        snprintf(text, size,
+                 "; line %" PRIu32 " counts %s of an epoch (\"%s\") and says no update: have the "
+                 "program print one beside the loss (\"step 12\")",
+                 line, samples ? "samples" : "batches", name);
     } else if (known && pairs->step_count == 0 && pairs->count_count > 0) {
         log_show(count->name.text, count->name.length, name, sizeof name);
         snprintf(text, size,
@@ -252,7 +261,8 @@ static enum status show_values(const struct log_source *source, const char *want
     while (status == STATUS_OK && text[0] == '\0' && log_lines_next(&lines, &line)) {
         if (line.span.length > LOG_LINE_MAX) continue;
         pairs_read(line.span, pairs);
-        if (wanted == NULL || counts(pairs, wanted)) show_line(pairs, line.number, text, size);
+        if (wanted == NULL || counts(pairs, wanted))
+            show_line(pairs, line.span, line.number, text, size);
     }
     arena_close(&arena);
     return status;

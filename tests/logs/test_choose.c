@@ -127,6 +127,14 @@ static void validate_refusals_name_what_is_close(void **state) {
         {"| Step | What to do |\n|---|---|\n| 1 | install |\n",
          {"table: line 2, \"|---|---|\", is not",
           "| Step | NAME | .. (--format table --map step=NAME", "--format NAME"}},
+        /* PyTorch's MNIST and ImageNet; what they count is no update */
+        {"Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.5\nTrain Epoch: 1 [640/60000 (1%)]\tLoss: 2.25\n",
+         {"line 1 counts samples of an epoch (\"Epoch: 1 [0/60000 (0%)]\") and says no update",
+          "have the program print one beside the loss", "known format"}},
+        {"Epoch: [0][1/16]\tTime 0.1 (0.2)\tLoss 2.5 (2.5)\nEpoch: [0][2/16]\tTime 0.1 (0.2)\tLoss "
+         "2.25 (2.5)\n",
+         {"line 1 counts batches of an epoch (\"Epoch: [0][1/16]\") and says no update",
+          "(\"step 12\")", "known format"}},
         /* three bare numbers: torchtitan's, or a script's step, loss and LR */
         {"   1 3.9746 1.000e-03\n   2 3.9492 9.375e-04\n",
          {"line 1 has 3 numbers and no names: a first line of names with commas",
