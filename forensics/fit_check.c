@@ -104,9 +104,6 @@ static enum status check_once(const struct series *series, const struct fit_know
                               int applied, struct arena *arena, struct fit_check *out) {
     struct fit_known mine = *known;
     memset(out, 0, sizeof *out);
-    /* The format speaks for another framework than the one that is expected, so one of them is not
-     * what wrote the log, and the format excludes no rival. */
-    if (!fit_is_native(known, known->request.contract)) mine.possible = NULL;
     if (mine.samples != NULL && fit_samples_counts(mine.request.contract)) fit_samples_known(&mine);
     TRY(fit_check_settle(series, &mine, arena, out));
     if (series->count == 0) {
