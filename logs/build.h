@@ -94,6 +94,10 @@ TWINSTEP_MUST_USE enum status log_build_row(struct log_build *build, int64_t ste
  */
 TWINSTEP_MUST_USE enum status log_build_row_of(struct log_build *build, int64_t step, uint32_t line,
                                                uint32_t part);
+/* Records that a row has a number under a name of the step that is no whole one, so that the note
+ * about rows without a step says so. The first one counts. */
+TWINSTEP_MUST_USE enum status log_build_odd_step(struct log_build *build, const char *name,
+                                                 const char *text, size_t length, uint32_t line);
 /* Records that the source trained in bf16, for which no framework scales the loss. */
 void log_build_bf16(struct log_build *build);
 /* Records that a row names the loss and has no number there. Where no row has one, a note says so.

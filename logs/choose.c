@@ -172,7 +172,10 @@ static void show_line(const struct pairs *pairs, struct log_span whole, uint32_t
     const struct pair *const comma = &pairs->comma;
     const struct step_pair *const count = &pairs->counts[0];
     struct log_span part;
+    const struct pair *odd = NULL;
     int known = 0;
+    for (size_t i = 0; i < pairs->count; i++)
+        if (odd == NULL && pairs_is_step(pairs->pair[i].name)) odd = &pairs->pair[i];
     for (size_t i = 0; i < pairs->count; i++)
         known |= log_known_name(pairs->pair[i].name.text, pairs->pair[i].name.length) != NULL;
     if (pairs->bar.name.length > 0 && pairs->count > 0) {
@@ -186,6 +189,11 @@ static void show_line(const struct pairs *pairs, struct log_span whole, uint32_t
         snprintf(text, size,
                  "; line %" PRIu32 " has a comma where a decimal point is expected, \"%s\" %s: sed "
                  "-E 's/([0-9]),([0-9])/\\1.\\2/g' makes points of them",
+                 line, name, value);
+    } else if (known && pairs->step_count == 0 && odd != NULL) {
+        log_show(odd->name.text, odd->name.length, name, sizeof name);
+        log_show(odd->value.text, odd->value.length, value, sizeof value);
+        snprintf(text, size, "; line %" PRIu32 " has a step that is no whole number (\"%s\" %s)",
                  line, name, value);
     } else if (known && pairs->step_count == 0 && pairs_part_of_epoch(whole, &part) != 0) {
         const int samples = pairs_part_of_epoch(whole, &part) == PAIRS_SAMPLES;
