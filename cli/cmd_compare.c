@@ -16,6 +16,8 @@
 enum {
     KEY_CONTRACT_A = KEY_OWN,
     KEY_CONTRACT_B,
+    KEY_FORMAT_A,
+    KEY_FORMAT_B,
     KEY_RUN_A,
     KEY_RUN_B,
     KEY_FLOOR,
@@ -56,12 +58,16 @@ static enum status fit_side(struct compare_input *input, const struct contract *
 static enum status read_side(struct cli *cli, const struct options *options, size_t side,
                              struct compare_input *out, struct trace_image **out_image) {
     static const char *const names[] = {"--contract-a", "--contract-b"};
+    static const char *const formats[] = {"--format-a", "--format-b"};
     const struct contract *contract;
     struct log_options log_options;
     struct log *log;
     TRY(read_contract(options, side == 0 ? KEY_CONTRACT_A : KEY_CONTRACT_B, names[side],
                       &contract));
     TRY(log_options_read(options, &cli->arena, &log_options));
+    TRY(log_options_format(formats[side],
+                           options_value(options, side == 0 ? KEY_FORMAT_A : KEY_FORMAT_B),
+                           &log_options));
     const char *run = options_value(options, side == 0 ? KEY_RUN_A : KEY_RUN_B);
     if (run != NULL) log_options.run = run;
     TRY(log_import(options->arguments[side], &log_options, &cli->arena, &log));
@@ -215,6 +221,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 
 static const struct argp_option option_rows[] = {
     OPTIONS_LOG,
+    OPTION("format-a", KEY_FORMAT_A, "NAME", "Format of log A (before --format)"),
+    OPTION("format-b", KEY_FORMAT_B, "NAME", "Format of log B (before --format)"),
     OPTION("run-a", KEY_RUN_A, "ID", "Which run of trace A (before --run)"),
     OPTION("run-b", KEY_RUN_B, "ID", "Which run of trace B (before --run)"),
     OPTION("contract-a", KEY_CONTRACT_A, "NAME",

@@ -198,7 +198,7 @@ const struct verb verb_lr_check = {
         "defaults (--min-lr-ratio, --value). Where it differs, says what the log fits instead.\v"
         "Exit status: 0 pass, 1 fail, 3 the log cannot decide: then the output says what would. A "
         "log whose column another contract prints alike while applying other rates is such a log, "
-        "unless its format names the framework or --logged is given.\n\n"
+        "unless its format names the framework that is expected or --logged is given.\n\n"
         "Example: twinstep lr check run.csv --expect hf --lr 5e-7 --schedule linear --steps 5",
     .options = option_rows,
     .least = 1,

@@ -23,16 +23,18 @@ static enum status add_map(const char *text, struct arena *arena, struct log_opt
     return STATUS_OK;
 }
 
-static enum status check_format(const char *format) {
+enum status log_options_format(const char *option, const char *format, struct log_options *out) {
     struct suggestion nearest = {.word = format};
+    if (format == NULL) return STATUS_OK;
+    out->format = format;
     for (const struct log_format *known = log_formats(); known->name != NULL; known++) {
         if (strcmp(known->name, format) == 0) return STATUS_OK;
         suggest_offer(&nearest, known->name);
     }
     if (nearest.best != NULL)
-        FAIL(STATUS_INPUT, "--format: expected a format of logs, got \"%s\"; did you mean %s?",
+        FAIL(STATUS_INPUT, "%s: expected a format of logs, got \"%s\"; did you mean %s?", option,
              format, nearest.best);
-    FAIL(STATUS_INPUT, "--format: expected a format of logs (twinstep list formats), got \"%s\"",
+    FAIL(STATUS_INPUT, "%s: expected a format of logs (twinstep list formats), got \"%s\"", option,
          format);
 }
 
@@ -40,8 +42,7 @@ enum status log_options_read(const struct options *options, struct arena *arena,
                              struct log_options *out) {
     const char *base = options_value(options, KEY_LOG_BASE);
     log_options_init(out);
-    out->format = options_value(options, KEY_LOG_FORMAT);
-    if (out->format != NULL) TRY(check_format(out->format));
+    TRY(log_options_format("--format", options_value(options, KEY_LOG_FORMAT), out));
     out->run = options_value(options, KEY_LOG_RUN);
     for (size_t i = 0; i < options->given_count; i++)
         if (options->given[i].key == KEY_LOG_MAP) TRY(add_map(options->given[i].value, arena, out));

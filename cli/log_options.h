@@ -25,6 +25,10 @@ enum {
 /* Reads the options. STATUS_INPUT names the option that is wrong. Texts live in `arena`. */
 TWINSTEP_MUST_USE enum status log_options_read(const struct options *options, struct arena *arena,
                                                struct log_options *out);
+/* Takes `format`, which `option` gives, where it is not NULL. STATUS_INPUT if there is none of that
+ * name. */
+TWINSTEP_MUST_USE enum status log_options_format(const char *option, const char *format,
+                                                 struct log_options *out);
 
 /* STATUS_INPUT if `output` is a file that is read as the log `path` or for it (a log may be a
  * folder). NULL is no output and passes. */

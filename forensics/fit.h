@@ -205,7 +205,7 @@ struct fit_known {
     const struct contract *expected;
     const char *const *possible; /* names of the contracts that the log's format speaks for, ending
                                     with NULL; NULL: any. Their fits come first, and fit_check does
-                                    not count others as rivals */
+                                    not count others as rivals of one of them */
     int logs_next; /* 1: and its fields say that the release which wrote it logs the next LR */
     int growing;   /* 1: the batch of the log grows, so a counter of samples has no pace */
     const struct fit_samples *samples; /* how it counted them, where the log says so */

@@ -100,6 +100,17 @@ void log_build_logs_next(struct log_build *build) {
     build->logs_next = 1;
 }
 
+enum status log_build_odd_step(struct log_build *build, const char *name, const char *text,
+                               size_t length, uint32_t line) {
+    char shown[41], *kept;
+    if (build->odd_step != NULL) return STATUS_OK;
+    log_show(text, length, shown, sizeof shown);
+    TRY(arena_format(build->arena, &kept, "its step is \"%s\": %s in line %" PRIu32, name, shown,
+                     line));
+    build->odd_step = kept;
+    return STATUS_OK;
+}
+
 void log_build_bf16(struct log_build *build) {
     build->bf16 = 1;
 }

@@ -94,6 +94,10 @@ TWINSTEP_MUST_USE enum status log_build_row(struct log_build *build, int64_t ste
  */
 TWINSTEP_MUST_USE enum status log_build_row_of(struct log_build *build, int64_t step, uint32_t line,
                                                uint32_t part);
+/* Records that a row has a number under a name of the step that is no whole one, so that the note
+ * about rows without a step says so. The first one counts. */
+TWINSTEP_MUST_USE enum status log_build_odd_step(struct log_build *build, const char *name,
+                                                 const char *text, size_t length, uint32_t line);
 /* Records that the source trained in bf16, for which no framework scales the loss. */
 void log_build_bf16(struct log_build *build);
 /* Records that a row names the loss and has no number there. Where no row has one, a note says so.
@@ -110,6 +114,9 @@ struct log_number {
     int digits;
 };
 int log_number_read(const char *text, size_t length, struct log_number *out);
+/* Tells a text of printf from a shortest repr: a fraction that ends in zeros (but "1.0" is a repr),
+ * or the upper-case exponent mark of printf("%E"). */
+int log_text_is_printed(const char *text, size_t length);
 /* Puts a number, given as text ("5.00E-07", "1,234", "nan", "Infinity", "-inf"), into the row at
  * hand. STATUS_INPUT when it is no number. */
 TWINSTEP_MUST_USE enum status log_build_text(struct log_build *build, size_t column,

@@ -6,6 +6,7 @@
 #include "logs/build_state.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/real.h"
@@ -68,9 +69,7 @@ static int has_power(const char *text, size_t length) {
     return memchr(text, 'e', length) != NULL || memchr(text, 'E', length) != NULL;
 }
 
-/* Tells a text of printf from a shortest repr: a fraction that ends in zeros (but "1.0" is a repr),
- * or the upper-case exponent mark of printf("%E"). */
-static int no_repr_writes(const char *text, size_t length) {
+int log_text_is_printed(const char *text, size_t length) {
     size_t end = 0, point = SIZE_MAX;
     for (; end < length && text[end] != 'e' && text[end] != 'E'; end++)
         if (text[end] == '.') point = end;
@@ -89,6 +88,30 @@ static double stripped(const char *text, size_t length, double quantum) {
     return quantum;
 }
 
+/* Tells whether a whole number is none of binary64, which from 2^53 on has not all of them. */
+static int is_rounded(const char *text, size_t length, double value) {
+    char digits[400];
+    size_t at = 0;
+    const double size = real_abs_f64(value);
+    if (size < 0x1p53 || !is_integer(text, length)) return 0;
+    snprintf(digits, sizeof digits, "%.0f", size);
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9' || (at == 0 && text[i] == '0')) continue;
+        if (digits[at++] != text[i]) return 1;
+    }
+    return digits[at] != '\0';
+}
+
+/* Returns the distance from a finite number to the next larger one. */
+static double spacing_above(double size) {
+    uint64_t bits;
+    double next;
+    memcpy(&bits, &size, sizeof bits);
+    bits++;
+    memcpy(&next, &bits, sizeof next);
+    return next - size;
+}
+
 /* Tells whether a text is a binary32 rounded to the digits of the text. The shortest text of a
  * binary32 (numpy's str, Rust's and Java's) is one as well: of all texts with so many digits it is
  * the nearest. */
@@ -101,7 +124,7 @@ static int prints_float(const struct log_number *number) {
  * digit, so it does not count as an exponent. */
 static void see_text(struct build_column *c, const char *text, size_t length,
                      const struct log_number *number) {
-    if (no_repr_writes(text, length)) c->is_printed = 1;
+    if (log_text_is_printed(text, length)) c->is_printed = 1;
     if (is_integer(text, length)) return;
     if (number->digits >= 15) c->is_repr = 1;
     if ((double)(float)number->value != number->value) c->is_double = 1;
@@ -128,8 +151,14 @@ enum status log_build_number(struct log_build *build, size_t column, const char 
     if (column >= build->column_count || !real_finite_f64(number->value))
         return log_build_value(build, column, number->value, 0.0);
     struct build_column *c = &build->columns[column];
+    double quantum = quantum_of(c, text, length, number);
     see_text(c, text, length, number);
-    return log_build_value(build, column, number->value, quantum_of(c, text, length, number));
+    if (is_rounded(text, length, number->value)) {
+        const double spacing = spacing_above(real_abs_f64(number->value));
+        c->rounded++;
+        quantum = quantum > spacing ? quantum : spacing;
+    }
+    return log_build_value(build, column, number->value, quantum);
 }
 
 enum status log_build_text(struct log_build *build, size_t column, const char *text,

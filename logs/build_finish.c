@@ -51,6 +51,12 @@ static enum status check_maps_used(struct log_build *build) {
         char *columns;
         const int is_step = strcmp(options->map[i].ours, "step") == 0;
         if (is_step ? any_step(build) : build->map_used[i]) continue;
+        if (build->column_count == 0)
+            FAIL(STATUS_INPUT,
+                 "%s: --map %s=%s: expected a column of the log behind the sign, got \"%s\", of "
+                 "which no line has a value (read as %s)",
+                 build->path, options->map[i].ours, options->map[i].theirs, options->map[i].theirs,
+                 build->format);
         TRY(list_columns(build, &columns));
         FAIL(STATUS_INPUT,
              "%s: --map %s=%s: expected a column of the log behind the sign (%s), "
@@ -163,6 +169,18 @@ static enum status note_blank_loss(struct finish *f) {
     return log_build_note(build,
                           "it names the loss, and no row has a number there: null, or an empty "
                           "cell, is also how NaN is written");
+}
+
+/* Differences below the quantum of such a number are not seen, so whoever compares is told. */
+static enum status note_rounded(struct log_build *build) {
+    for (size_t i = 0; i < build->column_count; i++)
+        if (build->columns[i].rounded > 0)
+            TRY(log_build_note(build,
+                               "%s has %zu whole numbers above 2^53 that binary64 does not hold: "
+                               "they are read as their neighbours, and smaller differences are not "
+                               "seen",
+                               build->columns[i].source, build->columns[i].rounded));
+    return STATUS_OK;
 }
 
 /* ---- quanta ---- */
@@ -395,7 +413,10 @@ static enum status number_rows(struct finish *f, int64_t base) {
             early += row->step != INT64_MIN;
         }
     }
-    if (known == 0)
+    if (known == 0 && f->build->odd_step != NULL)
+        TRY(log_build_note(f->build, "%s, which is no whole number: rows are numbered from 1",
+                           f->build->odd_step));
+    else if (known == 0)
         TRY(log_build_note(f->build, "it prints no step: rows are numbered from 1"));
     else if (known < f->log->rows)
         TRY(log_build_note(f->build, "%zu of %zu rows have no step", f->log->rows - known,
@@ -625,6 +646,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
     TRY(choose_rows(&f));
     TRY(choose_columns(&f));
     TRY(note_blank_loss(&f));
+    TRY(note_rounded(build));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->step, "steps", &f.log->step));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->line, "lines", &f.log->line));
     TRY(arena_take(arena, f.log->rows, sizeof *f.log->part, "parts", &f.log->part));

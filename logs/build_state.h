@@ -32,6 +32,7 @@ struct build_column {
     int is_printed; /* a text that no repr writes */
     int has_power;  /* a text other than 0 had an exponent */
     int most;       /* significant digits of the longest text that has a fraction or an exponent */
+    size_t rounded; /* whole numbers above 2^53 that no binary64 is */
     double finest;  /* smallest quantum of the texts that have a fraction or an exponent */
     size_t count;
     struct build_cells **blocks; /* a block is NULL while none of its rows has a value */
@@ -72,6 +73,7 @@ struct log_build {
     int bf16;          /* 1: a line says that the training was in bf16 */
     int logs_next;     /* 1: the source is of a release that logs the LR of the next update */
     int by_step;
+    const char *odd_step; /* NULL, or what says a step that is no whole number, for a note */
     uint32_t *step_slots; /* by hash of step and part: row + 1 */
     size_t step_room;
 

@@ -166,11 +166,16 @@ static void show_json(const struct log_source *source, char *text, size_t size) 
 
 /* Appends what keeps a line of values from being a row: its bar or its count may count something
  * else than updates, which is for the user to say; its commas may part decimals. */
-static void show_line(const struct pairs *pairs, uint32_t line, char *text, size_t size) {
+static void show_line(const struct pairs *pairs, struct log_span whole, uint32_t line, char *text,
+                      size_t size) {
     char name[SHOWN + 1], value[SHOWN + 1];
     const struct pair *const comma = &pairs->comma;
     const struct step_pair *const count = &pairs->counts[0];
+    struct log_span part;
+    const struct pair *odd = NULL;
     int known = 0;
+    for (size_t i = 0; i < pairs->count; i++)
+        if (odd == NULL && pairs_is_step(pairs->pair[i].name)) odd = &pairs->pair[i];
     for (size_t i = 0; i < pairs->count; i++)
         known |= log_known_name(pairs->pair[i].name.text, pairs->pair[i].name.length) != NULL;
     if (pairs->bar.name.length > 0 && pairs->count > 0) {
@@ -185,6 +190,18 @@ static void show_line(const struct pairs *pairs, uint32_t line, char *text, size
                  "; line %" PRIu32 " has a comma where a decimal point is expected, \"%s\" %s: sed "
                  "-E 's/([0-9]),([0-9])/\\1.\\2/g' makes points of them",
                  line, name, value);
+    } else if (known && pairs->step_count == 0 && odd != NULL) {
+        log_show(odd->name.text, odd->name.length, name, sizeof name);
+        log_show(odd->value.text, odd->value.length, value, sizeof value);
+        snprintf(text, size, "; line %" PRIu32 " has a step that is no whole number (\"%s\" %s)",
+                 line, name, value);
+    } else if (known && pairs->step_count == 0 && pairs_part_of_epoch(whole, &part) != 0) {
+        const int samples = pairs_part_of_epoch(whole, &part) == PAIRS_SAMPLES;
+        log_show(part.text, part.length, name, sizeof name);
+        snprintf(text, size,
+                 "; line %" PRIu32 " counts %s of an epoch (\"%s\") and says no update: have the "
+                 "program print one beside the loss (\"step 12\")",
+                 line, samples ? "samples" : "batches", name);
     } else if (known && pairs->step_count == 0 && pairs->count_count > 0) {
         log_show(count->name.text, count->name.length, name, sizeof name);
         snprintf(text, size,
@@ -194,6 +211,36 @@ static void show_line(const struct pairs *pairs, uint32_t line, char *text, size
     } else if (known && pairs->step_count == 0) {
         log_show(pairs->pair[0].name.text, pairs->pair[0].name.length, name, sizeof name);
         snprintf(text, size, "; line %" PRIu32 " has values (\"%s\") and says no step", line, name);
+    }
+}
+
+/* Where the first line that is no comment holds bare numbers, says what to do: no header says what
+ * they are. */
+static void show_columns(const struct log_source *source, char *text, size_t size) {
+    struct log_lines lines;
+    struct log_line line;
+    text[0] = '\0';
+    log_lines_open_head(&lines, source);
+    while (log_lines_next(&lines, &line)) {
+        struct log_span rest = log_span_trim(line.span);
+        size_t numbers = 0;
+        if (rest.length == 0 || rest.text[0] == '#') continue;
+        for (;;) {
+            const struct log_span word = log_span_word(&rest);
+            if (word.length == 0) break;
+            if (!log_span_is_number(word)) return;
+            numbers++;
+        }
+        if (numbers < 3) return;
+        snprintf(text, size,
+                 "; line %" PRIu32 " has %zu numbers and no names: a first line of names with "
+                 "commas, and commas between the numbers, make a CSV of it%s",
+                 line.number, numbers,
+                 numbers > 3
+                     ? ""
+                     : ", and --format torchtitan-golden reads step, loss and gradient norm "
+                       "(with --map lr_logged=grad_norm the third is the learning rate)");
+        return;
     }
 }
 
@@ -222,7 +269,8 @@ static enum status show_values(const struct log_source *source, const char *want
     while (status == STATUS_OK && text[0] == '\0' && log_lines_next(&lines, &line)) {
         if (line.span.length > LOG_LINE_MAX) continue;
         pairs_read(line.span, pairs);
-        if (wanted == NULL || counts(pairs, wanted)) show_line(pairs, line.number, text, size);
+        if (wanted == NULL || counts(pairs, wanted))
+            show_line(pairs, line.span, line.number, text, size);
     }
     arena_close(&arena);
     return status;
@@ -245,6 +293,7 @@ static enum status refuse(const struct log_source *source) {
              source->name);
     show_json(source, json, sizeof json);
     TRY(show_values(source, NULL, values, sizeof values));
+    if (values[0] == '\0') show_columns(source, values, sizeof values);
     list_near(source, near, sizeof near);
     FAIL(STATUS_INPUT,
          "%s: expected a log of a known format, got \"%s%s\"%s%s%s; --format NAME says what it is "

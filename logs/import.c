@@ -86,6 +86,11 @@ static enum status read_files(const struct files *files, const char *name,
                                     "%s ends inside its packed data: it is being written or was "
                                     "cut",
                                     files->sources[i].name);
+        else if (files->cut[i])
+            status = status_prefix(status,
+                                   "%s ends inside its packed data, as one that is being "
+                                   "written or was cut",
+                                   files->sources[i].name);
     }
     if (status == STATUS_OK) status = log_build_finish(build, row->reader->step_base, out);
     log_build_close(build);

@@ -57,7 +57,10 @@ enum log_order log_compare(double a, double qa, double b, double qb) {
      * still far below any printed quantum. */
     const double size =
         (a < 0.0 ? -a : a) > (b < 0.0 ? -b : b) ? (a < 0.0 ? -a : a) : (b < 0.0 ? -b : b);
-    const double slack = qa == 0.0 && qb == 0.0 ? 0.0 : 0x1p-50 * size;
+    /* Of whole numbers beyond binary64's the quantum is that rounding itself, and neighbours have
+     * an exact difference. */
+    const int whole = size >= 0x1p53 && qa <= 0x1p-51 * size && qb <= 0x1p-51 * size;
+    const double slack = (qa == 0.0 && qb == 0.0) || whole ? 0.0 : 0x1p-50 * size;
     return gap <= 0.5 * qa + 0.5 * qb + slack ? LOG_WITHIN : LOG_DIFFERENT;
 }
 

@@ -11,6 +11,7 @@
 
 #define LIST_MOST 1024
 #define TOKEN_MOST 256
+#define COUNT_MOST 48
 
 struct walk {
     const char *at, *end;
@@ -255,6 +256,31 @@ static void add(struct walk *w, struct log_span name, struct log_span value, int
     if (!out->cut) out->pair[out->count++] = (struct pair){name, value, in_dict};
 }
 
+/* ---- counts in brackets ---- */
+
+/* Reads "[12/340]" or "[12]" behind the name of a count: "Step [1/16], Loss: 2.5", "Iter [50/900]".
+ * Of two brackets in a row the first is an epoch or a rank, so neither counts updates. Returns what
+ * stands behind the bracket; NULL: it holds no count. */
+static const char *read_bracketed(struct walk *w, struct log_span name, const char *bracket) {
+    struct pairs *out = w->out;
+    struct log_span step_name, inside = {bracket + 1, (size_t)(w->end - bracket) - 1};
+    int64_t step;
+    uint64_t total = 0;
+    if (inside.length > COUNT_MOST) inside.length = COUNT_MOST;
+    const char *close = (const char *)memchr(inside.text, ']', inside.length);
+    if (close == NULL || name.length == 0 || w->unread > 0) return NULL;
+    inside.length = (size_t)(close - inside.text);
+    const int counts = step_of(name, &step_name);
+    if ((close + 1 < w->end && close[1] == '[') ||
+        !read_count(log_span_trim(inside), &step, &total))
+        return NULL;
+    if (counts || is_other_count(name))
+        add_step(out, counts ? step_name : name, step, total, !counts);
+    else if (total > 0 && is_name(name) && out->count_count < PAIRS_STEPS)
+        out->counts[out->count_count++] = (struct step_pair){without_numbers(name), step, total, 1};
+    return close + 1;
+}
+
 /* ---- fields without a sign ---- */
 
 /* Of "20/    3402" the second word belongs to the first. */
@@ -302,9 +328,12 @@ static void read_words(struct walk *w, struct log_span field) {
     if (!number) w->out->count = before;
 }
 
+static struct log_span field_of(const struct walk *w) {
+    return log_span_trim((struct log_span){w->field, (size_t)(w->at - w->field)});
+}
+
 static void end_field(struct walk *w) {
-    const struct log_span field =
-        log_span_trim((struct log_span){w->field, (size_t)(w->at - w->field)});
+    const struct log_span field = field_of(w);
     if (field.length > 0) read_words(w, field);
 }
 
@@ -384,7 +413,8 @@ static void read_value(struct walk *w, struct log_span name, int in_dict, const 
         enter(w, name, in_dict);
         begin_field(w, at + 1, 0);
     } else if (*at == '[') {
-        begin_field(w, behind(at, w->end, '[', ']'), 0);
+        const char *const counted = in_dict ? NULL : read_bracketed(w, name, at);
+        begin_field(w, counted != NULL ? counted : behind(at, w->end, '[', ']'), 0);
     } else if (is_quote(*at)) {
         const char *close = (const char *)memchr(at + 1, *at, (size_t)(w->end - at - 1));
         if (close != NULL) add(w, name, (struct log_span){at + 1, (size_t)(close - at - 1)}, 0);
@@ -465,8 +495,13 @@ static void read_mark(struct walk *w) {
     const char c = *w->at;
     w->listed = c == ',' && w->at > w->field && is_digit(w->at[-1]) && w->at + 1 < w->end &&
                 is_digit(w->at[1]);
+    const char *const counted = c == '[' ? read_bracketed(w, field_of(w), w->at) : NULL;
     end_field(w);
     w->listed = 0;
+    if (counted != NULL) {
+        begin_field(w, counted, 0);
+        return;
+    }
     if (c == '{' && (w->depth == PAIRS_DEPTH || w->beyond > 0)) {
         w->beyond++;
     } else if (c == '{') {
@@ -518,6 +553,42 @@ static void read_bar(struct log_span line, struct step_pair *out, int *rounded) 
     if (!read_sized(&rest, &step, rounded) || *rounded || !log_span_take(&rest, "it/")) return;
     if (!read_sized(&rest, &total, &rounded_total) || rounded_total) total = 0;
     *out = (struct step_pair){name, step, (uint64_t)total, 0};
+}
+
+/* Finds "Epoch: 1 [640/60000 (1%)]" or "Epoch: [0][10/5005]". */
+int pairs_part_of_epoch(struct log_span line, struct log_span *out) {
+    struct log_span rest = line;
+    for (;;) {
+        const struct log_span small = log_span_after(rest, "poch");
+        int64_t step, total;
+        if (small.text == NULL) return 0;
+        rest = small;
+        const int is_word = small.text - line.text >= 5 && lower(small.text[-5]) == 'e';
+        struct log_span at = small;
+        while (is_word && at.length > 0 && !is_letter(at.text[0]) &&
+               at.text - small.text < COUNT_MOST) {
+            struct log_span count = {at.text + 1, at.length - 1};
+            const int is_bracket = at.text[0] == '[';
+            at = count;
+            if (!is_bracket) continue;
+            log_span_blanks(&count);
+            if (!log_span_integer(&count, &step) || !log_span_take(&count, "/") ||
+                !log_span_integer(&count, &total))
+                continue;
+            const int shares = log_span_starts(count, " (");
+            while (count.length > 0 && count.text[0] != ']')
+                count.text++, count.length--;
+            if (count.length == 0) return 0;
+            const struct log_span found = {small.text - 5,
+                                           (size_t)(count.text + 1 - small.text) + 5};
+            const struct log_span before =
+                log_span_trim((struct log_span){small.text, (size_t)(at.text - 1 - small.text)});
+            /* "Epoch [1/3]" is the count of the epochs themselves. */
+            if (before.length == 0 || log_span_is(before, ":")) continue;
+            *out = found;
+            return shares ? PAIRS_SAMPLES : PAIRS_BATCHES;
+        }
+    }
 }
 
 int pairs_bar(struct log_span line, int64_t *out_step, uint64_t *out_total) {

@@ -49,6 +49,12 @@ void pairs_read(struct log_span line, struct pairs *out);
 /* Finds the first progress bar of a line, and returns whether there is one with a whole count. A
  * total of 0 is one that it does not say. */
 int pairs_bar(struct log_span line, int64_t *out_step, uint64_t *out_total);
+/* Finds what counts a part of an epoch, which PyTorch's examples print: PAIRS_SAMPLES of "Epoch: 1
+ * [640/60000 (1%)]", PAIRS_BATCHES of "Epoch: [0][10/5005]". *out is that text. Returns 0 where the
+ * line has none. */
+#define PAIRS_SAMPLES 1
+#define PAIRS_BATCHES 2
+int pairs_part_of_epoch(struct log_span line, struct log_span *out);
 /* Says whether the whole name is one that counts updates: "Step", "global_step", "Train step". */
 int pairs_is_step(struct log_span name);
 /* Says whether two names of a step are the same but for case, blanks and underscores. */

@@ -46,6 +46,8 @@ static const struct {
     {NULL, "set", {.source = "keys"}},
     {NULL, "backend", {.source = "numerics.backend"}},
     {NULL, "schedule", {.source = "schedule.name"}},
+    {"compare", "format-a", {.source = "formats"}},
+    {"compare", "format-b", {.source = "formats"}},
     {NULL, "format", {.source = "formats"}},
     {"demo", NULL, {.source = "scenarios"}},
     {"list", NULL, {.source = "topics"}},

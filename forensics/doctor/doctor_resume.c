@@ -172,11 +172,49 @@ static enum status report_processes(struct doctor *doctor, size_t twice,
         "Let rank 0 write alone; which rank a row comes from cannot be told afterwards.");
 }
 
+/* Tells whether two rows show the same texts' numbers in every column. */
+static int is_same_row(const struct log *log, size_t a, size_t b) {
+    for (size_t i = 0; i < log->column_count; i++) {
+        const struct log_column *const column = &log->columns[i];
+        const int has = log_has(column, a);
+        if (has != log_has(column, b)) return 0;
+        if (!has) continue;
+        const double left = column->value[a], right = column->value[b];
+        if (left != right && (left == left || right == right)) return 0;
+    }
+    return 1;
+}
+
+/* Tells whether every update that stands in the log twice in a row does with equal numbers. Several
+ * processes seldom print all digits alike, and a handler that was attached twice always does. */
+static int are_copies(const struct log *log, const struct series *loss) {
+    for (size_t i = 0; i + 1 < loss->count; i++)
+        if (loss->points[i].update == loss->points[i + 1].update &&
+            !is_same_row(log, loss->points[i].row, loss->points[i + 1].row))
+            return 0;
+    return 1;
+}
+
+static enum status report_copies(struct doctor *doctor, size_t twice,
+                                 const struct series_point *point) {
+    TRY(doctor_remark(doctor, "rows_logged_twice", point->row,
+                      "%zu updates stand in the log several times in a row, each with equal "
+                      "numbers in all columns.",
+                      twice));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS, point));
+    TRY(doctor_evidence_column(doctor, LOG_LOSS, point + 1));
+    return doctor_explain(doctor, "",
+                          "A handler of the logger or a callback that is attached twice writes so; "
+                          "several processes do where all that they print was averaged over them.");
+}
+
 static enum status repeated_in_a_row(struct doctor *doctor) {
     const struct series *loss = &doctor->series[LOG_LOSS];
     size_t twice = 0, first = 0;
     for (size_t i = 0; i + 1 < loss->count; i++)
         if (loss->points[i].update == loss->points[i + 1].update && twice++ == 0) first = i;
+    if (twice >= 3 && 3 * twice >= loss->count && are_copies(doctor->log, loss))
+        return report_copies(doctor, twice, &loss->points[first]);
     if (twice >= 3 && 3 * twice >= loss->count)
         return report_processes(doctor, twice, &loss->points[first]);
     return STATUS_OK;

@@ -2,11 +2,13 @@
  * CSV of three kinds: Lightning's metrics.csv, W&B's exports, and any other table with a header.
  *
  * Lightning: header in byte order with epoch and step, one record per logger call, so the values of
- * one step come in several records with blank cells; step counts from 0.
+ * one step come in several records with blank cells; step counts from 0. Other tables have such a
+ * header, too, and count from 1, so the first records are asked who wrote them.
  * W&B chart export: "Step","run - key","run - key__MIN","run - key__MAX"; may hold several runs and
  * is sampled for long ones. W&B API: _step, _runtime, _timestamp beside the keys; _step counts
  * log calls, so a step that the training itself logged is preferred. (The chart export's shape is
  * taken from memory.) */
+#include <inttypes.h>
 #include <string.h>
 
 #include "logs/csv.h"
@@ -32,6 +34,12 @@ static struct log_csv open_head(const struct log_source *source) {
 struct header_signs {
     int epoch, step, first_step, dash, minimum, w_step, w_time, known_step, most;
     int index, value; /* of a table that names no metric: Aim's, one metric a file */
+    int trainer;      /* 1: a summary of the Hugging Face Trainer's */
+    int norm, rate, loss;
+    int monitor;    /* 1: an LR as Lightning's LearningRateMonitor names it, "lr-AdamW" */
+    int numbered;   /* 1: its first column has no name, as the index of a DataFrame of pandas */
+    size_t step_at; /* the column of the step */
+    size_t epoch_at;
 };
 
 static const char *const usual_steps[] = {"step",
@@ -53,7 +61,14 @@ static const char *const usual_steps[] = {"step",
 static void see(void *self, struct log_span name, size_t index) {
     struct header_signs *signs = (struct header_signs *)self;
     signs->first_step |= index == 0 && log_span_is(name, "step");
-    signs->epoch |= log_span_is(name, "epoch");
+    if (log_span_is(name, "epoch")) signs->epoch = 1, signs->epoch_at = index;
+    if (log_span_is(name, "step")) signs->step_at = index;
+    signs->trainer |= log_span_is(name, "total_flos") || log_span_is(name, "train_runtime");
+    signs->norm |= log_span_is(name, "grad_norm");
+    signs->rate |= log_span_is(name, "learning_rate");
+    signs->loss |= log_span_is(name, "loss");
+    signs->monitor |= log_span_starts(name, "lr-");
+    signs->numbered |= index == 0 && name.length == 0;
     signs->index |= log_span_is(name, "idx");
     signs->value |= log_span_is(name, "value");
     signs->step |= log_span_is(name, "step");
@@ -78,20 +93,103 @@ static int look(const struct log_source *source, struct header_signs *signs) {
 /* Lightning's header is sorted, or has step last. A table that begins with step is another tool's
  * (our own export of a run has an epoch column, too) and does not count from 0; nor does Aim's
  * Metric.dataframe(): "idx, step, value, epoch, time". */
-static int is_lightning(const struct header_signs *signs) {
+static int has_lightning_header(const struct header_signs *signs) {
     return signs->epoch && signs->step && !signs->first_step && !signs->dash && !signs->minimum &&
            !signs->w_step && !(signs->index && signs->value);
 }
 
+struct record_signs {
+    int64_t first, second; /* the first two different steps; INT64_MIN: there are fewer */
+    int from_one;          /* 1: as many updates lie in front of the first row as between two */
+    int from_zero;         /* 1: one fewer does */
+    int part_epoch;        /* 1: an epoch is a fraction, which Lightning's never is */
+    int printed;           /* 1: a number is no shortest repr, which all of Lightning's are */
+};
+
+static void see_step(struct record_signs *records, int64_t step) {
+    if (records->first == INT64_MIN) records->first = step;
+    if (records->second == INT64_MIN && step > records->first) records->second = step;
+    if (records->second == INT64_MIN) return;
+    const int64_t apart = records->second - records->first;
+    if (records->first != apart || step % apart != 0) records->from_one = 0;
+}
+
+static void see_cell(struct record_signs *records, const struct header_signs *signs, size_t at,
+                     struct log_span cell) {
+    struct log_number number;
+    if (!log_number_read(cell.text, cell.length, &number)) return;
+    const int whole = number.value > -0x1p52 && number.value < 0x1p52 &&
+                      number.value == (double)(int64_t)number.value;
+    records->printed |= log_text_is_printed(cell.text, cell.length);
+    records->part_epoch |= at == signs->epoch_at && !whole;
+    if (at == signs->step_at && whole) see_step(records, (int64_t)number.value);
+}
+
+/* Looks at the records of the first table in the head of the file. */
+static struct record_signs look_at_records(const struct log_source *source,
+                                           const struct header_signs *signs) {
+    struct record_signs records = {.first = INT64_MIN, .second = INT64_MIN, .from_one = 1};
+    struct log_csv csv = open_head(source);
+    struct log_csv_field field;
+    size_t columns, at = 0;
+    if (!log_csv_claim_header(&csv, &columns, NULL, NULL)) return records;
+    while (log_csv_next(&csv, at == 0, &field)) {
+        if (field.open) break;                                              /* it may be cut */
+        if (at == signs->step_at && log_span_is(field.text, "step")) break; /* another header */
+        see_cell(&records, signs, at, field.text);
+        at = field.last ? 0 : at + 1;
+    }
+    const int64_t apart = records.second == INT64_MIN ? 0 : records.second - records.first;
+    records.from_one &= apart > 0;
+    records.from_zero =
+        records.first == 0 || (apart > 1 && records.first >= 0 && (records.first + 1) % apart == 0);
+    return records;
+}
+
+enum writer { OTHER_WRITER, MAYBE_LIGHTNING, LIGHTNING };
+
+/* Says who wrote a table with Lightning's header. Lightning counts from 0 and logs the update that
+ * completes a number of them (steps 49, 99, ..), so what begins with 1, 2, 3 or 10, 20, 30 is of
+ * another tool, but where LearningRateMonitor's column stands. Lightning's epochs are whole, and
+ * its numbers reprs; who rewrote its table may have changed the latter, but not its steps. */
+static enum writer writer_of(const struct header_signs *signs, const struct record_signs *records) {
+    if (signs->trainer || signs->numbered || (signs->norm && signs->rate && signs->loss))
+        return OTHER_WRITER;
+    if (signs->monitor) return records->from_one ? MAYBE_LIGHTNING : LIGHTNING;
+    if (records->from_one || records->part_epoch) return OTHER_WRITER;
+    if (records->printed && (records->first == 0 || !records->from_zero)) return OTHER_WRITER;
+    return records->from_zero ? LIGHTNING : MAYBE_LIGHTNING;
+}
+
+static int is_lightning(const struct log_source *source, const struct header_signs *signs) {
+    if (!has_lightning_header(signs)) return 0;
+    const struct record_signs records = look_at_records(source, signs);
+    return writer_of(signs, &records) != OTHER_WRITER;
+}
+
 static int lightning_claim(const struct log_source *source) {
     struct header_signs signs;
-    return look(source, &signs) && is_lightning(&signs) ? 3 : 0;
+    return look(source, &signs) && is_lightning(source, &signs) ? 3 : 0;
 }
 
 static enum status lightning_read(const struct log_source *source, struct log_build *build) {
     static const char *const steps[] = {"step", NULL};
-    const struct csv_habit habit = {.rules = log_rules_exact, .steps = steps, .merges = 1};
-    return log_csv_read(source, build, &habit);
+    const struct log_options *const options = log_build_options(build);
+    struct header_signs signs;
+    const int known = look(source, &signs);
+    const struct record_signs records = look_at_records(source, &signs);
+    const struct csv_habit habit = {
+        .rules = records.printed ? rules_others : log_rules_exact, .steps = steps, .merges = 1};
+    TRY(log_csv_read(source, build, &habit));
+    if (!known || options->format != NULL || options->step_base != INT64_MIN ||
+        writer_of(&signs, &records) != MAYBE_LIGHTNING)
+        return STATUS_OK;
+    return log_build_note(build,
+                          "its header is that of Lightning's metrics.csv, so step %" PRId64
+                          " was read as update %" PRId64
+                          "; if another program wrote it and counts from 1, --format csv reads its "
+                          "steps as they stand",
+                          records.first, records.first + 1);
 }
 
 const struct log_reader log_reader_lightning = {
@@ -181,7 +279,7 @@ const struct log_reader log_reader_wandb_csv = {
 
 static int csv_claim(const struct log_source *source) {
     struct header_signs signs;
-    if (!look(source, &signs) || is_lightning(&signs) || is_wandb(&signs)) return 0;
+    if (!look(source, &signs) || is_lightning(source, &signs) || is_wandb(&signs)) return 0;
     return signs.known_step ? 2 : signs.most; /* console lines with a comma in them are no table */
 }
 

@@ -211,9 +211,17 @@ enum status log_dialect_read(const struct log_source *source, struct log_build *
                              const struct log_dialect *dialect) {
     struct json_row *row;
     struct scan scan;
+    int64_t whole;
     TRY(arena_take(log_build_scratch(build), 1, sizeof *row, "row", &row));
     const char *step = log_build_step_source(build);
     if (step == NULL) step = choose_step(source, dialect->steps, row);
+    const int begins = step == NULL && first_row(source, &scan, row);
+    for (size_t i = 0; begins && dialect->steps[i] != NULL; i++) {
+        const struct json_cell *const cell = json_row_find(row, dialect->steps[i]);
+        if (cell != NULL && cell->token == SCAN_NUMBER &&
+            !json_row_step(row, dialect->steps[i], &whole))
+            TRY(log_build_odd_step(build, dialect->steps[i], cell->text, cell->length, row->line));
+    }
     scan_open(&scan, source);
     return read_rows(&scan, row, step, dialect, build);
 }

@@ -37,9 +37,18 @@ struct state {
     struct cell cells[PAIRS_MAX]; /* of the row at hand */
     size_t cell_count;
     size_t rows, falls, bars, rounded, others, strangers, again, too_long, cut;
-    size_t stepless; /* lines of values behind the first row that say no count at all */
+    /* Of lines that say an epoch and a step, both with a total ("Epoch [1/3], Step [7/16]"): */
+    int64_t epoch, first_epoch; /* of the last such line and of the first; INT64_MIN: none */
+    uint64_t epochs;            /* their total */
+    uint64_t epoch_steps;       /* the total of the first one's step */
+    int64_t epoch_step;         /* the step as printed by the last one */
+    int counting;               /* enum counting */
+    size_t stepless;            /* lines of values behind the first row that say no count at all */
     uint32_t first_stepless;
 };
+
+/* What the step of lines with an epoch counts, as a second epoch shows. */
+enum counting { COUNTING_OPEN = 0, COUNTING_ON, COUNTING_ANEW };
 
 /* ---- which count ---- */
 
@@ -125,6 +134,51 @@ static enum status step_of_line(struct state *s, uint32_t line, struct step_pair
     return STATUS_OK;
 }
 
+/* ---- a step of an epoch ---- */
+
+static const struct step_pair *epoch_of(const struct pairs *p, const struct step_pair *step) {
+    static const struct log_span name = {"epoch", 5};
+    for (size_t i = 0; i < p->count_count; i++)
+        if (pairs_same_step(p->counts[i].name, name) && p->counts[i].name.text != step->name.text)
+            return &p->counts[i];
+    return NULL;
+}
+
+/* A step beside an epoch counts on over all epochs or begins anew in each, as in PyTorch's
+ * tutorials. The first line of another epoch tells; up to there both readings are one, but for the
+ * total, and so a log of one epoch says none. */
+static enum status number_in_epochs(struct state *s, struct step_pair *step, uint32_t line) {
+    const struct step_pair *const epoch = epoch_of(&s->pairs, step);
+    if (epoch == NULL || step->total == 0 || is_global(step->name)) return STATUS_OK;
+    const uint64_t steps = step->total;
+    const int64_t printed = step->step;
+    if (s->first_epoch == INT64_MIN) {
+        s->first_epoch = epoch->step;
+        s->epoch_steps = steps;
+        s->epochs = epoch->total;
+    } else if (s->counting == COUNTING_OPEN && epoch->step > s->epoch) {
+        s->counting = printed > s->epoch_step ? COUNTING_ON : COUNTING_ANEW;
+    }
+    s->epoch = epoch->step;
+    s->epoch_step = printed;
+    if (s->counting == COUNTING_OPEN && epoch->total > 1) step->total = 0;
+    if (s->counting != COUNTING_ANEW) return STATUS_OK;
+    if (s->first_epoch > 1)
+        FAIL(STATUS_INPUT,
+             "%s:%" PRIu32 ": expected a log from its first epoch on, got one from epoch %" PRId64
+             " whose steps begin anew in each: how many lie in front is not said",
+             s->source->name, line, s->first_epoch);
+    if (steps != s->epoch_steps || epoch->step < s->first_epoch ||
+        epoch->step >= (int64_t)1 << 31 || steps >= (uint64_t)1 << 31 || printed > (int64_t)steps)
+        FAIL(STATUS_INPUT,
+             "%s:%" PRIu32 ": expected a step of %" PRIu64 " in every epoch, since the steps begin "
+             "anew in each, got step %" PRId64 " of %" PRIu64 " in epoch %" PRId64,
+             s->source->name, line, s->epoch_steps, printed, steps, epoch->step);
+    step->step = (epoch->step - s->first_epoch) * (int64_t)steps + printed;
+    step->total = epoch->total < (uint64_t)1 << 31 ? epoch->total * steps : 0;
+    return STATUS_OK;
+}
+
 /* ---- rows ---- */
 
 static enum status check_key(struct state *s, const struct step_pair *step, uint32_t line) {
@@ -205,6 +259,7 @@ static enum status read_line(struct state *s, struct log_lines *lines,
     pairs_read(line->span, &s->pairs);
     TRY(step_of_line(s, line->number, &step));
     if (step.name.length == 0 || !log_lines_take(lines, line)) return STATUS_OK;
+    TRY(number_in_epochs(s, &step, line->number));
     TRY(check_key(s, &step, line->number));
     TRY(check_comma(s, line->number));
     s->cut += (size_t)s->pairs.cut;
@@ -221,6 +276,18 @@ static enum status note_rest(const struct state *s) {
              "%s: expected steps that rise, got %zu falls in %zu rows: lines of several writers "
              "alternate; keep those of one of them",
              s->source->name, s->falls, s->rows);
+    if (s->counting == COUNTING_ANEW)
+        TRY(log_build_note(s->build,
+                           "its steps begin anew in each epoch: they are numbered on, %" PRIu64
+                           " an epoch; where a step is a batch of several in one update, these are "
+                           "no updates",
+                           s->epoch_steps));
+    if (s->counting == COUNTING_OPEN && s->epochs > 1)
+        TRY(log_build_note(
+            s->build,
+            "it shows one epoch of %" PRIu64 ", and not whether its steps go on or "
+            "begin anew in the next: the total that stands behind them is left out%s",
+            s->epochs, s->first_epoch > 1 ? ", and its rows may be later updates than these" : ""));
     if (s->others > 0)
         TRY(log_build_note(s->build, "lines without \"%s\" that were left out: %zu", s->wanted,
                            s->others));
@@ -267,7 +334,7 @@ static enum status read(const struct log_source *source, struct log_build *build
     s->build = build;
     s->source = source;
     s->wanted = log_build_step_source(build);
-    s->step = INT64_MIN;
+    s->step = s->first_epoch = s->epoch = INT64_MIN;
     log_lines_open(&lines, source, build);
     while (log_lines_next(&lines, &line))
         TRY(read_line(s, &lines, &line));
@@ -282,7 +349,7 @@ static enum status read(const struct log_source *source, struct log_build *build
 struct seen { /* the names of the rows so far, each with the step of its first row */
     struct {
         uint32_t hash;
-        int64_t step;
+        uint64_t step; /* with the epoch, where it may begin anew in each */
     } names[NAMES_SEEN];
     size_t count;
     struct pairs pairs;
@@ -297,7 +364,7 @@ static uint32_t hash_name(struct log_span name) {
 }
 
 /* Says whether the name stood in a row of another step; keeps it where it is seen first. */
-static int seen_before(struct seen *seen, struct log_span name, int64_t step) {
+static int seen_before(struct seen *seen, struct log_span name, uint64_t step) {
     const uint32_t hash = hash_name(name);
     for (size_t i = 0; i < seen->count; i++)
         if (seen->names[i].hash == hash) return seen->names[i].step != step;
@@ -317,8 +384,12 @@ static int looks_like_rows(struct seen *seen) {
         const struct step_pair *step = NULL;
         for (size_t i = 0; step == NULL && i < p->step_count; i++)
             if (!p->steps[i].other) step = &p->steps[i];
-        for (size_t i = 0; step != NULL && i < p->count; i++)
-            if (seen_before(seen, p->pair[i].name, step->step)) return 1;
+        if (step == NULL) continue;
+        const struct step_pair *const epoch = epoch_of(p, step); /* in which it may begin anew */
+        const uint64_t row =
+            (uint64_t)step->step + (epoch == NULL ? 0 : (uint64_t)epoch->step << 32);
+        for (size_t i = 0; i < p->count; i++)
+            if (seen_before(seen, p->pair[i].name, row)) return 1;
     }
     return 0;
 }

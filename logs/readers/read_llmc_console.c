@@ -3,7 +3,9 @@
  * ms | 61.1% bf16 MFU | 262144 tok/s", and of its train_gpt2.py ("train loss 5.27").
  *
  * Source of the shape: train_gpt2.cu, train_gpt2.py. The step counts from 1 (that of main.log
- * counts from 0). Fields that start with their number (times, rates) are left out. */
+ * counts from 0). Fields that start with their number (times, rates) are left out. Many programs
+ * print such a step and loss, so a line makes the claim only with what llm.c prints in each: the
+ * norm, the LR, the time and the tokens per second. */
 #include "logs/lines.h"
 
 static const struct log_rule rules[] = {
@@ -24,6 +26,16 @@ static int read_head(struct log_span line, struct log_row *out) {
     if (!log_span_integer(rest, &total) || !log_span_take(rest, " | ")) return 0;
     out->max_steps = (uint64_t)total;
     return log_span_starts(*rest, "loss ") || log_span_starts(*rest, "train loss ");
+}
+
+/* Says how sure a line makes the claim. Lines behind the first may lack what the claim asks for. */
+static int claim_line(struct log_span line) {
+    struct log_row row = {.step = 0};
+    const int whole = read_head(line, &row) && log_span_after(line, "| norm ").text != NULL &&
+                      log_span_after(line, "| lr ").text != NULL &&
+                      log_span_after(line, " ms ").text != NULL &&
+                      log_span_after(line, " tok/s").text != NULL;
+    return whole ? 3 : 0;
 }
 
 /* Reads one field, "train loss 5.27 (+nanz)": the words before the first number are its name. */
@@ -47,8 +59,10 @@ static enum status read_fields(struct log_build *build, const struct log_row *ro
     return STATUS_OK;
 }
 
-static const struct log_grammar grammar = {.sure = 3, .head = read_head, .fields = read_fields};
-const struct log_reader log_reader_llmc_console = {.step_base = 1,
-                                                   .grammar = &grammar,
-                                                   .sign = " loss ",
-                                                   .shape = "step N/TOTAL | loss VALUE | .."};
+static const struct log_grammar grammar = {
+    .claim_line = claim_line, .head = read_head, .fields = read_fields};
+const struct log_reader log_reader_llmc_console = {
+    .step_base = 1,
+    .grammar = &grammar,
+    .sign = " tok/s",
+    .shape = "step N/TOTAL | loss VALUE | norm VALUE | lr VALUE | N ms | .. | N tok/s"};

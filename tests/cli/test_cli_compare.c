@@ -517,6 +517,27 @@ static void validate_place(void **state) {
     helper_free(&said);
 }
 
+/* The format that one side is told must not be asked of the other: a table of Lightning's numbers
+ * its updates from 0, and reads the same updates under its own format alone. */
+static void validate_formats(void **state) {
+    (void)state;
+    helper_write("sides.jsonl", "{\"step\": 7, \"loss\": 2.5}\n{\"step\": 8, \"loss\": 2.25}\n");
+    helper_write("sides.csv", "epoch,step,loss\n0,7,2.5\n0,8,2.25\n");
+    struct said said = helper_run(1, "compare sides.jsonl sides.csv");
+    assert_non_null(strstr(said.out, "so step 7 was read as update 8; if another program wrote it "
+                                     "and counts from 1, --format csv reads"));
+    helper_free(&said);
+    said = helper_run(0, "compare sides.jsonl sides.csv --format-b csv");
+    assert_non_null(strstr(said.out, "B: sides.csv (CSV or TSV"));
+    assert_null(strstr(said.out, "note: "));
+    helper_free(&said);
+    helper_accept(0, "compare sides.csv sides.jsonl --format-a csv --format jsonl");
+    said = helper_run(2, "compare sides.jsonl sides.csv --format-b cvs");
+    assert_non_null(strstr(said.err, "--format-b: expected a format of logs, got \"cvs\"; did you "
+                                     "mean csv?"));
+    helper_free(&said);
+}
+
 static void validate_refusals(void **state) {
     (void)state;
     write_log("a.jsonl", 0.0);
@@ -628,6 +649,7 @@ int main(void) {
                                        cmocka_unit_test(validate_untestable),
                                        cmocka_unit_test(validate_ledger),
                                        cmocka_unit_test(validate_place),
+                                       cmocka_unit_test(validate_formats),
                                        cmocka_unit_test(validate_refusals),
                                        cmocka_unit_test(verify_an_end_in_the_middle_is_not_equal),
                                        cmocka_unit_test(validate_common)};

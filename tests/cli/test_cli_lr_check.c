@@ -162,6 +162,31 @@ static void validate_undecided(void **state) {
     helper_accept(3, "lr check none.csv --expect hf");
 }
 
+/* The format names a framework, and another one is expected: then the log is of neither by its
+ * format alone, and no rival may be left out. This LR is that of a loop which moves its scheduler
+ * in front of the optimizer, so every update trains with the LR of the next. */
+static void verify_another_framework_than_the_formats(void **state) {
+    static const char *const shapes[] = {
+        "Step %d | loss:2.5 lr:%.17g tokens_per_second_per_gpu:100 \n", /* torchtune's */
+        "step %d/5 | loss 2.500000 (+nanz)| norm 1.5000 (+nanz)| lr %.2e | 20.00 ms | 61.1%% bf16 "
+        "MFU | 1234 tok/s\n", /* llm.c's */
+        "step %d/5 | loss 2.5 | lr %.6e\n" /* a script's */};
+    static const int codes[] = {0, 3, 3};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+        static char text[4096];
+        size_t length = 0;
+        for (int k = 1; k <= 5; k++)
+            length += (size_t)snprintf(text + length, sizeof text - length, shapes[i], k,
+                                       5e-7 * (5 - k) / 5);
+        helper_write("named.txt", text);
+        struct said said = helper_run(codes[i], "lr check named.txt --expect torchtune" NUMBERS);
+        assert_non_null(
+            strstr(said.out, codes[i] == 0 ? "pass: " : "and just as well with olmo-core"));
+        helper_free(&said);
+    }
+}
+
 static void validate_fit_lists_both(void **state) {
     (void)state;
     int hf = 0, olmo = 0;
@@ -996,6 +1021,7 @@ int main(void) {
         cmocka_unit_test(validate_undecided),
         cmocka_unit_test(validate_two_rows_need_every_number),
         cmocka_unit_test(verify_no_floor_lies_above_the_peak),
+        cmocka_unit_test(verify_another_framework_than_the_formats),
         cmocka_unit_test(validate_fit_lists_both),
         cmocka_unit_test(validate_errors),
         cmocka_unit_test(validate_skips_of_a_resumed_log),

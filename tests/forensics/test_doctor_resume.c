@@ -189,6 +189,30 @@ static void validate_rows_of_processes(void **state) {
         }
 }
 
+/* Two rows of one update that are equal in every column are a copy, which two processes seldom
+ * write. One number that only one of them has, or another one, makes processes of all of them. */
+static void validate_rows_logged_twice(void **state) {
+    (void)state;
+    for (int other = 0; other < 4; other++) {
+        open_rows();
+        doctor.series[LOG_LOSS].count = 8;
+        for (size_t n = 0; n < 8; n++) {
+            points[n].update = 1 + n / 2;
+            cells[n] = 100.0 - (double)(n / 2);
+        }
+        cells[4] = cells[5] = NAN; /* printed, and not missing: its quantum is 0 */
+        if (other == 1) cells[7] += 0.5;
+        if (other == 2) grains[7] = NAN;
+        if (other == 3) cells[5] = 1.0;
+        SAYS(repeated_in_a_row,
+             other == 0
+                 ? "r rows_logged_twice certain 1, 2: 4 updates stand in the log several times "
+                   "in a row, each with equal numbers in all columns."
+                 : "rows_of_several_processes likely 1, 2: 4 updates stand in the log several "
+                   "times in a row: several processes write one file.");
+    }
+}
+
 static void validate_jumps(void **state) {
     (void)state;
     open_rows();
@@ -481,6 +505,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_rows),
         cmocka_unit_test(validate_rows_of_processes),
+        cmocka_unit_test(validate_rows_logged_twice),
         cmocka_unit_test(validate_jumps),
         cmocka_unit_test(validate_updates_that_were_held),
         cmocka_unit_test(validate_answers_to_jumps),

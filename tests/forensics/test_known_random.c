@@ -133,7 +133,7 @@ static const struct {
     {"llama-factory", "hf"},
     {"megatron", "megatron"},
     {"torchtitan", "torchtitan"},
-    {"torchtitan-golden", "torchtitan"},
+    {"torchtitan-golden", NULL},
     {"torchtune", "torchtune"},
     {"torchtune-jsonl", "torchtune"},
     {"olmo-core", "olmo-core"},

@@ -127,6 +127,26 @@ static void validate_refusals_name_what_is_close(void **state) {
         {"| Step | What to do |\n|---|---|\n| 1 | install |\n",
          {"table: line 2, \"|---|---|\", is not",
           "| Step | NAME | .. (--format table --map step=NAME", "--format NAME"}},
+        /* PyTorch's MNIST and ImageNet; what they count is no update */
+        {"Train Epoch: 1 [0/60000 (0%)]\tLoss: 2.5\nTrain Epoch: 1 [640/60000 (1%)]\tLoss: 2.25\n",
+         {"line 1 counts samples of an epoch (\"Epoch: 1 [0/60000 (0%)]\") and says no update",
+          "have the program print one beside the loss", "known format"}},
+        {"Epoch: [0][1/16]\tTime 0.1 (0.2)\tLoss 2.5 (2.5)\nEpoch: [0][2/16]\tTime 0.1 (0.2)\tLoss "
+         "2.25 (2.5)\n",
+         {"line 1 counts batches of an epoch (\"Epoch: [0][1/16]\") and says no update",
+          "(\"step 12\")", "known format"}},
+        /* three bare numbers: torchtitan's, or a script's step, loss and LR */
+        {"   1 3.9746 1.000e-03\n   2 3.9492 9.375e-04\n",
+         {"line 1 has 3 numbers and no names: a first line of names with commas",
+          "--format torchtitan-golden reads step, loss and gradient norm",
+          "(with --map lr_logged=grad_norm the third is the learning rate)"}},
+        {"# step loss lr\n1 0.5 2.5\n2 0.5 2.5\n",
+         {"line 2 has 3 numbers and no names", "--format NAME", "known format"}},
+        {"# of a run\n1 0.5 2.5 3.5\n",
+         {"line 2 has 4 numbers and no names", "make a CSV of it; --format NAME", "known format"}},
+        {"step: 1.5 loss: 2.5\nstep: 2.5 loss: 2.25\n",
+         {"line 1 has a step that is no whole number (\"step\" 1.5)", "--format NAME",
+          "known format"}},
         {"loss: 2.5\nloss: 2.25\n",
          {"line 1 has values (\"loss\") and says no step", "--format NAME", "known format"}},
         {"[12:00:01] hello\n", {"got \"[12:00:01] hello?\"; --format", "expected", "known format"}},
@@ -144,6 +164,33 @@ static void validate_refusals_name_what_is_close(void **state) {
 
 /* Rows that are missing inside of a log are said; rows that thin out, and the few that somebody
  * pasted of a log, are not. */
+/* llm.c prints the norm, the time and the tokens per second in every line. A line of another
+ * program that has its step and loss is no row of llm.c. */
+static void verify_what_llmc_prints(void **state) {
+    static const char *const ends[] = {
+        "",
+        " | norm 1.5000 | lr 1.00e-04",
+        " | norm 1.5000 | lr 1.00e-04 | 20.00 ms",
+        " | lr 1.00e-04 | 20.00 ms | 61.1% bf16 MFU | 1234 tok/s",
+        " | norm 1.5000 | 20.00 ms | 61.1% bf16 MFU | 1234 tok/s",
+        " | norm 1.5000 (+nanz)| lr 1.00e-04 | 20.00 ms | 61.1% bf16 MFU | 1234 tok/s",
+        " | norm 1.5000 | lr 1.00e-04 | (20.00 ms | 1234 tok/s)",
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        struct arena arena = ARENA_EMPTY;
+        used = 0;
+        for (int step = 1; step <= 3; step++)
+            add("step %4d/12 | loss %d.500000%s\n", step, step, ends[i]);
+        const struct log *log = logs_read(&arena, text, NULL);
+        assert_string_equal(log->format, i < 5 ? "key-value" : "llmc-console");
+        assert_int_equal(log->rows, 3);
+        assert_int_equal(log->max_steps, 12);
+        logs_expect(log, "loss", 2, 3.5, 1e-6);
+        arena_close(&arena);
+    }
+}
+
 static void validate_gaps_are_said(void **state) {
     static const struct {
         size_t rows, every, missing_from, missing_to; /* rows that are left out */
@@ -321,6 +368,7 @@ int main(void) {
         cmocka_unit_test(validate_digits_behind_a_long_preamble),
         cmocka_unit_test(validate_a_surer_claim_later),
         cmocka_unit_test(validate_bars_without_line_ends),
+        cmocka_unit_test(verify_what_llmc_prints),
         cmocka_unit_test(validate_gaps_are_said),
         cmocka_unit_test(validate_refusals_name_what_is_close),
         cmocka_unit_test(validate_rows_of_another_format_are_said),

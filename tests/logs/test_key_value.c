@@ -121,6 +121,22 @@ static void validate_pairs_of_a_line(void **state) {
          "loss=9.91 bar:1/0"},
         {"Progress on:train 640it/999it rate:1.1it/s postfix:loss=9.91", "loss=9.91 bar:640/999"},
         {"Progress on:train 1.2kit/100kit rate:1.0it/s postfix:loss=5.7", "loss=5.7"},
+        /* brackets */
+        {"Step [1/16] Loss: 2.5 LR: 1.000e-03", "Step:1/16 Loss=2.5 LR=1.000e-03"},
+        {"10:00:01,123 - INFO - Epoch [1/3], Step [ 2/16 ], Loss: 2.5", "Step:2/16 Loss=2.5"},
+        {"Iter [50/80000]\tlr: 2.000e-02, loss: 1.5", "Iter:50/80000 lr=2.000e-02 loss=1.5"},
+        {"step [1,500] loss 2.5", "step:1500/0 loss=2.5"},
+        {"Iteration: [3/9] loss: 2.5", "Iteration:3/9 loss=2.5"},
+        {"step=[3] loss=2.5", "step:3/0 loss=2.5"},
+        {"val step [3/9], loss: 2.5", "?val step:3/9 loss=2.5"},
+        {"step [3/9 (33%)] loss: 2.5", "loss=2.5"},
+        {"step [3.5] loss: 2.5", "loss=2.5"},
+        {"step [3, 4] loss: 2.5", "loss=2.5"},
+        {"step [1][3/9] loss: 2.5", "loss=2.5"},
+        {"iter: [0][3/9] loss: 2.5", "loss=2.5"},
+        {"Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.5", "Train Epoch=1 Loss=2.5"},
+        {"Epoch: [0][10/5005]\tTime  0.1 ( 0.2)\tLoss 2.5 (3.5)", "Time=0.1 Loss=2.5"},
+        {"loss=2.5 step [3", "loss=2.5"},
         /* ends */
         {"step=3 loss=", "step:3/0"},
         {"{'step': 3, 'loss", "step:3/0"},
@@ -366,6 +382,10 @@ static void validate_the_step_that_the_user_names(void **state) {
     assert_int_equal(log->step[1], 2);
     assert_int_equal(log->max_steps, 20);
     assert_string_equal(log_column_of(log, LOG_LOSS)->source, "Actor Loss");
+    /* a name that no line has leaves no column to list */
+    assert_int_equal(read_mapped(&arena, "a: 1.5\n", "Foo", &log), STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "--map step=Foo: expected a column of the log behind the "
+                                          "sign, got \"Foo\", of which no line has a value"));
     arena_close(&arena);
 }
 
@@ -389,6 +409,58 @@ static void validate_rows(void **state) {
     assert_true(logs_has_note(log, "values that a step shows twice, and equally: 1"));
     assert_string_equal(log_column_of(log, LOG_EVAL_LOSS)->source, "val loss");
     arena_close(&arena);
+}
+
+/* A step beside an epoch goes on over all of them or begins anew in each: a second epoch shows it,
+ * and the total is that of all. One epoch of several says neither. */
+static void verify_steps_of_epochs(void **state) {
+    static const struct {
+        const char *text;
+        int64_t last;
+        uint64_t total;
+        const char *note; /* or the error, where `last` is 0 */
+    } cases[] = {
+        {"Epoch [1/3], Step [8/16], Loss: 2.5\nEpoch [1/3], Step [16/16], Loss: 2.25\n", 16, 0,
+         "it shows one epoch of 3, and not whether its steps go on or begin anew"},
+        {"Epoch [2/3], Step [8/16], Loss: 2.5\nEpoch [2/3], Step [16/16], Loss: 2.25\n", 16, 0,
+         "is left out, and its rows may be later updates than these"},
+        {"Epoch [1/1], Step [8/16], Loss: 2.5\nEpoch [1/1], Step [16/16], Loss: 2.25\n", 16, 16,
+         NULL},
+        {"Epoch [1/3], Step [8/16], Loss: 2.5\nEpoch [1/3], Step [16/16], Loss: 2.25\n"
+         "Epoch [2/3], Step [8/16], Loss: 2.0\n",
+         24, 48, "its steps begin anew in each epoch: they are numbered on, 16 an epoch"},
+        {"Epoch [0/3], Step [0/16], Loss: 2.5\nEpoch [1/3], Step [0/16], Loss: 2.25\n", 17, 48,
+         "begin anew in each"}, /* from 0: step 0 is update 1 */
+        {"epoch 1/3 | step 16/16 | loss 2.5\nepoch 3/3 | step 16/16 | loss 2.25\n", 48, 48,
+         "begin anew in each"},
+        {"Epoch [1/3], Step [16/48], Loss: 2.5\nEpoch [2/3], Step [17/48], Loss: 2.25\n", 17, 48,
+         NULL},
+        {"epoch 1/3 | global step 16/48 | loss 2.5\nepoch 1/3 | global step 17/48 | loss 2.25\n",
+         17, 48, NULL},
+        {"Epoch [2/3], Step [8/16], Loss: 2.5\nEpoch [3/3], Step [8/16], Loss: 2.25\n", 0, 0,
+         "test:2: expected a log from its first epoch on, got one from epoch 2"},
+        {"Epoch [1/3], Step [8/16], Loss: 2.5\nEpoch [2/3], Step [8/15], Loss: 2.25\n", 0, 0,
+         "test:2: expected a step of 16 in every epoch, since the steps begin anew in each, got "
+         "step 8 of 15 in epoch 2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        if (cases[i].last == 0) {
+            const char *got = logs_refuse(&arena, cases[i].text, strlen(cases[i].text), NULL);
+            if (strstr(got, cases[i].note) == NULL) fail_msg("case %zu: %s", i, got);
+        } else {
+            const struct log *log = logs_read(&arena, cases[i].text, NULL);
+            assert_string_equal(log->format, "key-value");
+            if (log->step[log->rows - 1] != cases[i].last || log->max_steps != cases[i].total)
+                fail_msg("case %zu: %d of %d", i, (int)log->step[log->rows - 1],
+                         (int)log->max_steps);
+            assert_int_equal(log->part[log->rows - 1], 0);
+            if (cases[i].note != NULL) assert_true(logs_has_note(log, cases[i].note));
+            if (cases[i].note == NULL) assert_false(logs_has_note(log, "epoch"));
+        }
+        arena_close(&arena);
+    }
 }
 
 /* What an evaluation prints among the rows is not a row of the training, and is counted. */
@@ -451,6 +523,7 @@ int main(void) {
         cmocka_unit_test(validate_what_would_be_a_guess),
         cmocka_unit_test(validate_the_step_that_the_user_names),
         cmocka_unit_test(validate_rows),
+        cmocka_unit_test(verify_steps_of_epochs),
         cmocka_unit_test(validate_lines_of_other_counts),
         cmocka_unit_test(validate_what_does_not_fit),
         cmocka_unit_test(validate_claims),

@@ -513,6 +513,10 @@ static void validate_special_values(void **state) {
     logs_expect(log, "grad_norm", 2, N, 0.0);
     logs_expect(log, "mfu", 1, 0.0, N);
     assert_null(log_column_by_source(log, "memory"));
+    log = read_fixture(&arena, "torchtitan-golden/three.txt");
+    assert_false(logs_has_note(log, "have no names"));
+    log = read_fixture(&arena, "torchtitan-golden/two.txt");
+    assert_true(logs_has_note(log, "its columns have no names: the second is read as the loss"));
     log = read_fixture(&arena, "torchtune/log.txt");
     logs_expect(log, "log_probs/chosen", 1, N, 0.0);
     logs_expect(log, "lr", 3, 0.0, N);

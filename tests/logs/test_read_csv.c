@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -97,6 +98,61 @@ static void validate_lightning(void **state) {
     assert_string_equal(log_column_of(log, LOG_LOSS)->source, "train_loss");
     assert_string_equal(log_column_of(log, LOG_EVAL_LOSS)->source, "val_loss");
     arena_close(&arena);
+}
+
+/* Other programs write Lightning's header, too: who counts from 1, has the columns or the epochs of
+ * the Trainer, or numbers that no repr writes is not taken for it, and where both readings stay
+ * possible a note says which was taken. */
+static void verify_who_counts_from_0(void **state) {
+#define SAID "so step %d was read as update"
+    static const struct {
+        const char *text, *format;
+        int64_t first, last;
+        int said;
+    } cases[] = {
+        /* a script's own, from 1, at every update and at every tenth */
+        {"epoch,step,loss,lr\n0,1,3.91,0.0003\n0,2,3.82,0.0002\n", "csv", 1, 2, 0},
+        {"epoch,step,loss\n0,10,3.91\n0,20,3.82\n0,40,3.8\n", "csv", 10, 40, 0},
+        /* pandas.DataFrame(trainer.state.log_history).to_csv(), from any row on */
+        {"epoch,grad_norm,learning_rate,loss,step\n1.0,1.5,0.1,2.5,7\n1.0,1.5,0.1,2.5,8\n", "csv",
+         7, 8, 0},
+        {"epoch,loss,step,total_flos\n1.0,2.5,7,\n2.0,2.5,8,\n", "csv", 7, 8, 0},
+        {"epoch,loss,step,train_runtime\n1.0,2.5,7,\n2.0,2.5,8,\n", "csv", 7, 8, 0},
+        {",epoch,loss,step\n0,1.0,2.5,7\n1,2.0,2.5,8\n", "csv", 7, 8, 0},
+        {"epoch,loss,step\n0.25,2.5,7\n0.5,2.5,8\n", "csv", 7, 8, 0},
+        /* printf's */
+        {"epoch,step,loss\n0,7,3.9100\n0,8,3.8200\n", "csv", 7, 8, 0},
+        {"epoch,step,loss\n0,0,3.9100\n0,1,3.8200\n", "csv", 1, 2, 0},
+        /* Lightning's: from 0, every fiftieth, and with LearningRateMonitor */
+        {"epoch,step,loss\n0,0,3.91\n0,1,3.82\n", "lightning", 1, 2, 0},
+        {"epoch,step,loss\n0,49,3.91\n0,99,3.82\n", "lightning", 50, 100, 0},
+        {"epoch,lr-Adam,step,loss\n0,0.5,7,3.91\n0,0.5,8,3.82\n", "lightning", 8, 9, 0},
+        /* rewritten by a tool that rounds: the steps are still Lightning's */
+        {"epoch,step,loss\n0,49,3.9100\n0,99,3.8200\n", "lightning", 50, 100, 0},
+        /* a resumed run, or another program's; one row */
+        {"epoch,step,loss\n0,7,3.91\n0,8,3.82\n", "lightning", 8, 9, 7},
+        {"epoch,step,loss\n0,21,3.91\n0,49,3.82\n", "lightning", 22, 50, 21},
+        {"epoch,step,loss\n0,1,3.91\n", "lightning", 2, 2, 1},
+        {"epoch,lr-Adam,step,loss\n0,0.5,1,3.91\n0,0.5,2,3.82\n", "lightning", 2, 3, 1},
+    };
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char said[64];
+        const struct log *log = logs_read(&arena, cases[i].text, NULL);
+        if (strcmp(log->format, cases[i].format) != 0) fail_msg("case %zu: %s", i, log->format);
+        assert_int_equal(log->step[0], cases[i].first);
+        assert_int_equal(log->step[log->rows - 1], cases[i].last);
+        snprintf(said, sizeof said, SAID, cases[i].said);
+        if (logs_has_note(log, said) != (cases[i].said > 0)) fail_msg("case %zu: the note", i);
+        if (cases[i].said == 0) continue;
+        log = logs_read(&arena, cases[i].text, "lightning"); /* who says so need not be told */
+        if (logs_has_note(log, said)) fail_msg("case %zu: the note", i);
+    }
+    const struct log *log = logs_read(&arena, cases[12].text, NULL);
+    logs_expect(log, "loss", 0, 3.91, 1e-4); /* what was rounded is not exact */
+    arena_close(&arena);
+#undef SAID
 }
 
 static void validate_wandb_chart(void **state) {
@@ -301,10 +357,15 @@ static void verify_cut_end_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_rfc_4180),      cmocka_unit_test(validate_lightning),
-        cmocka_unit_test(validate_wandb_chart),   cmocka_unit_test(validate_wandb_history),
-        cmocka_unit_test(validate_any_table),     cmocka_unit_test(validate_aim),
-        cmocka_unit_test(validate_notebook),      cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_rfc_4180),
+        cmocka_unit_test(validate_lightning),
+        cmocka_unit_test(validate_wandb_chart),
+        cmocka_unit_test(validate_wandb_history),
+        cmocka_unit_test(verify_who_counts_from_0),
+        cmocka_unit_test(validate_any_table),
+        cmocka_unit_test(validate_aim),
+        cmocka_unit_test(validate_notebook),
+        cmocka_unit_test(validate_refusals),
         cmocka_unit_test(verify_cut_end_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

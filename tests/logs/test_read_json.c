@@ -532,6 +532,48 @@ static void verify_a_loss_without_numbers_is_said(void **state) {
     arena_close(&arena);
 }
 
+/* From 2^53 on binary64 has every second whole number, then every fourth: one that it does not have
+ * has the distance of its neighbours for a quantum, and a note says so. */
+static void verify_whole_numbers_beyond_2_53(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log =
+        logs_read(&arena,
+                  "{\"step\": 1, \"loss\": 2.5, \"num_tokens\": 9007199254740994}\n"
+                  "{\"step\": 2, \"loss\": 2.5, \"num_tokens\": 9007199254740995}\n"
+                  "{\"step\": 3, \"loss\": 2.5, \"num_tokens\": 36028797018963969}\n"
+                  "{\"step\": 4, \"loss\": 2.5, \"num_tokens\": 36028797018963976}\n",
+                  NULL);
+    logs_expect(log, "num_tokens", 0, 9007199254740994.0, 0.0);
+    logs_expect(log, "num_tokens", 1, 9007199254740996.0, 2.0);
+    logs_expect(log, "num_tokens", 2, 36028797018963968.0, 8.0);
+    logs_expect(log, "num_tokens", 3, 36028797018963976.0, 0.0);
+    /* 995 may be what is read as 996, and is not 994 */
+    assert_int_equal(log_compare(9007199254740996.0, 2.0, 9007199254740996.0, 0.0), LOG_WITHIN);
+    assert_int_equal(log_compare(9007199254740996.0, 2.0, 9007199254740994.0, 0.0), LOG_DIFFERENT);
+    assert_int_equal(log_compare(9007199254740996.0, 2.0, 9007199254740998.0, 2.0), LOG_WITHIN);
+    assert_true(logs_has_note(log, "num_tokens has 2 whole numbers above 2^53 that binary64 does "
+                                   "not hold"));
+    arena_close(&arena);
+}
+
+/* A step that is there and no whole number is not said to be missing. */
+static void verify_steps_that_are_not_whole(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = logs_read(
+        &arena, "{\"step\": 1.5, \"loss\": 2.5}\n{\"step\": 2.5, \"loss\": 2.25}\n", NULL);
+    assert_int_equal(log->step[1], 2);
+    assert_true(logs_has_note(log, "its step is \"step\": 1.5 in line 1, which is no whole number: "
+                                   "rows are numbered from 1"));
+    assert_false(logs_has_note(log, "it prints no step"));
+    log = logs_read(&arena, "{\"step\": \"a\", \"loss\": 2.5}\n", NULL);
+    assert_true(logs_has_note(log, "it prints no step"));
+    log = logs_read(&arena, "{\"step\": 1.0, \"loss\": 2.5}\n", NULL);
+    assert_int_equal(log->note_count, 0);
+    arena_close(&arena);
+}
+
 static void verify_places_of_errors(void **state) {
     struct arena arena = ARENA_EMPTY;
     (void)state;
@@ -690,6 +732,8 @@ int main(void) {
         cmocka_unit_test(verify_cut_at_every_byte),
         cmocka_unit_test(verify_that_a_cut_line_is_left_out),
         cmocka_unit_test(verify_a_loss_without_numbers_is_said),
+        cmocka_unit_test(verify_whole_numbers_beyond_2_53),
+        cmocka_unit_test(verify_steps_that_are_not_whole),
         cmocka_unit_test(verify_places_of_errors),
         cmocka_unit_test(verify_deep_nesting),
         cmocka_unit_test(verify_strange_names),

@@ -167,6 +167,18 @@ static void verify_bombs(void **state) {
     }
 }
 
+/* A format that is one value cannot be read in part, and the error says whose fault that is. */
+static void validate_cut_json(void **state) {
+    static const char json[] = "{\"best_metric\": null, \"global_step\": 2, \"log_history\": "
+                               "[{\"loss\": 2.5, \"step\": 1}, "
+                               "{\"loss\": 2.25, \"step\": 2}]}";
+    (void)state;
+    const size_t length = pack_gzip(json, sizeof json - 1, packed);
+    check_refusal(packed, length - 14,
+                  "ends inside its packed data, as one that is being written "
+                  "or was cut: ");
+}
+
 static void validate_packed_twice_or_empty(void **state) {
     static unsigned char once[ROOM];
     (void)state;
@@ -185,6 +197,7 @@ int main(void) {
         cmocka_unit_test(verify_every_early_end),
         cmocka_unit_test(verify_damage),
         cmocka_unit_test(verify_bombs),
+        cmocka_unit_test(validate_cut_json),
         cmocka_unit_test(validate_packed_twice_or_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
