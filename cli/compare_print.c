@@ -78,6 +78,17 @@ static void print_heads(const struct compare_input *input, const struct compare_
     }
 }
 
+/* A count as a word, so that one thing has a singular. */
+static struct word count_text(uint64_t count, const char *one, const char *before,
+                              const char *more) {
+    struct word word;
+    if (count == 1)
+        snprintf(word.text, sizeof word.text, "%s", one);
+    else
+        snprintf(word.text, sizeof word.text, "%s%llu %s", before, (unsigned long long)count, more);
+    return word;
+}
+
 static void print_note(const char *what, const char *text, const char *mark, FILE *out) {
     if (text != NULL && text[0] != '\0') fprintf(out, "%s%s: %s\n", mark, what, text);
 }
@@ -236,8 +247,16 @@ static size_t print_roots(const struct compare_report *report, const char *bulle
     }
     if (report->root_update == 0 && report->roots > 0) {
         lines++;
-        fprintf(out, "%sRoots are equal in all %llu updates that both have.\n", bullet,
-                (unsigned long long)report->roots);
+        fprintf(out, "%sRoots are equal in %s that both have%s.\n", bullet,
+                count_text(report->roots, "the one update", "all ", "updates").text,
+                report->gap.updates > 0 ? ", but for batches" : "");
+    }
+    if (report->gap.updates > 0) {
+        lines++;
+        fprintf(out, "%sBatches were not compared in %s%s.\n", bullet, report->batches_lack,
+                report->unseen.update == report->gap.first
+                    ? ": it has no forward call of its model in training there"
+                    : "");
     }
     return lines;
 }
@@ -560,8 +579,8 @@ enum status compare_print_json(const struct compare_input *input,
     for (size_t i = 0; i < report->ratio_count; i++)
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
     return json_print(json_pack(
-        "{ss so* so so so so so so* ss? so so* so so so so so so so so so so so so so so so "
-        "so* so*}",
+        "{ss so* so so so so so so* ss? so so* so so so so so so so so so so so so so so so so "
+        "so so* so*}",
         "verdict", compare_verdict_name((enum compare_verdict)report->verdict), "why",
         json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
         log_json(&input[1], report->repeated[1]), "columns", columns, "not_compared",
@@ -574,7 +593,8 @@ enum status compare_print_json(const struct compare_input *input,
         note_json(report->root_update > 0 ? report->where.tensor : ""), "root_parts",
         parts_json(report), "initial_weights", weights_json(&report->known), "initial_tensor",
         note_json(report->known.tensor), "roots", json_integer((json_int_t)report->roots),
-        "roots_lack", note_json(report->rootless), "ended", note_json(report->ended),
+        "roots_lack", note_json(report->rootless), "batches_lack", note_json(report->batches_lack),
+        "forward_unseen", json_positive(report->unseen.update), "ended", note_json(report->ended),
         "configurations_differ", note_json(report->configurations), "orders_differ",
         note_json(report->orders), "floor", floor_json(report->floor), "devices_differ",
         note_json(report->devices), "floor_elsewhere", note_json(report->elsewhere)));

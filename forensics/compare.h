@@ -21,6 +21,7 @@
 #include "base/arena.h"
 #include "base/key.h"
 #include "base/status.h"
+#include "determinism/comparable.h"
 #include "determinism/first.h"
 #include "determinism/ledger.h"
 #include "forensics/fit.h"
@@ -114,6 +115,15 @@ struct compare_loop {
     int32_t kind;    /* enum compare_loop_kind */
     int32_t side;    /* whose loop does it: 0 for A, 1 for B */
     uint64_t update; /* the first update of both in which the loops are unlike so */
+};
+
+/* Where one of two recordings has no forward call of its model in training, and the other has one,
+ * while both go backward: a model in eval mode, or a call that its recorder does not see. */
+struct compare_unseen {
+    uint64_t update;  /* the first such update; 0: there is none */
+    uint64_t updates; /* how many there are in which the same recording has none */
+    int32_t side;     /* which one: 0 for A, 1 for B */
+    int never;        /* 1: no row of it before has one */
 };
 
 /* Whether two recordings hold one thing alike. */
@@ -251,7 +261,10 @@ struct compare_report {
     int settings_apart;            /* 1: anything in their configurations does, but seeds and env */
     struct compare_recorded known; /* what they say of weights, batch and step */
     struct compare_loop loop; /* and what one of their loops does otherwise, where that is known */
-    uint64_t from, to;        /* the first and the last update that both logs have in some column */
+    struct compare_unseen unseen; /* and where one of them alone has no forward call in training */
+    struct batch_gap gap;         /* the updates of which one alone has a digest of the batch, */
+    const char *batches_lack;     /* and the same as a clause; "": there are none */
+    uint64_t from, to; /* the first and the last update that both logs have in some column */
     /* The first update that can have moved a weight, as its LR is not 0; what is computed up to
      * there shows the initial weights. UINT64_MAX: there is none. Bit k - 1 of `starts` is set
      * where an explanation of one of the LR columns takes update k for it. */

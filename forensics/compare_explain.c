@@ -516,7 +516,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     const struct compare_column *first = forward;
     if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
         first = gradient;
-    int begins_apart;
+    int begins_apart, unseen;
     report->meaning = report->next = "";
     report->same_start = first != NULL && compare_same_start(report, first->first_update);
     if (compare_explain_draws(report)) return STATUS_OK;
@@ -524,8 +524,11 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     if (begins_apart) return STATUS_OK;
     if (compare_generators_part(report, first)) return compare_explain_generators(report, arena);
     if (report->order_count == 0 && report->lr.groups_differ == 0) return STATUS_OK;
+    TRY(compare_explain_unseen_forward(report, first, arena, &unseen));
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
+    else if (unseen)
+        return compare_add_step(report, arena);
     else if (compare_loops_part(report, first))
         compare_explain_loops(report);
     else if (compare_skips_part(report))

@@ -106,6 +106,12 @@ TWINSTEP_MUST_USE enum status compare_add_step(struct compare_report *report, st
  * (NULL: there is none). */
 int compare_loops_part(const struct compare_report *report, const struct compare_column *first);
 void compare_explain_loops(struct compare_report *report);
+/* Says so where the first difference opens in the update in which one recording begins to have no
+ * forward call of its model in training; sets *out to 0, and nothing else, where it does not.
+ * `first` is the first to differ of loss and gradient. */
+TWINSTEP_MUST_USE enum status compare_explain_unseen_forward(struct compare_report *report,
+                                                             const struct compare_column *first,
+                                                             struct arena *arena, int *out);
 /* Tells whether the batch is what two recordings part in, no later than `first` does. */
 int compare_batches_part(const struct compare_report *report, const struct compare_column *first);
 void compare_explain_batches(struct compare_report *report);

@@ -138,6 +138,44 @@ void compare_explain_loops(struct compare_report *report) {
                 loop_words[loop->kind].next);
 }
 
+/* ---- a model in eval mode ---- */
+
+#define UNSEEN_MODE                                                                                \
+    "is in eval mode there, which switches dropout off and lets batch norms use the means that "   \
+    "they keep, or "
+
+/* A recorder is told of a call of its model in training. Where it is told of none and the training
+ * goes backward all the same, the mode is the likeliest cause, and it is not the only one. Nothing
+ * is known of the batch there. */
+enum status compare_explain_unseen_forward(struct compare_report *report,
+                                           const struct compare_column *first, struct arena *arena,
+                                           int *out) {
+    const struct compare_unseen *const unseen = &report->unseen;
+    const char side = "AB"[unseen->side];
+    const unsigned long long update = unseen->update;
+    char *text, *next;
+    *out = report->recorded && !report->unlike && unseen->update > 0 && first != NULL &&
+           first->first_update == unseen->update &&
+           (report->root_update == 0 || report->root_update == unseen->update);
+    if (!*out) return STATUS_OK;
+    TRY(arena_format(
+        arena, &text,
+        "The gap opens in update %llu, %s no forward call in training is recorded in %c, which "
+        "goes "
+        "backward all the same (%llu update%s): %c's model " UNSEEN_MODE
+        "its forward pass is one that the recorder is not told of (%s). Whether the data differ, "
+        "too, was not recorded.",
+        update, unseen->never ? "and" : "from which on", side, (unsigned long long)unseen->updates,
+        unseen->updates == 1 ? "" : "s", side,
+        unseen->never ? "forward=False, a compiled model" : "a compiled graph"));
+    TRY(arena_format(arena, &next,
+                     "Call model.train() before the forward pass of update %llu in %c, as behind "
+                     "each evaluation and generation, and compare again.",
+                     update, side));
+    compare_say(report, -1, text, next);
+    return STATUS_OK;
+}
+
 /* ---- what digests of two recordings tell of the batch ---- */
 
 /* Tells whether the batch is what two recordings part in, no later than the columns do. */

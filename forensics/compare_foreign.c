@@ -283,6 +283,31 @@ struct compare_loop compare_loops(const struct trace_run *a, const struct trace_
     return (struct compare_loop){COMPARE_LOOP_ALIKE, 0, 0};
 }
 
+/* Tells whether a row has a forward call in training: 1, 0, or -1 where its phases do not say. */
+static int goes_forward(const struct trace_run *run, const struct record *record) {
+    const int64_t place = trace_phase_place(run, record, "forward");
+    return trace_phase_place(run, record, "backward") < 0 || place == INT64_MIN ? -1 : place >= 0;
+}
+
+struct compare_unseen compare_unseen_of(const struct trace_run *a, const struct trace_run *b) {
+    struct compare_unseen out = {0, 0, 0, 0};
+    int seen[2] = {0, 0};
+    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
+        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
+        i += x->step <= y->step;
+        j += y->step <= x->step;
+        const int here = x->step <= y->step ? goes_forward(a, x) : -1;
+        const int there = y->step <= x->step ? goes_forward(b, y) : -1;
+        if (here >= 0 && there >= 0 && here != there) {
+            if (out.update == 0) out = (struct compare_unseen){x->step, 0, here, !seen[here]};
+            out.updates += out.side == here;
+        }
+        seen[0] |= here > 0;
+        seen[1] |= there > 0;
+    }
+    return out;
+}
+
 int compare_has_key(const struct trace_run_plan *plan, const char *key) {
     const struct line wanted = {key, NULL, strlen(key), 0};
     struct line found;

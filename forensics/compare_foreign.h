@@ -34,6 +34,11 @@ TWINSTEP_MUST_USE enum status compare_orders(const struct trace_run *a, const st
  * does not clip. kind is COMPARE_LOOP_ALIKE if there is none. */
 struct compare_loop compare_loops(const struct trace_run *a, const struct trace_run *b);
 
+/* Finds where one of two recordings has no forward call of its model in training. A run that names
+ * no phase forward tells nothing, and neither does an update in which one of them goes nowhere
+ * backward. */
+struct compare_unseen compare_unseen_of(const struct trace_run *a, const struct trace_run *b);
+
 /* Tells whether the configurations of two runs differ in a setting of an optimizer that moves its
  * step by more than rounding, beside the LR ("optimizer.0.0.betas", "args.max_grad_norm"). */
 int compare_optimizers_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);

@@ -148,6 +148,31 @@ static void validate_first_differences(void **state) {
     }
 }
 
+/* 32 zero bytes are no digest: what one of two foreign runs did not take does not differ. */
+static void verify_a_digest_that_was_not_taken_does_not_differ(void **state) {
+    (void)state;
+    static const struct trace_foreign foreign = {.digest = "leaf 1", .world = 1};
+    for (int turned = 0; turned < 2; turned++) {
+        struct arena arena = ARENA_EMPTY;
+        struct side sides[2], *const a = &sides[turned], *const b = &sides[1 - turned];
+        struct first_difference first;
+        side_open(a, &arena);
+        side_open(b, &arena);
+        a->plan.foreign = b->plan.foreign = &foreign;
+        put(b->record.digests[DIGEST_BATCH], 0);
+        for (int t = 0; t < TENSORS; t++)
+            put(b->record.tensor_digests[t][TENSOR_DIGEST_GRADIENT], 0);
+        put(b->record.tensor_digests[0][TENSOR_DIGEST_PARAMETER], 0);
+        first_find(&sides[0].plan, &sides[0].record, &sides[1].plan, &sides[1].record, &first);
+        assert_string_equal(first.phase, "");
+        change(b, PARAMETER + 1);
+        first_find(&sides[0].plan, &sides[0].record, &sides[1].plan, &sides[1].record, &first);
+        assert_string_equal(first.phase, "optimize");
+        assert_string_equal(first.tensor, "middle");
+        arena_close(&arena);
+    }
+}
+
 /* A run of which one side has fewer tensors and sites is compared as far as both go. */
 static void verify_the_shorter_side_counts(void **state) {
     (void)state;
@@ -218,6 +243,7 @@ static void validate_what_a_root_lacks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_first_differences),
+        cmocka_unit_test(verify_a_digest_that_was_not_taken_does_not_differ),
         cmocka_unit_test(verify_the_shorter_side_counts),
         cmocka_unit_test(validate_what_a_root_lacks),
     };
