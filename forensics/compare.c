@@ -416,6 +416,7 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
         report->unseen = compare_unseen_of(a, b);
         report->recorded = 1;
         report->optimizers_apart = compare_optimizers_apart(&a->plan, &b->plan);
+        report->labels_key = compare_labels_key(&a->plan, &b->plan);
         report->settings_apart = compare_settings_apart(&a->plan, &b->plan);
     }
     TRY(find_roots(a, b, arena, report));

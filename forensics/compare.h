@@ -258,7 +258,9 @@ struct compare_report {
     int unlike;   /* 1: of unlike tensors, which `rootless` names */
     int optimizers_apart; /* 1: settings of their optimizers differ, beside the LR */
     int same_start; /* 1: what differs first is computed from equal weights and an equal batch */
-    int settings_apart;            /* 1: anything in their configurations does, but seeds and env */
+    const char
+        *labels_key;    /* the setting that differs and gives a model other labels; NULL: none */
+    int settings_apart; /* 1: anything in their configurations does, but seeds and env */
     struct compare_recorded known; /* what they say of weights, batch and step */
     struct compare_loop loop; /* and what one of their loops does otherwise, where that is known */
     struct compare_unseen unseen; /* and where one of them alone has no forward call in training */

@@ -541,7 +541,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     else if (compare_trains_alike(report))
         explain_metrics(report);
     else if (compare_batches_part(report, first))
-        compare_explain_batches(report);
+        TRY(compare_explain_batches(report, arena));
     else if (report->unlike && (first != forward || first->first_update > report->start))
         compare_say(
             report, -1,

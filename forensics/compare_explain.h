@@ -114,6 +114,7 @@ TWINSTEP_MUST_USE enum status compare_explain_unseen_forward(struct compare_repo
                                                              struct arena *arena, int *out);
 /* Tells whether the batch is what two recordings part in, no later than `first` does. */
 int compare_batches_part(const struct compare_report *report, const struct compare_column *first);
-void compare_explain_batches(struct compare_report *report);
+TWINSTEP_MUST_USE enum status compare_explain_batches(struct compare_report *report,
+                                                      struct arena *arena);
 
 #endif

@@ -187,9 +187,28 @@ int compare_batches_part(const struct compare_report *report, const struct compa
 #define BATCHES_DIFFER                                                                             \
     "The tensors that the model is given differ before the first step, by their digests"
 
+/* A digest is of all tensors that a model is given, and does not tell which of them differs. */
+#define OTHER_LABELS                                                                               \
+    "other labels (another loss mask, or labels that one run alone gives to the model)"
+
+/* Says which setting alone gives a model other labels, if one differs: then the rows may be the
+ * same. */
+static enum status name_labels(struct compare_report *report, struct arena *arena) {
+    char *text;
+    if (report->labels_key == NULL) return STATUS_OK;
+    TRY(arena_format(arena, &text,
+                     "%s The configurations differ in %s (above), which changes by itself what "
+                     "labels the model is given: the rows may be the same.",
+                     report->meaning, report->labels_key));
+    report->meaning = text;
+    TRY(arena_format(arena, &text, "Make %s equal and compare again.", report->labels_key));
+    report->next = text;
+    return STATUS_OK;
+}
+
 /* The batches differ for certain, so that no later part of the training is named: whatever else
  * differs cannot be told from what follows from them. */
-void compare_explain_batches(struct compare_report *report) {
+enum status compare_explain_batches(struct compare_report *report, struct arena *arena) {
     const int tells = compare_start_tells(report);
     const enum compare_gap gap = compare_judge_start(report);
     if (report->root_update > report->start) {
@@ -200,26 +219,29 @@ void compare_explain_batches(struct compare_report *report) {
             "there on.",
             "Compare which rows that update used in both runs (sample order, seed, epoch, "
             "drop-last, workers), and what a restart restored of the sampler.");
-        return;
+        return STATUS_OK;
     }
     compare_say(
         report, -1,
         !tells ? BATCHES_DIFFER
             ": other rows or another order, or the same rows in other micro-batches, with other "
-            "padding or truncation. The loss of update 1 does not tell which, since a DPO training "
-            "that starts at its reference prints ln 2 whatever its rows are."
+            "padding or truncation, or " OTHER_LABELS ". The loss of update 1 does not tell which, "
+            "since a DPO training that starts at its reference prints ln 2 whatever its rows are."
         : gap == COMPARE_GAP_ROUNDING ? BATCHES_DIFFER
             ", and what is computed of them by no more than rounding makes: the same rows in other "
-            "micro-batches or with other padding do this, and other rows would move it by more."
+            "micro-batches or with other padding do this, and so do labels that one run alone "
+            "gives to the model; other rows would move it by more."
         : gap == COMPARE_GAP_BETWEEN ? BATCHES_DIFFER
             ", and what is computed of them by less than from row to row: the same rows with "
-            "another average (a mean of means), padding or truncation, or other rows."
+            "another average (a mean of means), padding or truncation, other rows, or " OTHER_LABELS
+            "."
                                      : BATCHES_DIFFER
             ", and what is computed of them by more than rounding: other rows or another order, "
-            "packing, truncation or padding. Whether weights or the loss differ, too, shows when "
-            "the batches are equal.",
-        "Compare the first batch of both runs: token ids, mask, and in how many forward passes it "
-        "comes. Make it equal and compare again.");
+            "packing, truncation or padding, or " OTHER_LABELS ". Whether weights or the loss "
+            "differ, too, shows when the batches are equal.",
+        "Compare the first batch of both runs: token ids, mask, labels, and in how many forward "
+        "passes it comes. Make it equal and compare again.");
+    return name_labels(report, arena);
 }
 
 /* ---- what digests of two recordings tell of weights and generators ---- */

@@ -328,6 +328,14 @@ enum compare_known compare_key(const struct trace_run_plan *a, const struct trac
                : COMPARE_APART;
 }
 
+const char *compare_labels_key(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    static const char *const keys[] = {"args.completion_only_loss", "args.assistant_only_loss",
+                                       "args.label_smoothing_factor"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (compare_key(a, b, keys[i]) == COMPARE_APART) return keys[i];
+    return NULL;
+}
+
 /* Tells whether a key is none of what whoever trains has set, or a seed. */
 static int is_no_setting(const struct line *key) {
     static const char env[] = "env.";

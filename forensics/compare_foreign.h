@@ -43,6 +43,11 @@ struct compare_unseen compare_unseen_of(const struct trace_run *a, const struct 
  * step by more than rounding, beside the LR ("optimizer.0.0.betas", "args.max_grad_norm"). */
 int compare_optimizers_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);
 
+/* Returns the first setting of transformers and TRL that differs and changes by itself which labels
+ * a model is given: a loss mask, or a loss for which the trainer keeps the labels. NULL if none
+ * does. */
+const char *compare_labels_key(const struct trace_run_plan *a, const struct trace_run_plan *b);
+
 int compare_has_key(const struct trace_run_plan *plan, const char *key);
 /* Tells whether both configurations have the same value of a key, or neither has it; unknown where
  * one of them alone has it. */

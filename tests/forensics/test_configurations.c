@@ -295,8 +295,37 @@ static void validate_settings(void **state) {
         }
 }
 
+/* Settings that change the labels of a model, each by itself; one that a run does not have tells
+ * nothing. */
+static void validate_labels(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b, *key;
+    } cases[] = {
+        {"args.completion_only_loss: True\n", "args.completion_only_loss: False\n",
+         "args.completion_only_loss"},
+        {"args.assistant_only_loss: True\n", "args.assistant_only_loss: False\n",
+         "args.assistant_only_loss"},
+        {"args.label_smoothing_factor: 0.0\n", "args.label_smoothing_factor: 0.1\n",
+         "args.label_smoothing_factor"},
+        {"args.label_smoothing_factor: 0.0\n", "args.seed: 1\n", NULL},
+        {"args.seed: 2\n", "args.seed: 1\n", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct trace_run_plan a = {.configuration = cases[i].a},
+                                    b = {.configuration = cases[i].b};
+        const char *const found[] = {compare_labels_key(&a, &b), compare_labels_key(&b, &a)};
+        for (size_t s = 0; s < 2; s++)
+            if (cases[i].key == NULL)
+                assert_null(found[s]);
+            else
+                assert_string_equal(found[s], cases[i].key);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_labels),
         cmocka_unit_test(corroborate_configurations),
         cmocka_unit_test(corroborate_orders),
         cmocka_unit_test(validate_settings),

@@ -249,6 +249,29 @@ static void validate_beginnings(void **state) {
     assert_int_not_equal(hand_report.cause, CAUSE_INIT);
 }
 
+/* Labels are among the tensors that a model is given, and a setting that changes them is named. */
+static void validate_labels(void **state) {
+    (void)state;
+    static const char *const said[] = {"other labels (another loss mask, or labels that one",
+                                       "labels that one run alone gives to the model"};
+    for (int how = 0; how < 4; how++) {
+        open_recorded(0);
+        hand_part(hand_column(LOG_LOSS), HAND_START, how % 2 == 0 ? 0.3 : 0.001);
+        hand_report.where.phase = "fetch";
+        hand_report.known.batch = COMPARE_APART;
+        if (how >= 2) hand_report.labels_key = "args.completion_only_loss";
+        explain_recorded();
+        require(-1, said[how % 2]);
+        const char *const named =
+            "The configurations differ in args.completion_only_loss (above), which changes by "
+            "itself what labels the model is given: the rows may be the same.";
+        assert_int_equal(strstr(hand_report.meaning, named) != NULL, how >= 2);
+        assert_int_equal(strcmp(hand_report.next, "Make args.completion_only_loss equal and compare"
+                                                  " again.") == 0,
+                         how >= 2);
+    }
+}
+
 /* A gap in the forward pass of equal weights and tensors is one of the computation. */
 static void validate_computation(void **state) {
     (void)state;
@@ -330,6 +353,7 @@ int main(void) {
                                        cmocka_unit_test(validate_generators),
                                        cmocka_unit_test(validate_beginnings),
                                        cmocka_unit_test(validate_computation),
+                                       cmocka_unit_test(validate_labels),
                                        cmocka_unit_test(validate_steps),
                                        cmocka_unit_test(validate_draws),
                                        cmocka_unit_test(validate_loops)};
