@@ -68,6 +68,11 @@ static void find_written(const struct trace_run_plan *a, const struct record *x,
         out->phase = "fetch";
         return;
     }
+    const double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
+    if (loss[0] < loss[1] || loss[0] > loss[1]) { /* one that is no number may not be recorded */
+        out->phase = "forward";
+        return;
+    }
     out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_GRADIENT);
     out->phase = "backward";
     if (out->tensor[0] != '\0') return;

@@ -378,6 +378,7 @@ static enum status find_roots(const struct trace_run *a, const struct trace_run 
         if (report->gradient_update == 0 && equal_gradients(&a->plan, x, y))
             report->gradient_update = x->step;
         if (x->step != report->root_update) continue;
+        report->same_gradient = equal_gradients(&a->plan, x, y);
         report->root_parts = compare_root_parts(x, y);
         first_find(&a->plan, x, &b->plan, y, &report->where);
         break;
@@ -416,6 +417,7 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
         report->unseen = compare_unseen_of(a, b);
         report->recorded = 1;
         report->optimizers_apart = compare_optimizers_apart(&a->plan, &b->plan);
+        report->kernels_apart = compare_kernels_apart(&a->plan, &b->plan);
         report->labels_key = compare_labels_key(&a->plan, &b->plan);
         report->settings_apart = compare_settings_apart(&a->plan, &b->plan);
     }

@@ -250,12 +250,14 @@ struct compare_report {
     /* The first update of which both runs have a digest of each gradient, and the same ones; 0:
      * there is none up to root_update. */
     uint64_t gradient_update;
+    int same_gradient; /* 1: and in root_update itself they are the same */
     /* For two runs of other programs: keys of their configurations that differ, and the first
      * update whose phases came in another order; "": none, or these are no such runs. */
     const char *configurations, *orders;
     const char *configurations_short; /* the same for COMPARE_KEYS_SHORT keys, then a count */
-    int recorded; /* 1: both are runs of other programs, whose digests say more than columns */
-    int unlike;   /* 1: of unlike tensors, which `rootless` names */
+    int recorded;      /* 1: both are runs of other programs, whose digests say more than columns */
+    int unlike;        /* 1: of unlike tensors, which `rootless` names */
+    int kernels_apart; /* 1: which kernel of the optimizer steps differs */
     int optimizers_apart; /* 1: settings of their optimizers differ, beside the LR */
     int same_start; /* 1: what differs first is computed from equal weights and an equal batch */
     const char

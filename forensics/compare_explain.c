@@ -536,6 +536,10 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     else if (first == NULL &&
              (compare_first_of(report, compare_lr_names) != NULL || report->lr.groups_differ > 0))
         compare_explain_lr_only(report);
+    else if (compare_step_parts(report, first))
+        TRY(compare_explain_step(report, first, arena));
+    else if (compare_draws_part(report, first))
+        TRY(compare_explain_later_draws(report, arena));
     else if (first == NULL)
         compare_say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
     else if (compare_trains_alike(report))

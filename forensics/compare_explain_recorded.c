@@ -317,13 +317,13 @@ int compare_generators_part(const struct compare_report *report,
     "Look for what draws in one run alone: an evaluation, a sample that is generated, a loader "   \
     "that is made anew, another seed; or seed the generators again behind it, and compare again."
 
-/* Lists what else of two recordings whose generators part first may open the gap. */
-static enum status list_rivals(const struct compare_report *report, struct arena *arena,
-                               char **out) {
+/* Lists what else of two recordings may open a gap, beside what parts first. */
+static enum status list_rivals(const struct compare_report *report, int settings,
+                               struct arena *arena, char **out) {
     TRY(arena_format(arena, out, "%s", ""));
     if (report->known.batch_update > 0) TRY(add_word("later batches", arena, out));
     if (compare_lrs_differ(report)) TRY(add_word("LRs", arena, out));
-    if (report->settings_apart) TRY(add_word("settings (configurations, above)", arena, out));
+    if (settings) TRY(add_word("settings (configurations, above)", arena, out));
     if (report->orders[0] != '\0' || report->loop.kind != COMPARE_LOOP_ALIKE)
         TRY(add_word("the order of the loop", arena, out));
     if (compare_count_skips(report)) TRY(add_word("skipped updates", arena, out));
@@ -337,7 +337,7 @@ enum status compare_explain_generators(struct compare_report *report, struct are
     const struct compare_column *forward = compare_first_of(report, compare_forward_names);
     const struct compare_column *norm = compare_first_of(report, compare_gradient_names);
     char *rivals, *text;
-    TRY(list_rivals(report, arena, &rivals));
+    TRY(list_rivals(report, report->settings_apart, arena, &rivals));
     if (forward == NULL && norm == NULL && !compare_lrs_differ(report)) {
         compare_say(report, CAUSE_RNG,
                     "Batch, weights, LRs and loss are equal where the roots part, and the states "
@@ -360,6 +360,85 @@ enum status compare_explain_generators(struct compare_report *report, struct are
                     "dropout, is other numbers in both.",
                     GENERATORS_NEXT);
     }
+    return STATUS_OK;
+}
+
+int compare_draws_part(const struct compare_report *report, const struct compare_column *first) {
+    const struct compare_column *forward = compare_first_of(report, compare_forward_names);
+    return report->recorded && first != NULL && first == forward &&
+           report->root_update == first->first_update && report->known.begins > 0 &&
+           report->root_update > report->known.begins && report->root_update > report->start &&
+           report->known.batch == COMPARE_ALIKE && compare_root_differs(report, COMPARE_PART_RNG) &&
+           compare_root_differs(report, COMPARE_PART_LOSS);
+}
+
+/* Weights and batch of that update are the same bit for bit, and so were the states of generators
+ * behind the update before it. A setting that changes the loss would have changed an earlier one.
+ */
+enum status compare_explain_later_draws(struct compare_report *report, struct arena *arena) {
+    char *text;
+    TRY(arena_format(
+        arena, &text,
+        "Both are equal bit for bit up to update %llu, by their digests, and the batch of update "
+        "%llu is the same. Its loss is not, and neither are the states of random generators behind "
+        "it: one run drew other numbers in front of that forward pass or in it (an evaluation, a "
+        "sample that is generated, a loader that is made anew), and what is drawn there, as "
+        "dropout, is other numbers in both. Labels or buffers that have no digest could move that "
+        "loss, too.%s",
+        (unsigned long long)report->root_update - 1, (unsigned long long)report->root_update,
+        report->settings_apart
+            ? " See whether a setting that differs (configurations, above) draws "
+              "numbers, as one of an evaluation does."
+            : ""));
+    compare_say(report, CAUSE_RNG, text, GENERATORS_NEXT);
+    return STATUS_OK;
+}
+
+/* ---- a step from the same gradient ---- */
+
+int compare_step_parts(const struct compare_report *report, const struct compare_column *first) {
+    const unsigned before =
+        1u << COMPARE_PART_BATCH | 1u << COMPARE_PART_LR | 1u << COMPARE_PART_LOSS;
+    if (!report->recorded || report->root_update == 0 || (report->root_parts & before) != 0 ||
+        strcmp(report->where.phase, "optimize") != 0)
+        return 0;
+    if (report->same_gradient) return first == NULL || first->first_update > report->root_update;
+    return first != NULL && first->first_update > report->root_update + 1;
+}
+
+enum status compare_explain_step(struct compare_report *report, const struct compare_column *first,
+                                 struct arena *arena) {
+    const unsigned long long update = report->root_update;
+    const int settings = report->optimizers_apart, same = report->same_gradient;
+    char *rivals, *shown, *text;
+    TRY(list_rivals(report, 0, arena, &rivals));
+    TRY(arena_format(arena, &shown, "%s", ""));
+    if (first != NULL)
+        TRY(arena_format(arena, &shown, " Loss and gradient norm show it from update %llu on.",
+                         (unsigned long long)first->first_update));
+    TRY(arena_format(
+        arena, &text,
+        "Batch, loss%s and LR of update %llu are the same, by their digests, and the weights "
+        "behind "
+        "its step are not (roots, above): %sthe optimizer's step is another one%s.%s%s%s%s",
+        same ? ", gradients" : "", update,
+        same ? "" : "its gradient, of which no digest was taken there, is another one, or ",
+        settings && report->kernels_apart
+            ? ", whose settings and kernels differ (configurations, above)"
+        : settings ? ", whose settings differ (configurations, above)"
+        : report->kernels_apart
+            ? ", made by another kernel (fused, foreach: configurations, above), which rounds "
+              "otherwise"
+            : " (its class or arithmetic, decay, clipping, another kernel), or weights are changed "
+              "behind it",
+        shown, rivals[0] != '\0' ? " Later more differs: " : "", rivals,
+        rivals[0] != '\0' ? ". Which of it makes most of the gap cannot be told." : ""));
+    compare_say(report, same && rivals[0] == '\0' ? CAUSE_OPTIMIZER : -1, text,
+                !settings && report->kernels_apart
+                    ? "Step with the same kernel in both runs (fused, foreach) and compare again: "
+                      "a gap that vanishes was rounding."
+                    : "Make betas, eps, decay and its groups, the clipping threshold and the fused "
+                      "flag equal, and compare again.");
     return STATUS_OK;
 }
 

@@ -328,6 +328,26 @@ enum compare_known compare_key(const struct trace_run_plan *a, const struct trac
                : COMPARE_APART;
 }
 
+/* Tells whether a key says which kernel of an optimizer steps. */
+static int is_of_kernel(const struct line *key) {
+    static const char optimizer[] = "optimizer.";
+    return key->key_length > sizeof optimizer - 1 &&
+           memcmp(key->key, optimizer, sizeof optimizer - 1) == 0 &&
+           (ends_with(key, ".foreach") || ends_with(key, ".fused") ||
+            ends_with(key, ".capturable"));
+}
+
+int compare_kernels_apart(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    const char *at = a->configuration;
+    struct line here, there;
+    while (next_line(&at, &here))
+        if (is_of_kernel(&here) && find_key(b->configuration, &here, &there) &&
+            (here.value_length != there.value_length ||
+             memcmp(here.value, there.value, here.value_length) != 0))
+            return 1;
+    return 0;
+}
+
 const char *compare_labels_key(const struct trace_run_plan *a, const struct trace_run_plan *b) {
     static const char *const keys[] = {"args.completion_only_loss", "args.assistant_only_loss",
                                        "args.label_smoothing_factor"};

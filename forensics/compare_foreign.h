@@ -43,6 +43,10 @@ struct compare_unseen compare_unseen_of(const struct trace_run *a, const struct 
  * step by more than rounding, beside the LR ("optimizer.0.0.betas", "args.max_grad_norm"). */
 int compare_optimizers_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);
 
+/* Tells whether the configurations of two runs say that other kernels step ("optimizer.0.0.fused",
+ * "optimizer.0.0.foreach"), which round otherwise. */
+int compare_kernels_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);
+
 /* Returns the first setting of transformers and TRL that differs and changes by itself which labels
  * a model is given: a loss mask, or a loss for which the trainer keeps the labels. NULL if none
  * does. */

@@ -295,6 +295,29 @@ static void validate_settings(void **state) {
         }
 }
 
+/* Which kernel steps is a key of an optimizer that both have. */
+static void validate_kernels(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        int apart;
+    } cases[] = {
+        {"optimizer.0.0.fused: None\n", "optimizer.0.0.fused: True\n", 1},
+        {"optimizer.0.0.foreach: None\n", "optimizer.0.0.foreach: False\n", 1},
+        {"optimizer.0.1.capturable: True\n", "optimizer.0.1.capturable: False\n", 1},
+        {"optimizer.0.0.fused: None\n", "optimizer.0.0.fused: None\n", 0},
+        {"optimizer.0.0.fused: None\n", "optimizer.0.0.foreach: True\n", 0},
+        {"optimizer.0.0.betas: 1\n", "optimizer.0.0.betas: 2\n", 0},
+        {"args.fused: None\n", "args.fused: True\n", 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct trace_run_plan a = {.configuration = cases[i].a},
+                                    b = {.configuration = cases[i].b};
+        assert_int_equal(compare_kernels_apart(&a, &b), cases[i].apart);
+        assert_int_equal(compare_kernels_apart(&b, &a), cases[i].apart);
+    }
+}
+
 /* Settings that change the labels of a model, each by itself; one that a run does not have tells
  * nothing. */
 static void validate_labels(void **state) {
@@ -325,9 +348,8 @@ static void validate_labels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_labels),
-        cmocka_unit_test(corroborate_configurations),
-        cmocka_unit_test(corroborate_orders),
+        cmocka_unit_test(validate_kernels),           cmocka_unit_test(validate_labels),
+        cmocka_unit_test(corroborate_configurations), cmocka_unit_test(corroborate_orders),
         cmocka_unit_test(validate_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
