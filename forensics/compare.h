@@ -32,7 +32,8 @@ enum compare_class {
     COMPARE_EQUAL = 0,
     COMPARE_WITHIN, /* some pairs are equal only within the printed precision */
     COMPARE_DIFFERENT,
-    COMPARE_ABSENT /* there is no pair: one log lacks the column, or no update is in both */
+    COMPARE_ABSENT /* there is no pair: one log lacks the column, no update is in both, or the two
+                      count otherwise */
 };
 /* The name of a class: "equal", "equal within precision", "different", "not in both". */
 const char *compare_class_name(enum compare_class class_of);
