@@ -94,8 +94,9 @@ static void print_arm(const struct repeats *arm, const struct repeats_found *fou
     putchar('\n');
     for (int c = 0; c < FLOOR_COLUMNS; c++)
         if (!isnan(found->largest[c]))
-            printf("  %-10s largest gap of the %" PRIu32 " pairs %.3g, at update %" PRIu64 "\n",
-                   floor_columns[c].name, arm->count / 2, found->largest[c], found->largest_at[c]);
+            printf("  %-10s largest gap of the %" PRIu32 " pair%s %.3g, at update %" PRIu64 "\n",
+                   floor_columns[c].name, arm->count / 2, arm->count / 2 == 1 ? "" : "s",
+                   found->largest[c], found->largest_at[c]);
 }
 
 static enum status print_need(const struct asked *asked) {

@@ -32,6 +32,17 @@ const struct compare_column *compare_column_of(const struct compare_report *repo
     return NULL;
 }
 
+/* Of epochs that stand twice, those that no repeated row explains are of rows of evaluations, where
+ * a log has such; else they count as every other column does. */
+static void judge_repeated(const struct compare_input *input, struct compare_report *report) {
+    for (size_t s = 0; s < 2; s++) {
+        size_t *const repeated = &report->repeated[s], *const joined = &report->joined[s];
+        const int evaluates = log_column_of(input[s].log, LOG_EVAL_LOSS) != NULL;
+        if (!evaluates && *joined > *repeated) *repeated = *joined;
+        *joined = *joined > *repeated ? *joined - *repeated : 0;
+    }
+}
+
 static enum status fill_columns(const struct compare_input *input, struct arena *arena,
                                 struct compare_report *report) {
     struct compare_column *columns;
@@ -42,7 +53,9 @@ static enum status fill_columns(const struct compare_input *input, struct arena 
         *column = (struct compare_column){.name = name};
         for (size_t s = 0; s < 2; s++) {
             TRY(compare_align(input[s].log, name, arena, &column->side[s]));
-            if (column->side[s].repeated > report->repeated[s])
+            if (name == LOG_EPOCH)
+                report->joined[s] = column->side[s].repeated;
+            else if (column->side[s].repeated > report->repeated[s])
                 report->repeated[s] = column->side[s].repeated;
         }
         if (column->side[0].count == 0 && column->side[1].count == 0) continue;
@@ -53,6 +66,7 @@ static enum status fill_columns(const struct compare_input *input, struct arena 
         if (report->from == 0 || column->from < report->from) report->from = column->from;
         if (column->to > report->to) report->to = column->to;
     }
+    judge_repeated(input, report);
     return STATUS_OK;
 }
 

@@ -277,6 +277,9 @@ struct compare_report {
     const char *ended;  /* which log ends while the other one goes on, as a clause; "": none does */
     int undecided;      /* 1: and it was not said that it may, so the two are never equal */
     size_t repeated[2]; /* how many rows of A and of B later rows replaced */
+    /* How many rows of evaluations stand beside the row of their update: these hold nothing that it
+     * has but an epoch, so that they replace nothing. */
+    size_t joined[2];
     const char *meaning; /* what the order of first differences means */
     int32_t cause;       /* the enum cause that it points to; -1: none */
     int lr_in_doubt;  /* 1: `meaning` names another LR among others, though no column shows one */

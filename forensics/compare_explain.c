@@ -485,10 +485,22 @@ static void explain_later(struct compare_report *report, const struct compare_co
     }
 }
 
+/* Tells whether a loss begins at another update in one log than in the other, as where one run goes
+ * on from a checkpoint. */
+static int begins_later(const struct compare_report *report) {
+    const struct compare_column *const loss = compare_column_of(report, LOG_LOSS);
+    return loss != NULL && loss->side[0].count > 0 && loss->side[1].count > 0 &&
+           compare_point(&loss->side[0], 0).update != compare_point(&loss->side[1], 0).update;
+}
+
 static void explain_middle(struct compare_report *report) {
     compare_say(report, -1,
                 "The logs have no early update in common, so what differed first cannot be told.",
-                "Log every update from the first on (logging_steps 1) in both runs.");
+                begins_later(report)
+                    ? "Log every update from the first on (logging_steps 1) in both runs. If one "
+                      "goes on from a checkpoint of the other, twinstep resume-check A B holds it "
+                      "against the other."
+                    : "Log every update from the first on (logging_steps 1) in both runs.");
 }
 
 /* Says which update the words "update 1" mean where the first updates have LR 0, and so change

@@ -109,6 +109,55 @@ static enum status add_groups(const char *own, const char *other, int in_a, stru
     return STATUS_OK;
 }
 
+/* Length of "optimizer.0.1." in a key of a parameter group, of which the last number is the
+ * group's; 0 for another key. */
+static size_t parameter_group(const struct line *key) {
+    static const char optimizer[] = "optimizer.";
+    size_t at = sizeof optimizer - 1;
+    if (key->key_length <= at || memcmp(key->key, optimizer, at) != 0) return 0;
+    for (int number = 0; number < 2; number++) {
+        const size_t begin = at;
+        while (at < key->key_length && key->key[at] >= '0' && key->key[at] <= '9')
+            at++;
+        if (at == begin || at >= key->key_length || key->key[at] != '.') return 0;
+        at++;
+    }
+    return at;
+}
+
+static int has_prefix(const char *text, const char *prefix, size_t length) {
+    struct line line;
+    while (next_line(&text, &line))
+        if (line.key_length >= length && memcmp(line.key, prefix, length) == 0) return 1;
+    return 0;
+}
+
+/* A key of a parameter group that one run alone has is told by that group, once, at the first of
+ * its keys. Sets *out to 0 for any other key. */
+static enum status add_parameter_group(const char *own, const char *other, const struct line *key,
+                                       int in_a, struct named *named, int *out) {
+    static const char decay[] = "weight_decay";
+    const size_t length = parameter_group(key);
+    const char *at = own;
+    struct line before, found = {NULL, "", 0, 0};
+    *out = length > 0 && !has_prefix(other, key->key, length);
+    if (!*out) return STATUS_OK;
+    while (next_line(&at, &before) && before.key != key->key)
+        if (before.key_length >= length && memcmp(before.key, key->key, length) == 0)
+            return STATUS_OK;
+    if (!is_named(named)) return STATUS_OK;
+    for (at = own; next_line(&at, &before);)
+        if (before.key_length == length + sizeof decay - 1 &&
+            memcmp(before.key, key->key, length) == 0 &&
+            memcmp(before.key + length, decay, sizeof decay - 1) == 0)
+            found = before;
+    return arena_format(named->arena, &named->text,
+                        "%s%s%.*s: this parameter group is in %c alone%s%.*s%s", named->text,
+                        named->text[0] == '\0' ? "" : "; ", (int)length - 1, key->key,
+                        in_a ? 'A' : 'B', found.key != NULL ? " (weight decay " : "", PIECE(found),
+                        found.key != NULL ? ")" : "");
+}
+
 enum status compare_configurations(const struct trace_run_plan *a, const struct trace_run_plan *b,
                                    size_t most, struct arena *arena, const char **out) {
     const char *at = a->configuration;
@@ -121,13 +170,21 @@ enum status compare_configurations(const struct trace_run_plan *a, const struct 
             memcmp(here.value, there.value, here.value_length) == 0)
             continue;
         if (!both && stands_alone(a->configuration, b->configuration, &here)) continue;
-        TRY(add_key(a, b, &here, both ? &there : NULL, &named));
+        int grouped = 0;
+        if (!both)
+            TRY(add_parameter_group(a->configuration, b->configuration, &here, 1, &named,
+                                    &grouped));
+        if (!grouped) TRY(add_key(a, b, &here, both ? &there : NULL, &named));
     }
     at = b->configuration;
     while (next_line(&at, &here))
         if (!find_key(a->configuration, &here, &there) &&
-            !stands_alone(b->configuration, a->configuration, &here))
-            TRY(add_key(a, b, NULL, &here, &named));
+            !stands_alone(b->configuration, a->configuration, &here)) {
+            int grouped;
+            TRY(add_parameter_group(b->configuration, a->configuration, &here, 0, &named,
+                                    &grouped));
+            if (!grouped) TRY(add_key(a, b, NULL, &here, &named));
+        }
     TRY(add_groups(a->configuration, b->configuration, 1, &named));
     TRY(add_groups(b->configuration, a->configuration, 0, &named));
     if (most > 0 && named.count > most)

@@ -11,8 +11,9 @@
 /* The keys that differ: "lr: 0.1 | 0.2 (schedule); seed: 1 | not there"; "" if none does. A cause
  * is that of A's list or else of B's, never one that follows from a key's name. Four keys or more
  * of a group (what stands before the first dot) of which the other run has none come last and as
- * one: "args.*: 62 keys | not there". Of more than `most` the rest is counted: "; and 3 more"; 0
- * names all. */
+ * one: "args.*: 62 keys | not there"; those of a parameter group are one, too: "optimizer.0.1: this
+ * parameter group is in A alone (weight decay 0.1)". Of more than `most` the rest is counted: ";
+ * and 3 more"; 0 names all. */
 TWINSTEP_MUST_USE enum status compare_configurations(const struct trace_run_plan *a,
                                                      const struct trace_run_plan *b, size_t most,
                                                      struct arena *arena, const char **out);

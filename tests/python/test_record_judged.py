@@ -132,6 +132,22 @@ class Judged(unittest.TestCase):
         said = self.say(3, "resume-check", "trl_dpo.h5", "anew.h5")
         self.assertRegex(said, "scheduler +untold .* number them from 5 on")
 
+    def test_verify_columns_that_no_table_has_are_recorded_ones(self):
+        said = self.say(0, "compare", "trl_dpo.h5", "trl_dpo_again.h5")
+        self.assertRegex(said, "\nRecorded, but not held against each other here: clip_coef, ")
+        self.assertNotIn("knows no such column", said)
+        self.assertNotRegex(said, r"here: .*lr_applied\[1\]")     # the line LR speaks of it
+        log = pathlib.Path(self.folder.name) / "strange.csv"
+        log.write_text("step,loss,learning_rate,foo\n" + "".join(
+            f"{k},{2 / k},0.1,1\n" for k in range(1, 4)))
+        self.change("applied.h5", "trl_dpo.h5", lambda steps: steps.pop("lr_logged"))
+        for names, words in ((("applied.h5", "strange.csv"), "A has the LR that was applied and B"),
+                             (("strange.csv", "applied.h5"), "B has the LR that was applied and A")):
+            said = self.say(1, "compare", *names)
+            self.assertIn(f"LR: {words} the one that it prints, which need not be the same", said)
+            self.assertIn("\nRecorded, but not held against each other here: clip_coef, ", said)
+            self.assertIn("\nNot compared, since twinstep knows no such column: foo\n", said)
+
     def test_verify_a_model_in_eval_mode_is_no_other_data(self):
         """Where a model is called in eval mode, no forward call and no batch is recorded. That says
         nothing of the batch, and a gap that opens there is of the mode first of all."""

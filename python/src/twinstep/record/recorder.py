@@ -52,6 +52,10 @@ def _mark_of(grad: torch.Tensor | None) -> Any:
     return None if grad is None else (id(grad), local(grad)._version)
 
 
+def _updates(count: int) -> str:
+    return f"{count} update{'' if count == 1 else 's'}"
+
+
 def _some(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
@@ -423,7 +427,7 @@ class Recorder:
         share = 100 * self.seconds / whole if whole > 0 else 0.0
         memory = f"; copies for read-back took {self.readback_bytes} bytes" if self.readback else ""
         sent = 0 if self._channel is None else self._channel.sent
-        return (f"twinstep: {sent} updates recorded in {self.path}; the recorder took "
+        return (f"twinstep: {_updates(sent)} recorded in {self.path}; the recorder took "
                 f"{self.seconds:.3f} of {whole:.3f} s ({share:.2f} %){memory}")
 
     # ---- the calls for engines without a torch optimizer (DeepSpeed, Megatron) ----
@@ -950,7 +954,7 @@ class Recorder:
         if self._channel is not None:
             sent = self._channel.sent
             self._channel.close(False)
-        warn(f"twinstep: recording stopped after {sent} updates, and the training goes on: "
+        warn(f"twinstep: recording stopped after {_updates(sent)}, and the training goes on: "
              f"{problem}")
 
     def _interrupt(self) -> None:
