@@ -228,6 +228,14 @@ static int norm_scaled(const struct compare_report *report) {
     return 0;
 }
 
+/* Tells whether that ratio may be a loss scale, which both logs do not print: one that they do was
+ * looked at. */
+static int may_be_scaled(const struct compare_report *report) {
+    const struct compare_column *scale = compare_column_of(report, LOG_LOSS_SCALE);
+    return (scale == NULL || scale->pairs == 0) &&
+           compare_scale_of(compare_ratio_of(report, LOG_GRAD_NORM)) > 0.0;
+}
+
 /* Explains another loss by the DPO columns of the row behind the first step. Returns 0 where they
  * do not tell. */
 static int explain_objective(struct compare_report *report) {
@@ -286,6 +294,16 @@ static void explain_gradient(struct compare_report *report) {
             "Call scaler.unscale_(optimizer) before clip_grad_norm_ in both loops.");
     else if (explain_objective(report))
         return;
+    else if (may_be_scaled(report))
+        compare_say(
+            report, -1,
+            "Equal forward passes, and gradient norms that are apart by one large power of two "
+            "from update 1 on: a loss scale that was not divided out of one of them (it is taken, "
+            "and clipped by, before unscale_), or a gradient that is divided, summed or counted "
+            "differently.",
+            "Log the loss scale in both runs, and see that scaler.unscale_(optimizer) comes before "
+            "clip_grad_norm_; then compare the ratio with the accumulation count, the processes "
+            "and the tokens.");
     else if (compare_ratio_of(report, LOG_GRAD_NORM) != NULL && !compare_start_tells(report) &&
              compare_column_of(report, LOG_REWARD_CHOSEN) == NULL &&
              compare_column_of(report, LOG_REWARD_MARGIN) == NULL)
