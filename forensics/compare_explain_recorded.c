@@ -411,7 +411,9 @@ enum status compare_explain_step(struct compare_report *report, const struct com
     const unsigned long long update = report->root_update;
     const int settings = report->optimizers_apart, same = report->same_gradient;
     char *rivals, *shown, *text;
-    TRY(list_rivals(report, 0, arena, &rivals));
+    struct compare_report others = *report;
+    if (report->known.step[0] != '\0') others.known.later = ""; /* it is of this step, too */
+    TRY(list_rivals(&others, 0, arena, &rivals));
     TRY(arena_format(arena, &shown, "%s", ""));
     if (first != NULL)
         TRY(arena_format(arena, &shown, " Loss and gradient norm show it from update %llu on.",

@@ -283,13 +283,15 @@ static void validate_a_step_of_one_gradient(void **state) {
     assert_true(compare_step_parts(&hand_report, NULL)); /* no loss shows it */
     hand_report.same_gradient = 0;
     assert_false(compare_step_parts(&hand_report, NULL));
-    for (int how = 0; how < 7; how++) {
+    for (int how = 0; how < 8; how++) {
         open_step();
         if (how == 1 || how == 2) hand_report.optimizers_apart = 1;
         if (how == 2 || how == 3) hand_report.kernels_apart = 1;
         if (how == 4) hand_report.same_gradient = 0;
         if (how == 5) hand_part(hand_column(LOG_LR_APPLIED), 5, 0.1);
         if (how == 6) hand_report.known.step = "clipping (to 1 in A, none in B)";
+        if (how >= 6) /* clipping that differs later, too, is that of the step */
+            hand_report.known.later = "clipping (to 1 in A, none in B) from update 4 on";
         if (how == 1) hand_report.settings_apart = 1; /* which they are a part of */
         explain_recorded();
         static const char *const said[] = {
@@ -301,8 +303,9 @@ static void validate_a_step_of_one_gradient(void **state) {
             "Batch, loss and LR of update 3 are the same, by their digests, and the weights behind "
             "its step are not (roots, above): its gradient, of which no digest was taken there",
             "Later more differs: LRs. Which of it",
-            "Of that update's step the recordings say: clipping (to 1 in A, none in B)."};
-        require(how == 4 || how == 5 ? -1 : CAUSE_OPTIMIZER, said[how]);
+            "Of that update's step the recordings say: clipping (to 1 in A, none in B).",
+            "Later more differs: clipping (to 1 in A, none in B) from update 4 on."};
+        require(how == 4 || how == 5 || how == 7 ? -1 : CAUSE_OPTIMIZER, said[how]);
         assert_int_equal(strstr(hand_report.next, "Step with the same kernel") != NULL, how == 3);
     }
 }
