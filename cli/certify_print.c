@@ -167,6 +167,13 @@ static void print_counted(const struct certify_pair *pair) {
            pair->comparisons == 1 ? "" : "s", pair->updates, pair->updates == 1 ? "" : "s");
 }
 
+/* Says which batches were not compared: then roots are held against each other without these. */
+static void print_gap(const struct batch_gap *gap) {
+    char words[COMPARABLE_WHY];
+    batch_gap_words(gap, words);
+    if (words[0] != '\0') printf("  batch    not compared in %s\n", words);
+}
+
 void certify_print_pair(const struct certify_side sides[2], const struct certify_pair *pair) {
     for (int s = 0; s < 2; s++) {
         printf("%c: ", "AB"[s]);
@@ -177,10 +184,13 @@ void certify_print_pair(const struct certify_side sides[2], const struct certify
     if (pair->devices[0] != '\0') printf("devices differ: %s\n", pair->devices);
     char hex[DIGEST_HEX];
     if (pair->first == 0) {
-        certify_hex(certify_root(&sides[0], pair->updates), hex);
         printf("equal through update %" PRIu64 " ", pair->updates);
         print_counted(pair);
-        printf("  root     %s\n", hex);
+        print_gap(&pair->gap);
+        for (int s = 0; s < (pair->gap.updates > 0 ? 2 : 1); s++) {
+            certify_hex(certify_root(&sides[s], pair->updates), hex);
+            printf("  root %c   %s\n", pair->gap.updates > 0 ? "AB"[s] : ' ', hex);
+        }
         if (pair->ended[0] != '\0')
             printf("  %s: %s\n", pair->ended,
                    pair->common ? "of the updates behind it nothing is said (--common)"
@@ -194,6 +204,7 @@ void certify_print_pair(const struct certify_side sides[2], const struct certify
                                   ? pair->where.phase
                                   : "one that only one of them ran, or that was not recorded");
     if (pair->where.tensor[0] != '\0') printf("  tensor   %s\n", pair->where.tensor);
+    print_gap(&pair->gap);
     if (pair->rng_words[0] != '\0') printf("  rng      %s\n", pair->rng_words);
     for (int s = 0; s < 2; s++) {
         certify_hex(certify_root(&sides[s], pair->first), hex);
@@ -241,11 +252,13 @@ static json_t *where_json(const struct certify_side sides[2], const struct certi
 }
 
 json_t *certify_pair_json(const struct certify_side sides[2], const struct certify_pair *pair) {
-    return json_pack("{so so sb sI sI sI so so ss ss}", "a", certify_json(&sides[0]), "b",
+    char lack[COMPARABLE_WHY];
+    batch_gap_words(&pair->gap, lack);
+    return json_pack("{so so sb sI sI sI so so ss ss ss}", "a", certify_json(&sides[0]), "b",
                      certify_json(&sides[1]), "equal",
                      pair->first == 0 && (pair->ended[0] == '\0' || pair->common), "updates",
                      (json_int_t)pair->updates, "comparisons", (json_int_t)pair->comparisons,
                      "most_comparisons", (json_int_t)chain_comparisons(pair->updates), "first",
                      where_json(sides, pair), "rng", rng_json(&pair->rng, pair->rng_words),
-                     "devices_differ", pair->devices, "ended", pair->ended);
+                     "devices_differ", pair->devices, "ended", pair->ended, "batches_lack", lack);
 }

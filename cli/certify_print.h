@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "determinism/certify.h"
+#include "determinism/comparable.h"
 #include "determinism/first.h"
 #include "determinism/ledger.h"
 #include "determinism/trace.h"
@@ -34,8 +35,9 @@ struct certify_pair {
     struct ledger_difference rng;
     const char *rng_words; /* how the random streams differ; "" if they do not */
     const char *devices;   /* how the devices differ; "" if they do not */
-    const char *ended; /* which run ends while the other one goes on; "": none, or they differ */
-    int common;        /* 1: the caller said that it may */
+    const char *ended;    /* which run ends while the other one goes on; "": none, or they differ */
+    int common;           /* 1: the caller said that it may */
+    struct batch_gap gap; /* the updates of which one of them alone has a digest of the batch */
 };
 
 /* Returns the root after `update`, or NULL if the trace did not record it. */

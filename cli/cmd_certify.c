@@ -325,7 +325,13 @@ static enum status compare(struct certify_side sides[2], struct arena *arena,
     out->updates = a < b ? a : b;
     out->rng_words = "";
     out->ended = "";
-    TRY(chain_first_difference(equal_at, sides, out->updates, &out->first, &out->comparisons));
+    const uint64_t apart = runs_first_apart(sides[0].run, sides[1].run, &out->gap);
+    if (out->gap.updates > 0) { /* their roots do not say: each row is looked at */
+        out->first = apart;
+        out->comparisons = (uint32_t)(apart > 0 ? apart : out->updates);
+    } else {
+        TRY(chain_first_difference(equal_at, sides, out->updates, &out->first, &out->comparisons));
+    }
     if (out->first == 0 && a != b) {
         TRY(arena_format(arena, &words, "%c ends at update %" PRIu64 " and %c goes on to %" PRIu64,
                          a < b ? 'A' : 'B', out->updates, a < b ? 'B' : 'A', a < b ? b : a));

@@ -11,6 +11,7 @@
 #include "cli/json.h"
 #include "cli/plain_text.h"
 #include "cli/verb.h"
+#include "determinism/comparable.h"
 #include "determinism/statistics.h"
 #include "forensics/repeats.h"
 #include "logs/import.h"
@@ -69,10 +70,14 @@ static void print_arm(const struct repeats *arm, const struct repeats_found *fou
     plain_text_put(arm->writer, stdout);
     printf(", %" PRIu64 " updates\n", found->updates);
     if (found->exact) {
-        puts("exact: their roots are equal in all updates; any difference of another run is one");
+        fputs("exact: their roots are equal in all updates", stdout);
+        if (found->gap > 0)
+            printf(", without the batches of %" PRIu64 " that one of them did not record",
+                   found->gap);
+        puts("; any difference of another run is one");
         return;
     }
-    if (found->equal) {
+    if (found->equal && found->other == 0) {
         puts(
             "equal in loss and gradient norm; they record no digests, so this is no proof of equal "
             "weights");
@@ -89,8 +94,9 @@ static void print_arm(const struct repeats *arm, const struct repeats_found *fou
     putchar('\n');
     for (int c = 0; c < FLOOR_COLUMNS; c++)
         if (!isnan(found->largest[c]))
-            printf("  %-10s largest gap of the %" PRIu32 " pairs %.3g, at update %" PRIu64 "\n",
-                   floor_columns[c].name, arm->count / 2, found->largest[c], found->largest_at[c]);
+            printf("  %-10s largest gap of the %" PRIu32 " pair%s %.3g, at update %" PRIu64 "\n",
+                   floor_columns[c].name, arm->count / 2, arm->count / 2 == 1 ? "" : "s",
+                   found->largest[c], found->largest_at[c]);
 }
 
 static enum status print_need(const struct asked *asked) {
@@ -137,13 +143,9 @@ static enum status judge_arms(struct asked *asked, struct arena *arena, int *out
         (const char *const[]){asked->arms[0].paths[0], asked->arms[1].paths[0]},
         asked->arms[0].writer};
     if (asked->found[0].exact && asked->found[1].exact) {
-        const uint64_t last = asked->found[0].updates < asked->found[1].updates
-                                  ? asked->found[0].updates
-                                  : asked->found[1].updates;
-        *out_exit =
-            record_equal_roots(&pair.runs[0]->records[last - 1], &pair.runs[1]->records[last - 1])
-                ? EXIT_AS_EXPECTED
-                : EXIT_DIFFERS;
+        struct batch_gap gap;
+        const uint64_t apart = runs_first_apart(pair.runs[0], pair.runs[1], &gap);
+        *out_exit = apart == 0 ? EXIT_AS_EXPECTED : EXIT_DIFFERS;
         return STATUS_OK;
     }
     asked->labels = 1;

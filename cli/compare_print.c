@@ -64,6 +64,17 @@ static struct word factor_text(const struct compare_ratio *ratio) {
     return word;
 }
 
+/* A count as a word, so that one thing has a singular. */
+static struct word count_text(uint64_t count, const char *one, const char *before,
+                              const char *more) {
+    struct word word;
+    if (count == 1)
+        snprintf(word.text, sizeof word.text, "%s", one);
+    else
+        snprintf(word.text, sizeof word.text, "%s%llu %s", before, (unsigned long long)count, more);
+    return word;
+}
+
 static void print_heads(const struct compare_input *input, const struct compare_report *report,
                         FILE *out) {
     for (size_t s = 0; s < 2; s++) {
@@ -71,7 +82,15 @@ static void print_heads(const struct compare_input *input, const struct compare_
         plain_text_put(input[s].log->path, out);
         fprintf(out, " (%s, %zu rows)", input[s].log->title, input[s].log->rows);
         if (report->repeated[s] > 0)
-            fprintf(out, "; %zu rows repeated, the later ones count", report->repeated[s]);
+            fprintf(out, "; %s",
+                    count_text(report->repeated[s], "1 row repeated, the later one counts", "",
+                               "rows repeated, the later ones count")
+                        .text);
+        if (report->joined[s] > 0)
+            fprintf(
+                out, "; %s joined to the row of the same update",
+                count_text(report->joined[s], "1 evaluation row was", "", "evaluation rows were")
+                    .text);
         fputc('\n', out);
         for (size_t i = 0; i < input[s].log->note_count; i++)
             fprintf(out, "   note: %s\n", input[s].log->notes[i]);
@@ -86,6 +105,7 @@ static void print_note(const char *what, const char *text, const char *mark, FIL
 
 #define NAMES_LISTED 5
 #define LEFT_OUT "Not compared, since twinstep knows no such column: "
+#define RECORDED "Recorded, but not held against each other here: "
 
 /* Whether a column has none of our names, so that nothing compares it, and is the first with its
  * own name in A and B. */
@@ -100,14 +120,35 @@ static int is_left_out(const struct compare_input *input, size_t side, size_t in
     return 1;
 }
 
-static void print_left_out(const struct compare_input *input, const char *mark, FILE *out) {
+/* Whether the column is the LR of a further group, which the line LR speaks of. */
+static int is_group(const struct compare_lr *lr, const char *source) {
+    for (size_t i = 0; i < lr->group_count; i++)
+        if (strcmp(lr->groups[i].source, source) == 0) return 1;
+    return 0;
+}
+
+/* Names the columns without a name of ours of recordings, or of other logs: what a recording has is
+ * known, and is not compared as a column. */
+static void print_names(const struct compare_input *input, const struct compare_report *report,
+                        int recorded, const char *bullet, FILE *out) {
     size_t count = 0;
     for (size_t s = 0; s < 2; s++)
-        for (size_t i = 0; i < input[s].log->column_count; i++)
-            if (is_left_out(input, s, i) && count++ < NAMES_LISTED)
-                fprintf(out, "%s%s", count > 1 ? ", " : mark, input[s].log->columns[i].source);
+        for (size_t i = 0; i < input[s].log->column_count; i++) {
+            const char *const name = input[s].log->columns[i].source;
+            if ((strcmp(input[s].log->format, "trace") == 0) != recorded ||
+                !is_left_out(input, s, i) || is_group(&report->lr, name) || count++ >= NAMES_LISTED)
+                continue;
+            if (count == 1) fprintf(out, "%s%s", bullet, recorded ? RECORDED : LEFT_OUT);
+            fprintf(out, "%s%s", count > 1 ? ", " : "", name);
+        }
     if (count > NAMES_LISTED) fprintf(out, " and %zu more", count - NAMES_LISTED);
     if (count > 0) fputc('\n', out);
+}
+
+static void print_left_out(const struct compare_input *input, const struct compare_report *report,
+                           const char *bullet, FILE *out) {
+    print_names(input, report, 1, bullet, out);
+    print_names(input, report, 0, bullet, out);
 }
 
 static json_t *left_out_json(const struct compare_input *input) {
@@ -154,7 +195,8 @@ static void print_columns(const struct compare_report *report, FILE *out) {
         }
         fprintf(out, " %8zu %8zu", column->pairs, column->different);
         if (column->not_finite > 0)
-            fprintf(out, "  %zu pairs are NaN or infinite in both", column->not_finite);
+            fprintf(out, "  %s NaN or infinite in both",
+                    count_text(column->not_finite, "1 pair is", "", "pairs are").text);
         if (column->different > 0)
             fprintf(out, "  update %llu: %s", (unsigned long long)column->first_update,
                     pair_text(column).text);
@@ -236,8 +278,16 @@ static size_t print_roots(const struct compare_report *report, const char *bulle
     }
     if (report->root_update == 0 && report->roots > 0) {
         lines++;
-        fprintf(out, "%sRoots are equal in all %llu updates that both have.\n", bullet,
-                (unsigned long long)report->roots);
+        fprintf(out, "%sRoots are equal in %s that both have%s.\n", bullet,
+                count_text(report->roots, "the one update", "all ", "updates").text,
+                report->gap.updates > 0 ? ", but for batches" : "");
+    }
+    if (report->gap.updates > 0) {
+        lines++;
+        fprintf(out, "%sBatches were not compared in %s%s.\n", bullet, report->batches_lack,
+                report->unseen.update == report->gap.first
+                    ? ": it has no forward call of its model in training there"
+                    : "");
     }
     return lines;
 }
@@ -274,7 +324,7 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     print_note("Configurations differ", report->configurations, "", out);
     print_note("Phases came in another order", report->orders, "", out);
     print_columns(report, out);
-    print_left_out(input, LEFT_OUT, out);
+    print_left_out(input, report, "", out);
     if (report->order_count > 0) {
         fputs("\nOrder of first differences: ", out);
         print_order(report, out);
@@ -389,7 +439,7 @@ void compare_print_markdown(const struct compare_input *input, const struct comp
     print_note("Phases came in another order", report->orders, "- ", out);
     put_table(report, MARKDOWN_COLUMNS - lines, out);
     fputc('\n', out);
-    print_left_out(input, "- " LEFT_OUT, out);
+    print_left_out(input, report, "- ", out);
     fprintf(out, "- LR: %s\n", report->lr.words);
     if (report->rng_words[0] != 0) fprintf(out, "- RNG: %s\n", report->rng_words);
     if (report->ratio_count > 0) {
@@ -560,8 +610,8 @@ enum status compare_print_json(const struct compare_input *input,
     for (size_t i = 0; i < report->ratio_count; i++)
         json_array_append_new(ratios, ratio_json(&report->ratios[i]));
     return json_print(json_pack(
-        "{ss so* so so so so so so* ss? so so* so so so so so so so so so so so so so so so "
-        "so* so*}",
+        "{ss so* so so so so so so* ss? so so* so so so so so so so so so so so so so so so so "
+        "so so* so*}",
         "verdict", compare_verdict_name((enum compare_verdict)report->verdict), "why",
         json_string(report->why), "a", log_json(&input[0], report->repeated[0]), "b",
         log_json(&input[1], report->repeated[1]), "columns", columns, "not_compared",
@@ -574,7 +624,8 @@ enum status compare_print_json(const struct compare_input *input,
         note_json(report->root_update > 0 ? report->where.tensor : ""), "root_parts",
         parts_json(report), "initial_weights", weights_json(&report->known), "initial_tensor",
         note_json(report->known.tensor), "roots", json_integer((json_int_t)report->roots),
-        "roots_lack", note_json(report->rootless), "ended", note_json(report->ended),
+        "roots_lack", note_json(report->rootless), "batches_lack", note_json(report->batches_lack),
+        "forward_unseen", json_positive(report->unseen.update), "ended", note_json(report->ended),
         "configurations_differ", note_json(report->configurations), "orders_differ",
         note_json(report->orders), "floor", floor_json(report->floor), "devices_differ",
         note_json(report->devices), "floor_elsewhere", note_json(report->elsewhere)));

@@ -25,4 +25,22 @@ TWINSTEP_MUST_USE enum status runs_comparable(const struct trace_run *a, const s
 int runs_unlike(const struct trace_run *a, const struct trace_run *b,
                 char out_text[COMPARABLE_WHY]);
 
+/* The updates of two foreign runs of which one alone has a digest of its batch. */
+struct batch_gap {
+    uint64_t updates; /* how many there are; 0: none */
+    uint64_t first;   /* the first of them */
+    int side;         /* which run lacks it there: 0 for a, 1 for b */
+};
+
+/* Returns the first update of both whose roots differ, or 0, and fills `gap`. A batch without a
+ * digest (32 zero bytes) was not recorded, so in updates of the gap no batch counts: the roots of
+ * both are made anew there, as if neither had recorded it. Runs without roots have none that
+ * differ. */
+uint64_t runs_first_apart(const struct trace_run *a, const struct trace_run *b,
+                          struct batch_gap *gap);
+
+/* Says of a gap which batches were not compared, as a clause: "8 updates, the first of them update
+ * 5, where B recorded none"; "" for no gap. */
+void batch_gap_words(const struct batch_gap *gap, char out_text[COMPARABLE_WHY]);
+
 #endif

@@ -16,6 +16,11 @@ static int digest_absent(const uint8_t *digest) {
     return 1;
 }
 
+/* Two digests that were both taken, and differ. 32 zero bytes are none. */
+static int taken_differ(const uint8_t *a, const uint8_t *b) {
+    return !digest_absent(a) && !digest_absent(b) && digest_differs(a, b);
+}
+
 static int find_name(const char *const *names, uint32_t count, const char *name) {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0) return (int)i;
@@ -49,7 +54,7 @@ static const char *find_tensor(const struct trace_run_plan *a, const struct reco
         a->shape.tensors < b->shape.tensors ? a->shape.tensors : b->shape.tensors;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t t = which == TENSOR_DIGEST_GRADIENT ? count - 1 - i : i;
-        if (digest_differs(x->tensor_digests[t][which], y->tensor_digests[t][which]))
+        if (taken_differ(x->tensor_digests[t][which], y->tensor_digests[t][which]))
             return a->tensors[t];
     }
     return "";
@@ -59,8 +64,13 @@ static const char *find_tensor(const struct trace_run_plan *a, const struct reco
 static void find_written(const struct trace_run_plan *a, const struct record *x,
                          const struct trace_run_plan *b, const struct record *y,
                          struct first_difference *out) {
-    if (digest_differs(x->digests[DIGEST_BATCH], y->digests[DIGEST_BATCH])) {
+    if (taken_differ(x->digests[DIGEST_BATCH], y->digests[DIGEST_BATCH])) {
         out->phase = "fetch";
+        return;
+    }
+    const double loss[2] = {x->reals[REAL_LOSS], y->reals[REAL_LOSS]};
+    if (loss[0] < loss[1] || loss[0] > loss[1]) { /* one that is no number may not be recorded */
+        out->phase = "forward";
         return;
     }
     out->tensor = find_tensor(a, x, b, y, TENSOR_DIGEST_GRADIENT);

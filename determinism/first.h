@@ -11,8 +11,8 @@ struct trace_run_plan;
 
 struct first_difference {
     /* The first in the order of run a; "" if only one of them ran it, or none was recorded. Of two
-     * foreign runs without digests of phases it follows from what differs: the batch (fetch), a
-     * gradient (backward), a parameter or an LR (optimize). */
+     * foreign runs without digests of phases it follows from what differs: the batch (fetch), the
+     * loss (forward), a gradient (backward), a parameter or an LR (optimize). */
     const char *phase;
     /* An activation for phase forward, a gradient (searched from the last tensor) for backward, a
      * parameter for optimize; "" for other phases or if not recorded. */

@@ -32,6 +32,17 @@ const struct compare_column *compare_column_of(const struct compare_report *repo
     return NULL;
 }
 
+/* Of epochs that stand twice, those that no repeated row explains are of rows of evaluations, where
+ * a log has such; else they count as every other column does. */
+static void judge_repeated(const struct compare_input *input, struct compare_report *report) {
+    for (size_t s = 0; s < 2; s++) {
+        size_t *const repeated = &report->repeated[s], *const joined = &report->joined[s];
+        const int evaluates = log_column_of(input[s].log, LOG_EVAL_LOSS) != NULL;
+        if (!evaluates && *joined > *repeated) *repeated = *joined;
+        *joined = *joined > *repeated ? *joined - *repeated : 0;
+    }
+}
+
 static enum status fill_columns(const struct compare_input *input, struct arena *arena,
                                 struct compare_report *report) {
     struct compare_column *columns;
@@ -42,7 +53,9 @@ static enum status fill_columns(const struct compare_input *input, struct arena 
         *column = (struct compare_column){.name = name};
         for (size_t s = 0; s < 2; s++) {
             TRY(compare_align(input[s].log, name, arena, &column->side[s]));
-            if (column->side[s].repeated > report->repeated[s])
+            if (name == LOG_EPOCH)
+                report->joined[s] = column->side[s].repeated;
+            else if (column->side[s].repeated > report->repeated[s])
                 report->repeated[s] = column->side[s].repeated;
         }
         if (column->side[0].count == 0 && column->side[1].count == 0) continue;
@@ -53,6 +66,7 @@ static enum status fill_columns(const struct compare_input *input, struct arena 
         if (report->from == 0 || column->from < report->from) report->from = column->from;
         if (column->to > report->to) report->to = column->to;
     }
+    judge_repeated(input, report);
     return STATUS_OK;
 }
 
@@ -360,6 +374,32 @@ static uint64_t first_apart(const struct compare_report *report) {
     return first;
 }
 
+/* Finds the first update whose roots differ, and up to there the first gradient that is the same in
+ * both. */
+static enum status find_roots(const struct trace_run *a, const struct trace_run *b,
+                              struct arena *arena, struct compare_report *report) {
+    char words[COMPARABLE_WHY], *text;
+    if (report->roots == 0) return STATUS_OK;
+    report->root_update = runs_first_apart(a, b, &report->gap);
+    batch_gap_words(&report->gap, words);
+    TRY(arena_format(arena, &text, "%s", words));
+    report->batches_lack = text;
+    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
+        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
+        i += x->step <= y->step;
+        j += y->step <= x->step;
+        if (x->step != y->step) continue;
+        if (report->gradient_update == 0 && equal_gradients(&a->plan, x, y))
+            report->gradient_update = x->step;
+        if (x->step != report->root_update) continue;
+        report->same_gradient = equal_gradients(&a->plan, x, y);
+        report->root_parts = compare_root_parts(x, y);
+        first_find(&a->plan, x, &b->plan, y, &report->where);
+        break;
+    }
+    return STATUS_OK;
+}
+
 /* Compares what two runs of traces recorded beyond any log: draws and roots. */
 static enum status compare_runs(const struct compare_input *input, struct arena *arena,
                                 struct compare_report *report) {
@@ -367,7 +407,7 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
     const struct trace_run *a = input[0].run, *b = input[1].run;
     char *words;
     report->rng_words = report->configurations = report->configurations_short = report->orders =
-        report->rootless = "";
+        report->rootless = report->batches_lack = "";
     report->known = (struct compare_recorded){.tensor = "", .step = "", .later = ""};
     if (a == NULL || b == NULL) return STATUS_OK;
     ledger_compare(a, b, &report->rng);
@@ -388,23 +428,14 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
                                    &report->configurations_short));
         TRY(compare_orders(a, b, arena, &report->orders));
         report->loop = compare_loops(a, b);
+        report->unseen = compare_unseen_of(a, b);
         report->recorded = 1;
         report->optimizers_apart = compare_optimizers_apart(&a->plan, &b->plan);
+        report->kernels_apart = compare_kernels_apart(&a->plan, &b->plan);
+        report->labels_key = compare_labels_key(&a->plan, &b->plan);
         report->settings_apart = compare_settings_apart(&a->plan, &b->plan);
     }
-    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates && report->root_update == 0;) {
-        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
-        if (report->roots > 0 && x->step == y->step && report->gradient_update == 0 &&
-            equal_gradients(&a->plan, x, y))
-            report->gradient_update = x->step;
-        if (report->roots > 0 && x->step == y->step && !record_equal_roots(x, y)) {
-            report->root_update = x->step;
-            report->root_parts = compare_root_parts(x, y);
-            first_find(&a->plan, x, &b->plan, y, &report->where);
-        }
-        i += x->step <= y->step;
-        j += y->step <= x->step;
-    }
+    TRY(find_roots(a, b, arena, report));
     if (!report->recorded || report->unlike) return STATUS_OK;
     return compare_recordings(a, b, first_apart(report), arena, &report->known);
 }
@@ -558,8 +589,13 @@ static void judge(struct compare_report *report) {
                       "has an LR and a gradient that are not 0, so nothing was trained";
     } else if (report->roots > 0) {
         report->verdict = COMPARE_VERDICT_EQUAL;
-        report->why = "every compared column agrees, and the roots are equal: weights, applied LRs "
-                      "and what else they are made of are the same bit for bit";
+        report->why =
+            report->gap.updates > 0
+                ? "every compared column agrees, and so do weights, applied LRs and what else "
+                  "the roots are made of, bit for bit, but for batches that one of the two did "
+                  "not record (below)"
+                : "every compared column agrees, and the roots are equal: weights, applied LRs "
+                  "and what else they are made of are the same bit for bit";
     } else if (!shows_training(report) &&
                (lr == COMPARE_LR_UNTESTABLE || lr == COMPARE_LR_UNFITTED)) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;

@@ -21,6 +21,7 @@
 #include "base/arena.h"
 #include "base/key.h"
 #include "base/status.h"
+#include "determinism/comparable.h"
 #include "determinism/first.h"
 #include "determinism/ledger.h"
 #include "forensics/fit.h"
@@ -31,7 +32,8 @@ enum compare_class {
     COMPARE_EQUAL = 0,
     COMPARE_WITHIN, /* some pairs are equal only within the printed precision */
     COMPARE_DIFFERENT,
-    COMPARE_ABSENT /* there is no pair: one log lacks the column, or no update is in both */
+    COMPARE_ABSENT /* there is no pair: one log lacks the column, no update is in both, or the two
+                      count otherwise */
 };
 /* The name of a class: "equal", "equal within precision", "different", "not in both". */
 const char *compare_class_name(enum compare_class class_of);
@@ -114,6 +116,15 @@ struct compare_loop {
     int32_t kind;    /* enum compare_loop_kind */
     int32_t side;    /* whose loop does it: 0 for A, 1 for B */
     uint64_t update; /* the first update of both in which the loops are unlike so */
+};
+
+/* Where one of two recordings has no forward call of its model in training, and the other has one,
+ * while both go backward: a model in eval mode, or a call that its recorder does not see. */
+struct compare_unseen {
+    uint64_t update;  /* the first such update; 0: there is none */
+    uint64_t updates; /* how many there are in which the same recording has none */
+    int32_t side;     /* which one: 0 for A, 1 for B */
+    int never;        /* 1: no row of it before has one */
 };
 
 /* Whether two recordings hold one thing alike. */
@@ -240,18 +251,25 @@ struct compare_report {
     /* The first update of which both runs have a digest of each gradient, and the same ones; 0:
      * there is none up to root_update. */
     uint64_t gradient_update;
+    int same_gradient; /* 1: and in root_update itself they are the same */
     /* For two runs of other programs: keys of their configurations that differ, and the first
      * update whose phases came in another order; "": none, or these are no such runs. */
     const char *configurations, *orders;
     const char *configurations_short; /* the same for COMPARE_KEYS_SHORT keys, then a count */
-    int recorded; /* 1: both are runs of other programs, whose digests say more than columns */
-    int unlike;   /* 1: of unlike tensors, which `rootless` names */
+    int recorded;      /* 1: both are runs of other programs, whose digests say more than columns */
+    int unlike;        /* 1: of unlike tensors, which `rootless` names */
+    int kernels_apart; /* 1: which kernel of the optimizer steps differs */
     int optimizers_apart; /* 1: settings of their optimizers differ, beside the LR */
     int same_start; /* 1: what differs first is computed from equal weights and an equal batch */
-    int settings_apart;            /* 1: anything in their configurations does, but seeds and env */
+    const char
+        *labels_key;    /* the setting that differs and gives a model other labels; NULL: none */
+    int settings_apart; /* 1: anything in their configurations does, but seeds and env */
     struct compare_recorded known; /* what they say of weights, batch and step */
     struct compare_loop loop; /* and what one of their loops does otherwise, where that is known */
-    uint64_t from, to;        /* the first and the last update that both logs have in some column */
+    struct compare_unseen unseen; /* and where one of them alone has no forward call in training */
+    struct batch_gap gap;         /* the updates of which one alone has a digest of the batch, */
+    const char *batches_lack;     /* and the same as a clause; "": there are none */
+    uint64_t from, to; /* the first and the last update that both logs have in some column */
     /* The first update that can have moved a weight, as its LR is not 0; what is computed up to
      * there shows the initial weights. UINT64_MAX: there is none. Bit k - 1 of `starts` is set
      * where an explanation of one of the LR columns takes update k for it. */
@@ -259,6 +277,9 @@ struct compare_report {
     const char *ended;  /* which log ends while the other one goes on, as a clause; "": none does */
     int undecided;      /* 1: and it was not said that it may, so the two are never equal */
     size_t repeated[2]; /* how many rows of A and of B later rows replaced */
+    /* How many rows of evaluations stand beside the row of their update: these hold nothing that it
+     * has but an epoch, so that they replace nothing. */
+    size_t joined[2];
     const char *meaning; /* what the order of first differences means */
     int32_t cause;       /* the enum cause that it points to; -1: none */
     int lr_in_doubt;  /* 1: `meaning` names another LR among others, though no column shows one */

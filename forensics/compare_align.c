@@ -205,6 +205,33 @@ void compare_find_end(struct compare_column *column, const struct log *const *lo
     }
 }
 
+/* Returns which side counts whole epochs where the other one has parts of them, 0 or 1; -1:
+ * neither. The recorder counts whole ones, and a trainer of transformers prints parts. */
+static int whole_epochs(const struct compare_column *column) {
+    int parts[2] = {0, 0};
+    for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
+        const double values[2] = {compare_point(&column->side[0], i).value,
+                                  compare_point(&column->side[1], j).value};
+        for (size_t s = 0; s < 2; s++)
+            parts[s] |= real_abs_f64(values[s]) < 0x1p53 && (double)(int64_t)values[s] != values[s];
+    }
+    return parts[0] == parts[1] ? -1 : parts[0];
+}
+
+/* Takes back that epochs differ where the two are counted otherwise: 0 and 0.04 are one place. */
+static void forget_epochs(struct compare_column *column) {
+    const int whole = whole_epochs(column);
+    if (column->name != LOG_EPOCH || column->different == 0 || whole < 0) return;
+    column->pairs = column->equal = column->within = column->different = column->not_finite = 0;
+    column->from = column->to = column->first_update = column->largest_update = 0;
+    column->last_number = 0;
+    column->largest = 0.0;
+    column->moves = 0;
+    column->class_of = COMPARE_ABSENT;
+    column->why = whole == 0 ? "A counts whole epochs, B parts of them"
+                             : "B counts whole epochs, A parts of them";
+}
+
 void compare_classify(struct compare_column *column) {
     const struct compare_side *a = &column->side[0], *b = &column->side[1];
     const int comparable =
@@ -225,4 +252,5 @@ void compare_classify(struct compare_column *column) {
     else
         column->class_of = column->within > 0 ? COMPARE_WITHIN : COMPARE_EQUAL;
     column->why = column->class_of == COMPARE_ABSENT ? why_absent(column) : NULL;
+    forget_epochs(column);
 }

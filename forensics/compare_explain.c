@@ -228,6 +228,14 @@ static int norm_scaled(const struct compare_report *report) {
     return 0;
 }
 
+/* Tells whether that ratio may be a loss scale, which both logs do not print: one that they do was
+ * looked at. */
+static int may_be_scaled(const struct compare_report *report) {
+    const struct compare_column *scale = compare_column_of(report, LOG_LOSS_SCALE);
+    return (scale == NULL || scale->pairs == 0) &&
+           compare_scale_of(compare_ratio_of(report, LOG_GRAD_NORM)) > 0.0;
+}
+
 /* Explains another loss by the DPO columns of the row behind the first step. Returns 0 where they
  * do not tell. */
 static int explain_objective(struct compare_report *report) {
@@ -286,6 +294,16 @@ static void explain_gradient(struct compare_report *report) {
             "Call scaler.unscale_(optimizer) before clip_grad_norm_ in both loops.");
     else if (explain_objective(report))
         return;
+    else if (may_be_scaled(report))
+        compare_say(
+            report, -1,
+            "Equal forward passes, and gradient norms that are apart by one large power of two "
+            "from update 1 on: a loss scale that was not divided out of one of them (it is taken, "
+            "and clipped by, before unscale_), or a gradient that is divided, summed or counted "
+            "differently.",
+            "Log the loss scale in both runs, and see that scaler.unscale_(optimizer) comes before "
+            "clip_grad_norm_; then compare the ratio with the accumulation count, the processes "
+            "and the tokens.");
     else if (compare_ratio_of(report, LOG_GRAD_NORM) != NULL && !compare_start_tells(report) &&
              compare_column_of(report, LOG_REWARD_CHOSEN) == NULL &&
              compare_column_of(report, LOG_REWARD_MARGIN) == NULL)
@@ -485,10 +503,22 @@ static void explain_later(struct compare_report *report, const struct compare_co
     }
 }
 
+/* Tells whether a loss begins at another update in one log than in the other, as where one run goes
+ * on from a checkpoint. */
+static int begins_later(const struct compare_report *report) {
+    const struct compare_column *const loss = compare_column_of(report, LOG_LOSS);
+    return loss != NULL && loss->side[0].count > 0 && loss->side[1].count > 0 &&
+           compare_point(&loss->side[0], 0).update != compare_point(&loss->side[1], 0).update;
+}
+
 static void explain_middle(struct compare_report *report) {
     compare_say(report, -1,
                 "The logs have no early update in common, so what differed first cannot be told.",
-                "Log every update from the first on (logging_steps 1) in both runs.");
+                begins_later(report)
+                    ? "Log every update from the first on (logging_steps 1) in both runs. If one "
+                      "goes on from a checkpoint of the other, twinstep resume-check A B holds it "
+                      "against the other."
+                    : "Log every update from the first on (logging_steps 1) in both runs.");
 }
 
 /* Says which update the words "update 1" mean where the first updates have LR 0, and so change
@@ -516,7 +546,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     const struct compare_column *first = forward;
     if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
         first = gradient;
-    int begins_apart;
+    int begins_apart, unseen;
     report->meaning = report->next = "";
     report->same_start = first != NULL && compare_same_start(report, first->first_update);
     if (compare_explain_draws(report)) return STATUS_OK;
@@ -524,8 +554,11 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     if (begins_apart) return STATUS_OK;
     if (compare_generators_part(report, first)) return compare_explain_generators(report, arena);
     if (report->order_count == 0 && report->lr.groups_differ == 0) return STATUS_OK;
+    TRY(compare_explain_unseen_forward(report, first, arena, &unseen));
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
+    else if (unseen)
+        return compare_add_step(report, arena);
     else if (compare_loops_part(report, first))
         compare_explain_loops(report);
     else if (compare_skips_part(report))
@@ -533,12 +566,16 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     else if (first == NULL &&
              (compare_first_of(report, compare_lr_names) != NULL || report->lr.groups_differ > 0))
         compare_explain_lr_only(report);
+    else if (compare_step_parts(report, first))
+        TRY(compare_explain_step(report, first, arena));
+    else if (compare_draws_part(report, first))
+        TRY(compare_explain_later_draws(report, arena));
     else if (first == NULL)
         compare_say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
     else if (compare_trains_alike(report))
         explain_metrics(report);
     else if (compare_batches_part(report, first))
-        compare_explain_batches(report);
+        TRY(compare_explain_batches(report, arena));
     else if (report->unlike && (first != forward || first->first_update > report->start))
         compare_say(
             report, -1,

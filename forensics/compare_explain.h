@@ -94,6 +94,18 @@ int compare_generators_part(const struct compare_report *report,
                             const struct compare_column *first);
 TWINSTEP_MUST_USE enum status compare_explain_generators(struct compare_report *report,
                                                          struct arena *arena);
+/* Tells whether two recordings part in a later update than their first one, in its loss, while its
+ * batch is the same and the states of generators behind it are not. */
+int compare_draws_part(const struct compare_report *report, const struct compare_column *first);
+TWINSTEP_MUST_USE enum status compare_explain_later_draws(struct compare_report *report,
+                                                          struct arena *arena);
+/* Tells whether two recordings part in the step of an update, by their digests, before `first`
+ * does, the first difference of loss and gradient (NULL: there is none). Where no digest of the
+ * gradient was taken in that update, an update at least lies between the two. */
+int compare_step_parts(const struct compare_report *report, const struct compare_column *first);
+TWINSTEP_MUST_USE enum status compare_explain_step(struct compare_report *report,
+                                                   const struct compare_column *first,
+                                                   struct arena *arena);
 /* Tells whether two recordings compute from the same weights, of which none is left out, and the
  * same batch in the update in which they part. */
 int compare_same_start(const struct compare_report *report, uint64_t update);
@@ -106,8 +118,15 @@ TWINSTEP_MUST_USE enum status compare_add_step(struct compare_report *report, st
  * (NULL: there is none). */
 int compare_loops_part(const struct compare_report *report, const struct compare_column *first);
 void compare_explain_loops(struct compare_report *report);
+/* Says so where the first difference opens in the update in which one recording begins to have no
+ * forward call of its model in training; sets *out to 0, and nothing else, where it does not.
+ * `first` is the first to differ of loss and gradient. */
+TWINSTEP_MUST_USE enum status compare_explain_unseen_forward(struct compare_report *report,
+                                                             const struct compare_column *first,
+                                                             struct arena *arena, int *out);
 /* Tells whether the batch is what two recordings part in, no later than `first` does. */
 int compare_batches_part(const struct compare_report *report, const struct compare_column *first);
-void compare_explain_batches(struct compare_report *report);
+TWINSTEP_MUST_USE enum status compare_explain_batches(struct compare_report *report,
+                                                      struct arena *arena);
 
 #endif

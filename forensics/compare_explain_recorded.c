@@ -138,6 +138,44 @@ void compare_explain_loops(struct compare_report *report) {
                 loop_words[loop->kind].next);
 }
 
+/* ---- a model in eval mode ---- */
+
+#define UNSEEN_MODE                                                                                \
+    "is in eval mode there, which switches dropout off and lets batch norms use the means that "   \
+    "they keep, or "
+
+/* A recorder is told of a call of its model in training. Where it is told of none and the training
+ * goes backward all the same, the mode is the likeliest cause, and it is not the only one. Nothing
+ * is known of the batch there. */
+enum status compare_explain_unseen_forward(struct compare_report *report,
+                                           const struct compare_column *first, struct arena *arena,
+                                           int *out) {
+    const struct compare_unseen *const unseen = &report->unseen;
+    const char side = "AB"[unseen->side];
+    const unsigned long long update = unseen->update;
+    char *text, *next;
+    *out = report->recorded && !report->unlike && unseen->update > 0 && first != NULL &&
+           first->first_update == unseen->update &&
+           (report->root_update == 0 || report->root_update == unseen->update);
+    if (!*out) return STATUS_OK;
+    TRY(arena_format(
+        arena, &text,
+        "The gap opens in update %llu, %s no forward call in training is recorded in %c, which "
+        "goes "
+        "backward all the same (%llu update%s): %c's model " UNSEEN_MODE
+        "its forward pass is one that the recorder is not told of (%s). Whether the data differ, "
+        "too, was not recorded.",
+        update, unseen->never ? "and" : "from which on", side, (unsigned long long)unseen->updates,
+        unseen->updates == 1 ? "" : "s", side,
+        unseen->never ? "forward=False, a compiled model" : "a compiled graph"));
+    TRY(arena_format(arena, &next,
+                     "Call model.train() before the forward pass of update %llu in %c, as behind "
+                     "each evaluation and generation, and compare again.",
+                     update, side));
+    compare_say(report, -1, text, next);
+    return STATUS_OK;
+}
+
 /* ---- what digests of two recordings tell of the batch ---- */
 
 /* Tells whether the batch is what two recordings part in, no later than the columns do. */
@@ -149,9 +187,28 @@ int compare_batches_part(const struct compare_report *report, const struct compa
 #define BATCHES_DIFFER                                                                             \
     "The tensors that the model is given differ before the first step, by their digests"
 
+/* A digest is of all tensors that a model is given, and does not tell which of them differs. */
+#define OTHER_LABELS                                                                               \
+    "other labels (another loss mask, or labels that one run alone gives to the model)"
+
+/* Says which setting alone gives a model other labels, if one differs: then the rows may be the
+ * same. */
+static enum status name_labels(struct compare_report *report, struct arena *arena) {
+    char *text;
+    if (report->labels_key == NULL) return STATUS_OK;
+    TRY(arena_format(arena, &text,
+                     "%s The configurations differ in %s (above), which changes by itself what "
+                     "labels the model is given: the rows may be the same.",
+                     report->meaning, report->labels_key));
+    report->meaning = text;
+    TRY(arena_format(arena, &text, "Make %s equal and compare again.", report->labels_key));
+    report->next = text;
+    return STATUS_OK;
+}
+
 /* The batches differ for certain, so that no later part of the training is named: whatever else
  * differs cannot be told from what follows from them. */
-void compare_explain_batches(struct compare_report *report) {
+enum status compare_explain_batches(struct compare_report *report, struct arena *arena) {
     const int tells = compare_start_tells(report);
     const enum compare_gap gap = compare_judge_start(report);
     if (report->root_update > report->start) {
@@ -162,26 +219,29 @@ void compare_explain_batches(struct compare_report *report) {
             "there on.",
             "Compare which rows that update used in both runs (sample order, seed, epoch, "
             "drop-last, workers), and what a restart restored of the sampler.");
-        return;
+        return STATUS_OK;
     }
     compare_say(
         report, -1,
         !tells ? BATCHES_DIFFER
             ": other rows or another order, or the same rows in other micro-batches, with other "
-            "padding or truncation. The loss of update 1 does not tell which, since a DPO training "
-            "that starts at its reference prints ln 2 whatever its rows are."
+            "padding or truncation, or " OTHER_LABELS ". The loss of update 1 does not tell which, "
+            "since a DPO training that starts at its reference prints ln 2 whatever its rows are."
         : gap == COMPARE_GAP_ROUNDING ? BATCHES_DIFFER
             ", and what is computed of them by no more than rounding makes: the same rows in other "
-            "micro-batches or with other padding do this, and other rows would move it by more."
+            "micro-batches or with other padding do this, and so do labels that one run alone "
+            "gives to the model; other rows would move it by more."
         : gap == COMPARE_GAP_BETWEEN ? BATCHES_DIFFER
             ", and what is computed of them by less than from row to row: the same rows with "
-            "another average (a mean of means), padding or truncation, or other rows."
+            "another average (a mean of means), padding or truncation, other rows, or " OTHER_LABELS
+            "."
                                      : BATCHES_DIFFER
             ", and what is computed of them by more than rounding: other rows or another order, "
-            "packing, truncation or padding. Whether weights or the loss differ, too, shows when "
-            "the batches are equal.",
-        "Compare the first batch of both runs: token ids, mask, and in how many forward passes it "
-        "comes. Make it equal and compare again.");
+            "packing, truncation or padding, or " OTHER_LABELS ". Whether weights or the loss "
+            "differ, too, shows when the batches are equal.",
+        "Compare the first batch of both runs: token ids, mask, labels, and in how many forward "
+        "passes it comes. Make it equal and compare again.");
+    return name_labels(report, arena);
 }
 
 /* ---- what digests of two recordings tell of weights and generators ---- */
@@ -257,13 +317,13 @@ int compare_generators_part(const struct compare_report *report,
     "Look for what draws in one run alone: an evaluation, a sample that is generated, a loader "   \
     "that is made anew, another seed; or seed the generators again behind it, and compare again."
 
-/* Lists what else of two recordings whose generators part first may open the gap. */
-static enum status list_rivals(const struct compare_report *report, struct arena *arena,
-                               char **out) {
+/* Lists what else of two recordings may open a gap, beside what parts first. */
+static enum status list_rivals(const struct compare_report *report, int settings,
+                               struct arena *arena, char **out) {
     TRY(arena_format(arena, out, "%s", ""));
     if (report->known.batch_update > 0) TRY(add_word("later batches", arena, out));
     if (compare_lrs_differ(report)) TRY(add_word("LRs", arena, out));
-    if (report->settings_apart) TRY(add_word("settings (configurations, above)", arena, out));
+    if (settings) TRY(add_word("settings (configurations, above)", arena, out));
     if (report->orders[0] != '\0' || report->loop.kind != COMPARE_LOOP_ALIKE)
         TRY(add_word("the order of the loop", arena, out));
     if (compare_count_skips(report)) TRY(add_word("skipped updates", arena, out));
@@ -277,7 +337,7 @@ enum status compare_explain_generators(struct compare_report *report, struct are
     const struct compare_column *forward = compare_first_of(report, compare_forward_names);
     const struct compare_column *norm = compare_first_of(report, compare_gradient_names);
     char *rivals, *text;
-    TRY(list_rivals(report, arena, &rivals));
+    TRY(list_rivals(report, report->settings_apart, arena, &rivals));
     if (forward == NULL && norm == NULL && !compare_lrs_differ(report)) {
         compare_say(report, CAUSE_RNG,
                     "Batch, weights, LRs and loss are equal where the roots part, and the states "
@@ -300,6 +360,87 @@ enum status compare_explain_generators(struct compare_report *report, struct are
                     "dropout, is other numbers in both.",
                     GENERATORS_NEXT);
     }
+    return STATUS_OK;
+}
+
+int compare_draws_part(const struct compare_report *report, const struct compare_column *first) {
+    const struct compare_column *forward = compare_first_of(report, compare_forward_names);
+    return report->recorded && first != NULL && first == forward &&
+           report->root_update == first->first_update && report->known.begins > 0 &&
+           report->root_update > report->known.begins && report->root_update > report->start &&
+           report->known.batch == COMPARE_ALIKE && compare_root_differs(report, COMPARE_PART_RNG) &&
+           compare_root_differs(report, COMPARE_PART_LOSS);
+}
+
+/* Weights and batch of that update are the same bit for bit, and so were the states of generators
+ * behind the update before it. A setting that changes the loss would have changed an earlier one.
+ */
+enum status compare_explain_later_draws(struct compare_report *report, struct arena *arena) {
+    char *text;
+    TRY(arena_format(
+        arena, &text,
+        "Both are equal bit for bit up to update %llu, by their digests, and the batch of update "
+        "%llu is the same. Its loss is not, and neither are the states of random generators behind "
+        "it: one run drew other numbers in front of that forward pass or in it (an evaluation, a "
+        "sample that is generated, a loader that is made anew), and what is drawn there, as "
+        "dropout, is other numbers in both. Labels or buffers that have no digest could move that "
+        "loss, too.%s",
+        (unsigned long long)report->root_update - 1, (unsigned long long)report->root_update,
+        report->settings_apart
+            ? " See whether a setting that differs (configurations, above) draws "
+              "numbers, as one of an evaluation does."
+            : ""));
+    compare_say(report, CAUSE_RNG, text, GENERATORS_NEXT);
+    return STATUS_OK;
+}
+
+/* ---- a step from the same gradient ---- */
+
+int compare_step_parts(const struct compare_report *report, const struct compare_column *first) {
+    const unsigned before =
+        1u << COMPARE_PART_BATCH | 1u << COMPARE_PART_LR | 1u << COMPARE_PART_LOSS;
+    if (!report->recorded || report->root_update == 0 || (report->root_parts & before) != 0 ||
+        strcmp(report->where.phase, "optimize") != 0)
+        return 0;
+    if (report->same_gradient) return first == NULL || first->first_update > report->root_update;
+    return first != NULL && first->first_update > report->root_update + 1;
+}
+
+enum status compare_explain_step(struct compare_report *report, const struct compare_column *first,
+                                 struct arena *arena) {
+    const unsigned long long update = report->root_update;
+    const int settings = report->optimizers_apart, same = report->same_gradient;
+    char *rivals, *shown, *text;
+    struct compare_report others = *report;
+    if (report->known.step[0] != '\0') others.known.later = ""; /* it is of this step, too */
+    TRY(list_rivals(&others, 0, arena, &rivals));
+    TRY(arena_format(arena, &shown, "%s", ""));
+    if (first != NULL)
+        TRY(arena_format(arena, &shown, " Loss and gradient norm show it from update %llu on.",
+                         (unsigned long long)first->first_update));
+    TRY(arena_format(
+        arena, &text,
+        "Batch, loss%s and LR of update %llu are the same, by their digests, and the weights "
+        "behind "
+        "its step are not (roots, above): %sthe optimizer's step is another one%s.%s%s%s%s",
+        same ? ", gradients" : "", update,
+        same ? "" : "its gradient, of which no digest was taken there, is another one, or ",
+        settings && report->kernels_apart
+            ? ", whose settings and kernels differ (configurations, above)"
+        : settings ? ", whose settings differ (configurations, above)"
+        : report->kernels_apart
+            ? ", made by another kernel (fused, foreach: configurations, above), which rounds "
+              "otherwise"
+            : " (its class or arithmetic, decay, clipping, another kernel), or weights are changed "
+              "behind it",
+        shown, rivals[0] != '\0' ? " Later more differs: " : "", rivals,
+        rivals[0] != '\0' ? ". Which of it makes most of the gap cannot be told." : ""));
+    compare_say(report, same && rivals[0] == '\0' ? CAUSE_OPTIMIZER : -1, text,
+                !settings && report->kernels_apart
+                    ? "Step with the same kernel in both runs (fused, foreach) and compare again: "
+                      "a gap that vanishes was rounding."
+                    : "Make betas, eps, decay and its groups, the clipping threshold and the fused "
+                      "flag equal, and compare again.");
     return STATUS_OK;
 }
 

@@ -109,6 +109,55 @@ static enum status add_groups(const char *own, const char *other, int in_a, stru
     return STATUS_OK;
 }
 
+/* Length of "optimizer.0.1." in a key of a parameter group, of which the last number is the
+ * group's; 0 for another key. */
+static size_t parameter_group(const struct line *key) {
+    static const char optimizer[] = "optimizer.";
+    size_t at = sizeof optimizer - 1;
+    if (key->key_length <= at || memcmp(key->key, optimizer, at) != 0) return 0;
+    for (int number = 0; number < 2; number++) {
+        const size_t begin = at;
+        while (at < key->key_length && key->key[at] >= '0' && key->key[at] <= '9')
+            at++;
+        if (at == begin || at >= key->key_length || key->key[at] != '.') return 0;
+        at++;
+    }
+    return at;
+}
+
+static int has_prefix(const char *text, const char *prefix, size_t length) {
+    struct line line;
+    while (next_line(&text, &line))
+        if (line.key_length >= length && memcmp(line.key, prefix, length) == 0) return 1;
+    return 0;
+}
+
+/* A key of a parameter group that one run alone has is told by that group, once, at the first of
+ * its keys. Sets *out to 0 for any other key. */
+static enum status add_parameter_group(const char *own, const char *other, const struct line *key,
+                                       int in_a, struct named *named, int *out) {
+    static const char decay[] = "weight_decay";
+    const size_t length = parameter_group(key);
+    const char *at = own;
+    struct line before, found = {NULL, "", 0, 0};
+    *out = length > 0 && !has_prefix(other, key->key, length);
+    if (!*out) return STATUS_OK;
+    while (next_line(&at, &before) && before.key != key->key)
+        if (before.key_length >= length && memcmp(before.key, key->key, length) == 0)
+            return STATUS_OK;
+    if (!is_named(named)) return STATUS_OK;
+    for (at = own; next_line(&at, &before);)
+        if (before.key_length == length + sizeof decay - 1 &&
+            memcmp(before.key, key->key, length) == 0 &&
+            memcmp(before.key + length, decay, sizeof decay - 1) == 0)
+            found = before;
+    return arena_format(named->arena, &named->text,
+                        "%s%s%.*s: this parameter group is in %c alone%s%.*s%s", named->text,
+                        named->text[0] == '\0' ? "" : "; ", (int)length - 1, key->key,
+                        in_a ? 'A' : 'B', found.key != NULL ? " (weight decay " : "", PIECE(found),
+                        found.key != NULL ? ")" : "");
+}
+
 enum status compare_configurations(const struct trace_run_plan *a, const struct trace_run_plan *b,
                                    size_t most, struct arena *arena, const char **out) {
     const char *at = a->configuration;
@@ -121,13 +170,21 @@ enum status compare_configurations(const struct trace_run_plan *a, const struct 
             memcmp(here.value, there.value, here.value_length) == 0)
             continue;
         if (!both && stands_alone(a->configuration, b->configuration, &here)) continue;
-        TRY(add_key(a, b, &here, both ? &there : NULL, &named));
+        int grouped = 0;
+        if (!both)
+            TRY(add_parameter_group(a->configuration, b->configuration, &here, 1, &named,
+                                    &grouped));
+        if (!grouped) TRY(add_key(a, b, &here, both ? &there : NULL, &named));
     }
     at = b->configuration;
     while (next_line(&at, &here))
         if (!find_key(a->configuration, &here, &there) &&
-            !stands_alone(b->configuration, a->configuration, &here))
-            TRY(add_key(a, b, NULL, &here, &named));
+            !stands_alone(b->configuration, a->configuration, &here)) {
+            int grouped;
+            TRY(add_parameter_group(b->configuration, a->configuration, &here, 0, &named,
+                                    &grouped));
+            if (!grouped) TRY(add_key(a, b, NULL, &here, &named));
+        }
     TRY(add_groups(a->configuration, b->configuration, 1, &named));
     TRY(add_groups(b->configuration, a->configuration, 0, &named));
     if (most > 0 && named.count > most)
@@ -283,6 +340,31 @@ struct compare_loop compare_loops(const struct trace_run *a, const struct trace_
     return (struct compare_loop){COMPARE_LOOP_ALIKE, 0, 0};
 }
 
+/* Tells whether a row has a forward call in training: 1, 0, or -1 where its phases do not say. */
+static int goes_forward(const struct trace_run *run, const struct record *record) {
+    const int64_t place = trace_phase_place(run, record, "forward");
+    return trace_phase_place(run, record, "backward") < 0 || place == INT64_MIN ? -1 : place >= 0;
+}
+
+struct compare_unseen compare_unseen_of(const struct trace_run *a, const struct trace_run *b) {
+    struct compare_unseen out = {0, 0, 0, 0};
+    int seen[2] = {0, 0};
+    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
+        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
+        i += x->step <= y->step;
+        j += y->step <= x->step;
+        const int here = x->step <= y->step ? goes_forward(a, x) : -1;
+        const int there = y->step <= x->step ? goes_forward(b, y) : -1;
+        if (here >= 0 && there >= 0 && here != there) {
+            if (out.update == 0) out = (struct compare_unseen){x->step, 0, here, !seen[here]};
+            out.updates += out.side == here;
+        }
+        seen[0] |= here > 0;
+        seen[1] |= there > 0;
+    }
+    return out;
+}
+
 int compare_has_key(const struct trace_run_plan *plan, const char *key) {
     const struct line wanted = {key, NULL, strlen(key), 0};
     struct line found;
@@ -301,6 +383,34 @@ enum compare_known compare_key(const struct trace_run_plan *a, const struct trac
                    memcmp(here.value, there.value, here.value_length) == 0
                ? COMPARE_ALIKE
                : COMPARE_APART;
+}
+
+/* Tells whether a key says which kernel of an optimizer steps. */
+static int is_of_kernel(const struct line *key) {
+    static const char optimizer[] = "optimizer.";
+    return key->key_length > sizeof optimizer - 1 &&
+           memcmp(key->key, optimizer, sizeof optimizer - 1) == 0 &&
+           (ends_with(key, ".foreach") || ends_with(key, ".fused") ||
+            ends_with(key, ".capturable"));
+}
+
+int compare_kernels_apart(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    const char *at = a->configuration;
+    struct line here, there;
+    while (next_line(&at, &here))
+        if (is_of_kernel(&here) && find_key(b->configuration, &here, &there) &&
+            (here.value_length != there.value_length ||
+             memcmp(here.value, there.value, here.value_length) != 0))
+            return 1;
+    return 0;
+}
+
+const char *compare_labels_key(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    static const char *const keys[] = {"args.completion_only_loss", "args.assistant_only_loss",
+                                       "args.label_smoothing_factor"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (compare_key(a, b, keys[i]) == COMPARE_APART) return keys[i];
+    return NULL;
 }
 
 /* Tells whether a key is none of what whoever trains has set, or a seed. */

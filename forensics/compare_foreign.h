@@ -11,8 +11,9 @@
 /* The keys that differ: "lr: 0.1 | 0.2 (schedule); seed: 1 | not there"; "" if none does. A cause
  * is that of A's list or else of B's, never one that follows from a key's name. Four keys or more
  * of a group (what stands before the first dot) of which the other run has none come last and as
- * one: "args.*: 62 keys | not there". Of more than `most` the rest is counted: "; and 3 more"; 0
- * names all. */
+ * one: "args.*: 62 keys | not there"; those of a parameter group are one, too: "optimizer.0.1: this
+ * parameter group is in A alone (weight decay 0.1)". Of more than `most` the rest is counted: ";
+ * and 3 more"; 0 names all. */
 TWINSTEP_MUST_USE enum status compare_configurations(const struct trace_run_plan *a,
                                                      const struct trace_run_plan *b, size_t most,
                                                      struct arena *arena, const char **out);
@@ -34,9 +35,23 @@ TWINSTEP_MUST_USE enum status compare_orders(const struct trace_run *a, const st
  * does not clip. kind is COMPARE_LOOP_ALIKE if there is none. */
 struct compare_loop compare_loops(const struct trace_run *a, const struct trace_run *b);
 
+/* Finds where one of two recordings has no forward call of its model in training. A run that names
+ * no phase forward tells nothing, and neither does an update in which one of them goes nowhere
+ * backward. */
+struct compare_unseen compare_unseen_of(const struct trace_run *a, const struct trace_run *b);
+
 /* Tells whether the configurations of two runs differ in a setting of an optimizer that moves its
  * step by more than rounding, beside the LR ("optimizer.0.0.betas", "args.max_grad_norm"). */
 int compare_optimizers_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);
+
+/* Tells whether the configurations of two runs say that other kernels step ("optimizer.0.0.fused",
+ * "optimizer.0.0.foreach"), which round otherwise. */
+int compare_kernels_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);
+
+/* Returns the first setting of transformers and TRL that differs and changes by itself which labels
+ * a model is given: a loss mask, or a loss for which the trainer keeps the labels. NULL if none
+ * does. */
+const char *compare_labels_key(const struct trace_run_plan *a, const struct trace_run_plan *b);
 
 int compare_has_key(const struct trace_run_plan *plan, const char *key);
 /* Tells whether both configurations have the same value of a key, or neither has it; unknown where

@@ -110,9 +110,10 @@ static enum status add_words(struct compare_lr *lr, const struct tally *tally, i
         const struct compare_group *const only = tally->only[s];
         if (only == NULL) continue;
         TRY(arena_format(arena, &text,
-                         "%s Only %s has the %s of group %u (%s)%s: nothing is said of it.", text,
+                         "%s Only %s has the %s of group %u (%s)%s, so %s not compared.", text,
                          s == 0 ? "A" : "B", kind, only->group, only->source,
-                         tally->alone[s] > 1 ? ", and of more" : ""));
+                         tally->alone[s] > 1 ? ", and of more" : "",
+                         tally->alone[s] > 1 ? "they were" : "it was"));
     }
     lr->groups_words = text;
     return STATUS_OK;

@@ -267,12 +267,29 @@ static int is_wide_open(const struct fit_set *set) {
     return 0;
 }
 
+/* Says why no LR column is in both: one may have the LR that was applied, and the other the one
+ * that its trainer prints. */
+static const char *no_column(const struct compare_input *input) {
+    int applied[2], printed[2];
+    for (size_t s = 0; s < 2; s++) {
+        applied[s] = log_column_of(input[s].log, LOG_LR_APPLIED) != NULL;
+        printed[s] = log_column_of(input[s].log, LOG_LR_LOGGED) != NULL;
+    }
+    if (applied[0] && printed[1] && !applied[1] && !printed[0])
+        return "A has the LR that was applied and B the one that it prints, which need not be the "
+               "same: they were not held against each other.";
+    if (applied[1] && printed[0] && !applied[0] && !printed[1])
+        return "B has the LR that was applied and A the one that it prints, which need not be the "
+               "same: they were not held against each other.";
+    return "There is no LR column in both logs.";
+}
+
 enum status compare_applied(const struct compare_input *input, const struct compare_column *logged,
                             struct arena *arena, struct compare_lr *out) {
     int wide_open = 0;
     *out = (struct compare_lr){.logged = COMPARE_ABSENT, .skips_words = ""};
     if (logged == NULL || logged->pairs == 0) {
-        out->words = "There is no LR column in both logs.";
+        out->words = no_column(input);
         return STATUS_OK;
     }
     out->logged = logged->class_of;

@@ -34,6 +34,9 @@ uint64_t compare_widest(const struct log *log);
 TWINSTEP_MUST_USE enum status compare_find_ratio(const struct compare_column *column,
                                                  const struct compare_side *tokens,
                                                  struct compare_ratio *out);
+/* Returns the loss scale that the fixed factor of a gradient norm, or its inverse, may be; 0: none.
+ * `ratio` may be NULL. */
+double compare_scale_of(const struct compare_ratio *ratio);
 /* Which of a fixed offset and a fixed factor leaves less of the difference of two columns. */
 enum compare_reading {
     COMPARE_READ_FACTOR = 0, /* a factor, or nothing: there is no fixed offset */

@@ -192,9 +192,31 @@ static const struct meaning meanings[] = {
     {LOG_LOGP_REJECTED, TOKEN, "one is a sum over tokens, the other a mean", "ipo_sum_vs_mean"},
     {LOG_LOSS_SCALE, ANY, "the loss scales differ", "clip_scaled_grads"}};
 
+/* Loss scales are powers of two: torch's GradScaler begins at 2^16, doubles and halves. Smaller
+ * powers than 2^8 are counts of micro-batches and processes as well, of which few runs have more.
+ */
+enum { SCALE_LEAST = 8, SCALE_MOST = 64 };
+
+double compare_scale_of(const struct compare_ratio *ratio) {
+    if (ratio == NULL || ratio->name != LOG_GRAD_NORM || (TOKEN >> ratio->kind & 1u) != 0 ||
+        !(ratio->factor > 0.0))
+        return 0.0;
+    const double factor = ratio->factor < 1.0 ? 1.0 / ratio->factor : ratio->factor;
+    double power = (double)(1 << SCALE_LEAST);
+    for (int k = SCALE_LEAST; k <= SCALE_MOST; k++, power *= 2.0)
+        if (real_abs_f64(factor / power - 1.0) < FIRST_DRIFT) return power;
+    return 0.0;
+}
+
 static void name_meaning(struct compare_ratio *ratio) {
     ratio->meaning = "a fixed factor between the two columns";
     ratio->bug = "";
+    if (compare_scale_of(ratio) > 0.0) {
+        ratio->meaning = "a power of two, as a loss scale that one norm was not divided by; or the "
+                         "loss is divided once too often or too rarely";
+        ratio->bug = "clip_scaled_grads, num_items_double_scale";
+        return;
+    }
     for (size_t i = 0; i < COUNT_OF(meanings); i++) {
         if (meanings[i].name != ratio->name || (meanings[i].kinds >> ratio->kind & 1u) == 0)
             continue;

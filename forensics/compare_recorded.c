@@ -18,13 +18,24 @@
 
 const char *const compare_part_names[COMPARE_PARTS] = {"batch", "rng", "weights", "lr", "loss"};
 
+static int is_recorded(const struct record *record, enum record_digest which) {
+    static const uint8_t absent[RECORD_DIGEST_BYTES] = {0};
+    return memcmp(record->digests[which], absent, sizeof absent) != 0;
+}
+
+static int32_t compare_batches(const struct record *x, const struct record *y) {
+    if (!is_recorded(x, DIGEST_BATCH) || !is_recorded(y, DIGEST_BATCH)) return COMPARE_UNKNOWN;
+    return memcmp(x->digests[DIGEST_BATCH], y->digests[DIGEST_BATCH], RECORD_DIGEST_BYTES) == 0
+               ? COMPARE_ALIKE
+               : COMPARE_APART;
+}
+
 unsigned compare_root_parts(const struct record *a, const struct record *b) {
-    static const enum record_digest digests[] = {DIGEST_BATCH, DIGEST_RNG, DIGEST_WEIGHTS,
-                                                 DIGEST_LR};
-    unsigned parts = 0;
+    static const enum record_digest digests[] = {DIGEST_RNG, DIGEST_WEIGHTS, DIGEST_LR};
+    unsigned parts = compare_batches(a, b) == COMPARE_APART ? 1u << COMPARE_PART_BATCH : 0;
     for (unsigned i = 0; i < sizeof digests / sizeof *digests; i++)
         if (memcmp(a->digests[digests[i]], b->digests[digests[i]], RECORD_DIGEST_BYTES) != 0)
-            parts |= 1u << i;
+            parts |= 1u << (COMPARE_PART_RNG + i);
     if (memcmp(&a->reals[REAL_LOSS], &b->reals[REAL_LOSS], sizeof(double)) != 0)
         parts |= 1u << COMPARE_PART_LOSS;
     return parts;
@@ -159,18 +170,6 @@ static enum status name_later(const struct trace_run *a, const struct record *x,
 }
 
 /* ---- both ---- */
-
-static int is_recorded(const struct record *record, enum record_digest which) {
-    static const uint8_t absent[RECORD_DIGEST_BYTES] = {0};
-    return memcmp(record->digests[which], absent, sizeof absent) != 0;
-}
-
-static int32_t compare_batches(const struct record *x, const struct record *y) {
-    if (!is_recorded(x, DIGEST_BATCH) || !is_recorded(y, DIGEST_BATCH)) return COMPARE_UNKNOWN;
-    return memcmp(x->digests[DIGEST_BATCH], y->digests[DIGEST_BATCH], RECORD_DIGEST_BYTES) == 0
-               ? COMPARE_ALIKE
-               : COMPARE_APART;
-}
 
 enum status compare_recordings(const struct trace_run *a, const struct trace_run *b, uint64_t first,
                                struct arena *arena, struct compare_recorded *out) {

@@ -54,14 +54,19 @@ static int has_root(const struct record *record) {
 /* Looks where a run parts from the first one; `exact` and `equal` fall where it does. */
 static void hold(const struct repeats *repeats, uint32_t index, struct repeats_found *out) {
     const struct trace_run *a = repeats->runs[0], *b = repeats->runs[index];
+    struct batch_gap gap; /* a batch that one of them did not record tells nothing */
+    const uint64_t apart = runs_first_apart(a, b, &gap);
+    if (gap.updates > out->gap) out->gap = gap.updates;
     for (uint64_t i = 0; i < out->updates; i++) {
         const struct record *x = &a->records[i], *y = &b->records[i];
         const int roots = has_root(x) && has_root(y);
+        const int alike =
+            gap.updates == 0 ? record_equal_roots(x, y) : apart == 0 || x->step < apart;
         const int same = memcmp(&x->reals[REAL_LOSS], &y->reals[REAL_LOSS], sizeof(double)) == 0 &&
                          gap_of(norm_of(a, i), norm_of(b, i), 0) == 0.0;
         out->equal = out->equal && same;
-        out->exact = out->exact && roots && record_equal_roots(x, y);
-        if ((same && (!roots || record_equal_roots(x, y))) || out->other != 0) continue;
+        out->exact = out->exact && roots && alike;
+        if ((same && (!roots || alike)) || out->other != 0) continue;
         out->other = index;
         out->update = i + 1;
         if (roots) first_find(&a->plan, x, &b->plan, y, &out->where);

@@ -24,6 +24,8 @@ struct repeats_found {
     uint64_t updates; /* that all runs have */
     /* 1: the roots of all runs are equal in all updates, so any difference of another run is one */
     int exact;
+    uint64_t
+        gap;   /* in how many updates at most batches did not count, since one run has no digest */
     int equal; /* 1: losses and gradient norms are equal in all of them */
     /* The first run that parts from the first one, and where; other is 0 if none does. */
     uint32_t other;

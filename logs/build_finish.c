@@ -455,7 +455,9 @@ static enum status mark_parts(struct finish *f) {
     }
     if (falls > FALLS_SHOWN)
         TRY(log_build_note(f->build, "the step falls back %zu times in all", falls));
-    if (twice > 0) TRY(log_build_note(f->build, "%zu rows have the step of the row before", twice));
+    if (twice > 0)
+        TRY(log_build_note(f->build, "%zu row%s the step of the row before", twice,
+                           twice == 1 ? " has" : "s have"));
     return STATUS_OK;
 }
 
@@ -510,9 +512,9 @@ static enum status note_other_runs(struct finish *f) {
     }
     if (falls == 0) return STATUS_OK;
     return log_build_note(f->build,
-                          "the epoch falls back %zu times, first in line %" PRIu32
+                          "the epoch falls back %zu time%s, first in line %" PRIu32
                           ": it holds several runs, or a resumed one, whose rows were numbered on",
-                          falls, line);
+                          falls, falls == 1 ? "" : "s", line);
 }
 
 static const struct log_column *column_with(const struct log *log, enum log_name name) {

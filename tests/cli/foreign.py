@@ -425,7 +425,7 @@ def look_at_floor(bench):
             if arm == 2:
                 with h5py.File(bench.path(name), "r+", libver=V110) as f:
                     f["runs/main/steps/loss"][4:] *= 1.01
-    said = bench.expect(1, "noisy: u1.h5 parts from u0.h5 at update 3, phase backward", "floor",
+    said = bench.expect(1, "noisy: u1.h5 parts from u0.h5 at update 3, phase forward", "floor",
                         *names[0][:4], "-o", "noisy.h5")
     require("2 pairs: compare --floor at alpha 0.01 needs 99" in said, said)
     with h5py.File(bench.path("noisy.h5"), "r") as f:       # the gaps are those that numpy has

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/macro.h"
 #include "tests/cli/helper_cli.h"
 
 #define REAL TWINSTEP_SOURCE_DIR "/tests/golden/logs/"
@@ -253,6 +254,38 @@ static void validate_trap(void **state) {
     said = helper_run(1, "compare a.jsonl b.jsonl");
     assert_non_null(strstr(said.out, "state them with --contract-a"));
     helper_free(&said);
+}
+
+/* Rows of evaluations stand beside the row of their update and replace nothing; of rows that do,
+ * one is said to be one. */
+static void validate_rows_that_stand_twice(void **state) {
+    (void)state;
+    static const char *const rows[] = {
+        "{\"step\": 1, \"epoch\": 0.5, \"loss\": 2.5}\n",
+        "{\"step\": 2, \"epoch\": 1.0, \"loss\": 2.4}\n",
+        "{\"step\": 2, \"epoch\": 1.0, \"eval_loss\": 2.6}\n",
+        "{\"step\": 3, \"epoch\": 1.5, \"loss\": 2.3}\n",
+        "{\"step\": 3, \"epoch\": 1.5, \"loss\": 2.2}\n",
+    };
+    static const struct {
+        unsigned rows;
+        const char *said;
+    } cases[] = {{0xb, ")\n"}, /* each update once */
+                 {0xf, "; 1 evaluation row was joined to the row of the same update\n"},
+                 {0x1f, "; 1 row repeated, the later one counts; 1 evaluation row was joined"},
+                 {0x1b, "; 1 row repeated, the later one counts\n"}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[1024] = "";
+        for (size_t r = 0; r < COUNT_OF(rows); r++)
+            if (cases[i].rows >> r & 1u) strcat(text, rows[r]);
+        helper_write("twice.jsonl", text);
+        struct said said = helper_run(0, "compare twice.jsonl twice.jsonl");
+        char *const end = strchr(said.out, '\n');
+        assert_non_null(end);
+        end[1] = '\0';
+        if (strstr(said.out, cases[i].said) == NULL) fail_msg("%s", said.out);
+        helper_free(&said);
+    }
 }
 
 /* Columns that have no name of ours are compared by nobody: they are told, once each, whichever log
@@ -640,6 +673,7 @@ int main(void) {
                                        cmocka_unit_test(verify_skips_of_both),
                                        cmocka_unit_test(verify_frameworks_of_the_logs),
                                        cmocka_unit_test(validate_trap),
+                                       cmocka_unit_test(validate_rows_that_stand_twice),
                                        cmocka_unit_test(validate_columns_left_out),
                                        cmocka_unit_test(validate_markdown),
                                        cmocka_unit_test(validate_not_compared),

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "determinism/comparable.h"
+#include "determinism/digest.h"
+#include "determinism/root.h"
 #include "determinism/trace.h"
 
 #define TENSORS 3
@@ -126,9 +128,106 @@ static void validate_common_roots(void **state) {
     assert_int_equal(roots, 0);
 }
 
+/* Two runs of one training, whose rows the cases below change. */
+enum { ROWS = 4 };
+static struct record rows[2][ROWS];
+static struct trace_run pair[2];
+static struct trace_foreign others = {.digest = "leaf 1", .causes = "", .world = 1};
+
+static void make_roots(void) {
+    for (int i = 0; i < 2; i++) {
+        struct digest root = {{0}};
+        for (uint64_t k = 0; k < pair[i].updates; k++) {
+            root_next(&root, &rows[i][k], &root);
+            memcpy(rows[i][k].digests[DIGEST_ROOT], root.byte, DIGEST_BYTES);
+        }
+    }
+}
+
+static void open_pair(void) {
+    memset(rows, 0, sizeof rows);
+    memset(pair, 0, sizeof pair);
+    for (int i = 0; i < 2; i++) {
+        pair[i].plan.foreign = &others;
+        pair[i].records = rows[i];
+        pair[i].updates = ROWS;
+        for (uint64_t k = 0; k < ROWS; k++) {
+            rows[i][k].step = k + 1;
+            rows[i][k].digests[DIGEST_BATCH][3] = (uint8_t)(k + 1);
+            rows[i][k].digests[DIGEST_WEIGHTS][0] = (uint8_t)(k + 5);
+            rows[i][k].reals[REAL_LOSS] = (double)k;
+        }
+    }
+}
+
+static void drop_batch(int i, uint64_t update) {
+    memset(rows[i][update - 1].digests[DIGEST_BATCH], 0, RECORD_DIGEST_BYTES);
+}
+
+static void expect_apart(uint64_t first, uint64_t updates, const char *words) {
+    char text[COMPARABLE_WHY];
+    struct batch_gap gap;
+    make_roots();
+    assert_int_equal(runs_first_apart(&pair[0], &pair[1], &gap), first);
+    assert_int_equal(gap.updates, updates);
+    batch_gap_words(&gap, text);
+    assert_string_equal(text, words);
+}
+
+/* A batch that one of the two did not record is no other batch: it counts in neither root, and what
+ * else differs does. */
+static void validate_batches_that_were_not_recorded(void **state) {
+    (void)state;
+    open_pair();
+    expect_apart(0, 0, "");
+    rows[1][2].digests[DIGEST_BATCH][3] = 9;
+    expect_apart(3, 0, "");
+    drop_batch(0, 2); /* an earlier gap does not hide the later batch */
+    expect_apart(3, 1, "update 2: A recorded none");
+    drop_batch(0, 3);
+    expect_apart(0, 2, "2 updates, the first of them update 2, where A recorded none");
+    rows[1][3].digests[DIGEST_WEIGHTS][9] = 1;
+    expect_apart(4, 2, "2 updates, the first of them update 2, where A recorded none");
+    rows[1][1].digests[DIGEST_RNG][0] = 1; /* in an update of the gap itself */
+    expect_apart(2, 2, "2 updates, the first of them update 2, where A recorded none");
+    rows[0][0].reals[REAL_LOSS] = 7.0; /* in front of the gap */
+    expect_apart(1, 2, "2 updates, the first of them update 2, where A recorded none");
+    open_pair();
+    drop_batch(0, 2); /* neither has it: nothing to hold back */
+    drop_batch(1, 2);
+    expect_apart(0, 0, "");
+    drop_batch(1, 4);
+    expect_apart(0, 1, "update 4: B recorded none");
+    pair[1].plan.foreign = NULL; /* a trace of twinstep has the digest of every batch */
+    expect_apart(4, 0, "");
+}
+
+/* Rows that one run has alone are a part of its chain, and a run that lacks a root has no chain. */
+static void validate_rows_of_one_run(void **state) {
+    (void)state;
+    struct batch_gap gap;
+    open_pair();
+    drop_batch(1, 3);
+    pair[0].updates = 3; /* ends early */
+    expect_apart(0, 1, "update 3: B recorded none");
+    open_pair();
+    drop_batch(1, 4);
+    memmove(&rows[0][1], &rows[0][2], 2 * sizeof rows[0][0]); /* A has no row of update 2 */
+    pair[0].updates = 3;
+    expect_apart(3, 1, "update 4: B recorded none");
+    open_pair();
+    drop_batch(1, 2);
+    rows[1][3].digests[DIGEST_WEIGHTS][9] = 1;
+    make_roots();
+    memset(rows[1][2].digests[DIGEST_ROOT], 0, RECORD_DIGEST_BYTES);
+    assert_int_equal(runs_first_apart(&pair[0], &pair[1], &gap), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_tensors),
                                        cmocka_unit_test(validate_processes),
-                                       cmocka_unit_test(validate_common_roots)};
+                                       cmocka_unit_test(validate_common_roots),
+                                       cmocka_unit_test(validate_batches_that_were_not_recorded),
+                                       cmocka_unit_test(validate_rows_of_one_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,15 @@ static const char *const shuffled[] = {"optimize", "zero", "forward", "backward"
 static const char *const sites[] = {"embedding", "norm", "logp"};
 static const char *const tensors[] = {"first", "middle", "last"};
 enum { PHASES = 5, SITES = 3, TENSORS = 3 };
-enum { BATCH = 100, LR, GRADIENT = 200, PARAMETER = 300, SITE = 400 }; /* what is changed */
+enum {
+    BATCH = 100,
+    LR,
+    LOSS,
+    LOST,
+    GRADIENT = 200,
+    PARAMETER = 300,
+    SITE = 400
+}; /* what is changed */
 
 struct side {
     struct trace_run_plan plan;
@@ -63,6 +71,8 @@ static void change(struct side *side, int what) {
         put(side->record.digests[DIGEST_BATCH], 2);
     else if (what == LR)
         put(side->record.digests[DIGEST_LR], 2);
+    else if (what == LOSS || what == LOST)
+        side->record.reals[REAL_LOSS] = what == LOSS ? -1.0 : (double)NAN;
     else if (what < PARAMETER)
         put(side->record.tensor_digests[what - GRADIENT][TENSOR_DIGEST_GRADIENT], 2);
     else if (what < SITE)
@@ -106,6 +116,9 @@ static void validate_first_differences(void **state) {
         {"the order is that of the first", {4, 0, NO}, 0, NO, shuffled, "fetch", ""},
         {"no phases, ours", {BATCH, GRADIENT, NO}, 0, NO, phases, "", ""},
         {"another's data", {BATCH, GRADIENT, NO}, 1, NO, phases, "fetch", ""},
+        {"another's loss", {LOSS, GRADIENT, PARAMETER}, 1, NO, phases, "forward", ""},
+        {"another's data and loss", {LOSS, BATCH, NO}, 1, NO, phases, "fetch", ""},
+        {"a loss that one does not have", {LOST, LR, NO}, 1, NO, phases, "optimize", ""},
         {"another's gradients",
          {GRADIENT, GRADIENT + 2, PARAMETER},
          1,
@@ -139,11 +152,41 @@ static void validate_first_differences(void **state) {
         first_find(&a.plan, &a.record, &b.plan, &b.record, &first);
         if (strcmp(first.phase, cases[i].phase) != 0 || strcmp(first.tensor, cases[i].tensor) != 0)
             fail_msg("%s: %s, %s", cases[i].name, first.phase, first.tensor);
+        if (cases[i].foreign) { /* the two may change places */
+            first_find(&b.plan, &b.record, &a.plan, &a.record, &first);
+            assert_string_equal(first.phase, cases[i].phase);
+            assert_string_equal(first.tensor, cases[i].tensor);
+        }
         a.plan.foreign = NULL; /* what a program wrote is looked at where both are another's */
         if (cases[i].foreign && cases[i].what[0] != 1) {
             first_find(&a.plan, &a.record, &b.plan, &b.record, &first);
             assert_string_equal(first.phase, "");
         }
+        arena_close(&arena);
+    }
+}
+
+/* 32 zero bytes are no digest: what one of two foreign runs did not take does not differ. */
+static void verify_a_digest_that_was_not_taken_does_not_differ(void **state) {
+    (void)state;
+    static const struct trace_foreign foreign = {.digest = "leaf 1", .world = 1};
+    for (int turned = 0; turned < 2; turned++) {
+        struct arena arena = ARENA_EMPTY;
+        struct side sides[2], *const a = &sides[turned], *const b = &sides[1 - turned];
+        struct first_difference first;
+        side_open(a, &arena);
+        side_open(b, &arena);
+        a->plan.foreign = b->plan.foreign = &foreign;
+        put(b->record.digests[DIGEST_BATCH], 0);
+        for (int t = 0; t < TENSORS; t++)
+            put(b->record.tensor_digests[t][TENSOR_DIGEST_GRADIENT], 0);
+        put(b->record.tensor_digests[0][TENSOR_DIGEST_PARAMETER], 0);
+        first_find(&sides[0].plan, &sides[0].record, &sides[1].plan, &sides[1].record, &first);
+        assert_string_equal(first.phase, "");
+        change(b, PARAMETER + 1);
+        first_find(&sides[0].plan, &sides[0].record, &sides[1].plan, &sides[1].record, &first);
+        assert_string_equal(first.phase, "optimize");
+        assert_string_equal(first.tensor, "middle");
         arena_close(&arena);
     }
 }
@@ -218,6 +261,7 @@ static void validate_what_a_root_lacks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_first_differences),
+        cmocka_unit_test(verify_a_digest_that_was_not_taken_does_not_differ),
         cmocka_unit_test(verify_the_shorter_side_counts),
         cmocka_unit_test(validate_what_a_root_lacks),
     };

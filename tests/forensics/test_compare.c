@@ -857,8 +857,42 @@ static void validate_a_flat_beginning_proves_nothing(void **state) {
     }
 }
 
+/* Whole epochs and parts of them are not held against each other; two columns of whole ones, or of
+ * parts, are. */
+static void validate_epochs(void **state) {
+    (void)state;
+    static const struct {
+        double a[3], b[3];
+        const char *why;
+        int class_of;
+    } cases[] = {
+        {{0, 0, 1}, {0.25, 0.5, 1.0}, "A counts whole epochs, B parts of them", COMPARE_ABSENT},
+        {{0.25, 0.5, 1.0}, {0, 0, 1}, "B counts whole epochs, A parts of them", COMPARE_ABSENT},
+        {{0, 0, 1}, {1.25, 1.5, 2.0}, "A counts whole epochs, B parts of them", COMPARE_ABSENT},
+        {{0, 1, 1}, {0, 0, 1}, NULL, COMPARE_DIFFERENT},
+        {{0.25, 0.5, 1.0}, {0.125, 0.25, 0.5}, NULL, COMPARE_DIFFERENT},
+        {{1, 2, 3}, {1, 2, 3}, NULL, COMPARE_EQUAL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pair p;
+        pair_open(&p);
+        for (size_t s = 0; s < 2; s++) {
+            p.log[s]->rows = 3;
+            for (size_t row = 0; row < 3; row++)
+                pair_put(&p, s, LOG_EPOCH, row, s == 0 ? cases[i].a[row] : cases[i].b[row]);
+        }
+        const struct compare_report *const report = pair_compare(&p);
+        const struct compare_column *const column = pair_column(report, LOG_EPOCH);
+        assert_int_equal(column->class_of, cases[i].class_of);
+        if (cases[i].why != NULL) assert_string_equal(column->why, cases[i].why);
+        if (cases[i].why != NULL) assert_int_equal(column->pairs, 0);
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_epochs),
         cmocka_unit_test(validate_equal),
         cmocka_unit_test(validate_within),
         cmocka_unit_test(validate_one_unit_more),

@@ -329,12 +329,21 @@ static void validate_ratios_of_norms(void **state) {
     static const struct {
         double loss; /* of update 1 */
         enum log_name beside;
+        double factor;
         int32_t cause;
+        const char *said;
     } norms[] = {
-        {0x1.62e42fefa39efp-1, LOG_OTHER, -1},
-        {0x1.62e42fefa39efp-1, LOG_REWARD_CHOSEN, CAUSE_NORMALISATION},
-        {0x1.62e42fefa39efp-1, LOG_REWARD_MARGIN, CAUSE_NORMALISATION},
-        {2.0, LOG_OTHER, CAUSE_NORMALISATION},
+        {0x1.62e42fefa39efp-1, LOG_OTHER, 2.0, -1, "another beta"},
+        {0x1.62e42fefa39efp-1, LOG_REWARD_CHOSEN, 2.0, CAUSE_NORMALISATION, "is divided, summed"},
+        {0x1.62e42fefa39efp-1, LOG_REWARD_MARGIN, 2.0, CAUSE_NORMALISATION, "is divided, summed"},
+        {2.0, LOG_OTHER, 2.0, CAUSE_NORMALISATION, "is divided, summed"},
+        {2.0, LOG_OTHER, 128.0, CAUSE_NORMALISATION, "the gradient is divided, summed"},
+        {2.0, LOG_OTHER, 1000.0, CAUSE_NORMALISATION, "the gradient is divided, summed"},
+        {2.0, LOG_OTHER, 256.0, -1, "a loss scale that was not divided out of one of them"},
+        {2.0, LOG_OTHER, 0x1p-10, -1, "a loss scale that was not divided out of one of them"},
+        {2.0, LOG_OTHER, 65536.0, -1, "a loss scale that was not divided out of one of them"},
+        {0x1.62e42fefa39efp-1, LOG_OTHER, 65536.0, -1, "a loss scale that was not divided out"},
+        {2.0, LOG_LOSS_SCALE, 256.0, CAUSE_NORMALISATION, "is divided, summed"},
     };
     for (size_t i = 0; i < COUNT_OF(norms); i++) {
         struct arena arena = ARENA_EMPTY;
@@ -342,7 +351,7 @@ static void validate_ratios_of_norms(void **state) {
         struct compare_column columns[] = {column_of(LOG_GRAD_NORM, 1), column_of(LOG_LOSS, NEVER),
                                            column_of(norms[i].beside, NEVER)};
         const struct compare_ratio ratio = {
-            .name = LOG_GRAD_NORM, .kind = COMPARE_FACTOR_WHOLE, .factor = 2.0};
+            .name = LOG_GRAD_NORM, .kind = COMPARE_FACTOR_WHOLE, .factor = norms[i].factor};
         struct compare_report report = {.columns = columns,
                                         .column_count = COUNT_OF(columns),
                                         .order = order,
@@ -357,8 +366,7 @@ static void validate_ratios_of_norms(void **state) {
         columns[0].first[0].value = 4.0;
         columns[0].first[1].value = 2.0;
         assert_int_equal(compare_explain(&report, &arena), STATUS_OK);
-        if (report.cause != norms[i].cause ||
-            (strstr(report.meaning, "another beta") != NULL) != (norms[i].cause < 0))
+        if (report.cause != norms[i].cause || strstr(report.meaning, norms[i].said) == NULL)
             fail_msg("case %zu: cause %d, %s", i, (int)report.cause, report.meaning);
         arena_close(&arena);
     }

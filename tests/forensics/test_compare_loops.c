@@ -110,9 +110,61 @@ static void corroborate_loops(void **state) {
         assert_true(met[kind] > CASES / 100);
 }
 
+/* Where one of two recordings has no forward call in training: of places that are written out,
+ * since the rule is short. Each letter is an update: f forward and backward, b backward alone, .
+ * neither.
+ */
+static void validate_unseen_forward_calls(void **state) {
+    (void)state;
+    enum { ROWS = 5 };
+    static const char *const names[2] = {"backward", "forward"};
+    static const struct {
+        const char *a, *b;
+        struct compare_unseen expected;
+    } cases[] = {
+        {"fffff", "fffff", {0, 0, 0, 0}}, {"bbbbb", "bbbbb", {0, 0, 0, 0}},
+        {"fffff", "ffbbb", {3, 3, 1, 0}}, {"ffbbf", "fffff", {3, 2, 0, 0}},
+        {"bbbbb", "fffff", {1, 5, 0, 1}}, {"fffff", "b", {1, 1, 1, 1}},
+        {"fffff", "..bbb", {3, 3, 1, 1}}, /* no backward pass: nothing is known */
+        {"fbfff", "ffbbb", {2, 1, 0, 0}}, /* what the other one lacks later is not counted */
+        {"..fff", "fffff", {0, 0, 0, 0}},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct trace_run runs[2];
+        struct record rows[2][ROWS];
+        int64_t places[2][ROWS][2][RECORD_PHASES];
+        memset(runs, 0, sizeof runs);
+        memset(rows, 0, sizeof rows);
+        memset(places, 0, sizeof places);
+        for (int s = 0; s < 2; s++) {
+            const char *const text = s == 0 ? cases[i].a : cases[i].b;
+            runs[s].plan.phases = names;
+            runs[s].plan.shape.phases = 2;
+            runs[s].records = rows[s];
+            runs[s].updates = strlen(text);
+            for (size_t k = 0; k < strlen(text); k++) {
+                rows[s][k].step = k + 1;
+                rows[s][k].phase_places = places[s][k];
+                places[s][k][0][PHASE_PLACE] = text[k] == '.' ? -1 : 1;
+                places[s][k][1][PHASE_PLACE] = text[k] == 'f' ? 0 : -1;
+            }
+        }
+        const struct compare_unseen found = compare_unseen_of(&runs[0], &runs[1]);
+        if (found.update != cases[i].expected.update ||
+            found.updates != cases[i].expected.updates || found.side != cases[i].expected.side ||
+            found.never != cases[i].expected.never)
+            fail_msg("case %zu: %d %d %d %d", i, (int)found.update, (int)found.updates, found.side,
+                     found.never);
+        runs[1].plan.shape.phases = 1; /* a run that names no forward phase says nothing */
+        assert_int_equal(compare_unseen_of(&runs[0], &runs[1]).update, 0);
+        assert_int_equal(compare_unseen_of(&runs[1], &runs[0]).update, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_loops),
+        cmocka_unit_test(validate_unseen_forward_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,6 +234,9 @@ static void validate_parts(void **state) {
         struct record *const record = &sides[1].records[0];
         for (unsigned i = 0; i < 4; i++)
             if (parts >> i & 1u) record->digests[digests[i]][i] ^= 9;
+        memset(sides[0].records[1].digests[DIGEST_BATCH], 0, RECORD_DIGEST_BYTES);
+        assert_int_equal(compare_root_parts(&sides[0].records[1], record) & 1u, 0);
+        assert_int_equal(compare_root_parts(record, &sides[0].records[1]) & 1u, 0);
         if (parts >> 4 & 1u) record->reals[REAL_LOSS] = -0.0; /* by its bits */
         assert_int_equal(compare_root_parts(&sides[0].records[0], record), parts);
     }

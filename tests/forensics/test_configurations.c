@@ -295,11 +295,106 @@ static void validate_settings(void **state) {
         }
 }
 
+/* Keys of a parameter group that one run alone has are told as one, however many there are. */
+static void validate_parameter_groups(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b, *words, *turned;
+    } cases[] = {
+        {"optimizer.0.0.eps: 1\noptimizer.0.1.weight_decay: 0.1\noptimizer.0.1.eps: 1\n",
+         "optimizer.0.0.eps: 1\n",
+         "optimizer.0.1: this parameter group is in A alone (weight decay 0.1)",
+         "optimizer.0.1: this parameter group is in B alone (weight decay 0.1)"},
+        {"optimizer.0.0.eps: 1\noptimizer.0.1.eps: 1\noptimizer.0.2.eps: 1\nlr: 1\n",
+         "optimizer.0.0.eps: 2\nlr: 2\n",
+         "optimizer.0.0.eps: 1 | 2; optimizer.0.1: this parameter group is in A alone; "
+         "optimizer.0.2: this parameter group is in A alone; lr: 1 | 2",
+         "optimizer.0.0.eps: 2 | 1; lr: 2 | 1; optimizer.0.1: this parameter group is in B alone; "
+         "optimizer.0.2: this parameter group is in B alone"},
+        /* group 1 is not group 10, and a key that is missing in a group of both is told by itself
+         */
+        {"optimizer.0.1.eps: 1\noptimizer.0.1.fused: 1\n",
+         "optimizer.0.1.eps: 1\noptimizer.0.10.eps: 1\n",
+         "optimizer.0.1.fused: 1 | not there; optimizer.0.10: this parameter group is in B alone",
+         "optimizer.0.10: this parameter group is in A alone; optimizer.0.1.fused: not there | 1"},
+        {"optimizer.0.1.eps: 1\n", "optimizer.0.10.eps: 1\n",
+         "optimizer.0.1: this parameter group is in A alone; optimizer.0.10: this parameter group "
+         "is in B alone",
+         "optimizer.0.10: this parameter group is in A alone; optimizer.0.1: this parameter group "
+         "is in B alone"},
+        {"optimizer.0: Adam\noptimizer.0.x.eps: 1\n", "optimizer.0: Adam\n",
+         "optimizer.0.x.eps: 1 | not there", "optimizer.0.x.eps: not there | 1"},
+    };
+    static const struct trace_foreign foreign = {.causes = ""};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct trace_run_plan a = {.configuration = cases[i].a, .foreign = &foreign},
+                                    b = {.configuration = cases[i].b, .foreign = &foreign};
+        const char *text;
+        assert_int_equal(compare_configurations(&a, &b, 0, &arena, &text), STATUS_OK);
+        assert_string_equal(text, cases[i].words);
+        assert_int_equal(compare_configurations(&b, &a, 0, &arena, &text), STATUS_OK);
+        assert_string_equal(text, cases[i].turned);
+        arena_close(&arena);
+    }
+}
+
+/* Which kernel steps is a key of an optimizer that both have. */
+static void validate_kernels(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        int apart;
+    } cases[] = {
+        {"optimizer.0.0.fused: None\n", "optimizer.0.0.fused: True\n", 1},
+        {"optimizer.0.0.foreach: None\n", "optimizer.0.0.foreach: False\n", 1},
+        {"optimizer.0.1.capturable: True\n", "optimizer.0.1.capturable: False\n", 1},
+        {"optimizer.0.0.fused: None\n", "optimizer.0.0.fused: None\n", 0},
+        {"optimizer.0.0.fused: None\n", "optimizer.0.0.foreach: True\n", 0},
+        {"optimizer.0.0.betas: 1\n", "optimizer.0.0.betas: 2\n", 0},
+        {"args.fused: None\n", "args.fused: True\n", 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct trace_run_plan a = {.configuration = cases[i].a},
+                                    b = {.configuration = cases[i].b};
+        assert_int_equal(compare_kernels_apart(&a, &b), cases[i].apart);
+        assert_int_equal(compare_kernels_apart(&b, &a), cases[i].apart);
+    }
+}
+
+/* Settings that change the labels of a model, each by itself; one that a run does not have tells
+ * nothing. */
+static void validate_labels(void **state) {
+    (void)state;
+    static const struct {
+        const char *a, *b, *key;
+    } cases[] = {
+        {"args.completion_only_loss: True\n", "args.completion_only_loss: False\n",
+         "args.completion_only_loss"},
+        {"args.assistant_only_loss: True\n", "args.assistant_only_loss: False\n",
+         "args.assistant_only_loss"},
+        {"args.label_smoothing_factor: 0.0\n", "args.label_smoothing_factor: 0.1\n",
+         "args.label_smoothing_factor"},
+        {"args.label_smoothing_factor: 0.0\n", "args.seed: 1\n", NULL},
+        {"args.seed: 2\n", "args.seed: 1\n", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct trace_run_plan a = {.configuration = cases[i].a},
+                                    b = {.configuration = cases[i].b};
+        const char *const found[] = {compare_labels_key(&a, &b), compare_labels_key(&b, &a)};
+        for (size_t s = 0; s < 2; s++)
+            if (cases[i].key == NULL)
+                assert_null(found[s]);
+            else
+                assert_string_equal(found[s], cases[i].key);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_configurations),
-        cmocka_unit_test(corroborate_orders),
-        cmocka_unit_test(validate_settings),
+        cmocka_unit_test(validate_parameter_groups), cmocka_unit_test(validate_kernels),
+        cmocka_unit_test(validate_labels),           cmocka_unit_test(corroborate_configurations),
+        cmocka_unit_test(corroborate_orders),        cmocka_unit_test(validate_settings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,6 +249,134 @@ static void validate_beginnings(void **state) {
     assert_int_not_equal(hand_report.cause, CAUSE_INIT);
 }
 
+/* Two recordings that part in the step of update 3, from the same gradient; loss parts two updates
+ * later. */
+static void open_step(void) {
+    open_recorded(HAND_START + 2);
+    hand_report.where.phase = "optimize";
+    hand_report.root_parts = 1u << COMPARE_PART_WEIGHTS;
+    hand_report.same_gradient = 1;
+}
+#define STEP_PARTS(expected)                                                                       \
+    IS(compare_step_parts(&hand_report, hand_column(LOG_LOSS)), expected, open_step)
+
+static void validate_a_step_of_one_gradient(void **state) {
+    (void)state;
+    open_step();
+    STEP_PARTS(1);
+    hand_report.recorded = 0;
+    STEP_PARTS(0);
+    hand_report.root_update = 0;
+    STEP_PARTS(0);
+    hand_report.where.phase = "backward";
+    STEP_PARTS(0);
+    for (unsigned part = 0; part < COMPARE_PARTS; part++) {
+        hand_report.root_parts |= 1u << part;
+        STEP_PARTS(part == COMPARE_PART_RNG || part == COMPARE_PART_WEIGHTS);
+    }
+    for (uint64_t first = HAND_START; first < HAND_START + 4; first++)
+        for (int same = 0; same < 2; same++) { /* an unknown gradient shows in the next update */
+            hand_column(LOG_LOSS)->first_update = first;
+            hand_report.same_gradient = same;
+            STEP_PARTS(first > HAND_START + (same ? 0 : 1));
+        }
+    assert_true(compare_step_parts(&hand_report, NULL)); /* no loss shows it */
+    hand_report.same_gradient = 0;
+    assert_false(compare_step_parts(&hand_report, NULL));
+    for (int how = 0; how < 8; how++) {
+        open_step();
+        if (how == 1 || how == 2) hand_report.optimizers_apart = 1;
+        if (how == 2 || how == 3) hand_report.kernels_apart = 1;
+        if (how == 4) hand_report.same_gradient = 0;
+        if (how == 5) hand_part(hand_column(LOG_LR_APPLIED), 5, 0.1);
+        if (how == 6) hand_report.known.step = "clipping (to 1 in A, none in B)";
+        if (how >= 6) /* clipping that differs later, too, is that of the step */
+            hand_report.known.later = "clipping (to 1 in A, none in B) from update 4 on";
+        if (how == 1) hand_report.settings_apart = 1; /* which they are a part of */
+        explain_recorded();
+        static const char *const said[] = {
+            "is another one (its class or arithmetic, decay, clipping, another kernel), or weights",
+            "is another one, whose settings differ (configurations, above). Loss and gradient norm "
+            "show it from update 5 on.",
+            "whose settings and kernels differ (configurations, above)",
+            "made by another kernel (fused, foreach: configurations, above), which rounds",
+            "Batch, loss and LR of update 3 are the same, by their digests, and the weights behind "
+            "its step are not (roots, above): its gradient, of which no digest was taken there",
+            "Later more differs: LRs. Which of it",
+            "Of that update's step the recordings say: clipping (to 1 in A, none in B).",
+            "Later more differs: clipping (to 1 in A, none in B) from update 4 on."};
+        require(how == 4 || how == 5 || how == 7 ? -1 : CAUSE_OPTIMIZER, said[how]);
+        assert_int_equal(strstr(hand_report.next, "Step with the same kernel") != NULL, how == 3);
+    }
+}
+
+/* Two recordings whose loss and generators part in update 4, of which the batch is the same. */
+static void open_draws(void) {
+    open_recorded(HAND_START + 1);
+    hand_report.root_update = HAND_START + 1;
+    hand_report.where.phase = "forward";
+    hand_report.root_parts =
+        1u << COMPARE_PART_WEIGHTS | 1u << COMPARE_PART_LOSS | 1u << COMPARE_PART_RNG;
+}
+#define DRAWS_PART(expected)                                                                       \
+    IS(compare_draws_part(&hand_report, hand_column(LOG_LOSS)), expected, open_draws)
+
+static void validate_later_draws(void **state) {
+    (void)state;
+    open_draws();
+    DRAWS_PART(1);
+    assert_false(compare_draws_part(&hand_report, NULL));
+    hand_report.recorded = 0;
+    DRAWS_PART(0);
+    hand_report.known.begins = 0;
+    DRAWS_PART(0);
+    hand_report.known.begins = HAND_START + 1; /* the first update of both: weights are not known */
+    DRAWS_PART(0);
+    hand_report.start = HAND_START + 1;
+    DRAWS_PART(0);
+    hand_report.known.batch = COMPARE_UNKNOWN;
+    DRAWS_PART(0);
+    hand_report.root_parts &= ~(1u << COMPARE_PART_RNG);
+    DRAWS_PART(0);
+    hand_report.root_parts &= ~(1u << COMPARE_PART_LOSS);
+    DRAWS_PART(0);
+    hand_report.root_update = HAND_START;
+    DRAWS_PART(0);
+    hand_part(hand_add(LOG_GRAD_NORM, 1.0), HAND_START + 1, 0.1);
+    assert_false(compare_draws_part(&hand_report, hand_column(LOG_GRAD_NORM)));
+    for (int settings = 0; settings < 2; settings++) {
+        open_draws();
+        hand_report.settings_apart = settings;
+        explain_recorded();
+        require(CAUSE_RNG, "Both are equal bit for bit up to update 3, by their digests, and the "
+                           "batch of update 4 is the same.");
+        assert_int_equal(strstr(hand_report.meaning, "See whether a setting") != NULL, settings);
+    }
+}
+
+/* Labels are among the tensors that a model is given, and a setting that changes them is named. */
+static void validate_labels(void **state) {
+    (void)state;
+    static const char *const said[] = {"other labels (another loss mask, or labels that one",
+                                       "labels that one run alone gives to the model"};
+    for (int how = 0; how < 4; how++) {
+        open_recorded(0);
+        hand_part(hand_column(LOG_LOSS), HAND_START, how % 2 == 0 ? 0.3 : 0.001);
+        hand_report.where.phase = "fetch";
+        hand_report.known.batch = COMPARE_APART;
+        if (how >= 2) hand_report.labels_key = "args.completion_only_loss";
+        explain_recorded();
+        require(-1, said[how % 2]);
+        const char *const named =
+            "The configurations differ in args.completion_only_loss (above), which changes by "
+            "itself what labels the model is given: the rows may be the same.";
+        assert_int_equal(strstr(hand_report.meaning, named) != NULL, how >= 2);
+        assert_int_equal(strcmp(hand_report.next, "Make args.completion_only_loss equal and compare"
+                                                  " again.") == 0,
+                         how >= 2);
+    }
+}
+
 /* A gap in the forward pass of equal weights and tensors is one of the computation. */
 static void validate_computation(void **state) {
     (void)state;
@@ -330,6 +458,9 @@ int main(void) {
                                        cmocka_unit_test(validate_generators),
                                        cmocka_unit_test(validate_beginnings),
                                        cmocka_unit_test(validate_computation),
+                                       cmocka_unit_test(validate_labels),
+                                       cmocka_unit_test(validate_a_step_of_one_gradient),
+                                       cmocka_unit_test(validate_later_draws),
                                        cmocka_unit_test(validate_steps),
                                        cmocka_unit_test(validate_draws),
                                        cmocka_unit_test(validate_loops)};

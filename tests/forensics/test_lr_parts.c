@@ -386,9 +386,26 @@ static void validate_sentences(void **state) {
 
 static void validate_what_is_not_compared(void **state) {
     (void)state;
+    struct log logs[2];
+    memset(logs, 0, sizeof logs);
     open_rows(ROWS);
+    input[0].log = &logs[0];
+    input[1].log = &logs[1];
     assert_int_equal(compare_applied(input, NULL, &arena, &lr), STATUS_OK);
     assert_string_equal(lr.words, "There is no LR column in both logs.");
+    struct log_column applied = {.name = LOG_LR_APPLIED},
+                      printed[2] = {{.name = LOG_LR_LOGGED}, {.name = LOG_LR_APPLIED}};
+    for (size_t a = 0; a < 2; a++) { /* one has the applied LR, and the other the printed one */
+        logs[a] = (struct log){.columns = &applied, .column_count = 1};
+        for (size_t has = 0; has < 3; has++) {
+            logs[1 - a] = (struct log){.columns = printed, .column_count = has};
+            assert_int_equal(compare_applied(input, NULL, &arena, &lr), STATUS_OK);
+            assert_int_equal(lr.words[0], has == 1 ? "AB"[a] : 'T'); /* T: there is none in both */
+            assert_int_equal(strstr(lr.words, "A has the LR that was applied") != NULL,
+                             has == 1 && a == 0);
+        }
+    }
+    memset(logs, 0, sizeof logs);
     assert_int_equal(lr.logged, COMPARE_ABSENT);
     column.pairs = 0;
     assert_int_equal(compare_applied(input, &column, &arena, &lr), STATUS_OK);

@@ -828,15 +828,56 @@ static int close_arena(void **state) {
     return 0;
 }
 
+/* Which factors of a gradient norm may be a loss scale. */
+static void validate_scales(void **state) {
+    (void)state;
+    static const struct {
+        double factor, scale;
+        int name, kind;
+    } cases[] = {
+        {256.0, 256.0, LOG_GRAD_NORM, COMPARE_FACTOR_WHOLE},
+        {1.0 / 1024.0, 1024.0, LOG_GRAD_NORM, COMPARE_FACTOR_INVERSE},
+        {65536.0, 65536.0, LOG_GRAD_NORM, COMPARE_FACTOR_CONSTANT},
+        {65536.0 * 1.0009, 65536.0, LOG_GRAD_NORM, COMPARE_FACTOR_CONSTANT},
+        {65536.0 * 0.9991, 65536.0, LOG_GRAD_NORM, COMPARE_FACTOR_CONSTANT},
+        {65536.0 * 1.0011, 0.0, LOG_GRAD_NORM, COMPARE_FACTOR_CONSTANT},
+        {0x1p64, 0x1p64, LOG_GRAD_NORM, COMPARE_FACTOR_CONSTANT},
+        {0x1p65, 0.0, LOG_GRAD_NORM, COMPARE_FACTOR_CONSTANT},
+        {128.0, 0.0, LOG_GRAD_NORM, COMPARE_FACTOR_WHOLE},
+        {1.0 / 128.0, 0.0, LOG_GRAD_NORM, COMPARE_FACTOR_INVERSE},
+        {1000.0, 0.0, LOG_GRAD_NORM, COMPARE_FACTOR_WHOLE},
+        {1024.0, 0.0, LOG_LOSS, COMPARE_FACTOR_WHOLE},
+        {1024.0, 0.0, LOG_GRAD_NORM, COMPARE_FACTOR_TOKENS},
+        {0x1p-10, 0.0, LOG_GRAD_NORM, COMPARE_FACTOR_TOKENS_INVERSE},
+        {0.0, 0.0, LOG_GRAD_NORM, COMPARE_FACTOR_NONE},
+    };
+    assert_true(compare_scale_of(NULL) == 0.0);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct compare_ratio ratio = {
+            .name = cases[i].name, .kind = cases[i].kind, .factor = cases[i].factor};
+        assert_true(compare_scale_of(&ratio) == cases[i].scale);
+        name_meaning(&ratio);
+        assert_int_equal(strncmp(ratio.bug, "clip_scaled_grads", 17) == 0, cases[i].scale > 0.0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_pairs),         cmocka_unit_test(corroborate_sorting),
-        cmocka_unit_test(corroborate_ends),          cmocka_unit_test(corroborate_medians),
-        cmocka_unit_test(corroborate_intervals),     cmocka_unit_test(validate_candidates),
-        cmocka_unit_test(corroborate_held),          cmocka_unit_test(validate_offsets_known),
-        cmocka_unit_test(corroborate_offsets),       cmocka_unit_test(validate_ratios),
-        cmocka_unit_test(validate_coarse_tokens),    cmocka_unit_test(validate_widths_of_constants),
-        cmocka_unit_test(validate_courses),          cmocka_unit_test(corroborate_skips),
+        cmocka_unit_test(validate_scales),
+        cmocka_unit_test(corroborate_pairs),
+        cmocka_unit_test(corroborate_sorting),
+        cmocka_unit_test(corroborate_ends),
+        cmocka_unit_test(corroborate_medians),
+        cmocka_unit_test(corroborate_intervals),
+        cmocka_unit_test(validate_candidates),
+        cmocka_unit_test(corroborate_held),
+        cmocka_unit_test(validate_offsets_known),
+        cmocka_unit_test(corroborate_offsets),
+        cmocka_unit_test(validate_ratios),
+        cmocka_unit_test(validate_coarse_tokens),
+        cmocka_unit_test(validate_widths_of_constants),
+        cmocka_unit_test(validate_courses),
+        cmocka_unit_test(corroborate_skips),
         cmocka_unit_test(validate_pairs_of_courses),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);

@@ -356,7 +356,7 @@ static void validate_two_runs_without_steps(void **state) {
             add("{'loss': %d.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': 0.%d}\n", k, k);
     const struct log *log = logs_read(&arena, text, NULL);
     assert_int_equal(log->rows, 6);
-    assert_true(logs_has_note(log, "the epoch falls back 1 times, first in line 4"));
+    assert_true(logs_has_note(log, "the epoch falls back 1 time, first in line 4"));
     text[used / 2] = '\0'; /* the first run alone */
     assert_false(logs_has_note(logs_read(&arena, text, NULL), "falls back"));
     arena_close(&arena);

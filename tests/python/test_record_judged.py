@@ -132,6 +132,83 @@ class Judged(unittest.TestCase):
         said = self.say(3, "resume-check", "trl_dpo.h5", "anew.h5")
         self.assertRegex(said, "scheduler +untold .* number them from 5 on")
 
+    def test_verify_columns_that_no_table_has_are_recorded_ones(self):
+        said = self.say(0, "compare", "trl_dpo.h5", "trl_dpo_again.h5")
+        self.assertRegex(said, "\nRecorded, but not held against each other here: clip_coef, ")
+        self.assertNotIn("knows no such column", said)
+        self.assertNotRegex(said, r"here: .*lr_applied\[1\]")     # the line LR speaks of it
+        log = pathlib.Path(self.folder.name) / "strange.csv"
+        log.write_text("step,loss,learning_rate,foo\n" + "".join(
+            f"{k},{2 / k},0.1,1\n" for k in range(1, 4)))
+        self.change("applied.h5", "trl_dpo.h5", lambda steps: steps.pop("lr_logged"))
+        for names, words in ((("applied.h5", "strange.csv"), "A has the LR that was applied and B"),
+                             (("strange.csv", "applied.h5"), "B has the LR that was applied and A")):
+            said = self.say(1, "compare", *names)
+            self.assertIn(f"LR: {words} the one that it prints, which need not be the same", said)
+            self.assertIn("\nRecorded, but not held against each other here: clip_coef, ", said)
+            self.assertIn("\nNot compared, since twinstep knows no such column: foo\n", said)
+
+    def test_verify_a_model_in_eval_mode_is_no_other_data(self):
+        """Where a model is called in eval mode, no forward call and no batch is recorded. That says
+        nothing of the batch, and a gap that opens there is of the mode first of all."""
+        def in_eval(steps, loss_from=None):
+            place = list(steps["phases/phase"][()]).index(b"forward")
+            steps["phases/place"][4:, place] = -1
+            steps["digest_batch"][4:] = 0
+            if loss_from is not None:
+                steps["loss"][loss_from:] += 0.01
+        self.change("eval.h5", "trl_dpo_again.h5", in_eval)
+        for names in (("trl_dpo.h5", "eval.h5"), ("eval.h5", "trl_dpo.h5")):
+            side = "AB"[names.index("eval.h5")]
+            lack = f"6 updates, the first of them update 5, where {side} recorded none"
+            said = self.say(0, "compare", *names)
+            self.assertIn("Roots are equal in all 10 updates that both have, but for batches.", said)
+            self.assertIn(f"Batches were not compared in {lack}: it has no forward call of its model "
+                          "in training there.", said)
+            self.assertIn("but for batches that one of the two did not record", said)
+            held = json.loads(self.say(0, "compare", *names, "--json"))
+            self.assertEqual((held["batches_lack"], held["forward_unseen"], held["root_update"]),
+                             (lack, 5, None))
+            said = self.say(0, "certify", *names)
+            self.assertIn("equal through update 10 (10 comparisons of 10 roots)\n"
+                          f"  batch    not compared in {lack}\n  root A   ", said)
+            self.assertEqual(json.loads(self.say(0, "certify", *names, "--json"))["batches_lack"],
+                             lack)
+            self.assertIn("exact: their roots are equal in all updates, without the batches of 6 "
+                          "that one of them did not record", self.say(0, "floor", *names))
+
+        self.change("eval_moves.h5", "trl_dpo_again.h5", lambda s: in_eval(s, 4))
+        said = self.say(1, "compare", "trl_dpo.h5", "eval_moves.h5")
+        self.assertIn("The gap opens in update 5, from which on no forward call in training is "
+                      "recorded in B", said)
+        self.assertIn("B's model is in eval mode there", said)
+        self.assertIn("Call model.train() before the forward pass of update 5 in B", said)
+        self.assertNotIn("Points to:", said)
+        self.assertNotIn("data order", said)
+        said = self.say(1, "certify", "trl_dpo.h5", "eval_moves.h5")
+        self.assertRegex(said, "differs from update 5 on(.*\n)+  batch    not compared in 6 updates")
+        # equal losses and norms with other roots are no lack of digests
+        self.change("other_weight.h5", "trl_dpo_again.h5",
+                    lambda s: s["tensors/digest_parameter"].__setitem__((9, 0, 0), 1))
+        self.assertIn("noisy: other_weight.h5 parts from trl_dpo.h5 at update 10",
+                      self.say(0, "floor", "trl_dpo.h5", "other_weight.h5"))
+        # what opens behind it is not laid at its door
+        self.change("eval_later.h5", "trl_dpo_again.h5", lambda s: in_eval(s, 6))
+        said = self.say(1, "compare", "trl_dpo.h5", "eval_later.h5")
+        self.assertIn("Batches were not compared in 6 updates", said)
+        self.assertNotIn("The gap opens in update", said)
+
+        def never(steps):
+            place = list(steps["phases/phase"][()]).index(b"forward")
+            steps["phases/place"][:, place] = -1
+            steps["digest_batch"][:] = 0
+            steps["loss"][0] += 0.01
+        self.change("never.h5", "trl_dpo_again.h5", never)
+        said = self.say(1, "compare", "never.h5", "trl_dpo.h5")
+        self.assertIn("The gap opens in update 1, and no forward call in training is recorded in A",
+                      said)
+        self.assertIn("(forward=False, a compiled model)", said)
+
     def test_verify_unlike_tensors_are_a_difference_and_columns_are_compared(self):
         def halve(steps):               # what a training in f16 would have
             steps["tensors/dtype"][0] = b"f16"

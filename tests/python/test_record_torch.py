@@ -192,6 +192,32 @@ class Loops(unittest.TestCase):
             r.update()
         self.assertEqual(order(self.path), "zero forward backward optimize")
 
+    def test_verify_a_model_in_eval_mode_is_told_of(self):
+        """Training goes on in eval mode behind an evaluation: told once, with the update. One that is
+        evaluated with gradients on, or without, and trained in training mode is not."""
+        for mode, update in (("stays", 4), ("back", None), ("no_grad", None)):
+            model, optimizer, _ = parts()
+            path = os.path.join(self.folder.name, f"{mode}.h5")
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                with twinstep.Recorder(model, optimizer, path=path, quiet=True) as recorder:
+                    for k in range(6):
+                        loss_of(model).backward()
+                        optimizer.step()
+                        optimizer.zero_grad()
+                        recorder.update()
+                        if k == 2:
+                            model.eval()
+                            with torch.set_grad_enabled(mode == "back"):
+                                loss_of(model)
+                            model.train(mode != "stays")
+            said = [str(w.message) for w in seen if "eval mode" in str(w.message)]
+            self.assertEqual(len(said), update is not None, mode)
+            if update is not None:
+                self.assertIn(f"update {update}: the model is in eval mode", said[0])
+            batches = [any(row) for row in read(path, "digest_batch")]
+            self.assertEqual(batches, [True] * 3 + [update is None] * 3)
+
     def test_verify_a_closure_that_is_called_again_is_no_second_micro_batch(self):
         """LBFGS calls its closure several times a step: batch, loss, norm and gradient are those of the
         first call, in which micro-batches add up. Two trainings of which one calls it once differ in

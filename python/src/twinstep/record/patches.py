@@ -79,17 +79,22 @@ def _told_before(original: Callable[..., Any], event: str) -> Callable[..., Any]
 
 
 class ForwardHook:
-    """The hook of a module, which tells `listener` of its calls in training. A model is copied and
-    saved with its hooks (a moving average, a target network, `torch.save(model)`). Of this one the
-    copy has a function of Python's own that does nothing: calls of the copy are no training that is
-    recorded, and what was saved is read where there is no twinstep."""
+    """The hook of a module, which tells `listener` of its calls in training, and of those in eval
+    mode of which gradients may be taken. A model is copied and saved with its hooks (a moving
+    average, a target network, `torch.save(model)`). Of this one the copy has a function of Python's
+    own that does nothing: calls of the copy are no training that is recorded, and what was saved is
+    read where there is no twinstep."""
 
     def __init__(self, listener: Any) -> None:
         self._listener = listener
 
     def __call__(self, module: Any, args: Any, kwargs: Any) -> None:
-        if module.training and not torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
+            return
+        if module.training:
             self._listener.on_forward(args, kwargs)
+        elif torch.is_grad_enabled():
+            self._listener.on_eval()
 
     def __reduce__(self) -> Any:
         return getattr, (nullcontext(), "__exit__")

@@ -35,6 +35,11 @@ from .watched import Changed, Held, Watched
 
 WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.")
 
+IN_EVAL = ("twinstep: update {}: the model is in eval mode, and gradients are taken: no dropout, "
+           "and batch norms use the means that they keep. Neither its forward passes nor digests "
+           "of its batches are recorded in this mode; if you do not want it, call model.train() "
+           "before the update, as behind each evaluation and generation")
+
 UNREAD = ("twinstep: {}: without memory of its own at this time, or of a class without the "
           "operations that a digest needs, so its digest is left out, here and wherever this is so")
 
@@ -45,6 +50,10 @@ _GRADIENT = attrgetter("grad")
 def _mark_of(grad: torch.Tensor | None) -> Any:
     """What of a gradient is another one when a backward pass added to it."""
     return None if grad is None else (id(grad), local(grad)._version)
+
+
+def _updates(count: int) -> str:
+    return f"{count} update{'' if count == 1 else 's'}"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -292,11 +301,12 @@ class Recorder:
         self._finalizer: Any = None             # of a child of multiprocessing
         self._inside = self._ended = self._started = self._due = self._met = False
         self._delivers = False          # waits for rows of updates that have ended, or sends them
-        self._told_left_out = self._told_unseen = False
+        self._told_left_out = self._told_unseen = self._told_eval = False
         # sums of weights, of the last row sent; of the start where steps may not be seen
         self._last: Weights | None = None
         groups = {members(p) or () for _, p in self.tensors} - {()}
         self._together = Together(groups) if groups else None
+        self._in_eval = False           # called in eval mode since the last backward pass of ours
         self._called = not forward      # since the last backward pass of ours; unknown: always
         self._all = Listed(WEIGHTS, range(len(self.tensors)), [name for name, _ in self.tensors])
         self._lists: dict[Any, Listed] = {}     # of gradients and optimizers' tensors
@@ -417,7 +427,7 @@ class Recorder:
         share = 100 * self.seconds / whole if whole > 0 else 0.0
         memory = f"; copies for read-back took {self.readback_bytes} bytes" if self.readback else ""
         sent = 0 if self._channel is None else self._channel.sent
-        return (f"twinstep: {sent} updates recorded in {self.path}; the recorder took "
+        return (f"twinstep: {_updates(sent)} recorded in {self.path}; the recorder took "
                 f"{self.seconds:.3f} of {whole:.3f} s ({share:.2f} %){memory}")
 
     # ---- the calls for engines without a torch optimizer (DeepSpeed, Megatron) ----
@@ -451,6 +461,11 @@ class Recorder:
         self._batches += len(some)
 
     @_guarded
+    def on_eval(self) -> None:
+        """The model is called in eval mode, and not without gradients."""
+        self._in_eval = True
+
+    @_guarded
     def before_backward(self) -> Any:
         """A mark of all gradients, to see afterwards whether the backward pass was ours."""
         self._stepped_back = False
@@ -470,7 +485,10 @@ class Recorder:
         moved = mark is None or self._moved(mark) or self._called and _holds_back(self.models)
         if not moved and not self._stepped_back:
             return
-        self._called = not self.forward
+        if self._in_eval and not self._called and not self._told_eval:
+            self._told_eval = True
+            warn(IN_EVAL.format(self.step + 1))
+        self._called, self._in_eval = not self.forward, False
         self._event("backward")
         if moved:
             self._fresh = True
@@ -936,7 +954,7 @@ class Recorder:
         if self._channel is not None:
             sent = self._channel.sent
             self._channel.close(False)
-        warn(f"twinstep: recording stopped after {sent} updates, and the training goes on: "
+        warn(f"twinstep: recording stopped after {_updates(sent)}, and the training goes on: "
              f"{problem}")
 
     def _interrupt(self) -> None:
