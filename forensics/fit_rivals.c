@@ -28,8 +28,9 @@ static int same_kind(const struct sched_class *a, const struct sched_class *b) {
 /* Tells whether the contract counts beside the expected one. The log's format leaves out those of
  * other frameworks, but where it speaks for another one than is expected: then one of them is not
  * what wrote the log. */
-static int may_rival(const struct fit_known *known, const struct contract *contract) {
-    return fit_is_native(known, contract) || !fit_is_native(known, known->request.contract);
+static int may_rival(const struct fit_known *known, const struct fit *expected,
+                     const struct contract *contract) {
+    return fit_is_native(known, contract) || !fit_is_native(known, expected->contract);
 }
 
 enum status fit_find_rivals(const struct series *series, const struct fit_known *known,
@@ -56,7 +57,7 @@ enum status fit_find_rivals(const struct series *series, const struct fit_known 
         if (!fit_near(fit->warmup, expected->warmup) || real_abs_f64(floor - wanted) > 1e-9)
             continue;
         if (!same_kind(fit->schedule, expected->schedule)) continue;
-        if (may_rival(known, fit->contract)) fits[kept++] = *fit;
+        if (may_rival(known, expected, fit->contract)) fits[kept++] = *fit;
     }
     out->fits = fits;
     out->count = kept;

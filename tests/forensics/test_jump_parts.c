@@ -366,6 +366,17 @@ static int want_jump(const struct both *all) {
                     ahead ? "ahead" : "behind", update, is_text.text, was_text.text);
                 return 1;
             }
+    size_t behind = 0;
+    while (first + 1 + behind < all->count && agrees(all, first + 1 + behind))
+        behind++;
+    if (first == 0 && behind + 1 == both.count && behind >= 2) {
+        say(TRAJECTORY_UNTOLD, NULL,
+            "update %d has LR %s, and had %s, and the %d behind it are those of before: as where "
+            "the scheduler was restored and the optimizer was not, which keeps its own LR until "
+            "the scheduler sets the next",
+            update, is_text.text, was_text.text, (int)behind);
+        return 1;
+    }
     say(TRAJECTORY_LOST, "lr_jump_at_resume",
         "update %d has LR %s, and had %s; neither a count nor a factor explains the rows behind it",
         update, is_text.text, was_text.text);
@@ -456,7 +467,8 @@ static void corroborate_schedulers(void **state) {
                                         "behind",       "neither",    "numbered anew",
                                         "none says",    "constant",   "of one update",
                                         "in one alone", "log alone",  "no update",
-                                        "finite",       "(lr_logged", "updates after"};
+                                        "finite",       "(lr_logged", "updates after",
+                                        "keeps its own"};
     size_t seen[COUNT_OF(kinds)] = {0}, close = 0;
     for (uint32_t number = 0; number < CASES; number++) {
         draw_case(number);

@@ -23,9 +23,13 @@
 #define compare_loops given_loops
 #define compare_optimizers_apart given_optimizers
 #define compare_settings_apart given_settings
+#define compare_kernels_apart given_kernels
+#define compare_labels_key given_labels
+#define compare_unseen_of given_unseen
+#define runs_first_apart given_first_apart
+#define batch_gap_words given_gap_words
 #define compare_recordings given_recordings
 #define compare_root_parts given_parts
-#define record_equal_roots given_equal_roots
 #define compare_find_ratio given_ratio
 #define first_find given_first
 #include "forensics/compare.c" /* with runs of this test */
@@ -524,6 +528,37 @@ int given_settings(const struct trace_run_plan *a, const struct trace_run_plan *
     return apart[1];
 }
 
+int given_kernels(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    assert_true(a == &runs[0].plan && b == &runs[1].plan);
+    return !apart[0];
+}
+
+const char *given_labels(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    assert_true(a == &runs[0].plan && b == &runs[1].plan);
+    return apart[1] ? "labels" : NULL;
+}
+
+struct compare_unseen given_unseen(const struct trace_run *a, const struct trace_run *b) {
+    assert_true(a == &runs[0] && b == &runs[1]);
+    return (struct compare_unseen){.update = 5, .updates = 3, .side = 1};
+}
+
+/* The first update whose roots differ, and a gap with it. */
+uint64_t given_first_apart(const struct trace_run *a, const struct trace_run *b,
+                           struct batch_gap *gap) {
+    assert_true(a == &runs[0] && b == &runs[1]);
+    *gap = (struct batch_gap){.updates = 4};
+    for (size_t i = 0; i < a->updates; i++)
+        for (size_t k = 0; k < b->updates; k++)
+            if (records[0][i].step == records[1][k].step && root_of[0][i] != root_of[1][k])
+                return records[0][i].step;
+    return 0;
+}
+
+void given_gap_words(const struct batch_gap *gap, char out_text[COMPARABLE_WHY]) {
+    snprintf(out_text, COMPARABLE_WHY, "%d batches", (int)gap->updates);
+}
+
 enum status given_recordings(const struct trace_run *a, const struct trace_run *b, uint64_t first,
                              struct arena *in, struct compare_recorded *out) {
     (void)in;
@@ -532,10 +567,6 @@ enum status given_recordings(const struct trace_run *a, const struct trace_run *
     first_asked = first;
     out->tensor = "wte";
     return STATUS_OK;
-}
-
-int given_equal_roots(const struct record *a, const struct record *b) {
-    return root_of[0][a - records[0]] == root_of[1][b - records[1]];
 }
 
 unsigned given_parts(const struct record *a, const struct record *b) {
@@ -601,9 +632,10 @@ static int has_gradient(size_t s, size_t row, size_t tensor) {
     return 0;
 }
 
-/* Goes through all pairs of rows of one update. */
-static void find_rows(uint64_t *root, uint64_t *gradient) {
-    *root = *gradient = 0;
+/* Goes through all pairs of rows of one update: where the roots differ first, where a gradient is
+ * one first, and whether it is where the roots differ (`same_at`). */
+static void find_rows(uint64_t *root, uint64_t *gradient, uint64_t *same_at) {
+    *root = *gradient = *same_at = 0;
     for (size_t i = 0; i < runs[0].updates; i++)
         for (size_t k = 0; k < runs[1].updates; k++) {
             int equal = runs[0].plan.shape.tensors > 0;
@@ -613,7 +645,9 @@ static void find_rows(uint64_t *root, uint64_t *gradient) {
                         memcmp(digests[0][i][t][TENSOR_DIGEST_GRADIENT],
                                digests[1][k][t][TENSOR_DIGEST_GRADIENT], RECORD_DIGEST_BYTES) == 0;
             if (equal && *gradient == 0) *gradient = records[0][i].step;
-            if (root_of[0][i] != root_of[1][k]) *root = records[0][i].step;
+            if (root_of[0][i] == root_of[1][k]) continue;
+            *root = records[0][i].step;
+            if (equal) *same_at = *root;
         }
 }
 
@@ -646,7 +680,7 @@ static void corroborate_runs(void **state) {
     (void)state;
     size_t seen[4] = {0};
     for (uint32_t number = 0; number < CASES; number++) {
-        uint64_t root, gradient, has_roots;
+        uint64_t root, gradient, same_at, has_roots;
         char text[256];
         draw_runs(number);
         assert_int_equal(compare_runs(input, &arena, &report), STATUS_OK);
@@ -661,7 +695,7 @@ static void corroborate_runs(void **state) {
         }
         const int both = runs[0].plan.foreign != NULL && runs[1].plan.foreign != NULL;
         want_rootless(text, sizeof text, &has_roots);
-        find_rows(&root, &gradient);
+        find_rows(&root, &gradient, &same_at);
         if (has_roots == 0) root = gradient = 0;
         assert_string_equal(report.rng_words, "A drew more than B");
         assert_string_equal(report.rootless, text);
@@ -675,6 +709,12 @@ static void corroborate_runs(void **state) {
         assert_int_equal(report.recorded, both);
         assert_int_equal(report.optimizers_apart, both && apart[0]);
         assert_int_equal(report.settings_apart, both && apart[1]);
+        assert_int_equal(report.kernels_apart, both && !apart[0]);
+        assert_true(both && apart[1] ? strcmp(report.labels_key, "labels") == 0
+                                     : report.labels_key == NULL);
+        assert_int_equal(report.unseen.update, both ? 5 : 0);
+        assert_string_equal(report.batches_lack, has_roots > 0 ? "4 batches" : "");
+        assert_int_equal(report.same_gradient, root > 0 && root == same_at);
         assert_int_equal(report.loop.update, both ? 9 : 0);
         assert_string_equal(report.orders, both ? "orders" : "");
         assert_string_equal(report.configurations, both ? "keys" : "");
