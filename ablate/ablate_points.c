@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/sum.h"
+#include "determinism/comparable.h"
 #include "determinism/first.h"
 #include "determinism/trace.h"
 #include "logs/import.h"
@@ -386,11 +387,15 @@ void ablate_find_first(const struct ablate_left *a, const struct ablate_left *b,
         return;
     }
     const struct trace_run *x = &a->trace->runs[0], *y = &b->trace->runs[0];
+    struct batch_gap gap; /* a batch that one of them did not record tells nothing */
+    const uint64_t apart = runs_first_apart(x, y, &gap);
     for (uint64_t i = 0; i < x->updates && i < y->updates; i++) {
         const struct record *p = &x->records[i], *q = &y->records[i];
         const int roots = has_root(p) && has_root(q);
         if (p->step != q->step) return;
-        if (roots ? record_equal_roots(p, q) : p->reals[REAL_LOSS] == q->reals[REAL_LOSS]) continue;
+        const int alike =
+            gap.updates == 0 ? record_equal_roots(p, q) : apart == 0 || p->step < apart;
+        if (roots ? alike : p->reals[REAL_LOSS] == q->reals[REAL_LOSS]) continue;
         out->update = (int64_t)p->step;
         if (!roots) return;
         struct first_difference first = {"", ""};

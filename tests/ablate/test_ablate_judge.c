@@ -13,6 +13,11 @@
 
 #include <cmocka.h>
 
+#include "ablate/ablate_points.h"
+#include "determinism/digest.h"
+#include "determinism/root.h"
+#include "determinism/trace.h"
+
 /* ---- words ---- */
 
 static const struct {
@@ -598,9 +603,53 @@ static void verify_a_short_log_of_a_hybrid_is_its_own_hole(void **state) {
     assert_string_equal(got->no_shares, "hybrid-10 has no finite loss of that update");
 }
 
+/* Where two traces part first: by their roots, in which a batch that one run did not record does
+ * not count. */
+static void validate_where_traces_part(void **state) {
+    (void)state;
+    enum { ROWS = 3 };
+    static const struct trace_foreign foreign = {.digest = "leaf 1", .causes = "", .world = 1};
+    static const struct {
+        uint64_t no_batch, weights; /* the first update without a batch in B, and with others */
+        int64_t first;
+        const char *phase;
+    } cases[] = {{9, 9, 0, ""}, {9, 2, 2, ""}, {2, 9, 0, ""}, {2, 3, 3, ""}, {3, 2, 2, ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct record rows[2][ROWS];
+        struct trace_run runs[2];
+        struct trace_image images[2];
+        struct ablate_left left[2];
+        struct ablate_first found;
+        memset(rows, 0, sizeof rows);
+        memset(runs, 0, sizeof runs);
+        memset(images, 0, sizeof images);
+        memset(left, 0, sizeof left);
+        for (size_t s = 0; s < 2; s++) {
+            struct digest root = {{0}};
+            for (uint64_t k = 0; k < ROWS; k++) {
+                struct record *const row = &rows[s][k];
+                row->step = k + 1;
+                row->digests[DIGEST_WEIGHTS][0] = s == 1 && k + 1 >= cases[i].weights ? 9 : 1;
+                row->digests[DIGEST_BATCH][0] = s == 1 && k + 1 >= cases[i].no_batch ? 0 : 1;
+                root_next(&root, row, &root);
+                memcpy(row->digests[DIGEST_ROOT], root.byte, DIGEST_BYTES);
+            }
+            runs[s].plan.foreign = &foreign;
+            runs[s].records = rows[s];
+            runs[s].updates = ROWS;
+            images[s].runs = &runs[s];
+            left[s].trace = &images[s];
+        }
+        ablate_find_first(&left[0], &left[1], &found);
+        if (found.update != cases[i].first || strcmp(found.phase, cases[i].phase) != 0)
+            fail_msg("case %zu: update %d, phase \"%s\"", i, (int)found.update, found.phase);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_words),
+        cmocka_unit_test(validate_where_traces_part),
         cmocka_unit_test(validate_whom_a_joint_word_names),
         cmocka_unit_test(verify_single_names_as_needed_what_was_run_together),
         cmocka_unit_test(validate_words_of_equal_arms),
