@@ -323,7 +323,7 @@ class Loops(unittest.TestCase):
                             r.update()
                 said = [str(w.message) for w in caught]
                 self.assertEqual(len(said), 1, said)
-                self.assertIn("recording stopped after 1 updates", said[0])
+                self.assertIn("recording stopped after 1 update", said[0])
                 self.assertIn(f"a step of the optimizer ({kind.__name__}) ended by an exception",
                               said[0])
 
@@ -1577,7 +1577,7 @@ class Loops(unittest.TestCase):
         os.remove(self.path)
         said = self.several(self.one_with_groups, later, given=False)
         self.assertEqual(len(said), 1, said)
-        self.assertIn("recording stopped after 1 updates, and the training goes on: the optimizer "
+        self.assertIn("recording stopped after 1 update, and the training goes on: the optimizer "
                       "(SGD) first steps after the first update and has 2 groups, where the "
                       "recording has columns for 1; give it to Recorder", said[0])
         os.remove(self.path)
