@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -329,6 +330,18 @@ static void validate_quantile_interval(void **state) {
     assert_int_equal(statistics_quantile_interval(sorted, 72, 0.05, 0.95, &out), STATUS_OK);
     assert_true(out.low == 1.0);
     assert_int_equal(statistics_quantile_interval(sorted, 72, 1.0, 0.95, &out), STATUS_INPUT);
+    /* the most values that are taken: the median's standard deviation is 500 places */
+    enum { MANY = 1000000 };
+    double *const many = (double *)malloc((MANY + 1) * sizeof *many);
+    assert_non_null(many);
+    for (size_t i = 0; i <= MANY; i++)
+        many[i] = (double)(i + 1);
+    assert_int_equal(statistics_quantile_interval(many, MANY, 0.5, 0.95, &out), STATUS_OK);
+    assert_true(out.low + out.high == MANY + 1.0);
+    assert_true(near(out.high - out.low, 2.0 * 1.959964 * 500.0, 3.0));
+    assert_int_equal(statistics_quantile_interval(many, MANY + 1, 0.5, 0.95, &out),
+                     STATUS_UNTESTABLE);
+    free(many);
 }
 
 /* At every count and quantile both ends must be as tight as the tails allow. */

@@ -1031,6 +1031,9 @@ static void validate_other_columns(void **state) {
         snprintf(expected, sizeof expected, "r metric_not_finite certain, update %zu", from + 1);
         OTHERS(expected);
     }
+    break_rows(0, 4, 5); /* one row alone, and then the rest: it came back between them */
+    break_rows(0, 8, ROWS);
+    OTHERS("r metric_not_finite certain, update 5");
     for (size_t at = 0; at < 12; at++) { /* what follows from a loss that broke is explained */
         break_rows(0, 6, ROWS);
         points[LOG_LOSS][at].value = (double)NAN;
