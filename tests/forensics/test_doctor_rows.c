@@ -1209,6 +1209,12 @@ static void validate_pairs(void **state) {
                                                      : batch > 1 ? PAIRS_SEVERAL
                                                                  : PAIRS_ONE);
         }
+    for (int one = 0; one < 2; one++) { /* the first row says it, as the last may be a rest */
+        open_pairs();
+        fill(LOG_GLOBAL_BATCH, one ? 4.0 : 1.0, 0);
+        points[LOG_GLOBAL_BATCH][0].value = one ? 1.0 : 4.0;
+        assert_int_equal(pairs_per_row(&doctor), one ? PAIRS_ONE : PAIRS_SEVERAL);
+    }
     assert_true(fabs(chance(8, 0.5) - 1.0 / 256) < 1e-12);
     assert_true(fabs(chance(3, 0.75) - 0.625 * 0.625 * 0.625) < 1e-12);
 }
