@@ -375,13 +375,15 @@ static void verify_forged_input_is_refused(void **state) {
     struct orders_shares shares;
     uint8_t twice[] = {0, 0, 1, 0, 0, 1, 1, 0}, beyond[] = {0, 9, 1, 0, 0, 1, 1, 0};
     uint8_t right[] = {0, 1, 1, 0, 0, 1, 1, 0};
-    const uint32_t masks[] = {0, 1, 2, 3}, unsorted[] = {0, 2, 1, 3}, wide[] = {0, 1, 2, 7};
-    const double v[] = {0, 1, 2, 3}, holes[] = {0, 1, real_nan_f64(), 3};
+    const uint32_t masks[] = {0, 1, 2, 3}, unsorted[] = {0, 2, 1, 3}, wide[] = {0, 1, 2, 7},
+                   doubled[] = {0, 1, 1, 2, 3};
+    const double v[] = {0, 1, 2, 3, 3}, holes[] = {0, 1, real_nan_f64(), 3};
     const struct orders good = {2, 4, right};
     assert_int_equal(orders_estimate(&good, masks, v, 4, ALPHA, &shares), STATUS_OK);
     assert_true(shares.value[0] == 1.0 && shares.value[1] == 2.0);
     assert_int_equal(orders_estimate(&good, unsorted, v, 4, ALPHA, &shares), STATUS_INPUT);
     assert_int_equal(orders_estimate(&good, wide, v, 4, ALPHA, &shares), STATUS_INPUT);
+    assert_int_equal(orders_estimate(&good, doubled, v, 5, ALPHA, &shares), STATUS_INPUT);
     assert_int_equal(orders_estimate(&good, masks, v, 3, ALPHA, &shares), STATUS_INPUT);
     assert_int_equal(orders_estimate(&good, masks, v, 0, ALPHA, &shares), STATUS_INPUT);
     assert_int_equal(orders_estimate(&good, masks, holes, 4, ALPHA, &shares), STATUS_UNTESTABLE);

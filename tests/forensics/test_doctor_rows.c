@@ -645,6 +645,10 @@ static void validate_norms(void **state) {
     scale[5].value = 2.0; /* it falls at row 5, and rises again behind it */
     for (size_t i = 0; i < ROWS; i++)
         assert_int_equal(scale_falls(&doctor, i), i == 5 || i == 4);
+    scale[1].value = 2.0; /* and at row 1, in front of which there is one row */
+    assert_true(scale_falls(&doctor, 0) && scale_falls(&doctor, 1));
+    scale[2].value = 2.0;
+    assert_true(scale_falls(&doctor, 1));
     doctor.series[LOG_LOSS_SCALE].count = 5;
     assert_false(scale_falls(&doctor, 4) || scale_falls(&doctor, 5));
     open_norms(); /* an LR that holds tells as well */
