@@ -82,8 +82,7 @@ static enum status read_log(const char *path, struct arena *arena, struct ablate
 }
 
 static int has_root(const struct record *record) {
-    static const uint8_t none[DIGEST_BYTES] = {0};
-    return memcmp(record->digests[DIGEST_ROOT], none, sizeof none) != 0;
+    return record_has_digest(record->digests[DIGEST_ROOT]);
 }
 
 /* Two traces are equal if the roots and losses of all their updates are. The last root alone would

@@ -23,12 +23,6 @@ struct check {
     struct digest previous, root; /* as recorded */
 };
 
-static const uint8_t none[DIGEST_BYTES] = {0};
-
-static int is_absent(const uint8_t *digest) {
-    return memcmp(digest, none, DIGEST_BYTES) == 0;
-}
-
 static int same(const struct digest *digest, const uint8_t *recorded) {
     return memcmp(digest->byte, recorded, DIGEST_BYTES) == 0;
 }
@@ -38,7 +32,7 @@ static const uint8_t *phase_of(const struct check *check, const char *name) {
     const struct trace_run_plan *plan = &check->run->plan;
     for (uint32_t i = 0; i < plan->shape.phases; i++)
         if (strcmp(plan->phases[i], name) == 0)
-            return is_absent(check->record->phases[i]) ? NULL : check->record->phases[i];
+            return record_has_digest(check->record->phases[i]) ? check->record->phases[i] : NULL;
     return NULL;
 }
 
@@ -243,7 +237,7 @@ void certify_lack(const struct trace_run *run, char out_text[CERTIFY_WHY]) {
     for (uint64_t i = 0; i < run->updates && out_text[0] == '\0'; i++) {
         const struct record *record = trace_row(run, i);
         uint32_t index;
-        if (!is_absent(record->digests[DIGEST_ROOT])) continue;
+        if (record_has_digest(record->digests[DIGEST_ROOT])) continue;
         const char *column = foreign_missing(&run->plan, record, &index);
         if (column == NULL) continue;
         if (strcmp(column, "lr_applied") == 0)
@@ -260,7 +254,7 @@ void certify_lack(const struct trace_run *run, char out_text[CERTIFY_WHY]) {
                      record->step, column, run->plan.tensors[index]);
     }
     for (uint64_t i = 0; i < run->updates && out_text[0] == '\0'; i++)
-        if (is_absent(trace_row(run, i)->digests[DIGEST_ROOT]))
+        if (!record_has_digest(trace_row(run, i)->digests[DIGEST_ROOT]))
             snprintf(out_text, CERTIFY_WHY,
                      "update %" PRIu64 " has no root, and another one has one that its writer "
                      "stored",
@@ -270,7 +264,8 @@ void certify_lack(const struct trace_run *run, char out_text[CERTIFY_WHY]) {
 /* Whether an earlier twinstep wrote the trace, which recorded no parts of roots. */
 static int has_no_parts(const struct trace_run *run) {
     const struct record *first = trace_row(run, 0);
-    return is_absent(first->digests[DIGEST_WEIGHTS]) && is_absent(first->digests[DIGEST_LR]);
+    return !record_has_digest(first->digests[DIGEST_WEIGHTS]) &&
+           !record_has_digest(first->digests[DIGEST_LR]);
 }
 
 void certify_run(const struct trace_image *image, const struct trace_run *run,

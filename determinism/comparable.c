@@ -60,8 +60,7 @@ static enum status compare_processes(const struct trace_foreign *a, const struct
 }
 
 static int has_root(const struct record *record) {
-    static const uint8_t none[RECORD_DIGEST_BYTES] = {0};
-    return memcmp(record->digests[DIGEST_ROOT], none, sizeof none) != 0;
+    return record_has_digest(record->digests[DIGEST_ROOT]);
 }
 
 enum status runs_comparable(const struct trace_run *a, const struct trace_run *b, uint64_t *out) {
@@ -86,8 +85,7 @@ enum status runs_comparable(const struct trace_run *a, const struct trace_run *b
 /* ---- roots of which one lacks a batch ---- */
 
 static int lacks_batch(const struct record *record) {
-    static const uint8_t none[RECORD_DIGEST_BYTES] = {0};
-    return memcmp(record->digests[DIGEST_BATCH], none, sizeof none) == 0;
+    return !record_has_digest(record->digests[DIGEST_BATCH]);
 }
 
 /* The next update that both have, from *i and *j on; 0: there is none. */

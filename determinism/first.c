@@ -10,15 +10,9 @@ static int digest_differs(const uint8_t *a, const uint8_t *b) {
     return memcmp(a, b, RECORD_DIGEST_BYTES) != 0;
 }
 
-static int digest_absent(const uint8_t *digest) {
-    for (int i = 0; i < RECORD_DIGEST_BYTES; i++)
-        if (digest[i] != 0) return 0;
-    return 1;
-}
-
-/* Two digests that were both taken, and differ. 32 zero bytes are none. */
+/* Two digests that were both taken, and differ. */
 static int taken_differ(const uint8_t *a, const uint8_t *b) {
-    return !digest_absent(a) && !digest_absent(b) && digest_differs(a, b);
+    return record_has_digest(a) && record_has_digest(b) && digest_differs(a, b);
 }
 
 static int find_name(const char *const *names, uint32_t count, const char *name) {
@@ -32,7 +26,8 @@ static const char *find_phase(const struct trace_run_plan *a, const struct recor
                               const struct trace_run_plan *b, const struct record *y) {
     for (uint32_t i = 0; i < a->shape.phases; i++) {
         const int other = find_name(b->phases, b->shape.phases, a->phases[i]);
-        if (other < 0 || digest_absent(x->phases[i]) || digest_absent(y->phases[other])) continue;
+        if (other < 0 || !record_has_digest(x->phases[i]) || !record_has_digest(y->phases[other]))
+            continue;
         if (digest_differs(x->phases[i], y->phases[other])) return a->phases[i];
     }
     return "";

@@ -8,11 +8,6 @@
 #include "determinism/root.h"
 #include "determinism/trace.h"
 
-static int is_absent(const uint8_t *digest) {
-    static const uint8_t none[DIGEST_BYTES] = {0};
-    return memcmp(digest, none, DIGEST_BYTES) == 0;
-}
-
 static int lacks_lr(const struct record *record, uint32_t group) {
     return record->groups[group][GROUP_LR_APPLIED] != record->groups[group][GROUP_LR_APPLIED];
 }
@@ -30,15 +25,15 @@ static int may_lack_lr(const struct trace_run_plan *plan, const struct record *r
 const char *foreign_missing(const struct trace_run_plan *plan, const struct record *record,
                             uint32_t *out_index) {
     *out_index = 0;
-    if (is_absent(record->digests[DIGEST_WEIGHTS])) {
+    if (!record_has_digest(record->digests[DIGEST_WEIGHTS])) {
         for (uint32_t t = 0; t < plan->shape.tensors; t++)
-            if (is_absent(record->tensor_digests[t][TENSOR_DIGEST_PARAMETER])) {
+            if (!record_has_digest(record->tensor_digests[t][TENSOR_DIGEST_PARAMETER])) {
                 *out_index = t;
                 return "tensors/digest_parameter";
             }
         if (plan->shape.tensors == 0) return "tensors/digest_parameter";
     }
-    if (!is_absent(record->digests[DIGEST_LR])) return NULL;
+    if (record_has_digest(record->digests[DIGEST_LR])) return NULL;
     if (plan->foreign->groups == NULL) return "tensors/group";
     for (uint32_t g = 0; g < plan->shape.groups; g++)
         if (lacks_lr(record, g) && !may_lack_lr(plan, record)) {
@@ -54,12 +49,12 @@ int foreign_parts(const struct trace_run_plan *plan, struct record *record) {
     struct digest digest;
     uint32_t index;
     if (foreign_missing(plan, record, &index) != NULL) return 0;
-    if (is_absent(record->digests[DIGEST_WEIGHTS])) {
+    if (!record_has_digest(record->digests[DIGEST_WEIGHTS])) {
         digest_root_apart("weights", record->tensor_digests[0][TENSOR_DIGEST_PARAMETER],
                           sizeof *record->tensor_digests, plan->shape.tensors, &digest);
         memcpy(record->digests[DIGEST_WEIGHTS], digest.byte, DIGEST_BYTES);
     }
-    if (!is_absent(record->digests[DIGEST_LR])) return 1;
+    if (record_has_digest(record->digests[DIGEST_LR])) return 1;
     for (uint32_t g = 0; g < plan->shape.groups; g++)
         if (lacks_lr(record, g)) record->groups[g][GROUP_LR_APPLIED] = real_nan_f64();
     root_lr_groups(record, plan->foreign->groups, plan->shape.tensors, &digest);
@@ -72,7 +67,7 @@ void trace_derive_roots(struct trace_run *run) {
     int whole = run->updates > 0;
     for (uint64_t i = 0; i < run->updates; i++)
         whole = foreign_parts(&run->plan, &run->records[i]) && whole &&
-                is_absent(run->records[i].digests[DIGEST_ROOT]);
+                !record_has_digest(run->records[i].digests[DIGEST_ROOT]);
     for (uint64_t i = 0; i < run->updates && whole; i++) {
         root_next(&root, &run->records[i], &root);
         memcpy(run->records[i].digests[DIGEST_ROOT], root.byte, DIGEST_BYTES);

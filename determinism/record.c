@@ -189,3 +189,8 @@ void record_unpack(const struct record_shape *shape, const unsigned char *bytes,
 int record_equal_roots(const struct record *a, const struct record *b) {
     return memcmp(a->digests[DIGEST_ROOT], b->digests[DIGEST_ROOT], RECORD_DIGEST_BYTES) == 0;
 }
+
+int record_has_digest(const uint8_t *digest) {
+    static const uint8_t zero[RECORD_DIGEST_BYTES] = {0};
+    return memcmp(digest, zero, sizeof zero) != 0;
+}

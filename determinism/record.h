@@ -207,6 +207,9 @@ void record_unpack(const struct record_shape *shape, const unsigned char *bytes,
 /* Whether two records have the same root, which is that all bits up to their update were equal. */
 int record_equal_roots(const struct record *a, const struct record *b);
 
+/* Whether a digest (RECORD_DIGEST_BYTES bytes) was recorded: one that was not is all zero. */
+int record_has_digest(const uint8_t *digest);
+
 /* One update of one pair. */
 struct pair_record {
     uint64_t step;

@@ -26,10 +26,9 @@ static void differ(struct replay_result *out, uint64_t step, const char *column,
  * the run's options) is all zero and is not compared. */
 static void compare_digests(const struct record *recorded, const struct record *computed,
                             struct replay_result *out) {
-    static const uint8_t none[RECORD_DIGEST_BYTES] = {0};
     for (int d = 0; d < RECORD_DIGESTS && out->first == 0; d++) {
-        if (memcmp(recorded->digests[d], none, sizeof none) == 0) continue;
-        if (memcmp(recorded->digests[d], computed->digests[d], sizeof none) != 0)
+        if (!record_has_digest(recorded->digests[d])) continue;
+        if (memcmp(recorded->digests[d], computed->digests[d], RECORD_DIGEST_BYTES) != 0)
             differ(out, recorded->step, record_digests[d].name, (double)NAN, (double)NAN);
     }
 }

@@ -320,11 +320,10 @@ static void compare_quiet(struct compare_report *report) {
  * be compared have the same tensors. */
 static int equal_gradients(const struct trace_run_plan *plan, const struct record *x,
                            const struct record *y) {
-    static const uint8_t absent[RECORD_DIGEST_BYTES] = {0};
     for (uint32_t t = 0; t < plan->shape.tensors; t++) {
         const uint8_t *digest = x->tensor_digests[t][TENSOR_DIGEST_GRADIENT];
-        if (memcmp(digest, absent, sizeof absent) == 0 ||
-            memcmp(digest, y->tensor_digests[t][TENSOR_DIGEST_GRADIENT], sizeof absent) != 0)
+        if (!record_has_digest(digest) ||
+            memcmp(digest, y->tensor_digests[t][TENSOR_DIGEST_GRADIENT], RECORD_DIGEST_BYTES) != 0)
             return 0;
     }
     return plan->shape.tensors > 0;

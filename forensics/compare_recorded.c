@@ -18,13 +18,10 @@
 
 const char *const compare_part_names[COMPARE_PARTS] = {"batch", "rng", "weights", "lr", "loss"};
 
-static int is_recorded(const struct record *record, enum record_digest which) {
-    static const uint8_t absent[RECORD_DIGEST_BYTES] = {0};
-    return memcmp(record->digests[which], absent, sizeof absent) != 0;
-}
-
 static int32_t compare_batches(const struct record *x, const struct record *y) {
-    if (!is_recorded(x, DIGEST_BATCH) || !is_recorded(y, DIGEST_BATCH)) return COMPARE_UNKNOWN;
+    if (!record_has_digest(x->digests[DIGEST_BATCH]) ||
+        !record_has_digest(y->digests[DIGEST_BATCH]))
+        return COMPARE_UNKNOWN;
     return memcmp(x->digests[DIGEST_BATCH], y->digests[DIGEST_BATCH], RECORD_DIGEST_BYTES) == 0
                ? COMPARE_ALIKE
                : COMPARE_APART;

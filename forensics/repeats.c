@@ -47,8 +47,7 @@ static double gap_of(double a, double b, int relative) {
 }
 
 static int has_root(const struct record *record) {
-    static const uint8_t none[DIGEST_BYTES] = {0};
-    return memcmp(record->digests[DIGEST_ROOT], none, sizeof none) != 0;
+    return record_has_digest(record->digests[DIGEST_ROOT]);
 }
 
 /* Looks where a run parts from the first one; `exact` and `equal` fall where it does. */

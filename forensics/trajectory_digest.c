@@ -308,9 +308,8 @@ static int same_beginning(const struct trajectory_judging *judging, uint64_t fir
         strcmp(of->digest, a->plan.foreign->digest) != 0)
         return -1;
     for (uint32_t t = 0; t < b->plan.shape.tensors; t++) {
-        static const uint8_t absent[RECORD_DIGEST_BYTES] = {0};
         const uint8_t *const digest = then->tensor_digests[t][TENSOR_DIGEST_PARAMETER];
-        if (of->initial[t][0] == '\0' || memcmp(digest, absent, sizeof absent) == 0) return -1;
+        if (of->initial[t][0] == '\0' || !record_has_digest(digest)) return -1;
         if (is_hex_of(of->initial[t], digest)) continue;
         *out_tensor = t;
         return 0;

@@ -12,14 +12,8 @@
 #include "forensics/trajectory_parts.h"
 #include "forensics/words.h"
 
-static int is_recorded(const struct record *record, int column) {
-    for (size_t i = 0; i < RECORD_DIGEST_BYTES; i++)
-        if (record->digests[column][i] != 0) return 1;
-    return 0;
-}
-
 int trajectory_equal_digest(const struct record *a, const struct record *b, int column) {
-    if (!is_recorded(a, column) || !is_recorded(b, column)) return -1;
+    if (!record_has_digest(a->digests[column]) || !record_has_digest(b->digests[column])) return -1;
     return memcmp(a->digests[column], b->digests[column], RECORD_DIGEST_BYTES) == 0;
 }
 

@@ -52,19 +52,13 @@ static const uint8_t *digest_of(const struct record *record, enum heat_kind kind
     }
 }
 
-static int is_absent(const uint8_t *digest) {
-    for (int i = 0; i < RECORD_DIGEST_BYTES; i++)
-        if (digest[i] != 0) return 0;
-    return 1;
-}
-
 /* Compares one name at one update: 1 it differs, 0 it is equal, -1 a digest is missing. */
 static int compare_name(const struct heat *heat, uint64_t update, uint32_t i) {
     if (heat->other[i] == UINT32_MAX) return -1;
     const uint8_t *a = digest_of(trace_row(heat->page->run[0], update), heat->kind, i);
     const uint8_t *b = digest_of(trace_row(heat->page->run[1], update), heat->kind, heat->other[i]);
-    if (memcmp(a, b, RECORD_DIGEST_BYTES) != 0) return is_absent(a) || is_absent(b) ? -1 : 1;
-    return is_absent(a) ? -1 : 0;
+    if (!record_has_digest(a) || !record_has_digest(b)) return -1;
+    return memcmp(a, b, RECORD_DIGEST_BYTES) != 0;
 }
 
 static int compare_row(const struct heat *heat, const struct heat_row *row, uint64_t update) {
