@@ -161,8 +161,7 @@ enum status compare_explain_unseen_forward(struct compare_report *report,
     TRY(arena_format(
         arena, &text,
         "The gap opens in update %llu, %s no forward call in training is recorded in %c, which "
-        "goes "
-        "backward all the same (%llu update%s): %c's model " UNSEEN_MODE
+        "goes backward all the same (%llu update%s): %c's model " UNSEEN_MODE
         "its forward pass is one that the recorder is not told of (%s). Whether the data differ, "
         "too, was not recorded.",
         update, unseen->never ? "and" : "from which on", side, (unsigned long long)unseen->updates,
@@ -421,8 +420,7 @@ enum status compare_explain_step(struct compare_report *report, const struct com
     TRY(arena_format(
         arena, &text,
         "Batch, loss%s and LR of update %llu are the same, by their digests, and the weights "
-        "behind "
-        "its step are not (roots, above): %sthe optimizer's step is another one%s.%s%s%s%s",
+        "behind its step are not (roots, above): %sthe optimizer's step is another one%s.%s%s%s%s",
         same ? ", gradients" : "", update,
         same ? "" : "its gradient, of which no digest was taken there, is another one, or ",
         settings && report->kernels_apart

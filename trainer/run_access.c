@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Answers what others may ask of a run (trainer/run.h). Nothing here changes the run. */
+ * Answers what others may ask of a run (trainer/run.h). Nothing here changes what the run computes:
+ * run_state_host() writes the zeros that phase `zero` owes (trainer/owed_zeros.h), which are the
+ * numbers that the state holds already. */
 #include "trainer/run_private.h"
 
 #include <string.h>

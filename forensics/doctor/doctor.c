@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Runs the checks over a log and sorts what they say. Knows no check by itself.
  *
- * Invariant: every check gets a line in the report, also when it could not look. */
+ * Invariant: every check that is asked gets a line in the report, also when it could not look. The
+ * checks of phases are asked of a recording alone, because no log prints phases. */
 #include "forensics/doctor/doctor.h"
 
 #include <string.h>
