@@ -56,11 +56,15 @@ CASES = [
     (1e-2, None, exponential(0.999), 80, True),
     (4e-4, None, polynomial(60, 0.9), 60, True),
     (1e-3, None, polynomial(100, 1.5), 50, True),
+    (3.125e-5, linear(0.1, 5), cosine(45), 50, True),
     # the numbers are none that somebody types, so nothing is claimed
     (4.1234567e-4, linear(0.01, 6), cosine(54), 60, False),
     (4e-4, linear(0.0123456, 6), cosine(54), 60, False),
     (4e-4, linear(0.01, 6), cosine(54, 1.234e-6), 60, False),
     (4e-4, None, exponential(0.951234567), 40, False),
+    (3.1257e-5, linear(0.1, 5), cosine(45), 50, False),
+    (4e-4, linear(0.01, 6), cosine(54.3), 60, False),
+    (4e-4, None, polynomial(60.3, 0.9), 60, False),
 ]
 
 

@@ -128,8 +128,8 @@ static void validate_columns(void **state) {
         find(&column, &known, &set);
         assert_null(torch_of(&set));
     }
-    assert_int_equal(found, 24);
-    assert_int_equal(none, 10);
+    assert_int_equal(found, 26);
+    assert_int_equal(none, 15);
 }
 
 /* A value that is off by more than rounding, anywhere, is no torch's. */
@@ -174,6 +174,85 @@ static void verify_what_leaves_it_open(void **state) {
     }
 }
 
+/* Without a warm-up the peak is the first row, and eight rows are asked for. */
+static void verify_the_least_rows(void **state) {
+    (void)state;
+    static struct column column;
+    struct fit_known known;
+    struct fit_set set;
+    rewind(file);
+    do
+        assert_true(next_column(&column));
+    while (strcmp(column.stages, "exponential:gamma=0.95") != 0);
+    fit_known_init(&known);
+    for (size_t count = 6; count < 11; count++) {
+        struct column part = column;
+        part.count = count;
+        find(&part, &known, &set);
+        assert_int_equal(torch_of(&set) != NULL, count >= 8);
+    }
+    /* the updates in front of the first row may have had more */
+    for (size_t i = 0; i < column.count; i++)
+        column.points[i].update++;
+    find(&column, &known, &set);
+    assert_null(torch_of(&set));
+}
+
+/* The peak is shown only where the updates beside it have rows. */
+static void verify_rows_beside_the_peak(void **state) {
+    (void)state;
+    static struct column column;
+    struct fit_known known;
+    struct fit_set set;
+    rewind(file);
+    assert_true(next_column(&column));
+    fit_known_init(&known);
+    for (size_t gone = 1; gone < 12; gone++) { /* the peak is row 7 */
+        struct column part = column;
+        memmove(&part.points[gone], &part.points[gone + 1],
+                (--part.count - gone) * sizeof *part.points);
+        find(&part, &known, &set);
+        assert_int_equal(torch_of(&set) != NULL, gone != 5 && gone != 6 && gone != 7);
+    }
+}
+
+/* Who asks for something else than torch's own numbers, from a plain loop, is not answered. */
+static void verify_what_is_known(void **state) {
+    (void)state;
+    static struct column column;
+    static const char *const of_hf[] = {"olmo-core", "hf", NULL};
+    static const char *const of_others[] = {"olmo-core", "hf-4.50", NULL};
+    struct fit_known known;
+    struct fit_set set;
+    rewind(file);
+    assert_true(next_column(&column));
+    for (int asked = 0; asked < 9; asked++) {
+        uint64_t skipped = 3;
+        fit_known_init(&known);
+        if (asked == 1) known.request.schedule = "torch.sequential";
+        if (asked == 2) known.possible = of_hf;
+        if (asked == 3) known.possible = of_others;
+        if (asked == 4) known.request.schedule = "cosine";
+        if (asked == 5) known.plain = 1;
+        if (asked == 6) known.samples = (const struct fit_samples *)(const void *)&skipped;
+        if (asked == 7) known.request.value_count = 1;
+        if (asked == 8) {
+            known.request.skipped = &skipped;
+            known.request.skipped_count = 1;
+        }
+        find(&column, &known, &set);
+        assert_int_equal(torch_of(&set) != NULL, asked < 3);
+    }
+    /* nor where something else explains the column */
+    struct fit other = {.schedule_name = "cosine"};
+    const struct fit_search search = {.series = &series, .known = &known, .arena = &arena};
+    set = (struct fit_set){.series = &series, .fits = &other, .count = 1};
+    fit_known_init(&known);
+    assert_int_equal(fit_torch(&search, &set), STATUS_OK);
+    assert_ptr_equal(set.fits, &other);
+    assert_int_equal(set.count, 1);
+}
+
 /* The whole search asks for torch's own schedulers where it has found nothing else, and two that
  * apply other LRs leave it open which was applied. */
 static void validate_searches(void **state) {
@@ -207,6 +286,9 @@ int main(void) {
         cmocka_unit_test(validate_searches),
         cmocka_unit_test(verify_that_each_row_counts),
         cmocka_unit_test(verify_what_leaves_it_open),
+        cmocka_unit_test(verify_the_least_rows),
+        cmocka_unit_test(verify_rows_beside_the_peak),
+        cmocka_unit_test(verify_what_is_known),
     };
     return cmocka_run_group_tests(tests, open_file, close_file);
 }
