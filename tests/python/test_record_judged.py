@@ -198,6 +198,44 @@ class Judged(unittest.TestCase):
         self.assertIn("Batches were not compared in 6 updates", said)
         self.assertNotIn("The gap opens in update", said)
 
+        # nor a column that opens behind it alone, where all that was trained is equal
+        def norm_later(steps):
+            in_eval(steps)
+            steps["grad_norm"][7:] *= 1.01
+        self.change("norm_later.h5", "trl_dpo_again.h5", norm_later)
+        said = self.say(1, "compare", "trl_dpo.h5", "norm_later.h5")
+        self.assertIn("Roots are equal in all 10 updates", said)
+        self.assertNotIn("The gap opens", said)
+        # nor what opened in front of it, in a column, in a weight or in what is trained
+        def opened(steps, weight=None):
+            in_eval(steps, 4)
+            if weight is None:
+                steps["loss"][2] += 0.01
+            else:
+                steps["tensors/digest_parameter"][weight, 0, 0] = 1
+        self.change("opened.h5", "trl_dpo_again.h5", opened)
+        self.assertNotIn("The gap opens", self.say(1, "compare", "trl_dpo.h5", "opened.h5"))
+        for weight, is_said in ((4, True), (3, False)):
+            self.change("moved.h5", "trl_dpo_again.h5", lambda s, of=weight: opened(s, of))
+            said = self.say(1, "compare", "trl_dpo.h5", "moved.h5")
+            self.assertIn(f"Roots differ from update {weight + 1} on", said)
+            self.assertEqual("The gap opens in update 5, from which" in said, is_said)
+        self.change("unlike.h5", "eval_moves.h5",
+                    lambda s: s["tensors/dtype"].__setitem__(0, b"f16"))
+        self.assertNotIn("The gap opens", self.say(1, "compare", "trl_dpo.h5", "unlike.h5"))
+
+        # the updates of the side that lacks the first are counted, not those of the other
+        def once(steps, row, loss=0.0):
+            place = list(steps["phases/phase"][()]).index(b"forward")
+            steps["phases/place"][row, place] = -1
+            steps["digest_batch"][row] = 0
+            steps["loss"][row] += loss
+        self.change("fifth.h5", "trl_dpo_again.h5", lambda s: once(s, 4, 0.01))
+        self.change("eighth.h5", "trl_dpo.h5", lambda s: once(s, 7))
+        said = self.say(1, "compare", "eighth.h5", "fifth.h5")
+        self.assertIn("from which on no forward call in training is recorded in B, which goes "
+                      "backward all the same (1 update): B's model", said)
+
         def never(steps):
             place = list(steps["phases/phase"][()]).index(b"forward")
             steps["phases/place"][:, place] = -1
