@@ -4,6 +4,7 @@
 twinstep.noise on real steps of torch: kernels whose threads race move, in the tensor and in the op
 that races and nowhere else; clean ones give an exact floor of zero, which the program holds logs
 against; and what is no noise (a forgotten iterator, other weights) is called what it is."""
+import io
 import os
 import pathlib
 import subprocess
@@ -97,6 +98,33 @@ class Noise(unittest.TestCase):
         # p can be that of a tie: where most pairs agree to the last bit, any gap of another is far.
         loss = said.raw["floor"]["columns"][0]
         self.assertEqual((loss["name"], loss["above"], loss["first_above"]), ("loss", 1, 2))
+
+    def test_verify_who_watches_sees_what_is_found_as_it_is_found(self):
+        """On a terminal and in a notebook: the price, each stratum's line, and the pairs that are left.
+        A file gets none of it."""
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        rows = ("repeat", "instance", "process")
+        for out, notebook, quiet, is_told in ((Terminal(), False, False, True),
+                                              (Terminal(), False, True, False),
+                                              (io.StringIO(), False, False, False),
+                                              (io.StringIO(), True, False, True)):
+            if notebook:        # patch.dict would take back what torch imports meanwhile, too
+                self.addCleanup(sys.modules.pop, "ipykernel")
+                sys.modules["ipykernel"] = sys
+            with unittest.mock.patch.object(sys, "stderr", out):
+                found = twinstep.noise(racing.clean, repeats=1, both=False, pairs=2, quiet=quiet)
+            said = out.getvalue().splitlines()
+            if not is_told:
+                self.assertEqual(said, [])
+                continue
+            self.assertEqual(said[0], "twinstep.noise: deterministic algorithms off: the first run")
+            self.assertRegex(said[1], r"it took [0-9.]+ s; 1 in each of three strata follow$")
+            self.assertEqual(said[2:5], [f"twinstep.noise: {found.modes[0].stratum(name).line().strip()}"
+                                         for name in rows])
+            self.assertEqual(said[5], "twinstep.noise: 2 A/A pairs")
+            self.assertRegex(said[6], r"A/A pair 1 of 2, about [0-9.]+ s left$")
 
     def test_verify_a_step_on_another_device(self):
         """The device that far.py simulates: what is there is read by copies alone, also in a process of

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ NEEDED = 99         # pairs for alpha 0.01: 1 / (99 + 1)
 PROTOCOL = {
     "instance": "both runs of a pair built in one process and stepped in turn; no run in two pairs",
     "process": "each run of a pair in a process of its own; no run in two pairs"}
+TOLD_EVERY = 5.0    # seconds between two lines of progress through the pairs
 
 
 @contextlib.contextmanager
@@ -45,6 +47,12 @@ def _deterministic(on: bool) -> Iterator[None]:
         cudnn.deterministic, cudnn.benchmark = before[2:]
 
 
+def _lasting(seconds: float) -> str:
+    """A time to wait, in one unit."""
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s" if seconds < 120 else \
+        f"{seconds / 60:.0f} min"
+
+
 def _words(error: BaseException) -> str:
     """An error on one line."""
     line = " ".join(str(error).split())
@@ -61,9 +69,10 @@ class _Measuring:
         self.states = generators()
 
     def tell(self, words: str) -> None:
-        """Says on a terminal's stderr what is being done."""
-        if not self.quiet and sys.stderr.isatty():
-            print(f"twinstep.noise: {words}", file=sys.stderr)
+        """Says on stderr what is being done, and what was found, where somebody watches: on a
+        terminal, or in a notebook."""
+        if not self.quiet and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+            print(f"twinstep.noise: {words}", file=sys.stderr, flush=True)
 
     def _compare(self, name: str, base: Path, others: Iterator[Path]) -> Stratum:
         figures = Figures(base)
@@ -90,20 +99,24 @@ class _Measuring:
 
     def strata(self) -> tuple[Training, tuple[Stratum, ...]]:
         """All strata under the settings of now; what the first build or update raises."""
-        self.tell("the first run")
+        on = torch.are_deterministic_algorithms_enabled()
+        self.tell(f"deterministic algorithms {'on' if on else 'off'}: the first run")
+        began = time.monotonic()
         training = Training(self.build, self.states)
         kept = training.keep()
         base = training.path(self.updates)
+        self.tell(f"it took {_lasting(time.monotonic() - began)}; {self.repeats} in each of three "
+                  "strata follow")
         found = []
         for name, others in (("repeat", self._repeats(training, kept)),
                              ("instance", self._instances()), ("process", self._processes())):
-            self.tell(f"stratum {name}")
             try:
                 found.append(self._compare(name, base, others))
             except NoProcess as error:
                 found.append(Stratum(name, str(error)))
             except Exception as error:          # noqa: B902 of the user's code, at a repeat
                 found.append(Stratum(name, _words(error)))
+            self.tell(found[-1].line().strip())
         training.restore(kept)
         return training, tuple(found)
 
@@ -114,7 +127,7 @@ class _Measuring:
         moved = [s for s in strata[:2] if s.first == 1]
         if not ops or not moved:
             return training, Mode(on, strata)
-        self.tell("ops")
+        self.tell("the ops that move")
         try:
             found = opmoves.find(self.build, self.states, self.repeats)
             return training, Mode(on, strata, found, ops_looked=True)
@@ -170,10 +183,17 @@ def _lines(training: Training, config: Mapping[str, Any], recorded: str | None) 
 
 def _pairs(measuring: _Measuring, how: str, count: int) -> Mapping[str, Any]:
     one = measuring.pair_of_processes if how == "process" else measuring.pair_of_instances
-    found = []
+    found: list[list[list[float]]] = []
+    began = told = time.monotonic()
+    measuring.tell(f"{count} A/A pair{'s' if count > 1 else ''}")
     for i in range(count):
-        measuring.tell(f"A/A pair {i + 1} of {count}")
         found.append(one())
+        now = time.monotonic()
+        if i == 0 or now - told >= TOLD_EVERY:
+            told = now
+            left = (now - began) / (i + 1) * (count - i - 1)
+            measuring.tell(f"A/A pair {i + 1} of {count}"
+                           + (f", about {_lasting(left)} left" if left > 0 else ""))
     whole = np.array(found, "<f8").reshape(count, 3, measuring.updates)
     return {name: whole[:, c] for c, name in enumerate(COLUMNS)}
 
