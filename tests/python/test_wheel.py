@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""labels: nightly
+"""labels: unit
 
 The wheel as CI makes it: built without a network, installed into a new environment beside
 Debian's h5py and numpy, and used there."""
