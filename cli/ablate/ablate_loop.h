@@ -14,7 +14,8 @@ struct ablate_slot {
     struct guard guard;
     uint32_t run;
     char claim[300];            /* of the slot itself */
-    char holder[ABLATE_HOLDER]; /* who has both claims: this process, then the guard */
+    char port[120];             /* of its port; "": it has none */
+    char holder[ABLATE_HOLDER]; /* who has the claims: this process, then the guard */
 };
 
 struct ablate_loop {
@@ -36,12 +37,15 @@ struct ablate_loop {
 /* The plan's run of that index. */
 const struct ablate_run *ablate_run_at(const struct ablate_loop *loop, uint32_t index);
 
+/* The name of this machine, as claims have it. */
+void ablate_host_of(const struct ablate_loop *loop, char out[100]);
+
 /* The devices that runs of a slot see, where that is no matter of the arms: those of the file, or
  * those that this process sees, as one of several workers does. "" is not known. */
 const char *ablate_device_of(const struct ablate_loop *loop, uint32_t at);
 
-/* Makes the run's folder, and starts its command in the slot `at`, whose claims are ours. Where the
- * slot has a guard afterwards, that has the claims, also if this fails. */
+/* Makes the run's folder, claims a port, and starts the command in the slot `at`, whose claims are
+ * ours. Where the slot has a guard afterwards, that has the claims, also if this fails. */
 TWINSTEP_MUST_USE enum status ablate_run_begin(struct ablate_loop *loop, uint32_t index,
                                                uint32_t at, struct arena *arena);
 

@@ -105,12 +105,16 @@ static void name_room(const struct ablate_file *file, char out[64]) {
         if (strchr("/. \n", *c) != NULL) *c = '_';
 }
 
+void ablate_host_of(const struct ablate_loop *loop, char out[100]) {
+    if (sscanf(loop->of->folder->worker, "%99s", out) != 1) snprintf(out, 100, "host");
+}
+
 static enum status claim_slot(struct ablate_loop *loop, uint32_t at, int *out) {
     struct arena arena = ARENA_EMPTY;
     struct ablate_slot *slot = &loop->slots[at];
     enum ablate_claim claim = CLAIM_BUSY;
     char host[100], room[64], *who;
-    if (sscanf(loop->of->folder->worker, "%99s", host) != 1) snprintf(host, sizeof host, "host");
+    ablate_host_of(loop, host);
     name_room(loop->of->file, room);
     snprintf(slot->claim, sizeof slot->claim, "slot-%s%s-%u", host, room, at);
     const enum status status =
@@ -240,6 +244,7 @@ static enum status fill(struct ablate_loop *loop) {
             return leave_claim(loop, loop->slots[at].claim, loop->of->folder->worker);
         struct arena arena = ARENA_EMPTY;
         loop->slots[at].run = run;
+        loop->slots[at].port[0] = '\0';
         loop->tried[run] = 1;
         if (ablate_run_at(loop, run)->arm != ABLATE_NO_ARM)
             loop->begun[ablate_run_at(loop, run)->arm]++;
@@ -252,6 +257,8 @@ static enum status fill(struct ablate_loop *loop) {
                 (void)leave_claim(loop, ablate_run_at(loop, run)->id,
                                   us); /* the first failure is told */
                 (void)leave_claim(loop, loop->slots[at].claim, us);
+                if (loop->slots[at].port[0] != '\0')
+                    (void)leave_claim(loop, loop->slots[at].port, us);
             }
             return status;
         }
@@ -279,7 +286,12 @@ static enum status take_end(struct ablate_loop *loop, uint32_t at) {
     arena_close(&arena);
     const enum status left = leave_claim(loop, ablate_run_at(loop, slot->run)->id, slot->holder);
     const enum status freed = leave_claim(loop, slot->claim, slot->holder);
-    return status != STATUS_OK ? status : left != STATUS_OK ? left : freed;
+    const enum status closed =
+        slot->port[0] == '\0' ? STATUS_OK : leave_claim(loop, slot->port, slot->holder);
+    return status != STATUS_OK  ? status
+           : left != STATUS_OK  ? left
+           : freed != STATUS_OK ? freed
+                                : closed;
 }
 
 static void show(struct ablate_loop *loop) {

@@ -31,13 +31,30 @@ static int is_free_port(unsigned port) {
     return is_free;
 }
 
-/* Takes one of the slot's own ports: the first, and if somebody has that, those a whole number of
- * slots on. */
-static unsigned port_of(const struct ablate_loop *loop, uint32_t slot) {
-    unsigned port = (unsigned)loop->of->file->port + slot;
-    for (int i = 0; i < 64 && port + ABLATE_SLOTS_MOST < 65536 && !is_free_port(port); i++)
-        port += ABLATE_SLOTS_MOST;
-    return port;
+/* Claims a port of this machine: the slot's own, and if somebody has that, those a whole number of
+ * slots on. Workers with slots of their own, as jobs of Slurm on one machine are, have ports of one
+ * list. A slot's claim is "" where none was free; then the command gets its first one. */
+static enum status claim_port(struct ablate_loop *loop, uint32_t at, struct arena *arena,
+                              unsigned *out) {
+    const struct ablate_folder *const folder = loop->of->folder;
+    struct ablate_slot *const slot = &loop->slots[at];
+    char host[100], *who;
+    *out = (unsigned)loop->of->file->port + at;
+    ablate_host_of(loop, host);
+    for (unsigned port = *out; port < 65536 && port < *out + 64 * ABLATE_SLOTS_MOST;
+         port += ABLATE_SLOTS_MOST) {
+        enum ablate_claim claim;
+        snprintf(slot->port, sizeof slot->port, "port-%s-%u", host, port);
+        TRY(ablate_claim_take(folder, slot->port, arena, &claim, &who));
+        if (claim == CLAIM_TAKEN && is_free_port(port)) {
+            *out = port;
+            return STATUS_OK;
+        }
+        if (claim == CLAIM_TAKEN)
+            TRY(ablate_claim_leave(folder, slot->port, folder->worker, arena));
+    }
+    slot->port[0] = '\0';
+    return STATUS_OK;
 }
 
 static int sets_devices(const struct ablate_variable *variables, size_t count) {
@@ -215,6 +232,7 @@ enum status ablate_run_begin(struct ablate_loop *loop, uint32_t index, uint32_t 
     const struct ablate_running *of = loop->of;
     const struct ablate_run *run = ablate_run_at(loop, index);
     char *dir, *out, *err, *path, *line, *text, port[16], seed[24];
+    unsigned port_number;
     struct ablate_command command;
     const char *device = of->file->device_count > 0 ? of->file->devices[at] : "";
     TRY(ablate_folder_begin(of->folder, run, arena));
@@ -222,7 +240,8 @@ enum status ablate_run_begin(struct ablate_loop *loop, uint32_t index, uint32_t 
     TRY(ablate_folder_path(of->folder, run, "stdout", arena, &out));
     TRY(ablate_folder_path(of->folder, run, "stderr", arena, &err));
     TRY(ablate_folder_path(of->folder, run, "command", arena, &path));
-    snprintf(port, sizeof port, "%u", port_of(loop, at));
+    TRY(claim_port(loop, at, arena, &port_number));
+    snprintf(port, sizeof port, "%u", port_number);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)of->file->seed);
     const char *files[ABLATE_FILES_MAX];
     TRY(write_files(loop, run, arena, files));
@@ -254,6 +273,8 @@ enum status ablate_run_begin(struct ablate_loop *loop, uint32_t index, uint32_t 
     char holder[ABLATE_HOLDER];
     TRY(ablate_claim_pass(of->folder, run->id, (long)slot->guard.pid, arena, holder));
     TRY(ablate_claim_pass(of->folder, slot->claim, (long)slot->guard.pid, arena, holder));
+    if (slot->port[0] != '\0')
+        TRY(ablate_claim_pass(of->folder, slot->port, (long)slot->guard.pid, arena, holder));
     memcpy(slot->holder, holder, sizeof holder);
     return guard_send(&slot->guard, &asked, arena);
 }

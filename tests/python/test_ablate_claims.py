@@ -135,6 +135,19 @@ class Machine(Slow):
         self.assertEqual(codes, [1] * 3)
         self.assertIn(at_once, (2, 3))  # 1 if they shared the one slot; 3 where all begin in time
 
+    def test_jobs_on_one_machine_share_no_port(self):
+        self.script("echo + {port} >> LOG; sleep 0.5; echo - {port} >> LOG; echo {a} > {dir}/x")
+        codes, at_once = self.workers(*({"SLURM_JOB_ID": job} for job in "123"))
+        self.assertEqual(codes, [1] * 3)
+        self.assertIn(at_once, (2, 3))
+        taken = set()
+        for line in self.logged():
+            sign, port = line.split()
+            self.assertEqual(int(port) % 64, 29500 % 64)
+            self.assertEqual(port in taken, sign == "-", self.logged())
+            (taken.add if sign == "+" else taken.remove)(port)
+        self.assertEqual(list((self.root / "x.ablate/claims").iterdir()), [])
+
     @unittest.skipUnless(UNSHARE, "needs unshare, and the right to use it")
     def test_workers_in_containers_run_nothing_twice(self):
         # Neither sees whether a process of the other one lives: numbers mean nothing there, and what the
