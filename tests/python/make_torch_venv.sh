@@ -14,7 +14,7 @@ set -eu
 }
 [ -x "$1/bin/python" ] || python3 -m venv "$1"
 "$1/bin/pip" install torch transformers trl lightning datasets accelerate h5py numpy pandas xarray \
-    h5netcdf matplotlib
+    h5netcdf matplotlib mypy
 "$1/bin/python" -c 'import torch, transformers, trl, lightning
 for module in (torch, transformers, trl, lightning):
     print(module.__name__, module.__version__)'

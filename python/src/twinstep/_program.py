@@ -54,7 +54,7 @@ def ask(words: Sequence[str | os.PathLike[str]]) -> tuple[int, Any]:
     """Runs the program with these words and --json; returns exit status (0, 1 or 3) and the result.
 
     Raises ProgramMissing, and ProgramError with the program's own text where it refuses."""
-    command = [str(program()), *map(os.fspath, words)]
+    command = [str(program()), *(os.fspath(word) for word in words)]
     command.insert(command.index("--") if "--" in command else len(command), "--json")
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode not in (0, 1, 3):
@@ -66,7 +66,7 @@ def tell(words: Sequence[str | os.PathLike[str]], text: str | None = None) -> st
     """Runs the program with these words, `text` on its standard input; returns what it prints.
 
     Raises ProgramMissing, and ProgramError with the program's own text for exit status 2."""
-    command = [str(program()), *map(os.fspath, words)]
+    command = [str(program()), *(os.fspath(word) for word in words)]
     done = subprocess.run(command, input=(text or "").encode(), capture_output=True, check=False)
     if done.returncode not in (0, 1, 3):
         raise ProgramError(command, done.returncode, done.stderr.decode("utf-8", "replace"))

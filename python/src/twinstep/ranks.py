@@ -143,7 +143,9 @@ def _differs(a: Array, b: Array) -> bool:
 
 
 def _join(ranks: Sequence[_Rank], rows: int) -> tuple[dict[str, Array], list[str]]:
-    columns, notes, parted = {}, [], []
+    columns: dict[str, Array] = {}
+    notes: list[str] = []
+    parted: list[str] = []
     for name in ranks[0].columns:
         of = [r.columns[name][:rows] for r in ranks]
         columns[name] = of[0]

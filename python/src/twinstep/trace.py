@@ -86,7 +86,7 @@ class Column:
         axes = ", ".join(f"{dim}: {size}" for dim, size in zip(self.dims, self.shape))
         return f"<Column {self.name} [{axes}] {self.units}: {self.long_name}>"
 
-    def __array__(self, dtype: npt.DTypeLike = None) -> Array:
+    def __array__(self, dtype: npt.DTypeLike | None = None) -> Array:
         return np.asarray(self.values, dtype=dtype)
 
     def __len__(self) -> int:

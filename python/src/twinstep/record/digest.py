@@ -56,7 +56,7 @@ def _sum_by_numpy(address: int, width: int, first: int, count: int) -> int:
     if count == 0:
         return 0
     raw = (ctypes.c_uint8 * (width * count)).from_address(address)
-    words = np.frombuffer(raw, {1: "u1", 2: "<u2"}.get(width, "<u4"))
+    words = np.frombuffer(memoryview(raw), {1: "u1", 2: "<u2"}.get(width, "<u4"))
     first *= 2 if width == 8 else 1
     total = 0
     for at in range(0, words.size, 1 << 20):        # pieces, so that little memory is needed
@@ -104,7 +104,7 @@ def load_many() -> Sums:
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int]
 
     def _sums(pieces: Sequence[Piece], threads: int) -> list[int]:
-        given = (_Piece * len(pieces))(*pieces)
+        given = (_Piece * len(pieces))(*(_Piece(*piece) for piece in pieces))
         out = (ctypes.c_uint64 * len(pieces))()
         function(given, len(pieces), out, threads)      # without the GIL
         return list(out)

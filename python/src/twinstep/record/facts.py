@@ -199,7 +199,7 @@ def _of_numpy(generator: Any) -> bytes:
     was drawn and not used yet. Not seen is a `set_state` that brings such a number back after it
     was used, where no word was drawn in between."""
     words, taken = None, _seen.get("numpy words")
-    bits = getattr(generator, "get_bit_generator", lambda: None)()      # numpy 1.24 and later
+    bits: Any = getattr(generator, "get_bit_generator", lambda: None)()      # numpy 1.24 and later
     if type(bits).__name__ == "MT19937":
         words = id(bits), ctypes.string_at(bits.ctypes.state_address, 4 * 625)
     if words is None or taken is None or taken[0] != words:

@@ -73,7 +73,7 @@ def is_there(t: torch.Tensor) -> bool:
     last = t.storage_offset() + (t.numel() - 1 if t.is_contiguous() else
                                  sum((n - 1) * s for n, s in zip(t.shape, t.stride())))
     storage = t.untyped_storage()
-    return (last + 1) * t.element_size() <= storage.nbytes() and storage.data_ptr() != 0
+    return bool((last + 1) * t.element_size() <= storage.nbytes()) and storage.data_ptr() != 0
 
 
 def _run_of(local: torch.Tensor) -> torch.Tensor:
@@ -119,7 +119,8 @@ def _is_of_shards(kind: type) -> bool:
 
 def is_sharded(t: Any) -> bool:
     """Whether this is a DTensor, whose sum needs those of the other ranks of its mesh."""
-    return _is_of_shards(type(t))
+    kind: Any = type(t)
+    return _is_of_shards(kind)
 
 
 def is_partial(t: Any) -> bool:

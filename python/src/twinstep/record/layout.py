@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from struct import pack
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from . import digest
 
@@ -76,7 +76,7 @@ class Layout:
 
     def header(self) -> dict[str, Any]:
         """What `writer.py` makes the file from."""
-        texts = {"phases/phase": list(PHASES)}
+        texts: dict[str, Sequence[str]] = {"phases/phase": list(PHASES)}
         numbers: dict[str, Any] = {"group": ["<i8", list(range(self.groups))],
                                    "byte": ["<i8", list(range(32))]}
         axes = {"group": "group", "byte": "byte", "phase": "phases/phase"}

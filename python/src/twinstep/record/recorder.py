@@ -17,6 +17,7 @@ import time
 from collections import deque
 from operator import attrgetter, eq, is_
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from types import FrameType
 from weakref import WeakKeyDictionary
 
 import torch
@@ -98,7 +99,7 @@ def _is_in_step(optimizer: Any) -> bool:
     """Whether a step of the optimizer is on the way. Torch calls no hook where a step ends by an
     exception, so the stack is asked for the function that calls the hooks
     (`Optimizer.profile_hook_step`, torch 2.15)."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == "torch.optim.optimizer" and \
                 any(value is optimizer for value in frame.f_locals.values()):
@@ -264,6 +265,16 @@ class Recorder:
     its .part exists, ValueError for a model without parameters or a key of `config` or `causes`
     without a printable character, TypeError for another `config`, and for a model or an optimizer
     that is none. Errors after that are warnings."""
+
+    # Of the update at hand: _clear() sets them.
+    _batches: int
+    _clip: float | None
+    _finished: bool
+    _is_again: bool                         # the optimizer's closure is called once more
+    _logged: Any
+    _losses: int                            # of backward passes, in the row as `losses/i`
+    _skipped: bool | None
+    _stepping: Any                          # the optimizer whose step has begun
 
     def __init__(self, model: Any, optimizer: Any = None, scheduler: Any = None, *,
                  path: str | os.PathLike[str], every: int = 16, readback: int = 0,
@@ -751,18 +762,16 @@ class Recorder:
         self._row = Row()
         self._places: dict[str, int] = {}
         self._events = self._batches = self._used = 0   # used: batches that went backward, too
-        self._losses = 0                    # of backward passes, in the row as `losses/i`
+        self._losses = 0
         self._said: set[str] = set()
         self._groups = 0
-        self._clip: float | None = None
-        self._logged: Any = None
-        self._skipped: bool | None = None
+        self._clip = self._logged = self._skipped = None
         self._rng = bytes(32)
         self._fresh = self._stepped = self._finished = False
         self._stepped_back = False
-        self._stepping: Any = None          # the optimizer whose step has begun
+        self._stepping = None
         self._waits = False                 # its gradients are taken when its closure has run
-        self._is_again = False              # its closure is called once more
+        self._is_again = False
         self._unscaled = self._scaled = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
@@ -774,9 +783,10 @@ class Recorder:
         return self._watched.devices
 
     def _is_ours(self, optimizer: Any) -> bool:
-        optimizer = (inner_optimizers(optimizer) or [None])[0]
-        if optimizer is None:
+        inner = inner_optimizers(optimizer)
+        if not inner:
             return False
+        optimizer = inner[0]
         if optimizer not in self._known:
             ours = self._watched.places
             self._known[optimizer] = optimizer in self.optimizers \

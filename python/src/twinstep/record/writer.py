@@ -184,7 +184,7 @@ class Trace:
         """Adds rows; they are in the file, and named by `step`, when this returns."""
         rows = self.np.frombuffer(b"".join(frames), self.row)
         first, self.rows = self.rows, self.rows + len(rows)
-        for column, name in zip(self.columns, self.row.names):
+        for column, name in zip(self.columns, self.row.names or ()):
             if name == "step":      # the last one: everything else is in the file before
                 self.file.flush()
             column.resize(self.rows, axis=0)
