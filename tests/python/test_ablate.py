@@ -3,6 +3,7 @@
 
 twinstep ablate on a training whose shares can be computed on paper (ablate/trainer.py): verdicts,
 floors, failures of commands, and resuming. test_ablate_long.py has what takes more trainings."""
+import gzip
 import json
 import os
 import pathlib
@@ -103,6 +104,34 @@ class Paper(Case):
         self.assertIn("Both logs record the LR that was applied; it differs from update 1 on",
                       self.paste(compare))
         self.assertIn("lr_applied_ahead: likely", self.paste(doctor))
+
+    def test_digests_alone_give_equality_and_the_first_place(self):
+        # the same recordings without their losses: nothing is left that has a size
+        try:
+            import h5py
+        except ImportError:
+            self.skipTest("no h5py")
+        golden = pathlib.Path(__file__).resolve().parents[1] / "golden/record"
+        for name in ("trl_dpo", "trl_dpo_ahead"):
+            path = self.root / f"{name}.h5"
+            path.write_bytes(gzip.decompress((golden / f"{name}.h5.gz").read_bytes()))
+            with h5py.File(path, "r+") as f:
+                del f["runs/main/steps/loss"]
+                f.pop("seal", None)
+        self.write(factors={"lr": ["trl_dpo", "trl_dpo_ahead"], "no": ["1", "2"]},
+                   read={"trace": "{dir}/t.h5"})
+        plan = json.loads((self.root / "x.yaml").read_text())
+        plan["command"] = ["sh", "-c", f"cp {self.root}/{{lr}}.h5 '{{dir}}/t.h5'; : {{no}}"]
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        got = self.verdict(code=1)
+        self.assertEqual((got["verdict"], got["distance"], got["word"]), ("outside-floor", None, "none"))
+        self.assertEqual(got["first"], {"update": 1, "phase": "optimize",
+                                        "tensor": "model.embed_tokens.weight"})
+        self.assertEqual({f["name"]: (f["left_equal"], f["alone_equal"], f["share"]["value"], f["inert"])
+                          for f in got["factors"]},
+                         {"lr": (True, False, None, False), "no": (False, True, None, True)})
+        text = self.run_program("x.yaml", "--quiet", code=1).stdout
+        self.assertIn("With one factor repaired, the test arm equals the baseline: lr.", text)
 
     def next_commands(self, text):
         """What stands under `next`, and `twinstep` at the head of each line."""

@@ -6,6 +6,8 @@ and versions that fail or are noisy."""
 import json
 import os
 import pathlib
+import shlex
+import shutil
 import subprocess
 import sys
 import unittest
@@ -144,6 +146,42 @@ class Bisect(Case):
         self.run_program("x.yaml", "--quiet", code=1)
         self.assertEqual(len(self.began()), before + 1)
         self.assertFalse((self.root / "bad").exists())
+
+    @unittest.skipUnless(shutil.which("git"), "needs git")
+    def test_revisions_of_a_repository_by_the_page_s_own_files(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/ABLATE.md").read_text("utf-8")
+        of_page = page[page.index("## bisect-command"):]
+        file = of_page.split("```yaml\n")[1].split("```")[0].replace("timeout: 3600", "timeout: 60")
+        self.env.update(GIT_CONFIG_GLOBAL="/dev/null", GIT_CONFIG_NOSYSTEM="1",
+                        **{f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER")
+                           for what in ("NAME", "EMAIL")})
+        (self.root / "bin").mkdir()         # the page says python
+        (self.root / "bin/python").symlink_to(sys.executable)
+        self.env["PATH"] = f"{self.root / 'bin'}:{self.env['PATH']}"
+
+        def git(*words):
+            return subprocess.run(["git", *words], cwd=self.root, env=self.env, check=True, text=True,
+                                  capture_output=True).stdout
+        git("init", "--quiet")
+        source = self.root / "train.py"
+        for k in range(7):      # the fifth one trains otherwise, the others only say so
+            rate = 4 if k >= 4 else 1
+            words = [*TRAIN[:3], "--t0", str(rate)]
+            source.write_text(f"import os, sys\n# change {k}\nos.execv({sys.executable!r}, "
+                              f"{words!r} + sys.argv[1:])\n")
+            git("add", "train.py")
+            git("commit", "--quiet", "-m", f"change {k}")
+            if k in (1, 6):
+                git("tag", "v1.0" if k == 1 else "v1.1")
+        revisions = git("rev-list", "--reverse", "v1.0^..v1.1").split()
+        self.assertEqual(len(revisions), 6)
+        (self.root / "bisect.yaml").write_text(file)
+        script = of_page.split("```sh\n")[1].split("```")[0]
+        done = subprocess.run(["sh", "-ec", script.replace("twinstep", shlex.quote(PROGRAM))],
+                              cwd=self.root, env=self.env, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(f"bisect: FIRST OUTSIDE THE FLOOR: {revisions[3]}, number 4 of 6; "
+                      f"{revisions[2]} before it is inside.", done.stdout)
 
     def test_errors(self):
         self.plan("--t0 {version}", versions=1)
