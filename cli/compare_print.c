@@ -2,6 +2,7 @@
  * Prints a comparison of two logs as text, as Markdown and as JSON. It judges nothing. */
 #include "cli/compare_print.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/json.h"
@@ -313,6 +314,17 @@ static void print_causes(const struct compare_report *report, FILE *out) {
     if (count > 0) fputc('\n', out);
 }
 
+/* The explanation of each side's LRs, and where it is one of what was printed alone. */
+static void print_explanations(const struct compare_lr *lr, FILE *out) {
+    for (size_t s = 0; s < 2 && lr->fit[0] != NULL; s++) {
+        fprintf(out, "    %c: %s", "AB"[s], lr -> fit[s] -> text);
+        if (lr->applied_update[s] > 0)
+            fprintf(out, ", as printed; update %ju applied %s", (uintmax_t)lr->applied_update[s],
+                    word_apart(lr->applied_there[s], lr->expected_there[s]).text);
+        fputc('\n', out);
+    }
+}
+
 void compare_print_text(const struct compare_input *input, const struct compare_report *report,
                         FILE *out) {
     print_heads(input, report, out);
@@ -336,8 +348,7 @@ void compare_print_text(const struct compare_input *input, const struct compare_
     if (report->ratio_count > 0) fputc('\n', out);
     print_ratios(report, "", out);
     fprintf(out, "\nLR: %s\n", report->lr.words);
-    if (report->lr.fit[0] != NULL)
-        fprintf(out, "    A: %s\n    B: %s\n", report->lr.fit[0]->text, report->lr.fit[1]->text);
+    print_explanations(&report->lr, out);
     if (report->next[0] != 0) fprintf(out, "\nNext: %s\n", report->next);
     print_note("\nThe floor was measured elsewhere", report->elsewhere, "", out);
     if (report->floor != NULL && report->undecided)
@@ -538,6 +549,11 @@ static json_t *lr_json(const struct compare_lr *lr) {
                             json_string(lr->fit[0]->text), "fit_b", json_string(lr->fit[1]->text),
                             "skipped_a", lr_report_skips_json(lr->fit[0]), "skipped_b",
                             lr_report_skips_json(lr->fit[1])));
+    for (size_t s = 0; s < 2; s++)
+        if (lr->applied_update[s] > 0)
+            json_join(object, json_pack("{s{sI so}}", s == 0 ? "otherwise_a" : "otherwise_b",
+                                        "update", (json_int_t)lr->applied_update[s], "applied",
+                                        json_finite(lr->applied_there[s])));
     json_join(object,
               json_pack("{sb sb sI sI sI}", "only_skips_differ", lr->skips_part > 0, "stated",
                         lr->stated, "pairs_agree", (json_int_t)lr->agree, "pairs_differ",

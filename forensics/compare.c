@@ -13,6 +13,7 @@
 #include "determinism/trace.h"
 #include "forensics/compare_foreign.h"
 #include "forensics/compare_parts.h"
+#include "forensics/fit_used.h"
 
 const char *compare_class_name(enum compare_class class_of) {
     static const char *const names[] = {"equal", "equal within precision", "different",
@@ -134,16 +135,32 @@ static enum status find_ratios(struct compare_report *report, struct arena *aren
     return STATUS_OK;
 }
 
+/* Takes the explanation of each side that applies what its log records: the pairs that were tried
+ * know the printed LRs alone. */
+static enum status explain_applied(const struct compare_input *input, struct arena *arena,
+                                   struct compare_lr *lr) {
+    for (size_t s = 0; s < 2 && lr->fits[0] > 0 && lr->fits[1] > 0; s++) {
+        const struct fit_set *const set = input[s].fits;
+        struct fit_used used;
+        TRY(fit_used_open(input[s].log, arena, &used));
+        const struct fit *const found = fit_used_by(set, &used);
+        lr->fit[s] = found != NULL ? found : &set->fits[0];
+        lr->applied_update[s] = used.update;
+        lr->applied_there[s] = used.update > 0 ? used.applied : 0.0;
+        lr->expected_there[s] = used.update > 0 ? used.expected : 0.0;
+    }
+    return STATUS_OK;
+}
+
 /* Compares the applied LRs that both logs record, as traces of ours do: nothing needs to be fitted.
  */
-static enum status applied_columns(const struct compare_column *column, struct arena *arena,
+static enum status applied_columns(const struct compare_input *input,
+                                   const struct compare_column *column, struct arena *arena,
                                    struct compare_lr *lr) {
     char *text;
     lr->state = column->class_of == COMPARE_DIFFERENT ? COMPARE_LR_DIFFERENT : COMPARE_LR_SAME;
+    TRY(explain_applied(input, arena, lr));
     if (lr->state == COMPARE_LR_SAME) {
-        /* the columns may have explanations that differ, and these are not what was applied */
-        for (size_t s = 0; s < 2 && lr->alike[0] != NULL; s++)
-            lr->fit[s] = lr->alike[s];
         lr->shift = 0;
         lr->first_update = 0;
         lr->first[0] = lr->first[1] = 0.0;
@@ -194,7 +211,8 @@ static enum status compare_lrs(const struct compare_input *input, struct arena *
     TRY(compare_applied(input, logged, arena, &report->lr));
     TRY(compare_groups(input, (const struct compare_column *const[]){applied, logged}, arena,
                        &report->lr));
-    if (applied != NULL && applied->pairs > 0) TRY(applied_columns(applied, arena, &report->lr));
+    if (applied != NULL && applied->pairs > 0)
+        TRY(applied_columns(input, applied, arena, &report->lr));
     take_group(&report->lr);
     return STATUS_OK;
 }

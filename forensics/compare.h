@@ -185,6 +185,11 @@ struct compare_lr {
     size_t fits[2];
     size_t agree, differ;       /* how many pairs of explanations agree, and how many differ */
     const struct fit *alike[2]; /* the first pair that agrees; NULL: there is none */
+    /* Where both logs record the LR that was applied, `fit` is the first explanation of the printed
+     * one that applies it. If none does, it is the first one, and this is the first update at which
+     * it does not, with the LR that was applied there and the one it would apply; 0: it does. */
+    uint64_t applied_update[2];
+    double applied_there[2], expected_there[2];
     /* A's applied LR at k is B's at k + shift for all k; 0 when no shift gives that. */
     int64_t shift;
     uint64_t first_update; /* the first update at which the example differs */

@@ -63,19 +63,19 @@ enum status fit_keep_used(struct fit_set *set, struct arena *arena, struct fit_u
     return STATUS_OK;
 }
 
-/* The first fit of the check that applies what was recorded, or NULL. */
-static const struct fit *used_by(const struct fit_check *check, const struct fit_used *used) {
-    for (size_t i = 0; i < check->found.count; i++) {
-        struct fit_used trial = *used;
-        hold(&check->found.fits[i], check->found.series, &trial);
-        if (trial.update == 0) return &check->found.fits[i];
+const struct fit *fit_used_by(const struct fit_set *set, struct fit_used *used) {
+    for (size_t i = 0; i < set->count; i++) {
+        hold(&set->fits[i], set->series, used);
+        if (used->update == 0) return &set->fits[i];
     }
+    if (set->count > 0) hold(&set->fits[0], set->series, used);
     return NULL;
 }
 
 static enum status say_other(struct fit_check *check, struct arena *arena,
                              const struct fit_used *used) {
-    const struct fit *other = used_by(check, used);
+    struct fit_used trial = *used;
+    const struct fit *other = fit_used_by(&check->found, &trial);
     const char *const name = check->expected->contract->name;
     char *text;
     TRY(arena_format(arena, &text,

@@ -664,6 +664,46 @@ static void validate_example_of_recorded(void **state) {
     arena_close(&p.arena);
 }
 
+/* Where both record what was applied, the explanation that is shown of each side applies that at
+ * every update; where none does, it is the simplest one of what was printed, and the update at
+ * which it fails is told. What is recorded: the LR that was printed, that of the row before, that
+ * of the row behind, or half of it from row 4 on. */
+static void validate_explanations_of_recorded(void **state) {
+    (void)state;
+    enum { ROWS = 12, KINDS = 4 };
+    for (int kind = 0; kind < KINDS * KINDS; kind++) {
+        struct pair p;
+        pair_open(&p);
+        for (size_t s = 0; s < 2; s++) {
+            const int of = s == 0 ? kind / KINDS : kind % KINDS;
+            p.log[s]->rows = ROWS;
+            for (size_t row = 0; row < ROWS; row++) {
+                const double at = (double)row + (of == 1 ? -1.0 : of == 2 ? 1.0 : 0.0);
+                pair_put(&p, s, LOG_LR_LOGGED, row, 1e-3 * (1.0 - (double)(row + 1) / 16.0));
+                pair_put(&p, s, LOG_LR_APPLIED, row,
+                         1e-3 * (1.0 - (at + 1.0) / 16.0) * (of == 3 && row >= 3 ? 0.5 : 1.0));
+            }
+            pair_fit(&p, s, NULL);
+        }
+        const struct compare_lr *const lr = &pair_compare(&p)->lr;
+        for (size_t s = 0; s < 2; s++) {
+            const int of = s == 0 ? kind / KINDS : kind % KINDS;
+            uint64_t apart = 0;
+            for (size_t row = 0; row < ROWS && apart == 0; row++)
+                if (fabs(fit_applied(lr->fit[s], row, row + 1) -
+                         helper_value(p.log[s], LOG_LR_APPLIED, row)) > 1e-9)
+                    apart = row + 1;
+            assert_true(lr->applied_update[s] == apart);
+            assert_int_equal(apart > 0, of > 1);
+            if (apart == 0) continue;
+            assert_ptr_equal(lr->fit[s], &p.fits[s].fits[0]);
+            assert_true(lr->applied_there[s] == helper_value(p.log[s], LOG_LR_APPLIED, apart - 1));
+            assert_true(lr->expected_there[s] == fit_applied(lr->fit[s], apart - 1, apart));
+        }
+        arena_close(&p.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_ratios),
                                        cmocka_unit_test(validate_offsets),
@@ -690,6 +730,7 @@ int main(void) {
                                        cmocka_unit_test(validate_further_groups),
                                        cmocka_unit_test(validate_all_groups),
                                        cmocka_unit_test(validate_group_of_one_log),
-                                       cmocka_unit_test(validate_example_of_recorded)};
+                                       cmocka_unit_test(validate_example_of_recorded),
+                                       cmocka_unit_test(validate_explanations_of_recorded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,16 @@ static void validate_fits_left(void **state) {
                 size_t left = 0;
                 for (size_t f = 0; f < count; f++)
                     left += right >> f & 1u;
+                struct fit_used first = used;
+                const struct fit *const found = fit_used_by(&set, &first);
+                for (size_t f = 0; f < count && left > 0 && rows > 0; f++)
+                    if ((right >> f & 1u) != 0) {
+                        assert_ptr_equal(found, &fits[f]);
+                        break;
+                    }
+                if (rows == 0) assert_ptr_equal(found, count > 0 ? &fits[0] : NULL);
+                if (rows > 0 && left == 0) assert_null(found);
+                assert_int_equal(first.update, count == 0 ? 9 : found == NULL);
                 assert_int_equal(fit_keep_used(&set, &arena, &used), STATUS_OK);
                 const int asked = rows > 0 && count > 0;
                 assert_int_equal(set.count, asked && left > 0 ? left : count);

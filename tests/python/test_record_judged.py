@@ -65,6 +65,13 @@ class Judged(unittest.TestCase):
         self.assertRegex(said, r"lr_logged +equal ")
         self.assertRegex(said, r"lr_applied +different +10 +10  update 1: 0\.001 \| 0\.0009")
         self.assertIn("Points to: schedule\n", said)
+        # what is printed has one explanation in both, and B applied another LR
+        self.assertIn("    A: hf linear, peak 0.001, no warm-up, total 10\n    B: hf linear, peak 0.001, "
+                      "no warm-up, total 10, as printed; update 1 applied 0.0009\n", said)
+        lr = json.loads(self.say(1, "compare", "trl_dpo.h5", "trl_dpo_ahead.h5", "--json"))["lr"]
+        self.assertNotIn("otherwise_a", lr)
+        self.assertEqual(lr["otherwise_b"]["update"], 1)
+        self.assertAlmostEqual(lr["otherwise_b"]["applied"], 9e-4, delta=1e-12)
 
     def test_verify_one_recording_alone_tells_it(self):
         contract = ("--expect", "hf", "--schedule", "linear", "--lr", "1e-3", "--steps", "10",
