@@ -126,6 +126,9 @@ def write_inputs(folder):
         for k in range(1, 201)))
     (folder / "groups.csv").write_text("step,loss,lr_applied,lr_applied[1],lr_applied[2]\n" + "".join(
         f"{k},{2.5 - 0.1 * k:.2f},1e-3,1e-3,1e-3\n" for k in range(1, 7)))
+    (folder / "used.csv").write_text("step,loss,lr,lr_applied\n" + "".join(
+        f"{k},{2.5 - 0.01 * k:.2f},{lr!r},{0.75 * lr if k > 9 else lr!r}\n"
+        for k, lr in enumerate(linear(60), 1)))
     for name, apart in (("near.csv", 0), ("apart.csv", 10)):
         (folder / name).write_text("step,logps/chosen\n" + "".join(
             f"{k},{-300 - k % 7 * 2.5 - apart}\n" for k in range(1, 9)))
@@ -239,7 +242,7 @@ COMMANDS = {
         "compare two.h5 two.h5 --run-b test", "compare same.h5 draws.h5 --run-b test",
         "compare seeds.h5 seeds.h5 --run-b test", "compare lost.h5 lost.h5 --run-b test",
         "compare clean.jsonl odd.csv", "compare groups.csv halved.csv",
-        "compare near.csv apart.csv",
+        "compare near.csv apart.csv", "compare used.csv used.csv",
         "compare clean.jsonl clean.jsonl", "compare clean.jsonl double.jsonl --floor floor.h5",
     ],
     "suite": ["suite judged"],
