@@ -98,9 +98,8 @@ static void print_orders(const struct experiment_plan *plan, FILE *out) {
                 plan->orders.count, orders_bound(plan->orders.factors, plan->orders.count),
                 plan->hybrid_count - 2);
     if (plan->shared > 0)
-        fprintf(out,
-                "           %" PRIu32 " hybrids are determined like another run: not trained\n",
-                plan->shared);
+        fprintf(out, "           %" PRIu32 " hybrid%s determined like another run: not trained\n",
+                plan->shared, plan->shared == 1 ? " is" : "s are");
 }
 
 static void print_eval(const struct check *check, FILE *out) {

@@ -171,7 +171,7 @@ enum status experiment_determines(const struct schema *schema, const struct conf
                                   struct arena *arena, struct digest *out) {
     struct config alike[2] = {*config, *config};
     char *text;
-    TRY(inert_settle(&alike[0], &alike[1]));
+    TRY(inert_settle(&alike[0], &alike[1], NULL));
     TRY(config_text(schema, &alike[0], arena, &text));
     digest_sha256(text, strlen(text), out);
     return STATUS_OK;

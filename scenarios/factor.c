@@ -130,23 +130,23 @@ static int same_class(const struct config *a, const struct config *b, enum selec
            strcmp(of_a->module_sha256, of_b->module_sha256) == 0;
 }
 
-/* The arm that alone reads a key about a restart, or -1. The other arm then holds the same value
- * (scenarios/inert.h), so nothing differs, but resume.wrong and resume.after say only what went
- * wrong and when: the ranks, the weight decay and what is restored stand in keys of their own,
- * which are told where they are not at their defaults. Only keys of this cause make each other
- * inert, so such a key stands in no factor of its own. */
+/* The arm that alone reads a key, or -1. */
 static int read_alone(const struct listing *listing, const struct key_row *row) {
     int read[2];
-    if (row->cause != CAUSE_RESUME) return -1;
     for (int i = 0; i < 2; i++)
         read[i] = inert_reason(listing->configs[i], row->path) == NULL;
     return read[0] == read[1] ? -1 : read[1];
 }
 
+/* Where one arm alone reads the key, the other one has "(none)". Of a restart both arms then hold
+ * the same value (scenarios/inert.h), so nothing differs, but resume.wrong and resume.after say
+ * only what went wrong and when: the ranks, the weight decay and what is restored stand in keys of
+ * their own, which are told where they are not at their defaults. Only keys of that cause make each
+ * other inert, so such a key stands in no factor of its own. */
 static enum status note_row(struct listing *listing, const struct place *place) {
     const int equal = row_equal(place->row, place->base[0], place->base[1]);
-    const int alone = equal ? read_alone(listing, place->row) : -1;
-    if (equal && alone < 0) return STATUS_OK;
+    const int alone = place->prefix == NULL ? read_alone(listing, place->row) : -1;
+    if (equal && (alone < 0 || place->row->cause != CAUSE_RESUME)) return STATUS_OK;
     const char *key = NULL;
     char *values[2] = {NULL, NULL};
     TRY(full_path(place, listing->arena, &key));
@@ -156,7 +156,7 @@ static enum status note_row(struct listing *listing, const struct place *place) 
         else
             TRY(row_text(place->row, place->base[i], listing->arena, &values[i]));
     }
-    if (alone >= 0 && strcmp(values[alone], place->row->standard) == 0) return STATUS_OK;
+    if (equal && strcmp(values[alone], place->row->standard) == 0) return STATUS_OK;
     return note(listing, place->row->cause, key, values[0], values[1]);
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The table of keys that other keys make inert.
  *
- * What an inert key holds is decided for both arms at once. Were it reset in its own arm only, a
- * key that was written for both would differ where one arm does not read it, and a hybrid that
- * reads it again would train with a value that nobody wrote. */
+ * What an inert key holds is decided for both arms at once. One that neither arm reads is reset:
+ * else a derived value would bring the difference of its origin back. One that a single arm reads
+ * keeps what each arm has, so that a key that was written for that arm alone is a difference, of
+ * its own cause, and one that was written for both is none. */
 #include "scenarios/inert.h"
 
 #include <string.h>
@@ -313,6 +314,15 @@ static enum status reset_alone(const struct key_row *row, struct config *a, stru
     return b == NULL ? STATUS_OK : row_read_standard(row, row->path, b);
 }
 
+/* Whether a default of the key is nothing that an arm could train with: data that nobody chose, and
+ * a module that is not there. */
+static int is_source(const struct key_row *row) {
+    static const char *const sources[] = {"data.pairs", "data.text", "numerics.backend_module"};
+    for (size_t i = 0; i < COUNT_OF(sources); i++)
+        if (strcmp(row->path, sources[i]) == 0) return 1;
+    return 0;
+}
+
 /* Arm `from` reads the key, and `to` does not read the value that it has. Were the other value read
  * there, `to` would train with what nobody wrote for it: it keeps the default instead. */
 static enum status follow(const struct inert_key *key, const struct key_row *row, struct config *to,
@@ -321,25 +331,54 @@ static enum status follow(const struct inert_key *key, const struct key_row *row
     return key->reason(to) != NULL ? STATUS_OK : row_read_standard(row, row->path, to);
 }
 
-static enum status settle_one(const struct inert_key *key, struct config *a, struct config *b) {
-    const struct key_row *found = schema_find(key->path, NULL);
-    int inert_a = key->reason(a) != NULL;
-    int inert_b = key->reason(b) != NULL;
+/* Keeps what was written for an arm that does not read it, but for a word that is inert by itself
+ * (parallel.draws): such an arm would read the default, and trains with that. */
+static enum status keep_written(const struct inert_key *key, const struct key_row *row,
+                                struct config *arm) {
+    struct config trial = *arm;
+    TRY(row_read_standard(row, row->path, &trial));
+    return key->reason(&trial) != NULL ? STATUS_OK : row_read_standard(row, row->path, arm);
+}
+
+/* One arm alone, `reader`, reads the key of row `index`. What the other one has is its own where it
+ * was written there; a default is, too, but one that is derived from other keys is no more than
+ * that of the reader. Keys about a restart are of one cause with what makes them inert, and are
+ * told by what the reader has (scenarios/factor.c). */
+static enum status settle_alone(const struct inert_key *key, const struct key_row *row,
+                                struct config *const arms[2], int reader,
+                                const unsigned char *const written[2], size_t index) {
+    const int is_derived = key->standard != NULL;
+    if (written == NULL || row_equal(row, arms[0], arms[1])) return STATUS_OK;
+    if (row->cause != CAUSE_RESUME) {
+        if (written[!reader][index]) return keep_written(key, row, arms[!reader]);
+        if (!is_source(row) && (!is_derived || written[reader][index])) return STATUS_OK;
+    }
+    return follow(key, row, arms[!reader], arms[reader]);
+}
+
+static enum status settle_one(const struct inert_key *key, struct config *const arms[2],
+                              const unsigned char *const written[2]) {
+    size_t index = 0;
+    const struct key_row *found = schema_find(key->path, &index);
+    int inert[2];
+    for (int i = 0; i < 2; i++)
+        inert[i] = key->reason(arms[i]) != NULL;
     if (found == NULL) FAIL(STATUS_INTERNAL, "inert key %s is no row", key->path);
     struct key_row row = *found;
-    if (!inert_a && !inert_b) return STATUS_OK;
+    if (!inert[0] && !inert[1]) return STATUS_OK;
     if (row.cause == CAUSE_CORRUPTION)
-        return reset_alone(&row, inert_a ? a : NULL, inert_b ? b : NULL);
+        return reset_alone(&row, inert[0] ? arms[0] : NULL, inert[1] ? arms[1] : NULL);
     if (key->standard != NULL) row.standard = key->standard;
-    if (!inert_a) return follow(key, &row, b, a);
-    if (!inert_b) return follow(key, &row, a, b);
-    TRY(row_read_standard(&row, row.path, b));
-    row_copy(&row, a, b);
+    if (!inert[0] || !inert[1]) return settle_alone(key, &row, arms, inert[0], written, index);
+    TRY(row_read_standard(&row, row.path, arms[1]));
+    row_copy(&row, arms[0], arms[1]);
     return STATUS_OK;
 }
 
-enum status inert_settle(struct config *a, struct config *b) {
+enum status inert_settle(struct config *a, struct config *b,
+                         const unsigned char *const written[2]) {
+    struct config *const arms[2] = {a, b};
     for (size_t i = 0; i < COUNT_OF(table); i++)
-        TRY(settle_one(&table[i], a, b));
+        TRY(settle_one(&table[i], arms, written));
     return STATUS_OK;
 }

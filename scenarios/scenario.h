@@ -291,8 +291,8 @@ struct factor {
     enum cause cause;
     uint32_t key_count;
     const char **keys; /* full paths */
-    /* their values as text, in arm 0 and in arm 1; "(none)": the arm has no such key, or it is one
-     * about a restart that the arm does not read */
+    /* their values as text, in arm 0 and in arm 1; "(none)": the arm has no such key, or does not
+     * read it */
     const char **values[2];
 };
 /* The factors in which two arms differ, in the order of enum cause; their memory is the arena's. */

@@ -154,6 +154,21 @@ static void settle_reduce(struct config *a, struct config *b) {
     config_add_reduce(b);
 }
 
+/* Settles what the arms do not read, which takes what was written for each. */
+static enum status settle_inert(const struct parsing *parsing, const struct arm_keys keys[2]) {
+    struct scenario_arm *const arms = parsing->scenario->arms;
+    unsigned char *written[2];
+    size_t count = 0;
+    (void)schema_rows(&count);
+    for (int arm = 0; arm < 2; arm++) {
+        TRY(arena_take(parsing->arena, count, 1, "written keys", &written[arm]));
+        for (size_t i = 0; i < count; i++)
+            written[arm][i] = keys[arm].rows[i].node != NULL;
+    }
+    const unsigned char *const both[2] = {written[0], written[1]};
+    return inert_settle(&arms[0].config, &arms[1].config, both);
+}
+
 enum status scenario_read_arms(struct parsing *parsing) {
     struct scenario_arm *arms = parsing->scenario->arms;
     struct arm_keys keys[2];
@@ -162,5 +177,5 @@ enum status scenario_read_arms(struct parsing *parsing) {
     settle_reduce(&arms[0].config, &arms[1].config);
     TRY(settle_streams(parsing, keys));
     TRY(keep_inert(parsing, keys));
-    return inert_settle(&arms[0].config, &arms[1].config);
+    return settle_inert(parsing, keys);
 }

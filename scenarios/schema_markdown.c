@@ -206,7 +206,11 @@ static const char introduction[] =
     "  also as `5e-7`. Anchors, aliases and merge keys (`<<`) work.\n"
     "* The cause of a key is what a difference in it is attributed to. A key that nothing reads "
     "in\n"
-    "  either arm (`dpo.beta` of an sft task) is no difference, and `twinstep check` names it.\n";
+    "  either arm (`dpo.beta` of an sft task) is no difference, and `twinstep check` names it. "
+    "One\n"
+    "  that a single arm reads (`parallel.feeds`, where one arm alone has ranks) is a difference "
+    "if\n"
+    "  it was written for that arm and not in `common`: the other arm has `(none)`.\n";
 
 static const struct schema_pen pen = {markdown_open, markdown_row, NULL, markdown_contracts};
 
