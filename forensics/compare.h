@@ -269,6 +269,9 @@ struct compare_report {
     const char
         *labels_key;    /* the setting that differs and gives a model other labels; NULL: none */
     int settings_apart; /* 1: anything in their configurations does, but seeds and env */
+    int others_apart;   /* 1: anything of that which can move the gradient of the first update */
+    int norms_alone;    /* 1: equal roots, and no column but norms differs */
+    int norms_round;    /* 1: and these by no more than rounding */
     struct compare_recorded known; /* what they say of weights, batch and step */
     struct compare_loop loop; /* and what one of their loops does otherwise, where that is known */
     struct compare_unseen unseen; /* and where one of them alone has no forward call in training */

@@ -267,6 +267,53 @@ static int explain_objective(struct compare_report *report) {
     "norm of every update in both runs; compare digests of the initial weights and the token ids " \
     "of the first batch."
 
+#define ACTING_LR                                                                                  \
+    0.01 /* a gap of the LR, as a share, beside which rounding is nothing (chosen)                 \
+          */
+
+/* Tells whether the LR that the first step applied differs by far more than rounding. */
+static int lr_acts(const struct compare_report *report) {
+    const struct compare_lr *const lr = &report->lr;
+    const double a = real_abs_f64(lr->first[0]), b = real_abs_f64(lr->first[1]);
+    return lr->state == COMPARE_LR_DIFFERENT && lr->first_update <= report->start &&
+           real_abs_f64(lr->first[0] - lr->first[1]) > ACTING_LR * (a > b ? a : b);
+}
+
+/* Tells whether what differs beside a gradient that rounding may have moved acts in the first step
+ * alone: its LR, or settings of the optimizer. */
+static int acts_in_step(const struct compare_report *report) {
+    return !report->others_apart && (lr_acts(report) || report->optimizers_apart);
+}
+
+static void explain_act_of_step(struct compare_report *report) {
+    const int lr = lr_acts(report);
+    if (lr && !report->optimizers_apart)
+        compare_say(
+            report, CAUSE_SCHEDULE,
+            "The gradient of update 1 differs by no more than kernels or an order of sums make it, "
+            "and the LR that its step applied by far more (the line LR): the schedule opens the "
+            "gap, and what does not repeat itself adds rounding to it.",
+            "Make the applied LRs equal and compare again. How far runs of one configuration are "
+            "apart, a floor says (--floor, docs/NOISE.md).");
+    else
+        compare_say(
+            report, -1,
+            lr ? "The gradient of update 1 differs by no more than kernels or an order of sums "
+                 "make "
+                 "it. The LR of its step differs, too, and so do settings of the optimizer "
+                 "(configurations, above), which cannot move that gradient: the schedule, the "
+                 "optimizer, or both open the gap, where runs of one configuration are closer than "
+                 "these (--floor)."
+               : "The gradient of update 1 differs by no more than kernels or an order of sums "
+                 "make "
+                 "it. Settings of the optimizer differ, too (configurations, above), which act in "
+                 "its step and cannot move that gradient: the optimizer opens the gap, where runs "
+                 "of one configuration are closer than these (--floor).",
+            "Run one of the two twice. If the two runs of it are closer than these, make the "
+            "settings equal one at a time; twinstep ablate does that with your two commands "
+            "(docs/ABLATE.md).");
+}
+
 static void explain_gradient(struct compare_report *report) {
     if (compare_norm_alone(report) && compare_judge_norm(report) == COMPARE_GAP_ROUNDING)
         compare_say(
@@ -361,6 +408,8 @@ static void explain_gradient(struct compare_report *report) {
             "(before or after clipping, or of scaled gradients).",
             "Compare with accumulation 1, without activation checkpointing and without a loss "
             "scale: the one that closes the gap is the cause.");
+    else if (acts_in_step(report))
+        explain_act_of_step(report);
     else if (report->configurations[0] != '\0')
         compare_say(
             report, -1,
@@ -394,7 +443,19 @@ static void explain_later(struct compare_report *report, const struct compare_co
                        (group != NULL && group->column.first_update < column->first_update);
     const int state = report->lr.state;
     const int other_lr = before || (state == COMPARE_LR_DIFFERENT && report->lr.group == 0);
-    if (other_lr && report->optimizers_apart) {
+    if (compare_parts_in(report, "backward") && acts_in_step(report)) {
+        explain_act_of_step(report);
+    } else if (compare_gradient_parts(report, column)) {
+        compare_say(
+            report, compare_judge_norm(report) == COMPARE_GAP_ROUNDING ? CAUSE_NONDETERMINISM : -1,
+            "Weights and loss of the update in which the roots part are the same, by their "
+            "digests, "
+            "and the norm of its gradient is not: backward kernels or an order of sums that do not "
+            "repeat themselves, micro-batches that are lost or added, or a norm that is taken "
+            "elsewhere.",
+            "Run one of the two twice: if it does not repeat itself, it is nondeterminism; if it "
+            "does, compare with accumulation 1 and one process.");
+    } else if (other_lr && report->optimizers_apart) {
         compare_say(
             report, -1,
             "What is computed before the first step agrees; the gap opens after a step with "
@@ -554,6 +615,17 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     if (begins_apart) return STATUS_OK;
     if (compare_generators_part(report, first)) return compare_explain_generators(report, arena);
     if (report->order_count == 0 && report->lr.groups_differ == 0) return STATUS_OK;
+    if (report->norms_round) return STATUS_OK; /* the verdict says it */
+    if (report->norms_alone) {
+        compare_say(
+            report, -1,
+            "Weights, LRs and what else the roots are made of are the same bit for bit, and "
+            "norms are apart by more than an order of sums makes them: they are norms of "
+            "something else (before or after clipping, of scaled gradients, of a part of "
+            "the tensors).",
+            "Look where each of the two takes its norm, and of which tensors.");
+        return STATUS_OK;
+    }
     TRY(compare_explain_unseen_forward(report, first, arena, &unseen));
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);

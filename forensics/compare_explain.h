@@ -30,6 +30,8 @@ const struct compare_ratio *compare_ratio_of(const struct compare_report *report
                                              enum log_name name);
 /* Tells whether both sides print a column before `update`, with at least six digits. */
 int compare_is_fine(const struct compare_column *column, uint64_t update);
+/* Tells whether both sides print a column at the update. */
+int compare_has_pair_at(const struct compare_column *column, uint64_t update);
 /* Tells whether a column agrees in many digits before the first step. */
 int compare_agrees_at_start(const struct compare_report *report, enum log_name name);
 /* Tells whether a column is a mean of logits that says nothing of weights and data. */
@@ -101,11 +103,15 @@ TWINSTEP_MUST_USE enum status compare_explain_later_draws(struct compare_report 
                                                           struct arena *arena);
 /* Tells whether two recordings part in the step of an update, by their digests, before `first`
  * does, the first difference of loss and gradient (NULL: there is none). Where no digest of the
- * gradient was taken in that update, an update at least lies between the two. */
+ * gradient was taken in that update, an update at least lies between the two, or settings of the
+ * optimizer differ and the norm of that gradient is the same. */
 int compare_step_parts(const struct compare_report *report, const struct compare_column *first);
 TWINSTEP_MUST_USE enum status compare_explain_step(struct compare_report *report,
                                                    const struct compare_column *first,
                                                    struct arena *arena);
+/* Tells whether `first` is the gradient's norm of a later update than the first, up to which two
+ * recordings are equal by their digests but for a digest of that gradient, which was not taken. */
+int compare_gradient_parts(const struct compare_report *report, const struct compare_column *first);
 /* Tells whether two recordings compute from the same weights, of which none is left out, and the
  * same batch in the update in which they part. */
 int compare_same_start(const struct compare_report *report, uint64_t update);

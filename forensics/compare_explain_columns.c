@@ -79,7 +79,7 @@ int compare_is_other_mean(const struct compare_report *report, enum log_name nam
            compare_agrees_at_start(report, LOG_GRAD_NORM);
 }
 
-static int has_pair_at(const struct compare_column *column, uint64_t update) {
+int compare_has_pair_at(const struct compare_column *column, uint64_t update) {
     for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++)
         if (compare_point(&column->side[0], i).update >= update)
             return compare_point(&column->side[0], i).update == update;
@@ -95,7 +95,7 @@ int compare_reference_apart(const struct compare_report *report, uint64_t update
     int apart = 0;
     for (size_t n = 0; n < COUNT_OF(policy); n++) {
         const struct compare_column *column = compare_column_of(report, policy[n]);
-        if (!compare_is_fine(column, update + 1) || !has_pair_at(column, update) ||
+        if (!compare_is_fine(column, update + 1) || !compare_has_pair_at(column, update) ||
             (column->class_of == COMPARE_DIFFERENT && column->first_update <= update))
             return 0;
         const struct compare_column *reward = compare_column_of(report, rewards[n]);

@@ -395,6 +395,26 @@ enum status compare_explain_later_draws(struct compare_report *report, struct ar
 
 /* ---- a step from the same gradient ---- */
 
+int compare_gradient_parts(const struct compare_report *report,
+                           const struct compare_column *first) {
+    const unsigned before =
+        1u << COMPARE_PART_BATCH | 1u << COMPARE_PART_LR | 1u << COMPARE_PART_LOSS;
+    return report->recorded && !report->same_gradient && report->root_update > report->start &&
+           first->name == LOG_GRAD_NORM && first->first_update == report->root_update &&
+           (report->root_parts & before) == 0 && strcmp(report->where.phase, "optimize") == 0;
+}
+
+/* Tells whether both recorded the gradient's norm of an update behind their first one in many
+ * digits, and it agrees, while settings of the optimizer differ and nothing that moves a gradient
+ * does: weights, batch and loss of it are the same by their digests, so its step is another one. */
+static int step_alone_differs(const struct compare_report *report) {
+    const struct compare_column *norm = compare_column_of(report, LOG_GRAD_NORM);
+    const uint64_t update = report->root_update;
+    return report->optimizers_apart && !report->others_apart && update > report->start &&
+           compare_is_fine(norm, update + 1) && compare_has_pair_at(norm, update) &&
+           !(norm->class_of == COMPARE_DIFFERENT && norm->first_update <= update);
+}
+
 int compare_step_parts(const struct compare_report *report, const struct compare_column *first) {
     const unsigned before =
         1u << COMPARE_PART_BATCH | 1u << COMPARE_PART_LR | 1u << COMPARE_PART_LOSS;
@@ -402,13 +422,15 @@ int compare_step_parts(const struct compare_report *report, const struct compare
         strcmp(report->where.phase, "optimize") != 0)
         return 0;
     if (report->same_gradient) return first == NULL || first->first_update > report->root_update;
-    return first != NULL && first->first_update > report->root_update + 1;
+    return first != NULL && first->first_update > report->root_update &&
+           (first->first_update > report->root_update + 1 || step_alone_differs(report));
 }
 
 enum status compare_explain_step(struct compare_report *report, const struct compare_column *first,
                                  struct arena *arena) {
     const unsigned long long update = report->root_update;
-    const int settings = report->optimizers_apart, same = report->same_gradient;
+    const int settings = report->optimizers_apart;
+    const int same = report->same_gradient || step_alone_differs(report);
     char *rivals, *shown, *text;
     struct compare_report others = *report;
     if (report->known.step[0] != '\0') others.known.later = ""; /* it is of this step, too */
@@ -421,8 +443,10 @@ enum status compare_explain_step(struct compare_report *report, const struct com
         arena, &text,
         "Batch, loss%s and LR of update %llu are the same, by their digests, and the weights "
         "behind its step are not (roots, above): %sthe optimizer's step is another one%s.%s%s%s%s",
-        same ? ", gradients" : "", update,
-        same ? "" : "its gradient, of which no digest was taken there, is another one, or ",
+        report->same_gradient ? ", gradients" : "", update,
+        report->same_gradient ? ""
+        : same                ? "the norm of its gradient is the same in all digits, and "
+               : "its gradient, of which no digest was taken there, is another one, or ",
         settings && report->kernels_apart
             ? ", whose settings and kernels differ (configurations, above)"
         : settings ? ", whose settings differ (configurations, above)"

@@ -424,10 +424,26 @@ static int is_no_setting(const struct line *key) {
            ends_with(key, "seed") || (key->key_length == 4 && memcmp(key->key, "seed", 4) == 0);
 }
 
-static int settings_apart(const char *a, const char *b) {
+/* Tells whether a key acts in the optimizer's step or behind it, and so moves no gradient of the
+ * first update. */
+static int is_behind_gradient(const struct line *key) {
+    static const char optimizer[] = "optimizer.";
+    static const char *const names[] = {
+        "args.learning_rate", "args.weight_decay",        "args.adam_beta1",
+        "args.adam_beta2",    "args.adam_epsilon",        "args.max_grad_norm",
+        "args.optim",         "args.optim_args",          "args.lr_scheduler_type",
+        "args.warmup_steps",  "args.lr_scheduler_kwargs", "args.warmup_ratio"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (key->key_length == strlen(names[i]) && memcmp(key->key, names[i], key->key_length) == 0)
+            return 1;
+    return key->key_length > sizeof optimizer - 1 &&
+           memcmp(key->key, optimizer, sizeof optimizer - 1) == 0;
+}
+
+static int settings_apart(const char *a, const char *b, int before_step) {
     struct line here, there;
     while (next_line(&a, &here)) {
-        if (is_no_setting(&here)) continue;
+        if (is_no_setting(&here) || (before_step && is_behind_gradient(&here))) continue;
         if (!find_key(b, &here, &there) || here.value_length != there.value_length ||
             memcmp(here.value, there.value, here.value_length) != 0)
             return 1;
@@ -436,6 +452,11 @@ static int settings_apart(const char *a, const char *b) {
 }
 
 int compare_settings_apart(const struct trace_run_plan *a, const struct trace_run_plan *b) {
-    return settings_apart(a->configuration, b->configuration) ||
-           settings_apart(b->configuration, a->configuration);
+    return settings_apart(a->configuration, b->configuration, 0) ||
+           settings_apart(b->configuration, a->configuration, 0);
+}
+
+int compare_others_apart(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    return settings_apart(a->configuration, b->configuration, 1) ||
+           settings_apart(b->configuration, a->configuration, 1);
 }

@@ -62,6 +62,8 @@ enum compare_known compare_key(const struct trace_run_plan *a, const struct trac
 /* Tells whether the configurations of two runs differ in anything but seeds, facts of the
  * environment and what the recorder says of the weights. */
 int compare_settings_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);
+/* The same of those that can move the gradient of the first update: all but what acts in a step. */
+int compare_others_apart(const struct trace_run_plan *a, const struct trace_run_plan *b);
 
 /* Compares what two recordings of like tensors say of their weights before the first update, and of
  * batch and step in update `first`, in which anything differs first (0: nothing does). */

@@ -38,11 +38,11 @@ static void validate_fine_columns(void **state) {
         IS(compare_is_fine(judged, 5), 1, open_fine);
     }
     for (uint64_t update = 1; update <= HAND_ROWS; update++)
-        IS(has_pair_at(judged, update), 1, open_fine);
+        IS(compare_has_pair_at(judged, update), 1, open_fine);
     hand_points[0][1][4].update = 50;
     hand_columns[0].side[1].count = 5;
     for (uint64_t update = 1; update <= HAND_ROWS; update++)
-        assert_int_equal(has_pair_at(judged, update), update < 5);
+        assert_int_equal(compare_has_pair_at(judged, update), update < 5);
     hand_open();
     assert_false(compare_covers_start(&hand_report, compare_forward_names));
     for (uint64_t from = 1; from < 6; from++) {

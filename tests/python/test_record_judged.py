@@ -254,6 +254,95 @@ class Judged(unittest.TestCase):
                       said)
         self.assertIn("(forward=False, a compiled model)", said)
 
+    def say_in_configuration(self, name, old, new):
+        """Writes another line into a recording's configuration."""
+        with h5py.File(pathlib.Path(self.folder.name) / name, "r+") as file:
+            run = file["runs/main"]
+            text = run.attrs["configuration"]
+            text = text.decode() if isinstance(text, bytes) else text
+            self.assertIn(old, text)
+            run.attrs["configuration"] = text.replace(old, new)
+            file.pop("seal", None)
+
+    def test_verify_rounding_in_a_gradient_hides_no_other_step(self):
+        """Where the gradient of update 1 does not repeat itself to the last bit, as on most GPUs, what
+        acts in its step by far more opens the gap: rounding is not called the cause."""
+        rounding = "The gradient of update 1 differs by no more than kernels or an order of sums make it"
+        self.say(1, "compare", "racing_a.h5", "racing_b.h5")
+
+        def faster(by):
+            return lambda steps: steps["lr_applied"].__setitem__(..., steps["lr_applied"][()] * by)
+        for by, named in ((3.0, True), (0.98, True), (1.005, False)):
+            self.change("faster.h5", "racing_b.h5", faster(by))
+            said = self.say(1, "compare", "racing_a.h5", "faster.h5")
+            self.assertEqual(f"{rounding}, and the LR that its step applied by far more" in said, named)
+            self.assertEqual("Points to: schedule\n" in said, named)
+        eps = "optimizer.0.0.eps: "
+        self.change("steps.h5", "racing_b.h5", lambda steps: None)
+        self.say_in_configuration("steps.h5", eps + "1e-08", eps + "1e-06")
+        said = self.say(1, "compare", "racing_a.h5", "steps.h5")
+        self.assertIn(f"{rounding}. Settings of the optimizer differ, too (configurations, above)", said)
+        self.assertNotIn("Points to:", said)
+        self.change("both.h5", "steps.h5", faster(3.0))
+        said = self.say(1, "compare", "racing_a.h5", "both.h5")
+        self.assertIn(f"{rounding}. The LR of its step differs, too, and so do settings", said)
+        self.assertNotIn("Points to:", said)
+        # a setting that can move the gradient, beside them, leaves it open
+        self.change("other.h5", "both.h5", lambda steps: None)
+        self.say_in_configuration("other.h5", eps, "args.label_smoothing: 0.1\n" + eps)
+        self.assertNotIn(rounding, self.say(1, "compare", "racing_a.h5", "other.h5"))
+
+    def test_verify_settings_that_first_act_in_a_later_step(self):
+        """Momentum, beta1 or amsgrad first act in update 2, of whose gradient there may be no digest."""
+        def later(steps, norm=0.0):
+            steps["tensors/digest_parameter"][1:, 0, 0] = 1
+            steps["tensors/digest_gradient"][1:] = 0
+            steps["loss"][2:] += 0.01
+            steps["grad_norm"][1:] *= 1 + norm
+        names = "trl_dpo.h5", "later.h5"
+        self.change("later.h5", "trl_dpo_again.h5", later)
+        said = self.say(1, "compare", *names)
+        self.assertNotIn("Points to:", said)        # no setting differs: something happened there
+        beta = "optimizer.0.0.betas: (0.9"
+        self.say_in_configuration("later.h5", beta, beta[:-1] + "8")
+        said = self.say(1, "compare", *names)
+        self.assertIn("Batch, loss and LR of update 2 are the same, by their digests, and the weights behind "
+                      "its step are not (roots, above): the norm of its gradient is the same in all digits, "
+                      "and the optimizer's step is another one, whose settings differ (configurations, "
+                      "above). Loss and gradient norm show it from update 3 on.", said)
+        self.assertIn("Points to: optimizer\n", said)
+        self.say_in_configuration("later.h5", beta[:-1] + "8", "args.label_smoothing: 0.1\n" + beta[:-1] + "8")
+        self.assertNotIn("Points to:", self.say(1, "compare", *names))
+        self.change("later.h5", "trl_dpo_again.h5", lambda s: later(s, 1e-4))
+        self.say_in_configuration("later.h5", beta, beta[:-1] + "8")
+        said = self.say(1, "compare", *names)
+        self.assertIn("Weights and loss of the update in which the roots part are the same", said)
+        self.assertNotIn("Points to: optimizer", said)
+
+    def test_verify_norms_of_other_shards_are_no_other_training(self):
+        """Ranks and shards add up the squares of one gradient in other orders."""
+        def norms(by):
+            def change(steps):
+                steps["grad_norm"][3:] *= 1 + by
+                steps["param_norm"][0] *= 1 - by
+            return change
+        for by, status in ((1e-7, 0), (-9e-6, 0), (2e-5, 1)):
+            self.change("sharded.h5", "trl_dpo_again.h5", norms(by))
+            said = self.say(status, "compare", "trl_dpo.h5", "sharded.h5")
+            self.assertIn("Roots are equal in all 10 updates that both have", said)
+            self.assertEqual("equal-within-precision: the roots are equal: weights, applied LRs and what else "
+                             "they are made of are the same bit for bit. Norms are apart by no more than sums in "
+                             "another order make them" in said, status == 0)
+            self.assertNotIn("Points to:", said)
+            self.assertNotIn("a gap opens", said)
+            self.assertEqual("they are norms of something else" in said, status == 1)
+
+        def other(steps):
+            norms(1e-7)(steps)
+            steps["loss"][5] += 0.01
+        self.change("sharded.h5", "trl_dpo_again.h5", other)
+        self.assertIn("differs:", self.say(1, "compare", "trl_dpo.h5", "sharded.h5"))
+
     def test_verify_unlike_tensors_are_a_difference_and_columns_are_compared(self):
         def halve(steps):               # what a training in f16 would have
             steps["tensors/dtype"][0] = b"f16"
