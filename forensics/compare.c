@@ -581,9 +581,8 @@ static enum status add_few_losses(struct compare_report *report, struct arena *a
     return STATUS_OK;
 }
 
-#define NORM_ROUNDING                                                                              \
-    1e-5 /* how far a norm in f32 may be off, of sums in another order (chosen)                    \
-          */
+/* How far a norm in f32 may be off, of sums in another order (chosen). */
+#define NORM_ROUNDING 1e-5
 
 /* Whether a column's pairs are apart by no more than an order of sums makes them. */
 static int is_rounding(const struct compare_column *column) {

@@ -267,9 +267,8 @@ static int explain_objective(struct compare_report *report) {
     "norm of every update in both runs; compare digests of the initial weights and the token ids " \
     "of the first batch."
 
-#define ACTING_LR                                                                                  \
-    0.01 /* a gap of the LR, as a share, beside which rounding is nothing (chosen)                 \
-          */
+/* A gap of the LR, as a share, beside which rounding is nothing (chosen). */
+#define ACTING_LR 0.01
 
 /* Tells whether the LR that the first step applied differs by far more than rounding. */
 static int lr_acts(const struct compare_report *report) {
