@@ -328,6 +328,8 @@ static enum status dataset_fill(const struct dataset_options *options, struct ar
     struct datarow_table table;
     TRY(source_read(options, scratch, &table));
     out_dataset->bytes = table.bytes || form_is_text(table.form);
+    if (out_dataset->bytes && options->check_text != NULL)
+        TRY(options->check_text(options->context));
     if (out_dataset->bytes && options->vocab < TOKENIZER_VOCAB)
         FAIL(STATUS_INPUT,
              "%s: text needs a vocabulary of %u (256 bytes and 3 specials), got %" PRIu64,

@@ -46,9 +46,13 @@ struct dataset_options {
     enum chat chat;
     /* rows that truncation leaves without a label on a side: an error, or left out */
     enum no_label no_label;
+    /* Called where the rows are text, before any is cut to max_len: what it fails with is the
+     * answer. NULL: text is taken. */
+    enum status (*check_text)(const void *context);
+    const void *context;
 };
 
-/* Whether both options give the same data. */
+/* Whether both options give the same data, apart from what is asked of text. */
 int dataset_options_equal(const struct dataset_options *a, const struct dataset_options *b);
 
 /* Sides of a sample: DPO has both, SFT only DATASET_CHOSEN. Sums take chosen first. */

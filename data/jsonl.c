@@ -27,6 +27,9 @@ static enum status line_read(struct jsonl_reader *reader, const char *line, size
              reader->line, (size_t)(nul - line) + 1);
     json_error_t error;
     json_t *object = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
+    if (object == NULL && json_error_code(&error) == json_error_null_character)
+        FAIL(STATUS_INPUT, "%s:%zu:%d: a NUL character (\\u0000), which no text of a row may hold",
+             reader->source, reader->line, error.column);
     if (object == NULL)
         FAIL(STATUS_INPUT, "%s:%zu:%d: not one JSON object: %s", reader->source, reader->line,
              error.column, error.text);

@@ -34,9 +34,10 @@ const char *pretrained_tokenizer(const char *folder) {
     return NULL;
 }
 
-enum status pretrained_check_text(const struct config *config, const struct dataset *dataset) {
+enum status pretrained_refuse_text(const void *context) {
+    const struct config *const config = (const struct config *)context;
     const char *const folder = config->model.from;
-    if (!dataset->bytes || !pretrained_is_named(config)) return STATUS_OK;
+    if (!pretrained_is_named(config)) return STATUS_OK;
     const char *const found = pretrained_tokenizer(folder);
     const char *const key = config->task == TASK_SFT ? "data.text" : "data.pairs";
     const char *const source = config->task == TASK_SFT ? config->data.text : config->data.pairs;
@@ -49,6 +50,10 @@ enum status pretrained_check_text(const struct config *config, const struct data
          "%s: ids.jsonl",
          key, source, folder, found, folder, dataset_is_builtin(source) ? "rows.jsonl" : source,
          key);
+}
+
+enum status pretrained_check_text(const struct config *config, const struct dataset *dataset) {
+    return dataset->bytes ? pretrained_refuse_text(config) : STATUS_OK;
 }
 
 static double or_none(double value) {

@@ -56,6 +56,8 @@ TWINSTEP_MUST_USE enum status pretrained_dtype_note(const struct config *config,
  * are other ids than those that the model knows. STATUS_INPUT: what to run instead. */
 TWINSTEP_MUST_USE enum status pretrained_check_text(const struct config *config,
                                                     const struct dataset *dataset);
+/* The same where the rows are text; `context` is a configuration (data/dataset.h, check_text). */
+TWINSTEP_MUST_USE enum status pretrained_refuse_text(const void *context);
 
 /* The file of a tokenizer in this folder, such as "tokenizer.json"; NULL when it has none, or the
  * one that save_model writes beside a model of bytes. */

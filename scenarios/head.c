@@ -93,7 +93,9 @@ static const struct key_row rows[] = {
     ENUM_AT("expect.verdict", verdict, "none", NO_CAUSE, verdict_names,
             .help = "Verdict that a run must reach"),
     ENUM_AT("expect.cause", cause, "any", NO_CAUSE, cause_words, .word = "any",
-            .help = "Cause with the largest share; one in which the arms differ"),
+            .help =
+                "Cause that the verdict names alone (\"Cause: X\"); one in which the arms differ. "
+                "What says several causes is expected by expect.word, order and shares"),
     TEXT_AT("expect.shares", shares, "", NO_CAUSE,
             .help = "Shares of causes with tolerances, in parts of the way: schedule 3.0 +- 0.05; "
                     "normalisation -2.0 +- 0.05; the ends are inside, and 1e-9 is left to "

@@ -127,8 +127,10 @@ int scenario_is_name(const char *text) {
     return text[0] != '\0' && text[0] != '-' && strspn(text, inside) == strlen(text);
 }
 
-/* The file's base name without its suffix, in which `-` replaces what is not allowed in a name. */
+/* The file's base name without its suffix, in which `-` replaces what is not allowed in a name;
+ * "stdin" for the label of standard input. */
 static void name_from_path(const char *path, char out[CONFIG_NAME_SIZE]) {
+    if (strcmp(path, "<stdin>") == 0) path = "stdin";
     const char *slash = strrchr(path, '/');
     const char *base = slash == NULL ? path : slash + 1;
     const char *dot = strrchr(base, '.');

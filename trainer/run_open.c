@@ -60,6 +60,8 @@ struct dataset_options run_dataset_options(const struct config *config) {
         .seed = config->data.seed,
         .chat = (enum chat)config->data.chat,
         .no_label = (enum no_label)config->data.no_label,
+        .check_text = pretrained_refuse_text,
+        .context = config,
         .reference = config_has_reference(config) && config->dpo.reference == REFERENCE_GIVEN};
 }
 

@@ -125,6 +125,25 @@ static void validate_text_for_a_tokenizer(void **state) {
     assert_false(helper_exists("t.h5"));
 }
 
+/* Counts of bytes would send whoever has long prompts to data.max_len, which is of ids. */
+static void validate_long_text_for_a_tokenizer(void **state) {
+    (void)state;
+    static const char *const verbs[] = {"run l.yaml -o l.h5", "check l.yaml", "data show l.yaml"};
+    helper_scenario("s.yaml", "", "", "");
+    helper_accept(0, "run s.yaml -o tok.h5 --save-model=test=long --quiet");
+    helper_write("long.jsonl", "{\"prompt\": \"a prompt of more than twenty bytes\", "
+                               "\"completion\": \" b\"}\n");
+    helper_write("l.yaml", "twinstep: 1\nsteps: 1\ncommon: {task: sft, data: {text: long.jsonl, "
+                           "max_len: 20}, batch: {size: 1}, model: {from: long}}\n"
+                           "arms: {baseline: {}, test: {}}\n");
+    for (size_t v = 0; v < sizeof verbs / sizeof verbs[0]; v++)
+        helper_refuse(2, verbs[v], "raise data.max_len");
+    helper_write("long/tokenizer.json", "{}");
+    for (size_t v = 0; v < sizeof verbs / sizeof verbs[0]; v++)
+        helper_refuse(2, verbs[v], "data.text: long.jsonl is text, which is trained as bytes here");
+    assert_int_equal(remove("long/tokenizer.json"), 0);
+}
+
 /* The saved weights are those after the last update; without an update they are the initial
  * ones. */
 static void validate_one_arm(void **state) {
@@ -264,6 +283,7 @@ int main(void) {
         cmocka_unit_test(validate_both_arms),
         cmocka_unit_test(validate_tokenizer_files),
         cmocka_unit_test(validate_text_for_a_tokenizer),
+        cmocka_unit_test(validate_long_text_for_a_tokenizer),
         cmocka_unit_test(validate_one_arm),
         cmocka_unit_test(validate_shards_alone),
         cmocka_unit_test(validate_refusals),

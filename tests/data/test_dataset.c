@@ -250,22 +250,22 @@ static void validate_options(void **state) {
         struct dataset_options options;
         const char *error;
     } cases[] = {
-        {{TASK_DPO, "builtin:quiz", 1, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
+        {{TASK_DPO, "builtin:quiz", 1, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR, NULL, NULL},
          "max_len: expected 2 to 16777216 tokens, got 1"},
-        {{TASK_DPO, "builtin:quiz", 0, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
+        {{TASK_DPO, "builtin:quiz", 0, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR, NULL, NULL},
          "max_len: expected 2 to 16777216 tokens, got 0"},
-        {{TASK_DPO, "builtin:quiz", 16777217, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
+        {{TASK_DPO, "builtin:quiz", 16777217, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR, NULL, NULL},
          "max_len: expected 2 to 16777216 tokens, got 16777217"},
-        {{TASK_DPO, "builtin:quiz", 96, 0, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
+        {{TASK_DPO, "builtin:quiz", 96, 0, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR, NULL, NULL},
          "vocabulary: expected 1 to 2147483648, got 0"},
-        {{TASK_DPO, "builtin:quiz", 96, 2147483649, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
+        {{TASK_DPO, "builtin:quiz", 96, 2147483649, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR, NULL, NULL},
          "vocabulary: expected 1 to 2147483648, got 2147483649"},
-        {{TASK_SFT, "builtin:quiz", 96, 258, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
+        {{TASK_SFT, "builtin:quiz", 96, 258, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR, NULL, NULL},
          "quiz.tsv: text needs a vocabulary of 259 (256 bytes and 3 specials), got 258"},
-        {{TASK_SFT, "builtin:poem", 96, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
+        {{TASK_SFT, "builtin:poem", 96, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR, NULL, NULL},
          "builtin:poem: no such text; there are builtin:quiz, builtin:devil and, for task sft, "
          "builtin:devil-text"},
-        {{TASK_SFT, "builtin:", 96, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR},
+        {{TASK_SFT, "builtin:", 96, 259, 0, 0, 0, CHAT_NONE, NO_LABEL_ERROR, NULL, NULL},
          "builtin:: no such text; there are builtin:quiz, builtin:devil and, for task sft, "
          "builtin:devil-text"},
     };
@@ -278,8 +278,8 @@ static void validate_options(void **state) {
     }
     struct arena arena = ARENA_EMPTY;
     struct dataset dataset;
-    const struct dataset_options missing = {TASK_SFT,  "/nonexistent/x.jsonl", 96, 259, 0, 0, 0,
-                                            CHAT_NONE, NO_LABEL_ERROR};
+    const struct dataset_options missing = {TASK_SFT,  "/nonexistent/x.jsonl", 96,   259, 0, 0, 0,
+                                            CHAT_NONE, NO_LABEL_ERROR,         NULL, NULL};
     assert_int_equal(dataset_open(&missing, &arena, &dataset), STATUS_IO);
     arena_close(&arena);
 }

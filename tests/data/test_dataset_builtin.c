@@ -214,8 +214,8 @@ static void validate_bad_tables(void **state) {
 
 static void open_builtin(enum task task, const char *source, uint64_t max_len, uint64_t seed,
                          struct arena *arena, struct dataset *dataset) {
-    const struct dataset_options options = {task, source, max_len,   TOKENIZER_VOCAB, seed,
-                                            0,    0,      CHAT_NONE, NO_LABEL_ERROR};
+    const struct dataset_options options = {
+        task, source, max_len, TOKENIZER_VOCAB, seed, 0, 0, CHAT_NONE, NO_LABEL_ERROR, NULL, NULL};
     assert_int_equal(dataset_open(&options, arena, dataset), STATUS_OK);
 }
 
@@ -250,8 +250,9 @@ static void verify_first_samples(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct dataset whole;
     struct dataset some;
-    struct dataset_options options = {TASK_DPO,  "builtin:quiz", 96, TOKENIZER_VOCAB, 1, 0, 0,
-                                      CHAT_NONE, NO_LABEL_ERROR};
+    struct dataset_options options = {
+        TASK_DPO,       "builtin:quiz", 96,  TOKENIZER_VOCAB, 1, 0, 0, CHAT_NONE,
+        NO_LABEL_ERROR, NULL,           NULL};
     assert_int_equal(dataset_open(&options, &arena, &whole), STATUS_OK);
     options.samples = 22;
     assert_int_equal(dataset_open(&options, &arena, &some), STATUS_OK);

@@ -222,7 +222,7 @@ static const struct bad_case bad_cases[] = {
     {TASK_SFT, "{\"text\": \"a\", \"text\": \"b\"}",
      "x.jsonl:1:20: not one JSON object: duplicate object key near '\"text\"'"},
     {TASK_SFT, "{\"text\": \"a\\u0000b\"}",
-     "x.jsonl:1:19: not one JSON object: \\u0000 is not allowed"},
+     "x.jsonl:1:19: a NUL character (\\u0000), which no text of a row may hold"},
     {TASK_SFT, "{\"text\": \"\xff\"}",
      "x.jsonl:1:10: not one JSON object: unable to decode byte 0xff"},
     {TASK_SFT, "{\"text\": \"\xc3\x28\"}",

@@ -445,7 +445,7 @@ static void validate_name_from_path(void **state) {
         {"scenarios/catalog/lr-x.yaml", "lr-x"},
         {"a.b.yaml", "a-b"},
         {"dir.d/plain", "plain"},
-        {"<stdin>", "xstdin-"},
+        {"<stdin>", "stdin"},
         {".yaml", "xyaml"},
         {"dir/", "scenario"},
         {"-x.yaml", "xx"},
