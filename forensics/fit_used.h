@@ -26,8 +26,8 @@ TWINSTEP_MUST_USE enum status fit_used_open(const struct log *log, struct arena 
 TWINSTEP_MUST_USE enum status fit_keep_used(struct fit_set *set, struct arena *arena,
                                             struct fit_used *used);
 
-/* Returns the first fit of the set that applies what was recorded, or NULL; then `update` says where
- * the set's first one does not. */
+/* Returns the first fit of the set that applies what was recorded, or NULL; then `update` says
+ * where the set's first one does not. */
 const struct fit *fit_used_by(const struct fit_set *set, struct fit_used *used);
 
 /* Decides a check by what was applied: an expectation whose printed LRs agree fails where another
