@@ -15,6 +15,11 @@
 #define AT_HEAD "at the head of the file, for both arms alike"
 #define BITSANDBYTES_LION                                                                          \
     "of bitsandbytes, whose kernel rounds otherwise and adds weight_decay to the gradient"
+#define BITSANDBYTES_8BIT                                                                          \
+    "whose moments are f32 here, or what numerics.optimizer says; bitsandbytes keeps 8 bits of "   \
+    "them"
+#define ADAPTERS "every parameter is trained (no LoRA, no adapters)"
+#define PADDED "what is padded has no label and moves no bit"
 #define CUT "only the whole sequence is cut, at its end"
 #define REDRAWN "recomputing moves no bit but those of dropout masks"
 
@@ -337,6 +342,53 @@ static const struct synonym table[] = {
     {"evaluation_strategy", "eval.from", NULL,
      "at the head of the file; after the last update only"},
     {"max_eval_samples", "eval.rows", NULL, AT_HEAD},
+    /* names of older releases of transformers and TRL */
+    {"per_gpu_train_batch_size", "batch.micro", NULL, MICRO},
+    {"per_gpu_eval_batch_size", "batch.micro", NULL, "no bit of what eval measures depends on it"},
+    {"adafactor", "optimizer.name", NULL, "true is name: adafactor"},
+    {"no_cuda", "numerics.backend", NULL, "true is backend: cpu"},
+    {"fp16_opt_level", "numerics.compute", NULL,
+     "of apex; f16 with scaler.kind: dynamic is autocast"},
+    {"half_precision_backend", "numerics.compute", NULL,
+     "of apex or torch; f16 with scaler.kind: dynamic is autocast"},
+    NO_KEY("overwrite_output_dir", elsewhere),
+    NO_KEY("logging_dir", elsewhere),
+    NO_KEY("save_safetensors", elsewhere),
+    NO_KEY("generate_during_eval", DURING),
+    NO_KEY("ref_model_init_kwargs", FIXED),
+    NO_KEY("force_use_ref_model", FIXED),
+    NO_KEY("model_adapter_name", ADAPTERS),
+    NO_KEY("ref_adapter_name", ADAPTERS),
+    NO_KEY("peft_config", ADAPTERS),
+    NO_KEY("label_pad_token_id", PADDED),
+    NO_KEY("padding_value", PADDED),
+    NO_KEY("is_encoder_decoder", "every model here is a decoder"),
+    {"use_liger_loss", "numerics.backward.cross_entropy", NULL, "fused is the formula of its loss"},
+    {"use_liger", "numerics.backward.cross_entropy", NULL,
+     "fused is the formula of its loss; its other kernels have no counterpart"},
+
+    /* what plain loops, Lightning, Accelerate and configurations of DeepSpeed call things */
+    {"batch_size", "batch.size", NULL, SAMPLES},
+    {"epochs", "steps", NULL, "at the head of the file, in updates: epochs x samples / batch.size"},
+    {"num_epochs", "steps", NULL,
+     "at the head of the file, in updates: epochs x samples / batch.size"},
+    {"max_epochs", "steps", NULL,
+     "at the head of the file, in updates: epochs x samples / batch.size"},
+    {"wd", "optimizer.weight_decay", NULL, ""},
+    {"accumulate_grad_batches", "batch.micro", NULL,
+     "batch.size / batch.micro is the number of micro-batches"},
+    {"gradient_clipping", "clip.max_norm", NULL, ""},
+    {"gradient_clip_val", "clip.max_norm", NULL, ""},
+    {"grad_clip", "clip.max_norm", NULL, ""},
+    NO_KEY("gradient_clip_algorithm", "clip.max_norm is of the norm; no gradient is cut by value"),
+    {"split_batches", "parallel.deal", NULL, "micros is Accelerate's, split_batches or not"},
+    {"precision", "numerics.compute", NULL,
+     "bf16-mixed is compute: bf16 with param: f32, which is autocast"},
+    {"mixed_precision", "numerics.compute", NULL,
+     "bf16 is compute: bf16 with param: f32, which is autocast"},
+    {"attn_implementation", "numerics.backward.attention", NULL,
+     "flash is the backward of FlashAttention; of the forward modes say how sums are ordered"},
+    NO_KEY("tokenizer", "rows are ids, which docs/pretokenise.py makes; text is trained as bytes"),
     {"per_device_eval_batch_size", "batch.micro", NULL,
      "no bit of what eval measures depends on it"},
     {"concatenated_forward", "batch.layout", NULL, "true is layout: concatenated"},
@@ -365,6 +417,8 @@ static const struct synonym table[] = {
     {"adamw_torch_fused", "optimizer.name", "adamw", "with optimizer.variant: torch-fused"},
     {"adamw_hf", "optimizer.name", "adamw", "with optimizer.variant: hf-legacy"},
     {"adamw_apex_fused", "optimizer.name", "adamw", "with optimizer.variant: apex"},
+    {"adamw_8bit", "optimizer.name", "adamw", BITSANDBYTES_8BIT},
+    {"paged_adamw_8bit", "optimizer.name", "adamw", BITSANDBYTES_8BIT},
     {"lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
     {"paged_lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
     {"js_divergence", "dpo.f_divergence", "js", ""},
