@@ -110,6 +110,10 @@ def base(pair, optimizer=None, task=None):
                             "dpo.reference_compute": "f32", "dpo.reference_layout": "separate"})
     if pair.momentum:
         pair.common["optimizer.momentum"] = pair.momentum
+    pair.ranks = not pair.noisy and s.random() < 0.15
+    if pair.ranks:          # two data-parallel ranks, each with two micro-batches of one sample
+        pair.common.update({"numerics.shards": 2, "parallel.ranks": 2, "batch.micro": 1,
+                            "loop.update": "[reduce, clip, optimize, log, count, schedule, zero]"})
 
 
 def acting(pair):
@@ -118,8 +122,8 @@ def acting(pair):
     forms = {
         "schedule": [{"optimizer.lr": lr * f} for f in (1.02, 1.3, 2.0, 0.5, 0.1)] +
                     [{"schedule.name": "linear"}, {"schedule.warmup": 2},
-                     {"schedule.name": "linear",
-                      "loop.update": "[count, clip, schedule, optimize, log, zero]"}],
+                     {"schedule.name": "linear", "loop.update":
+                      f"[{'reduce, ' * pair.ranks}count, clip, schedule, optimize, log, zero]"}],
         "optimizer": [{"optimizer.weight_decay": 0.3}, {"clip.max_norm": 0.1}] +
                      ([{"optimizer.momentum": 0.5}, {"optimizer.momentum": 0.95}] if sgd else
                       [{"optimizer.beta1": 0.5}, {"optimizer.eps": "1e-3"},
@@ -137,7 +141,16 @@ def acting(pair):
         "resume": [{"resume.after": 2, "resume.restores": "[schedule, optimizer, rng, scaler]"},
                    {"resume.after": 1, "resume.restores": "[schedule, data, rng, scaler]"}],
         "init": [{"init.std": 0.101}, {"init.std": 0.12}, {"init.seed": 101}],
+        "backward": [{"numerics.backward.norm": "autograd"},
+                     {"numerics.backward.attention": "flash"},
+                     {"numerics.backward.cross_entropy": "two-step"}],
+        "corruption": [{"fault.update": 2, "fault.phase": "optimize", "fault.op": PROBE,
+                        "fault.tensor": "parameter", "fault.element": 1, "fault.bit": bit}
+                       for bit in (8, 20, 24)],
     }
+    if pair.ranks:          # a batch of six or eight would leave ranks without the samples of four
+        del forms["batch-shape"]
+        forms["parallelism"] = [{"parallel.sync": "first"}, {"parallel.keeps": "last"}]
     if pair.task == "dpo":
         forms["objective"] = [{"dpo.beta": 0.6}, {"dpo.beta": 0.1}, {"dpo.loss": "hinge"},
                               {"dpo.loss": "ipo"}, {"dpo.loss": "cdpo", "dpo.label_smoothing": 0.2}]
@@ -154,6 +167,9 @@ def inert(pair):
         "schedule": [{"schedule.total": 77}],
         "resume": [{"resume.after": 2}],
     }
+    if pair.ranks:
+        forms["parallelism"] = [{"parallel.zero": 2}, {"parallel.ranks": 1}]
+        del forms["batch-shape"]
     if pair.dropout:
         forms["rng"] = [{"rng.dropout": "save a at 1"}]
     if pair.clip == "1e5":
