@@ -61,7 +61,8 @@ const struct verb verb_attribute = {
     .arguments = "TRACE",
     .text =
         "Reads TRACE (OUT.h5, or the OUT.h5.part of a run that was stopped or still goes on) and "
-        "judges it as run does. What the trace does not hold yet is untestable.\v"
+        "judges it as run does. What the trace does not hold yet is untestable. "
+        "docs/GLOSSARY.md explains the words of the answer.\v"
         "Example: twinstep attribute lr-set-before-step.h5 --json",
     .options = option_rows,
     .least = 1,

@@ -82,7 +82,8 @@ void page_close(struct page *page) {
         &page->html,
         "</main>\n<footer><p>Written by twinstep %s from the trace alone. Values are rounded "
         "where a table says so; the trace holds every bit (<code>twinstep export</code>, "
-        "h5py).</p></footer>\n</body>\n</html>\n",
+        "h5py). Its words are explained in docs/GLOSSARY.md of the program's "
+        "source.</p></footer>\n</body>\n</html>\n",
         page->options->version);
 }
 

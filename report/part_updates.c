@@ -134,6 +134,7 @@ static const char *role_of(const struct page *page, const struct trace_run *run)
     if (strcmp(run->plan.id, page->judgement.arms[0]) == 0) return "baseline arm";
     if (strcmp(run->plan.id, page->judgement.arms[1]) == 0) return "test arm";
     if (run->plan.mask != 0) return "hybrid of the arms";
+    if (strcmp(run->plan.id, "twin") == 0) return "baseline, one weight one unit off";
     return "repeat of an arm";
 }
 
