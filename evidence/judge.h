@@ -285,7 +285,9 @@ struct judgement {
     double meant[2], lost[2];
     uint64_t stood[2][STOOD_COUNT]; /* the other updates, by reason */
     uint64_t state_step;      /* of same-weights: the first update after which anything but the
-                                 weights differs; else 0 */
+                                 weights differs; 0: nothing does so far. Else 0 */
+    int only_reported;        /* what differs is in what the arms report alone: no update, however
+                                 late, lets it reach a weight (evidence/judge_reports.c) */
     uint64_t unclipped[2];    /* the first update whose optimizer input is not what clipping left,
                                  by more than rounding; 0: none was seen */
     const char *first_tensor; /* op and tensor of the place; else what digests name: a parameter or,

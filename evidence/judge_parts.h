@@ -39,6 +39,10 @@ TWINSTEP_MUST_USE enum status judge_floor(struct judging *judging);
 /* Says of arms that differ exactly whether their trainings do: judge_same.c. */
 void judge_same(struct judging *judging);
 
+/* Whether nothing in which the arms differ can reach a weight, in whatever update: it is in what
+ * they report alone. judge_reports.c. */
+int judge_only_reported(const struct judging *judging);
+
 /* Where the replicas of each arm part: judge_replicas.c. */
 TWINSTEP_MUST_USE enum status judge_replicas(struct judging *judging);
 

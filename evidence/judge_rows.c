@@ -93,6 +93,12 @@ static void add_differences(const struct judgement *judgement, struct row_pen *p
     put_lines(pen, ROW_HAZARD, trace_attribute_of(judgement->image, "verdict", "hazards"));
 }
 
+/* Whether the arms applied the same LRs in every update of the run. */
+static int applied_alike(const struct judgement *judgement) {
+    return judgement->verdict == VERDICT_IDENTICAL || judgement->verdict == VERDICT_SAME_TRAINING ||
+           (judgement->verdict == VERDICT_SAME_WEIGHTS && judgement->state_step == 0);
+}
+
 static void add_notes(const struct judgement *judgement, struct row_pen *pen) {
     for (int arm = 0; arm < 2; arm++)
         if (judgement->diverged[arm] != 0)
@@ -101,9 +107,7 @@ static void add_notes(const struct judgement *judgement, struct row_pen *pen) {
     for (int arm = 0; arm < 2; arm++)
         judge_row_arm(judgement, arm, pen);
     judge_row_reported(judgement, pen);
-    if ((judgement->verdict != VERDICT_IDENTICAL && judgement->verdict != VERDICT_SAME_TRAINING) ||
-        judgement->logged_step == 0)
-        return;
+    if (!applied_alike(judgement) || judgement->logged_step == 0) return;
     row_add(pen, ROW_NOTE, "the logged LRs differ from update %llu on, the applied ones in ",
             (unsigned long long)judgement->logged_step);
     if (judgement->updates == 1)
@@ -111,7 +115,10 @@ static void add_notes(const struct judgement *judgement, struct row_pen *pen) {
     else
         row_put(pen, "none of the %llu updates of this run",
                 (unsigned long long)judgement->updates);
-    row_put(pen, ": a comparison of logs would raise a false alarm");
+    row_put(pen, judgement->only_reported
+                     ? ": a comparison of logs would raise a false alarm"
+                     : ": a later update may apply those that differ, so this is no false "
+                       "alarm");
 }
 
 static void add_first(const struct judgement *judgement, struct row_pen *pen) {

@@ -619,6 +619,13 @@ static void put_reported(const struct judgement *judgement, struct row_pen *pen)
     put_apart(judgement, of->values[0], of->values[1], pen);
 }
 
+static void put_first_reported(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->reported.update == 0) return;
+    row_put(pen, " First reported otherwise: ");
+    put_reported(judgement, pen);
+    row_put(pen, ".");
+}
+
 static void put_same_training(const struct judgement *judgement, struct row_pen *pen) {
     row_put(pen, judgement->reported.update == 0
                      ? " It trains identically and reports the same numbers from other data, draws "
@@ -628,10 +635,24 @@ static void put_same_training(const struct judgement *judgement, struct row_pen 
                        "and applied LR are equal after ");
     put_each_update(judgement, pen);
     row_put(pen, ".");
-    if (judgement->reported.update == 0) return;
-    row_put(pen, " First reported otherwise: ");
-    put_reported(judgement, pen);
-    row_put(pen, ".");
+    put_first_reported(judgement, pen);
+}
+
+/* What differs already, or, where nothing does but what is reported, that it may. */
+static void put_same_weights(const struct judgement *judgement, struct row_pen *pen) {
+    row_put(pen, judgement->state_step == 0
+                     ? " Weights, optimizer state and applied LR are equal after "
+                     : " The weights are equal after ");
+    put_each_update(judgement, pen);
+    if (judgement->state_step == 0) {
+        row_put(pen, ", but what differs may reach a weight later.");
+        put_first_reported(judgement, pen);
+        return;
+    }
+    row_put(pen,
+            ", but from update %llu on what the optimizer holds, takes in or applies is not, and "
+            "may reach a weight later.",
+            (unsigned long long)judgement->state_step);
 }
 
 /* Arms are identical although one of them reports a number that the other one's loop does not make,
@@ -677,12 +698,7 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
         put_without_shares(judgement, pen);
         break;
     case VERDICT_SAME_WEIGHTS:
-        row_put(pen, " The weights are equal after ");
-        put_each_update(judgement, pen);
-        row_put(pen,
-                ", but from update %llu on what the optimizer holds, takes in or applies is not, "
-                "and may reach a weight later.",
-                (unsigned long long)judgement->state_step);
+        put_same_weights(judgement, pen);
         put_without_shares(judgement, pen);
         break;
     default:

@@ -2,14 +2,15 @@
  * Arms that differ exactly may still train alike: the two verdicts between identical and outside.
  *
  * `same-training`: weights, optimizer state and applied LR have the same bits after every update,
- * and nothing that differs could have reached them. So are arms whose roots are equal and whose
- * logs are not: roots have the loss and the applied LR, but neither the logged LR nor the gradient
- * norm. A number that only one arm's loop makes is no such difference. `same-weights`: the weights
- * have, but the optimizer's state, its masters or, where an update can drop a gradient without a
- * trace, the gradient or what clipping multiplied it by differ, so that a later update may tell the
- * arms apart; roots have no gradient, so these may be equal there, too. It goes by digests and that
- * factor. A trace without digests, and arms whose runs repeat with noise, keep the verdict that
- * they have. */
+ * and what differs can reach none of them however long the run is (judge_reports.c). So are arms
+ * whose roots are equal and whose logs are not: roots have the loss and the applied LR, but neither
+ * the logged LR nor the gradient norm. A number that only one arm's loop makes is no such
+ * difference. `same-weights`: the weights have the same bits, and a later update may tell the arms
+ * apart. Either what differs may reach a weight, as a schedule whose LR has been logged and not yet
+ * applied; or the optimizer's state, its masters or, where an update can drop a gradient without a
+ * trace, the gradient or what clipping multiplied it by differ already. Roots have no gradient, so
+ * these may be equal there, too. It goes by digests, that factor and the configurations. A trace
+ * without digests, and arms whose runs repeat with noise, keep the verdict that they have. */
 #include "evidence/judge_parts.h"
 
 #include <math.h>
@@ -119,13 +120,13 @@ static int reports_differ(const struct judged_report *reported) {
 
 void judge_same(struct judging *judging) {
     struct judgement *const out = judging->out;
-    int training = 1;
+    out->only_reported = judge_only_reported(judging);
     if (out->verdict == VERDICT_IDENTICAL && is_exact(out)) {
         out->state_step = first_forgotten(judging);
         if (out->state_step != 0)
             out->verdict = VERDICT_SAME_WEIGHTS;
         else if (reports_differ(&out->reported))
-            out->verdict = VERDICT_SAME_TRAINING;
+            out->verdict = out->only_reported ? VERDICT_SAME_TRAINING : VERDICT_SAME_WEIGHTS;
         return;
     }
     /* A distance of 0 is inside the floor of any file, or untestable for its want of power. */
@@ -136,10 +137,11 @@ void judge_same(struct judging *judging) {
         const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
         const int state = equal_digests(a, b, DIGEST_WEIGHTS);
         if (!state && !equal_parameters(judging, a, b)) return;
-        if (!state || !equal_digests(a, b, DIGEST_LR) || forgot_another(judging, a, b))
-            training = 0;
-        if (!training && out->state_step == 0) out->state_step = a->step;
+        if (out->state_step == 0 &&
+            (!state || !equal_digests(a, b, DIGEST_LR) || forgot_another(judging, a, b)))
+            out->state_step = a->step;
     }
-    out->verdict = training ? VERDICT_SAME_TRAINING : VERDICT_SAME_WEIGHTS;
+    out->verdict =
+        out->state_step == 0 && out->only_reported ? VERDICT_SAME_TRAINING : VERDICT_SAME_WEIGHTS;
     out->reason = "";
 }

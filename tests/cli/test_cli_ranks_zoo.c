@@ -107,8 +107,8 @@ static void validate_norms_of_identical_arms(void **state) {
 }
 
 /* A deal says whose a sample of an update is, and which samples an update has only in the tail of
- * an epoch: where sums are exact, it moves no weight. Exact sums take their time: the nightly run
- * has the catalogue's model. */
+ * an epoch: where sums are exact, it moves no weight before that. Exact sums take their time: the
+ * nightly run has the catalogue's model. */
 static void verify_deals(void **state) {
 #define DEALT                                                                                      \
     "run ranks-fed-the-same -o dealt.h5 --overwrite --quiet --set common.numerics.mode=order-free" \
@@ -121,7 +121,9 @@ static void verify_deals(void **state) {
     for (size_t i = 0; i < COUNT_OF(deals); i++) {
         char line[512];
         snprintf(line, sizeof line, DEALT "%s%s", deals[i], helper_size(1, 1, 0) ? small : "");
-        require(1, line, ": SAME TRAINING. It trains identically and reports the same numbers ");
+        require(
+            1, line,
+            ": SAME WEIGHTS SO FAR. Weights, optimizer state and applied LR are equal after each");
     }
     require(0, "run ranks-pad-the-epoch -o padded.h5 --quiet", "  expected met\n");
     require(0, "run ranks-repeat-one-order -o repeated.h5 --quiet", "  expected met\n");

@@ -151,7 +151,7 @@ static void draw_judgement(uint32_t number) {
     j.joint.rest_is_little = seldom(3);
     j.alpha = 0.05;
     j.power = 0.875;
-    j.state_step = 3;
+    j.state_step = seldom(3) ? 0 : 3;
     j.reported = (struct judged_report){.update = seldom(2) ? 0 : 2};
     j.reported.column = columns[draws_pick(&draws, 2)];
     j.reported.values[0] = 1.0;
@@ -634,6 +634,17 @@ static void add_headline(void) {
         }
         break;
     case VERDICT_SAME_WEIGHTS:
+        if (j.state_step == 0) {
+            add(" Weights, optimizer state and applied LR are equal after ");
+            add_updates("the one update", "each of");
+            add(", but what differs may reach a weight later.");
+            if (j.reported.update > 0) {
+                add(" First reported otherwise: ");
+                add_reported();
+                add(".");
+            }
+            break;
+        }
         add(" The weights are equal after ");
         add_updates("the one update", "each of");
         add(", but from update 3 on what the optimizer holds, takes in or applies is not, and may "

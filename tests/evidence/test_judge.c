@@ -251,16 +251,15 @@ static void verify_who_remembers_gradients(void **state) {
     (void)state;
     static const struct {
         const char *name, *key, *value;
-        enum verdict verdict;
+        uint64_t forgets; /* from which update on; 0: the state would show another gradient */
     } rows[] = {{"optimizer.name: mine", "optimizer.module_sha256: none",
-                 "optimizer.module_sha256: 0123", VERDICT_SAME_WEIGHTS},
-                {"optimizer.name: adafactor", "optimizer.momentum: 0", "optimizer.beta1: none",
-                 VERDICT_SAME_WEIGHTS},
-                {"optimizer.name: adafactor", "optimizer.momentum: 0", "optimizer.beta1: 0.9",
-                 VERDICT_SAME_TRAINING}};
+                 "optimizer.module_sha256: 0123", 1},
+                {"optimizer.name: adafactor", "optimizer.momentum: 0", "optimizer.beta1: none", 1},
+                {"optimizer.name: adafactor", "optimizer.momentum: 0", "optimizer.beta1: 0.9", 0}};
     struct trial trial;
     trial_open(&trial, FORGETS);
     assert_int_equal(trial.judgement.verdict, VERDICT_SAME_WEIGHTS);
+    assert_int_equal(trial.judgement.state_step, 1);
     for (size_t k = 0; k < COUNT_OF(rows); k++) {
         struct arena arena = ARENA_EMPTY;
         struct trace_image *image;
@@ -271,10 +270,79 @@ static void verify_who_remembers_gradients(void **state) {
             rewrite(&image->runs[i], rows[k].key, rows[k].value, &arena);
         }
         assert_int_equal(judge(image, &arena, &judgement), STATUS_OK);
-        assert_int_equal(judgement.verdict, rows[k].verdict);
+        assert_int_equal(judgement.verdict, VERDICT_SAME_WEIGHTS); /* the divisors differ */
+        assert_int_equal(judgement.state_step, rows[k].forgets);
         arena_close(&arena);
     }
     trial_close(&trial);
+}
+
+/* What is said of a short run, held against the same pair trained longer: only what is called the
+ * same training stays so, and what parts later was called the same weights so far. */
+static void corroborate_by_longer_runs(void **state) {
+    (void)state;
+#define SIZED(steps) "twinstep: 1\nname: t\nsteps: " steps "\n" SMALL
+#define SMALL                                                                                      \
+    "common:\n  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n  batch: {size: 4, micro: 2}\n"
+/* hf-4.50 logs the LR that the next update applies: of totals 10 and 7, update 7's is the first
+ * that differs, and update 6 logs it. */
+#define TAIL                                                                                       \
+    "  schedule: {contract: hf-4.50, name: linear, warmup: 5}\n  optimizer: {lr: 1e-3}\n"          \
+    "arms: {baseline: {schedule: {total: 10}}, test: {schedule: {total: 7}}}\n"
+#define WARM                                                                                       \
+    "  schedule: {contract: hf-4.50, warmup: 2, total: 9}\n"                                       \
+    "arms: {baseline: {optimizer: {lr: 1e-3}}, test: {optimizer: {lr: 2e-3}}}\n"
+/* The scale halves with each update that overflows: some are skipped before one is not. */
+#define SCALED(arms)                                                                               \
+    "  schedule: {name: constant}\n  numerics: {compute: f16}\n"                                   \
+    "  scaler: {kind: dynamic, init_scale: 1e6}\n  optimizer: {lr: 1e-3}\n"                        \
+    "  loop: {skip: nonfinite, on_skip: [log, zero], update: [unscale, clip, optimize, log, "      \
+    "count, schedule, zero]}\n" arms
+#define SKIP SCALED("arms: {baseline: {}, test: {optimizer: {lr: 2e-3}}}\n")
+#define SCALE SCALED("arms: {baseline: {}, test: {scaler: {init_scale: 1.5e6}}}\n")
+#define MOVED                                                                                      \
+    "  optimizer: {lr: 1e-3}\narms: {baseline: {schedule: {contract: hf-4.50}}, test: {schedule: " \
+    "{contract: hf-4.51}}}\n"
+#define LOGGED                                                                                     \
+    "  loss: {divisor: sum-of-means}\n  optimizer: {lr: 1e-3}\n"                                   \
+    "arms: {baseline: {}, test: {loss: {logged: mean}}}\n"
+    static const struct {
+        const char *text[2]; /* short, long */
+        enum verdict verdict[2];
+        const char *said; /* of the short run */
+    } pairs[] = {
+        {{SIZED("6") TAIL, SIZED("7") TAIL},
+         {VERDICT_SAME_WEIGHTS, VERDICT_OUTSIDE_FLOOR},
+         "lr_logged of update 6, 0.0008 in baseline, 0.0005 in test"},
+        {{SIZED("1") WARM, SIZED("2") WARM},
+         {VERDICT_SAME_WEIGHTS, VERDICT_OUTSIDE_FLOOR},
+         "lr_logged of update 1, 0.0005 in baseline, 0.001 in test"},
+        {{SIZED("2") SKIP, SIZED("12") SKIP},
+         {VERDICT_SAME_WEIGHTS, VERDICT_OUTSIDE_FLOOR},
+         "lr_logged of update 1, 0.001 in baseline, 0.002 in test"},
+        {{SIZED("2") SCALE, SIZED("12") SCALE},
+         {VERDICT_SAME_WEIGHTS, VERDICT_OUTSIDE_FLOOR},
+         "from update 1 on what the optimizer holds, takes in or applies is not"},
+        {{SIZED("2") MOVED, SIZED("9") MOVED},
+         {VERDICT_SAME_TRAINING, VERDICT_SAME_TRAINING},
+         "lr_logged of update 1, 0.0005 in baseline, 0.001 in test"},
+        {{SIZED("2") LOGGED, SIZED("9") LOGGED},
+         {VERDICT_SAME_TRAINING, VERDICT_SAME_TRAINING},
+         "loss of update 1, "},
+    };
+    for (size_t i = 0; i < COUNT_OF(pairs); i++) {
+        for (int k = 0; k < 2; k++) {
+            struct trial trial;
+            trial_open(&trial, pairs[i].text[k]);
+            if (trial.judgement.verdict != pairs[i].verdict[k] ||
+                (k == 0 && strstr(trial.words, pairs[i].said) == NULL))
+                fail_msg("pair %zu, run %d: %s", i, k, trial.words);
+            const int alarm = strstr(trial.words, "would raise a false alarm") != NULL;
+            if (alarm && trial.judgement.verdict != VERDICT_SAME_TRAINING)
+                fail_msg("pair %zu, run %d: %s", i, k, trial.words);
+            trial_close(&trial);
+        }
+    }
 }
 
 static void verify_expected_word(void **state) {
@@ -648,6 +716,7 @@ int main(void) {
         cmocka_unit_test(validate_words),
         cmocka_unit_test(verify_text_is_the_rows),
         cmocka_unit_test(verify_who_remembers_gradients),
+        cmocka_unit_test(corroborate_by_longer_runs),
         cmocka_unit_test(verify_expected_word),
         cmocka_unit_test(verify_older_traces),
         cmocka_unit_test(verify_older_traces_leave_coarseness_open),
