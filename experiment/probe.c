@@ -51,31 +51,42 @@ static double divergence(const struct probe_row *a, const struct probe_row *b) {
     return sum;
 }
 
-enum status probe_measure(struct run *a, struct run *b, struct pair_record *out) {
+/* Sums over the labels that were measured so far. */
+struct probe_sums {
+    double kl, top, error, labels;
+};
+
+static enum status add_sample(struct run *a, struct run *b, uint32_t sample,
+                              struct probe_sums *sums) {
     struct run *const runs[2] = {a, b};
-    if (digest_compare(&run_dataset(a)->digest, &run_dataset(b)->digest) != 0 ||
-        run_model(a)->V != run_model(b)->V)
-        return STATUS_OK;
-    uint32_t count = run_limits(a)->samples < run_limits(b)->samples ? run_limits(a)->samples
-                                                                     : run_limits(b)->samples;
     for (int i = 0; i < 2; i++) {
-        run_fill_probe(runs[i], count);
-        TRY(run_forward_as_trained(runs[i]));
+        run_fill_batch(runs[i], &sample, 1);
+        TRY(run_forward_in_one_order(runs[i]));
     }
-    double kl = 0.0, top = 0.0, error = 0.0, labels = (double)run_batch(a)->label_count;
     for (uint32_t i = 0; i < run_batch(a)->label_count; i++) {
         struct probe_row x, y;
         TRY(probe_row_open(a, i, &x));
         TRY(probe_row_open(b, i, &y));
-        uint32_t target = run_batch(a)->label_target[x.row];
-        kl = add(kl, divergence(&x, &y));
-        top += x.best == y.best ? 1.0 : 0.0; /* a count */
-        error =
-            add(error, real_exp_f64(fabs(probe_log_prob(&x, target) - probe_log_prob(&y, target))));
+        const uint32_t target = run_batch(a)->label_target[x.row];
+        const double gap = fabs(probe_log_prob(&x, target) - probe_log_prob(&y, target));
+        sums->kl = add(sums->kl, divergence(&x, &y));
+        sums->top += x.best == y.best ? 1.0 : 0.0; /* a count */
+        sums->error = add(sums->error, real_exp_f64(gap));
     }
-    if (!isfinite(kl)) return STATUS_OK; /* logits that are not finite form no distribution */
-    out->reals[PAIR_PROBE_KL] = kl / labels;
-    out->reals[PAIR_PROBE_TOP1] = top / labels;
-    out->reals[PAIR_PROBE_ERROR] = error / labels;
+    sums->labels += (double)run_batch(a)->label_count; /* a count */
+    return STATUS_OK;
+}
+
+enum status probe_measure(struct run *a, struct run *b, struct pair_record *out) {
+    struct probe_sums sums = {0.0, 0.0, 0.0, 0.0};
+    if (digest_compare(&run_dataset(a)->digest, &run_dataset(b)->digest) != 0 ||
+        run_model(a)->V != run_model(b)->V)
+        return STATUS_OK;
+    for (uint32_t i = 0; i < PROBE_SAMPLES && i < run_dataset(a)->samples; i++)
+        TRY(add_sample(a, b, i, &sums));
+    if (!isfinite(sums.kl)) return STATUS_OK; /* logits that are not finite: no distribution */
+    out->reals[PAIR_PROBE_KL] = sums.kl / sums.labels;
+    out->reals[PAIR_PROBE_TOP1] = sums.top / sums.labels;
+    out->reals[PAIR_PROBE_ERROR] = sums.error / sums.labels;
     return STATUS_OK;
 }

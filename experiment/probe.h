@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Measures on one fixed probe batch how far the predictions of two runs are apart, whatever their
- * weights are. The batch is the first micro-batch of the data set in its own order. The forward
- * pass runs between updates and uses scratch memory only.
- * Invariant: no bit of either training depends on a probe. */
+ * weights are. The batch is the first PROBE_SAMPLES samples of the data set in its own order, each
+ * in a forward pass by itself, so that neither the rows nor the shape of a pass depend on how a run
+ * cuts its batches. The passes run between updates and use scratch memory only.
+ * Invariants: no bit of either training depends on a probe; runs with the same keys of model and
+ * numerics and with equal weights predict the same, bit for bit, in every mode that repeats (in
+ * shuffled, where orders are drawn for a shape, with the same batch.layout and padding). */
 #ifndef TWINSTEP_EXPERIMENT_PROBE_H
 #define TWINSTEP_EXPERIMENT_PROBE_H
 
 #include "trainer/run.h"
+
+#define PROBE_SAMPLES 8
 
 /* The logits of one label in one run, in f64, whatever the run computes in. */
 struct probe_row {
@@ -24,10 +29,10 @@ TWINSTEP_MUST_USE enum status probe_row_open(const struct run *run, uint32_t can
 double probe_logit(const struct probe_row *row, uint32_t token);
 double probe_log_prob(const struct probe_row *row, uint32_t token);
 
-/* Fills PAIR_PROBE_*, each the mean over label positions, by an f64 chain in canonical order: KL(a
- * || b) in nat; how often the arg max agrees (ties go to the lowest index); exp|logp_a - logp_b| of
- * the label. They are left as they are, NaN, when the data sets or vocabularies differ: there is no
- * common probe. */
+/* Fills PAIR_PROBE_*, each the mean over all label positions of the batch, by an f64 chain over
+ * samples and, in each, in canonical order: KL(a || b) in nat; how often the arg max agrees (ties
+ * go to the lowest index); exp|logp_a - logp_b| of the label. They are left as they are, NaN, when
+ * the data sets or vocabularies differ: there is no common probe. */
 TWINSTEP_MUST_USE enum status probe_measure(struct run *a, struct run *b, struct pair_record *out);
 
 #endif

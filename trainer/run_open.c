@@ -216,7 +216,6 @@ static enum status open_scratch(struct run *run) {
     TRY(arena_take(arena, run->limits.samples, sizeof *run->reference_logp, "loss",
                    &run->reference_logp));
     TRY(arena_take(arena, run->owner_count, sizeof *run->tensors, "optimizer", &run->tensors));
-    TRY(arena_take(arena, run->limits.samples, sizeof *run->probe, "probe", &run->probe));
     TRY(open_clipping(run));
     TRY(arena_take(arena, run->table.count, sizeof *run->piece_digest, "digests",
                    &run->piece_digest));

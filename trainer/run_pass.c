@@ -8,16 +8,9 @@
 #include "trainer/replicas.h"
 #include "trainer/run_private.h"
 #include "trainer/run_tensors.h"
-#include "trainer/streams.h"
 
 void run_fill_batch(struct run *run, const uint32_t *index, uint32_t count) {
     batch_fill(&run->batch, &run->limits, run->dataset, index, count, 0);
-}
-
-void run_fill_probe(struct run *run, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        run->probe[i] = i;
-    run_fill_batch(run, run->probe, count);
 }
 
 enum status run_forward(struct run *run, uint64_t order_seed, uint32_t order_update,
@@ -32,9 +25,8 @@ enum status run_forward(struct run *run, uint64_t order_seed, uint32_t order_upd
     return model_wait(&run->model);
 }
 
-enum status run_forward_as_trained(struct run *run) {
-    return run_forward(run, streams_at(run, STREAM_ORDER).seed,
-                       streams_update(run, STREAM_ORDER) - 1, run->model.watch);
+enum status run_forward_in_one_order(struct run *run) {
+    return run_forward(run, 0, 0, run->model.watch);
 }
 
 static void clear_gradients(struct run *run) {

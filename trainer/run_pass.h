@@ -15,16 +15,14 @@ struct watch; /* model/watch.h */
 /* Lays out samples index[0 .. count-1] of the run's data set; count <= run_limits()->samples. */
 void run_fill_batch(struct run *run, const uint32_t *index, uint32_t count);
 
-/* Lays out the first `count` samples of the data set, which a probe takes. */
-void run_fill_probe(struct run *run, uint32_t count);
-
 /* Runs the forward of the batch that was filled last. order_seed and order_update address the
  * orders of mode shuffled. `watch` (model/watch.h) sees what each op writes; NULL: nothing does. */
 TWINSTEP_MUST_USE enum status run_forward(struct run *run, uint64_t order_seed,
                                           uint32_t order_update, struct watch *watch);
 
-/* Does what run_forward() does with the orders of the run's next update. */
-TWINSTEP_MUST_USE enum status run_forward_as_trained(struct run *run);
+/* Does what run_forward() does with one order, whatever the run's seed and update, under the watch
+ * of the run: runs whose weights are equal have equal logits. */
+TWINSTEP_MUST_USE enum status run_forward_in_one_order(struct run *run);
 
 /* Runs the backward of the mean over all labels, after run_forward() of the same batch. `watch`
  * sees its gradients, which are cleared afterwards. */

@@ -87,7 +87,6 @@ struct run {
     struct clip_tensor *clips;    /* (owners) */
     struct clip_room clip_room;   /* of sums of squares, and of a backend's clipping */
     double (*reference_logp)[2];  /* (samples of a micro-batch) */
-    uint32_t *probe;              /* (samples of a micro-batch) sample numbers of a probe */
 
     struct run_axes axes;
     struct record_shape shape; /* axes.shape */

@@ -16,6 +16,7 @@
 #include "experiment/experiment_plan.h"
 #include "experiment/pair.h"
 #include "experiment/probe.h"
+#include "trainer/run_pass.h"
 #include "trainer/schema_classes.h"
 
 #define ALPHA 0.01
@@ -166,8 +167,13 @@ struct shown {
     double update_cosine, probability, cosine, ratio;
 };
 
-static size_t logits_copy(const struct run *run, double *out) {
+/* The logits of the first micro-batch of the data. */
+static size_t logits_copy(struct run *run, double *out) {
     const size_t vocabulary = run->model.V;
+    const uint32_t first[] = {0, 1};
+    assert_int_equal(run->limits.samples, COUNT_OF(first));
+    run_fill_batch(run, first, COUNT_OF(first));
+    assert_int_equal(run_forward_in_one_order(run), STATUS_OK);
     const size_t rows = run->batch.label_count;
     assert_true(rows * vocabulary <= LOGITS);
     for (size_t i = 0; i < rows; i++)

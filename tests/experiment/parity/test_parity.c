@@ -354,14 +354,15 @@ static void validate_untestable(void **state) {
     close_bench(&bench);
 }
 
-/* The probe of a pair computes the same KL by another formula, on the first micro-batch. */
+/* The probe of a pair computes the same KL by another formula, on the same four samples: two
+ * micro-batches there, one sample at a time here. */
 static void corroborate_probe(void **state) {
     (void)state;
     struct bench bench;
     struct parity_logits logits;
     struct pair_record record = {.reals = {0}};
     open_bench(&bench, COMMON MICRO OLMO2, COMMON MICRO OLMO2 ", " BF16);
-    bench.request.batches = 1;
+    bench.request.batches = 2;
     expect_ok(parity_measure_logits(&bench.parity, &logits));
     assert_int_equal(probe_measure(bench.parity.run[PARITY_A], bench.parity.run[PARITY_B], &record),
                      STATUS_OK);

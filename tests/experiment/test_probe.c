@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: unit short
+ * The probe of two runs is a function of their weights. How a run cuts its batches, orders its data
+ * or seeds the order of its sums moves no bit of it, and a cause that acts in no update gets 0
+ * of the KL divergence, exactly. */
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "experiment/probe.h"
+#include "tests/experiment/helper_experiment.h"
+
+#define SIZES                                                                                      \
+    "model: {layers: 1, hidden: 16, heads: 2, mlp: 20, vocab: 31}, init: {std: 0.3}, "             \
+    "optimizer: {lr: 1e-3}"
+
+/* Two runs before their first update, of other initial weights; the second with the keys `b`. */
+static struct pair_record measured(const char *mode, const char *b) {
+    struct bench bench;
+    struct arena arena = ARENA_EMPTY;
+    struct pair_record record = {.reals = {0.0}};
+    char text[1024];
+    snprintf(text, sizeof text,
+             "common: {%s, data: {samples: 11}, shuffle: {kinds: [forward], chunk: 4}}\n"
+             "arms: {baseline: {numerics: {mode: %s}}, test: {init: {seed: 2}, numerics: {mode: "
+             "%s}%s}}\n",
+             SIZES, mode, mode, b);
+    helper_bench_open(&bench, 2, text);
+    struct dataset data[2];
+    struct run runs[2];
+    for (int arm = 0; arm < 2; arm++) {
+        const struct config *const config = &bench.scenario->arms[arm].config;
+        helper_data_open(config, &arena, &data[arm]);
+        helper_run_open(config, &data[arm],
+                        &(struct run_options){.steps = 2, .order_seed = 5 + (uint64_t)(*b != '\0')},
+                        &runs[arm]);
+    }
+    assert_int_equal(probe_measure(&runs[0], &runs[1], &record), STATUS_OK);
+    assert_true(record.reals[PAIR_PROBE_KL] > 1e-4);
+    for (int arm = 0; arm < 2; arm++)
+        run_close(&runs[arm]);
+    helper_bench_close(&bench);
+    arena_close(&arena);
+    return record;
+}
+
+static void verify_batches(void **state) {
+    (void)state;
+    static const char *const modes[] = {"invariant", "shuffled", "deterministic", "shaped"};
+    static const char *const keys[] = {
+        ", batch: {micro: 1}",
+        ", batch: {size: 6, micro: 3}",
+        ", batch: {size: 11}",
+        ", data: {shuffle: false}",
+        ", data: {epoch_seed: first}",
+        ", batch: {pad: 3}",
+        /* they change what the pass of one sample is, and with it the orders that shuffled draws */
+        ", batch: {layout: concatenated}",
+        ", batch: {padding: packed, micro: 2}",
+    };
+    enum { OF_ALL_MODES = COUNT_OF(keys) - 2 };
+    for (size_t m = 0; m < COUNT_OF(modes); m++) {
+        const struct pair_record plain = measured(modes[m], "");
+        const int draws = strcmp(modes[m], "shuffled") == 0;
+        for (size_t i = 0; i < (draws ? OF_ALL_MODES : COUNT_OF(keys)); i++) {
+            const struct pair_record other = measured(modes[m], keys[i]);
+            for (int real = PAIR_PROBE_KL; real <= PAIR_PROBE_ERROR; real++)
+                if (plain.reals[real] != other.reals[real])
+                    fail_msg("mode %s%s: column %d is %.17g, not %.17g", modes[m], keys[i], real,
+                             other.reals[real], plain.reals[real]);
+        }
+    }
+}
+
+static uint32_t index_of(const struct judgement *judgement, const char *name) {
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (strcmp(judgement->causes[i].name, name) == 0) return i;
+    fail_msg("no cause %s", name);
+    return 0;
+}
+
+/* By every measure, an idle cause makes nothing, and others make what they make without it. */
+static void check_idle(const struct judgement *x, const struct judgement *y, const char *text) {
+    const uint32_t idle = index_of(y, "batch-shape");
+    assert_int_equal(y->causes[idle].acted, 0);
+    assert_int_equal(x->measure_count, y->measure_count);
+    for (uint32_t m = 0; m < y->measure_count; m++) {
+        const struct judged_measure *const a = &x->measures[m], *const b = &y->measures[m];
+        if (b->whole == 0.0 || b->whole != a->whole || b->alone[idle] != 0.0 ||
+            b->value[idle] != 0.0 || b->without[idle] != b->whole ||
+            a->ranks_otherwise != b->ranks_otherwise)
+            fail_msg("%s of %s: %s", b->name, text, y->rows[0].text);
+        for (uint32_t i = 0; i < x->cause_count; i++) {
+            const uint32_t j = index_of(y, x->causes[i].name);
+            if (b->alone[j] != a->alone[i] || b->without[j] != a->without[i])
+                fail_msg("%s of %s: %s", b->name, text, x->causes[i].name);
+        }
+    }
+}
+
+/* The same pair with and without another micro-batch, which acts in no update. */
+static void corroborate_idle_cause(void **state) {
+    (void)state;
+    static const char *const tasks[] = {"sft", "dpo"};
+    static const char *const tests[] = {"", ", batch: {micro: 1}", ", batch: {micro: 2, pad: 1}",
+                                        ", batch: {micro: 4, padding: packed}"};
+    static struct judgement judged[COUNT_OF(tests)]; /* its numbers outlive the trace */
+    for (size_t task = 0; task < COUNT_OF(tasks); task++) {
+        for (size_t t = 0; t < COUNT_OF(tests); t++) {
+            struct bench bench;
+            char text[1024];
+            snprintf(text, sizeof text,
+                     "common: {task: %s, " SIZES "}\narms: {baseline: {}, test: {optimizer: {lr: "
+                     "2e-3, weight_decay: 0.5}%s}}\n",
+                     tasks[task], tests[t]);
+            helper_bench_open(&bench, 3, text);
+            helper_bench_run(&bench);
+            judged[t] = bench.judgement;
+            if (t > 0) check_idle(&judged[0], &judged[t], text);
+            helper_bench_close(&bench);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_batches),
+        cmocka_unit_test(corroborate_idle_cause),
+    };
+    return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
+}
