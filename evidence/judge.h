@@ -160,6 +160,7 @@ enum eval_word {
     EVAL_UNTESTABLE = 0, /* it was not held against repeats */
     EVAL_EQUAL,          /* there is none */
     EVAL_WITHIN,         /* repeats differ as much, or the weights do not differ beyond the floor */
+    EVAL_TIED,           /* of accuracies: pairs with equal rewards alone may make it */
     EVAL_ROUNDING,       /* the perturbed run's gap is at least half as large */
     EVAL_BEYOND,         /* none of these */
     EVAL_BROKEN          /* a value is not finite */
@@ -177,6 +178,7 @@ struct judged_eval_measure {
     uint32_t pairs;  /* of such runs */
     double response; /* |gap| of the perturbed run; NaN: there is none */
     double p;        /* of noisy runs: that of the floor's test on this figure; else NaN */
+    double ties[2];  /* of accuracies: pairs with equal rewards at the end; NaN: not recorded */
     enum eval_word word;
 };
 

@@ -16,7 +16,7 @@ const struct eval_paths eval_paths[EVAL_SETS] = {
     [EVAL_TRAINED] = {"eval/training", "eval/training_start", "eval/training_line"}};
 
 const char *eval_word_name(enum eval_word word) {
-    static const char *const names[] = {"untestable",  "equal",  "within-floor",
+    static const char *const names[] = {"untestable",  "equal",  "within-floor", "ties",
                                         "as-rounding", "beyond", "not-finite"};
     return names[word];
 }
@@ -26,7 +26,7 @@ int eval_side(const struct judged_eval_measure *of) {
 }
 
 const char *eval_verdict(const struct judged_eval_measure *of) {
-    static const char *const names[] = {"untestable",  "none", "within the floor",
+    static const char *const names[] = {"untestable",  "none", "within the floor", "ties",
                                         "as rounding", "",     "not finite"};
     const int side = eval_side(of);
     if (of->word != EVAL_BEYOND) return names[of->word];
@@ -74,7 +74,9 @@ static enum status find_repeats(const struct judging *judging, struct repeats *o
 }
 
 static double value_of(const struct trace_array *end, uint32_t row, int column) {
-    return end->values[(size_t)row * EVAL_COLUMNS + (size_t)column];
+    const size_t columns_of_trace = (size_t)end->plan.shape[1];
+    if ((size_t)column >= columns_of_trace) return (double)NAN;
+    return end->values[(size_t)row * columns_of_trace + (size_t)column];
 }
 
 /* Packs the gaps of all pairs as determinism/statistics.h wants them, and notes the largest one
@@ -118,13 +120,22 @@ static int is_rounding(const struct judgement *judgement) {
     return judgement->total > 0.0 && rounding_explains(judgement->response, judgement->total);
 }
 
+/* Whether the arm with the lower accuracy would be no lower, were its pairs with equal rewards
+ * counted as right. Which arm that is does not depend on which one is the baseline, as what one ulp
+ * makes of ties in the baseline does. */
+static int is_tied(const struct judged_eval_measure *of, uint32_t rows) {
+    const double ties = of->ties[of->gap > 0.0 ? 0 : 1];
+    return ties > 0.0 && fabs(of->gap) * (double)rows < ties + 0.5; /* counts, but for rounding */
+}
+
 static enum eval_word word_of(const struct judgement *judgement,
-                              const struct judged_eval_measure *of) {
+                              const struct judged_eval_measure *of, uint32_t rows) {
     const double gap = fabs(of->gap);
     if (!isfinite(of->end[0]) || !isfinite(of->end[1])) return EVAL_BROKEN;
     if (gap == 0.0) return EVAL_EQUAL;
     if (judgement->verdict == VERDICT_UNTESTABLE || of->pairs == 0) return EVAL_UNTESTABLE;
     if (judgement->verdict == VERDICT_INSIDE_FLOOR || gap <= of->floor) return EVAL_WITHIN;
+    if (is_tied(of, rows)) return EVAL_TIED;
     if (is_rounding(judgement) || rounding_explains(of->response, gap)) return EVAL_ROUNDING;
     if (judgement->floor == FLOOR_EXACT) return EVAL_BEYOND;
     if (isnan(of->p)) return EVAL_UNTESTABLE;
@@ -132,7 +143,7 @@ static enum eval_word word_of(const struct judgement *judgement,
 }
 
 static enum status judge_column(const struct judging *judging, const struct trace_array *arrays[2],
-                                const struct repeats *repeats, int column,
+                                const struct repeats *repeats, int column, uint32_t rows,
                                 struct judged_eval_measure *out) {
     const struct trace_array *start = arrays[0], *end = arrays[1];
     double *packed;
@@ -141,17 +152,20 @@ static enum status judge_column(const struct judging *judging, const struct trac
                                         .good = columns[column].good,
                                         .floor = (double)NAN,
                                         .response = (double)NAN,
-                                        .p = (double)NAN};
+                                        .p = (double)NAN,
+                                        .ties = {(double)NAN, (double)NAN}};
     for (uint32_t arm = 0; arm < 2; arm++) {
         out->start[arm] = value_of(start, arm, column);
         out->end[arm] = value_of(end, repeats->row[arm == 0 ? 0 : repeats->count[0]], column);
     }
     out->gap = out->end[1] - out->end[0];
+    for (uint32_t arm = 0; arm < 2 && column == EVAL_ACCURACY; arm++)
+        out->ties[arm] = value_of(end, repeats->row[arm == 0 ? 0 : repeats->count[0]], EVAL_TIES);
     if (repeats->perturbed >= 0)
         out->response = fabs(value_of(end, (uint32_t)repeats->perturbed, column) - out->end[0]);
     TRY(pack_gaps(judging, end, repeats, column, out, &packed));
     TRY(test_gaps(judging, repeats, packed, out));
-    out->word = word_of(judging->out, out);
+    out->word = word_of(judging->out, out, rows);
     return STATUS_OK;
 }
 
@@ -160,8 +174,11 @@ static enum status read_set(const struct judging *judging, int set,
                             const struct trace_array *arrays[2], struct judged_eval_set *out) {
     const struct eval_paths *paths = &eval_paths[set];
     const struct trace_array *lines = trace_array_of(judging->image, paths->line);
-    TRY(judging_array(judging, paths->start, 2, EVAL_COLUMNS, &arrays[0]));
-    TRY(judging_array(judging, paths->end, judging->image->run_count, EVAL_COLUMNS, &arrays[1]));
+    const struct trace_array *const end = trace_array_of(judging->image, paths->end);
+    const int is_older = end != NULL && end->plan.shape[1] == EVAL_COLUMNS;
+    const uint64_t values = is_older ? EVAL_COLUMNS : EVAL_VALUES;
+    TRY(judging_array(judging, paths->start, 2, values, &arrays[0]));
+    TRY(judging_array(judging, paths->end, judging->image->run_count, values, &arrays[1]));
     if (arrays[0] == NULL || arrays[1] == NULL || lines == NULL) {
         arrays[0] = NULL;
         return STATUS_OK;
@@ -182,7 +199,8 @@ static enum status judge_set(const struct judging *judging, const struct repeats
     eval->set_count++;
     const int is_sft = config_text_says(judging->run[0]->plan.configuration, "task", "sft");
     for (int column = 0; column < (is_sft ? 1 : EVAL_COLUMNS) && out->rows > 0; column++)
-        TRY(judge_column(judging, arrays, repeats, column, &out->measures[out->count++]));
+        TRY(judge_column(judging, arrays, repeats, column, out->rows,
+                         &out->measures[out->count++]));
     return STATUS_OK;
 }
 

@@ -106,10 +106,23 @@ static void put_gap(const struct judgement *judgement, const struct judged_eval_
     else
         row_put(pen, "A/A runs differ by at most %.2g", of->floor);
     if (!isnan(of->response))
-        row_put(pen, ", and one weight one unit in the last place off makes %.2g", of->response);
+        row_put(pen, ", and one weight of %s one unit in the last place off makes %.2g",
+                judgement->arms[0], of->response);
     else if (judgement->floor == FLOOR_EXACT)
         row_put(pen, "; what rounding alone makes was not measured (attribution.twin)");
     if (!isnan(of->p)) row_put(pen, " (p = %.2g, alpha = %g)", of->p, judgement->alpha);
+}
+
+/* How many pairs have equal rewards, where an arm has such. */
+static void put_ties(const struct judgement *judgement, const struct judged_eval_set *set,
+                     struct row_pen *pen) {
+    if (set->count <= EVAL_ACCURACY) return;
+    const struct judged_eval_measure *const of = &set->measures[EVAL_ACCURACY];
+    if (!(of->ties[0] > 0.0 || of->ties[1] > 0.0)) return;
+    row_put(pen, of->word == EVAL_TIED ? "\nReward accuracy cannot be compared: of" : "\nOf");
+    row_put(pen, " %u pairs, %.0f of %s and %.0f of %s are exact ties, which count as wrong",
+            set->rows, of->ties[0], judgement->arms[0], of->ties[1], judgement->arms[1]);
+    if (of->word != EVAL_TIED) row_put(pen, " in reward accuracy");
 }
 
 /* Both arms' start in one cell where it is the same. */
@@ -163,6 +176,7 @@ void judge_row_eval(const struct judgement *judgement, struct row_pen *pen) {
             row_add(pen, ROW_EVAL, "on %u rows that both arms trained on ", set->rows);
         put_sentence(judgement, set, pen);
         if (count_word(set, EVAL_BROKEN, 0) == 0) put_gap(judgement, set, pen);
+        put_ties(judgement, set, pen);
         put_table(judgement, set, pen);
     }
 }

@@ -239,7 +239,8 @@ static void close_sft(const struct evaluator_rows *rows, const double (*logp)[2]
         labels += dataset_side(rows->dataset, rows->index[i], 0)->labels;
     }
     out->loss = -sum / (double)labels;
-    out->logp[0] = out->logp[1] = out->margin = out->accuracy = (double)NAN;
+    out->logp[0] = out->logp[1] = out->margin = (double)NAN;
+    out->accuracy = out->ties = (double)NAN;
 }
 
 static void add_pair(const struct preference_value *value, struct evaluation *sum) {
@@ -248,8 +249,9 @@ static void add_pair(const struct preference_value *value, struct evaluation *su
     sum->margin = sum_chain_terms_f64_f64(sum->margin, &margin, 1);
     for (int side = 0; side < 2; side++)
         sum->logp[side] = sum_chain_terms_f64_f64(sum->logp[side], &value->logged[side], 1);
-    /* a count; a reward that is not a number is neither larger nor smaller */
+    /* counts; a reward that is not a number is neither larger nor smaller */
     sum->accuracy += isnan(margin) ? margin : margin > 0.0 ? 1.0 : 0.0;
+    sum->ties += isnan(margin) ? margin : margin == 0.0 ? 1.0 : 0.0;
 }
 
 /* Gives every NaN one pattern, whatever pattern the hardware made of an invalid operation. */
@@ -292,7 +294,8 @@ enum status evaluator_measure(struct evaluator *evaluator, const struct run *run
         close_sft(rows, logp, out);
     else
         close_dpo(&scorer->config, rows, logp, (const double(*)[2])evaluator->reference[set], out);
-    double *const all[] = {&out->loss, &out->logp[0], &out->logp[1], &out->margin, &out->accuracy};
+    double *const all[] = {&out->loss,   &out->logp[0],  &out->logp[1],
+                           &out->margin, &out->accuracy, &out->ties};
     for (size_t i = 0; i < COUNT_OF(all); i++)
         fold(all[i]);
     return STATUS_OK;

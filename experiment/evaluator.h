@@ -25,6 +25,7 @@ struct evaluation {
     double logp[2];  /* of chosen and rejected, as the loss's own loop logs them; NaN for sft */
     double margin;   /* mean reward of chosen less that of rejected; NaN for sft */
     double accuracy; /* share of pairs whose chosen side has the larger reward; NaN for sft */
+    double ties;     /* pairs whose rewards are equal, which count as wrong there; NaN for sft */
 };
 
 enum evaluated { EVALUATED_START = 0, EVALUATED_NOW }; /* which weights of a run are measured */

@@ -57,8 +57,8 @@ static enum status take_room(struct experiment *e, size_t samples) {
         TRY(arena_take(e->arena, samples, 1, "rows that are trained on", &eval->drawn[arm]));
     TRY(arena_take(e->arena, rows[EVAL_TRAINED], sizeof *eval->trained, "rows", &eval->trained));
     for (int set = 0; set < EVAL_SETS; set++) {
-        TRY(take_values(e, (size_t)e->plan.run_count * EVAL_COLUMNS, &eval->end[set]));
-        TRY(take_values(e, (size_t)2 * EVAL_COLUMNS, &eval->start[set]));
+        TRY(take_values(e, (size_t)e->plan.run_count * EVAL_VALUES, &eval->end[set]));
+        TRY(take_values(e, (size_t)2 * EVAL_VALUES, &eval->start[set]));
         TRY(take_values(e, rows[set], &eval->line[set]));
     }
     return STATUS_OK;
@@ -137,7 +137,7 @@ static void choose_rows(struct experiment *e, const struct dataset *baseline) {
 static enum status measure(struct experiment *e, const struct run *run, enum evaluated which,
                            uint32_t row, double *const values[EVAL_SETS]) {
     for (uint32_t set = 0; set < EVAL_SETS; set++) {
-        double *const out = values[set] + (size_t)row * EVAL_COLUMNS;
+        double *const out = values[set] + (size_t)row * EVAL_VALUES;
         struct evaluation of;
         if (set == EVAL_TRAINED && e->eval.trained_count == 0) continue;
         TRY(experiment_check_interrupt_while(e, "held-out rows were measured"));
@@ -147,6 +147,7 @@ static enum status measure(struct experiment *e, const struct run *run, enum eva
         out[EVAL_ACCURACY] = of.accuracy;
         out[EVAL_LOGP_CHOSEN] = of.logp[0];
         out[EVAL_LOGP_REJECTED] = of.logp[1];
+        out[EVAL_TIES] = of.ties;
     }
     return STATUS_OK;
 }
@@ -175,15 +176,15 @@ enum status experiment_eval_run(struct experiment *e, uint32_t index, const stru
 
 enum status experiment_eval_hand_on(struct experiment *e, uint32_t index) {
     for (int set = 0; is_asked(e) && set < EVAL_SETS; set++)
-        TRY(experiment_ahead_put(e, e->eval.end[set] + (size_t)index * EVAL_COLUMNS,
-                                 EVAL_COLUMNS * sizeof(double)));
+        TRY(experiment_ahead_put(e, e->eval.end[set] + (size_t)index * EVAL_VALUES,
+                                 EVAL_VALUES * sizeof(double)));
     return STATUS_OK;
 }
 
 enum status experiment_eval_take(struct experiment *e, uint32_t index) {
     for (int set = 0; is_asked(e) && set < EVAL_SETS; set++)
-        TRY(experiment_ahead_get(e, e->eval.end[set] + (size_t)index * EVAL_COLUMNS,
-                                 EVAL_COLUMNS * sizeof(double)));
+        TRY(experiment_ahead_get(e, e->eval.end[set] + (size_t)index * EVAL_VALUES,
+                                 EVAL_VALUES * sizeof(double)));
     return STATUS_OK;
 }
 

@@ -120,9 +120,9 @@ static void add_eval(struct pieces *to, const struct experiment *e, size_t sampl
     for (int i = 0; i < 2; i++)
         add(to, eval->drawn[i], samples, "drawn %d", i);
     for (int set = 0; set < EVAL_SETS; set++) {
-        add(to, eval->end[set], (size_t)e->plan.run_count * EVAL_COLUMNS * sizeof(double),
+        add(to, eval->end[set], (size_t)e->plan.run_count * EVAL_VALUES * sizeof(double),
             "eval end %d", set);
-        add(to, eval->start[set], (size_t)2 * EVAL_COLUMNS * sizeof(double), "eval start %d", set);
+        add(to, eval->start[set], (size_t)2 * EVAL_VALUES * sizeof(double), "eval start %d", set);
     }
 }
 
@@ -449,9 +449,9 @@ static enum status take_eval(struct experiment *e, size_t samples) {
         TRY(experiment_kept_piece(e, "drawn", i, eval->drawn[i], samples));
     for (uint32_t set = 0; set < EVAL_SETS; set++) {
         TRY(experiment_kept_piece(e, "eval end", set, eval->end[set],
-                                  (size_t)e->plan.run_count * EVAL_COLUMNS * sizeof(double)));
+                                  (size_t)e->plan.run_count * EVAL_VALUES * sizeof(double)));
         TRY(experiment_kept_piece(e, "eval start", set, eval->start[set],
-                                  (size_t)2 * EVAL_COLUMNS * sizeof(double)));
+                                  (size_t)2 * EVAL_VALUES * sizeof(double)));
     }
     return STATUS_OK;
 }

@@ -33,7 +33,7 @@ static uint64_t tables_bytes(const struct experiment *e, size_t samples) {
     uint64_t bytes = 4 * steps * sizeof(double) + runs * (sizeof(uint64_t) + DIGEST_BYTES);
     if (e->plan.perturbed > 0) bytes += steps * sizeof(double);
     if (e->eval.held_out.count > 0)
-        bytes += 2 * samples + EVAL_SETS * EVAL_COLUMNS * (runs + 2) * sizeof(double);
+        bytes += 2 * samples + EVAL_SETS * EVAL_VALUES * (runs + 2) * sizeof(double);
     return bytes + e->branches.count * sizeof(uint64_t);
 }
 

@@ -41,10 +41,10 @@ static void plan_eval(const struct experiment_plan *plan, struct trace_array_pla
     const uint32_t rows[] = {plan->eval.held_out, plan->eval.trained};
     for (int set = 0; set < EVAL_SETS; set++) {
         if (rows[set] == 0) continue;
-        list[(*count)++] = experiment_array(
-            eval_paths[set].end, plan->run_count, EVAL_COLUMNS, "1",
-            "by run, last weights: loss, reward margin and accuracy, log-prob chosen, rejected");
-        list[(*count)++] = experiment_array(eval_paths[set].start, 2, EVAL_COLUMNS, "1",
+        list[(*count)++] = experiment_array(eval_paths[set].end, plan->run_count, EVAL_VALUES, "1",
+                                            "by run, last weights: loss, reward margin and "
+                                            "accuracy, log-prob chosen, rejected, tied pairs");
+        list[(*count)++] = experiment_array(eval_paths[set].start, 2, EVAL_VALUES, "1",
                                             "the same of both arms before update 1");
         list[(*count)++] = experiment_array(eval_paths[set].line, rows[set], 0, "1",
                                             "line of each row in its source");

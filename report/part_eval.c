@@ -37,6 +37,19 @@ static void put_heads(struct page *page) {
                    "</th><th scope=\"col\">the gap is</th></tr></thead>\n<tbody>\n");
 }
 
+/* Where pairs have equal rewards: how many, since an accuracy counts them as wrong. */
+static void put_ties(struct page *page, const struct judged_eval_set *set) {
+    if (set->count <= EVAL_ACCURACY) return;
+    const struct judged_eval_measure *const of = &set->measures[EVAL_ACCURACY];
+    if (!(of->ties[0] > 0.0 || of->ties[1] > 0.0)) return;
+    html_format(
+        &page->html,
+        "<p>Of %ju pairs, %.0f of %s and %.0f of %s are exact ties, which count as wrong in "
+        "reward accuracy%s.</p>\n",
+        (uintmax_t)set->rows, of->ties[0], page->judgement.arms[0], of->ties[1],
+        page->judgement.arms[1], of->word == EVAL_TIED ? ", so it cannot be compared" : "");
+}
+
 static void put_set(struct page *page, const struct judged_eval_set *set) {
     struct html *html = &page->html;
     html_raw(html, "<div class=\"scroll\" tabindex=\"0\"><table><caption>");
@@ -50,6 +63,7 @@ static void put_set(struct page *page, const struct judged_eval_set *set) {
     for (uint32_t i = 0; i < set->count; i++)
         put_measure(html, &set->measures[i]);
     html_raw(html, "</tbody></table></div>\n");
+    put_ties(page, set);
 }
 
 void page_eval(struct page *page) {
@@ -58,9 +72,11 @@ void page_eval(struct page *page) {
     page_section(page, "eval", "Did it get worse?");
     for (uint32_t i = 0; i < eval->set_count; i++)
         if (eval->sets[i].rows > 0) put_set(page, &eval->sets[i]);
-    page_note(page, "Last weights of both arms on the same rows; the gap is test less baseline. "
-                    "&quot;A/A at most&quot; is the largest gap of two runs that are meant to be "
-                    "the same, &quot;one ulp&quot; that of a run in which one weight began one "
-                    "unit in the last place off, p that of the floor's test on this figure.");
+    page_note(
+        page,
+        "Last weights of both arms on the same rows; the gap is test less baseline. "
+        "&quot;A/A at most&quot; is the largest gap of two runs that are meant to be "
+        "the same, &quot;one ulp&quot; that of a run in which one weight of the baseline began one "
+        "unit in the last place off, p that of the floor's test on this figure.");
     page_section_end(page);
 }

@@ -708,10 +708,11 @@ static void validate_eval_of_exact_arms(void **state) {
     helper_image_judge(&of, STATUS_OK);
     helper_image_expect(&of, ROW_NOTE, 0, "1 row is trained on, too");
     helper_image_expect(&of, ROW_NOTE, 1, "eval measures both arms with left's data.max_len");
-    helper_image_expect(&of, ROW_EVAL, 0,
-                        "on 3 held-out rows (held.jsonl) right is worse in loss\nThe gap is 0.5 in "
-                        "loss; A/A runs repeat exactly, and one weight one unit in the last place "
-                        "off makes 0");
+    helper_image_expect(
+        &of, ROW_EVAL, 0,
+        "on 3 held-out rows (held.jsonl) right is worse in loss\nThe gap is 0.5 in "
+        "loss; A/A runs repeat exactly, and one weight of left one unit in the last "
+        "place off makes 0");
     helper_image_expect(&of, ROW_EVAL_TABLE, 0,
                         "                     before update 1         left        right       gap  "
                         "      one ulp    "
@@ -735,7 +736,8 @@ static void validate_eval_of_exact_arms(void **state) {
     char *eval = json_dumps(json_object_get(json, "eval"), JSON_COMPACT | JSON_PRESERVE_ORDER);
     const char *const measures =
         "\"measures\":[{\"measure\":\"loss\",\"start\":[2.0,2.0],\"end\":[2.5,3.0],\"gap\":0.5,"
-        "\"floor\":0.0,\"pairs\":1,\"twin\":0.0,\"p\":null,\"word\":\"beyond\",\"verdict\":"
+        "\"floor\":0.0,\"pairs\":1,\"twin\":0.0,\"p\":null,\"ties\":null,\"word\":\"beyond\","
+        "\"verdict\":"
         "\"worse\"}";
     if (strstr(eval, measures) == NULL) fail_msg("%s", eval);
     free(eval);
@@ -753,8 +755,8 @@ static void validate_eval_of_exact_arms(void **state) {
     assert_ptr_equal(strstr(helper_image_row(&of, ROW_EVAL, 0),
                             "on 3 held-out rows (held.jsonl) right is worse in loss, and better in "
                             "reward margin and reward accuracy\nThe gap is 0.25 in reward margin "
-                            "(0.25 before update 1); A/A runs repeat exactly, and one weight one "
-                            "unit in the last place off makes 0.062"),
+                            "(0.25 before update 1); A/A runs repeat exactly, and one weight of "
+                            "left one unit in the last place off makes 0.062"),
                      helper_image_row(&of, ROW_EVAL, 0));
     end[2] = end[12] = end[17] = 0.25; /* all three go one way */
     end[5] = 2.25;
@@ -784,6 +786,71 @@ static void validate_eval_of_exact_arms(void **state) {
     helper_image_expect(&of, ROW_EVAL, 0,
                         "on 3 held-out rows (held.jsonl) the values of left are not finite");
     helper_image_close(&of);
+}
+
+/* Ties count as wrong. 8 rows; the arm with the lower accuracy has ties, which are enough to make
+ * the gap or are not; and the arms exchanged are judged alike, though one ulp of an arm that is all
+ * ties breaks them. */
+static void validate_ties(void **state) {
+    (void)state;
+    static const struct {
+        double right[2], ties[2], one_ulp; /* pairs of 8 that each arm has right; ties */
+        enum eval_word word;
+    } cases[] = {
+        {{0, 3}, {8, 0}, 0.625, EVAL_TIED}, /* all ties, as where an arm did not move */
+        {{0, 7}, {8, 0}, 0.25, EVAL_TIED},
+        {{0, 8}, {8, 0}, 0.0, EVAL_TIED}, /* with all ties right it would be equal: not lower */
+        {{2, 5}, {3, 0}, 0.0, EVAL_TIED},
+        {{2, 5}, {2, 0}, 0.0, EVAL_BEYOND},
+        {{2, 5}, {2, 0}, 0.25, EVAL_ROUNDING},
+        {{2, 5}, {0, 3}, 0.0, EVAL_BEYOND}, /* those of the higher one make it no lower */
+        {{4, 4}, {4, 0}, 0.0, EVAL_EQUAL},
+        {{2, 5}, {NONE, NONE}, 0.0, EVAL_BEYOND},
+    };
+    static const double lines[] = {1, 2, 3, 4, 5, 6, 7, 8};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (int exchanged = 0; exchanged < 2; exchanged++) {
+            double start[2][6] = {{2, 0, 0, -9, -9, 8}, {2, 0, 0, -9, -9, 8}}, end[4][6];
+            struct helper_image of;
+            helper_image_open(&of, 2);
+            helper_image_part(&of, 1, 0.5);
+            helper_image_run(&of, "floor-rerun", "left", 0);
+            helper_image_run(&of, "twin", "left", 0);
+            helper_image_set(&of, "eval", "rows", "held.jsonl");
+            for (int run = 0; run < 4; run++) {
+                const int arm = (run == 1) ^ exchanged;
+                memcpy(end[run], start[0], sizeof end[run]);
+                end[run][2] = cases[i].right[arm] / 8.0;
+                end[run][5] = cases[i].ties[arm];
+            }
+            end[3][2] += cases[i].one_ulp;
+            helper_image_put(&of, "eval/held_out_start", 2, 6, start[0]);
+            helper_image_put(&of, "eval/held_out", 4, 6, end[0]);
+            helper_image_put(&of, "eval/held_out_line", 8, 1, lines);
+            helper_image_judge(&of, STATUS_OK);
+            const struct judged_eval_measure *const own = &of.judgement.eval.sets[0].measures[2];
+            if (own->word != cases[i].word)
+                fail_msg("case %zu, exchanged %d: %s", i, exchanged, eval_word_name(own->word));
+            const char *const row = helper_image_row(&of, ROW_EVAL, 0);
+            assert_true((strstr(row, "\nReward accuracy cannot be compared: of 8 pairs, ") !=
+                         NULL) == (cases[i].word == EVAL_TIED));
+            if (cases[i].word == EVAL_TIED) {
+                assert_string_equal(eval_verdict(own), "ties");
+                assert_null(strstr(row, "worse in"));
+                assert_null(strstr(row, "better in"));
+            }
+            if (i == 0)
+                assert_non_null(strstr(row, exchanged
+                                                ? ": of 8 pairs, 0 of left and 8 of right are "
+                                                  "exact ties, which count as wrong"
+                                                : ": of 8 pairs, 8 of left and 0 of right are "
+                                                  "exact ties, which count as wrong"));
+            if (i == 4)
+                assert_non_null(strstr(row, " are exact ties, which count as wrong in reward "
+                                            "accuracy"));
+            if (i == 8) assert_null(strstr(row, "ties"));
+            helper_image_close(&of);
+        }
 }
 
 /* The sentences that hold arms alike or cannot tell, on rows that were trained on; one measure. */
@@ -1102,6 +1169,7 @@ int main(void) {
         cmocka_unit_test(validate_lines_and_updates),
         cmocka_unit_test(validate_devices),
         cmocka_unit_test(validate_eval_of_exact_arms),
+        cmocka_unit_test(validate_ties),
         cmocka_unit_test(validate_sentences_of_eval),
         cmocka_unit_test(validate_expectations),
         cmocka_unit_test(validate_replicas),

@@ -254,7 +254,7 @@ static void plant(const struct trace_image *image, const struct word_case *c, do
         const int arm = strcmp(plan->arm, "test") == 0;
         const int repeated = strncmp(plan->id, "floor-test", 10) == 0 ||
                              strncmp(plan->id, "floor-baseline", 14) == 0;
-        double *out = values + (size_t)r * EVAL_COLUMNS + EVAL_LOSS;
+        double *out = values + (size_t)r * EVAL_VALUES + EVAL_LOSS;
         *out = arm ? c->test : c->baseline;
         if (strcmp(plan->id, "twin") == 0) *out = c->perturbed;
         if (arm && repeated && c->around > 0.0) *out = c->around;
@@ -383,6 +383,32 @@ static void verify_no_floor(void **state) {
     helper_bench_close(&bench);
 }
 
+/* An arm that did not move has the reference's weights, so that all its rewards are equal.
+ * Whichever arm that is, nothing is said of accuracy; the other arm has no ties. */
+static void verify_ties(void **state) {
+    (void)state;
+    for (int still = 0; still < 2; still++) {
+        struct bench bench;
+        char text[1024];
+        snprintf(text, sizeof text,
+                 REST "common: {data: {samples: 18}, " MODEL
+                      "}\narms: {baseline: {%s}, test: {%s}}\n",
+                 still == 0 ? "optimizer: {lr: 0}" : "", still == 1 ? "optimizer: {lr: 0}" : "");
+        helper_bench_open(&bench, 4, text);
+        helper_bench_run(&bench);
+        for (uint32_t s = 0; s < 2; s++) {
+            const struct judged_eval_set *const set = &bench.judgement.eval.sets[s];
+            const struct judged_eval_measure *const of = &set->measures[EVAL_ACCURACY];
+            assert_true(of->start[0] == 0.0 && of->start[1] == 0.0 && of->gap != 0.0);
+            assert_true(of->ties[still] == (double)set->rows && of->ties[!still] == 0.0);
+            assert_int_equal(of->word, EVAL_TIED);
+            assert_int_equal(set->measures[EVAL_LOSS].word, EVAL_BEYOND);
+        }
+        helper_bench_check(&bench);
+        helper_bench_close(&bench);
+    }
+}
+
 /* An arm whose weights are no numbers has no figure that is one, not even a share of pairs. */
 static void verify_diverged(void **state) {
     (void)state;
@@ -476,6 +502,7 @@ int main(void) {
         cmocka_unit_test(verify_words),
         cmocka_unit_test(verify_noise_is_not_worse),
         cmocka_unit_test(verify_no_floor),
+        cmocka_unit_test(verify_ties),
         cmocka_unit_test(verify_diverged),
         cmocka_unit_test(verify_refusals),
         cmocka_unit_test(verify_broken_data),
