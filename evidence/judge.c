@@ -28,6 +28,29 @@ const char *expectation_name(enum expectation expectation) {
     return names[expectation];
 }
 
+/* Whether the run keeps masters in another dtype than its parameters. */
+static int keeps_masters(const struct trace_run *run) {
+    const char *const text = run->plan.configuration;
+    size_t width, own;
+    const char *const master = config_text_value(text, "numerics.master", &width),
+                      *const param = config_text_value(text, "numerics.param", &own);
+    if (master == NULL || param == NULL || config_text_says(text, "numerics.master", "none"))
+        return 0;
+    return width != own || memcmp(master, param, width) != 0;
+}
+
+const char *judgement_points(const struct judgement *judgement) {
+    return judgement->masters ? " of the masters" : "";
+}
+
+const char *judgement_copies(const struct judgement *judgement) {
+    return judgement->masters ? " of the copies" : "";
+}
+
+double judgement_end(const struct judgement *judgement) {
+    return judgement->masters ? judgement->total : judgement->growth.end;
+}
+
 static enum status open_judging(struct judging *judging) {
     struct judgement *out = judging->out;
     out->name = judging_text(judging, "", "name");
@@ -41,6 +64,7 @@ static enum status open_judging(struct judging *judging) {
             FAIL(STATUS_INPUT, "trace: run \"%s\" has no parameter group: not written by run",
                  out->arms[arm]);
     }
+    out->masters = keeps_masters(judging->run[0]) || keeps_masters(judging->run[1]);
     uint64_t a = judging->run[0]->updates, b = judging->run[1]->updates;
     out->updates = a < b ? a : b;
     out->seal = trace_seal_word(judging->image->seal);
@@ -300,6 +324,7 @@ enum status judge(const struct trace_image *image, struct arena *arena, struct j
     judge_same(&judging);
     TRY(judge_growth(&judging));
     TRY(judge_causes(&judging));
+    judge_saturation(&judging);
     TRY(judge_eval(&judging));
     TRY(judge_replicas(&judging));
     TRY(judge_expectation(&judging));

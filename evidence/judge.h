@@ -274,6 +274,12 @@ struct judgement {
     uint64_t updates;   /* that both arms finished */
     const char *seal;   /* what the seals of the trace vouch for: trace_seal_word */
 
+    /* Whether an arm keeps master weights of another dtype than the copies that its model computes
+     * with. Then ends, shares, marks and what one ulp makes are of the masters, and what a trace
+     * holds of every update (distances of pairs, travel) is of the copies; one kind is never
+     * divided by the other. */
+    int masters;
+
     int64_t first_step;      /* the update of the first difference; -1: there is none */
     const char *first_phase; /* "" when phases were not recorded */
     uint64_t diverged[2];    /* the first update whose loss is not finite; 0: none */
@@ -358,6 +364,15 @@ struct judgement {
 
     const struct trace_image *image;
 };
+
+/* Which weights a distance is of, to be put behind "|a-b|": of the points that shares are of, or of
+ * the copies that a trace holds distances of; "" where they are the same. */
+const char *judgement_points(const struct judgement *judgement);
+const char *judgement_copies(const struct judgement *judgement);
+
+/* The distance of the arms' points at the end, in which what one ulp makes is measured; NaN or 0:
+ * there is none. */
+double judgement_end(const struct judgement *judgement);
 
 /* The recorded distances of runs `a` and `b` of a trace; NULL when it has none. */
 const struct trace_pair *judge_pair(const struct trace_image *image, const char *a, const char *b);

@@ -62,11 +62,12 @@ static enum status fit(struct judging *judging, const struct trace_pair *pair, d
 }
 
 /* How far the perturbed run came at the end, besides the perturbation itself. A trace of an older
- * program has its whole distance only, which counts the perturbation in. */
+ * program has its whole distance only, which counts the perturbation in, and is of copies where
+ * there are masters, so nothing is known there. */
 static enum status read_response(struct judging *judging, const struct trace_pair *perturbed) {
     struct judgement *out = judging->out;
     const struct trace_array *response = trace_array_of(judging->image, RESPONSE_PATH);
-    out->response = out->perturbed.end;
+    out->response = out->masters ? (double)NAN : out->perturbed.end;
     if (response == NULL) return STATUS_OK;
     if (response->plan.rank != 1 || response->plan.shape[0] < perturbed->updates)
         FAIL(STATUS_INPUT, "trace: /%s: expected a value of each update", RESPONSE_PATH);
@@ -85,8 +86,14 @@ enum status judge_growth(struct judging *judging) {
     TRY(fit(judging, perturbed, 0.0, &out->perturbed));
     TRY(read_response(judging, perturbed));
     out->has_perturbed = 1;
-    out->saturated =
-        out->growth.end > 0.0 && rounding_explains(out->response, out->growth.end) &&
-        out->perturbed.end >= GROWN * trace_pair_row(perturbed, 0)->reals[PAIR_DISTANCE];
     return STATUS_OK;
+}
+
+void judge_saturation(struct judging *judging) {
+    struct judgement *out = judging->out;
+    const struct trace_pair *perturbed = judge_pair(judging->image, out->arms[0], "twin");
+    if (!out->has_perturbed) return;
+    out->saturated =
+        judgement_end(out) > 0.0 && rounding_explains(out->response, judgement_end(out)) &&
+        out->perturbed.end >= GROWN * trace_pair_row(perturbed, 0)->reals[PAIR_DISTANCE];
 }

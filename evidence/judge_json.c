@@ -275,17 +275,17 @@ static json_t *reported_json(const struct judged_report *of) {
 
 json_t *judgement_json(const struct judgement *judgement) {
     json_t *object = json_pack(
-        "{ss ss ss sI so so so ss so so so so sb so so so so so ss ss}", "name", judgement->name,
+        "{ss ss ss sI so so so ss so so so so sb so ss so so so so ss ss}", "name", judgement->name,
         "verdict", verdict_name(judgement->verdict), "reason", judgement->reason, "updates",
         (json_int_t)judgement->updates, "first", first_json(judgement), "rng",
         rng_json(&judgement->rng, judgement->rng_words), "differs", differs_json(judgement), "word",
         attribution_words[judgement->word], "game", game_json(judgement), "ranked_at",
         ranked_json(judgement), "causes", causes_json(judgement), "interactions",
         interactions_json(judgement), "coupled", is_coupled(judgement->word), "diverged",
-        diverged_json(judgement), "distance", real_json(judgement->total), "travel",
-        real_json(judgement->travel), "closure", closure_name_json(judgement->closure), "floor",
-        floor_json(judgement), "expectation", expectation_name(judgement->expectation), "missed",
-        judgement->missed);
+        diverged_json(judgement), "weights", judgement->masters ? "masters" : "parameters",
+        "distance", real_json(judgement->total), "travel", real_json(judgement->travel), "closure",
+        closure_name_json(judgement->closure), "floor", floor_json(judgement), "expectation",
+        expectation_name(judgement->expectation), "missed", judgement->missed);
     if (object == NULL) return NULL;
     json_object_set_new(object, "seal", json_string(judgement->seal));
     json_object_set_new(object, "alike_updates", json_integer((json_int_t)judgement->alike));

@@ -52,6 +52,9 @@ TWINSTEP_MUST_USE enum status judge_expectation(struct judging *judging);
 /* How the distance of the arms grew, and that of the perturbed run: judge_growth.c. */
 TWINSTEP_MUST_USE enum status judge_growth(struct judging *judging);
 
+/* Whether what one ulp makes explains the distance: of judge_growth.c, after the causes. */
+void judge_saturation(struct judging *judging);
+
 /* The values of the hybrids that were trained. */
 struct hybrid_table {
     uint32_t factors, count;

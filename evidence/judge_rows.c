@@ -190,7 +190,8 @@ static void add_updates(const struct judgement *judgement, struct row_pen *pen) 
     char lr[32] = "LR applied";
     if (judgement->updates == 0) return;
     if (has_other_lrs(judgement)) snprintf(lr, sizeof lr, "LR applied, group %u", group);
-    row_add(pen, ROW_UPDATES, "%-21s %-19s %-19s %s", lr, "loss", "grad norm", "|a-b|/|a-a0|");
+    row_add(pen, ROW_UPDATES, "%-21s %-19s %-19s |a-b|/|a-a0|%s", lr, "loss", "grad norm",
+            judgement_copies(judgement));
     for (uint64_t i = 0; i < judgement->updates; i++) {
         if (judgement->updates > UPDATES_SHOWN && i == UPDATES_SHOWN - 3) {
             row_put(pen, "\n   ...");

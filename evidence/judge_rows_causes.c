@@ -35,8 +35,8 @@ static void put_acted(const struct judgement *judgement, struct row_pen *pen) {
 static void put_marks(const struct judgement *judgement, struct row_pen *pen) {
     for (uint32_t m = 0; m < judgement->mark_count; m++) {
         const struct judged_mark *mark = &judgement->marks[m];
-        row_put(pen, "\nupdate %-6llu |a-b| = %-11.5g", (unsigned long long)mark->update,
-                mark->whole);
+        row_put(pen, "\nupdate %-6llu |a-b|%s = %-11.5g", (unsigned long long)mark->update,
+                judgement_points(judgement), mark->whole);
         for (uint32_t i = 0; i < judgement->cause_count; i++)
             row_put(pen, " %s %.4g %%", judgement->causes[i].name, 100.0 * mark->share[i]);
     }
@@ -80,16 +80,19 @@ static void put_growth(const char *what, const struct judged_growth *growth, str
 }
 
 void judge_row_growth(const struct judgement *judgement, struct row_pen *pen) {
-    if (!(judgement->growth.end > 0.0)) return;
-    if (judgement->growth.known) {
-        row_add(pen, ROW_GROWTH, "|a-b|");
+    const double end = judgement_end(judgement);
+    if (!(end > 0.0)) return;
+    if (judgement->growth.known && judgement->growth.end > 0.0) {
+        row_add(pen, ROW_GROWTH, "|a-b|%s", judgement_copies(judgement));
         put_growth("", &judgement->growth, pen);
     }
-    if (!judgement->has_perturbed) return;
+    if (!judgement->has_perturbed || isnan(judgement->response)) return;
     row_add(pen, ROW_PERTURBED,
-            "one weight of %s one unit in the last place off moves the others by %.3g of |a-b|",
-            judgement->arms[0], judgement->response / judgement->growth.end);
-    if (judgement->perturbed.known) put_growth(", and", &judgement->perturbed, pen);
+            "one weight of %s one unit in the last place off moves the others by %.3g of |a-b|%s",
+            judgement->arms[0], judgement->response / end, judgement_points(judgement));
+    if (judgement->perturbed.known)
+        put_growth(judgement->masters ? ", and in the copies" : ", and", &judgement->perturbed,
+                   pen);
     if (judgement->saturated)
         row_put(pen, "\nsaturated: rounding alone takes the arms this far apart by now, so the end "
                      "says little of causes; see earlier updates");

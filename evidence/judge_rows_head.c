@@ -435,7 +435,8 @@ static uint32_t farthest_of(const struct judgement *judgement, uint32_t done) {
     return best;
 }
 
-/* How far causes go alone that cancel exactly, the farthest first: there are no shares to put them
+/* How far causes go alone that cancel exactly, in units of the way trained, which is not known of
+ * masters; the farthest first: there are no shares to put them
  * in order. One that goes nowhere takes no part, unless none is seen to at the end. */
 static void put_exact_moves(const struct judgement *judgement, struct row_pen *pen) {
     uint32_t done = 0, said = 0, moving = 0;
@@ -446,7 +447,7 @@ static void put_exact_moves(const struct judgement *judgement, struct row_pen *p
         const uint32_t i = farthest_of(judgement, done);
         done |= 1u << i;
         row_put(pen, "%s%s %.4g", said == 0 ? "" : ", ", judgement->causes[i].name,
-                judgement->causes[i].moves / judgement->travel);
+                judgement->causes[i].moves / (judgement->masters ? 1.0 : judgement->travel));
     }
     if (all > said) row_put(pen, " (and %u more)", all - said);
     for (uint32_t i = 0; i < judgement->cause_count && moving > 0; i++)
@@ -459,8 +460,11 @@ static void put_exact_moves(const struct judgement *judgement, struct row_pen *p
  * way that was trained where D is 0. */
 static void put_cancel(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->word == WORD_CANCEL) {
-        row_put(pen, " The causes cancel exactly: the arms have the same weights at the end, but "
-                     "alone causes move them by this much of the way trained: ");
+        row_put(pen,
+                " The causes cancel exactly: the arms have the same weights at the end, but alone "
+                "causes move %s: ",
+                judgement->masters ? "the masters by this distance"
+                                   : "them by this much of the way trained");
         put_exact_moves(judgement, pen);
         return;
     }
@@ -477,8 +481,8 @@ static void put_cancel(const struct judgement *judgement, struct row_pen *pen) {
 static void put_rounding(const struct judgement *judgement, struct row_pen *pen) {
     row_put(pen,
             " It differs exactly; a change of one unit in the last place of one weight does as "
-            "much (%.3g of |a-b|).",
-            judgement->response / judgement->total);
+            "much (%.3g of |a-b|%s).",
+            judgement->response / judgement->total, judgement_points(judgement));
     if (judgement->cause_count == 1) {
         put_one(judgement, pen);
         return;

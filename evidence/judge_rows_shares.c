@@ -112,9 +112,9 @@ static void put_intervals(const struct judgement *judgement, struct row_pen *pen
 
 void judge_row_shares(const struct judgement *judgement, struct row_pen *pen) {
     if (!judgement->attributed || judgement->cause_count < 2 || !(judgement->total > 0.0)) return;
-    row_add(pen, ROW_SHARES, "of %s from %s to %s, |a-b| = %.6g%s",
+    row_add(pen, ROW_SHARES, "of %s from %s to %s, |a-b|%s = %.6g%s",
             judgement->by_distance ? "the distance" : "the way", judgement->arms[0],
-            judgement->arms[1], judgement->total,
+            judgement->arms[1], judgement_points(judgement), judgement->total,
             judgement->projection.runs > 0 ? " with the noise of runs taken out" : "");
     if (judgement->by_distance)
         row_put(pen, "; the trace holds no projections:\nshares are of the distance, which has "

@@ -300,7 +300,8 @@ enum status judge_causes(struct judging *judging) {
     TRY(judge_hybrids(judging, &table));
     if (table.count == 0) return STATUS_OK;
     const uint64_t last = judging->run[0]->updates;
-    if (last > 0) out->travel = trace_row(judging->run[0], last - 1)->reals[REAL_TRAVEL];
+    if (last > 0 && !out->masters)
+        out->travel = trace_row(judging->run[0], last - 1)->reals[REAL_TRAVEL];
     TRY(take_distances(judging, &table, &figures));
     TRY(table.masks == NULL ? share_few(judging, &table, &figures)
                             : share_many(judging, &table, &figures));

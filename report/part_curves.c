@@ -198,7 +198,11 @@ static enum status about_distance(const struct curves *curves, struct chart *cha
     if (judgement->has_perturbed && judgement->perturbed.known)
         TRY(put_law(curves, "|A-twin|", &judgement->perturbed, &perturbed));
     TRY(arena_format(curves->page->arena, &about, "%s%s%s%s%s",
-                     "Norm of the difference of all parameters after each update.",
+                     judgement->masters
+                         ? "Norm of the difference of all parameters after each update: of the "
+                           "copies that the models compute with, not of the masters, which shares "
+                           "are of."
+                         : "Norm of the difference of all parameters after each update.",
                      arms == NULL ? "" : arms, perturbed == NULL ? "" : perturbed,
                      arms == NULL && perturbed == NULL ? "" : " Intervals at 95 %, nominal.",
                      judgement->saturated

@@ -248,7 +248,8 @@ void page_shares(struct page *page) {
         page_section_end(page);
         return;
     }
-    html_format(html, "<p>Of |A-B| = %.6g at the end of training%s.", judgement->total,
+    html_format(html, "<p>Of |A-B|%s = %.6g at the end of training%s.", judgement_points(judgement),
+                judgement->total,
                 judgement->projection.runs > 0 ? ", the noise of runs taken out" : "");
     if (judgement->cause_count == 1) html_raw(html, " Nothing else differs.");
     html_raw(html, "</p>\n");

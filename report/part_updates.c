@@ -110,6 +110,9 @@ static void note_rows(struct page *page, uint64_t rows) {
               "Seven digits; differences and distances fewer. Whether bits are equal is told "
               "from digests, never from these digits. over travel: |A-B| over the distance of "
               "A from its start. The shaded row is the first difference.");
+    if (page->judgement.masters)
+        page_note(page, "Parameters here are the copies that the models compute with; shares are "
+                        "of the masters.");
     const uint32_t group = judgement_lr_group(&page->judgement);
     html_format(html, "<p class=\"note\">LR of parameter group %u, counted from 0%s.</p>\n", group,
                 group > 0 ? ": the first whose applied LR differs" : "");

@@ -120,6 +120,7 @@ static void corroborate_distances(void **state) {
 
 static void judge_all(void) {
     assert_int_equal(judge_growth(&judging), STATUS_OK);
+    judge_saturation(&judging);
 }
 
 static void validate_what_is_judged(void **state) {
@@ -176,6 +177,12 @@ static void validate_responses(void **state) {
     judge_all();
     assert_true(judgement.response == UPDATES);
     open_image();
+    image.array_count = 0; /* and that is of the copies, where the arms keep masters */
+    judgement.masters = 1;
+    judge_all();
+    assert_true(isnan(judgement.response));
+    assert_int_equal(judgement.saturated, 0);
+    open_image();
     pairs[1].updates = 5; /* that of the last update that there is */
     judge_all();
     assert_true(judgement.response == 1004.0);
@@ -212,6 +219,16 @@ static void validate_saturation(void **state) {
     rows[0][UPDATES - 1].reals[PAIR_DISTANCE] = 0.5; /* a gap below 1 is one */
     judge_all();
     assert_int_equal(judgement.saturated, 1);
+    /* Of masters it is their distance that is explained, and not that of the copies. */
+    for (int how = 0; how < 3; how++) {
+        open_image();
+        judgement.masters = 1;
+        response[UPDATES - 1] = 1.0;
+        rows[0][UPDATES - 1].reals[PAIR_DISTANCE] = how == 0 ? 0.0 : 100.0;
+        judgement.total = how == 1 ? 100.0 : how == 0 ? 1.0 : (double)NAN;
+        judge_all();
+        assert_int_equal(judgement.saturated, how == 0);
+    }
 }
 
 static int close_arena(void **state) {

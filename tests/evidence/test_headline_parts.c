@@ -139,6 +139,7 @@ static void draw_judgement(uint32_t number) {
     j.by_distance = seldom(2);
     j.total = 2.0;
     j.travel = 8.0;
+    j.masters = seldom(3);
     j.response = 1.5;
     j.ranked = seldom(2) ? -1 : 1;
     j.marks[1].update = 7;
@@ -241,7 +242,7 @@ static void add_figure(uint32_t i, enum figure figure) {
         add(" %.4g", cause->moves / 2.0);
         break;
     case OF_TRAVEL:
-        add(" %.4g", cause->moves / 8.0);
+        add(" %.4g", cause->moves / (j.masters ? 1.0 : 8.0));
         break;
     default:
         break;
@@ -495,7 +496,8 @@ static void add_cancel(void) {
     const int none_moves = moving.count == 0;
     moving = by_moves(none_moves ? all : moving);
     add(" The causes cancel exactly: the arms have the same weights at the end, but alone causes "
-        "move them by this much of the way trained: ");
+        "move %s: ",
+        j.masters ? "the masters by this distance" : "them by this much of the way trained");
     add_list(&moving, LISTED, OF_TRAVEL);
     for (uint32_t i = 0; i < j.cause_count && !none_moves; i++)
         if (!moves(i)) add("; %s alone does not move them", j.causes[i].name);
@@ -506,7 +508,8 @@ static void add_rounding(void) {
     const struct list all = all_causes();
     uint32_t said = 0;
     add(" It differs exactly; a change of one unit in the last place of one weight does as much "
-        "(0.75 of |a-b|).");
+        "(0.75 of |a-b|%s).",
+        j.masters ? " of the masters" : "");
     if (j.cause_count == 1) {
         add_one();
         return;

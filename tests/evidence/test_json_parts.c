@@ -183,6 +183,7 @@ static void draw_judgement(uint32_t number) {
     j.word = (enum attribution_word)draws_pick(&draws, WORD_COUNT);
     j.total = draw_real();
     j.travel = draw_real();
+    j.masters = seldom(2);
     j.by_distance = seldom(2);
     j.sample.orders = seldom(2) ? 64 : 0;
     j.sample.hybrids = 40;
@@ -573,6 +574,7 @@ static void write_want(void) {
     for (int arm = 0; arm < 2; arm++)
         whole_or_null(NULL, j.diverged[arm] == 0, (int64_t)j.diverged[arm]);
     add("]");
+    text("weights", j.masters ? "masters" : "parameters");
     real("distance", j.total);
     real("travel", j.travel);
     text_or_null("closure", closures[j.closure]);

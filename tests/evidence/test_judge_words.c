@@ -813,6 +813,56 @@ static void validate_words_of_causes(void **state) {
     }
 }
 
+/* Where the arms keep masters in a wider dtype, every |a-b| says whose it is, and what one ulp
+ * makes of the masters is a part of theirs. Equal dtypes are one kind of weights. */
+static void validate_masters(void **state) {
+    (void)state;
+    static const char *const configurations[][2] = {
+        {"numerics.master: f32\nnumerics.param: bf16\n",
+         "numerics.master: f32\nnumerics.param: bf16\n"},
+        {"numerics.master: none\nnumerics.param: bf16\n",
+         "numerics.master: f32\nnumerics.param: bf16\n"},
+        {"numerics.master: f32\nnumerics.param: f32\n",
+         "numerics.master: f32\nnumerics.param: f32\n"},
+        {"numerics.master: none\nnumerics.param: bf16\n",
+         "numerics.master: none\nnumerics.param: bf16\n"},
+    };
+    static const double value[] = {0, 3, 1, 4}, way[] = {0, 3, 1, 4}, response[] = {0.25, 0.25, 1};
+    for (size_t i = 0; i < COUNT_OF(configurations); i++) {
+        const int masters = i < 2;
+        struct helper_image of;
+        helper_image_open(&of, 3);
+        helper_image_part(&of, 1, 2.0 / 3.0); /* of the copies, 2 at the end */
+        helper_image_causes(&of, names, 2);
+        for (int arm = 0; arm < 2; arm++)
+            of.runs[arm].plan.configuration = configurations[i][arm];
+        helper_image_run(&of, "twin", "left", 0);
+        of.pairs[1] = of.pairs[0];
+        of.pairs[1].plan.b = "twin";
+        of.image.pair_count = 2;
+        helper_image_put(&of, "attribution/value", 4, 1, value);
+        helper_image_put(&of, "attribution/way", 4, 1, way);
+        helper_image_put(&of, "attribution/response", 3, 1, response);
+        helper_image_judge(&of, STATUS_OK);
+        assert_int_equal(of.judgement.masters, masters);
+        assert_int_equal(isnan(of.judgement.travel) != 0, masters);
+        const char *const shares = helper_image_row(&of, ROW_SHARES, 0);
+        assert_non_null(strstr(shares, masters ? ", |a-b| of the masters = 4\n" : ", |a-b| = 4\n"));
+        if (strstr(helper_image_row(&of, ROW_PERTURBED, 0),
+                   masters ? " moves the others by 0.25 of |a-b| of the masters"
+                           : " moves the others by 0.5 of |a-b|") == NULL)
+            fail_msg("%s", of.words);
+        assert_int_equal(strstr(of.words, "|a-b|/|a-a0| of the copies\n") != NULL, masters);
+        assert_int_equal(strstr(of.words, "|a-b|/|a-a0|\n") == NULL, masters);
+        json_t *const json = judgement_json(&of.judgement);
+        assert_string_equal(json_string_value(json_object_get(json, "weights")),
+                            masters ? "masters" : "parameters");
+        assert_int_equal(json_is_null(json_object_get(json, "travel")), masters);
+        json_decref(json);
+        helper_image_close(&of);
+    }
+}
+
 /* The cause `schedule` has the keys of the loop, too. `lr` is that of right at update 1, 2 and 3,
  * beside 0.001 in left; the arms differ from update 1 on. */
 static void validate_loop_is_no_learning_rate(void **state) {
@@ -1239,6 +1289,7 @@ int main(void) {
         cmocka_unit_test(validate_exact_floor_files),
         cmocka_unit_test(validate_floor_files),
         cmocka_unit_test(validate_words_of_causes),
+        cmocka_unit_test(validate_masters),
         cmocka_unit_test(validate_loop_is_no_learning_rate),
         cmocka_unit_test(validate_one_update),
         cmocka_unit_test(validate_many_causes),

@@ -146,6 +146,75 @@ static void verify_order(void **state) {
     helper_bench_close(&bench);
 }
 
+/* How far two trainings of their own end apart: their masters, and the copies in bf16. */
+static void distances_by_hand(const struct bench *bench, double *masters, double *copies) {
+    static double ends[2][2][8192];
+    size_t count = 0;
+    for (int arm = 0; arm < 2; arm++) {
+        struct arena arena = ARENA_EMPTY;
+        struct dataset dataset;
+        struct run run;
+        const struct config *const config = &bench->scenario->arms[arm].config;
+        helper_data_open(config, &arena, &dataset);
+        helper_run_open(config, &dataset, &(struct run_options){.steps = 9}, &run);
+        for (uint64_t k = 0; k < bench->scenario->steps; k++)
+            (void)helper_step(&run);
+        assert_true(run.layout.has_master);
+        count = 0;
+        for (uint32_t i = 0; i < run.owner_count; i++) {
+            const struct param_row *const row = &run.table.rows[run.owner[i]];
+            const void *const master = run_at(&run, run.layout.tensor[run.owner[i]].master);
+            const void *const copy = run_param(&run, run.owner[i]);
+            assert_true(count + row->count <= 8192);
+            for (size_t at = 0; at < row->count; at++, count++) {
+                ends[arm][0][count] = (double)((const float *)master)[at];
+                ends[arm][1][count] = (double)((const float *)copy)[at];
+            }
+        }
+        run_close(&run);
+        arena_close(&arena);
+    }
+    for (int kind = 0; kind < 2; kind++) {
+        double sum = 0.0;
+        for (size_t at = 0; at < count; at++)
+            sum +=
+                (ends[0][kind][at] - ends[1][kind][at]) * (ends[0][kind][at] - ends[1][kind][at]);
+        *(kind == 0 ? masters : copies) = sqrt(sum);
+    }
+}
+
+/* With masters in f32 two distances stand in a verdict. Shares, marks and what one ulp makes are of
+ * the masters, the table of updates and growth of the copies. */
+static void verify_masters(void **state) {
+    (void)state;
+    struct bench bench;
+    double masters, copies;
+    char line[64];
+    helper_bench_open(&bench, 3,
+                      WITH_LR("1e-6") ", numerics: {param: bf16, master: f32}}\n"
+                                      "arms: {baseline: {}, test: {optimizer: {lr: 2e-6, "
+                                      "weight_decay: 0.5}}}\n");
+    helper_bench_run(&bench);
+    const struct judgement *j = &bench.judgement;
+    distances_by_hand(&bench, &masters, &copies);
+    assert_true(j->masters && masters > 1.5 * copies);
+    assert_true(fabs(j->total - masters) <= 1e-9 * masters);
+    assert_true(fabs(j->marks[j->mark_count - 1].whole - masters) <= 1e-9 * masters);
+    assert_true(fabs(j->growth.end - copies) <= 1e-9 * copies);
+    const char *shares = "", *ulp = "";
+    for (uint32_t i = 0; i < j->row_count; i++) {
+        if (j->rows[i].kind == ROW_SHARES) shares = j->rows[i].text;
+        if (j->rows[i].kind == ROW_PERTURBED) ulp = j->rows[i].text;
+    }
+    snprintf(line, sizeof line, "|a-b| of the masters = %.6g\n", j->total);
+    assert_non_null(strstr(shares, line));
+    snprintf(line, sizeof line, "the others by %.3g of |a-b| of the masters",
+             j->response / masters);
+    assert_non_null(strstr(ulp, line));
+    helper_bench_check(&bench);
+    helper_bench_close(&bench);
+}
+
 static void verify_measures(void **state) {
     (void)state;
     struct bench bench;
@@ -368,10 +437,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_when),          cmocka_unit_test(verify_order),
         cmocka_unit_test(verify_shared_prefix), cmocka_unit_test(verify_measures),
-        cmocka_unit_test(verify_twin),          cmocka_unit_test(verify_saturated),
-        cmocka_unit_test(verify_way),           cmocka_unit_test(verify_replicates),
-        cmocka_unit_test(verify_losses),        cmocka_unit_test(verify_notes),
-        cmocka_unit_test(verify_moments),
+        cmocka_unit_test(verify_masters),       cmocka_unit_test(verify_twin),
+        cmocka_unit_test(verify_saturated),     cmocka_unit_test(verify_way),
+        cmocka_unit_test(verify_replicates),    cmocka_unit_test(verify_losses),
+        cmocka_unit_test(verify_notes),         cmocka_unit_test(verify_moments),
     };
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
 }

@@ -146,6 +146,7 @@ class Judgement:
     dropped: tuple[str, ...]
     hazards: tuple[str, ...]
     reported: Reported | None = None
+    weights: str = "parameters"
     mixtures: Mixtures | None = None
     seal: str = "none"
     alike_updates: int = 0
