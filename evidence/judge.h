@@ -314,12 +314,13 @@ struct judgement {
     enum attribution_word word; /* the sentence that the figures of the causes bear */
     struct judged_mixtures mixtures;
     struct attribution_joint joint; /* which of them it names, in the order of `causes` */
-    int by_distance; /* shares are parts of the distance, which has no sign: the trace holds
-                        nothing else */
-    double total;    /* D, the distance of the arms */
-    double travel;   /* |a - a0|, how far the baseline's weights came; NaN: not recorded */
-    double response; /* of the perturbed run at the end (RESPONSE_PATH); NaN: there is none */
-    int32_t ranked;  /* of WORD_ROUNDING: the last mark at which causes can be ranked; -1: none */
+    int by_distance;       /* shares are parts of the distance, which has no sign: the trace holds
+                              nothing else */
+    double total;          /* D, the distance of the arms */
+    double travel;         /* |a - a0|, how far the baseline's weights came; NaN: not recorded */
+    double response;       /* of the perturbed run at the end (RESPONSE_PATH); NaN: there is none */
+    double response_first; /* and after its first update */
+    int32_t ranked; /* of WORD_ROUNDING: the last mark at which causes can be ranked; -1: none */
     /* Harsanyi dividends of exact shares, in units of D: [mask] is what the causes of the mask (bit
      * i: causes[i]) make together beyond what fewer of them make. */
     double dividends[1 << JUDGE_FACTORS_MAX];

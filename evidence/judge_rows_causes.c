@@ -90,9 +90,7 @@ void judge_row_growth(const struct judgement *judgement, struct row_pen *pen) {
     row_add(pen, ROW_PERTURBED,
             "one weight of %s one unit in the last place off moves the others by %.3g of |a-b|%s",
             judgement->arms[0], judgement->response / end, judgement_points(judgement));
-    if (judgement->perturbed.known)
-        put_growth(judgement->masters ? ", and in the copies" : ", and", &judgement->perturbed,
-                   pen);
+    if (judgement->perturbed.known) put_growth(", and", &judgement->perturbed, pen);
     if (judgement->saturated)
         row_put(pen, "\nsaturated: rounding alone takes the arms this far apart by now, so the end "
                      "says little of causes; see earlier updates");

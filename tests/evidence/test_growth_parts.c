@@ -27,7 +27,8 @@ static struct trace_image image;
 static struct judgement judgement;
 static struct judging judging;
 
-/* The arms and the perturbed run drift apart by 1 per update, without an end. */
+/* The arms and the perturbed run drift apart by 1 per update, without an end; the perturbation
+ * itself, which stays as it is, is 1000, so that the whole distance of its run hides that. */
 static void open_image(void) {
     arena_close(&arena);
     memset(&judgement, 0, sizeof judgement);
@@ -37,9 +38,9 @@ static void open_image(void) {
                                        .records = rows[p]};
         for (size_t i = 0; i < UPDATES; i++) {
             rows[p][i].step = i + 1;
-            rows[p][i].reals[PAIR_DISTANCE] = (double)(i + 1);
+            rows[p][i].reals[PAIR_DISTANCE] = (p == 0 ? 0.0 : 1000.0) + (double)(i + 1);
             rows[p][i].reals[PAIR_DISTANCE_SHARE] = 0.01;
-            response[i] = 1000.0 + (double)i;
+            response[i] = (double)(i + 1);
         }
     }
     array = (struct trace_array){.plan = {.path = RESPONSE_PATH, .rank = 1, .shape = {UPDATES, 0}},
@@ -104,14 +105,23 @@ static void corroborate_distances(void **state) {
             }
             count++;
         }
-        assert_int_equal(usable(&pairs[0], least, stride, j, d, &out), count);
+        /* of the pair itself, and as a measured array beside a pair that says something else */
+        static double measured[UPDATES];
+        static struct trace_array beside = {.values = measured};
+        const int is_beside = draws_pick(&draws, 2) == 0;
+        const struct distances of = {&pairs[0], is_beside ? &beside : NULL};
+        for (size_t i = 0; i < UPDATES; i++) {
+            measured[i] = rows[0][i].reals[PAIR_DISTANCE];
+            if (is_beside) rows[0][i].reals[PAIR_DISTANCE] = 1e9;
+        }
+        assert_int_equal(usable(&of, least, stride, j, d, &out), count);
         assert_int_equal(out.from, from);
         assert_int_equal(out.to, to);
         for (size_t i = 0; i < taken; i++)
             assert_true(j[i] == wanted_j[i] && d[i] == wanted_d[i]);
-        const double end = rows[0][pairs[0].updates - 1].reals[PAIR_DISTANCE];
+        const double end = measured[pairs[0].updates - 1];
         memset(&out, 0, sizeof out);
-        assert_int_equal(fit(&judging, &pairs[0], least, &out), STATUS_OK);
+        assert_int_equal(fit(&judging, &of, least, &out), STATUS_OK);
         assert_true(out.end == end || (isnan(end) && isnan(out.end)));
         assert_true(out.end_share == rows[0][pairs[0].updates - 1].reals[PAIR_DISTANCE_SHARE]);
         assert_int_equal(out.known, count >= GROWTH_LEAST);
@@ -133,7 +143,8 @@ static void validate_what_is_judged(void **state) {
     assert_int_equal(judgement.growth.to, UPDATES);
     assert_true(judgement.growth.end == UPDATES && judgement.growth.end_share == 0.01);
     assert_int_equal(judgement.perturbed.known, 1);
-    assert_true(judgement.response == 1000.0 + UPDATES - 1);
+    assert_true(judgement.response == UPDATES && judgement.perturbed.end == UPDATES);
+    assert_int_equal(judgement.perturbed.fit.law, judgement.growth.fit.law);
     assert_int_equal(judgement.saturated, 1);
     /* Of the arms what is above the floor, and of the perturbed run all. */
     open_image();
@@ -143,7 +154,7 @@ static void validate_what_is_judged(void **state) {
     assert_int_equal(judgement.perturbed.from, 1);
     open_image();
     judgement.floor_largest = 0.5;
-    rows[0][0].reals[PAIR_DISTANCE] = rows[1][0].reals[PAIR_DISTANCE] = 0.25;
+    rows[0][0].reals[PAIR_DISTANCE] = response[0] = 0.25;
     judge_all();
     assert_int_equal(judgement.growth.from, 2);
     assert_int_equal(judgement.perturbed.from, 1);
@@ -175,7 +186,8 @@ static void validate_responses(void **state) {
     open_image();
     image.array_count = 0; /* a trace of an older program has its distance */
     judge_all();
-    assert_true(judgement.response == UPDATES);
+    assert_true(judgement.response == 1000.0 + UPDATES);
+    assert_int_equal(judgement.saturated, 0); /* which has not doubled */
     open_image();
     image.array_count = 0; /* and that is of the copies, where the arms keep masters */
     judgement.masters = 1;
@@ -185,7 +197,7 @@ static void validate_responses(void **state) {
     open_image();
     pairs[1].updates = 5; /* that of the last update that there is */
     judge_all();
-    assert_true(judgement.response == 1004.0);
+    assert_true(judgement.response == 5.0);
     for (int how = 0; how < 3; how++) {
         open_image();
         if (how == 0) array.plan.rank = 2;
@@ -209,9 +221,9 @@ static void validate_saturation(void **state) {
             if (!rounding_explains(least + step, gap)) least += step;
         response[UPDATES - 1] = how == 1 ? least * (1.0 - 0x1p-10) : least * (1.0 + 0x1p-10);
         if (how == 2) rows[0][UPDATES - 1].reals[PAIR_DISTANCE] = 0.0;
-        if (how > 2) rows[1][0].reals[PAIR_DISTANCE] = UPDATES / 2.0;
-        if (how == 4) rows[1][UPDATES - 1].reals[PAIR_DISTANCE] = nextafter(UPDATES, 0.0);
-        if (how == 5) rows[1][1].reals[PAIR_DISTANCE] = UPDATES; /* that of update 1 counts */
+        if (how > 2) response[0] = response[UPDATES - 1] / 2.0;
+        if (how == 4) response[0] = nextafter(response[0], UPDATES);
+        if (how == 5) response[1] = response[UPDATES - 1]; /* that of update 1 counts */
         judge_all();
         assert_int_equal(judgement.saturated, how != 1 && how != 2 && how != 4);
     }
@@ -223,6 +235,7 @@ static void validate_saturation(void **state) {
     for (int how = 0; how < 3; how++) {
         open_image();
         judgement.masters = 1;
+        response[0] = 0.25;
         response[UPDATES - 1] = 1.0;
         rows[0][UPDATES - 1].reals[PAIR_DISTANCE] = how == 0 ? 0.0 : 100.0;
         judgement.total = how == 1 ? 100.0 : how == 0 ? 1.0 : (double)NAN;

@@ -1168,10 +1168,10 @@ static void validate_rounding(void **state) {
     response[2] = 1.0; /* half of 2 */
     helper_image_judge(&of, STATUS_OK);
     assert_int_equal(of.judgement.word, WORD_ROUNDING);
-    of.pairs[1].records[0].reals[PAIR_DISTANCE] = 1.125; /* it has doubled to 2.25 */
+    response[0] = 0.5; /* it has doubled, whatever the whole distance did */
     helper_image_judge(&of, STATUS_OK);
     assert_true(of.judgement.saturated);
-    of.pairs[1].records[0].reals[PAIR_DISTANCE] = 1.25; /* and now it has not */
+    response[0] = 0.5 + 0x1p-50; /* and now it has not */
     helper_image_judge(&of, STATUS_OK);
     assert_false(of.judgement.saturated);
     response[2] = 0.99;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "evidence/judge_parts.h"
 #include "experiment/pair.h"
 #include "tests/base/helper_size.h"
 #include "tests/experiment/helper_experiment.h"
@@ -313,7 +314,9 @@ static void verify_saturated(void **state) {
                       j->response);
         assert_int_equal(j->verdict, VERDICT_OUTSIDE_FLOOR);
         assert_int_equal(j->word, WORD_ROUNDING);
-        assert_true(j->response > 0.0 && j->response < j->perturbed.end);
+        const struct trace_pair *const twin = judge_pair(j->image, j->arms[0], "twin");
+        const double whole = trace_pair_row(twin, twin->updates - 1)->reals[PAIR_DISTANCE];
+        assert_true(j->response > 0.0 && j->response < whole && j->response == j->perturbed.end);
         assert_int_equal(j->saturated, cases[i].saturated);
         assert_string_equal(judgement_cause(j), "init"); /* nothing else differs */
         helper_bench_check(&bench);
