@@ -292,7 +292,8 @@ static void verify_moments(void **state) {
 }
 
 /* Two places to round differ by one unit in the last place: no cause has done more than rounding
- * does. Saturated it is only where rounding's answer grew, which a high LR makes it do. */
+ * does. Saturated it is only where rounding's answer has doubled since update 1, which it has not
+ * in two updates, and has in many at a high LR. */
 static void verify_saturated(void **state) {
     (void)state;
     HELPER_LEAVE_SANITIZED();
@@ -300,7 +301,7 @@ static void verify_saturated(void **state) {
         const char *common;
         uint64_t steps;
         int saturated;
-    } cases[] = {{WITH_LR("1e-3"), 6, 0}, {WITH_LR("0.03"), 24, 1}};
+    } cases[] = {{WITH_LR("1e-3"), 2, 0}, {WITH_LR("0.03"), 24, 1}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct bench bench;
         char text[1024];
