@@ -8,7 +8,8 @@
 #ifndef TWINSTEP_BASE_RULE_READ_H
 #define TWINSTEP_BASE_RULE_READ_H
 
-#include "base/real_basic.h"
+#include "base/dtype.h"
+#include "base/real_round.h"
 
 /* The kinds of direction; each needs other slots and scalars. */
 enum rule_direction_kind {
@@ -18,66 +19,143 @@ enum rule_direction_kind {
     RULE_DIRECTION_LION
 };
 
+/* How far d may be from the direction that the step took, where slots keep fewer digits than the
+ * step computed with (optim/slack.h makes the numbers). A unit is relative, and what is least comes
+ * on top, since numbers below a dtype's smallest normal one have no relative bound. */
+struct rule_slack {
+    int is_on;                        /* 0: no element has an error of its own */
+    double first_unit, first_least;   /* of the first moment */
+    double second_unit, second_least; /* of the moment whose root is taken */
+    double under_unit, under_least;   /* of Adam's denominator */
+    double under_most;                /* a larger denominator overflowed */
+    double unit, least;               /* of d itself */
+    double negligible; /* an error of d that is no larger leaves the element in the fit */
+    /* What the numbers of the whole step are off by: relative and absolute of the LR, absolute of
+     * the share that the decay takes off a weight, and relative of the moment's factors
+     * (rule_taken). */
+    double lr_unit, lr_least, shrink_least, taken_unit;
+};
+
 struct rule_direction {
     enum rule_direction_kind kind;
     int second;        /* for adam: the slot whose root is taken, 1, or 2 with amsgrad */
+    int is_stored;     /* for adam: each number on the way to the denominator is stored in `slot` */
     int nesterov;      /* for sgd */
+    int is_wide;       /* the step computes in f64, else in f32 */
     double decay;      /* d includes decay * old */
     double grad_scale; /* gradients in memory are divided by it */
     double factor, correction1, root, eps; /* for adam */
     double momentum;                       /* for sgd */
-    /* for lion; beta2 is what its mean was made with, in f32 */
-    double beta1, beta2, weight2, keep, unit;
+    double beta1, weight1;                 /* for lion, as the step computes with them */
+    enum dtype gradient, working, slot;    /* what the step stores in */
+    struct rule_slack slack;
 };
 
-/* Adam's direction: (m / bc1) / (sqrt(v) / root + eps), with the decay. */
+/* A result of the step as it stores it: in its working type, then in the dtype. */
+TWINSTEP_HD double rule_read_stored(double x, enum dtype dtype, int is_wide) {
+    if (!is_wide) x = (double)(float)x;
+    switch (dtype) {
+    case DTYPE_F64:
+        return x;
+    case DTYPE_BF16:
+        return (double)real_round_bf16_f64(x);
+    case DTYPE_F16:
+        return (double)real_round_f16_f64(x);
+    case DTYPE_TF32:
+        return (double)real_round_tf32_f64(x);
+    case DTYPE_E4M3:
+        return (double)real_round_e4m3_f64(x);
+    case DTYPE_E5M2:
+        return (double)real_round_e5m2_f64(x);
+    case DTYPE_F32:
+    case DTYPE_COUNT:
+        break;
+    }
+    return (double)(float)x;
+}
+
+/* The gradient without the loss scale, rounded to its dtype again as the step does it. */
+TWINSTEP_HD double rule_read_gradient(const struct rule_direction *k, double g) {
+    if (k->grad_scale == 1.0) return g;
+    const double scale = k->is_wide ? k->grad_scale : (double)(float)k->grad_scale;
+    return rule_read_stored(g / scale, k->gradient, k->is_wide);
+}
+
+/* Adam's denominator: sqrt(v) / root + eps, as the step makes it where it stores each number. */
+TWINSTEP_HD double rule_direction_under(const struct rule_direction *k, double second) {
+    double under = real_sqrt_f64(second);
+    if (!k->is_stored) return under / k->root + k->eps;
+    under = rule_read_stored(under, k->slot, k->is_wide);
+    under = rule_read_stored(under / k->root, k->slot, k->is_wide);
+    return rule_read_stored(under + k->eps, k->slot, k->is_wide);
+}
+
+/* Adam's direction: (m / bc1) over the denominator, with the decay. */
 TWINSTEP_HD double rule_direction_adam(const struct rule_direction *k, double m, double second,
                                        double old) {
-    const double denominator = real_sqrt_f64(second) / k->root + k->eps;
-    return k->factor * ((m / k->correction1) / denominator) + k->decay * old;
+    const double under = rule_direction_under(k, second);
+    return k->factor * ((m / k->correction1) / under) + k->decay * old;
 }
 
 /* SGD's direction: g + wd * old without momentum; with it the buffer, or with Nesterov's form g +
  * wd * old + mu * buffer. */
 TWINSTEP_HD double rule_direction_sgd(const struct rule_direction *k, double g, double buffer,
                                       double old) {
-    const double decayed = g / k->grad_scale + k->decay * old;
+    const double decayed = rule_read_gradient(k, g) + k->decay * old;
     if (k->momentum == 0.0) return decayed;
     return k->nesterov ? decayed + k->momentum * buffer : buffer;
 }
 
-/* The sign of Lion's update, from the new mean m and the gradient: the mean before the step was
- * (m - (1 - beta2) g) / beta2, known to half a unit in the last place of the slot's dtype. Returns
- * 2 where the update is so small that this rounding leaves its sign open. */
-TWINSTEP_HD double rule_direction_sign(const struct rule_direction *k, double m, double g) {
-    if (m == 0.0 && g == 0.0) return 0.0;
-    if (k->beta2 == 0.0) return 2.0;
-    const double old = (m - k->weight2 * g) / k->beta2;
-    const double update = k->beta1 * old + (1.0 - k->beta1) * g;
-    const double open = 4.0 * k->unit * (real_abs_f64(m) + real_abs_f64(g)) / k->beta2;
-    if (!(real_abs_f64(update) > open)) return 2.0;
-    return update > 0.0 ? 1.0 : -1.0;
-}
-
-/* Lion's direction. Where the new mean does not tell the sign, the direction in which the parameter
- * moved tells it. */
-TWINSTEP_HD double rule_direction_lion(const struct rule_direction *k, double g, double m,
-                                       double old, double now) {
-    double sign = rule_direction_sign(k, m, g / k->grad_scale);
-    if (sign == 2.0) {
-        const double moved = now - old * k->keep;
-        sign = (double)((moved < 0.0) - (moved > 0.0));
-    }
-    return sign + k->decay * old;
+/* Lion's direction: the sign of beta1 m + (1 - beta1) g, where m is the mean from before the step.
+ * Each product and the sum are stored as the step stores them, because a sum that rounds to 0 moves
+ * nothing. */
+TWINSTEP_HD double rule_direction_lion(const struct rule_direction *k, double g, double then,
+                                       double old) {
+    const double kept = rule_read_stored(then * k->beta1, k->slot, k->is_wide);
+    const double taken =
+        rule_read_stored(rule_read_gradient(k, g) * k->weight1, k->working, k->is_wide);
+    const double update = rule_read_stored(kept + taken, k->slot, k->is_wide);
+    return (double)((update > 0.0) - (update < 0.0)) + k->decay * old;
 }
 
 /* The direction of one element. `first` and `second` are the slots 0 and k->second after the step,
- * `old` and `now` the working value before and after it. A macro, so that only those of the kind
- * are read: some slots do not exist. */
-#define RULE_DIRECTION_OF(k, gradient, first, second, old, now)                                    \
+ * `then` is slot 0 before it, `old` the working value before it. A macro, so that only those of the
+ * kind are read: some slots do not exist. */
+#define RULE_DIRECTION_OF(k, gradient, then, first, second, old)                                   \
     ((k)->kind == RULE_DIRECTION_ADAM  ? rule_direction_adam(k, first, second, old)                \
      : (k)->kind == RULE_DIRECTION_SGD ? rule_direction_sgd(k, gradient, first, old)               \
-                                       : rule_direction_lion(k, gradient, first, old, now))
+                                       : rule_direction_lion(k, gradient, then, old))
+
+/* ---- how far a direction may be off ---- */
+
+/* How far sqrt(x) may be off where x is off by `error`: |sqrt(a) - sqrt(b)| is |a - b| / (sqrt(a) +
+ * sqrt(b)), and no larger than sqrt(|a - b|). */
+TWINSTEP_HD double rule_slack_root(double root, double error) {
+    const double near = error / root, far = real_sqrt_f64(error);
+    return near < far ? near : far;
+}
+
+/* Bounds how far rule_direction_adam may be off. The true direction is largest where the moment is
+ * larger and the denominator smaller by all that they may be off. Infinite where the denominator
+ * may be 0, or has overflowed. */
+TWINSTEP_HD double rule_slack_adam(const struct rule_direction *k, double m, double second) {
+    const struct rule_slack *const by = &k->slack;
+    const double root = real_sqrt_f64(second), under = rule_direction_under(k, second);
+    const double off_root =
+        rule_slack_root(root, by->second_unit * second + by->second_least) / k->root;
+    const double off_under = off_root + by->under_unit * under + by->under_least;
+    const double over = real_abs_f64(m / k->correction1);
+    const double off_over = by->first_unit * over + real_abs_f64(by->first_least / k->correction1);
+    if (over == 0.0 && off_over == 0.0) return 0.0;
+    if (!(off_under < under && under <= by->under_most)) return real_inf_f64();
+    const double most = (over + off_over) / (under - off_under), size = over / under;
+    return real_abs_f64(k->factor) * (most - size + by->unit * most + by->least);
+}
+
+/* The error of one element's direction; 0 where there is none. Lion's sign and SGD's buffer are the
+ * step's own. */
+#define RULE_SLACK_OF(k, first, second)                                                            \
+    ((k)->slack.is_on && (k)->kind == RULE_DIRECTION_ADAM ? rule_slack_adam(k, first, second) : 0.0)
 
 /* The unit in the last place of stored values: dtype_spacing() for values that are no smaller than
  * 2^-126. */
@@ -103,23 +181,31 @@ TWINSTEP_HD double rule_spacing_inverse(const struct rule_spacing *dtype, double
 /* One element of the equation new - old = -lr u - c old, in units of its ulp. The weight is that of
  * the larger of the two values, because a weight that crosses zero was rounded in that binade.
  * `decay` is the group's; it is taken out of the direction again, so that lr and decay are fitted
- * apart. */
+ * apart.
+ *
+ * `slack` bounds how far the direction may be off. An element whose slack is more than a quarter of
+ * u, and more than `negligible`, tells nothing: all of its terms are 0. */
 struct rule_read_terms {
     double u, p, d;
+    double e;     /* the slack, in the same units */
     double meant; /* 1: the direction is not 0, so that an LR other than 0 means to move it */
     double lost;  /* 1: it was meant to move and stayed where it was */
 };
 
 TWINSTEP_HD struct rule_read_terms rule_read_terms(const struct rule_spacing *dtype,
-                                                   double direction, double decay, double old,
+                                                   double direction, double slack,
+                                                   double negligible, double decay, double old,
                                                    double now) {
     struct rule_read_terms out;
     const double larger = real_abs_f64(old) > real_abs_f64(now) ? old : now;
     const double weight = rule_spacing_inverse(dtype, larger);
-    out.u = (direction - decay * old) * weight;
-    out.p = old * weight;
-    out.d = (now - old) * weight;
-    out.meant = direction != 0.0 ? 1.0 : 0.0;
+    const double u = direction - decay * old;
+    const int is_told = slack <= real_abs_f64(u) / 4.0 || slack <= negligible;
+    out.u = is_told ? u * weight : 0.0;
+    out.p = is_told ? old * weight : 0.0;
+    out.d = is_told ? (now - old) * weight : 0.0;
+    out.e = is_told ? slack * weight : 0.0;
+    out.meant = is_told && !(real_abs_f64(direction) <= slack) ? 1.0 : 0.0;
     out.lost = now == old ? out.meant : 0.0;
     return out;
 }

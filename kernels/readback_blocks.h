@@ -18,8 +18,9 @@
 #define READBACK_BLOCKS_BLOCK ((size_t)4096) /* numbers; SUM_BLOCK of base/sum.h */
 #define READBACK_BLOCKS_SLOTS 3
 
-/* Sums of products of rule_read_terms (UU to PD); of their magnitudes (U, P); counts of elements
- * that were meant to move, and of those that did not; and sums of squares of rule_taken_value. */
+/* Sums of products of rule_read_terms (UU to PD); of their magnitudes (U, P); of the products of
+ * these with the elements' slack (UE, PE; 0 where no element has one); counts of elements that were
+ * meant to move, and of those that did not; and sums of squares of rule_taken_value. */
 enum readback_blocks_sum {
     READBACK_BLOCKS_UU = 0,
     READBACK_BLOCKS_UP,
@@ -28,6 +29,8 @@ enum readback_blocks_sum {
     READBACK_BLOCKS_PD,
     READBACK_BLOCKS_U,
     READBACK_BLOCKS_P,
+    READBACK_BLOCKS_UE,
+    READBACK_BLOCKS_PE,
     READBACK_BLOCKS_MEANT,
     READBACK_BLOCKS_LOST,
     READBACK_BLOCKS_TAKEN,
@@ -52,13 +55,12 @@ struct readback_blocks_args {
 };
 
 struct readback_blocks_tensor {
-    size_t count;          /* numbers */
-    const void *old, *now; /* (count) of working: before and after the step */
-    const void *made; /* (count) of working, as the step made it; it differs from `now` only where
-                         rounding is drawn */
+    size_t count;                             /* numbers */
+    const void *old, *now;                    /* (count) of working: before and after the step */
     const void *gradient;                     /* (count) */
     const void *slots[READBACK_BLOCKS_SLOTS]; /* (count) after the step; NULL: not there */
-    const void *moment;    /* (count) slot 0 before the step; NULL: the gradient is not read back */
+    const void *moment; /* (count) slot 0 before the step; NULL: the gradient is not read back, and
+                           where a rule needs it, the step leaves slot 0 as it is */
     uint32_t stride, turn; /* which blocks the LR and the decay are read from
                               (readback_blocks_is_read); the gradient's norm needs all of them */
     struct readback_blocks_block

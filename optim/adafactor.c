@@ -105,13 +105,15 @@ static enum status adafactor_step(const struct optim_call *call) {
  * statistics as they are after the step, because the step keeps no update. */
 struct update {
     const struct optim_tensor *tensor;
-    double grad_scale, row_mean;
+    struct rule_direction gradient; /* how gradients are unscaled */
+    double row_mean;
     size_t columns;
 };
 
 static double update_at(const struct update *u, size_t i) {
     const struct optim_tensor *t = u->tensor;
-    const double g = optim_value(t->gradient, t->gradient_dtype, i) / u->grad_scale;
+    const double g =
+        rule_read_gradient(&u->gradient, optim_value(t->gradient, t->gradient_dtype, i));
     if (t->rank < 2) return g / real_sqrt_f64(optim_slot_value(t, SLOT_ALL, i));
     const double row = optim_slot_value(t, SLOT_ROW, i / u->columns);
     const double column = optim_slot_value(t, SLOT_COLUMN, i % u->columns);
@@ -147,8 +149,13 @@ static enum status adafactor_direction(const struct optim_call *call, uint32_t i
     const struct optim_tensor *tensor = &call->tensors[index];
     const enum dtype working = optim_working_dtype(tensor);
     const double decay = call->groups[tensor->group].weight_decay;
-    const struct update update = {tensor, call->grad_scale, mean_of_rows(tensor),
-                                  tensor->rank < 2 ? tensor->count : (size_t)tensor->shape[1]};
+    const struct update update = {.tensor = tensor,
+                                  .gradient = {.is_wide = optim_is_wide(tensor),
+                                               .grad_scale = call->grad_scale,
+                                               .gradient = tensor->gradient_dtype},
+                                  .row_mean = mean_of_rows(tensor),
+                                  .columns =
+                                      tensor->rank < 2 ? tensor->count : (size_t)tensor->shape[1]};
     const int open = v->relative_step || is_averaged(v);
     double scale = 1.0;
     if (v->scale_parameter) {

@@ -11,6 +11,7 @@
 #include "optim/adam.h"
 
 #include "base/macro.h"
+#include "optim/slack.h"
 
 /* Betas stay below 1, as in torch: at 1 the correction 1 - beta^t would be 0. */
 #define BELOW_ONE 0x1.fffffffffffffp-1
@@ -148,6 +149,69 @@ static int moment(const void *values, uint64_t t, double *out_keep, double *out_
     return 1;
 }
 
+/* Variants of one kernel, which stores the moments once, behind the step. */
+static int is_one_kernel(const struct adam_values *v) {
+    return v->variant == RULE_ADAM_TORCH_FUSED || v->variant == RULE_ADAM_APEX ||
+           v->variant == RULE_ADAM_LLM_C;
+}
+
+/* Which roundings to the slots' dtype the direction does not make again. Variants of one kernel
+ * step by moments that were not rounded yet. The others step by what they stored, and round the
+ * root, the quotient by the correction and the sum with eps to that dtype, which the direction
+ * does, too (is_stored); but capturable's last two stand divided by the step's size, and
+ * OLMo-core's round the update and its product with the LR and the factor as well. */
+static struct rule_slack slack_of(const struct adam_values *v, const struct optim_tensor *tensor,
+                                  const struct optim_group *group,
+                                  const struct rule_direction *rule) {
+    const struct slack_rounding slot = slack_rounding(tensor->slot_dtype);
+    const double lr = real_abs_f64(group->lr), size = lr > 0.0 ? lr / rule->correction1 : 1.0;
+    const int scaled = v->variant == RULE_ADAM_TORCH_CAPTURABLE;
+    struct rule_slack out = {
+        .is_on = slack_is_needed(optim_working_dtype(tensor), tensor->slot_dtype),
+        .under_most = real_inf_f64(),
+        .negligible = 0x1p-10, /* of an update around 1 */
+    };
+    if (is_one_kernel(v)) {
+        out.first_unit = out.second_unit = slot.unit;
+        out.first_least = out.second_least = slot.least;
+    }
+    if (scaled) {
+        out.under_unit = 3.0 * slot.unit;
+        out.under_least = slot.least * (1.0 / rule->root + 2.0 * size);
+        if (tensor->slot_dtype == DTYPE_F16) out.under_most = 65504.0 * size;
+    }
+    if (is_olmo(v)) {
+        out.unit = 3.0 * slot.unit;
+        out.least = slot.least / rule->correction1 + (lr > 0.0 ? 2.0 * slot.least / lr : 0.0);
+    }
+    if (rule->is_wide && is_olmo(v)) out.lr_unit = out.taken_unit = slack_of_f32_tensors();
+    if (rule->is_wide && is_olmo(v) && group->weight_decay != 0.0)
+        out.shrink_least = dtype_epsilon(DTYPE_F32) / 2;
+    return out;
+}
+
+/* Takes the numbers of the denominator as the step has them: rounded to its working type, and to
+ * the slots' dtype where the variant does so. */
+static void store_denominator(const struct adam_values *v, struct rule_direction *out) {
+    out->is_stored = 1;
+    if (!out->is_wide) out->root = rule_f32(out->root);
+    if (!out->is_wide) out->eps = rule_f32(out->eps);
+    if (v->variant == RULE_ADAM_TORCH_CPU)
+        out->eps = rule_read_stored(out->eps, out->slot, out->is_wide);
+}
+
+/* Where elements are f64, what a framework keeps in f32 tensors is the coarsest part of a step.
+ * Capturable has sqrt(v) / root' + eps' with the step's size, lr / bc1, inside of both numbers. */
+static void take_f32_tensors(const struct adam_values *v, const struct rule_adam_call *call,
+                             struct rule_direction *out) {
+    const struct rule_adam_scalars s = rule_adam_scalars(call, 1);
+    const double size = call->lr / out->correction1;
+    if (is_olmo(v)) out->root = s.root_correction;
+    if (v->variant != RULE_ADAM_TORCH_CAPTURABLE || size == 0.0) return;
+    out->root = 0.0 - s.root_correction / size;
+    out->eps = 0.0 - s.eps * size;
+}
+
 /* The direction is d = (m / bc1) / (sqrt(v) / sqrt(bc2) + eps), and with decoupled decay + wd *
  * old.
  *
@@ -159,19 +223,26 @@ static struct rule_direction direction_rule(const struct optim_call *call, uint3
     const struct adam_values *v = (const struct adam_values *)call->values;
     const struct optim_tensor *tensor = &call->tensors[index];
     const struct optim_group *group = &call->groups[tensor->group];
-    const int wide = optim_working_dtype(tensor) == DTYPE_F64 || tensor->slot_dtype == DTYPE_F64;
+    const int wide = optim_is_wide(tensor);
     const uint64_t t = v->t == ADAM_T_FROZEN ? 1 : *call->t;
     const struct rule_adam_call rule = rule_call(v, group, decoupled, 1.0, t);
     const int legacy = v->variant == RULE_ADAM_HF_LEGACY;
     const double root = real_sqrt_f64(rule_adam_correction(&rule, v->beta2, wide));
-    return (struct rule_direction){.kind = RULE_DIRECTION_ADAM,
-                                   .second = v->amsgrad ? 2 : 1,
-                                   .decay = decoupled ? group->weight_decay : 0.0,
-                                   .factor = legacy ? (1.0 - group->lr * group->weight_decay) * root
-                                                    : 1.0,
-                                   .correction1 = rule_adam_correction(&rule, v->beta1, wide),
-                                   .root = legacy ? 1.0 : root,
-                                   .eps = v->eps};
+    struct rule_direction out = {.kind = RULE_DIRECTION_ADAM,
+                                 .second = v->amsgrad ? 2 : 1,
+                                 .is_wide = wide,
+                                 .decay = decoupled ? group->weight_decay : 0.0,
+                                 .factor =
+                                     legacy ? (1.0 - group->lr * group->weight_decay) * root : 1.0,
+                                 .correction1 = rule_adam_correction(&rule, v->beta1, wide),
+                                 .root = legacy ? 1.0 : root,
+                                 .eps = v->eps,
+                                 .slot = tensor->slot_dtype};
+    if (wide) take_f32_tensors(v, &rule, &out);
+    out.slack = slack_of(v, tensor, group, &out);
+    if (out.slack.is_on && !is_one_kernel(v) && v->variant != RULE_ADAM_TORCH_CAPTURABLE)
+        store_denominator(v, &out);
+    return out;
 }
 
 static enum status validate_numbers(const struct adam_values *v) {

@@ -6,6 +6,7 @@
  * made all the same (Lion); zero is what SkipStepLion does. Gradients are divided by grad_scale
  * first. */
 #include "base/macro.h"
+#include "optim/slack.h"
 #include "optim/spread.h"
 
 enum lion_nonfinite { LION_STEP = 0, LION_HOLD, LION_ZERO };
@@ -72,26 +73,56 @@ static int lion_moment(const void *values, uint64_t t, double *out_keep, double 
     return 1;
 }
 
+/* The step's numbers as rule_lion_scalars has them: beta2 and 1 - lr wd are kept in f32, and
+ * torch's CPU kernels round the LR to the parameter's dtype. */
+static struct rule_slack slack_of(const struct lion_values *v, const struct optim_tensor *tensor,
+                                  const struct optim_group *group) {
+    const struct slack_rounding param = slack_rounding(optim_working_dtype(tensor));
+    struct rule_slack out = {.is_on = 0};
+    if (v->variant == 1) out.lr_least = param.least;
+    if (optim_is_wide(tensor)) out.taken_unit = slack_of_f32_tensors();
+    if (optim_is_wide(tensor) && group->weight_decay != 0.0)
+        out.shrink_least = dtype_epsilon(DTYPE_F32) / 2;
+    return out;
+}
+
 static struct rule_direction lion_direction_rule(const struct optim_call *call, uint32_t index) {
     const struct lion_values *v = (const struct lion_values *)call->values;
     const struct optim_tensor *tensor = &call->tensors[index];
     const struct optim_group *group = &call->groups[tensor->group];
-    const enum dtype slot = tensor->slot_dtype;
-    const enum dtype coarse = slot == DTYPE_F64 ? optim_working_dtype(tensor) : slot;
+    const int wide = optim_is_wide(tensor);
     return (struct rule_direction){.kind = RULE_DIRECTION_LION,
+                                   .is_wide = wide,
                                    .decay = group->weight_decay,
                                    .grad_scale = call->grad_scale,
-                                   .beta1 = v->beta1,
-                                   .beta2 = rule_f32(1.0 - rule_f32(1.0 - v->beta2)),
-                                   .weight2 = 1.0 - v->beta2,
-                                   .keep = 1.0 - group->lr * group->weight_decay,
-                                   .unit = dtype_epsilon(coarse)};
+                                   .beta1 = wide ? v->beta1 : rule_f32(v->beta1),
+                                   .weight1 = wide ? 1.0 - v->beta1 : rule_f32(1.0 - v->beta1),
+                                   .gradient = tensor->gradient_dtype,
+                                   .working = optim_working_dtype(tensor),
+                                   .slot = tensor->slot_dtype,
+                                   .slack = slack_of(v, tensor, group)};
 }
 
-/* The direction is d = sign(beta1 m + (1 - beta1) g) + wd * old. */
+/* The direction is d = sign(beta1 m + (1 - beta1) g) + wd * old, where m is the mean from before
+ * the step. Whoever asks here has the one behind it, so it is found from that and the gradient. A
+ * beta2 of 0 leaves nothing of it; then the parameter's own movement tells the sign. */
 static enum status lion_direction(const struct optim_call *call, uint32_t index, const void *before,
                                   double *out) {
-    return optim_direction(call, index, lion_direction_rule(call, index), before, out);
+    const struct lion_values *v = (const struct lion_values *)call->values;
+    const struct optim_tensor *tensor = &call->tensors[index];
+    const struct rule_direction rule = lion_direction_rule(call, index);
+    const double beta2 = rule_f32(1.0 - rule_f32(1.0 - v->beta2)), weight2 = 1.0 - v->beta2;
+    const double keep = 1.0 - call->groups[tensor->group].lr * rule.decay;
+    for (size_t i = 0; i < tensor->count; i++) {
+        const double g = optim_value(tensor->gradient, tensor->gradient_dtype, i);
+        const double old = optim_value(before, rule.working, i);
+        const double now = optim_value(optim_working(tensor), rule.working, i);
+        const double taken = weight2 * rule_read_gradient(&rule, g);
+        const double then = (optim_slot_value(tensor, 0, i) - taken) / beta2;
+        out[i] = beta2 > 0.0 ? rule_direction_lion(&rule, g, then, old)
+                             : (double)((now < old * keep) - (now > old * keep)) + rule.decay * old;
+    }
+    return STATUS_OK;
 }
 
 static enum status lion_validate(const void *values) {

@@ -13,14 +13,20 @@ struct read_rate {
     double decay, decay_error;   /* c / lr; NaN where lr may be 0 */
 };
 
+/* What a step's numbers may be off by, beside what the elements themselves bring along. */
+struct read_rate_bounds {
+    double half;   /* of the stored values, in ulp: 0.5 for one rounding; twice that where weights
+                      with   decay are rounded twice (done here) */
+    double unit;   /* of u, or of the LR, relative */
+    double least;  /* of the LR, absolute */
+    double shrink; /* of c, absolute */
+};
+
 /* Solves the normal equations of new - old = -lr u - c old, in which each element is measured in
  * units of its ulp (rule_read_terms). With `decayed` 0, c is 0 and lr the one unknown, but decay
- * and shrink are still those of two unknowns, as evidence that there is none.
- *
- * `half` bounds what the stored values were rounded by, in ulp: 0.5 for one rounding, twice that
- * where weights with decay are rounded twice (done here). `unit` bounds the relative error of u.
- * What cannot be told is NaN. */
-void read_rate_solve(const struct readback_blocks_block *sums, int decayed, double half,
-                     double unit, struct read_rate *out);
+ * and shrink are still those of two unknowns, as evidence that there is none. What cannot be told,
+ * or has no bound, is NaN. */
+void read_rate_solve(const struct readback_blocks_block *sums, int decayed,
+                     const struct read_rate_bounds *bounds, struct read_rate *out);
 
 #endif

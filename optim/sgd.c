@@ -7,6 +7,7 @@
 #include "optim/spread.h"
 
 #include "base/macro.h"
+#include "optim/slack.h"
 
 struct sgd_values {
     double momentum, dampening;
@@ -61,13 +62,22 @@ static enum status sgd_step(const struct optim_call *call) {
     return STATUS_OK;
 }
 
+/* Torch's CPU kernels round the LR to the working dtype. */
 static struct rule_direction sgd_direction_rule(const struct optim_call *call, uint32_t index) {
     const struct sgd_values *values = (const struct sgd_values *)call->values;
+    const struct optim_tensor *tensor = &call->tensors[index];
+    const enum dtype working = optim_working_dtype(tensor);
+    const double least = slack_rounding(working).least;
     return (struct rule_direction){.kind = RULE_DIRECTION_SGD,
                                    .nesterov = values->nesterov,
-                                   .decay = call->groups[call->tensors[index].group].weight_decay,
+                                   .is_wide = optim_is_wide(tensor),
+                                   .decay = call->groups[tensor->group].weight_decay,
                                    .grad_scale = call->grad_scale,
-                                   .momentum = values->momentum};
+                                   .momentum = values->momentum,
+                                   .gradient = tensor->gradient_dtype,
+                                   .working = working,
+                                   .slot = tensor->slot_dtype,
+                                   .slack.lr_least = values->variant == 1 ? least : 0.0};
 }
 
 static enum status sgd_direction(const struct optim_call *call, uint32_t index, const void *before,

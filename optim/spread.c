@@ -91,10 +91,6 @@ enum status optim_check_call(const struct optim_call *call, const struct optim_c
     return STATUS_OK;
 }
 
-static int is_wide(const struct optim_tensor *tensor) {
-    return optim_working_dtype(tensor) == DTYPE_F64 || tensor->slot_dtype == DTYPE_F64;
-}
-
 static struct step_range range_of(const struct optim_call *call, const struct optim_tensor *tensor,
                                   size_t first, size_t count) {
     struct step_range range = {.param_dtype = tensor->param_dtype,
@@ -132,7 +128,7 @@ static void spread_group(const struct optim_call *call, const struct optim_class
     size_t count = 0;
     for (uint32_t i = 0; i < call->tensor_count; i++) {
         const struct optim_tensor *tensor = &call->tensors[i];
-        if (tensor->group != group || is_wide(tensor) != wide) continue;
+        if (tensor->group != group || optim_is_wide(tensor) != wide) continue;
         ranges[count++] = range_of(call, tensor, 0, tensor->count);
         if (count < STEP_RANGES) continue;
         step(loop, ranges, count, &call->groups[group], context);
@@ -163,7 +159,7 @@ void optim_spread(const struct optim_call *call, const struct optim_class *class
             const struct step_range range = piece_of(call, tensor, length, piece);
             const uint32_t own = (uint32_t)omp_get_thread_num();
             if (seen != NULL) seen->before(seen->context, own, i, range.first, range.count);
-            step(loops[call->isa][is_wide(tensor)].elements.loop[class_->loop], &range, 1,
+            step(loops[call->isa][optim_is_wide(tensor)].elements.loop[class_->loop], &range, 1,
                  &call->groups[tensor->group], context);
             if (seen != NULL) seen->after(seen->context, own, i, range.first, range.count);
         }
@@ -177,7 +173,7 @@ void optim_spread_tensors(const struct optim_call *call, optim_step_tensor step,
     for (uint32_t i = 0; i < call->tensor_count; i++) {
         const struct optim_tensor *tensor = &call->tensors[i];
         const struct step_range range = range_of(call, tensor, 0, tensor->count);
-        step(loops[call->isa][is_wide(tensor)].adafactor, tensor, &range,
+        step(loops[call->isa][optim_is_wide(tensor)].adafactor, tensor, &range,
              &call->groups[tensor->group], context);
     }
 }
@@ -191,9 +187,9 @@ enum status optim_direction(const struct optim_call *call, uint32_t index,
     const struct optim_tensor *tensor = &call->tensors[index];
     const enum dtype working = optim_working_dtype(tensor);
     for (size_t i = 0; i < tensor->count; i++)
-        out[i] = RULE_DIRECTION_OF(
-            &rule, optim_value(tensor->gradient, tensor->gradient_dtype, i),
-            optim_slot_value(tensor, 0, i), optim_slot_value(tensor, (uint32_t)rule.second, i),
-            optim_value(before, working, i), optim_value(optim_working(tensor), working, i));
+        out[i] = RULE_DIRECTION_OF(&rule, optim_value(tensor->gradient, tensor->gradient_dtype, i),
+                                   real_nan_f64(), optim_slot_value(tensor, 0, i),
+                                   optim_slot_value(tensor, (uint32_t)rule.second, i),
+                                   optim_value(before, working, i));
     return STATUS_OK;
 }

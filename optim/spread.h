@@ -32,6 +32,11 @@ static inline enum dtype optim_working_dtype(const struct optim_tensor *tensor) 
     return tensor->master != NULL ? tensor->master_dtype : tensor->param_dtype;
 }
 
+/* Whether elements are worked on in f64. */
+static inline int optim_is_wide(const struct optim_tensor *tensor) {
+    return optim_working_dtype(tensor) == DTYPE_F64 || tensor->slot_dtype == DTYPE_F64;
+}
+
 /* A class's part of a step: makes the step's numbers for a group of tensors from what it knows
  * (`context`), and hands them to `loop`, which is the one that the class names. */
 typedef void (*optim_step_ranges)(step_loop *loop, const struct step_range *ranges, size_t count,
@@ -60,7 +65,8 @@ void optim_spread(const struct optim_call *call, const struct optim_class *class
 void optim_spread_tensors(const struct optim_call *call, optim_step_tensor step,
                           const void *context);
 
-/* optim_class.direction of a class whose direction is a rule of one element. Cannot fail. */
+/* optim_class.direction of a class whose direction is a rule of one element, which does not need
+ * the slots from before the step. Cannot fail. */
 enum status optim_direction(const struct optim_call *call, uint32_t index,
                             struct rule_direction rule, const void *before, double *out);
 

@@ -21,8 +21,7 @@
 static struct rule_taken rule_of(const struct step_group *group, const struct step_tensor *tensor,
                                  double beta1) {
     const double unit = dtype_epsilon(tensor->first.dtype) / 2;
-    struct rule_taken out = {.unit = INPUT_ROUNDINGS * unit,
-                             .least = dtype_spacing(0.0, tensor->first.dtype)};
+    struct rule_taken out = {.unit = INPUT_ROUNDINGS * unit};
     if (group->rule == STEP_RULE_SGD) {
         const int is_first = tensor->first_before.bytes == NULL;
         out.keep = is_first ? 0.0 : group->momentum;
@@ -31,6 +30,9 @@ static struct rule_taken rule_of(const struct step_group *group, const struct st
         out.keep = group->rule == STEP_RULE_LION ? group->beta2 : beta1;
         out.take = 1.0 - out.keep;
     }
+    /* Below the smallest normal number each rounding of the moment, three at most, is as large as
+     * half the smallest number. */
+    out.least = 2.0 * dtype_spacing(0.0, tensor->first.dtype) / fabs(out.take);
     return out;
 }
 

@@ -70,19 +70,34 @@ static struct rule_spacing spacing_of(enum dtype dtype) {
     return (struct rule_spacing){dtype_epsilon(dtype), smallest > 0x1p-126 ? smallest : 0x1p-126};
 }
 
+/* Whether elements bring along how far their directions may be off: where the state keeps fewer
+ * digits than the weights, roundings of the state are the larger part of the error, and where it is
+ * f16, numbers may be too small to have a relative bound. Elsewhere one bound serves all. */
+static int has_slack(enum dtype weights, enum dtype state) {
+    return state == DTYPE_F16 || dtype_epsilon(state) > dtype_epsilon(weights);
+}
+
 static void fill_terms(const struct step_tensor *tensor, const struct direction_block *block,
                        struct rate_terms *out) {
     const struct rule_spacing spacing = spacing_of(tensor->now.dtype);
+    const int is_slack = has_slack(tensor->now.dtype, tensor->first.dtype);
     for (size_t i = 0; i < block->count; i++) {
         const struct rule_read_terms terms =
-            rule_read_terms(&spacing, block->u[i], 0.0, block->old[i], block->now[i]);
+            rule_read_terms(&spacing, block->u[i], is_slack ? block->error[i] : 0.0, 0.0, 0.0,
+                            block->old[i], block->now[i]);
         out->u[i] = terms.u;
         out->p[i] = terms.p;
         out->d[i] = terms.d;
+        out->e[i] = terms.e;
         out->u_size[i] = fabs(terms.u);
         out->p_size[i] = fabs(terms.p);
         out->one[i] = 1.0;
     }
+}
+
+/* Whether the decay alone moves an element: its direction is 0, and surely so. */
+static int is_inert(const struct direction_block *block, size_t i) {
+    return block->u[i] == 0.0 && block->error[i] == 0.0 && block->old[i] != 0.0;
 }
 
 static void count_elements(const struct direction_block *block, struct rate_reading *reading) {
@@ -91,7 +106,7 @@ static void count_elements(const struct direction_block *block, struct rate_read
         const int moved = block->now[i] != block->old[i];
         reading->moved += (uint64_t)moved;
         reading->lost += (uint64_t)(!moved && block->u[i] != 0.0);
-        if (block->u[i] != 0.0 || block->old[i] == 0.0) continue;
+        if (!is_inert(block, i)) continue;
         reading->inert++;
         reading->inert_moved += (uint64_t)moved;
     }
@@ -113,9 +128,11 @@ static void add_squares(const struct step_tensor *tensor, const struct direction
     sum_blocks_push_f64(&to->sums[READBACK_BLOCKS_PD], products_block(t->p, t->d, n));
     sum_blocks_push_f64(&to->sums[READBACK_BLOCKS_U], products_block(t->u_size, t->one, n));
     sum_blocks_push_f64(&to->sums[READBACK_BLOCKS_P], products_block(t->p_size, t->one, n));
+    sum_blocks_push_f64(&to->sums[READBACK_BLOCKS_UE], products_block(t->u_size, t->e, n));
+    sum_blocks_push_f64(&to->sums[READBACK_BLOCKS_PE], products_block(t->p_size, t->e, n));
 }
 
-/* Squares of what is left, in ulp. */
+/* Squares of what is left, in ulp, and of what roundings of the state may leave of an LR of 1. */
 static void add_residual(const struct step_tensor *tensor, const struct direction_block *block,
                          void *context) {
     struct squares *const to = (struct squares *)context;
@@ -124,6 +141,7 @@ static void add_residual(const struct step_tensor *tensor, const struct directio
     for (size_t i = 0; i < block->count; i++)
         t->d[i] += to->lr * t->u[i] + to->shrink * t->p[i];
     sum_blocks_push_f64(&to->sums[READBACK_BLOCKS_UU], products_block(t->d, t->d, block->count));
+    sum_blocks_push_f64(&to->sums[READBACK_BLOCKS_UE], products_block(t->e, t->e, block->count));
 }
 
 /* Sums over all blocks of a scope. They are joined as law 2 joins blocks. */
@@ -132,7 +150,9 @@ static void close_sums(struct squares *squares, struct readback_blocks_block *ou
         out->sum[i] = sum_blocks_close_f64(&squares->sums[i]);
 }
 
-/* The root mean square of what lr and c leave of the changes, in ulp. */
+/* The root mean square of what lr and c leave of the changes, in ulp, less what the state's
+ * roundings may leave. Least squares leave no more than the truth does, and that leaves no more
+ * than both kinds of rounding, whose root mean squares add up. */
 static double residual_of(const struct step *step, struct rate_scope scope, double lr,
                           double shrink, uint64_t elements, struct rate_room *room) {
     struct squares squares = {.terms = &room->terms, .lr = lr, .shrink = shrink};
@@ -140,7 +160,9 @@ static double residual_of(const struct step *step, struct rate_scope scope, doub
     if (elements == 0 || !(fabs(lr) >= 0.0)) return (double)NAN;
     walk(step, scope, DIRECTION_WIDE, &room->block, add_residual, &squares);
     close_sums(&squares, &sums);
-    return real_sqrt_f64(sums.sum[READBACK_BLOCKS_UU] / (double)elements);
+    const double left = real_sqrt_f64(sums.sum[READBACK_BLOCKS_UU] / (double)elements);
+    const double open = real_sqrt_f64(sums.sum[READBACK_BLOCKS_UE] / (double)elements);
+    return left > fabs(lr) * open ? left - fabs(lr) * open : left - left;
 }
 
 double rate_residual_line(enum dtype weights) {
@@ -160,14 +182,16 @@ static void read_squares(const struct step *step, struct rate_scope scope, enum 
                          const struct readback_blocks_block *sums, struct rate_room *room,
                          struct rate_reading *out) {
     const struct step_group *const group = &step->groups[scope.group];
-    const double half = method == RATE_COPIES ? 1.0 : 0.5;
-    const double unit = 6.0 * dtype_epsilon(out->state) / 2;
+    const int is_slack = has_slack(out->weights, out->state);
+    const struct read_rate_bounds bounds = {.half = method == RATE_COPIES ? 1.0 : 0.5,
+                                            .unit = is_slack ? 0.0
+                                                             : 6.0 * dtype_epsilon(out->state) / 2};
     /* Weights of 0, as LoRA's second matrix is at its first update, have nothing to decay. */
     int decayed = group->decoupled && group->decay != 0.0 && sums->sum[READBACK_BLOCKS_PP] > 0.0;
     const double line = rate_residual_line(out->weights);
     struct read_rate answer;
     for (;;) {
-        read_rate_solve(sums, decayed, half, unit, &answer);
+        read_rate_solve(sums, decayed, &bounds, &answer);
         out->residual =
             residual_of(step, scope, answer.lr, decayed ? answer.shrink : 0.0, out->elements, room);
         if (decayed || !(out->residual > line) || !(sums->sum[READBACK_BLOCKS_PP] > 0.0)) break;
@@ -292,7 +316,7 @@ static void add_inert(const struct step_tensor *tensor, const struct direction_b
     const struct inert *const to = (const struct inert *)context;
     for (size_t i = 0; i < block->count; i++) {
         const double old = block->old[i];
-        if (block->u[i] != 0.0 || old == 0.0) continue;
+        if (!is_inert(block, i)) continue;
         const struct stored_interval at = stored_interval(tensor->now.dtype, block->now[i]);
         const struct stored_interval was = to->is_copied ? stored_interval(tensor->now.dtype, old)
                                                          : (struct stored_interval){old, old};
@@ -400,8 +424,9 @@ double rate_residual(const struct step *step, struct rate_scope scope, struct ra
     struct readback_blocks_block sums;
     struct read_rate answer;
     sum_squares(step, scope, room, &reading, &sums);
-    const int decayed = sums.sum[READBACK_BLOCKS_PP] > 0.0; /* weights of 0 cannot */
-    read_rate_solve(&sums, decayed, 0.5, 0.0, &answer);
+    const int decayed = sums.sum[READBACK_BLOCKS_PP] > 0.0;            /* weights of 0 cannot */
+    sums.sum[READBACK_BLOCKS_UE] = sums.sum[READBACK_BLOCKS_PE] = 0.0; /* no bound is asked for */
+    read_rate_solve(&sums, decayed, &(struct read_rate_bounds){.half = 0.5}, &answer);
     return residual_of(step, scope, answer.lr, decayed ? answer.shrink : 0.0, reading.elements,
                        room);
 }

@@ -36,20 +36,21 @@ struct rate {
 struct rate_reading {
     struct rate lr, decay; /* decay is c / lr: what weight_decay would have to be */
     struct rate shrink;    /* c itself, of inert elements */
-    double
-        residual; /* least squares: root mean square of what is left, in ulp; NaN: not measured */
+    double residual; /* least squares: root mean square of what is left, in ulp, less what roundings
+                        of the state may leave; NaN: not measured */
     double agreeing; /* votes: share of elements whose interval holds the LR; NaN: not measured */
     int needs_decay; /* least squares: without a decay they would not explain the movement */
     int torch_loops; /* votes: most agree if each operation rounds to the stored dtype */
     enum dtype weights, state;
     uint64_t elements, moved;    /* of tensors that the optimizer has state for */
-    uint64_t inert, inert_moved; /* u = 0 and old != 0; those of them that changed */
+    uint64_t inert, inert_moved; /* u is 0, without error, and old not; those that changed */
     uint64_t lost;               /* u != 0, but the weight stayed */
 };
 
-/* One block's terms in units of its ulp: direction u, old value p, change d, and magnitudes. */
+/* One block's terms in units of its ulp: direction u, old value p, change d, how far u may be off,
+ * and magnitudes. */
 struct rate_terms {
-    double u[READBACK_BLOCK], p[READBACK_BLOCK], d[READBACK_BLOCK];
+    double u[READBACK_BLOCK], p[READBACK_BLOCK], d[READBACK_BLOCK], e[READBACK_BLOCK];
     double u_size[READBACK_BLOCK], p_size[READBACK_BLOCK], one[READBACK_BLOCK];
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/real.h"
 #include "base/real_round.h"
+#include "base/rule_read.h"
 
 /* Roundings between the state and the step, each of half a unit in the last place: square root,
  * division by the bias correction, sum with eps, division, and the two of the factor that holds the
@@ -32,6 +33,12 @@ double direction_size(const struct step_group *group, double updates) {
            (1.0 - real_pow_f64(group->beta1, updates));
 }
 
+/* Half the smallest number of a state in f16, whose moments are often so small that a rounding has
+ * no relative bound; 0 for the others, whose smallest numbers no training reaches. */
+static double least_error(enum dtype dtype) {
+    return dtype == DTYPE_F16 ? dtype_spacing(0.0, dtype) / 2 : 0.0;
+}
+
 static void fill_adam(const struct step_group *group, const struct step_tensor *tensor,
                       enum direction_arithmetic arithmetic, double updates,
                       struct direction_block *out) {
@@ -40,6 +47,16 @@ static void fill_adam(const struct step_group *group, const struct step_tensor *
     const double relative = relative_error(tensor, arithmetic), *const m = out->state[0];
     const double *const v = out->state[1];
     const enum dtype dtype = tensor->first.dtype;
+    const double least = least_error(dtype);
+    const struct rule_direction rule = {
+        .factor = 1.0,
+        .correction1 = correction,
+        .root = root,
+        .eps = group->eps,
+        .slack = {.first_least = least,
+                  .second_least = least,
+                  .under_least = least * (1.0 / root + 3.0), /* as the eager loops round */
+                  .under_most = (double)INFINITY}};
     const double root_f32 = (double)(float)root, eps_f32 = (double)(float)group->eps;
     for (size_t i = 0; i < out->count; i++) {
         double denominator = real_sqrt_f64(v[i]);
@@ -52,6 +69,8 @@ static void fill_adam(const struct step_group *group, const struct step_tensor *
         }
         out->u[i] = m[i] == 0.0 ? 0.0 : m[i] / correction / denominator;
         out->error[i] = relative * fabs(out->u[i]);
+        if (least > 0.0 && arithmetic == DIRECTION_WIDE)
+            out->error[i] += rule_slack_adam(&rule, m[i], v[i]);
     }
 }
 
@@ -63,23 +82,27 @@ static void fill_sgd(const struct step_group *group, const struct step_tensor *t
     const int is_first = tensor->first_before.bytes == NULL;
     const double take = is_first ? 1.0 : 1.0 - group->dampening;
     const double *const b = out->state[0], *const then = out->state[1];
+    const double least = least_error(tensor->first.dtype);
     for (size_t i = 0; i < out->count; i++) {
         if (!group->nesterov) {
             out->u[i] = b[i];
-            out->error[i] = relative * fabs(b[i]);
+            out->error[i] = relative * fabs(b[i]) + least;
             continue;
         }
         const double kept = is_first ? 0.0 : mu * then[i], g = (b[i] - kept) / take;
         out->u[i] = g + mu * b[i];
-        out->error[i] = relative * ((fabs(b[i]) + fabs(kept)) / fabs(take) + fabs(mu * b[i]));
+        out->error[i] = relative * ((fabs(b[i]) + fabs(kept)) / fabs(take) + fabs(mu * b[i])) +
+                        2.0 * least / fabs(take);
     }
 }
 
 /* The sign of beta1 m' + (1 - beta1) g, with g = (m - beta2 m') / (1 - beta2). Where rounding
- * leaves the sign open, or the mean before was not saved, the element's own movement tells it. */
+ * leaves the sign open, or the mean before was not saved, the element's own movement tells it; an
+ * open one may have had an update of 0, so that its movement is the decay's alone. */
 static void fill_lion(const struct step_group *group, const struct step_tensor *tensor,
                       struct direction_block *out) {
     const double unit = 4.0 * dtype_epsilon(tensor->first.dtype);
+    const double least = 4.0 * least_error(tensor->first.dtype);
     const double *const m = out->state[0], *const then = out->state[1];
     for (size_t i = 0; i < out->count; i++) {
         const double moved = out->now[i] - out->old[i];
@@ -88,9 +111,11 @@ static void fill_lion(const struct step_group *group, const struct step_tensor *
         if (!tensor->has_before) continue;
         const double share = (1.0 - group->beta1) / (1.0 - group->beta2);
         const double update = group->beta1 * then[i] + share * (m[i] - group->beta2 * then[i]);
-        const double open = unit * share * (fabs(m[i]) + fabs(then[i]));
-        if (fabs(update) > open) out->u[i] = update > 0.0 ? 1.0 : -1.0;
-        if (m[i] == 0.0 && then[i] == 0.0) out->u[i] = 0.0;
+        const double open = share * (unit * (fabs(m[i]) + fabs(then[i])) + least);
+        const int is_told = fabs(update) > open, is_still = m[i] == 0.0 && then[i] == 0.0;
+        if (is_told) out->u[i] = update > 0.0 ? 1.0 : -1.0;
+        if (is_still && least == 0.0) out->u[i] = 0.0;
+        if (!is_told && (!is_still || least > 0.0)) out->error[i] = 2.0;
     }
 }
 

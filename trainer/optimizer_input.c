@@ -73,13 +73,24 @@ enum status optimizer_input_places(const struct run *run, const struct optimizer
     return run_read(run, WINDOW_SLOT, out->slot, moments, &out->slot);
 }
 
+/* The coarser of two dtypes. */
+static enum dtype coarser(enum dtype a, enum dtype b) {
+    return dtype_epsilon(a) > dtype_epsilon(b) ? a : b;
+}
+
+/* A gradient may be rounded to the dtype of the weights where these are coarser than the moment. Of
+ * a number below the smallest normal one each rounding is as large as half the smallest number: the
+ * moment has three of them at most, and the gradient one. */
 static struct rule_taken scalars_at(const struct optimizer_input_rule *rule,
                                     const struct optimizer_places *at) {
+    const enum dtype coarse = coarser(at->slots.dtype, at->working);
     return (struct rule_taken){.keep = rule->keep,
                                .take = rule->take,
                                .decay = at->decay,
-                               .unit = INPUT_ROUNDINGS * dtype_epsilon(at->slots.dtype) / 2,
-                               .least = dtype_spacing(0x1p-126, at->slots.dtype)};
+                               .unit = INPUT_ROUNDINGS * dtype_epsilon(coarse) / 2,
+                               .least = 2.0 * dtype_spacing(0x1p-126, at->slots.dtype) /
+                                            fabs(rule->take) +
+                                        dtype_spacing(0x1p-126, at->working)};
 }
 
 struct rule_taken optimizer_input_scalars(const struct run *run,

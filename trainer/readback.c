@@ -138,8 +138,8 @@ static void fill_terms(const struct run *run, const struct optimizer_places *at,
     out->meant = out->lost = 0.0;
     for (size_t i = 0; i < count; i++) {
         const struct rule_read_terms terms = rule_read_terms(
-            &spacing, run->direction[first + i], decay, element_get(at->old, dtype, first + i),
-            element_get(at->now, dtype, first + i));
+            &spacing, run->direction[first + i], 0.0, 0.0, decay,
+            element_get(at->old, dtype, first + i), element_get(at->now, dtype, first + i));
         out->u[i] = terms.u;
         out->p[i] = terms.p;
         out->d[i] = terms.d;
@@ -209,8 +209,11 @@ static struct readback_blocks_args args_of(const struct run *run, const struct o
         .spacing = spacing_of(working),
         .decay = call->groups[tensor->group].weight_decay,
     };
-    if (rule->source == INPUT_FROM_MOMENT)
+    if (rule->source == INPUT_FROM_MOMENT) {
         args.taken = optimizer_input_scalars(run, rule, run->owner[index]);
+        if (args.direction.slack.taken_unit > args.taken.unit)
+            args.taken.unit = args.direction.slack.taken_unit;
+    }
     return args;
 }
 
@@ -223,7 +226,6 @@ static struct readback_blocks_tensor tensor_of(const struct run *run, const stru
         .count = tensor->count,
         .old = optimizer_weights_before(run, row),
         .now = optimizer_weights_now(run, row),
-        .made = tensor->master != NULL ? tensor->master : tensor->param,
         .gradient = tensor->gradient,
     };
     for (int slot = 0; slot < READBACK_BLOCKS_SLOTS; slot++)
@@ -306,21 +308,33 @@ static void add_sums(struct readback_blocks_block *to, const struct readback_blo
         to->sum[s] += term->sum[s];
 }
 
-/* Two bounds of an error add up: half an ulp for each rounding of the stored value (a whole ulp
- * where the rounding is drawn), and what the optimizer rounded in the direction itself,
- * INPUT_ROUNDINGS half units of the working dtype. */
+/* What the step's numbers may be off by: half an ulp for each rounding of the stored value (a whole
+ * ulp where the rounding is drawn), what the optimizer rounded in the direction itself,
+ * INPUT_ROUNDINGS half units of the working dtype, and what it rounded in numbers of the whole
+ * step. Elements bring along what the rounding of slots leaves open. */
+static struct read_rate_bounds bounds_of(const struct run *run, const struct rule_slack *slack) {
+    const int drawn = run->config.numerics.rounding == ROUNDING_STOCHASTIC;
+    const double epsilon = dtype_epsilon(optimizer_working_dtype(run));
+    return (struct read_rate_bounds){.half = drawn ? 1.0 : 0.5,
+                                     .unit = INPUT_ROUNDINGS * epsilon / 2 + slack->lr_unit,
+                                     .least = slack->lr_least,
+                                     .shrink = slack->shrink_least};
+}
+
 static void read_group(struct run *run, const struct optim_call *call, uint32_t group) {
-    const enum dtype dtype = optimizer_working_dtype(run);
     const double decay = call->groups[group].weight_decay;
     struct readback_blocks_block sum = {{0.0}};
-    for (uint32_t i = 0; i < run->owner_count; i++)
-        if (run->table.rows[run->owner[i]].group == group) add_sums(&sum, &run->reads[i]);
-    const int drawn = run->config.numerics.rounding == ROUNDING_STOCHASTIC;
+    struct rule_slack slack = {.is_on = 0}; /* that of all tensors of a group */
+    for (uint32_t i = 0; i < run->owner_count; i++) {
+        if (run->table.rows[run->owner[i]].group != group) continue;
+        add_sums(&sum, &run->reads[i]);
+        slack = optim_direction_rule(run->optimizer, call, i).slack;
+    }
+    const struct read_rate_bounds bounds = bounds_of(run, &slack);
     struct read_rate answer;
-    read_rate_solve(&sum, decay != 0.0, drawn ? 1.0 : 0.5,
-                    INPUT_ROUNDINGS * dtype_epsilon(dtype) / 2, &answer);
+    read_rate_solve(&sum, decay != 0.0, &bounds, &answer);
     double *const out = run->record.groups[group];
-    if (!call->found_inf && call->groups[group].lr != 0.0) {
+    if (!call->found_inf && out[GROUP_LR_APPLIED] != 0.0) {
         run->steps.meant += sum.sum[READBACK_BLOCKS_MEANT];
         run->steps.lost += sum.sum[READBACK_BLOCKS_LOST];
     }
@@ -399,7 +413,6 @@ static struct readback_blocks_tensor piece_of(const struct run *run,
         .old = run->working_pieces != NULL ? working_piece(run, thread)
                                            : form_at(whole->old, working, first),
         .now = form_at(whole->now, working, first),
-        .made = form_at(whole->made, working, first),
         .gradient = places_from(whole->gradient, form_carried(args->gradient_dtype), first),
         .moment = step->rule.source == INPUT_FROM_MOMENT ? moment_piece(run, thread) : NULL,
         .stride = whole->stride,

@@ -329,12 +329,14 @@ void VARIANT(evidence_distance_block)(const struct run_distances_args *args, siz
 /* A chunk's numbers, as f64. */
 struct numbers {
     double old[CHUNK], now[CHUNK], direction[CHUNK];
-    double gradient[CHUNK], made[CHUNK], slot[2][CHUNK]; /* those that the direction reads */
+    double gradient[CHUNK], then[CHUNK], slot[2][CHUNK]; /* those that the direction reads */
 };
 
-static inline void direct_adam(const struct rule_direction *rule, struct numbers *of,
+/* `is_stored` is a constant, so that the usual loop has none of the other's roundings. */
+static inline void direct_adam(const struct rule_direction *rule, int is_stored, struct numbers *of,
                                size_t count) {
-    const struct rule_direction k = *rule;
+    struct rule_direction k = *rule;
+    k.is_stored = is_stored;
     for (size_t i = 0; i < count; i++)
         of->direction[i] = rule_direction_adam(&k, of->slot[0][i], of->slot[1][i], of->old[i]);
 }
@@ -349,8 +351,7 @@ static inline void direct_lion(const struct rule_direction *rule, struct numbers
                                size_t count) {
     const struct rule_direction k = *rule;
     for (size_t i = 0; i < count; i++)
-        of->direction[i] =
-            rule_direction_lion(&k, of->gradient[i], of->slot[0][i], of->old[i], of->made[i]);
+        of->direction[i] = rule_direction_lion(&k, of->gradient[i], of->then[i], of->old[i]);
 }
 
 /* Reads a chunk and computes its directions. A slot that the kind does not read may not exist. */
@@ -364,7 +365,10 @@ static inline void read_numbers(const struct readback_blocks_args *args,
     case RULE_DIRECTION_ADAM:
         read_form(of->slots[0], args->slot, at, count, out->slot[0]);
         read_form(of->slots[k->second], args->slot, at, count, out->slot[1]);
-        direct_adam(k, out, count);
+        if (k->is_stored)
+            direct_adam(k, 1, out, count);
+        else
+            direct_adam(k, 0, out, count);
         break;
     case RULE_DIRECTION_SGD:
         read_values(of->gradient, args->gradient_dtype, at, count, out->gradient);
@@ -376,43 +380,78 @@ static inline void read_numbers(const struct readback_blocks_args *args,
         break;
     default:
         read_values(of->gradient, args->gradient_dtype, at, count, out->gradient);
-        read_form(of->slots[0], args->slot, at, count, out->slot[0]);
-        read_values(of->made, args->working, at, count, out->made);
+        read_form(of->moment != NULL ? of->moment : of->slots[0], args->slot, at, count, out->then);
         direct_lion(k, out, count);
+    }
+}
+
+/* The terms of a chunk in columns. */
+struct terms {
+    double u[CHUNK], p[CHUNK], d[CHUNK], e[CHUNK];
+    uint64_t meant, lost;
+};
+
+/* Directions without a slack: every element is told. */
+static inline void fill_terms(const struct readback_blocks_args *args, const struct numbers *of,
+                              size_t count, struct terms *out) {
+    const struct rule_spacing spacing = args->spacing;
+    const double decay = args->decay;
+    for (size_t i = 0; i < count; i++) {
+        const struct rule_read_terms terms =
+            rule_read_terms(&spacing, of->direction[i], 0.0, 0.0, decay, of->old[i], of->now[i]);
+        out->u[i] = terms.u;
+        out->p[i] = terms.p;
+        out->d[i] = terms.d;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t is_meant = of->direction[i] != 0.0, stands = of->now[i] == of->old[i];
+        out->meant += is_meant;
+        out->lost += is_meant & stands;
+    }
+}
+
+static inline void fill_slack_terms(const struct readback_blocks_args *args,
+                                    const struct numbers *of, size_t count, struct terms *out) {
+    const struct rule_direction *const k = &args->direction;
+    for (size_t i = 0; i < count; i++) {
+        const double slack = RULE_SLACK_OF(k, of->slot[0][i], of->slot[1][i]);
+        const struct rule_read_terms terms =
+            rule_read_terms(&args->spacing, of->direction[i], slack, k->slack.negligible,
+                            args->decay, of->old[i], of->now[i]);
+        out->u[i] = terms.u;
+        out->p[i] = terms.p;
+        out->d[i] = terms.d;
+        out->e[i] = terms.e;
+        out->meant += (uint64_t)terms.meant;
+        out->lost += (uint64_t)terms.lost;
     }
 }
 
 static inline void add_terms(const struct readback_blocks_args *args, const struct numbers *of,
                              size_t count, struct lanes *sums, double *meant, double *lost) {
-    double u[CHUNK], p[CHUNK], d[CHUNK];
-    const struct rule_spacing spacing = args->spacing;
-    const double decay = args->decay;
-    uint64_t some_meant = 0, some_lost = 0;
+    struct terms t;
+    const int is_slack = args->direction.slack.is_on;
+    t.meant = t.lost = 0;
+    if (is_slack)
+        fill_slack_terms(args, of, count, &t);
+    else
+        fill_terms(args, of, count, &t);
+    *meant += (double)t.meant; /* f64 holds counts in any order */
+    *lost += (double)t.lost;
+    add_products(&sums[READBACK_BLOCKS_UU], t.u, t.u, count);
+    add_products(&sums[READBACK_BLOCKS_UP], t.u, t.p, count);
+    add_products(&sums[READBACK_BLOCKS_PP], t.p, t.p, count);
+    add_products(&sums[READBACK_BLOCKS_UD], t.u, t.d, count);
+    add_products(&sums[READBACK_BLOCKS_PD], t.p, t.d, count);
     for (size_t i = 0; i < count; i++) {
-        const struct rule_read_terms terms =
-            rule_read_terms(&spacing, of->direction[i], decay, of->old[i], of->now[i]);
-        u[i] = terms.u;
-        p[i] = terms.p;
-        d[i] = terms.d;
+        t.u[i] = real_abs_f64(t.u[i]);
+        t.p[i] = real_abs_f64(t.p[i]);
     }
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t is_meant = of->direction[i] != 0.0, stands = of->now[i] == of->old[i];
-        some_meant += is_meant;
-        some_lost += is_meant & stands;
-    }
-    *meant += (double)some_meant; /* f64 holds counts in any order */
-    *lost += (double)some_lost;
-    add_products(&sums[READBACK_BLOCKS_UU], u, u, count);
-    add_products(&sums[READBACK_BLOCKS_UP], u, p, count);
-    add_products(&sums[READBACK_BLOCKS_PP], p, p, count);
-    add_products(&sums[READBACK_BLOCKS_UD], u, d, count);
-    add_products(&sums[READBACK_BLOCKS_PD], p, d, count);
-    for (size_t i = 0; i < count; i++) {
-        u[i] = real_abs_f64(u[i]);
-        p[i] = real_abs_f64(p[i]);
-    }
-    sum_rows_terms_f64_f64(sums[READBACK_BLOCKS_U].in, u, count);
-    sum_rows_terms_f64_f64(sums[READBACK_BLOCKS_P].in, p, count);
+    sum_rows_terms_f64_f64(sums[READBACK_BLOCKS_U].in, t.u, count);
+    sum_rows_terms_f64_f64(sums[READBACK_BLOCKS_P].in, t.p, count);
+    if (!is_slack) return;
+    add_products(&sums[READBACK_BLOCKS_UE], t.u, t.e, count);
+    add_products(&sums[READBACK_BLOCKS_PE], t.p, t.e, count);
 }
 
 /* The numbers of which rule_taken_value is made: slots, the same before the step, and weights

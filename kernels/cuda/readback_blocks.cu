@@ -18,10 +18,18 @@ GPU_INLINE double readback_blocks_direction(const struct readback_blocks_args *i
                                             const struct readback_blocks_tensor *of, size_t i,
                                             double old) {
     const struct rule_direction *const k = &is->direction;
-    return RULE_DIRECTION_OF(k, number_at(of->gradient, is->gradient_dtype, i),
-                             number_at(of->slots[0], is->slot.dtype, i),
-                             number_at(of->slots[k->second], is->slot.dtype, i), old,
-                             number_at(of->made, is->working, i));
+    return RULE_DIRECTION_OF(
+        k, number_at(of->gradient, is->gradient_dtype, i),
+        number_at(of->moment != NULL ? of->moment : of->slots[0], is->slot.dtype, i),
+        number_at(of->slots[0], is->slot.dtype, i),
+        number_at(of->slots[k->second], is->slot.dtype, i), old);
+}
+
+GPU_INLINE double readback_blocks_slack(const struct readback_blocks_args *is,
+                                        const struct readback_blocks_tensor *of, size_t i) {
+    const struct rule_direction *const k = &is->direction;
+    return RULE_SLACK_OF(k, number_at(of->slots[0], is->slot.dtype, i),
+                         number_at(of->slots[k->second], is->slot.dtype, i));
 }
 
 GPU_INLINE void readback_blocks_element(const struct readback_blocks_args *is,
@@ -29,16 +37,21 @@ GPU_INLINE void readback_blocks_element(const struct readback_blocks_args *is,
                                         double old, double *sum) {
     const double now = number_at(of->now, is->working, i);
     const struct rule_read_terms t = rule_read_terms(
-        &is->spacing, readback_blocks_direction(is, of, i, old), is->decay, old, now);
+        &is->spacing, readback_blocks_direction(is, of, i, old), readback_blocks_slack(is, of, i),
+        is->direction.slack.negligible, is->decay, old, now);
+    const double size_u = real_abs_f64(t.u), size_p = real_abs_f64(t.p);
     sum[READBACK_BLOCKS_UU] = real_fma_f64(t.u, t.u, sum[READBACK_BLOCKS_UU]);
     sum[READBACK_BLOCKS_UP] = real_fma_f64(t.u, t.p, sum[READBACK_BLOCKS_UP]);
     sum[READBACK_BLOCKS_PP] = real_fma_f64(t.p, t.p, sum[READBACK_BLOCKS_PP]);
     sum[READBACK_BLOCKS_UD] = real_fma_f64(t.u, t.d, sum[READBACK_BLOCKS_UD]);
     sum[READBACK_BLOCKS_PD] = real_fma_f64(t.p, t.d, sum[READBACK_BLOCKS_PD]);
-    sum[READBACK_BLOCKS_U] = real_fma_f64(real_abs_f64(t.u), 1.0, sum[READBACK_BLOCKS_U]);
-    sum[READBACK_BLOCKS_P] = real_fma_f64(real_abs_f64(t.p), 1.0, sum[READBACK_BLOCKS_P]);
+    sum[READBACK_BLOCKS_U] = real_fma_f64(size_u, 1.0, sum[READBACK_BLOCKS_U]);
+    sum[READBACK_BLOCKS_P] = real_fma_f64(size_p, 1.0, sum[READBACK_BLOCKS_P]);
     sum[READBACK_BLOCKS_MEANT] += t.meant;
     sum[READBACK_BLOCKS_LOST] += t.lost;
+    if (!is->direction.slack.is_on) return;
+    sum[READBACK_BLOCKS_UE] = real_fma_f64(size_u, t.e, sum[READBACK_BLOCKS_UE]);
+    sum[READBACK_BLOCKS_PE] = real_fma_f64(size_p, t.e, sum[READBACK_BLOCKS_PE]);
 }
 
 GPU_INLINE void readback_blocks_taken(const struct readback_blocks_args *is,

@@ -458,11 +458,39 @@ static const struct rule_direction directions[] = {
      .decay = 0.1,
      .grad_scale = 3.0,
      .beta1 = 0.9,
-     .beta2 = 0.99,
-     .weight2 = 0.01,
-     .keep = 0.9999,
-     .unit = 0x1p-24},
-    {.kind = RULE_DIRECTION_LION, .grad_scale = 1.0, .beta1 = 0.9, .weight2 = 1.0, .keep = 1.0},
+     .weight1 = 0.1,
+     .gradient = DTYPE_BF16,
+     .working = DTYPE_F32,
+     .slot = DTYPE_F16},
+    {.kind = RULE_DIRECTION_LION, .is_wide = 1, .grad_scale = 1.0, .beta1 = 0.9, .weight1 = 0.1},
+    /* some elements have so much slack that they are left out */
+    {.kind = RULE_DIRECTION_ADAM,
+     .second = 1,
+     .is_stored = 1,
+     .grad_scale = 1.0,
+     .factor = 1.0,
+     .correction1 = 0.1,
+     .root = 0.3,
+     .eps = 1e-8,
+     .slot = DTYPE_BF16,
+     .slack = {.is_on = 1, .under_most = 1e300, .unit = 0.2, .least = 0x1p-6}},
+    {.kind = RULE_DIRECTION_ADAM,
+     .second = 1,
+     .decay = 0.1,
+     .grad_scale = 1.0,
+     .factor = 0.9,
+     .correction1 = 0.1,
+     .root = 0.3,
+     .eps = 1e-8,
+     .slack = {.is_on = 1,
+               .first_unit = 0x1p-9,
+               .first_least = 0x1p-12,
+               .second_unit = 0x1p-9,
+               .second_least = 0x1p-25,
+               .under_unit = 0x1p-8,
+               .under_least = 0x1p-10,
+               .under_most = 0.5,
+               .negligible = 0x1p-10}},
 };
 
 static double direction_of(const struct readback_blocks_args *args,
@@ -471,6 +499,7 @@ static double direction_of(const struct readback_blocks_args *args,
     const double old = number_of(of->old, args->working, i);
     const double first = number_of(of->slots[0], args->slot.dtype, i);
     const double g = number_of(of->gradient, args->gradient_dtype, i);
+    const double then = of->moment != NULL ? number_of(of->moment, args->slot.dtype, i) : first;
     switch (k->kind) {
     case RULE_DIRECTION_ADAM:
         return rule_direction_adam(k, first, number_of(of->slots[k->second], args->slot.dtype, i),
@@ -478,16 +507,24 @@ static double direction_of(const struct readback_blocks_args *args,
     case RULE_DIRECTION_SGD:
         return rule_direction_sgd(k, g, first, old);
     case RULE_DIRECTION_LION:
-        return rule_direction_lion(k, g, first, old, number_of(of->made, args->working, i));
+        return rule_direction_lion(k, g, then, old);
     case RULE_DIRECTION_NONE:
         break;
     }
     return (double)NAN;
 }
 
+static double slack_of(const struct readback_blocks_args *args,
+                       const struct readback_blocks_tensor *of, size_t i) {
+    const struct rule_direction *const k = &args->direction;
+    return RULE_SLACK_OF(k, number_of(of->slots[0], args->slot.dtype, i),
+                         number_of(of->slots[k->second], args->slot.dtype, i));
+}
+
 /* The terms of one block, in columns, as trainer/readback.c has them. */
 struct columns {
-    double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK], size_u[SUM_BLOCK], size_p[SUM_BLOCK];
+    double u[SUM_BLOCK], p[SUM_BLOCK], d[SUM_BLOCK], e[SUM_BLOCK];
+    double size_u[SUM_BLOCK], size_p[SUM_BLOCK];
     double meant[SUM_BLOCK], lost[SUM_BLOCK];
     double taken[SUM_BLOCK], error[SUM_BLOCK], one[SUM_BLOCK];
 };
@@ -499,8 +536,9 @@ static void fill_columns(const struct readback_blocks_args *args,
     for (size_t i = 0; i < count; i++) {
         const double old = number_of(of->old, args->working, first + i);
         const struct rule_read_terms t =
-            rule_read_terms(&args->spacing, direction_of(args, of, first + i), args->decay, old,
-                            number_of(of->now, args->working, first + i));
+            rule_read_terms(&args->spacing, direction_of(args, of, first + i),
+                            slack_of(args, of, first + i), args->direction.slack.negligible,
+                            args->decay, old, number_of(of->now, args->working, first + i));
         struct rule_taken_value taken = {0.0, 0.0};
         if (of->moment != NULL)
             taken =
@@ -509,6 +547,7 @@ static void fill_columns(const struct readback_blocks_args *args,
         out->u[i] = is_read ? t.u : 0.0;
         out->p[i] = is_read ? t.p : 0.0;
         out->d[i] = is_read ? t.d : 0.0;
+        out->e[i] = is_read ? t.e : 0.0;
         out->meant[i] = is_read ? t.meant : 0.0;
         out->lost[i] = is_read ? t.lost : 0.0;
         out->size_u[i] = real_abs_f64(out->u[i]);
@@ -525,6 +564,7 @@ static void read_is_the_hosts(const struct readback_blocks_args *args,
     struct columns t;
     const size_t first = block * SUM_BLOCK, left = of->count - first;
     const size_t count = left < SUM_BLOCK ? left : SUM_BLOCK;
+    const int is_slack = args->direction.slack.is_on;
     fill_columns(args, of, first, count, &t);
     const double want[READBACK_BLOCKS_SUMS] = {
         [READBACK_BLOCKS_UU] = products_block(t.u, t.u, count),
@@ -534,6 +574,8 @@ static void read_is_the_hosts(const struct readback_blocks_args *args,
         [READBACK_BLOCKS_PD] = products_block(t.p, t.d, count),
         [READBACK_BLOCKS_U] = products_block(t.size_u, t.one, count),
         [READBACK_BLOCKS_P] = products_block(t.size_p, t.one, count),
+        [READBACK_BLOCKS_UE] = is_slack ? products_block(t.size_u, t.e, count) : 0.0,
+        [READBACK_BLOCKS_PE] = is_slack ? products_block(t.size_p, t.e, count) : 0.0,
         [READBACK_BLOCKS_MEANT] = products_block(t.meant, t.one, count),
         [READBACK_BLOCKS_LOST] = products_block(t.lost, t.one, count),
         [READBACK_BLOCKS_TAKEN] = products_block(t.taken, t.taken, count),
@@ -570,7 +612,6 @@ static struct readback_blocks_tensor draw_reads(struct bench *bench,
     struct readback_blocks_tensor of = {.count = count, .turn = 1};
     of.old = draw_step(bench, working, count, kinds);
     of.now = draw_step(bench, working, count, 0);
-    of.made = draw_step(bench, working, count, 0);
     of.gradient = draw_step(bench, others, count, 0);
     of.slots[0] = draw_step(bench, others, count, kinds);
     if (numbers == READBACK_BLOCKS_INFINITY && count > 0)

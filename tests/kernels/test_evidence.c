@@ -157,12 +157,41 @@ static const struct rule_direction directions[] = {
     {.kind = RULE_DIRECTION_SGD, .nesterov = 1, .grad_scale = 1.0, .momentum = 0.9},
     {.kind = RULE_DIRECTION_LION,
      .decay = 0.1,
-     .grad_scale = 1.0,
+     .grad_scale = 3.0,
      .beta1 = 0.9,
-     .beta2 = 0.99,
-     .weight2 = 0.01,
-     .keep = 0.999,
-     .unit = 0x1p-24},
+     .weight1 = 0.1,
+     .gradient = DTYPE_BF16,
+     .working = DTYPE_F32,
+     .slot = DTYPE_F16},
+    /* Adam's that stores its denominator, and one whose moments were stored behind the step. The
+     * slacks are so large that some elements are left out. */
+    {.kind = RULE_DIRECTION_ADAM,
+     .second = 1,
+     .is_stored = 1,
+     .grad_scale = 1.0,
+     .factor = 1.0,
+     .correction1 = 0.1,
+     .root = 0.3,
+     .eps = 1e-8,
+     .slot = DTYPE_BF16,
+     .slack = {.is_on = 1, .under_most = 1e300, .unit = 0.2, .least = 0x1p-6}},
+    {.kind = RULE_DIRECTION_ADAM,
+     .second = 1,
+     .decay = 0.01,
+     .grad_scale = 1.0,
+     .factor = 0.99,
+     .correction1 = 0.1,
+     .root = 0.3,
+     .eps = 1e-8,
+     .slack = {.is_on = 1,
+               .first_unit = 0x1p-9,
+               .first_least = 0x1p-12,
+               .second_unit = 0x1p-9,
+               .second_least = 0x1p-25,
+               .under_unit = 0x1p-8,
+               .under_least = 0x1p-10,
+               .under_most = 0.5,
+               .negligible = 0x1p-10}},
 };
 static const struct rule_taken taken = {0.9, 0.1, 0.02, 0x1p-22, 0x1p-149};
 
@@ -186,7 +215,6 @@ static struct readback_blocks_tensor tensor_of(size_t direction, enum dtype dtyp
         .count = count,
         .old = carriers(0, dtype, 0),
         .now = carriers(1, dtype, 0),
-        .made = carriers(1, dtype, 0),
         .gradient = carriers(4, dtype, 0),
         .slots = {slots ? carriers(2, dtype, 0) : NULL, carriers(3, dtype, 0),
                   carriers(3, dtype, 0)},
@@ -195,9 +223,13 @@ static struct readback_blocks_tensor tensor_of(size_t direction, enum dtype dtyp
     };
 }
 
-static double law_direction(const struct rule_direction *k, size_t i) {
-    return RULE_DIRECTION_OF(k, vectors[4].value[i], vectors[2].value[i], vectors[3].value[i],
-                             vectors[0].value[i], vectors[1].value[i]);
+static double law_direction(const struct rule_direction *k, int moment, size_t i) {
+    return RULE_DIRECTION_OF(k, vectors[4].value[i], vectors[moment ? 5 : 2].value[i],
+                             vectors[2].value[i], vectors[3].value[i], vectors[0].value[i]);
+}
+
+static double law_slack(const struct rule_direction *k, size_t i) {
+    return RULE_SLACK_OF(k, vectors[2].value[i], vectors[3].value[i]);
 }
 
 /* Where a block is not read, the sums of the LR and the decay are 0, and that of the gradient's
@@ -206,18 +238,20 @@ static void check_read(const struct readback_blocks_block *got, size_t direction
                        int moment, int is_read, size_t first, size_t count) {
     static const int pairs[][2] = {{0, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}};
     const struct readback_blocks_args args = args_of(direction, dtype);
-    static double gradient[BLOCK], error[BLOCK];
+    static double gradient[BLOCK], error[BLOCK], slack[BLOCK];
+    const struct rule_direction *const k = &directions[direction];
     double meant = 0.0, lost = 0.0;
     for (size_t i = 0; i < count; i++) {
         const double old = vectors[0].value[first + i];
-        const struct rule_read_terms t =
-            rule_read_terms(&args.spacing, law_direction(&directions[direction], first + i),
-                            args.decay, old, vectors[1].value[first + i]);
+        const struct rule_read_terms t = rule_read_terms(
+            &args.spacing, law_direction(k, moment, first + i), law_slack(k, first + i),
+            k->slack.negligible, args.decay, old, vectors[1].value[first + i]);
         const struct rule_taken_value value =
             rule_taken_value(&taken, vectors[2].value[first + i], vectors[5].value[first + i], old);
         terms[0][i] = is_read ? t.u : 0.0;
         terms[1][i] = is_read ? t.p : 0.0;
         terms[2][i] = is_read ? t.d : 0.0;
+        slack[i] = is_read ? t.e : 0.0;
         meant += is_read ? t.meant : 0.0;
         lost += is_read ? t.lost : 0.0;
         gradient[i] = moment ? value.gradient : 0.0;
@@ -231,12 +265,48 @@ static void check_read(const struct readback_blocks_block *got, size_t direction
             terms[v][i] = fabs(terms[v][i]);
     assert_same("u", got->sum[READBACK_BLOCKS_U], law_lanes(&wide, terms[0], NULL, count));
     assert_same("p", got->sum[READBACK_BLOCKS_P], law_lanes(&wide, terms[1], NULL, count));
+    for (int v = 0; v < 2; v++)
+        assert_same(v == 0 ? "ue" : "pe", got->sum[READBACK_BLOCKS_UE + v],
+                    k->slack.is_on ? law_lanes(&wide, terms[v], slack, count) : 0.0);
     assert_same("meant", got->sum[READBACK_BLOCKS_MEANT], meant);
     assert_same("lost", got->sum[READBACK_BLOCKS_LOST], lost);
     assert_same("taken", got->sum[READBACK_BLOCKS_TAKEN],
                 law_lanes(&wide, gradient, gradient, count));
     assert_same("error", got->sum[READBACK_BLOCKS_TAKEN_ERROR],
                 law_lanes(&wide, error, error, count));
+}
+
+/* Weights of 1 in f32, whose spacing is 2^-23, with a decay of 0.5: u is the direction less 0.5. By
+ * hand: an element tells if its slack is a quarter of u at most, or negligible; it was meant to
+ * move if its direction is further from 0 than its slack. */
+static void validate_terms_of_slack(void **state) {
+    (void)state;
+    static const struct {
+        double direction, slack, negligible, now;
+        double u, e, meant, lost; /* u of 0: it tells nothing, and so is the rest */
+    } rows[] = {
+        {2.5, 0.0, 0.0, 1.0, 2.0, 0.0, 1.0, 1.0},
+        {2.5, 0.5, 0.0, 1.5, 2.0, 0.5, 1.0, 0.0},
+        {2.5, 0.51, 0.0, 1.5, 0.0, 0.0, 0.0, 0.0},
+        {2.5, 0.51, 0.51, 1.5, 2.0, 0.51, 1.0, 0.0},
+        {-1.5, 0.5, 0.0, 1.0, -2.0, 0.5, 1.0, 1.0},
+        {0.125, 0.0625, 0.0, 1.0, -0.375, 0.0625, 1.0, 1.0},
+        {0.0625, 0.0625, 0.0, 1.0, -0.4375, 0.0625, 0.0, 0.0},
+        {0.0, 0.0, 0.0, 1.0, -0.5, 0.0, 0.0, 0.0},
+        {2.5, INFINITY, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0},
+        {2.5, NAN, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0},
+        {INFINITY, INFINITY, 0.0, 0.5, INFINITY, INFINITY, 0.0, 0.0},
+    };
+    const struct rule_spacing spacing = {0x1p-23, 0x1p-126};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct rule_read_terms t = rule_read_terms(&spacing, rows[i].direction, rows[i].slack,
+                                                         rows[i].negligible, 0.5, 1.0, rows[i].now);
+        const int tells = rows[i].u != 0.0;
+        assert_true(t.u == rows[i].u * 0x1p23 && t.e == rows[i].e * 0x1p23);
+        assert_true(t.p == (tells ? 0x1p23 : 0.0));
+        assert_true(t.d == (tells ? (rows[i].now - 1.0) * 0x1p23 : 0.0));
+        assert_true(t.meant == rows[i].meant && t.lost == rows[i].lost);
+    }
 }
 
 /* The inverse of a spacing takes no division, and is what a division gives. */
@@ -399,7 +469,6 @@ static void check_taken(evidence_read_block *read, const struct rule_taken *rule
     const struct readback_blocks_tensor tensor = {.count = AMONG,
                                                   .old = old,
                                                   .now = old,
-                                                  .made = old,
                                                   .slots = {slot, slot, slot},
                                                   .moment = among_values(&of, dtype, 1),
                                                   .stride = 2,
@@ -644,10 +713,11 @@ static void verify_misfits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_spacing_inverse), cmocka_unit_test(corroborate_blocks),
-        cmocka_unit_test(corroborate_quotients),    cmocka_unit_test(corroborate_calls),
-        cmocka_unit_test(corroborate_leaf_hashes),  cmocka_unit_test(corroborate_digests),
-        cmocka_unit_test(corroborate_narrow),       cmocka_unit_test(verify_misfits),
+        cmocka_unit_test(validate_terms_of_slack), cmocka_unit_test(validate_spacing_inverse),
+        cmocka_unit_test(corroborate_blocks),      cmocka_unit_test(corroborate_quotients),
+        cmocka_unit_test(corroborate_calls),       cmocka_unit_test(corroborate_leaf_hashes),
+        cmocka_unit_test(corroborate_digests),     cmocka_unit_test(corroborate_narrow),
+        cmocka_unit_test(verify_misfits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

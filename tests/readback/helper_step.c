@@ -31,6 +31,18 @@ static double drawn(uint64_t stream, uint64_t tensor, uint64_t element) {
     return (double)(x >> 11) * 0x1p-52 - 1.0;
 }
 
+/* A number that f16 has, as sign, exponent and fraction; below 2^-14 it is a multiple of 2^-24. */
+static void store_f16(unsigned char *bytes, double value) {
+    int exponent = 0;
+    const double size = fabs(value), fraction = frexp(size, &exponent);
+    const unsigned sign = signbit(value) ? 0x8000u : 0u;
+    const unsigned normal =
+        ((unsigned)(exponent + 14) << 10) + (unsigned)((2.0 * fraction - 1.0) * 1024.0);
+    const unsigned bits = sign | (size < 0x1p-14 ? (unsigned)(size * 0x1p24) : normal);
+    bytes[0] = (unsigned char)(bits & 0xffu);
+    bytes[1] = (unsigned char)(bits >> 8);
+}
+
 static void store(enum dtype dtype, unsigned char *bytes, size_t at, double value) {
     const float narrow = (float)value;
     uint32_t bits;
@@ -41,13 +53,20 @@ static void store(enum dtype dtype, unsigned char *bytes, size_t at, double valu
         memcpy(bytes + at * 8, &value, 8);
     else if (dtype == DTYPE_F32)
         memcpy(bytes + at * 4, &narrow, 4);
+    else if (dtype == DTYPE_F16)
+        store_f16(bytes + at * 2, value);
     else
         memcpy(bytes + at * 2, &half, 2); /* bf16 */
 }
 
-/* Rounds to the dtype in which the optimizer works. */
+/* Rounds what the optimizer keeps in its state, or makes of it on the way. */
 static double r(const struct scene_asked *a, double value) {
-    return dtype_round(value, a->has_masters ? DTYPE_F32 : a->state);
+    return dtype_round(value, a->has_masters || a->is_one_kernel ? DTYPE_F32 : a->state);
+}
+
+/* Rounds a weight, which may have more digits than the state. */
+static double w(const struct scene_asked *a, double value) {
+    return a->weights == DTYPE_F32 ? dtype_round(value, DTYPE_F32) : r(a, value);
 }
 
 /* A scalar of a kernel: in f32, unless it works in f64. */
@@ -67,34 +86,39 @@ static void adam(const struct scene_asked *a, struct element *e) {
     const double m = a->is_lost ? 0.0 : e->m_before, v = a->is_lost ? 0.0 : e->v_before;
     double p = e->old, g = e->g;
     if (a->coupled)
-        g = r(a, g + a->decay * p);
+        g = w(a, g + a->decay * p);
     else if (a->decay > 0.0)
-        p = r(a, p * scalar(a, 1.0 - a->lr * a->decay));
+        p = w(a, p * scalar(a, 1.0 - a->lr * a->decay));
     e->m = r(a, m + (1.0 - a->beta1) * (g - m));
     e->v = r(a, r(a, beta2 * v) + (1.0 - beta2) * g * g);
     e->most = fmax(e->most, e->v);
     const double bottom =
         r(a, r(a, r(a, sqrt(a->amsgrad ? e->most : e->v)) / scalar(a, root)) + scalar(a, a->eps));
-    e->now = r(a, p + scalar(a, -a->lr / correction) * e->m / bottom);
+    e->now = w(a, p + scalar(a, -a->lr / correction) * e->m / bottom);
     if (e->m == 0.0) e->now = p;
 }
 
 static void sgd(const struct scene_asked *a, struct element *e) {
-    const double g = r(a, e->g + a->decay * e->old);
+    const double g = w(a, e->g + a->decay * e->old);
     e->m = a->updates == 1.0 ? g : r(a, r(a, a->momentum * e->m_before) + g);
-    const double u = a->nesterov ? r(a, g + a->momentum * e->m) : e->m;
-    e->now = r(a, e->old - a->lr * u);
+    const double u = a->nesterov ? w(a, g + a->momentum * e->m) : e->m;
+    e->now = w(a, e->old - a->lr * u);
 }
 
 static void lion(const struct scene_asked *a, struct element *e) {
-    const double p = r(a, e->old * scalar(a, 1.0 - a->lr * a->decay));
+    const double p = w(a, e->old * scalar(a, 1.0 - a->lr * a->decay));
     const double u = r(a, a->beta1 * e->m_before + (1.0 - a->beta1) * e->g);
-    e->now = r(a, p - a->lr * (double)((u > 0.0) - (u < 0.0)));
+    e->now = w(a, p - a->lr * (double)((u > 0.0) - (u < 0.0)));
     e->m = r(a, a->beta2 * e->m_before + (1.0 - a->beta2) * e->g);
 }
 
 static int has_earlier(const struct scene_asked *a) {
     return a->updates > 1.0 || a->is_lost;
+}
+
+/* Rounds what the update before has stored. */
+static double stored(const struct scene_asked *a, double value) {
+    return dtype_round(value, a->has_masters ? DTYPE_F32 : a->state);
 }
 
 static void fill_element(const struct scene_asked *a, uint64_t tensor, uint64_t i,
@@ -104,11 +128,11 @@ static void fill_element(const struct scene_asked *a, uint64_t tensor, uint64_t 
     const double width = 0.02 * (1.0 + (double)tensor) * (a->gradient > 0.0 ? a->gradient : 1.0);
     memset(e, 0, sizeof *e);
     const uint64_t at = tensor + a->drawn;
-    e->old = r(a, a->scale * drawn(1, at, i));
-    e->g = held * r(a, (a->fresh > 0.0 ? a->fresh : 1.0) * width * drawn(2, at, i));
-    e->m_before = late * r(a, width * 0.3 * drawn(3, at, i));
-    e->v_before = late * r(a, width * width * 2e-3 * (1.0 + drawn(4, at, i)));
-    e->most = late * r(a, width * width * 2e-3 * (1.0 + drawn(5, at, i)));
+    e->old = w(a, a->scale * drawn(1, at, i));
+    e->g = held * w(a, (a->fresh > 0.0 ? a->fresh : 1.0) * width * drawn(2, at, i));
+    e->m_before = late * stored(a, width * 0.3 * drawn(3, at, i));
+    e->v_before = late * stored(a, width * width * 2e-3 * (1.0 + drawn(4, at, i)));
+    e->most = late * stored(a, width * width * 2e-3 * (1.0 + drawn(5, at, i)));
 }
 
 static void keep(struct scene *out, int t, size_t i, const struct scene_asked *a,
@@ -116,11 +140,9 @@ static void keep(struct scene *out, int t, size_t i, const struct scene_asked *a
     unsigned char(*const b)[SCENE_COUNT * sizeof(double)] = out->bytes[t];
     store(a->weights, b[0], i, dtype_round(start, a->weights));
     store(a->weights, b[1], i, dtype_round(e->now, a->weights));
-    store(a->state, b[2], i, e->m);
-    store(a->state, b[3], i, e->v);
-    store(a->state, b[4], i, e->most);
-    store(a->state, b[5], i, e->m_before);
-    store(a->state, b[6], i, e->v_before);
+    const double state[] = {e->m, e->v, e->most, e->m_before, e->v_before};
+    for (size_t s = 0; s < sizeof state / sizeof state[0]; s++)
+        store(a->state, b[2 + s], i, dtype_round(state[s], a->state));
 }
 
 static void make_tensor(const struct scene_asked *a, int t, struct scene *out) {

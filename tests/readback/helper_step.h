@@ -15,6 +15,7 @@ struct scene_asked {
     enum step_rule rule;
     enum dtype weights, state; /* what is stored; masters in f32 where weights are narrower */
     int has_masters;
+    int is_one_kernel; /* computes in f32 and rounds to `state` what it stores, behind the step */
     double lr, decay, beta1, beta2, eps, momentum;
     int coupled, nesterov, amsgrad;
     double updates;     /* how many there have been, this one included */

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,57 @@ static void validate_rules_in_f32(void **unused) {
             assert_true(fabs(reading.groups[0].decay_rounded - acted) <= 1e-12);
             if (i < 2) assert_inside(&reading.groups[0].reading.decay, acted, 1e-4);
         }
+    }
+}
+
+/* A reading must not leave the truth out of its bar, and must not call a state that is only coarse
+ * one that something else moved. */
+static void hold_coarse(const struct scene_asked *asked, const char *what) {
+    const struct update_reading reading = read_usual(asked);
+    const struct rate *const lr = &reading.groups[0].reading.lr;
+    const struct rate *const decay = &reading.groups[0].reading.decay;
+    if (lr->state == RATE_UNEXPLAINED) fail_msg("%s: unexplained", what);
+    if (lr->state != RATE_UNKNOWN && !(lr->low <= asked->lr && asked->lr <= lr->high))
+        fail_msg("%s: LR %.9g is not in [%.9g, %.9g]", what, asked->lr, lr->low, lr->high);
+    /* the decay as f32 rounds it, or, inside of a gradient, as it is */
+    const double acted = (1.0 - (double)(float)(1.0 - asked->lr * asked->decay)) / asked->lr;
+    const double least = fmin(acted, asked->decay), most = fmax(acted, asked->decay);
+    if (decay->state == RATE_READ && !(decay->low <= most && least <= decay->high))
+        fail_msg("%s: decay %.9g is not in [%.9g, %.9g]", what, asked->decay, decay->low,
+                 decay->high);
+    if (!(fabs(reading.norm.norm - scene->norm) <= reading.norm.error))
+        fail_msg("%s: norm %.9g +- %.2g is not %.9g", what, reading.norm.norm, reading.norm.error,
+                 scene->norm);
+    /* bf16 has room for any gradient; f16 tells nothing of one whose square it has not */
+    if (asked->state == DTYPE_BF16 && asked->rule == STEP_RULE_ADAM)
+        assert_inside(lr, asked->lr, 4e-2);
+}
+
+/* f32 weights beside a state in bf16 or f16, of an optimizer that rounds each operation to it or
+ * only what it stores, with usual gradients and with ones that f16 has only as subnormal numbers:
+ * the bars know of the state's roundings. */
+static void verify_bars_of_coarse_states(void **unused) {
+    (void)unused;
+    static const enum step_rule rules[] = {STEP_RULE_ADAM, STEP_RULE_SGD, STEP_RULE_LION};
+    static const double gradients[] = {1.0, 1e-2, 1e-4, 1e-5}, decays[] = {0.0, 0.1};
+    for (size_t c = 0; c < 3 * 4 * 2 * 2 * 2 * 2; c++) {
+        struct scene_asked asked = scene_usual();
+        char what[96];
+        asked.rule = rules[c % 3];
+        asked.gradient = gradients[c / 3 % 4];
+        asked.decay = decays[c / 12 % 2];
+        asked.state = c / 24 % 2 == 0 ? DTYPE_BF16 : DTYPE_F16;
+        asked.is_one_kernel = c / 48 % 2 != 0;
+        asked.nesterov = asked.amsgrad = c / 96 % 2 != 0;
+        if (asked.rule == STEP_RULE_SGD) asked.lr *= 100.0;
+        if (asked.gradient == 1e-4) asked.beta1 = 0.99; /* a moment that takes in little */
+        /* eps is 0 in f16, and an element without a gradient would be divided by it */
+        if (asked.state == DTYPE_F16 && asked.rule == STEP_RULE_ADAM && !asked.is_one_kernel)
+            asked.eps = 1e-3;
+        snprintf(what, sizeof what, "rule %zu, gradients %g, decay %g, %s, one kernel %d, other %d",
+                 c % 3, asked.gradient, asked.decay, dtype_name(asked.state), asked.is_one_kernel,
+                 asked.nesterov);
+        hold_coarse(&asked, what);
     }
 }
 
@@ -937,6 +989,7 @@ static void verify_place_in_schedule(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_rules_in_f32),
+        cmocka_unit_test(verify_bars_of_coarse_states),
         cmocka_unit_test(validate_small_weights_in_f64),
         cmocka_unit_test(validate_narrow_storage),
         cmocka_unit_test(validate_bars_by_count),
