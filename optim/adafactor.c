@@ -70,6 +70,10 @@ static double relative_lr(const struct adafactor_values *v, double lr, uint64_t 
     return root < least ? root : least;
 }
 
+double optim_adafactor_rate(const void *values, double lr, uint64_t t) {
+    return relative_lr((const struct adafactor_values *)values, lr, t);
+}
+
 struct step_context {
     const struct adafactor_values *values;
     uint64_t t;
@@ -139,10 +143,14 @@ static double mean_of_rows(const struct optim_tensor *tensor) {
     return sum / (double)tensor->shape[0];
 }
 
+/* With a mean of updates the step is that mean, in which the LRs of earlier steps are: no LR is
+ * read back, so an element that it moves is NaN. One that it does not move is 0. */
+static double mean_at(const struct optim_tensor *tensor, size_t i) {
+    return optim_slot_value(tensor, SLOT_MEAN, i) == 0.0 ? 0.0 : real_nan_f64();
+}
+
 /* The direction is d = scale (u / max(1, RMS(u) / threshold) + wd * old), where scale is max(eps2,
- * RMS(old)) with scale_parameter, else 1. A relative step does not use the schedule's rate, and a
- * mean of updates mixes in those of earlier steps: in both cases d is NaN, and no LR is read back.
- */
+ * RMS(old)) with scale_parameter, else 1. */
 static enum status adafactor_direction(const struct optim_call *call, uint32_t index,
                                        const void *before, double *out) {
     const struct adafactor_values *v = (const struct adafactor_values *)call->values;
@@ -156,14 +164,13 @@ static enum status adafactor_direction(const struct optim_call *call, uint32_t i
                                   .row_mean = mean_of_rows(tensor),
                                   .columns =
                                       tensor->rank < 2 ? tensor->count : (size_t)tensor->shape[1]};
-    const int open = v->relative_step || is_averaged(v);
     double scale = 1.0;
     if (v->scale_parameter) {
         scale = rms_of(before, working, tensor->count);
         if (!(scale > v->eps2)) scale = v->eps2;
     }
     for (size_t i = 0; i < tensor->count; i++)
-        out[i] = open ? real_nan_f64() : update_at(&update, i);
+        out[i] = is_averaged(v) ? mean_at(tensor, i) : update_at(&update, i);
     const double rms = rms_of(out, DTYPE_F64, tensor->count) / v->clip_threshold;
     const double divisor = rms > 1.0 ? rms : 1.0;
     for (size_t i = 0; i < tensor->count; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The direction of a built-in class (optim_class.direction) as data: what a backend needs to
- * compute it for elements that lie in its memory (kernels/readback_blocks.h). */
+ * compute it for elements that lie in its memory (kernels/readback_blocks.h). And the rate that
+ * goes with it. */
 #ifndef TWINSTEP_OPTIM_DIRECTION_H
 #define TWINSTEP_OPTIM_DIRECTION_H
 
@@ -15,5 +16,11 @@ struct rule_direction optim_direction_rule(const struct optim_class *class_,
 
 /* Whether optim_direction_rule gives this class another kind than RULE_DIRECTION_NONE. */
 int optim_has_direction_rule(const struct optim_class *class_);
+
+/* The LR that a step applies to a group whose schedule says `lr`, in the step that makes the
+ * optimizer's count `t`: `lr` itself, unless the class makes a rate of its own from the count (a
+ * relative step of adafactor). */
+double optim_applied_lr(const struct optim_class *class_, const void *values, double lr,
+                        uint64_t t);
 
 #endif

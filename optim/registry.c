@@ -28,6 +28,11 @@ struct rule_direction optim_direction_rule(const struct optim_class *class_,
     return class_->direction_rule(call, index);
 }
 
+double optim_applied_lr(const struct optim_class *class_, const void *values, double lr,
+                        uint64_t t) {
+    return class_ == &optim_adafactor ? optim_adafactor_rate(values, lr, t) : lr;
+}
+
 uint64_t optim_slot_elements(const struct optim_class *class_, const void *values, uint32_t slot,
                              uint32_t rank, const uint64_t *shape) {
     if (class_->slot_elements == NULL) return shape[0] * shape[1];

@@ -18,6 +18,9 @@
 #define OPTIM_DECLARE_(name) extern const struct optim_class optim_##name;
 OPTIM_CLASSES(OPTIM_DECLARE_)
 
+/* optim_applied_lr of adafactor. */
+double optim_adafactor_rate(const void *values, double lr, uint64_t t);
+
 /* Members of a class: its key rows over struct `values`, and its slots. */
 #define OPTIM_KEYS(rows, values)                                                                   \
     .keys = rows, .key_count = COUNT_OF(rows), .values_size = sizeof(struct values)

@@ -10,6 +10,7 @@
 #include "base/sum.h"
 #include "kernels/backend_abi.h"
 #include "model/backends.h"
+#include "optim/direction.h"
 #include "scenarios/stream_course.h"
 #include "trainer/closing.h"
 #include "trainer/measure_step.h"
@@ -260,7 +261,8 @@ enum status phase_optimize(struct run *run) {
     for (uint32_t g = 0; g < run->table.groups; g++) {
         groups[g].lr = head->lr[g];
         groups[g].weight_decay = g == 0 ? decay_of(run) : 0.0;
-        run->record.groups[g][GROUP_LR_APPLIED] = groups[g].lr;
+        run->record.groups[g][GROUP_LR_APPLIED] = optim_applied_lr(
+            run->optimizer, run->config.optimizer.which.values, groups[g].lr, head->t + 1);
         run->record.groups[g][GROUP_WD_APPLIED] = groups[g].weight_decay;
     }
     for (uint32_t i = 0; i < run->owner_count; i++)

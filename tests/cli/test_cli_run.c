@@ -154,6 +154,20 @@ static void validate_verdict_on_screen(void **state) {
     helper_free(&ran);
 }
 
+/* Nothing reads the schedule's LR where Adafactor's step is relative: it is applied in neither arm,
+ * and an embedding's rows without a gradient are not steps that rounding took back. */
+static void validate_rate_that_nothing_reads(void **state) {
+    (void)state;
+    helper_scenario("unread.yaml", "steps: 2", "optimizer: {name: adafactor, relative_step: true}",
+                    "optimizer: {lr: 0.5}");
+    struct said ran = helper_run(1, "run unread.yaml");
+    if (strstr(ran.out, "unread: SAME TRAINING.") == NULL ||
+        strstr(ran.out, "\n       1   0.01       0.01 ") == NULL ||
+        strstr(ran.out, "rounding took back") != NULL)
+        fail_msg("%s", ran.out);
+    helper_free(&ran);
+}
+
 /* What is risky about the loops stands under every verdict, IDENTICAL included: what both arms do
  * wrong once, a habit of PyTorch's loop never. */
 static const struct {
@@ -407,6 +421,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_exit_statuses),
         cmocka_unit_test(validate_verdict_on_screen),
+        cmocka_unit_test(validate_rate_that_nothing_reads),
         cmocka_unit_test(validate_hazards),
         cmocka_unit_test(validate_count_in_the_weights),
         cmocka_unit_test(validate_outputs),

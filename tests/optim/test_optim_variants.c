@@ -3,6 +3,7 @@
  * Every class in every variant: the same bits with other threads, instruction sets, compilers and
  * -O levels; the LR read back from the weights; loss scale and overflow honoured; and settings that
  * make no sense refused. */
+#include "optim/direction.h"
 #include "optim/optim.h"
 
 #include <stdarg.h>
@@ -66,7 +67,7 @@ static const struct variant_case {
      0x4294cbe72b03f2e6},
     {"adafactor", {NULL}, 1e-8, 0x7f0524cd8359bf27},
     {"adafactor", {"scale_parameter", "true"}, 1e-8, 0x0d8ab4f0591ae03f},
-    {"adafactor", {"scale_parameter", "true", "relative_step", "true"}, 0, 0x797e8c917d1fc3d7},
+    {"adafactor", {"scale_parameter", "true", "relative_step", "true"}, 1e-8, 0x797e8c917d1fc3d7},
     {"adafactor", {"beta1", "0.9"}, 0, 0xf0f402f6198f7b05},
 };
 
@@ -219,6 +220,9 @@ static void check_read_back(const struct variant_case *c, double lr, double weig
         assert_int_equal(class_->step(&call), STATUS_OK);
     }
     const double read = read_back(class_, &call, weight_decay);
+    /* what transformers' Adafactor._get_lr returns where the step is relative: min(1e-2, 1 /
+     * sqrt(t)) */
+    if (optim_applied_lr(class_, values, lr, t) != lr) lr = 1e-2;
     if (c->readback == 0.0) {
         assert_true(isnan(read));
         return;
@@ -341,7 +345,7 @@ static void validate_capturable_at_rate_zero(void **state) {
         const int capturable = strcmp(cases[c].class_name, "sgd") != 0 &&
                                cases[c].keys[1] != NULL &&
                                strcmp(cases[c].keys[1], "torch-capturable") == 0;
-        const int relative = cases[c].readback == 0.0;
+        const int relative = optim_applied_lr(class_, values, 0.0, 1) != 0.0;
         uint64_t t = 0;
         helper_open(&one, 2, helper_cases[0].dtypes, 3);
         helper_set(one.param, DTYPE_F32, 0, 1.0);

@@ -59,6 +59,7 @@ static const struct optimizer {
     {"name: sgd, momentum: 0.9, nesterov: true", 1.0},
     {"name: adafactor", MADE_AGAIN},
     {"name: adafactor, scale_parameter: true", MADE_AGAIN},
+    {"name: adafactor, relative_step: true", MADE_AGAIN},
 };
 
 static const char *const weights[] = {
@@ -141,6 +142,7 @@ static void train(const struct optimizer *optimizer, const char *numbers, const 
                   const struct shape *shape, struct seen *out) {
     struct bench bench;
     char words[512];
+    const int is_relative = strstr(optimizer->words, "relative_step") != NULL;
     snprintf(words, sizeof words,
              "optimizer: {%s, lr: %g, weight_decay: %g}, numerics: {%s, optimizer: %s}%s",
              optimizer->words, shape->lr, shape->decay, numbers, slot, shape->more);
@@ -150,12 +152,13 @@ static void train(const struct optimizer *optimizer, const char *numbers, const 
         const struct record *record = helper_step(&bench.run);
         const double *group = record->groups[0];
         const double lr = group[GROUP_LR_READBACK], error = group[GROUP_LR_ERROR];
-        hold("LR", words, shape->lr, lr, error);
+        const double applied = is_relative ? 1e-2 : shape->lr;
+        hold("LR", words, applied, lr, error);
         hold("decay", words, shape->decay, group[GROUP_WD_READBACK], group[GROUP_WD_ERROR]);
         hold_norm(&bench.run, words, shape->scale, record->reals);
         if (isnan(lr)) continue;
         out->lrs++;
-        if (error / shape->lr > out->bound) out->bound = error / shape->lr;
+        if (error / applied > out->bound) out->bound = error / applied;
     }
     bench_close(&bench);
 }
