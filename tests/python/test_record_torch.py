@@ -26,6 +26,7 @@ import numpy as np
 import torch
 
 import twinstep
+from twinstep.record.readback import Reader
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 PROGRAM = os.environ["TWINSTEP_PROGRAM"]
@@ -67,6 +68,50 @@ def order(path, update=0):
     phases, places = read(path, "phases/phase", "phases/place")
     seen = sorted((p, n.decode()) for p, n in zip(places[update], phases) if p >= 0)
     return " ".join(n for _, n in seen)
+
+
+class NarrowStates(unittest.TestCase):
+    """AdamW by hand, in f32, whose moments are kept in fewer digits than it computes with: rounded
+    before the step, as eager loops do, or behind it, as one kernel does."""
+
+    @staticmethod
+    def update(p, optimizer, moments, kept, late, k):
+        (lr, decay), g = (optimizer.param_groups[0][n] for n in ("lr", "weight_decay")), p.grad.float()
+        m, v = (x.to(kept).float() for x in moments)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        if not late:
+            m, v = m.to(kept).float(), v.to(kept).float()
+        step = (m / (1 - 0.9 ** k)) / ((v / (1 - 0.999 ** k)).sqrt() + 1e-8)
+        with torch.no_grad():
+            p.copy_(p.float() * (1 - lr * decay) - lr * step)
+        optimizer.state[p] = {"step": torch.tensor(float(k)), "exp_avg": m.to(kept),
+                              "exp_avg_sq": v.to(kept)}
+        return m, v
+
+    def hold(self, weights, kept, decay, late):
+        torch.manual_seed(7)
+        p = torch.nn.Parameter((torch.randn(4000) * 0.05).to(weights))
+        optimizer = torch.optim.AdamW([p], lr=1e-3, weight_decay=decay)
+        moments, reader, read = (torch.zeros(4000), torch.zeros(4000)), Reader(), 0
+        for k in range(1, 4):
+            p.grad = (torch.randn(4000) * 1e-2).to(weights)
+            reader.keep(optimizer)
+            moments = self.update(p, optimizer, moments, kept, late, k)
+            found = reader.read(optimizer)
+            for name, truth in (("lr", 1e-3), ("wd", decay)):
+                if (f"{name}_readback", 0) in found:
+                    value, error = (float(found[f"{name}_readback{e}", 0]) for e in ("", "_error"))
+                    self.assertLessEqual(abs(value - truth), error, (weights, kept, late, name))
+                    read += 1
+        return read
+
+    def test_verify_bounds(self):
+        for weights in (torch.float32, torch.bfloat16):
+            for kept in (torch.float32, torch.bfloat16, torch.float16):
+                for decay in (0.0, 0.1):
+                    for late in (False, True):
+                        told = 0 if kept == torch.float16 else 3 if decay == 0 else 6
+                        self.assertEqual(self.hold(weights, kept, decay, late), told)
 
 
 class Loops(unittest.TestCase):
