@@ -58,8 +58,24 @@ function(twinstep_nvcc_architectures out nvcc)
   set(${out} ${asked} PARENT_SCOPE)
 endfunction()
 
+# twinstep_nvcc_codes(OUT NUMBERS ...): what nvcc is told to make code for them. Machine code runs on
+# later devices of the same first digit alone (and on no Tegra but its own, as 8.7 is one), and the
+# numbers of devices leave gaps (11.0). So each architecture's PTX is in the module, too: a driver
+# compiles the newest that its device takes. nvcc makes that PTX on its way to machine code.
+function(twinstep_nvcc_codes out)
+  set(codes)
+  foreach(architecture ${ARGN})
+    foreach(code sm compute)
+      list(APPEND codes -gencode arch=compute_${architecture},code=${code}_${architecture})
+    endforeach()
+  endforeach()
+  set(${out} ${codes} PARENT_SCOPE)
+endfunction()
+
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   twinstep_nvcc_headers(${NVCC} ${FOLDER})
   twinstep_nvcc_architectures(architectures ${NVCC} ${ARCHITECTURES})
   message("code for ${architectures}")
+  twinstep_nvcc_codes(codes ${architectures})
+  message("told as ${codes}")
 endif()
