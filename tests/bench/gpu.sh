@@ -20,7 +20,7 @@
 #   tests-trainings every other test labelled gpu
 #   sanitize-memcheck, -racecheck, -synccheck, -initcheck
 #                   one of compute-sanitizer's tools on the ops, and on a planted fault
-#   speed-1B        as speed-125M
+#   speed-1B        as speed-125M, and what mode deterministic costs there
 #   report          only joins what the parts left in the folder of --out (done after the others,
 #                   too)
 # OPTION
@@ -190,14 +190,21 @@ aim() { # TEXT FIGURE_A FIGURE_B UNIT EXPRESSION [CONDITION]
 # modes is also judged on figures where the host does least.
 aims() {
     printf '| aim | measured | |\n|---|---:|---|\n'
-    text='`deterministic` costs at most 3 % over `fast` (bf16)'
-    aim "$text: forward and backward" passes-deterministic-bf16 passes-fast-bf16 ' %' \
+    for t in bf16 f32; do
+        text="\`deterministic\` costs at most 3 % over \`fast\` ($t)"
+        aim "$text: forward and backward" passes-deterministic-$t passes-fast-$t ' %' \
+            '100 * (a / b - 1)' 'x <= 3'
+        aim "$text: whole update" seconds-deterministic-$t seconds-fast-$t ' %' \
+            '100 * (a / b - 1)' 'x <= 3'
+    done
+    text='`deterministic` costs at most 3 % over `fast` (bf16, 1B)'
+    aim "$text: forward and backward" passes-1B-deterministic passes-1B-twinstep ' %' \
         '100 * (a / b - 1)' 'x <= 3'
-    aim "$text: whole update" seconds-deterministic-bf16 seconds-fast-bf16 ' %' \
+    aim "$text: whole update" seconds-1B-deterministic seconds-1B-twinstep ' %' \
         '100 * (a / b - 1)' 'x <= 3'
-    aim 'the same with `fill: none`: forward and backward' passes-deterministic-nofill-bf16 \
+    aim 'bf16 with `fill: none`: forward and backward' passes-deterministic-nofill-bf16 \
         passes-fast-bf16 ' %' '100 * (a / b - 1)'
-    aim 'the same, linear layers alone' linear-deterministic-bf16 linear-fast-bf16 ' %' \
+    aim 'bf16, linear layers alone' linear-deterministic-bf16 linear-fast-bf16 ' %' \
         '100 * (a / b - 1)'
     aim 'what `twinstep run` records of an update costs (`fast`, bf16)' seconds-recorded-bf16 \
         seconds-fast-bf16 ' %' '100 * (a / b - 1)'

@@ -39,7 +39,7 @@ if [ "$module" = auto ]; then
     noise_modes='invariant deterministic fast atomic shuffled'
     models='125M:12:768:12:2048:50304:8:512 1B:16:2048:16:8192:50304:8:512
         deep:16:512:8:1408:8192:2:512'
-    deep='fast:bf16 deterministic:bf16 atomic:f32 invariant:f32' deep_more='atomic:bf16 fast:f32'
+    deep='fast:bf16 deterministic:bf16 atomic:f32 invariant:f32' deep_more='shuffled:f32 atomic:bf16 fast:f32'
     gib=0 # bench_train takes no more than three quarters of the device
 else
     device=0 updates=2 dtypes='f32' noise_steps=1 noise_repeat=1 threads=1

@@ -54,6 +54,8 @@ speed_row() { # NAME WORDS
     say "| $1 | $2 | $median | $(calculate "$tokens / $median" %.0f) | $(calculate "$rate") |"
     figure "seconds-$model-$1" "$median"
     figure "tflops-$model-$1" "$rate"
+    passes=$(field 7 "$line") # of bench_train alone
+    [ -z "$passes" ] || figure "passes-$model-$1" "$passes"
 }
 
 # Micro-batches are the largest for which there is memory.
@@ -72,13 +74,23 @@ speed_ours() {
     done
 }
 
+ours_told() {
+    printf 'micro-batches of %s pairs, %s GiB, %s updates' "$micro" "$(field 9 "$line")" \
+        "$(field 8 "$line")"
+}
+
+# Seconds that PyTorch eager has, whatever the part's limit: a start of Python, PyTorch and CUDA takes
+# most of them, and did not end within 15 on an H200's machine.
+eager_least=30
+
 part_speed() { # MODEL
     model_of "$1"
     result=77 ours=''
     say "DPO with cached reference, $pairs pairs of 2 x $length tokens, bf16. PyTorch: autocast over f32"
     say 'parameters, fused AdamW, scaled_dot_product_attention, the whole batch at once, logits of'
     say 'response tokens only; compile: the block, and the head with the loss; updates behind each other'
-    say 'without a wait, mean of a block of them. twinstep: f32 masters; the host waits behind each phase.'
+    say 'without a wait, mean of a block of them. twinstep: mode `fast`, or the one named, f32 masters; the'
+    say 'host waits behind each phase.'
     say 'TFLOP/s counts, for all of them, 6 x (tokens x layers x (4 hidden^2 + 3 hidden x MLP) + rows of'
     say 'logits x hidden x vocabulary) for linear layers, forward and both gradients, and 6 x layers x'
     say 'hidden x length x tokens for causal attention: 2 products forward and 4 backward, over half of'
@@ -87,7 +99,12 @@ part_speed() { # MODEL
     speed_ours
     say '| | | s per update | tokens/s | TFLOP/s |'
     say '|---|---|---:|---:|---:|'
-    speed_row twinstep "micro-batches of $micro pairs, $(field 9 "$line") GiB, $(field 8 "$line") updates"
+    speed_row twinstep "$(ours_told)"
+    # At 125M part modes tells it.
+    if [ "$model" = 1B ] && [ -n "$ours" ]; then
+        train deterministic bf16 "$micro" $((limit / 5))
+        speed_row deterministic "$(ours_told)"
+    fi
     if [ "$device" = 0 ] || ! has_torch; then
         say '| PyTorch | not measured: no PyTorch with a device | | | |'
         return "$result"
@@ -98,6 +115,7 @@ part_speed() { # MODEL
     for how in eager compile; do
         set -- "$how" "$updates" "$data" "$layers" "$hidden" "$heads" "$mlp" "$vocab" "$pairs"
         seconds=$((limit / 4))
+        [ "$seconds" -ge "$eager_least" ] || seconds=$eager_least
         [ "$how" = eager ] || {
             set -- "$@" --compile
             seconds=$limit # all that is left
