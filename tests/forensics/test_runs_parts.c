@@ -23,6 +23,7 @@
 #define compare_loops given_loops
 #define compare_optimizers_apart given_optimizers
 #define compare_settings_apart given_settings
+#define compare_others_apart given_others
 #define compare_kernels_apart given_kernels
 #define compare_labels_key given_labels
 #define compare_unseen_of given_unseen
@@ -522,6 +523,9 @@ int given_settings(const struct trace_run_plan *a, const struct trace_run_plan *
     assert_true(a == &runs[0].plan && b == &runs[1].plan);
     return apart[1];
 }
+int given_others(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    return a != b && apart[0] && apart[1];
+}
 
 int given_kernels(const struct trace_run_plan *a, const struct trace_run_plan *b) {
     assert_true(a == &runs[0].plan && b == &runs[1].plan);
@@ -704,6 +708,7 @@ static void corroborate_runs(void **state) {
         assert_int_equal(report.recorded, both);
         assert_int_equal(report.optimizers_apart, both && apart[0]);
         assert_int_equal(report.settings_apart, both && apart[1]);
+        assert_int_equal(report.others_apart, both && apart[0] && apart[1]);
         assert_int_equal(report.kernels_apart, both && !apart[0]);
         assert_true(both && apart[1] ? strcmp(report.labels_key, "labels") == 0
                                      : report.labels_key == NULL);
