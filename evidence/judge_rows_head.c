@@ -80,16 +80,36 @@ static uint64_t step_at(const struct judgement *judgement, uint64_t update) {
     return trace_row(arm_run(judgement, 0), update)->step;
 }
 
-/* Whether a line of the cause's keys is one of the loop's, or else one of no loop's. */
-static int has_key(const struct judged_cause *cause, int of_loop) {
-    static const char loop[] = "loop.";
+/* Whether a line of the cause's keys begins with one of these words, or else with none of them. */
+static int has_line(const struct judged_cause *cause, const char *const *words, int with) {
     const char *line = cause->keys == NULL ? "" : cause->keys;
     while (*line != '\0') {
-        if ((strncmp(line, loop, sizeof loop - 1) == 0) == of_loop) return 1;
+        int begins = 0;
+        for (size_t i = 0; words[i] != NULL; i++)
+            begins |= strncmp(line, words[i], strlen(words[i])) == 0;
+        if (begins == with) return 1;
         line += strcspn(line, "\n");
         line += *line == '\n';
     }
     return 0;
+}
+
+/* Whether a line of the cause's keys is one of the loop's, or else one of no loop's. */
+static int has_key(const struct judged_cause *cause, int of_loop) {
+    static const char *const loop[] = {"loop.", NULL};
+    return has_line(cause, loop, of_loop);
+}
+
+/* What a PyTorch user calls a cause whose keys are of several kinds. */
+static const char *plain_word_of(enum cause number, const struct judged_cause *cause) {
+    static const char *const order[] = {
+        "data.seed:",      "data.epoch_seed:", "data.shuffle:",    "rng.data:",
+        "parallel.feeds:", "parallel.deal:",   "parallel.uneven:", NULL};
+    static const char *const tail[] = {"batch.tail:", NULL};
+    if (number == CAUSE_DATA_ORDER && has_line(cause, order, 0)) return "the data";
+    if (number == CAUSE_NORMALISATION && has_line(cause, tail, 1) && !has_line(cause, tail, 0))
+        return "the last, smaller batch";
+    return plain_words[number];
 }
 
 /* The lists of phases belong to the cause `schedule`, since they say when it moves, but a phase
@@ -127,7 +147,7 @@ static void put_cause(const struct judgement *judgement, const struct judged_cau
         if (i == CAUSE_SCHEDULE)
             put_schedule(judgement, cause, pen);
         else
-            row_put(pen, " (%s)", plain_words[i]);
+            row_put(pen, " (%s)", plain_word_of((enum cause)i, cause));
     }
 }
 

@@ -52,9 +52,17 @@ static struct attributed draw_figure(void) {
 }
 
 static void draw_causes(void) {
-    static const char *const keys[] = {NULL, "", "loop.update: a -> b",
-                                       "schedule.warmup: 1 -> 2\nloop.micro: c -> d",
-                                       "schedule.warmup: 1 -> 2"};
+    static const char *const keys[] = {
+        NULL,
+        "",
+        "loop.update: a -> b",
+        "schedule.warmup: 1 -> 2\nloop.micro: c -> d",
+        "schedule.warmup: 1 -> 2",
+        "data.seed: 1 -> 2",
+        "parallel.deal: blocks -> micros\ndata.shuffle: true -> false",
+        "data.seed: 1 -> 2\ndata.max_len: 60 -> 96",
+        "batch.tail: keep -> drop",
+        "loss.divisor: a -> b\nbatch.tail: keep -> drop"};
     const uint32_t first = draws_pick(&draws, CAUSE_COUNT);
     j.cause_count = draws_pick(&draws, MOST + 1);
     const int still = seldom(4), alone = seldom(5);
@@ -305,10 +313,23 @@ static int has_loop(const struct judged_cause *cause) {
     return cause->keys != NULL && strstr(cause->keys, "loop.") != NULL;
 }
 
+/* Data are called so where more than their order differs, and a divisor where more than the last
+ * batch does. */
+static const char *plain_of(const struct judged_cause *cause) {
+    const char *const keys = cause->keys == NULL ? "" : cause->keys;
+    if (strcmp(cause->name, cause_name(CAUSE_DATA_ORDER)) == 0 && keys[0] != '\0' &&
+        strcmp(keys, "data.seed: 1 -> 2") != 0 && strncmp(keys, "parallel.deal", 13) != 0)
+        return "the data";
+    if (strcmp(cause->name, cause_name(CAUSE_NORMALISATION)) == 0 &&
+        strncmp(keys, "batch.tail", 10) == 0)
+        return "the last, smaller batch";
+    return plain(cause->name);
+}
+
 static void add_cause(const struct judged_cause *cause) {
     uint64_t update;
     uint32_t group;
-    const char *const words = plain(cause->name);
+    const char *const words = plain_of(cause);
     add("%s", cause->name);
     if (words == NULL) return;
     if (strcmp(cause->name, cause_name(CAUSE_SCHEDULE)) != 0) {
