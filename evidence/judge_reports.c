@@ -97,11 +97,19 @@ static int is_of_a_norm_without_use(const struct judging *judging, const char *k
            (both_say(judging, "clip.max_norm", "0") || (both_say(judging, "clip.apply", "copy")));
 }
 
+/* Whether the key shapes the schedule's rate, in two arms of Adafactor's relative step, which makes
+ * its own. */
+static int is_of_a_rate_without_use(const struct judging *judging, const char *key) {
+    return (strcmp(key, "optimizer.lr") == 0 || starts_with(key, "schedule.")) &&
+           both_say(judging, "optimizer.relative_step", "true");
+}
+
 static int reaches_no_weight(const struct judging *judging, const char *key) {
     const struct value a = value_of(judging->run[0], key), b = value_of(judging->run[1], key);
     if (same_value(a, b)) return 1;
     if (reports_are_read(judging)) return 0;
     return is_of_the_log(key) || is_of_a_norm_without_use(judging, key) ||
+           is_of_a_rate_without_use(judging, key) ||
            (starts_with(key, "loop.") && *a.text == '[' && *b.text == '[' &&
             same_but_for_log(a, b));
 }

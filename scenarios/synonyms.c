@@ -15,9 +15,6 @@
 #define AT_HEAD "at the head of the file, for both arms alike"
 #define BITSANDBYTES_LION                                                                          \
     "of bitsandbytes, whose kernel rounds otherwise and adds weight_decay to the gradient"
-#define BITSANDBYTES_8BIT                                                                          \
-    "whose moments are f32 here, or what numerics.optimizer says; bitsandbytes keeps 8 bits of "   \
-    "them"
 #define ADAPTERS "every parameter is trained (no LoRA, no adapters)"
 #define PADDED "what is padded has no label and moves no bit"
 #define CUT "only the whole sequence is cut, at its end"
@@ -417,8 +414,6 @@ static const struct synonym table[] = {
     {"adamw_torch_fused", "optimizer.name", "adamw", "with optimizer.variant: torch-fused"},
     {"adamw_hf", "optimizer.name", "adamw", "with optimizer.variant: hf-legacy"},
     {"adamw_apex_fused", "optimizer.name", "adamw", "with optimizer.variant: apex"},
-    {"adamw_8bit", "optimizer.name", "adamw", BITSANDBYTES_8BIT},
-    {"paged_adamw_8bit", "optimizer.name", "adamw", BITSANDBYTES_8BIT},
     {"lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
     {"paged_lion_32bit", "optimizer.name", "lion", BITSANDBYTES_LION},
     {"js_divergence", "dpo.f_divergence", "js", ""},
