@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Holds two command lines against each other, option by option: an option with the words behind it
- * is one unit, and units of one name belong together wherever they stand. What has no partner in
- * the other line is a factor, too. The order of options does not count; where it matters after all,
- * closure stays open. */
+ * Makes factors of the units of two command lines (ablate_align.h) that are not alike in both, and
+ * a template in which each stands where its line has it. What has no partner in the other line is a
+ * factor, too. The order of options and keys does not count; where it matters after all, closure
+ * stays open. */
 #include "ablate/ablate_two.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "ablate/ablate_align.h"
 #include "ablate/ablate_leaves.h"
 #include "ablate/ablate_pen.h"
 #include "ablate/ablate_words.h"
 #include "scenarios/textfile.h"
 
+#define DIR "{dir}"
 #define FACTORS_MOST 200 /* that are listed; more than 16 must be joined before they are run */
 
 enum status ablate_split(const char *label, const char *line, struct arena *arena,
@@ -67,60 +69,17 @@ enum status ablate_split(const char *label, const char *line, struct arena *aren
     return STATUS_OK;
 }
 
-/* ---- units ---- */
-
-/* An option with its words, or one word that belongs to none. */
-struct unit {
-    const char *name; /* "--lr", or "" */
-    uint32_t number;  /* of those with this name, from 0 */
-    size_t from, count;
-    int joined; /* "--lr=1" */
-    int matched;
-};
+/* ---- lines ---- */
 
 struct line {
-    struct ablate_words words;
+    struct align_line aligned;     /* the command's own words */
     struct ablate_words variables; /* "NAME=VALUE" before the command */
-    struct unit *units;
-    size_t unit_count;
 };
-
-static int is_option(const char *word) {
-    const char second = word[0] == '-' ? word[1] : '\0';
-    return second != '\0' && !(second >= '0' && second <= '9') && second != '.';
-}
 
 static int is_assignment(const char *word) {
     const size_t name =
         strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
     return name > 0 && word[name] == '=' && !(word[0] >= '0' && word[0] <= '9');
-}
-
-static enum status find_units(struct line *line, struct arena *arena) {
-    int behind = 0; /* an option stands before, whose words these may be */
-    TRY(arena_take(arena, line->words.count + 1, sizeof *line->units, "options", &line->units));
-    for (size_t i = 0; i < line->words.count; i++) {
-        const char *word = line->words.words[i];
-        const char *equals = strchr(word, '=');
-        const int option = is_option(word);
-        if (!option && behind) {
-            line->units[line->unit_count - 1].count++;
-            continue;
-        }
-        char *name;
-        const int joined = option && equals != NULL;
-        TRY(arena_text(arena, word,
-                       !option  ? 0
-                       : joined ? (size_t)(equals - word)
-                                : strlen(word),
-                       &name));
-        struct unit *unit = &line->units[line->unit_count++];
-        *unit = (struct unit){.name = name, .from = i, .count = 1, .joined = joined};
-        for (size_t u = 0; u + 1 < line->unit_count; u++)
-            unit->number += strcmp(line->units[u].name, name) == 0;
-        behind = option && !joined;
-    }
-    return STATUS_OK;
 }
 
 static enum status read_line(const char *label, const char *text, struct arena *arena,
@@ -133,15 +92,8 @@ static enum status read_line(const char *label, const char *text, struct arena *
         variables++;
     if (variables == all.count) FAIL(STATUS_INPUT, "%s: expected a command, got none", label);
     out->variables = (struct ablate_words){variables, all.words};
-    out->words = (struct ablate_words){all.count - variables, all.words + variables};
-    return find_units(out, arena);
-}
-
-static struct unit *partner_of(struct line *line, const struct unit *unit) {
-    for (size_t u = 0; u < line->unit_count; u++)
-        if (strcmp(line->units[u].name, unit->name) == 0 && line->units[u].number == unit->number)
-            return &line->units[u];
-    return NULL;
+    out->aligned.words = (struct ablate_words){all.count - variables, all.words + variables};
+    return STATUS_OK;
 }
 
 /* ---- the text ---- */
@@ -230,15 +182,18 @@ static enum status add_factor(struct making *making, const char *from, const cha
                               char **out_name) {
     char *line;
     TRY(name_factor(making, from, out_name));
-    if (strstr(levels, "{dir}") != NULL) {
-        TRY(arena_format(making->arena, &line,
-                         "# %s holds {dir}: the arms write to different places, and a run is read "
-                         "in one; give both the same path\n",
-                         *out_name));
-        TRY(ablate_put_text(&making->notes, line));
-    }
     TRY(arena_format(making->arena, &line, "  %s: %s\n", *out_name, levels));
     return ablate_put_text(&making->factors, line);
+}
+
+/* Says that the arms write to different places, both in {dir} or one of them. */
+static enum status note_folder(struct making *making, const char *factor) {
+    char *line;
+    TRY(arena_format(making->arena, &line,
+                     "# %s holds {dir}: the arms write to different places, and a run is read in "
+                     "one; give both the same path\n",
+                     factor));
+    return ablate_put_text(&making->notes, line);
 }
 
 /* Puts a word of the template behind those before it. */
@@ -298,43 +253,50 @@ static enum status add_files(struct making *making, const char *a, const char *b
 
 /* ---- units against units ---- */
 
-/* Compares two words of which each line has one: "--lr=1" keeps its head, files may be taken by
- * leaves. */
-static enum status add_pair(struct making *making, const char *option, const char *a,
+/* Compares two words of which each line has one: "--lr=1" and "optim.lr=1" keep their heads, files
+ * may be taken by leaves. `inner`: a key that is joined to an option is part of the head. */
+static enum status add_pair(struct making *making, const char *name, int inner, const char *a,
                             const char *b) {
-    char *head, *qa, *qb, *levels, *name, *word, *quoted;
-    const char *values[2] = {a, b};
-    TRY(arena_format(making->arena, &head, "%s", ""));
-    const char *ea = strchr(a, '='), *eb = strchr(b, '=');
-    if (is_option(a) && ea != NULL && eb != NULL && ea - a == eb - b &&
-        memcmp(a, b, (size_t)(ea - a)) == 0) {
-        TRY(arena_text(making->arena, a, (size_t)(ea - a) + 1, &head));
-        values[0] = ea + 1;
-        values[1] = eb + 1;
-    }
-    TRY(add_files(making, values[0], values[1], &name));
-    if (name == NULL) {
-        TRY(quote_word(values[0], making->arena, &qa));
-        TRY(quote_word(values[1], making->arena, &qb));
+    char *head, *qa, *qb, *levels, *factor, *word, *quoted;
+    size_t kept = align_head(a, inner);
+    if (kept != align_head(b, inner) || memcmp(a, b, kept) != 0) kept = 0;
+    TRY(arena_text(making->arena, a, kept, &head));
+    TRY(add_files(making, a + kept, b + kept, &factor));
+    if (factor == NULL) {
+        TRY(quote_word(a + kept, making->arena, &qa));
+        TRY(quote_word(b + kept, making->arena, &qb));
         TRY(arena_format(making->arena, &levels, "[%s, %s]", qa, qb));
-        TRY(add_factor(making, option, levels, &name));
+        TRY(add_factor(making, name, levels, &factor));
+        if (strstr(a + kept, DIR) != NULL || strstr(b + kept, DIR) != NULL)
+            TRY(note_folder(making, factor));
     }
     TRY(escape(head, making->arena, &head));
-    TRY(arena_format(making->arena, &word, "%s{%s}", head, name));
+    TRY(arena_format(making->arena, &word, "%s{%s}", head, factor));
     TRY(leaves_quote(word, making->arena, &quoted));
     return add_word(making, quoted);
 }
 
-static enum status add_lists(struct making *making, const char *option, const char *const *a,
+static enum status add_lists(struct making *making, const char *name, const char *const *a,
                              size_t a_count, const char *const *b, size_t b_count) {
-    char *qa, *qb, *levels, *name, *word, *quoted;
+    char *qa, *qb, *levels, *factor, *word, *quoted;
     TRY(quote_words(a, a_count, making->arena, &qa));
     TRY(quote_words(b, b_count, making->arena, &qb));
     TRY(arena_format(making->arena, &levels, "[%s, %s]", qa, qb));
-    TRY(add_factor(making, option, levels, &name));
-    TRY(arena_format(making->arena, &word, "{%s}", name));
+    TRY(add_factor(making, name, levels, &factor));
+    /* a path that only one arm has is beside the one that both have */
+    if (a_count > 0 && b_count > 0 && strstr(levels, DIR) != NULL) TRY(note_folder(making, factor));
+    TRY(arena_format(making->arena, &word, "{%s}", factor));
     TRY(leaves_quote(word, making->arena, &quoted));
     return add_word(making, quoted);
+}
+
+static enum status add_plain(struct making *making, const char *const *words, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        char *quoted;
+        TRY(quote_word(words[i], making->arena, &quoted));
+        TRY(add_word(making, quoted));
+    }
+    return STATUS_OK;
 }
 
 static int ends_in(const char *word, const char *end) {
@@ -342,59 +304,101 @@ static int ends_in(const char *word, const char *end) {
     return length > tail && strcmp(word + length - tail, end) == 0;
 }
 
-/* The name of a factor whose words stand behind no option: what verdicts call the cause. */
-static const char *name_of_words(size_t from, const char *x, const char *y) {
-    if (from == 0) return "program";
-    if (ends_in(x, ".py") && ends_in(y, ".py")) return "script";
-    return ends_in(x, ".sh") && ends_in(y, ".sh") ? "script" : "word";
+static int is_script(const char *word) {
+    return ends_in(word, ".py") || ends_in(word, ".sh");
 }
 
-static enum status compare_units(struct making *making, const struct unit *a,
-                                 const struct unit *b) {
-    const char *const *x = making->lines[0].words.words + a->from;
-    const char *const *y = making->lines[1].words.words + b->from;
-    const char *name = a->name[0] != '\0' ? a->name : name_of_words(a->from, x[0], y[0]);
-    if (a->count != b->count) {
-        /* the option's own word stays; "--lr 1" against "--lr=1" is all of it */
-        const size_t kept = a->name[0] != '\0' && strcmp(x[0], y[0]) == 0;
-        char *quoted;
-        if (kept) {
-            TRY(quote_word(x[0], making->arena, &quoted));
-            TRY(add_word(making, quoted));
-        }
-        return add_lists(making, name, x + kept, a->count - kept, y + kept, b->count - kept);
-    }
+/* What a factor of a unit is called: as its option or its key, or, of words that stand for
+ * themselves, what verdicts call the cause. */
+static const char *name_of(const struct making *making, int side, const struct align_unit *unit) {
+    const struct align_line *const line = &making->lines[side].aligned;
+    if (unit->shown[0] != '\0') return unit->shown;
+    if (unit->from == 0) return "program";
+    if (unit->partner == ALIGN_NONE) return "word";
+    const struct align_line *const other = &making->lines[1 - side].aligned;
+    return is_script(line->words.words[unit->from]) &&
+                   is_script(other->words.words[other->units[unit->partner].from])
+               ? "script"
+               : "word";
+}
+
+/* Words with which both lists begin and end stay in the template: of values of an option in which
+ * one list is longer, only what differs is a factor, and a word behind them that is no value of it
+ * is not moved. */
+static enum status compare_lists(struct making *making, const char *name, const char *const *a,
+                                 size_t a_count, const char *const *b, size_t b_count) {
+    const size_t most = a_count < b_count ? a_count : b_count;
+    size_t front = 0, back = 0;
+    while (front < most && strcmp(a[front], b[front]) == 0)
+        front++;
+    while (front + back < most && strcmp(a[a_count - 1 - back], b[b_count - 1 - back]) == 0)
+        back++;
+    TRY(add_plain(making, a, front));
+    TRY(add_lists(making, name, a + front, a_count - front - back, b + front,
+                  b_count - front - back));
+    return add_plain(making, a + a_count - back, back);
+}
+
+static enum status compare_units(struct making *making, const struct align_unit *a,
+                                 const struct align_unit *b) {
+    const char *const *x = making->lines[0].aligned.words.words + a->from;
+    const char *const *y = making->lines[1].aligned.words.words + b->from;
+    const char *const name = name_of(making, 0, a);
+    if (a->count != b->count) return compare_lists(making, name, x, a->count, y, b->count);
     for (size_t i = 0; i < a->count; i++) {
-        char *quoted;
-        if (strcmp(x[i], y[i]) == 0) {
-            TRY(quote_word(x[i], making->arena, &quoted));
-            TRY(add_word(making, quoted));
-        } else {
-            TRY(add_pair(making, name, x[i], y[i]));
-        }
+        if (strcmp(x[i], y[i]) == 0)
+            TRY(add_plain(making, x + i, 1));
+        else
+            TRY(add_pair(making, name, strcmp(a->name, a->shown) != 0, x[i], y[i]));
     }
+    return STATUS_OK;
+}
+
+/* Says of an option and of what sets a key behind it that they are taken for one. */
+static enum status note_keys(struct making *making, const struct ablate_words *words,
+                             const struct align_unit *unit) {
+    char *line;
+    TRY(arena_format(making->arena, &line,
+                     "# %s is taken for the value of %s; if it stands for itself, make a factor of "
+                     "each\n",
+                     words->words[unit->from + 1], words->words[unit->from]));
+    return ablate_put_text(&making->notes, line);
+}
+
+static enum status add_alone(struct making *making, int side, const struct align_unit *unit) {
+    const struct ablate_words *const words = &making->lines[side].aligned.words;
+    const char *const *const from = words->words + unit->from;
+    const char *const name = name_of(making, side, unit);
+    if (unit->holds_keys) TRY(note_keys(making, words, unit));
+    return side == 0 ? add_lists(making, name, from, unit->count, NULL, 0)
+                     : add_lists(making, name, NULL, 0, from, unit->count);
+}
+
+/* Adds the units that only the second line has and that would stand here. */
+static enum status add_others(struct making *making, size_t here) {
+    const struct align_line *const line = &making->lines[1].aligned;
+    for (size_t u = 0; u < line->count; u++)
+        if (line->units[u].partner == ALIGN_NONE && !line->units[u].gone &&
+            line->units[u].before == here)
+            TRY(add_alone(making, 1, &line->units[u]));
     return STATUS_OK;
 }
 
 static enum status compare_lines(struct making *making) {
-    for (size_t u = 0; u < making->lines[0].unit_count; u++) {
-        const struct unit *unit = &making->lines[0].units[u];
-        struct unit *partner = partner_of(&making->lines[1], unit);
-        if (partner != NULL) {
-            partner->matched = 1;
-            TRY(compare_units(making, unit, partner));
-            continue;
-        }
-        TRY(add_lists(making, unit->name[0] == '\0' ? "word" : unit->name,
-                      making->lines[0].words.words + unit->from, unit->count, NULL, 0));
+    struct align_line lines[2] = {making->lines[0].aligned, making->lines[1].aligned};
+    TRY(ablate_align(lines, making->arena));
+    for (int side = 0; side < 2; side++)
+        making->lines[side].aligned = lines[side];
+    for (size_t u = 0; u < lines[0].count; u++) {
+        const struct align_unit *const unit = &lines[0].units[u];
+        TRY(add_others(making, u));
+        if (unit->gone) continue;
+        if (unit->partner == ALIGN_NONE)
+            TRY(add_alone(making, 0, unit));
+        else
+            TRY(compare_units(making, unit, &lines[1].units[unit->partner]));
     }
-    for (size_t u = 0; u < making->lines[1].unit_count; u++) {
-        const struct unit *unit = &making->lines[1].units[u];
-        if (unit->matched) continue;
-        TRY(add_lists(making, unit->name[0] == '\0' ? "word" : unit->name, NULL, 0,
-                      making->lines[1].words.words + unit->from, unit->count));
-    }
-    return STATUS_OK;
+    return add_others(making, lines[0].count);
 }
 
 /* ---- variables ---- */
@@ -435,6 +439,8 @@ static enum status compare_variables(struct making *making, struct ablate_pen *e
             }
             TRY(arena_format(making->arena, &text, "{env: {%s: [%s, %s]}}", name, qa, qb));
             TRY(add_factor(making, name, text, &factor));
+            if (a != NULL && b != NULL && (strstr(a, DIR) != NULL || strstr(b, DIR) != NULL))
+                TRY(note_folder(making, factor));
         }
     }
     return STATUS_OK;
@@ -445,7 +451,7 @@ static enum status compare_variables(struct making *making, struct ablate_pen *e
 static enum status add_test(struct making *making, struct ablate_pen *out) {
     const struct line *bad = &making->lines[1];
     char *words, *line;
-    TRY(quote_words(bad->words.words, bad->words.count, making->arena, &words));
+    TRY(quote_words(bad->aligned.words.words, bad->aligned.words.count, making->arena, &words));
     TRY(arena_format(making->arena, &line, "test:\n  command: %s\n", words));
     TRY(ablate_put_text(out, line));
     for (size_t i = 0; i < bad->variables.count; i++) {
@@ -502,7 +508,7 @@ static enum status write_all(struct making *making, const struct ablate_two *two
 
 static int names_folder(const struct ablate_words *words) {
     for (size_t i = 0; i < words->count; i++)
-        if (strstr(words->words[i], "{dir}") != NULL) return 1;
+        if (strstr(words->words[i], DIR) != NULL) return 1;
     return 0;
 }
 
@@ -510,7 +516,8 @@ static int names_folder(const struct ablate_words *words) {
 static enum status look_for_folder(struct making *making) {
     for (int i = 0; i < 2; i++) {
         char *line;
-        if (names_folder(&making->lines[i].words) || names_folder(&making->lines[i].variables))
+        if (names_folder(&making->lines[i].aligned.words) ||
+            names_folder(&making->lines[i].variables))
             continue;
         TRY(arena_format(making->arena, &line,
                          "# {dir} stands nowhere in %s: it is the folder that a run writes to, and "
@@ -519,6 +526,15 @@ static enum status look_for_folder(struct making *making) {
         TRY(ablate_put_text(&making->notes, line));
     }
     return STATUS_OK;
+}
+
+/* Says whether both lines have the same words in one order. */
+static int same_order(const struct making *making) {
+    const struct ablate_words *const a = &making->lines[0].aligned.words;
+    const struct ablate_words *const b = &making->lines[1].aligned.words;
+    for (size_t i = 0; i < a->count && i < b->count; i++)
+        if (strcmp(a->words[i], b->words[i]) != 0) return 0;
+    return a->count == b->count;
 }
 
 enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, char **out_text) {
@@ -537,7 +553,10 @@ enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, 
     TRY(compare_variables(making, &environment));
     TRY(compare_lines(making));
     if (making->factor_count == 0)
-        FAIL(STATUS_INPUT, "ablate: --good and --bad do not differ in any word, variable or leaf");
+        FAIL(STATUS_INPUT, "ablate: --good and --bad differ in no word, variable or leaf%s",
+             same_order(making)
+                 ? ""
+                 : "; what differs is the order of words, of which no factor is made");
     TRY(look_for_folder(making));
     return write_all(making, two, &environment, out_text);
 }

@@ -72,19 +72,69 @@ static void split_again(const char *line, struct arena *arena) {
         require(strcmp(words.words[i], again.words[i]) == 0, "quoting keeps words");
 }
 
+static int compare_texts(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The command with all factors of `mask`, as it was given, holds these words; in their order, or
+ * in another one. */
+static void require_words(const struct ablate_file *file, uint32_t mask, const char *const *words,
+                          size_t count, int in_order, struct arena *arena) {
+    const struct ablate_values values = {mask, "{dir}", "{run}", "{gpu}", "{port}", "{seed}", NULL};
+    struct ablate_words made;
+    const char **sorted[2];
+    require(ablate_expand_words(file, &file->command.words, &values, arena, &made) == STATUS_OK,
+            "the words of a command can be made");
+    require(made.count == count, "a command has the words of its line");
+    for (int i = 0; i < 2; i++) {
+        require(arena_take(arena, count, sizeof **sorted, "words", &sorted[i]) == STATUS_OK,
+                "memory");
+        for (size_t w = 0; w < count; w++)
+            sorted[i][w] = i == 0 ? words[w] : made.words[w];
+        if (!in_order) qsort(sorted[i], count, sizeof **sorted, compare_texts);
+    }
+    for (size_t w = 0; w < count; w++)
+        require(strcmp(sorted[0][w], sorted[1][w]) == 0, "a command has the words of its line");
+}
+
+/* Without factors the template is the first line, word for word; with all, it has the words of the
+ * second. */
+static void require_lines(const struct ablate_file *file, const char *good, struct arena *arena) {
+    struct ablate_words first;
+    if (file->composed_count > 0) return;
+    require(ablate_split("fuzz", good, arena, &first) == STATUS_OK, "a line was split");
+    const struct ablate_values values = {0, "{dir}", "{run}", "{gpu}", "{port}", "{seed}", NULL};
+    struct ablate_words made;
+    require(ablate_expand_words(file, &file->command.words, &values, arena, &made) == STATUS_OK &&
+                made.count <= first.count,
+            "the words of a command can be made");
+    require_words(file, 0, first.words + (first.count - made.count), made.count, 1, arena);
+    require(ablate_expand_words(file, &file->test.words, &values, arena, &made) == STATUS_OK,
+            "the words of test can be made");
+    require_words(file, (1u << file->factor_count) - 1, made.words, made.count, 0, arena);
+}
+
+/* The file that was made of two lines. */
+static void read_made(const char *text, const char *good, struct arena *arena) {
+    struct ablate_file *file;
+    if (arena_take(arena, 1, sizeof *file, "a file", &file) != STATUS_OK) return;
+    if (ablate_file_parse("fuzz", text, strlen(text), arena, file) == STATUS_OK)
+        require_lines(file, good, arena);
+    else
+        require(strncmp(status_text(), "fuzz:", 5) == 0, "what is to be mended has a place");
+}
+
 static void read_lines(const char *good, const char *bad) {
     struct arena arena = ARENA_EMPTY;
     const struct ablate_two two = {
         .good = good, .bad = bad, .name = "fuzz", .read = {[READ_BYTES] = "{dir}/x"}};
-    struct ablate_file *file;
     char *text;
     split_again(good, &arena);
     split_again(bad, &arena);
     if (ablate_two_write(&two, &arena, &text) != STATUS_OK)
         require(status_text()[0] != '\0', "an error has a text");
-    else if (arena_take(&arena, 1, sizeof *file, "a file", &file) == STATUS_OK &&
-             ablate_file_parse("fuzz", text, strlen(text), &arena, file) != STATUS_OK)
-        require(strncmp(status_text(), "fuzz:", 5) == 0, "what is to be mended has a place");
+    else
+        read_made(text, good, &arena);
     arena_close(&arena);
 }
 

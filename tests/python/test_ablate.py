@@ -419,6 +419,11 @@ class Two(Case):
                                 "--bytes", "{dir}/x", "--dry-run", code=0).stdout
         self.assertIn("# out holds {dir}: the arms write to different places, and a run is read in one;", text)
         self.assertNotIn("# log", text)
+        for good, bad, holds in (("a --x {dir}", "a --x {dir} --log {dir}/l", False),
+                                 ("D={dir}/a a", "D={dir}/b a", True), ("a {dir}", "D={dir}/b a {dir}", False),
+                                 ("a --x {dir}", "a --x {dir}/b y", True)):
+            text = self.run_program("--good", good, "--bad", bad, "--bytes", "{dir}/x", "--dry-run", code=0).stdout
+            self.assertEqual("holds {dir}" in text, holds, text)
 
     def test_lines_that_go_on_are_joined_as_a_shell_joins_them(self):
         line = 'printf \\\n  "a\\\nb" \'c\\\nd\' {dir} %s\\\n'
@@ -440,6 +445,95 @@ class Two(Case):
                      'file1-2: ["2", "3"]', 't: {leaves: {file1: ["t"]}}'):
             self.assertIn(f"  {line}\n", text)
         self.assertNotIn("to be mended", text)
+
+    def test_words_of_two_lines_find_each_other(self):
+        # --good, --bad, the template of both, the factors
+        shown = [
+            # keys stand for themselves, whatever option is before them and in whatever order
+            ("p --out {dir} o.lr=.1", "p --out {dir} o.lr=.2 o.wd=.1",
+             "p --out {dir} o.lr={o.lr} {o.wd}", {"o.lr": [".1", ".2"], "o.wd": [[], ["o.wd=.1"]]}),
+            ("p o.lr=.3 o.n=q {dir}", "p o.n=q o.lr=.3 o.wd=.1 {dir}", "p o.lr=.3 o.n=q {o.wd} {dir}",
+             {"o.wd": [[], ["o.wd=.1"]]}),
+            ("p --fast o.lr=1 o.a=1 {dir}", "p --fast o.lr=2 d.n=x {dir}",
+             "p --fast o.lr={o.lr} {o.a} {d.n} {dir}",
+             {"o.lr": ["1", "2"], "o.a": [["o.a=1"], []], "d.n": [[], ["d.n=x"]]}),
+            ("p {dir} --fast x o.lr=1", "p {dir} --fast o.lr=2 x", "p {dir} --fast x o.lr={o.lr}",
+             {"o.lr": ["1", "2"]}),
+            ("p +o.lr=1 ++a@b/c=1 {dir}", "p ++o.lr=2 '~o.x' a@b/c=2 {dir}",
+             "p {o.lr} {o.x} {a_b_c} {dir}", {"o.lr": ["+o.lr=1", "++o.lr=2"], "o.x": [[], ["~o.x"]],
+                                              "a_b_c": ["++a@b/c=1", "a@b/c=2"]}),
+            ("p k=1 k=2 {dir}", "p k=1 k=3 k=4 {dir}", "p k=1 k={k} {k-2} {dir}",
+             {"k": ["2", "3"], "k-2": [[], ["k=4"]]}),
+            ("p k=1 k=2 {dir}", "p k=2 {dir}", "p {k} k=2 {dir}", {"k": [["k=1"], []]}),
+            ("p k=1 k=2 {dir}", "p k=2 k=1 {dir}", "p k={k} k={k-2} {dir}", {"k": ["1", "2"], "k-2": ["2", "1"]}),
+            ("env A=1 B=2 p {dir}", "env B=2 A=3 C=1 p {dir}", "env A={A} B=2 {C} p {dir}",
+             {"A": ["1", "3"], "C": [[], ["C=1"]]}),
+            # an option that is given once for each key
+            ("p --set a=1 --set b=2 {dir}", "p --set b=2 --set a=3 --set c=1 {dir}",
+             "p --set a={a} --set b=2 {c} {dir}", {"a": ["1", "3"], "c": [[], ["--set", "c=1"]]}),
+            ("p --set=a=1 --set=b=2 {dir}", "p --set=b=2 --set=a=3 --set=c=1 {dir}",
+             "p --set=a={a} --set=b=2 {c} {dir}", {"a": ["1", "3"], "c": [[], ["--set=c=1"]]}),
+            # values that look like keys
+            ("p --name x a=1 {dir}", "p --name k=v a=1 {dir}", "p --name {name} a=1 {dir}", {"name": ["x", "k=v"]}),
+            ("p --with torch==2.1 {dir}", "p --with torch==2.2 {dir}", "p --with {with} {dir}",
+             {"with": ["torch==2.1", "torch==2.2"]}),
+            ("p {dir}", "p {dir} --args k=v", "p {dir} {args}", {"args": [[], ["--args", "k=v"]]}),
+            ("p a=1 {dir}", "p a=1 {dir} --fast k=v", "p a=1 {dir} {fast} {k}",
+             {"fast": [[], ["--fast"]], "k": [[], ["k=v"]]}),
+            # words that stand for themselves
+            ("p --out {dir} --lr .1 d.jsonl", "p --out {dir} --lr .2 --fp16 d.jsonl",
+             "p --out {dir} --lr {lr} {fp16} d.jsonl", {"lr": [".1", ".2"], "fp16": [[], ["--fp16"]]}),
+            ("p --lr .1 d.jsonl e.jsonl {dir}", "p --lr .2 --fp16 d.jsonl f.jsonl {dir}",
+             "p --lr {lr} {fp16} d.jsonl {word} {dir}",
+             {"lr": [".1", ".2"], "fp16": [[], ["--fp16"]], "word": ["e.jsonl", "f.jsonl"]}),
+            ("p --lr .1 5 {dir}", "p --lr .2 --fp16 5 {dir}", "p --lr {lr} {fp16} 5 {dir}",
+             {"lr": [".1", ".2"], "fp16": [[], ["--fp16"]]}),
+            ("torchrun --standalone t.py {dir}", "torchrun --standalone --nnodes 1 t.py {dir}",
+             "torchrun --standalone {nnodes} t.py {dir}", {"nnodes": [[], ["--nnodes", "1"]]}),
+            ("torchrun --nproc 2 t.py {dir}", "accelerate launch t.py {dir}", "{program} t.py {dir}",
+             {"program": [["torchrun", "--nproc", "2"], ["accelerate", "launch"]]}),
+            ("python t.py {dir}", "nice -n 5 python t.py {dir}", "{program} python t.py {dir}",
+             {"program": [[], ["nice", "-n", "5"]]}),
+            ("torchrun t.py --x 3 {dir}", "torchrun --x 1 t.py --x 2 {dir}", "torchrun {x} t.py --x {x-2} {dir}",
+             {"x": [[], ["--x", "1"]], "x-2": ["3", "2"]}),
+            ("torchrun t.py {dir} --x 1", "torchrun --x 1 t.py {dir} --x 2", "torchrun {x} t.py {dir} --x {x-2}",
+             {"x": [[], ["--x", "1"]], "x-2": ["1", "2"]}),
+            ("p x {dir}", "p y z {dir}", "p {word} {dir}", {"word": [["x"], ["y", "z"]]}),
+            ("p x {dir} 1", "p y {dir} 2 3", "p {word} {dir} {word-2}", {"word": ["x", "y"], "word-2": [["1"], ["2", "3"]]}),
+            ("p --load c.pt {dir}", "p --resume c.pt {dir}", "p {load} c.pt {dir}", {"load": ["--load", "--resume"]}),
+            ("p --load c.pt {dir}", "p --lr .1 c.pt {dir}", "p {lr} {load} c.pt {dir}",
+             {"lr": [[], ["--lr", ".1"]], "load": [["--load"], []]}),
+            # values
+            ("p --a 1 --b 0 {dir}", "p --b 1 --a 0 {dir}", "p --a {a} --b {b} {dir}", {"a": ["1", "0"], "b": ["0", "1"]}),
+            ("p --a 2 {dir}", "p --b 2 {dir}", "p {a} {b} {dir}", {"a": [["--a", "2"], []], "b": [[], ["--b", "2"]]}),
+            ("p --g 0 1 2 --o {dir}", "p --g 0 1 --o {dir}", "p --g 0 1 {g} --o {dir}", {"g": [["2"], []]}),
+            ("p --g 0 1 2 t.py --o {dir}", "p --g 3 t.py --o {dir}", "p --g {g} t.py --o {dir}",
+             {"g": [["0", "1", "2"], ["3"]]}),
+            ("p --t 4 1 1 --o {dir}", "p --t 1 1 4 --o {dir}", "p --t {t} 1 {t-2} --o {dir}",
+             {"t": ["4", "1"], "t-2": ["1", "4"]}),
+            ("p --x=1 {dir}", "p --x 1 {dir}", "p {x} {dir}", {"x": [["--x=1"], ["--x", "1"]]}),
+        ]
+        for good, bad, template, factors in shown:
+            words = ["--good", good, "--bad", bad, "--bytes", "{dir}/x", "--dry-run"]
+            text = self.run_program(*words, code=0).stdout
+            with self.subTest(f"{good} / {bad}"):
+                self.assertEqual(json.loads(re.search("^command: (.*)$", text, re.M)[1]), template.split())
+                found = dict(re.findall("^  ([^ :]*): (.*)$", text.split("test:")[0], re.M))
+                self.assertEqual({name: json.loads(levels) for name, levels in found.items()}, factors)
+                self.assertNotIn("holds {dir}", text)
+                self.assertNotIn("to be mended", text)
+                self.assertEqual("k=v is taken for the value of --args" in text, "--args" in bad)
+
+    def test_another_order_alone_is_no_difference(self):
+        for good, bad in (("p a=1 b=2 {dir}", "p b=2 a=1 {dir}"), ("p --x 1 -y {dir}", "p -y --x 1 {dir}")):
+            said = self.run_program("--good", good, "--bad", bad, "--bytes", "{dir}/x", code=2)
+            self.assertIn("differ in no word, variable or leaf; what differs is the order of words", said.stderr)
+        said = self.run_program("--good", "p {dir}", "--bad", "p  {dir}", "--bytes", "{dir}/x", code=2)
+        self.assertRegex(said.stderr, "differ in no word, variable or leaf\n")
+
+    def test_too_many_words_are_refused(self):
+        said = self.run_program("--good", "p {dir}" + " x" * 1999, "--bad", "p {dir}", "--bytes", "{dir}/x", code=2)
+        self.assertIn("--good: more than 2000 words", said.stderr)
 
     def test_lines_that_need_a_shell_are_refused(self):
         for line, expected in (("a $HOME", r"\$ at character 3: no shell"), ("a > b", "> at character 3"),
