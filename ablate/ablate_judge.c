@@ -128,7 +128,8 @@ enum status ablate_measure(struct judging *judging, const struct ablate_left *co
                            const char *const *names, uint32_t count, struct ablate_pair *pairs,
                            size_t pair_count, struct ablate_shape *shape) {
     if (!judging->out->by_loss)
-        return ablate_products(runs, names, count, 0, pairs, pair_count, judging->arena, shape);
+        return ablate_products(runs, names, count, 0, &judging->out->common, pairs, pair_count,
+                               judging->arena, shape);
     *shape = (struct ablate_shape){.broken = count};
     const int64_t step = judging->out->step;
     for (size_t p = 0; p < pair_count; p++) {
@@ -235,6 +236,36 @@ enum status ablate_groups_compare(struct judging *judging, struct ablate_groups 
     return STATUS_OK;
 }
 
+/* ---- tensors ---- */
+
+/* Looks which tensors the arms have both. */
+static enum status compare_names(struct judging *judging) {
+    struct ablate_verdict *out = judging->out;
+    const struct ablate_left *a = ablate_left_of(judging, 0, 0, 1);
+    const struct ablate_left *b = ablate_left_of(judging, 1, 0, 1);
+    if ((out->reads >> READ_WEIGHTS & 1u) == 0) return STATUS_OK;
+    out->wrappers[0] = a->wrappers;
+    out->wrappers[1] = b->wrappers;
+    TRY(ablate_names_common(&a->weights, &b->weights, judging->arena, &out->common));
+    out->common_equal = ablate_names_equal(&a->weights, &b->weights, &out->common);
+    return STATUS_OK;
+}
+
+static int differ_in_names(const struct ablate_verdict *verdict) {
+    return verdict->common.only_count[0] + verdict->common.only_count[1] > 0;
+}
+
+static int repeats_have_names(const struct judging *judging, uint32_t runs) {
+    for (int arm = 0; arm < 2; arm++)
+        for (uint32_t i = 2; i <= runs; i++)
+            if (!ablate_names_same(&ablate_left_of(judging, arm, 0, 1)->weights,
+                                   &ablate_left_of(judging, arm, 0, i)->weights))
+                return 0;
+    return 1;
+}
+
+/* ---- noise ---- */
+
 static enum status judge_noisy(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const uint64_t wanted = judging->plan->file->noisy_runs;
@@ -277,12 +308,14 @@ static enum status judge_noisy(struct judging *judging) {
                              "raise floor.noisy%s",
                              "");
     /* what differs between the arms and never between repeats needs no distance */
-    const unsigned steady = out->differ & ~out->noise;
-    out->kind = out->p <= out->alpha || steady != 0 ? ABLATE_OUTSIDE : ABLATE_INSIDE;
+    const int steady = (out->differ & ~out->noise) != 0 ||
+                       (differ_in_names(out) && repeats_have_names(judging, runs));
+    out->kind = out->p <= out->alpha || steady ? ABLATE_OUTSIDE : ABLATE_INSIDE;
     return STATUS_OK;
 }
 
-enum status ablate_explain_zero(struct judging *judging, unsigned differ, const char *who,
+enum status ablate_explain_zero(struct judging *judging, const struct ablate_left *a,
+                                const struct ablate_left *b, unsigned differ, const char *who,
                                 const char **out) {
     const struct ablate_verdict *verdict = judging->out;
     char kinds[ABLATE_KINDS_TEXT], *text;
@@ -297,6 +330,11 @@ enum status ablate_explain_zero(struct judging *judging, unsigned differ, const 
                          "%s differ in %s and left equal weights, so there is no distance that "
                          "could have parts",
                          who, kinds));
+    else if (ablate_names_equal(&a->weights, &b->weights, &verdict->common))
+        TRY(arena_format(judging->arena, &text,
+                         "the tensors that both arms left are equal in %s, so there is no distance "
+                         "that could have parts",
+                         who));
     else
         TRY(arena_format(judging->arena, &text,
                          "the weights of %s differ and have distance 0: they differ %sin signs of "
@@ -335,7 +373,9 @@ static enum status measure_arms(struct judging *judging) {
     if (status == STATUS_OK && out->shape.broken == 2 && isfinite(out->distance)) {
         if (out->distance > 0.0) return STATUS_OK;
         out->has_distance = 0;
-        return ablate_explain_zero(judging, out->differ, "baseline and test", &out->no_shares);
+        return ablate_explain_zero(judging, ablate_left_of(judging, 0, 0, 1),
+                                   ablate_left_of(judging, 1, 0, 1), out->differ,
+                                   "baseline and test", &out->no_shares);
     }
     out->has_distance = 0;
     out->distance = ABLATE_UNKNOWN;
@@ -402,6 +442,7 @@ static enum status judge_floor(struct judging *judging) {
     out->differ =
         ablate_differ(judging, ablate_left_of(judging, 0, 0, 1), ablate_left_of(judging, 1, 0, 1));
     out->noise = noise_of(judging, (uint32_t)wanted);
+    TRY(compare_names(judging));
     if (out->noise != 0) return judge_noisy(judging);
     out->floor = ABLATE_FLOOR_EXACT;
     out->kind = out->differ == 0 ? ABLATE_INSIDE : ABLATE_OUTSIDE;

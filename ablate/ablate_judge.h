@@ -60,6 +60,7 @@ struct ablate_judged {
     double moves_alone, moves_left;
     int is_idle; /* by the figures: it does nothing in any mixture (attribution_is_idle) */
     int alone_equal, left_equal;  /* to the baseline; -1: not run, or noisy */
+    int alone_names;              /* alone, it changes which tensors there are */
     double loss_alone, loss_left; /* less the baseline's loss; NaN: unknown */
     struct ablate_first first;    /* where the factor alone parts from the baseline */
 };
@@ -82,6 +83,12 @@ struct ablate_verdict {
     int by_loss;           /* they are losses */
     int64_t step;          /* of the losses */
     double distance, full; /* |B - A|, and |d_N| of which the shares are */
+    /* Of weights: the tensors of both arms' first runs, which distances are of, whether these are
+     * equal to the byte in these runs, and which wrappers the names of each arm had
+     * (checkpoints/layers.h). */
+    struct ablate_common common;
+    int common_equal;
+    unsigned wrappers[2];
     struct ablate_shape shape;
     const char *no_shares; /* why there are none; "": there are, or none are to be */
     enum ablate_closure closure;

@@ -32,6 +32,7 @@ static enum status read_weights(const char *path, struct arena *arena, struct ab
                                    : checkpoint_open(path, arena, &out->weights);
     if (status != STATUS_OK) return status;
     out->has_weights = 1;
+    TRY(ablate_names_unwrap(&out->weights, arena, &out->wrappers));
     TRY(checkpoint_digest(&out->weights, arena, &digest));
     return keep_hex(&digest, arena, &out->digest[READ_WEIGHTS]);
 }
@@ -243,33 +244,33 @@ static int same_shape(const struct safetensors_tensor *a, const struct safetenso
            is_number(a) == is_number(b);
 }
 
-static enum status check_alike(const struct ablate_left *const *runs, const char *const *names,
-                               uint32_t count) {
-    const struct checkpoint *const first = &runs[0]->weights;
-    for (uint32_t r = 1; r < count; r++) {
-        const struct checkpoint *const other = &runs[r]->weights;
-        for (size_t t = 0; t < first->count || t < other->count; t++) {
-            const struct safetensors_tensor *a = t < first->count ? first->tensors[t] : NULL;
-            const struct safetensors_tensor *b = t < other->count ? other->tensors[t] : NULL;
-            if (a != NULL && b != NULL && strcmp(a->name, b->name) == 0) {
-                char have[SAFETENSORS_SHAPE_TEXT], got[SAFETENSORS_SHAPE_TEXT];
-                if (same_shape(a, b)) continue;
-                safetensors_shape_text(a, have);
-                safetensors_shape_text(b, got);
-                FAIL(STATUS_UNTESTABLE, "%s is %s in %s and %s in %s", a->name, have, names[0], got,
-                     names[r]);
-            }
-            const int in_first = b == NULL || (a != NULL && strcmp(a->name, b->name) < 0);
-            FAIL(STATUS_UNTESTABLE, "%s is in %s and not in %s", in_first ? a->name : b->name,
-                 names[in_first ? 0 : r], names[in_first ? r : 0]);
+/* Finds the common tensors of each run: picked[r * common->count + t]. */
+static enum status pick(const struct ablate_left *const *runs, const char *const *names,
+                        uint32_t count, const struct ablate_common *common,
+                        const struct safetensors_tensor **picked) {
+    if (common->count == 0) FAIL(STATUS_UNTESTABLE, "the arms have no tensor in common");
+    for (uint32_t r = 0; r < count; r++)
+        for (size_t t = 0; t < common->count; t++) {
+            const char *const name = common->names[t];
+            const struct safetensors_tensor *first = picked[t];
+            const struct safetensors_tensor *here = checkpoint_find(&runs[r]->weights, name);
+            if (here == NULL)
+                FAIL(STATUS_UNTESTABLE, "%s is in both arms and not in %s", name, names[r]);
+            picked[r * common->count + t] = here;
+            if (r == 0 || same_shape(first, here)) continue;
+            char have[SAFETENSORS_SHAPE_TEXT], got[SAFETENSORS_SHAPE_TEXT];
+            safetensors_shape_text(first, have);
+            safetensors_shape_text(here, got);
+            FAIL(STATUS_UNTESTABLE, "%s is %s in %s and %s in %s", name, have, names[0], got,
+                 names[r]);
         }
-    }
     return STATUS_OK;
 }
 
 /* One block of all runs, and the sums that it goes into. */
 struct pass {
-    const struct ablate_left *const *runs;
+    const struct safetensors_tensor **tensors; /* (count, those that are common) */
+    size_t common;
     uint32_t count, origin;
     struct ablate_pair *pairs;
     size_t pair_count;
@@ -282,7 +283,7 @@ struct pass {
 
 static enum status read_block(struct pass *pass, size_t tensor, uint64_t from, size_t length) {
     for (uint32_t r = 0; r < pass->count; r++) {
-        const struct safetensors_tensor *of = pass->runs[r]->weights.tensors[tensor];
+        const struct safetensors_tensor *of = pass->tensors[r * pass->common + tensor];
         double *const out = pass->value + (size_t)r * BLOCK;
         enum dtype dtype;
         (void)safetensors_dtype_number(of->dtype, &dtype); /* it is one: the caller asked */
@@ -328,26 +329,28 @@ static void add_block(struct pass *pass, size_t length) {
 }
 
 enum status ablate_products(const struct ablate_left *const *runs, const char *const *names,
-                            uint32_t count, uint32_t origin, struct ablate_pair *pairs,
-                            size_t pair_count, struct arena *arena, struct ablate_shape *out) {
-    struct pass pass = {.runs = runs,
+                            uint32_t count, uint32_t origin, const struct ablate_common *common,
+                            struct ablate_pair *pairs, size_t pair_count, struct arena *arena,
+                            struct ablate_shape *out) {
+    struct pass pass = {.common = common->count,
                         .count = count,
                         .origin = origin,
                         .pairs = pairs,
                         .pair_count = pair_count,
                         .out = out};
-    const struct checkpoint *const first = &runs[0]->weights;
-    *out = (struct ablate_shape){.tensors = first->count, .broken = count};
-    TRY(check_alike(runs, names, count));
+    *out = (struct ablate_shape){.tensors = common->count, .broken = count};
+    TRY(arena_take(arena, count * common->count, sizeof(struct safetensors_tensor *), "tensors",
+                   &pass.tensors));
+    TRY(pick(runs, names, count, common, pass.tensors));
     TRY(arena_take(arena, pair_count, sizeof *pass.sums, "inner products", &pass.sums));
     TRY(arena_take(arena, (size_t)count * BLOCK, sizeof(double), "weights", &pass.value));
     TRY(arena_take(arena, BLOCK, sizeof(double), "weights", &pass.spare));
     TRY(arena_take(arena, BLOCK, sizeof(float), "weights", &pass.narrow));
     for (size_t p = 0; p < pair_count; p++)
         sum_lanes_open_f64(&pass.sums[p]);
-    for (size_t t = 0; t < first->count; t++) {
-        const uint64_t elements = first->tensors[t]->count;
-        if (!is_number(first->tensors[t])) {
+    for (size_t t = 0; t < common->count; t++) {
+        const uint64_t elements = pass.tensors[t]->count;
+        if (!is_number(pass.tensors[t])) {
             out->others++;
             continue;
         }

@@ -8,6 +8,7 @@
 #define TWINSTEP_ABLATE_ABLATE_POINTS_H
 
 #include "ablate/ablate_folder.h"
+#include "ablate/ablate_names.h"
 #include "ablate/ablate_torch.h"
 #include "checkpoints/checkpoint.h"
 
@@ -16,7 +17,8 @@ struct trace_image;
 /* What one run left. */
 struct ablate_left {
     int has_weights, has_torch;
-    struct checkpoint weights;
+    struct checkpoint weights;       /* their names without wrappers: ablate_names.h */
+    unsigned wrappers;               /* which these had, bit by bit (checkpoints/layers.h) */
     struct torch_file torch;         /* which holds the weights, where has_torch */
     const struct trace_image *trace; /* NULL: none */
     size_t rows;                     /* of losses, from the log or else from the trace */
@@ -55,7 +57,7 @@ struct ablate_pair {
 };
 
 struct ablate_shape {
-    size_t tensors;
+    size_t tensors;    /* that the arms have both */
     uint64_t elements; /* of tensors of numbers, which distances are of */
     size_t others;     /* tensors of integers, of which only equality counts */
     /* The first of all runs' tensors with a number that is not finite: its run, or `count`. */
@@ -63,13 +65,14 @@ struct ablate_shape {
     const char *broken_tensor;
 };
 
-/* Computes the pairs over weights in one pass over all files. STATUS_UNTESTABLE: the runs have
- * other tensors or shapes; the text names the first. */
+/* Computes the pairs over the common tensors in one pass over all files; others are not looked at.
+ * STATUS_UNTESTABLE: there is none, a run lacks one, or has another shape of it; the text names the
+ * first. */
 TWINSTEP_MUST_USE enum status ablate_products(const struct ablate_left *const *runs,
                                               const char *const *names, uint32_t count,
-                                              uint32_t origin, struct ablate_pair *pairs,
-                                              size_t pair_count, struct arena *arena,
-                                              struct ablate_shape *out);
+                                              uint32_t origin, const struct ablate_common *common,
+                                              struct ablate_pair *pairs, size_t pair_count,
+                                              struct arena *arena, struct ablate_shape *out);
 
 /* Where two traces part first, or, without traces, two logs of losses. update 0: nowhere, or it was
  * not recorded. */

@@ -96,7 +96,9 @@ TWINSTEP_MUST_USE enum status ablate_judge_again(struct judging *judging);
 
 /* Explains two end points that differ, in the kinds `differ`, and have distance 0. `who` names the
  * two. */
-TWINSTEP_MUST_USE enum status ablate_explain_zero(struct judging *judging, unsigned differ,
+TWINSTEP_MUST_USE enum status ablate_explain_zero(struct judging *judging,
+                                                  const struct ablate_left *a,
+                                                  const struct ablate_left *b, unsigned differ,
                                                   const char *who, const char **out);
 
 /* ablate_shares.c: fills in the factors, their figures and the word. */

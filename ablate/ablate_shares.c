@@ -30,6 +30,7 @@ static void judge_equality(struct judging *judging, uint32_t factor, struct abla
     out->alone_equal = out->left_equal = -1;
     const struct ablate_left *alone = ablate_hybrid_of(judging, self);
     const struct ablate_left *rest = ablate_hybrid_of(judging, judging->full & ~self);
+    out->alone_names = alone != NULL && !ablate_names_same(&alone->weights, &base->weights);
     if (judging->out->floor != ABLATE_FLOOR_EXACT) return; /* noise differs without a factor */
     if (alone != NULL) {
         out->alone_equal = ablate_differ(judging, alone, base) == 0;
@@ -218,8 +219,8 @@ static enum status figures_exact(struct judging *judging, double *largest) {
     const unsigned differ = ablate_differ(judging, present.runs[0], present.runs[present.full]);
     if (out->full == 0.0 && differ != 0) {
         out->full = ABLATE_UNKNOWN;
-        return ablate_explain_zero(judging, differ, "baseline and the hybrid of all factors",
-                                   &out->no_shares);
+        return ablate_explain_zero(judging, present.runs[0], present.runs[present.full], differ,
+                                   "baseline and the hybrid of all factors", &out->no_shares);
     }
     for (uint32_t i = 0; i < out->factor_count; i++) { /* they are still in the file's order */
         out->factors[i].moves_alone = size[place_of(judging, 1u << i)];

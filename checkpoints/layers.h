@@ -10,8 +10,19 @@
  * point. */
 size_t layer_length(const char *name);
 
-/* The length of what DistributedDataParallel ("module.") and torch.compile ("_orig_mod.") put
- * before the name that the model itself gives, however often. */
+/* What wrappers of a model put before the names inside: DistributedDataParallel "module.",
+ * torch.compile "_orig_mod.", FSDP "_fsdp_wrapped_module.", checkpointing of activations
+ * "_checkpoint_wrapped_module.". */
+#define LAYER_WRAPPERS 4
+extern const char *const layer_wrappers[LAYER_WRAPPERS];
+
+/* The length of what wrappers put before the name that the model itself gives, however often. */
 size_t layer_wrapper_length(const char *name);
+
+/* Writes a name without what wrappers put before it and into it: "h.0.w" of
+ * "module.h.0._orig_mod.w". `out` has room for the name and its NUL. Returns which wrappers it had,
+ * bit by bit. A part that the model itself calls "module" is left out, too, so two names of one
+ * model can become one. */
+unsigned layer_bare_name(const char *name, char *out);
 
 #endif

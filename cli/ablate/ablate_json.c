@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "cli/ablate/ablate_print.h"
+#include "checkpoints/layers.h"
 #include "cli/json.h"
 
 static json_t *attributed_json(const struct attributed *of) {
@@ -58,15 +59,16 @@ static json_t *leaves_json(const struct ablate_plan *plan, const struct ablate_f
 static json_t *factor_json(const struct ablate_plan *plan, const struct ablate_judged *of) {
     const struct ablate_factor *factor = &plan->file->factors[of->factor];
     return json_pack(
-        "{ss so so so so so so so so sb sI sI sI so so so so so}", "name", factor->name, "levels",
-        levels_json(factor), "leaves", leaves_json(plan, factor), "share",
+        "{ss so so so so so so so so sb sI sI sI so so so so so sb}", "name", factor->name,
+        "levels", levels_json(factor), "leaves", leaves_json(plan, factor), "share",
         attributed_json(&of->share), "left", attributed_json(&of->left), "alone",
         attributed_json(&of->alone), "left_equal", equal_json(of->left_equal), "alone_equal",
         equal_json(of->alone_equal), "first", first_json(&of->first), "inert", of->inert,
         "neighbours", (json_int_t)of->pairs, "neighbours_equal", (json_int_t)of->equal,
         "neighbours_planned", (json_int_t)of->planned, "loss_left", json_finite(of->loss_left),
         "loss_alone", json_finite(of->loss_alone), "index", json_integer((json_int_t)of->factor),
-        "moves_alone", json_finite(of->moves_alone), "moves_left", json_finite(of->moves_left));
+        "moves_alone", json_finite(of->moves_alone), "moves_left", json_finite(of->moves_left),
+        "alone_names", of->alone_names);
 }
 
 static json_t *runs_json(const struct ablate_plan *plan, const struct ablate_result *results) {
@@ -97,6 +99,27 @@ json_t *ablate_json_floor(const struct ablate_verdict *verdict) {
                      json_finite(verdict->p), "least_p", json_finite(verdict->least), "alpha",
                      json_finite(verdict->alpha), "repeats", json_finite(verdict->repeats), "shift",
                      json_finite(verdict->shift));
+}
+
+static json_t *wrappers_json(unsigned wrappers) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < LAYER_WRAPPERS; i++)
+        if ((wrappers >> i & 1u) != 0) json_array_append_new(list, json_string(layer_wrappers[i]));
+    return list;
+}
+
+/* The tensors of both arms; null where no weights are read, or an arm is missing. */
+static json_t *tensors_json(const struct ablate_verdict *verdict) {
+    const struct ablate_common *const common = &verdict->common;
+    if (common->names == NULL) return json_null();
+    json_t *arms = json_array();
+    for (int side = 0; side < 2; side++)
+        json_array_append_new(arms,
+                              json_pack("{sI so so}", "only", (json_int_t)common->only_count[side],
+                                        "first", json_text(common->only[side]), "wrappers",
+                                        wrappers_json(verdict->wrappers[side])));
+    return json_pack("{sI sb so}", "common", (json_int_t)common->count, "equal",
+                     verdict->common_equal, "arms", arms);
 }
 
 enum status ablate_json(const struct ablate_folder *folder, const struct ablate_result *results,
@@ -135,6 +158,7 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
                                   json_text(verdict->elsewhere_first)));
     json_object_set_new(object, "reads", kinds_json(verdict->reads));
     json_object_set_new(object, "differ", kinds_json(verdict->differ));
+    json_object_set_new(object, "tensors", tensors_json(verdict));
     json_object_set_new(object, "factors", factors);
     json_object_set_new(object, "runs", runs_json(plan, results));
     json_object_set_new(object, "folder", json_string(folder->path));

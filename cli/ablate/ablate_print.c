@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "checkpoints/layers.h"
 #include "cli/ablate/ablate_guard.h"
 #include "evidence/figure_text.h"
 #include "scenarios/yaml.h"
@@ -463,6 +464,58 @@ static void print_differ(const struct ablate_verdict *verdict) {
     printf("%s%s.", ablate_kinds_text(verdict->differ, kinds), as_printed(verdict->differ));
 }
 
+static int differ_in_names(const struct ablate_verdict *verdict) {
+    return verdict->common.only_count[0] + verdict->common.only_count[1] > 0;
+}
+
+/* Prints which tensors one arm alone left: "only baseline left head and 2 more". */
+static void print_only_left(const struct ablate_verdict *verdict) {
+    static const char *const arms[] = {"baseline", "test"};
+    const char *between = "";
+    for (int side = 0; side < 2; side++) {
+        const size_t count = verdict->common.only_count[side];
+        if (count == 0) continue;
+        printf("%sonly %s left %s", between, arms[side], verdict->common.only[side]);
+        if (count > 1) printf(" and %zu more", count - 1);
+        between = ", ";
+    }
+}
+
+/* Prints the factors that, alone, change which tensors there are. */
+static void print_renaming(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
+                           const char *before, const char *behind) {
+    uint32_t said = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++)
+        if (verdict->factors[i].alone_names)
+            printf("%s%s", said++ == 0 ? before : ", ", name_of(plan, &verdict->factors[i]));
+    if (said > 0) printf("%s", behind);
+}
+
+/* Arms that left other tensors are compared in those that both left. */
+static void print_unlike(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    const size_t count = verdict->common.count;
+    if (!differ_in_names(verdict)) return;
+    if (count == 0)
+        printf(" The arms have no tensor in common: ");
+    else if (verdict->floor == ABLATE_FLOOR_EXACT && verdict->common_equal)
+        printf(count == 1 ? " The one tensor that both arms left is equal, bit for bit; but "
+                          : " All %zu tensors that both arms left are equal, bit for bit; but ",
+               count);
+    else if (verdict->p > verdict->alpha)
+        printf(count == 1 ? " In the one tensor that both arms left they are not told apart from "
+                            "repeats; but "
+                          : " In the %zu tensors that both arms left they are not told apart from "
+                            "repeats; but ",
+               count);
+    else
+        printf(count == 1 ? " Distances are of the one tensor that both arms left: "
+                          : " Distances are of the %zu tensors that both arms left: ",
+               count);
+    print_only_left(verdict);
+    if (verdict->factor_count > 1) print_renaming(plan, verdict, " (by ", ")");
+    putchar('.');
+}
+
 static void print_elsewhere(const struct ablate_verdict *verdict) {
     if (verdict->elsewhere == 0) return;
     printf(" Of the hybrids, %u were run where no arm was (%s%s): a difference of machines or "
@@ -545,6 +598,7 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
     default:
         printf("OUTSIDE THE FLOOR.");
         print_differ(verdict);
+        print_unlike(plan, verdict);
         print_open(verdict);
         if (verdict->factor_count > 0) print_word(plan, verdict);
         print_elsewhere(verdict);
@@ -584,12 +638,41 @@ static void print_measure(const struct ablate_verdict *verdict) {
     if (verdict->by_loss)
         printf("the loss of update %" PRId64 ", |a-b| = %.6g\n", verdict->step, verdict->distance);
     else if (verdict->shape.tensors > 0)
-        printf("weights: %zu tensors, %" PRIu64 " elements%s, |a-b| = %.6g\n",
-               verdict->shape.tensors, verdict->shape.elements,
+        printf("weights: %zu tensor%s%s, %" PRIu64 " elements%s, |a-b| = %.6g\n",
+               verdict->shape.tensors, verdict->shape.tensors == 1 ? "" : "s",
+               differ_in_names(verdict) ? " of both arms" : "", verdict->shape.elements,
                verdict->shape.others > 0 ? " (integers beside them: equality only)" : "",
                verdict->distance);
     else
         printf("weights, |a-b| = %.6g\n", verdict->distance);
+}
+
+/* Whose names are compared without what a wrapper of the model put into them, where the arms' are
+ * not alike in that. */
+static void print_wrappers(const struct ablate_verdict *verdict) {
+    static const char *const arms[] = {"baseline", "test"};
+    int said = 0;
+    if (verdict->wrappers[0] == verdict->wrappers[1]) return;
+    for (int side = 0; side < 2; side++) {
+        const char *between = "";
+        if (verdict->wrappers[side] == 0) continue;
+        printf("%s those of %s without ", said++ == 0 ? "  names   " : ",", arms[side]);
+        for (size_t i = 0; i < LAYER_WRAPPERS; i++) {
+            if ((verdict->wrappers[side] >> i & 1u) == 0) continue;
+            printf("%s\"%s\"", between, layer_wrappers[i]);
+            between = " and ";
+        }
+    }
+    printf(", which wrappers put into them\n");
+}
+
+/* Which tensors one arm alone left, and which factors do that. */
+static void print_tensors(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    if (!differ_in_names(verdict)) return;
+    printf("  tensors  ");
+    print_only_left(verdict);
+    print_renaming(plan, verdict, "; alone, these change which there are: ", "");
+    putchar('\n');
 }
 
 static void print_closure(const struct ablate_verdict *verdict) {
@@ -848,6 +931,8 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
         print_first(name_of(folder->plan, &verdict->factors[i]), &verdict->factors[i].first);
     print_floor(folder->plan->file, verdict);
     print_measure(verdict);
+    print_tensors(folder->plan, verdict);
+    print_wrappers(verdict);
     print_closure(verdict);
     print_table(folder->plan, verdict);
     if (verdict->no_shares[0] != '\0' && !(verdict->asks_cancel && verdict->word == WORD_NONE))

@@ -265,6 +265,69 @@ class Words(Case):
             self.assertIn("  first    update 1, loss\n", said)
             (self.root / "x.ablate").rename(self.root / "other.ablate")
 
+    def named(self, tensors, expected, code, measure=None, noisy=False, more=()):
+        """Judges two factors, a and b, whose levels leave the tensors of a function."""
+        for levels in map("".join, itertools.product("xy", repeat=2)):
+            save(str(self.root / levels), tensors(levels[0] == "y", levels[1] == "y"))
+        line = f"cp {self.root}/{{a}}{{b}} {{dir}}/w"
+        if noisy:     # a byte of the last number is another one in every run
+            line += ("; r={run}; printf %.1s ${{r##*-}} | dd of={dir}/w bs=1 seek=$(($(wc -c < {dir}/w) - 3)) "
+                     "conv=notrunc 2> /dev/null")
+        self.script(line, {"weights": "{dir}/w"}, dict.fromkeys("ab", ["x", "y"]), name="x.yaml")
+        head, said = self.text(code=code)
+        self.assertRegex(head, expected)
+        for row in more:
+            self.assertIn(f"  {row}\n", said)
+        got = self.verdict(code=code)
+        shutil.rmtree(self.root / "x.ablate")
+        return got
+
+    def test_names_are_compared_without_what_wrappers_put_into_them(self):
+        w = [1.0, 2.0]
+        for name in ("_orig_mod.h.0.w", "module.h.0.w", "module._orig_mod.h.0.w", "h.0._orig_mod.w",
+                     "h._fsdp_wrapped_module.0._checkpoint_wrapped_module.w"):
+            got = self.named(lambda a, b, name=name: {name if a else "h.0.w": w, "v": w},
+                             "^IDENTICAL: baseline and test left equal weights", 0)
+            self.assertEqual(got["tensors"]["common"], 2)
+            self.assertEqual([len(of["wrappers"]) > 0 for of in got["tensors"]["arms"]], [False, True])
+        self.named(lambda a, b: {"_orig_mod.w" if a else "module.w": [1.0 + b, 2.0]},
+                   "Cause: b makes 100 % .* The other makes none of the way", 1, more=[
+                       'names    those of baseline without "module.", those of test without "_orig_mod.", which '
+                       'wrappers put into them', "inert    a: no evidence that it acted: with and without it 2 of 2 "
+                       "hybrids are equal, bit for bit"])
+        # two names that would become one stay, and so does what only looks like a wrapper
+        self.named(lambda a, b: {"module.w" if a else "w": w, "modulew" if a else "module.v": w, "v": w},
+                   r"All 2 tensors that both arms left are equal, bit for bit; but only baseline left module\.v, only "
+                   r"test left modulew \(by a\)\.", 1)
+
+    def test_tensors_of_one_arm_alone_are_named_and_others_are_measured(self):
+        w, head = [1.0, 2.0], {"head": [3.0]}
+        got = self.named(lambda a, b: {"w": w, **({} if b else head)},
+                         r"^OUTSIDE THE FLOOR\. The one tensor that both arms left is equal, bit for bit; but only "
+                         r"baseline left head \(by b\)\. With one factor repaired, the test arm equals the baseline: "
+                         r"b\.$", 1, more=["tensors  only baseline left head; alone, these change which there are: b",
+                                          "shares   untestable: the tensors that both arms left are equal in baseline "
+                                          "and test, so there is no distance that could have parts"])
+        self.assertEqual(got["tensors"], {"common": 1, "equal": True, "arms": [
+            {"only": 1, "first": "head", "wrappers": []}, {"only": 0, "first": None, "wrappers": []}]})
+        self.assertEqual([f["alone_names"] for f in got["factors"]], [False, True])
+        got = self.named(lambda a, b: {"w": [1.0 + a, 2.0], "v": w, **(head if b else {}), **({"x": w} if b else {})},
+                         r"^OUTSIDE THE FLOOR\. Distances are of the 2 tensors that both arms left: only test left head "
+                         r"and 1 more \(by b\)\. Cause: a makes 100 % of the way from baseline to test; with it alone "
+                         r"repaired, 0 % of the gap is left\. The other makes none of the way\.$", 1,
+                         more=["measure  weights: 2 tensors of both arms, 4 elements, |a-b| = 1"])
+        self.assertEqual((got["distance"], got["closure"]), (1.0, "rerun-equal"))
+        # a hybrid without a tensor of both arms has no distance
+        self.named(lambda a, b: {"v": [1.0 + a], **({"w": w} if a == b else {})}, "No repair of one factor", 1,
+                   more=["shares   untestable: hybrids have no distance: w is in both arms and not in hybrid-10"])
+        self.named(lambda a, b: {"v" if a else "w": w}, "The arms have no tensor in common: only baseline left w", 1)
+
+    def test_tensors_of_one_arm_alone_are_a_difference_over_noise(self):
+        got = self.named(lambda a, b: {"w": [1.0, 2.0], **({"head": [3.0]} if b else {})},
+                         r"^OUTSIDE THE FLOOR\. In the one tensor that both arms left they are not told apart from "
+                         r"repeats; but only test left head \(by b\)\.", 1, noisy=True)
+        self.assertEqual(got["floor"]["kind"], "noisy")
+
     def test_a_log_beside_weights_is_compared_too(self):
         golden = pathlib.Path(__file__).resolve().parents[1] / "golden/ablate"
         self.script(f"cp {golden}/{{w}}.pt {{dir}}/m.pt; printf '{{{{\"step\": 1, \"loss\": {{a}}}}}}\\n' > {{dir}}/l.jsonl",

@@ -84,7 +84,7 @@ def write_ablations(folder):
                  "factors": {"t0": [0, 3], "t1": [0, 4]},
                  "read": {"weights": "{dir}/model.safetensors", "log": "{dir}/log.jsonl"}},
         "one": {"command": [*train, "--t0", "{t0}"], "test": {
-                    "command": [*train, "--t0", "5"]},
+                    "command": [*train, "--t0", "5", "--wrapper", "_orig_mod."]},
                 "factors": {"t0": [0, 3]}, "read": {"weights": "{dir}/model.safetensors"}},
         "kinds": {"command": ["sh", "-c", "cat {config} > {dir}/out; echo $WORD >> {dir}/out"],
                   "files": {"config": ["good.json", "bad.json"]},

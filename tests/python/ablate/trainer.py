@@ -17,7 +17,7 @@ OPTIONS = {
     "t": (float, 3, [1.0, 1.0, 1.0]), "t0": (float, 1, None), "t1": (float, 1, None),
     "t2": (float, 1, None), "decay": (float, 1, 0.0), "hidden": (float, 1, 0.0),
     "size": (int, 1, 3), "noise": (float, 1, 0.0), "inert": (str, 1, None),
-    "do": (str, 1, "train"), "seconds": (float, 1, 0.0),
+    "do": (str, 1, "train"), "seconds": (float, 1, 0.0), "wrapper": (str, 1, ""),
 }
 
 
@@ -125,7 +125,7 @@ def main() -> int:
     if do == "nan":
         w[1] = float("nan")
     save(os.path.join(out, "model.safetensors"),
-         {"w": (w + [0.0] * 8)[:given["size"]], "other": [1.0]})
+         {given["wrapper"] + "w": (w + [0.0] * 8)[:given["size"]], "other": [1.0]})
     return 0
 
 
