@@ -32,6 +32,8 @@ static enum status read_levels(const struct yaml_node *list, struct arena *arena
     TRY(read_level(list->first, out->name, arena, &out->level[0]));
     TRY(read_level(list->last, out->name, arena, &out->level[1]));
     out->has_words = 1;
+    for (int i = 0; i < 2; i++)
+        TRY(ablate_shown(&out->level[i], arena, &out->shown[i]));
     if (same_words(&out->level[0], &out->level[1]))
         return yaml_fail(list, "%s: both levels are the same", out->name);
     return STATUS_OK;
@@ -54,7 +56,12 @@ static enum status read_variables(const struct yaml_node *map, struct arena *are
         for (int i = 0; i < 2; i++, level = level->next) {
             if (level->kind != YAML_NULL)
                 TRY(node_expect_text(level, child->key, "a text, or null to take it away"));
-            variable->value[i] = level->kind == YAML_NULL ? NULL : level->text;
+            if (level->kind == YAML_NULL) continue;
+            const struct ablate_words one = {1, (const char *const[]){level->text}};
+            struct ablate_words shown;
+            TRY(ablate_shown(&one, arena, &shown));
+            variable->value[i] = level->text;
+            variable->shown[i] = shown.words[0];
         }
         const char *const a = variable->value[0], *const b = variable->value[1];
         if (a == b || (a != NULL && b != NULL && strcmp(a, b) == 0))
@@ -123,9 +130,6 @@ static enum status read_factor(const struct yaml_node *node, const struct ablate
                              "factors: expected a name of letters, digits and _-./, at most %d "
                              "bytes, got \"%s\"",
                              ABLATE_NAME_MAX - 1, node->key);
-    if (ablate_is_built_in(node->key, strlen(node->key)))
-        return yaml_fail_key(node, "factors: {%s} is built in; give the factor another name",
-                             node->key);
     if (ablate_composed_of(file, node->key, strlen(node->key)) < file->composed_count)
         return yaml_fail_key(node, "factors: %s is the name of a file, too", node->key);
     if (node->kind == YAML_LIST) return read_levels(node, arena, out);

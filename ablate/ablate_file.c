@@ -33,7 +33,7 @@ static enum status read_environment(const struct yaml_node *map, const char *key
         if (child->kind != YAML_NULL)
             TRY(node_expect_text(child, child->key, "a text, or nothing to take it away"));
         variables[out->variable_count++] = (struct ablate_variable){
-            child->key, {child->kind == YAML_NULL ? NULL : child->text, NULL}};
+            .name = child->key, .value = {child->kind == YAML_NULL ? NULL : child->text, NULL}};
     }
     out->variables = variables;
     return STATUS_OK;

@@ -32,6 +32,7 @@ struct ablate_words {
 struct ablate_variable {
     const char *name;
     const char *value[2];
+    const char *shown[2]; /* of a factor: the same, with "{{" and "}}" as one brace */
 };
 
 struct ablate_command {
@@ -57,6 +58,7 @@ struct ablate_factor {
     const char *name;
     int has_words; /* {NAME} stands for the words of a level */
     struct ablate_words level[2];
+    struct ablate_words shown[2]; /* the same, with "{{" and "}}" as one brace */
     const struct ablate_variable *variables;
     size_t variable_count;
     const struct ablate_leaf *leaves; /* which the test arm's level takes from the second file */

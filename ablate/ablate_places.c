@@ -205,9 +205,10 @@ enum status ablate_places_check(const struct yaml_node *root, const struct ablat
     for (uint32_t i = 0; i < file->factor_count; i++, node = node->next)
         if (file->factors[i].has_words && (used >> i & 1u) == 0)
             return yaml_fail_key(node,
-                                 "%s: {%s} stands nowhere in command or environment, so the factor "
-                                 "would change nothing",
-                                 file->factors[i].name, file->factors[i].name);
+                                 "%s: {%s%s} stands nowhere in command or environment, so the "
+                                 "factor would change nothing",
+                                 file->factors[i].name, ablate_factor_mark(file->factors[i].name),
+                                 file->factors[i].name);
     for (uint32_t i = 0; i < file->composed_count; i++)
         if ((files >> i & 1u) == 0)
             return yaml_fail(yaml_child(root, "files"),

@@ -241,13 +241,13 @@ static enum status expand_variables(const struct ablate_plan *plan,
         most += file->factors[i].variable_count;
     TRY(arena_take(arena, most, sizeof *list, "environment", &list));
     for (size_t v = 0; v < from->variable_count; v++)
-        list[out->variable_count++] =
-            (struct ablate_variable){from->variables[v].name, {from->variables[v].value[0], NULL}};
+        list[out->variable_count++] = (struct ablate_variable){
+            .name = from->variables[v].name, .value = {from->variables[v].value[0], NULL}};
     for (uint32_t i = 0; i < file->factor_count && !own; i++)
         for (size_t v = 0; v < file->factors[i].variable_count; v++) {
             const struct ablate_variable *variable = &file->factors[i].variables[v];
             list[out->variable_count++] = (struct ablate_variable){
-                variable->name, {variable->value[values->mask >> i & 1u], NULL}};
+                .name = variable->name, .value = {variable->value[values->mask >> i & 1u], NULL}};
         }
     for (size_t v = 0; v < out->variable_count; v++) {
         char *text;

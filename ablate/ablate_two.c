@@ -165,7 +165,7 @@ static enum status name_factor(struct making *making, const char *from, char **o
         if (strchr(letters, *c) == NULL) *c = '_';
     snprintf(tried, sizeof tried, "%s", name);
     for (int n = 2;; n++) {
-        int taken = ablate_is_built_in(tried, strlen(tried)) || is_file_name(tried);
+        int taken = is_file_name(tried);
         for (uint32_t i = 0; i < making->factor_count; i++)
             taken |= strcmp(making->names[i], tried) == 0;
         if (!taken) break;
@@ -271,7 +271,7 @@ static enum status add_pair(struct making *making, const char *name, int inner, 
             TRY(note_folder(making, factor));
     }
     TRY(escape(head, making->arena, &head));
-    TRY(arena_format(making->arena, &word, "%s{%s}", head, factor));
+    TRY(arena_format(making->arena, &word, "%s{%s%s}", head, ablate_factor_mark(factor), factor));
     TRY(leaves_quote(word, making->arena, &quoted));
     return add_word(making, quoted);
 }
@@ -285,7 +285,7 @@ static enum status add_lists(struct making *making, const char *name, const char
     TRY(add_factor(making, name, levels, &factor));
     /* a path that only one arm has is beside the one that both have */
     if (a_count > 0 && b_count > 0 && strstr(levels, DIR) != NULL) TRY(note_folder(making, factor));
-    TRY(arena_format(making->arena, &word, "{%s}", factor));
+    TRY(arena_format(making->arena, &word, "{%s%s}", ablate_factor_mark(factor), factor));
     TRY(leaves_quote(word, making->arena, &quoted));
     return add_word(making, quoted);
 }

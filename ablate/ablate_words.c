@@ -33,7 +33,14 @@ enum ablate_place ablate_place_next(const char **text, const char **piece, size_
 }
 
 uint32_t ablate_factor_of(const struct ablate_file *file, const char *name, size_t length) {
+    const size_t mark = sizeof ABLATE_FACTOR_MARK - 1;
     uint32_t i = 0;
+    if (length > mark && memcmp(name, ABLATE_FACTOR_MARK, mark) == 0) {
+        name += mark;
+        length -= mark;
+    } else if (ablate_is_built_in(name, length)) {
+        return file->factor_count;
+    }
     while (i < file->factor_count && (strlen(file->factors[i].name) != length ||
                                       memcmp(file->factors[i].name, name, length) != 0))
         i++;
@@ -58,6 +65,10 @@ int ablate_is_built_in(const char *name, size_t length) {
     return 0;
 }
 
+const char *ablate_factor_mark(const char *name) {
+    return ablate_is_built_in(name, strlen(name)) ? ABLATE_FACTOR_MARK : "";
+}
+
 static const char *built_in_value(const struct ablate_values *values, const char *name) {
     switch (name[0]) {
     case 'd':
@@ -71,6 +82,25 @@ static const char *built_in_value(const struct ablate_values *values, const char
     default:
         return values->run;
     }
+}
+
+enum status ablate_shown(const struct ablate_words *words, struct arena *arena,
+                         struct ablate_words *out) {
+    const char **list;
+    TRY(arena_take(arena, words->count, sizeof *list, "words", &list));
+    for (size_t i = 0; i < words->count; i++) {
+        const char *text = words->words[i];
+        char *shown;
+        size_t used = 0;
+        TRY(arena_take(arena, strlen(text) + 1, 1, "a word", &shown));
+        for (; *text != '\0'; text++) {
+            shown[used++] = *text;
+            if ((*text == '{' || *text == '}') && text[1] == *text) text++;
+        }
+        list[i] = shown;
+    }
+    *out = (struct ablate_words){words->count, list};
+    return STATUS_OK;
 }
 
 static enum status expand(const struct ablate_file *file, const char *text,

@@ -28,8 +28,8 @@ static json_t *words_json(const struct ablate_words *words) {
     return list;
 }
 
-static json_t *variable_json(const struct ablate_variable *variable, int level) {
-    return variable->value[level] == NULL ? json_null() : json_string(variable->value[level]);
+static json_t *variable_json(const char *value) {
+    return value == NULL ? json_null() : json_string(value);
 }
 
 static json_t *levels_json(const struct ablate_factor *factor) {
@@ -38,10 +38,10 @@ static json_t *levels_json(const struct ablate_factor *factor) {
         json_t *environment = json_object();
         for (size_t v = 0; v < factor->variable_count; v++)
             json_object_set_new(environment, factor->variables[v].name,
-                                variable_json(&factor->variables[v], level));
+                                variable_json(factor->variables[v].shown[level]));
         json_array_append_new(
             levels, json_pack("{so so}", "words",
-                              factor->has_words ? words_json(&factor->level[level]) : json_null(),
+                              factor->has_words ? words_json(&factor->shown[level]) : json_null(),
                               "environment", environment));
     }
     return levels;
@@ -187,7 +187,7 @@ enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
         json_t *environment = json_object();
         for (size_t v = 0; v < command.variable_count; v++)
             json_object_set_new(environment, command.variables[v].name,
-                                variable_json(&command.variables[v], 0));
+                                variable_json(command.variables[v].value[0]));
         json_array_append_new(
             runs, json_pack("{ss ss so so}", "id", run->id, "stage", stages[run->stage], "command",
                             words_json(&command.words), "environment", environment));

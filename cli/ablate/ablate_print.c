@@ -13,7 +13,8 @@
 #include "evidence/figure_text.h"
 #include "scenarios/yaml.h"
 
-#define IN_WORDS 4 /* so many factors fit a sentence; the table has all */
+#define VALUE_SIZE 100 /* of a leaf's value that is printed */
+#define IN_WORDS 4     /* so many factors fit a sentence; the table has all */
 
 static const char *name_of(const struct ablate_plan *plan, const struct ablate_judged *of) {
     return plan->file->factors[of->factor].name;
@@ -710,9 +711,13 @@ static void print_closure(const struct ablate_verdict *verdict) {
     putchar('\n');
 }
 
-static void print_column(double value) {
+/* A percentage, or how many times the whole, where causes nearly cancel and percentages would mean
+ * nothing. */
+static void print_column(double value, int times) {
     if (isnan(value))
         printf(" %9s  ", "-");
+    else if (times)
+        printf(" %9.3g x", value);
     else
         printf(" %9.3f %%", 100.0 * value);
 }
@@ -733,10 +738,15 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
     const int figures = verdict->has_distance && isfinite(verdict->full) && verdict->full > 0.0;
     const int losses = verdict->step > 0 && isfinite(verdict->loss_gap);
     const int shares = figures && has_shares(verdict);
+    const int times = verdict->word == WORD_NEARLY;
+    const double unit = times ? 0.5 : 50.0; /* half an interval, in what the column is in */
     if (verdict->factor_count == 0) return;
     if (figures)
-        printf("  %s  of the way from baseline to all factors, %.6g%s\n",
-               shares ? "shares " : "figures", verdict->full,
+        printf("  %s  %s the way from baseline to all factors, %.6g%s\n",
+               times    ? "times  "
+               : shares ? "shares "
+                        : "figures",
+               times ? "so many times" : "of", verdict->full,
                verdict->floor == ABLATE_FLOOR_NOISY ? " with the noise of runs taken out" : "");
     else
         printf("  factors  against the baseline\n");
@@ -748,10 +758,10 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
     for (uint32_t i = 0; i < verdict->factor_count; i++) {
         const struct ablate_judged *of = &verdict->factors[i];
         printf("           %-20s", name_of(plan, of));
-        if (shares) print_column(of->share.value);
+        if (shares) print_column(of->share.value, times);
         if (figures) {
-            print_column(of->left.value);
-            print_column(of->alone.value);
+            print_column(of->left.value, times);
+            print_column(of->alone.value, times);
         } else {
             print_equality(of->left_equal);
             print_equality(of->alone_equal);
@@ -761,8 +771,8 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
             print_loss(of->loss_alone);
         }
         if (figures && of->share.high > of->share.low)
-            printf("   +- %.2g, +- %.2g, +- %.2g", 50.0 * (of->share.high - of->share.low),
-                   50.0 * (of->left.high - of->left.low), 50.0 * (of->alone.high - of->alone.low));
+            printf("   +- %.2g, +- %.2g, +- %.2g", unit * (of->share.high - of->share.low),
+                   unit * (of->left.high - of->left.low), unit * (of->alone.high - of->alone.low));
         putchar('\n');
     }
     if (losses)
@@ -824,7 +834,7 @@ void ablate_print_failed(const struct ablate_folder *folder, const struct ablate
 }
 
 static int is_scalar(const struct yaml_node *node) {
-    return node != NULL && node->kind != YAML_LIST && node->kind != YAML_MAP;
+    return node->kind != YAML_LIST && node->kind != YAML_MAP;
 }
 
 /* Whether a value is no string, so that it stands without quotes: a number, a truth value, and
@@ -839,29 +849,112 @@ static int is_bare(const struct yaml_node *node, const struct yaml_node *other) 
            number_parse_real(node->text, NUMBER_SPECIAL | NUMBER_HEX, &number) == STATUS_OK;
 }
 
+/* A value that grows until it is too long for a line. */
+struct shown {
+    char text[VALUE_SIZE];
+    size_t used;
+    int cut;
+};
+
+static void show_text(struct shown *out, const char *text, size_t length) {
+    if (out->cut || out->used + length >= sizeof out->text) {
+        out->cut = 1;
+        return;
+    }
+    memcpy(out->text + out->used, text, length);
+    out->used += length;
+    out->text[out->used] = '\0';
+}
+
+static void show_scalar(struct shown *out, const struct yaml_node *node,
+                        const struct yaml_node *other) {
+    char described[YAML_TEXT_SIZE];
+    struct yaml_node word = {.kind = node->kind, .text = node->text};
+    if (word.kind == YAML_QUOTED) word.kind = YAML_PLAIN;
+    const char *const words = yaml_describe(&word, described); /* a scalar stands in quotes there */
+    if (is_bare(node, other))
+        show_text(out, words + 1, strlen(words) - 2);
+    else
+        show_text(out, words, strlen(words));
+}
+
+/* Shows a list or a map on one line, as JSON does. Of a list the first `alike` items, which the
+ * other file has, too, are counted only. */
+static void show_value(struct shown *out, const struct yaml_node *node, size_t alike) {
+    const int is_map = node->kind == YAML_MAP;
+    size_t number = 0;
+    if (is_scalar(node)) {
+        show_scalar(out, node, NULL);
+        return;
+    }
+    show_text(out, is_map ? "{" : "[", 1);
+    if (alike > 0) {
+        char count[32];
+        snprintf(count, sizeof count, "(%zu alike)", alike);
+        show_text(out, count, strlen(count));
+    }
+    for (const struct yaml_node *child = node->first; child != NULL && !out->cut;
+         child = child->next) {
+        if (number++ < alike) continue;
+        if (number > 1) show_text(out, ", ", 2);
+        if (is_map) {
+            show_text(out, child->key, strlen(child->key));
+            show_text(out, ": ", 2);
+        }
+        show_value(out, child, 0);
+    }
+    show_text(out, is_map ? "}" : "]", 1);
+}
+
+static int same_value(const struct yaml_node *a, const struct yaml_node *b) {
+    if (a->kind != b->kind || a->count != b->count) return 0;
+    if (a->kind != YAML_LIST && a->kind != YAML_MAP)
+        return a->kind == YAML_NULL || strcmp(a->text, b->text) == 0;
+    const struct yaml_node *y = b->first;
+    for (const struct yaml_node *x = a->first; x != NULL; x = x->next, y = y->next)
+        if ((a->kind == YAML_MAP && strcmp(x->key, y->key) != 0) || !same_value(x, y)) return 0;
+    return 1;
+}
+
+/* Counts with how many items two lists begin alike, where one of them is too long to be shown. */
+static size_t count_alike(const struct yaml_node *a, const struct yaml_node *b) {
+    size_t alike = 0;
+    if (a == NULL || b == NULL || a->kind != YAML_LIST || b->kind != YAML_LIST) return 0;
+    struct shown both[2] = {{.used = 0}, {.used = 0}};
+    show_value(&both[0], a, 0);
+    show_value(&both[1], b, 0);
+    if (!both[0].cut && !both[1].cut) return 0;
+    const struct yaml_node *y = b->first;
+    for (const struct yaml_node *x = a->first; x != NULL && y != NULL && same_value(x, y);
+         x = x->next, y = y->next)
+        alike++;
+    return alike;
+}
+
 static void print_value(const struct yaml_node *node, const struct yaml_node *other) {
-    char shown[YAML_TEXT_SIZE];
+    struct shown shown = {.used = 0};
     if (node == NULL) {
         printf("(not there)");
         return;
     }
-    struct yaml_node word = {.kind = node->kind, .text = node->text};
-    if (word.kind == YAML_QUOTED) word.kind = YAML_PLAIN;
-    const char *const words = yaml_describe(&word, shown); /* a scalar stands in quotes there */
-    if (is_bare(node, other))
-        printf("%.*s", (int)strlen(words) - 2, words + 1);
-    else
-        printf("%s", words);
+    if (node->kind == YAML_NULL || is_scalar(node)) {
+        if (node->kind == YAML_NULL)
+            printf("nothing");
+        else
+            show_scalar(&shown, node, other);
+    } else {
+        show_value(&shown, node, count_alike(node, other));
+    }
+    printf("%s%s", shown.text, shown.cut ? "..." : "");
 }
 
-/* A leaf of two files, with its value in each where it has one that fits a line. */
+/* A leaf of two files, with its value in each. */
 static void print_leaf(const struct ablate_plan *plan, const struct ablate_leaf *leaf) {
     const struct leaves *leaves = &plan->leaves[leaf->file];
     printf(" %s of %s", leaf->path, plan->file->files[leaf->file].paths[1]);
     for (size_t i = 0; i < leaves->count; i++) {
         const struct yaml_node *const *of = leaves->values[i].of;
-        if (strcmp(leaves->differ[i], leaf->path) != 0 || !(is_scalar(of[0]) || is_scalar(of[1])))
-            continue;
+        if (strcmp(leaves->differ[i], leaf->path) != 0) continue;
         printf(", ");
         print_value(of[0], of[1]);
         printf(" -> ");
@@ -910,15 +1003,15 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
         const struct ablate_factor *factor = &folder->plan->file->factors[i];
         printf("  %s %s:", i == 0 ? "differs " : "        ", factor->name);
         if (factor->has_words) {
-            print_level(&factor->level[0]);
+            print_level(&factor->shown[0]);
             printf(" ->");
-            print_level(&factor->level[1]);
+            print_level(&factor->shown[1]);
         }
         for (size_t v = 0; v < factor->variable_count; v++) {
             const struct ablate_variable *variable = &factor->variables[v];
             printf(" %s=%s -> %s", variable->name,
-                   variable->value[0] == NULL ? "(not set)" : variable->value[0],
-                   variable->value[1] == NULL ? "(not set)" : variable->value[1]);
+                   variable->shown[0] == NULL ? "(not set)" : variable->shown[0],
+                   variable->shown[1] == NULL ? "(not set)" : variable->shown[1]);
         }
         for (size_t l = 0; l < factor->leaf_count; l++) {
             if (l > 0) putchar(';');

@@ -136,7 +136,8 @@ static enum status add_device(struct ablate_command *command, const char *device
     TRY(arena_take(arena, command->variable_count + 1, sizeof *list, "environment", &list));
     for (size_t i = 0; i < command->variable_count; i++)
         list[i] = command->variables[i];
-    list[command->variable_count++] = (struct ablate_variable){ABLATE_VISIBLE, {device, NULL}};
+    list[command->variable_count++] =
+        (struct ablate_variable){.name = ABLATE_VISIBLE, .value = {device, NULL}};
     command->variables = list;
     return STATUS_OK;
 }

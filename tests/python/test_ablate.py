@@ -299,7 +299,7 @@ class Two(Case):
             self.assertAlmostEqual(shares[name], share, delta=1e-15)
         self.assertEqual((got["closure"], got["word"]), ("exact", "oppose"))
         text = self.run_program(*self.lines(), "--quiet", code=1).stdout    # read again, nothing is run
-        for line in ("t: t of b.json\n", 'lr: lr of b.json, 1.0 -> 0.5\n',
+        for line in ("t: t of b.json, [1, 1, 1] -> [4, 1, 1]\n", 'lr: lr of b.json, 1.0 -> 0.5\n',
                      'o._x.y_: o."x.y" of b.json, 1 -> 2\n'):
             self.assertRegex(text, r"(  differs  |           )" + re.escape(line))
         mixed = self.root / "good-bad.ablate/runs/hybrid-0110/file-file1/a.json"
@@ -324,15 +324,24 @@ class Two(Case):
 
     def test_values_of_leaves_are_told_whatever_they_are(self):
         (self.root / "a.yaml").write_text('a: cosine\nb: "\\e[31m"\nc: [1]\nd: 1\n'
-                                          'f: 1\ng: yes\nh: "true"\ni: .inf\n')
+                                          'f: 1\ng: yes\nh: "true"\ni: .inf\n'
+                                          'j: [0.9, true, "1", x, ~, [{k: v}]]\n'
+                                          f'l: [{", ".join(map(str, range(100)))}, a]\nm: {[0] * 60}\n'
+                                          f'n: {{k: {"x" * 50}, l: {"y" * 50}}}\n')
         (self.root / "b.yaml").write_text("a: 'linear'\nb: ~\nc: 2\ne: {x: 1}\n"
-                                          "f: '1'\ng: 'yes'\nh: true\ni: 1e-3\n")
+                                          "f: '1'\ng: 'yes'\nh: true\ni: 1e-3\nj: []\n"
+                                          f'l: [{", ".join(map(str, range(100)))}, b, c]\nm: {[1] * 60}\n'
+                                          'n: 1\n')
         (self.root / "s").write_text('echo 1 > "$2/x"')
         said = self.run_program(*(w for arm in ("good a", "bad b") for w in
                                   ("--" + arm.split()[0], f"sh s {arm.split()[1]}.yaml {{dir}}")),
                                 "--bytes", "{dir}/x", "--quiet", code=0).stdout
-        for line in ('a of b.yaml, "cosine" -> "linear"', 'c of b.yaml, a list -> 2',
-                     'd of b.yaml, 1 -> (not there)', "e of b.yaml\n", 'f of b.yaml, 1 -> "1"',
+        for line in ('a of b.yaml, "cosine" -> "linear"', 'c of b.yaml, [1] -> 2',
+                     'd of b.yaml, 1 -> (not there)', "e of b.yaml, (not there) -> {x: 1}\n",
+                     'j of b.yaml, [0.9, true, "1", "x", nothing, [{k: "v"}]] -> []\n',
+                     'l of b.yaml, [(100 alike), "a"] -> [(100 alike), "b", "c"]\n',
+                     f"m of b.yaml, [{'0, ' * 32}0... -> [{'1, ' * 32}1...\n",
+                     f'n of b.yaml, {{k: "{"x" * 50}", l: ... -> 1\n', 'f of b.yaml, 1 -> "1"',
                      'g of b.yaml, yes -> "yes"', 'h of b.yaml, "true" -> true',
                      'i of b.yaml, ".inf" -> 1e-3'):
             self.assertIn(line, said)
@@ -511,6 +520,8 @@ class Two(Case):
              {"g": [["0", "1", "2"], ["3"]]}),
             ("p --t 4 1 1 --o {dir}", "p --t 1 1 4 --o {dir}", "p --t {t} 1 {t-2} --o {dir}",
              {"t": ["4", "1"], "t-2": ["1", "4"]}),
+            ("p --seed 1 {dir}", "p --seed 2 {dir}", "p --seed {factor:seed} {dir}", {"seed": ["1", "2"]}),
+            ("p {dir}", "p {dir} --port 2", "p {dir} {factor:port}", {"port": [[], ["--port", "2"]]}),
             ("p --x=1 {dir}", "p --x 1 {dir}", "p {x} {dir}", {"x": [["--x=1"], ["--x", "1"]]}),
         ]
         for good, bad, template, factors in shown:
@@ -1035,7 +1046,9 @@ class Refused(Case):
                 ("command: [a,", "command: \"a b\" #", r"command: expected a list of words \(no shell"),
                 ("[x, y]", "[x]", r"x.yaml:3:14: error: f: expected a list of two"),
                 ("[x, y]", "[x, x]", r"f: both levels are the same"),
-                ("{f: [", "{dir: [", r"factors: \{dir\} is built in"),
+                ("{f: [", "{dir: [", r"command: no factor is called \{f\}"),
+                ("{f}\", \"{dir}\"]\nfactors: {f: [", "{dir}\"]\nfactors: {dir: [",
+                 r"dir: \{factor:dir\} stands nowhere"),
                 ("[x, y]", "{wrods: [x, y]}", r"unknown key wrods; did you mean words\?"),
                 ("{dir}/w", "out/w", r"x.yaml:4:17: error: weights: expected a path with \{dir\}"),
                 ("read:", "raed:", r"unknown key raed; did you mean read\?"),

@@ -265,6 +265,25 @@ class Words(Case):
             self.assertIn("  first    update 1, loss\n", said)
             (self.root / "x.ablate").rename(self.root / "other.ablate")
 
+    def test_percentages_of_a_rest_stand_in_no_row(self):
+        for levels in itertools.product((0, 1), repeat=2):
+            save(str(self.root / "".join("xy"[i] for i in levels)), {"w": [float(levels[0] - levels[1]), 0.0009765625 * levels[1]]})
+        self.script(f"cp {self.root}/{{a}}{{b}} {{dir}}/w", {"weights": "{dir}/w"}, dict.fromkeys("ab", ["x", "y"]), name="x.yaml")
+        head, said = self.text()
+        self.assertIn(" The causes nearly cancel: alone they go this many times the arms' distance: b 1024, a 1024; ", head)
+        self.assertIn("  times    so many times the way from baseline to all factors, 0.000976562\n", said)
+        self.assertRegex(said, r"\n +a +[-0-9.e+]+ x +1\.02e\+03 x +1\.02e\+03 x\n")
+        self.assertNotIn("%", said.split("\n", 1)[1])
+
+    def test_braces_of_a_level_are_told_as_they_are(self):
+        self.script("printf '%s' '{a}' > {dir}/w; : $B", {"bytes": "{dir}/w"},
+                    {"a": ['{{"k": 1}}', '{{"k": 2}}'], "b": {"env": {"B": ["{{", None]}}}, name="x.yaml")
+        _, said = self.text()
+        self.assertIn('  differs  a: {"k": 1} -> {"k": 2}\n           b: B={ -> (not set)\n', said)
+        levels = {factor["name"]: factor["levels"] for factor in self.verdict(code=1)["factors"]}
+        self.assertEqual(levels["a"][0]["words"], ['{"k": 1}'])
+        self.assertEqual([level["environment"] for level in levels["b"]], [{"B": "{"}, {"B": None}])
+
     def named(self, tensors, expected, code, measure=None, noisy=False, more=()):
         """Judges two factors, a and b, whose levels leave the tensors of a function."""
         for levels in map("".join, itertools.product("xy", repeat=2)):

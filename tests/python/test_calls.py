@@ -53,6 +53,27 @@ class Paper(unittest.TestCase):
         got = twinstep.ablate(train, {"lr": (0.25, 1.0)})
         self.assertEqual((got.distance, got.raw["floor"]["kind"]), (0.75, "exact"))
 
+    def test_names_that_are_no_names_of_python(self):
+        factors = {"optim.lr": (0.0, 3.0), "seed": (0.0, 4.0), "dir": (0, 1), "run": (0, 1), "weight-decay": (0, 1)}
+        seen = set()
+
+        def train(**levels):
+            seen.add(tuple(levels))
+            return {"w": numpy.array([levels["optim.lr"], levels["seed"]])}
+
+        got = twinstep.ablate(train, factors)
+        self.assertEqual(seen, {tuple(factors)})
+        self.assertEqual([(factor.name, factor.alone.value) for factor in got.factors[:2]],
+                         [("seed", 0.8), ("optim.lr", 0.6)])
+        self.assertIn("  differs  optim.lr: 0.0 -> 3.0\n           seed: 0.0 -> 4.0\n           dir: 0 -> 1\n", got.text)
+
+    def test_functions_are_told_by_their_names_and_braces_as_they_are(self):
+        got = twinstep.ablate(lambda act, conf, name, kind: {"w": numpy.zeros(2)},
+                              {"act": (numpy.tanh, len), "conf": ({"a": 1}, {"a": 2}),
+                               "name": (lambda: 1, lambda: 2), "kind": (int, float)})
+        for line in ("act: tanh -> len\n", "conf: {'a': 1} -> {'a': 2}\n", "name: 0 -> 1\n", "kind: int -> float\n"):
+            self.assertIn(line, got.text)
+
     def test_losses_alone(self):
         got = twinstep.ablate(lambda lr: [1.0, 1.0 - lr], {"lr": (0.25, 0.5)})
         self.assertEqual((got.measure, got.distance, got.word), ("loss", 0.25, "cause"))
@@ -100,7 +121,8 @@ class Paper(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def test_factors(self):
-        for factors in ({}, {"a b": (0, 1)}, {"lr": (1,)}, {"lr": "ab"}):
+        for factors in ({}, {"a b": (0, 1)}, {"lr": (1,)}, {"lr": "ab"}, {"\u03b2": (0, 1)}, {"": (0, 1)},
+                        {"x" * 48: (0, 1)}, {1: (0, 1)}):
             with self.assertRaisesRegex(ValueError, "^factors: expected"):
                 twinstep.ablate(triangle, factors)
 

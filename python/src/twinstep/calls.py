@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import select
 import signal
 import socket
@@ -26,6 +27,7 @@ from twinstep._program import ProgramError, program
 from twinstep.results import Ablation
 
 CALLER = pathlib.Path(__file__).with_name("_caller.py")
+NAME = re.compile(r"[A-Za-z0-9_./-]{1,47}")  # of a factor, as the program reads it
 ARMS = ("baseline-", "test-")  # how the program names runs of the two arms
 
 
@@ -65,10 +67,16 @@ def _write(left: Left, folder: pathlib.Path) -> None:
                 file.write(json.dumps({"step": update, "loss": float(loss)}) + "\n")
 
 
+def _name(value: Any) -> str | None:
+    """Returns what a function or a class is called. A lambda has no name."""
+    name = getattr(value, "__name__", None)
+    return name if callable(value) and isinstance(name, str) and name.isidentifier() else None
+
+
 def _words(values: Sequence[Any]) -> list[str]:
-    """Returns what the two levels of a factor are called: the objects' own short text, if it tells
-    them apart."""
-    short = [repr(value) for value in values]
+    """Returns what the two levels of a factor are called: the objects' own short text, of functions
+    and classes their names, if it tells them apart."""
+    short = [_name(value) or repr(value) for value in values]
     return short if short[0] != short[1] and max(map(len, short)) <= 40 else ["0", "1"]
 
 
@@ -125,7 +133,7 @@ def _plan(name: str, calls: _Calls, floor: Mapping[str, Any], hybrids: str) -> d
     paths = {"weights": "{dir}/weights.safetensors", "log": "{dir}/log.jsonl"}
     return {"ablate": 1, "name": name,
             "command": [sys.executable, "-SE", str(CALLER), "{dir}", "{run}",
-                        *(f"{{{factor}}}" for factor in levels)],
+                        *(f"{{factor:{factor}}}" for factor in levels)],
             "factors": levels,
             "read": {kind: paths[kind] for kind in sorted(calls.kinds)},
             "floor": dict(floor), "hybrids": hybrids, "run": {"shared": True}}
@@ -165,7 +173,8 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *,
 
     `factors` are the differences: {"lr": (1e-3, 5e-4), "fused": (False, True)}, baseline first,
     any objects. `run_fn(lr=..., fused=...)` is called for both arms, again for a floor, and for
-    hybrids, some 2^k + 8 times for k factors, up to five, where repeats agree; it returns weights
+    hybrids, some 2^k + 8 times for k factors, up to five, where repeats agree; a factor whose name
+    is none of Python's, as "optim.lr", comes to a function that takes **levels. It returns weights
     by name, a module, the losses of its updates, or twinstep.Left. It has to begin each time from
     the same state: seed generators, make the model anew. All calls share this process, so what one
     leaves behind, the next one finds, and the verdict says that no repeat was made in another one.
@@ -175,9 +184,12 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *,
     left, and must not exist. Raises what `run_fn` raises in an arm, ValueError for factors that the
     program cannot name, TypeError for what cannot be saved, ProgramMissing, and ProgramError."""
     for factor, levels in factors.items():
-        if not factor.isidentifier() or not isinstance(levels, (tuple, list)) or len(levels) != 2:
+        if not isinstance(levels, (tuple, list)) or len(levels) != 2:
             raise ValueError("factors: expected NAME: (baseline, test), got "
                              f"{factor!r}: {levels!r}")
+        if not isinstance(factor, str) or not NAME.fullmatch(factor):
+            raise ValueError("factors: expected a name of letters, digits and _-./, at most 47 of "
+                             f"them, got {factor!r}")
     if not factors:
         raise ValueError("factors: expected at least one, NAME: (baseline, test)")
     words = [str(program()), "ablate", f"{name}.json", "--quiet"]
