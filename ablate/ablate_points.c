@@ -27,12 +27,12 @@ static enum status keep_hex(const struct digest *digest, struct arena *arena, co
 static enum status read_weights(const char *path, struct arena *arena, struct ablate_left *out) {
     struct digest digest;
     out->has_torch = ablate_torch_is(path);
-    const enum status status = out->has_torch
-                                   ? ablate_torch_open(path, arena, &out->torch, &out->weights)
-                                   : checkpoint_open(path, arena, &out->weights);
+    const enum status status =
+        out->has_torch ? ablate_torch_open(path, arena, &out->torch, &out->weights, &out->wrappers)
+                       : checkpoint_open(path, arena, &out->weights);
     if (status != STATUS_OK) return status;
     out->has_weights = 1;
-    TRY(ablate_names_unwrap(&out->weights, arena, &out->wrappers));
+    if (!out->has_torch) TRY(ablate_names_unwrap(&out->weights, arena, &out->wrappers));
     TRY(checkpoint_digest(&out->weights, arena, &digest));
     return keep_hex(&digest, arena, &out->digest[READ_WEIGHTS]);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Walks dicts, lists and tuples of a torch file and keeps their tensors, sorted by name. */
+ * Walks dicts, lists and tuples of a torch file and keeps their tensors, sorted by name. Wrappers
+ * are taken out of each key, before a way is made of the keys, which puts some of them in quotes.
+ */
 #include "ablate/ablate_torch.h"
 
 #include <string.h>
@@ -7,6 +9,7 @@
 
 #include "base/input.h"
 #include "base/sort.h"
+#include "checkpoints/layers.h"
 
 int ablate_torch_is(const char *path) {
     unsigned char head[16];
@@ -21,7 +24,20 @@ struct walk {
     struct arena *arena;
     struct checkpoint *out;
     size_t room;
+    int bare;          /* keys are to be without wrappers */
+    unsigned wrappers; /* that keys had, bit by bit */
 };
+
+static enum status take_out_wrappers(struct walk *walk, struct torch_place *at) {
+    char *bare;
+    if (!walk->bare || at->key == NULL) return STATUS_OK;
+    TRY(arena_take(walk->arena, strlen(at->key) + 1, 1, "a name", &bare));
+    const unsigned wrappers = layer_bare_name(at->key, bare);
+    if (wrappers == 0 || bare[0] == '\0') return STATUS_OK;
+    walk->wrappers |= wrappers;
+    at->key = bare;
+    return STATUS_OK;
+}
 
 static enum status add_tensor(struct walk *walk, const struct torch_place *at) {
     struct safetensors_tensor *tensor;
@@ -46,6 +62,7 @@ static enum status walk_place(struct walk *walk, const struct torch_place *at) {
     for (size_t i = 0; i < at->value.as.members->count; i++) {
         struct torch_place child;
         TRY(kind == TORCH_DICT ? torch_entry(at, i, &child) : torch_item(at, i, &child));
+        TRY(take_out_wrappers(walk, &child));
         TRY(walk_place(walk, &child));
     }
     return STATUS_OK;
@@ -58,29 +75,47 @@ static int stands_before(const void *a, const void *b, const void *context) {
     return strcmp((*x)->name, (*y)->name) < 0;
 }
 
-static enum status list_tensors(const struct torch_file *file, struct arena *arena,
-                                struct checkpoint *out) {
-    struct walk walk = {arena, out, 0};
+/* Finds a name that two tensors have; NULL: there is none. */
+static const char *find_twice(const struct checkpoint *sorted) {
+    for (size_t i = 1; i < sorted->count; i++)
+        if (strcmp(sorted->tensors[i - 1]->name, sorted->tensors[i]->name) == 0)
+            return sorted->tensors[i]->name;
+    return NULL;
+}
+
+static enum status list_named(const struct torch_file *file, int bare, struct arena *arena,
+                              struct checkpoint *out, unsigned *out_wrappers) {
+    struct walk walk = {.arena = arena, .out = out, .bare = bare};
     const struct torch_place root = torch_root(file);
     const struct safetensors_tensor **spare;
+    out->count = 0;
+    out->bytes = 0;
+    out->tensors = NULL;
     TRY(walk_place(&walk, &root));
     if (out->count == 0) FAIL(STATUS_INPUT, "%s: expected tensors, got none", file->path);
     TRY(arena_take(arena, out->count, sizeof *spare, "tensors", &spare));
     out->tensors = (const struct safetensors_tensor **)sort_stable(
         out->tensors, spare, out->count, sizeof *spare, stands_before, NULL);
-    for (size_t i = 1; i < out->count; i++)
-        if (strcmp(out->tensors[i - 1]->name, out->tensors[i]->name) == 0)
-            FAIL(STATUS_INPUT, "%s: two tensors are called %.200s", file->path,
-                 out->tensors[i]->name);
+    *out_wrappers = walk.wrappers;
+    return STATUS_OK;
+}
+
+static enum status list_tensors(const struct torch_file *file, struct arena *arena,
+                                struct checkpoint *out, unsigned *out_wrappers) {
+    TRY(list_named(file, 1, arena, out, out_wrappers));
+    if (*out_wrappers != 0 && find_twice(out) != NULL)
+        TRY(list_named(file, 0, arena, out, out_wrappers));
+    const char *const twice = find_twice(out);
+    if (twice != NULL) FAIL(STATUS_INPUT, "%s: two tensors are called %.200s", file->path, twice);
     return STATUS_OK;
 }
 
 enum status ablate_torch_open(const char *path, struct arena *arena, struct torch_file *out_file,
-                              struct checkpoint *out) {
+                              struct checkpoint *out, unsigned *out_wrappers) {
     memset(out, 0, sizeof *out);
     out->path = path;
     TRY(torch_file_open(path, TORCH_OPAQUE_NAMES, arena, out_file));
-    const enum status status = list_tensors(out_file, arena, out);
+    const enum status status = list_tensors(out_file, arena, out, out_wrappers);
     if (status != STATUS_OK) torch_file_close(out_file);
     return status;
 }

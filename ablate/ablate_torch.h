@@ -11,10 +11,12 @@
 int ablate_torch_is(const char *path);
 
 /* Opens the file and lists the tensors in its dicts, by the way to them: "model.embed.weight",
- * "optimizer.state[0].exp_avg". What else is in it is not looked at; code in it is never run.
- * STATUS_INPUT or STATUS_IO: no such file, or no tensor in it; then nothing is open. */
+ * "optimizer.state[0].exp_avg", without what wrappers put into keys (checkpoints/layers.h), unless
+ * two names would then be one; *out_wrappers: which these were, bit by bit. What else is in it is
+ * not looked at; code in it is never run. STATUS_INPUT or STATUS_IO: no such file, or no tensor in
+ * it; then nothing is open. */
 TWINSTEP_MUST_USE enum status ablate_torch_open(const char *path, struct arena *arena,
-                                                struct torch_file *out_file,
-                                                struct checkpoint *out);
+                                                struct torch_file *out_file, struct checkpoint *out,
+                                                unsigned *out_wrappers);
 
 #endif
