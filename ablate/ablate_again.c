@@ -69,6 +69,7 @@ static enum status withdraw(struct judging *judging, uint32_t mask, unsigned dif
     if (strcmp(places[0], places[1]) != 0)
         TRY(arena_format(judging->arena, &text, "%s, on %s and on %s", text, places[1], places[0]));
     ablate_take_shares(judging, text);
+    out->doubt = text;
     for (uint32_t i = 0; i < out->factor_count; i++) {
         struct ablate_judged *of = &out->factors[i];
         of->inert = 0;

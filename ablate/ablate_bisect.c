@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+#include "ablate/ablate_chance.h"
+#include "ablate/ablate_private.h"
+
 struct searching {
     const struct ablate_plan *plan;
     const struct ablate_result *results;
@@ -58,6 +61,48 @@ static size_t choose(const struct searching *s, size_t low, size_t high) {
     return high;
 }
 
+static uint32_t runs_of(const struct searching *s, size_t version) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->plan->run_count; i++)
+        count += s->plan->runs[i].mask == version && s->results[i].state == ABLATE_DONE;
+    return count;
+}
+
+/* Marks the runs of a version up to a number. Returns 1 if one of them is still to be made. */
+static int want_runs(struct searching *s, size_t version, uint32_t runs) {
+    int missing = 0;
+    for (uint32_t i = 0; i < s->plan->run_count; i++) {
+        const struct ablate_run *run = &s->plan->runs[i];
+        if (run->mask != version || run->replicate > runs) continue;
+        s->wanted[i] = 1;
+        missing |= s->results[i].state == ABLATE_ABSENT;
+    }
+    return missing;
+}
+
+/* Everything that was run is equal to its repeats. Of versions that make no difference the first
+ * and the last that is inside left the one result by chance, and the first outside the other; each
+ * other version that was run had two equal runs. Returns 1 if runs are missing that make it rarer.
+ */
+static int confirm(struct searching *s, size_t low, size_t high) {
+    struct bisect_verdict *out = s->out;
+    const struct ablate_file *file = s->plan->file;
+    uint32_t pairs = 0;
+    for (size_t i = 0; i < out->probe_count; i++) {
+        const struct bisect_probe *const probe = &out->probes[i];
+        if (probe->verdict.floor == ABLATE_FLOOR_NOISY) return 0;
+        pairs += probe->verdict.floor == ABLATE_FLOOR_EXACT && probe->version != low &&
+                 probe->version != high;
+    }
+    const uint32_t first = low == 0 ? 0 : runs_of(s, 0);
+    uint32_t runs = runs_of(s, low) < runs_of(s, high) ? runs_of(s, low) : runs_of(s, high);
+    out->chance = ablate_chance(first + runs, runs, pairs);
+    while (runs < file->noisy_runs && ablate_chance(first + runs, runs, pairs) > file->alpha)
+        runs++;
+    const int a = want_runs(s, low, runs), b = want_runs(s, high, runs);
+    return a || b;
+}
+
 static enum status search(struct searching *s) {
     struct bisect_verdict *out = s->out;
     enum ablate_verdict_kind kind;
@@ -87,6 +132,8 @@ static enum status search(struct searching *s) {
         out->inside = low;
         out->outside = high;
         out->open = high - low - 1;
+        s->waits = confirm(s, low, high);
+        if (s->waits) return STATUS_OK;
     }
     out->ready = 1;
     return STATUS_OK;
@@ -97,7 +144,8 @@ enum status bisect_judge(const struct ablate_plan *plan, const struct ablate_res
     struct searching searching = {
         .plan = plan, .results = results, .arena = arena, .wanted = wanted, .out = out};
     const size_t versions = plan->file->version_count;
-    *out = (struct bisect_verdict){.kind = ABLATE_UNTESTABLE, .reason = ""};
+    *out =
+        (struct bisect_verdict){.kind = ABLATE_UNTESTABLE, .reason = "", .chance = ABLATE_UNKNOWN};
     TRY(arena_take(arena, versions, 1, "versions", &searching.closed));
     TRY(arena_take(arena, versions, sizeof *out->probes, "probes", &out->probes));
     return search(&searching);

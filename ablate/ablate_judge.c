@@ -114,14 +114,16 @@ static uint32_t done_of(const struct judging *judging, int arm, uint64_t most) {
     return count;
 }
 
-/* Returns the kinds in which a run of an arm differs from its first one. */
-static unsigned noise_of(const struct judging *judging, uint32_t runs) {
-    unsigned noise = 0;
-    for (int arm = 0; arm < 2; arm++)
-        for (uint32_t i = 2; i <= runs; i++)
-            noise |= ablate_differ(judging, ablate_left_of(judging, arm, 0, 1),
-                                   ablate_left_of(judging, arm, 0, i));
-    return noise;
+/* Looks in which kinds a run of an arm differs from its first one. */
+static void look_for_noise(const struct judging *judging, const uint32_t runs[2]) {
+    struct ablate_verdict *out = judging->out;
+    for (int arm = 0; arm < 2; arm++) {
+        out->noise_of[arm] = 0;
+        for (uint32_t i = 2; i <= runs[arm]; i++)
+            out->noise_of[arm] |= ablate_differ(judging, ablate_left_of(judging, arm, 0, 1),
+                                                ablate_left_of(judging, arm, 0, i));
+    }
+    out->noise = out->noise_of[0] | out->noise_of[1];
 }
 
 enum status ablate_measure(struct judging *judging, const struct ablate_left *const *runs,
@@ -288,7 +290,7 @@ static enum status judge_noisy(struct judging *judging) {
     groups.first = groups.count;
     ablate_groups_add(judging, 1, 0, runs, &groups);
     out->floor_runs = runs;
-    out->noise = noise_of(judging, runs);
+    look_for_noise(judging, (const uint32_t[2]){runs, runs});
     const enum status status = ablate_groups_compare(judging, &groups);
     if (status == STATUS_UNTESTABLE) {
         out->has_distance = 0;
@@ -300,6 +302,7 @@ static enum status judge_noisy(struct judging *judging) {
     out->p = groups.p;
     out->least = groups.least;
     out->repeats = groups.repeats;
+    out->nearest = groups.nearest;
     out->distance = groups.heads;
     out->shift = groups.shift;
     if (out->p > out->alpha && out->least > out->alpha)
@@ -428,7 +431,8 @@ static enum status refuse_failed(struct judging *judging, const struct ablate_ru
 static enum status judge_floor(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const uint64_t wanted = judging->plan->file->floor_runs;
-    const uint32_t a = done_of(judging, 0, wanted), b = done_of(judging, 1, wanted);
+    const uint64_t most = judging->plan->file->noisy_runs; /* a run that is there counts */
+    const uint32_t a = done_of(judging, 0, most), b = done_of(judging, 1, most);
     out->wants[ABLATE_ARMS] = 1;
     out->floor_runs = a < b ? a : b;
     if (out->floor_runs < wanted) {
@@ -441,7 +445,7 @@ static enum status judge_floor(struct judging *judging) {
     }
     out->differ =
         ablate_differ(judging, ablate_left_of(judging, 0, 0, 1), ablate_left_of(judging, 1, 0, 1));
-    out->noise = noise_of(judging, (uint32_t)wanted);
+    look_for_noise(judging, (const uint32_t[2]){a, b});
     TRY(compare_names(judging));
     if (out->noise != 0) return judge_noisy(judging);
     out->floor = ABLATE_FLOOR_EXACT;
@@ -464,6 +468,9 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
                                    .least = ABLATE_UNKNOWN,
                                    .alpha = plan->file->alpha,
                                    .repeats = ABLATE_UNKNOWN,
+                                   .nearest = ABLATE_UNKNOWN,
+                                   .chance = ABLATE_UNKNOWN,
+                                   .doubt = "",
                                    .shift = ABLATE_UNKNOWN,
                                    .distance = ABLATE_UNKNOWN,
                                    .full = ABLATE_UNKNOWN,
@@ -497,7 +504,8 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     TRY(ablate_judge_hybrids(&judging));
     TRY(ablate_check_places(&judging));
     TRY(ablate_judge_closure(&judging));
-    return ablate_judge_again(&judging);
+    TRY(ablate_judge_again(&judging));
+    return ablate_judge_chance(&judging);
 }
 
 int ablate_wants(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
@@ -508,5 +516,6 @@ int ablate_wants(const struct ablate_plan *plan, const struct ablate_verdict *ve
     for (uint32_t i = 0; i < verdict->again_count; i++)
         again |= verdict->again[i] == run->mask;
     return (verdict->wants[run->stage] && !skips) ||
+           (run->arm != ABLATE_NO_ARM && run->replicate <= verdict->confirm) ||
            (again && run->arm == ABLATE_NO_ARM && run->replicate == 2);
 }

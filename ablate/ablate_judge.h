@@ -61,6 +61,7 @@ struct ablate_judged {
     int is_idle; /* by the figures: it does nothing in any mixture (attribution_is_idle) */
     int alone_equal, left_equal;  /* to the baseline; -1: not run, or noisy */
     int alone_names;              /* alone, it changes which tensors there are */
+    int repeats_alone;            /* noisy: all runs of it alone are equal; -1: not run, or exact */
     double loss_alone, loss_left; /* less the baseline's loss; NaN: unknown */
     struct ablate_first first;    /* where the factor alone parts from the baseline */
 };
@@ -72,13 +73,21 @@ struct ablate_verdict {
     uint32_t floor_runs;    /* of each arm */
     double p, least, alpha; /* of the relabelings; NaN where the floor is exact */
     double repeats;         /* the largest distance of two repeats of an arm; NaN: unknown */
+    double nearest;         /* noisy: the smallest distance of two runs of different arms; NaN */
     /* Had the runs of one arm been shifted by more than this, in any direction, p would be `least`:
      * what "not told apart" leaves room for. NaN where the floor is exact. */
     double shift;
+    /* Over an exact floor, of arms that differ: commands that take one of two results by chance
+     * would show so many equal runs, and this difference, in no more than such a share of
+     * ablations. NaN: not so, or a hybrid is still to be run. */
+    double chance;
+    uint32_t confirm;  /* so many runs of each arm make `chance` less than alpha; 0: no more */
+    const char *doubt; /* which hybrid did not repeat over an exact floor; "": none */
     enum ablate_read measure; /* what is read first: weights, a trace, bytes or a log */
     /* Sets of kinds (enum ablate_read), bit by bit: what is read, in what the arms differ, and in
-     * what repeats of an arm differ. Runs are equal that are equal in everything that is read. */
-    unsigned reads, differ, noise;
+     * what repeats of an arm differ, and of which one. Runs are equal that are equal in everything
+     * that is read. */
+    unsigned reads, differ, noise, noise_of[2];
     int has_distance;      /* end points are known, and `distance` is that of the arms */
     int by_loss;           /* they are losses */
     int64_t step;          /* of the losses */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ablate/ablate_chance.h"
 #include "ablate/ablate_pen.h"
 #include "ablate/ablate_rights.h"
 #include "base/number.h"
@@ -142,6 +143,17 @@ static uint32_t again_of(uint32_t hybrids) {
 
 uint32_t ablate_plan_again(const struct ablate_plan *plan) {
     return again_of(plan->mask_count > 0 ? plan->mask_count - 1 : 0);
+}
+
+/* All factors and what is repeated beside them: the first factor alone, and all but it. */
+uint32_t ablate_plan_confirm(const struct ablate_plan *plan) {
+    const struct ablate_file *const file = plan->file;
+    const uint32_t again = ablate_plan_again(plan), pairs = again < 3 ? again : 3;
+    uint32_t runs = (uint32_t)file->floor_runs;
+    if (pairs == 0) return 0;
+    while (runs < file->noisy_runs && ablate_chance(runs, runs + 2, pairs - 1) > file->alpha)
+        runs++;
+    return 2 * (runs - (uint32_t)file->floor_runs);
 }
 
 uint32_t ablate_plan_again_if_equal(const struct ablate_plan *plan) {

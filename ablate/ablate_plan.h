@@ -64,6 +64,10 @@ TWINSTEP_MUST_USE enum status bisect_plan_open(const struct ablate_file *file, s
 /* Counts the hybrids that may, at most, be run once more over an exact floor. */
 uint32_t ablate_plan_again(const struct ablate_plan *plan);
 
+/* Counts the further runs of arms that differ over an exact floor, where every command repeats:
+ * those that chance asks for (ablate_chance.h). */
+uint32_t ablate_plan_confirm(const struct ablate_plan *plan);
+
 /* Counts the hybrids that are run where the arms are equal over an exact floor: each factor alone,
  * all but each, and all, which together show whether factors cancel; 0: none. And those of them
  * that may, at most, be run once more. */

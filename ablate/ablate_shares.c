@@ -55,6 +55,20 @@ static void judge_equality(struct judging *judging, uint32_t factor, struct abla
     out->inert = out->planned > 0 && out->equal == out->planned;
 }
 
+/* Which factor brings noise into a baseline that has none. */
+static int repeats_alone(const struct judging *judging, uint32_t factor) {
+    const struct ablate_left *const first = ablate_hybrid_of(judging, 1u << factor);
+    const uint64_t most = judging->plan->file->noisy_hybrids;
+    if (judging->out->floor != ABLATE_FLOOR_NOISY || most < 2) return -1;
+    for (uint32_t i = 2; i <= most; i++) {
+        const struct ablate_left *const left =
+            ablate_left_of(judging, ABLATE_NO_ARM, 1u << factor, i);
+        if (first == NULL || left == NULL) return -1;
+        if (ablate_differ(judging, first, left) != 0) return 0;
+    }
+    return 1;
+}
+
 static void judge_losses(struct judging *judging, uint32_t factor, struct ablate_judged *out) {
     const int64_t step = judging->out->step;
     out->loss_alone = out->loss_left = ABLATE_UNKNOWN;
@@ -395,6 +409,7 @@ enum status ablate_judge_hybrids(struct judging *judging) {
         factor->moves_alone = factor->moves_left = ABLATE_UNKNOWN;
         factor->first = (struct ablate_first){0, "", ""};
         judge_equality(judging, i, factor);
+        factor->repeats_alone = repeats_alone(judging, i);
         judge_losses(judging, i, factor);
     }
     const struct ablate_left *all = ablate_hybrid_of(judging, judging->full);

@@ -59,7 +59,7 @@ static json_t *leaves_json(const struct ablate_plan *plan, const struct ablate_f
 static json_t *factor_json(const struct ablate_plan *plan, const struct ablate_judged *of) {
     const struct ablate_factor *factor = &plan->file->factors[of->factor];
     return json_pack(
-        "{ss so so so so so so so so sb sI sI sI so so so so so sb}", "name", factor->name,
+        "{ss so so so so so so so so sb sI sI sI so so so so so sb so}", "name", factor->name,
         "levels", levels_json(factor), "leaves", leaves_json(plan, factor), "share",
         attributed_json(&of->share), "left", attributed_json(&of->left), "alone",
         attributed_json(&of->alone), "left_equal", equal_json(of->left_equal), "alone_equal",
@@ -68,7 +68,8 @@ static json_t *factor_json(const struct ablate_plan *plan, const struct ablate_j
         "neighbours_planned", (json_int_t)of->planned, "loss_left", json_finite(of->loss_left),
         "loss_alone", json_finite(of->loss_alone), "index", json_integer((json_int_t)of->factor),
         "moves_alone", json_finite(of->moves_alone), "moves_left", json_finite(of->moves_left),
-        "alone_names", of->alone_names);
+        "alone_names", of->alone_names, "repeats_alone",
+        equal_json(of->repeats_alone));
 }
 
 static json_t *runs_json(const struct ablate_plan *plan, const struct ablate_result *results) {
@@ -94,11 +95,16 @@ static json_t *kinds_json(unsigned kinds) {
 
 json_t *ablate_json_floor(const struct ablate_verdict *verdict) {
     static const char *const kinds[] = {"open", "exact", "noisy"};
-    return json_pack("{ss so sI so so so so so}", "kind", kinds[verdict->floor], "differ",
+    json_t *unsteady = json_array();
+    for (int arm = 0; arm < 2; arm++)
+        if (verdict->noise_of[arm] != 0)
+            json_array_append_new(unsteady, json_string(arm == 0 ? "baseline" : "test"));
+    return json_pack("{ss so sI so so so so so so so so}", "kind", kinds[verdict->floor], "differ",
                      kinds_json(verdict->noise), "runs", (json_int_t)verdict->floor_runs, "p",
                      json_finite(verdict->p), "least_p", json_finite(verdict->least), "alpha",
                      json_finite(verdict->alpha), "repeats", json_finite(verdict->repeats), "shift",
-                     json_finite(verdict->shift));
+                     json_finite(verdict->shift), "chance", json_finite(verdict->chance), "nearest",
+                     json_finite(verdict->nearest), "unsteady", unsteady);
 }
 
 static json_t *wrappers_json(unsigned wrappers) {
@@ -194,8 +200,9 @@ enum status ablate_json_plan(const struct ablate_plan *plan, const char *folder,
     }
     digest_hex(&plan->digest, hex);
     return json_print(json_pack(
-        "{ss sI sI sI sI ss ss so so}", "name", plan->file->name, "runs_again",
-        (json_int_t)ablate_plan_again(plan), "runs_planned",
+        "{ss sI sI sI sI sI ss ss so so}", "name", plan->file->name, "runs_again",
+        (json_int_t)ablate_plan_again(plan), "runs_confirm", (json_int_t)ablate_plan_confirm(plan),
+        "runs_planned",
         (json_int_t)(plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_HYBRIDS]),
         "runs_if_equal", (json_int_t)(plan->stage_runs[ABLATE_ARMS] + ablate_plan_if_equal(plan)),
         "runs_if_noisy",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ablate/ablate_chance.h"
 #include "base/number.h"
 #include "checkpoints/layers.h"
 #include "cli/ablate/ablate_guard.h"
@@ -517,6 +518,48 @@ static void print_unlike(const struct ablate_plan *plan, const struct ablate_ver
     putchar('.');
 }
 
+/* Names the factors that alone repeat, or do not. */
+static void print_repeating(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
+                            int repeats) {
+    uint32_t said = 0;
+    for (uint32_t i = 0; i < verdict->factor_count; i++)
+        if (verdict->factors[i].repeats_alone == repeats && said++ < IN_WORDS)
+            printf("%s%s", said == 1 ? "" : ", ", name_of(plan, &verdict->factors[i]));
+    if (said > IN_WORDS) printf(", %u more", said - IN_WORDS);
+}
+
+/* One arm repeats and the other does not: then the relabelings tell them apart by that alone. */
+static void print_unsteady(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    static const char *const arms[] = {"baseline", "test"};
+    const int arm = verdict->noise_of[0] == 0; /* that which does not repeat */
+    const int one = plan->file->factor_count == 1;
+    uint32_t noisy = 0, steady = 0;
+    if (verdict->floor != ABLATE_FLOOR_NOISY || verdict->noise_of[!arm] != 0) return;
+    printf(" All runs of %s are bit-equal; only %s does not repeat itself", arms[!arm], arms[arm]);
+    if (verdict->repeats > 0.0) printf(" (by %.4g at most)", verdict->repeats);
+    printf(": the factor%s %s nondeterminism", one ? "" : "s",
+           arm == 0 ? (one ? "takes away" : "take away") : (one ? "brings" : "bring"));
+    if (verdict->nearest <= verdict->repeats)
+        printf(", and no shift beyond it is shown");
+    else if (verdict->nearest > 0.0)
+        printf(", and the arms are %.4g apart at least", verdict->nearest);
+    putchar('.');
+    for (uint32_t i = 0; i < verdict->factor_count; i++) {
+        noisy += verdict->factors[i].repeats_alone == 0;
+        steady += verdict->factors[i].repeats_alone == 1;
+    }
+    if (arm == 0 || one || noisy == 0) return;
+    printf(" Alone, ");
+    print_repeating(plan, verdict, 0);
+    printf(noisy == 1 ? " does not repeat" : " do not repeat");
+    if (steady > 0) {
+        printf("; ");
+        print_repeating(plan, verdict, 1);
+        printf(steady == 1 ? " does" : " do");
+    }
+    putchar('.');
+}
+
 static void print_elsewhere(const struct ablate_verdict *verdict) {
     if (verdict->elsewhere == 0) return;
     printf(" Of the hybrids, %u were run where no arm was (%s%s): a difference of machines or "
@@ -600,6 +643,7 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
         printf("OUTSIDE THE FLOOR.");
         print_differ(verdict);
         print_unlike(plan, verdict);
+        print_unsteady(plan, verdict);
         print_open(verdict);
         if (verdict->factor_count > 0) print_word(plan, verdict);
         print_elsewhere(verdict);
@@ -609,6 +653,23 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
 
 /* ---- rows ---- */
 
+/* What equal repeats do not exclude. */
+static void print_chance(const struct ablate_verdict *verdict) {
+    const uint32_t runs = 2 * verdict->floor_runs;
+    printf("           ");
+    if (verdict->doubt[0] != '\0') printf("%s, so more of the arms were run", verdict->doubt);
+    if (verdict->doubt[0] != '\0' && verdict->kind == ABLATE_OUTSIDE)
+        printf(": p = %.4g over all relabelings of %u and %u (alpha %g)", verdict->chance,
+               verdict->floor_runs, verdict->floor_runs, verdict->alpha);
+    else if (!isnan(verdict->chance))
+        printf("if each run drew one of two results, at most %.2g %% of ablations would come out "
+               "like this (alpha %g %%)",
+               100.0 * verdict->chance, 100.0 * verdict->alpha);
+    if (verdict->doubt[0] != '\0' || !isnan(verdict->chance)) printf("; ");
+    printf("%u equal runs miss a result that comes in %.0f %% of runs once in 20 times\n", runs,
+           100.0 * ablate_missed_rate(runs));
+}
+
 static void print_floor(const struct ablate_file *file, const struct ablate_verdict *verdict) {
     char kinds[ABLATE_KINDS_TEXT];
     if (verdict->floor == ABLATE_FLOOR_OPEN) return;
@@ -617,10 +678,17 @@ static void print_floor(const struct ablate_file *file, const struct ablate_verd
         printf("exact: %u runs of each arm, %s, left equal %s\n", verdict->floor_runs,
                file->shared ? "all in one process" : "each in a process of its own",
                ablate_kinds_text(verdict->reads, kinds));
+        print_chance(verdict);
         return;
     }
-    printf("noisy: runs of one arm differ in %s", ablate_kinds_text(verdict->noise, kinds));
+    printf("noisy: runs of %s differ in %s",
+           verdict->noise_of[1] == 0   ? "baseline"
+           : verdict->noise_of[0] == 0 ? "test"
+                                       : "both arms",
+           ablate_kinds_text(verdict->noise, kinds));
     if (!isnan(verdict->repeats)) printf(", by %.4g at most", verdict->repeats);
+    if (verdict->noise_of[1] == 0 || verdict->noise_of[0] == 0)
+        printf("; those of %s are equal", verdict->noise_of[1] == 0 ? "test" : "baseline");
     if (!isnan(verdict->p))
         printf("; p = %.4g over all relabelings of %u and %u runs (least %.3g, alpha %g)",
                verdict->p, verdict->floor_runs, verdict->floor_runs, verdict->least,
@@ -1099,10 +1167,11 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
     TRY(ablate_file_names(file, arena, &files));
     TRY(ablate_plan_note(plan, arena, &note));
     const uint32_t again = ablate_plan_again(plan);
+    const uint32_t confirm = ablate_plan_confirm(plan);
     const uint32_t certain =
-        plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_HYBRIDS] + again;
+        plan->stage_runs[ABLATE_ARMS] + plan->stage_runs[ABLATE_HYBRIDS] + again + confirm;
     const uint32_t noise =
-        plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_HYBRIDS_NOISE];
+        plan->stage_runs[ABLATE_ARMS_NOISE] + plan->stage_runs[ABLATE_HYBRIDS_NOISE] - confirm;
     printf("%s: up to %u runs, %llu at a time", file->name, certain,
            (unsigned long long)file->slots);
     if (isfinite(file->timeout)) {
@@ -1120,9 +1189,15 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
     printf("  %u hybrids of %u factors%s\n", plan->stage_runs[ABLATE_HYBRIDS], file->factor_count,
            plan->orders.count > 0 ? ", for shares from sampled orders of entry" : "");
     printf("  up to %u of them once more, those that the answer hangs on\n", again);
+    if (confirm > 0)
+        printf("  %u more of the arms, where they differ and all repeats are equal: fewer could be "
+               "chance\n",
+               confirm);
     if (noise > 0)
-        printf("  only if repeats of an arm differ: %u more of the arms, %u more of hybrids\n",
-               plan->stage_runs[ABLATE_ARMS_NOISE], plan->stage_runs[ABLATE_HYBRIDS_NOISE]);
+        printf("  only if repeats of an arm or of a hybrid differ: %u more of the arms, %u more of "
+               "hybrids\n",
+               plan->stage_runs[ABLATE_ARMS_NOISE] - confirm,
+               plan->stage_runs[ABLATE_HYBRIDS_NOISE]);
     printf("  closure  %s\n",
            file->has_test ? "proves that the factors are all: test is your own second command"
                           : "none: both arms come from one command (give test.command for one)");

@@ -94,14 +94,15 @@ static enum status print_two(const char *text, struct arena *arena) {
         printf("# to be mended before it is run: %s\n", status_text());
         return STATUS_OK;
     }
+    const uint32_t confirm = ablate_plan_confirm(&plan);
     printf("# up to %u runs (%s%u if the arms are equal), %u more if repeats of an arm differ; "
            "nothing has been run\n",
            plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_HYBRIDS] +
-               ablate_plan_again(&plan),
+               ablate_plan_again(&plan) + confirm,
            ablate_plan_if_equal(&plan) > 0 ? "up to " : "",
            plan.stage_runs[ABLATE_ARMS] + ablate_plan_if_equal(&plan) +
                ablate_plan_again_if_equal(&plan),
-           plan.stage_runs[ABLATE_ARMS_NOISE] + plan.stage_runs[ABLATE_HYBRIDS_NOISE]);
+           plan.stage_runs[ABLATE_ARMS_NOISE] + plan.stage_runs[ABLATE_HYBRIDS_NOISE] - confirm);
     return STATUS_OK;
 }
 

@@ -24,6 +24,20 @@ static const char *word_of(enum ablate_verdict_kind kind) {
     return words[kind];
 }
 
+/* One of the two repeats and the other does not: then they are told apart by that alone. */
+static void print_unsteady(const struct ablate_verdict *verdict) {
+    const int steady = verdict->noise_of[0] == 0 ? 0 : 1; /* 0: the first version */
+    if (verdict->noise_of[steady] != 0) return;
+    printf(steady == 0 ? "; all runs of the first version are bit-equal, only this one does not "
+                         "repeat itself"
+                       : "; all runs of this one are bit-equal, only the first version does not "
+                         "repeat itself");
+    if (verdict->nearest <= verdict->repeats)
+        printf(", and no shift beyond that is shown");
+    else if (verdict->nearest > 0.0)
+        printf(", and the two are %.4g apart at least", verdict->nearest);
+}
+
 static void print_probe(const struct ablate_file *file, const struct bisect_probe *probe) {
     const struct ablate_verdict *verdict = &probe->verdict;
     char kinds[ABLATE_KINDS_TEXT];
@@ -33,6 +47,8 @@ static void print_probe(const struct ablate_file *file, const struct bisect_prob
         printf(": %s", verdict->reason);
     else if (verdict->floor == ABLATE_FLOOR_NOISY)
         printf(": p = %.4g, repeats up to %.4g apart", verdict->p, verdict->repeats);
+    if (verdict->kind == ABLATE_OUTSIDE && verdict->floor == ABLATE_FLOOR_NOISY)
+        print_unsteady(verdict);
     if (verdict->kind == ABLATE_INSIDE && verdict->floor == ABLATE_FLOOR_NOISY)
         printf(", a shift of more than %.4g would be told", verdict->shift);
     if (verdict->kind == ABLATE_INSIDE && verdict->floor == ABLATE_FLOOR_EXACT)
@@ -40,6 +56,14 @@ static void print_probe(const struct ablate_file *file, const struct bisect_prob
     if (verdict->kind == ABLATE_OUTSIDE && !isnan(verdict->distance))
         printf(": |a-b| = %.6g%s", verdict->distance, verdict->by_loss ? " (loss)" : "");
     putchar('\n');
+}
+
+/* What so few equal runs leave open. */
+static void print_chance(const struct ablate_file *file, const struct bisect_verdict *out) {
+    if (isnan(out->chance)) return;
+    printf("  floor    exact: all repeats are equal; if each run drew one of two results, at most "
+           "%.2g %% of searches would come out like this (alpha %g %%)\n",
+           100.0 * out->chance, 100.0 * file->alpha);
 }
 
 static void print_verdict(const struct ablate_folder *folder, const struct ablate_result *results,
@@ -67,6 +91,7 @@ static void print_verdict(const struct ablate_folder *folder, const struct ablat
     for (size_t i = 0; i < out->probe_count; i++)
         print_probe(file, &out->probes[i]);
     ablate_print_failed(folder, results);
+    print_chance(file, out);
     puts("  untested whether versions between those that were run went out and came back");
     printf("  runs in  %s\n", folder->path);
 }
@@ -88,11 +113,12 @@ static enum status print_json(const struct ablate_folder *folder,
     for (size_t i = 0; i < out->probe_count; i++)
         json_array_append_new(probes, probe_json(file, &out->probes[i]));
     return json_print(
-        json_pack("{ss ss so so so sI so ss}", "name", file->name, "verdict", word_of(out->kind),
+        json_pack("{ss ss so so so sI so so ss}", "name", file->name, "verdict", word_of(out->kind),
                   "reason", json_text(out->reason), "first_outside",
                   found ? json_string(file->versions[out->outside]) : json_null(), "last_inside",
                   found ? json_string(file->versions[out->inside]) : json_null(), "open",
-                  (json_int_t)out->open, "probes", probes, "folder", folder->path));
+                  (json_int_t)out->open, "chance", json_finite(out->chance), "probes", probes,
+                  "folder", folder->path));
 }
 
 /* Says how much would be run: a search by halving, in which every version has its repeats. */
@@ -116,10 +142,11 @@ static enum status print_price(const struct ablate_plan *plan, const char *folde
                                     "runs_of_each_if_noisy", (json_int_t)file->noisy_runs, "plan",
                                     hex, "folder", folder, "note", json_text(note)));
     }
-    printf("%s: %zu versions; at most %zu of them are run besides the first, each %llu times, "
-           "%llu if repeats differ; nothing has been run\n",
-           file->name, file->version_count, steps, (unsigned long long)file->floor_runs,
-           (unsigned long long)file->noisy_runs);
+    printf(
+        "%s: %zu versions; at most %zu of them are run besides the first, each %llu times, up to "
+        "%llu if repeats differ or fewer could be chance; nothing has been run\n",
+        file->name, file->version_count, steps, (unsigned long long)file->floor_runs,
+        (unsigned long long)file->noisy_runs);
     if (note[0] != '\0') printf("  note     %s\n", note);
     return STATUS_OK;
 }

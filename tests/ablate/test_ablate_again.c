@@ -92,6 +92,93 @@ static void verify_all_factors_that_do_not_repeat_leave_no_closure(void **state)
     }
 }
 
+/* Forgets every run that a small plan does not make at first. */
+static void forget_more(void) {
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (bench.plan.runs[i].replicate > 2 ||
+            (bench.plan.runs[i].replicate == 2 && bench.plan.runs[i].arm == ABLATE_NO_ARM))
+            bench.results[i].state = ABLATE_ABSENT;
+}
+
+/* Commands that do not repeat have no exact floor: all runs of the arms are needed, and what these
+ * say is said, by relabelings where they are equal, 2 of 252, and as noise where they are not. */
+static void verify_a_hybrid_that_does_not_repeat_asks_for_the_arms(void **state) {
+    (void)state;
+    const vector noise = {59213};
+    bench_plan(2, 1, WEIGHTS);
+    bench_leave_all(bench_ten, bench_ten[3]);
+    forget_more();
+    bench_leave(bench_run("hybrid-10-2"), noise);
+    const struct ablate_verdict *got = bench_judge();
+    assert_int_equal(got->kind, ABLATE_UNTESTABLE);
+    assert_non_null(strstr(got->reason, "hybrid-10-2 differs from hybrid-10 in weights"));
+    assert_true(is_wanted("baseline-3") && is_wanted("test-5"));
+    for (uint32_t i = 0; i < bench.plan.run_count; i++)
+        if (bench.plan.runs[i].arm != ABLATE_NO_ARM)
+            bench_leave(i, bench_ten[bench.plan.runs[i].mask]);
+    assert_int_equal(bench_judge()->kind, ABLATE_OUTSIDE);
+    assert_int_equal(bench.verdict.floor_runs, 5);
+    bench_near(bench.verdict.chance, 2.0 / 252);
+    assert_int_equal(bench.verdict.word, WORD_NONE);
+    bench_leave(bench_run("test-4"), bench_ten[0]);
+    assert_int_equal(bench_judge()->floor, ABLATE_FLOOR_NOISY);
+    assert_int_equal(bench.verdict.noise_of[0], 0);
+    assert_int_equal(bench.verdict.noise_of[1], 1u << READ_WEIGHTS);
+    /* three runs of each arm cannot be rarer than 2 of 20 */
+    bench_plan(2, 1, "floor: {noisy: 3}\n" WEIGHTS);
+    bench_leave_all(bench_ten, bench_ten[3]);
+    bench_leave(bench_run("hybrid-10-2"), noise);
+    assert_int_equal(bench_judge()->kind, ABLATE_UNTESTABLE);
+    assert_non_null(strstr(bench.verdict.reason, "raise floor.noisy"));
+}
+
+/* Equal arms stay identical, as long as all of their runs are equal. */
+static void verify_identical_arms_are_run_again_over_a_hybrid_that_does_not_repeat(void **state) {
+    (void)state;
+    const vector noise = {59213};
+    const vector at[4] = {{0}, {1}, {-1}, {0}};
+    bench_plan(2, 1, WEIGHTS);
+    bench_leave_all(at, at[3]);
+    forget_more();
+    bench_leave(bench_run("hybrid-10-2"), noise);
+    bench_judge();
+    assert_true(is_wanted("baseline-5") && is_wanted("test-3"));
+    bench_leave_all(at, at[3]);
+    bench_leave(bench_run("hybrid-10-2"), noise);
+    assert_int_equal(bench_judge()->kind, ABLATE_INSIDE);
+    assert_int_equal(bench.verdict.floor, ABLATE_FLOOR_EXACT);
+    assert_true(isnan(bench.verdict.chance));
+}
+
+/* One factor alone has so few runs that a coin would do it once in 32: one more of each arm. Of two
+ * factors, two hybrids repeat, too, and no run is needed. A run of an arm that is there counts. */
+static void verify_few_runs_are_confirmed(void **state) {
+    (void)state;
+    const vector one[2] = {{0}, {1}}, noise = {59213};
+    bench_plan(1, 0, WEIGHTS);
+    assert_int_equal(ablate_plan_confirm(&bench.plan), 2);
+    bench_leave_all(one, one[1]);
+    forget_more();
+    assert_int_equal(bench_judge()->confirm, 0); /* what is repeated besides is not known yet */
+    assert_false(is_wanted("baseline-3"));
+    bench_leave(bench_run("hybrid-1-2"), one[1]);
+    bench_near(bench_judge()->chance, 1.0 / 32);
+    assert_int_equal(bench.verdict.confirm, 3);
+    assert_true(is_wanted("baseline-3") && is_wanted("test-3"));
+    assert_false(is_wanted("baseline-4") || is_wanted("test-4"));
+    bench_leave(bench_run("baseline-3"), one[0]);
+    bench_leave(bench_run("test-3"), one[1]);
+    bench_near(bench_judge()->chance, 1.0 / 128);
+    assert_int_equal(bench.verdict.kind, ABLATE_OUTSIDE);
+    assert_int_equal(bench.verdict.confirm, 3);
+    bench_leave(bench_run("test-3"), noise);
+    assert_int_equal(bench_judge()->floor, ABLATE_FLOOR_NOISY);
+    bench_plan(2, 0, WEIGHTS);
+    assert_int_equal(ablate_plan_confirm(&bench.plan), 0);
+    bench_plan(1, 0, "floor: {alpha: 0.04}\n" WEIGHTS);
+    assert_int_equal(ablate_plan_confirm(&bench.plan), 0);
+}
+
 /* ---- places ---- */
 
 static void move(const char *id) {
@@ -168,6 +255,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_what_the_answer_hangs_on_is_run_again),
         cmocka_unit_test(verify_a_hybrid_that_does_not_repeat_takes_the_shares),
+        cmocka_unit_test(verify_a_hybrid_that_does_not_repeat_asks_for_the_arms),
+        cmocka_unit_test(verify_identical_arms_are_run_again_over_a_hybrid_that_does_not_repeat),
+        cmocka_unit_test(verify_few_runs_are_confirmed),
         cmocka_unit_test(verify_all_factors_that_do_not_repeat_leave_no_closure),
         cmocka_unit_test(verify_places_of_hybrids_are_looked_at),
         cmocka_unit_test(verify_a_place_is_no_hidden_difference),

@@ -3,6 +3,7 @@
  *
  * The verdict over a noisy floor, and what all factors together prove of the test arm: p of few
  * relabelings is counted by hand. */
+#include "ablate/ablate_chance.h"
 #include "tests/ablate/helper_made_up.h"
 #include "determinism/normal.h"
 #include "determinism/stream.h"
@@ -165,6 +166,70 @@ static void verify_noise_has_no_first_update(void **state) {
     assert_int_equal(got->factors[0].first.update, 0);
 }
 
+/* ---- equal runs by chance ---- */
+
+/* Makes the runs that the verdict wants, each with one of two results as the next draws fall, until
+ * it wants no more. Returns how many were made. */
+static uint32_t toss(uint32_t factors, double rate, struct stream_site site, uint32_t *at) {
+    uint32_t made = 0, before;
+    bench_plan(factors, 0, WEIGHTS);
+    do {
+        before = made;
+        bench_judge();
+        for (uint32_t i = 0; i < bench.plan.run_count; i++) {
+            if (bench.results[i].state != ABLATE_ABSENT ||
+                !ablate_wants(&bench.plan, &bench.verdict, &bench.plan.runs[i]))
+                continue;
+            const double draw = (double)(stream_word(33, site, (*at)++) & 0xffffu) / 65536.0;
+            const vector value = {draw < rate ? 1.0 : 0.0};
+            bench_leave(i, value);
+            made++;
+        }
+    } while (made > before);
+    return made;
+}
+
+/* All runs of the one command heads and all of the other tails, or the reverse, is 2/16 of two and
+ * two, (1/2)^6 + (1/2)^6 of two and four, and so on. With pairs beside them a coin that is not fair
+ * is the worst: 2 s^2 (1 - 2 s)^3 with s = q (1 - q) is largest at s = 1/5. */
+static void validate_what_equal_runs_leave_to_chance(void **state) {
+    (void)state;
+    bench_near(ablate_chance(2, 2, 0), 1.0 / 8);
+    bench_near(ablate_chance(2, 4, 0), 1.0 / 32);
+    bench_near(ablate_chance(3, 5, 0), 1.0 / 128);
+    assert_true(ablate_chance(2, 2, 3) <= 2 * 0.04 * 0.216);
+    assert_true(ablate_chance(2, 2, 3) > 0.999 * 2 * 0.04 * 0.216); /* the nearest of the coins */
+    bench_near(ablate_missed_rate(1), 0.95);
+    bench_near(ablate_missed_rate(2), 1.0 - sqrt(0.05));
+    bench_near(ablate_missed_rate(4), 1.0 - sqrt(sqrt(0.05)));
+}
+
+/* Commands that take one of two results by chance, whatever the factors are: alpha is 0.01. At a
+ * rate of 0.01 more than 32 of 2000 are outside with a chance of 5e-3 for one of the eight cases
+ * and of 4e-2 for any, and the draws are fixed. Two runs of each arm alone made 12 % of it. */
+static void verify_coins_are_rarely_causes(void **state) {
+    (void)state;
+    const struct stream_address address = {.stream = STREAM_DATA, .last_element = 1000000};
+    static const double rates[] = {0.5, 0.3, 0.2, 0.05};
+    struct stream_site site;
+    uint32_t at = 0, all = 0;
+    assert_int_equal(stream_pack(&address, &site), STATUS_OK);
+    for (uint32_t factors = 1; factors <= 2; factors++)
+        for (size_t r = 0; r < COUNT_OF(rates); r++) {
+            uint32_t outside = 0;
+            for (uint32_t trial = 0; trial < 2000; trial++) {
+                toss(factors, rates[r], site, &at);
+                outside += bench.verdict.kind == ABLATE_OUTSIDE;
+                if (bench.verdict.kind == ABLATE_OUTSIDE)
+                    assert_true(bench.verdict.floor == ABLATE_FLOOR_NOISY ||
+                                bench.verdict.chance <= bench.verdict.alpha);
+            }
+            assert_in_range(outside, 0, 32);
+            all += outside;
+        }
+    assert_true(all > 0);
+}
+
 /* ---- whose command it is ---- */
 
 /* The hybrid came out otherwise than test, exactly. That is in the commands only where these
@@ -200,6 +265,8 @@ int main(void) {
         cmocka_unit_test(validate_the_shift_that_would_be_told),
         cmocka_unit_test(verify_what_only_the_arms_differ_in_is_outside_a_noisy_floor),
         cmocka_unit_test(verify_noise_has_no_first_update),
+        cmocka_unit_test(validate_what_equal_runs_leave_to_chance),
+        cmocka_unit_test(verify_coins_are_rarely_causes),
         cmocka_unit_test(verify_equal_commands_are_not_blamed),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

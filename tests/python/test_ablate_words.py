@@ -404,6 +404,27 @@ class Words(Case):
                                r"(\w+-10)-2 differs from \1 in weights, although the same command was run\.$")
         self.assertNotIn("repeat", said.splitlines()[-2])
 
+        # commands do not repeat, so the arms need as many runs as noise does
+        self.assertRegex(said, r"\n  floor    exact: 5 runs of each arm.*\n           (\w+-10)-2 differs from \1 in weights, "
+                               r"although the same command was run, so more of the arms were run: p = 0\.007937 over "
+                               r"all relabelings of 5 and 5 \(alpha 0\.01\); 10 equal runs miss a result that comes in "
+                               r"26 % of runs once in 20 times\n")
+
+    def test_an_exact_floor_says_what_its_runs_leave_to_chance(self):
+        self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]})
+        plan = self.run_program("x.yaml", "--dry-run", code=0).stdout
+        self.assertIn("x: up to 8 runs, ", plan)
+        self.assertIn("\n  2 more of the arms, where they differ and all repeats are equal: fewer could be chance\n", plan)
+        self.assertIn("\n  floor    exact: 3 runs of each arm, each in a process of its own, left equal weights\n"
+                      "           if each run drew one of two results, at most 0.78 % of ablations would come out "
+                      "like this (alpha 1 %); 6 equal runs miss a result that comes in 39 % of runs "
+                      "once in 20 times\n", self.text()[1])
+        self.assertEqual(len(self.began()), 8)
+        shutil.rmtree(self.root / "x.ablate")
+        self.write(command=["--inert", "{a}"], factors={"a": ["p", "q"]})
+        self.assertIn("left equal weights\n           4 equal runs miss a result that comes in 53 % of runs once in "
+                      "20 times\n", self.text(code=0)[1])
+
     def test_hybrids_that_were_run_where_no_arm_was_are_named(self):
         self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})
         self.assertNotIn("where no arm was", self.text()[1])
@@ -441,6 +462,34 @@ class Noise(Case):
         head = self.run_program("x.yaml", "--quiet", code=0).stdout.splitlines()[0]
         self.assertEqual(head, "x: INSIDE THE FLOOR: the arms are not told apart from repeats (p = 0.02381, alpha 0.01; "
                                "a shift of more than 13.5 in any direction would be).")
+
+    def test_an_arm_that_repeats_beside_one_that_does_not_is_named(self):
+        steady = {f"baseline-{i + 1}": 3 for i in range(5)}
+        def alone(*values):
+            return {f"hybrid-1{i}": value for i, value in zip(("", "-2", "-3", "-4", "-5"), values)}
+        self.write_values([4, 5, 4.5, 6, 4.2], {**steady, **alone(4.1, 5.1, 4.4, 6.1, 4.3)})
+        head, said = self.run_program("x.yaml", "--quiet", code=1).stdout.split("\n", 1)
+        self.assertTrue(head.startswith(
+            "x: OUTSIDE THE FLOOR. All runs of baseline are bit-equal; only test does not repeat itself (by 2 at most): "
+            "the factor brings nondeterminism, and no shift beyond it is shown."), head)
+        self.assertIn("\n  floor    noisy: runs of test differ in weights, by 2 at most; those of baseline are equal; p = ",
+                      said)
+        shutil.rmtree(self.root / "x.ablate")
+        # a alone brings the noise, and b moves all by 10
+        hybrids = {f"hybrid-{mask}{i}": value for mask, values in
+                   (("10", (3, 4, 2.5)), ("01", (13, 13, 13)), ("11", (12, 14, 13.5, 11, 12.5)))
+                   for i, value in zip(("", "-2", "-3", "-4", "-5"), values)}
+        self.write_values([12.1, 14.1, 13.4, 11.1, 12.6], {**steady, **hybrids}, b=["r", "s"])
+        head, said = self.run_program("x.yaml", "--quiet", code=1).stdout.split("\n", 1)
+        self.assertTrue(head.startswith(
+            "x: OUTSIDE THE FLOOR. All runs of baseline are bit-equal; only test does not repeat itself (by 3 at most): "
+            "the factors bring nondeterminism, and the arms are 8.1 apart at least. Alone, a does not repeat; b does. "), head)
+        self.assertEqual(self.verdict(code=1)["floor"]["unsteady"], ["test"])
+        shutil.rmtree(self.root / "x.ablate")
+        self.write_values([9, 9, 9, 9, 9], alone(9, 9, 9, 9, 9))
+        head = self.run_program("x.yaml", "--quiet", code=1).stdout.split("\n", 1)[0]
+        self.assertIn(" All runs of test are bit-equal; only baseline does not repeat itself (by 4 at most): the factor "
+                      "takes away nondeterminism, and the arms are 5 apart at least. ", head)
 
     def inside_untested(self, expected, **factors):
         self.write_values([8, 7, 6, 5, 2.5], **factors)
