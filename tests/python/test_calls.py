@@ -111,6 +111,9 @@ class Paper(unittest.TestCase):
             got = twinstep.ablate(triangle, both, folder=place)
             self.assertIn("  floor    exact: 2 runs of each arm, all in one process, left equal weights\n", got.text)
             self.assertIn("repeats in other processes, other machines", got.text)
+            self.assertIn(f", in {place}/ablate.ablate\n", got.text)
+            gone = twinstep.ablate(triangle, both)      # its folder is not there any more
+            self.assertRegex(gone.text, r"\n  runs     \d+ done\n$")
             self.assertIn("  differs  t0: 0.0 -> 3.0\n           t1: 0.0 -> 4.0\n", got.text)
             self.assertIs(json.loads((place / "ablate.json").read_text())["run"]["shared"], True)
             called = []
@@ -129,6 +132,9 @@ class Refusals(unittest.TestCase):
     def test_what_a_run_leaves(self):
         for returned in (None, "text", 3, twinstep.Left()):
             with self.assertRaisesRegex(TypeError, "^run_fn "):
+                twinstep.ablate(lambda lr, returned=returned: returned, {"lr": (0, 1)})
+        for returned, words in (([], "no losses: expected that of each update"), ({}, "no weights: expected them by name")):
+            with self.assertRaisesRegex(TypeError, f"^run_fn returned {words}"):
                 twinstep.ablate(lambda lr, returned=returned: returned, {"lr": (0, 1)})
         with self.assertRaisesRegex(TypeError, "w: expected .*, got complex128"):
             twinstep.ablate(lambda lr: {"w": numpy.array([1j])}, {"lr": (0, 1)})
@@ -154,7 +160,21 @@ class Refusals(unittest.TestCase):
                 raise ZeroDivisionError("only there")
             return {"w": numpy.array([a, b])}
 
-        got = twinstep.ablate(fails, {"a": (0.0, 1.0), "b": (0.0, 1.0)})
+        called = []
+
+        def counted(a, b):
+            called.append((a, b))
+            return fails(a, b)
+
+        got = twinstep.ablate(counted, {"a": (0.0, 1.0), "b": (0.0, 1.0)})
+        self.assertEqual(called.count((1.0, 0.0)), 1)   # nor is it tried again for the words
+        # the traceback ends where the function did, and holds no frame of the package
+        self.assertRegex(got.text, r"\n  failed   \w+-10: exit status 1; its stderr ends:\n"
+                                   r" +Traceback \(most recent call last\):\n( +File .*test_calls\.py.*\n.*\n)( +\^+\n)?"
+                                   r"(.*\n)*? +raise ZeroDivisionError\(.only there.\)\n"
+                                   r" +ZeroDivisionError: only there\n")
+        self.assertNotIn("calls.py\"", got.text.replace("test_calls.py", ""))
+        self.assertNotIn("_caller.py", got.text)
         failed = [run for run in got.raw["runs"] if run["state"] == "failed"]
         self.assertEqual([(run["factors"], "ZeroDivisionError: only there" in run["reason"])
                           for run in failed], [("10", True)])

@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -55,6 +56,11 @@ def _left(returned: Any) -> Left:
                         f"got {type(returned).__name__}")
     if left.weights is None and left.losses is None:
         raise TypeError("run_fn left neither weights nor losses")
+    if (left.losses is not None and not len(left.losses)) or (left.weights is not None
+                                                              and not len(left.weights)):
+        raise TypeError("run_fn returned no " + ("losses: expected that of each update"
+                                                 if left.losses is not None and not len(left.losses)
+                                                 else "weights: expected them by name"))
     return left
 
 
@@ -78,6 +84,14 @@ def _words(values: Sequence[Any]) -> list[str]:
     and classes their names, if it tells them apart."""
     short = [_name(value) or repr(value) for value in values]
     return short if short[0] != short[1] and max(map(len, short)) <= 40 else ["0", "1"]
+
+
+def _traceback(error: Exception) -> str:
+    """The traceback of an error of the user's function, without the frames of this file."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_frame.f_code.co_filename == __file__:
+        frame = frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()
 
 
 def _kinds(left: Left) -> set[str]:
@@ -123,7 +137,7 @@ class _Calls:
             except Exception as error:
                 if asked["run"].startswith(ARMS):
                     raise
-                reason = f"{type(error).__name__}: {error}"
+                reason = _traceback(error)
             line.sendall(json.dumps(reason).encode())
 
 
@@ -206,8 +220,10 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *,
         plan = _plan(name, calls, floor, hybrids)
         (place / f"{name}.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
         status, given = _serve(calls, [*words, "--json"], place)
-        # Everything is done, so this runs nothing and prints the same verdict in words.
+        # Everything is done or has failed, so this runs nothing and prints the verdict in words.
         told = subprocess.run(words, cwd=place, stdin=subprocess.DEVNULL, capture_output=True,
                               check=False)
-    return dataclasses.replace(decode(Ablation, given), status=status,
-                               text=told.stdout.decode("utf-8", "replace"))
+    text = told.stdout.decode("utf-8", "replace")
+    if folder is None:  # what the runs left is gone with its folder
+        text = text.replace(f", in {given['folder']}\n", "\n")
+    return dataclasses.replace(decode(Ablation, given), status=status, text=text)
