@@ -224,6 +224,11 @@ static enum status say(struct holding *holding, enum compare_floor_verdict verdi
     return STATUS_OK;
 }
 
+/* Whether the Python package measured it, in which other words ask for more pairs. */
+static int is_of_python(const struct floor_file *file) {
+    return file->writer != NULL && strcmp(file->writer, "twinstep.noise") == 0;
+}
+
 static enum status decide(struct holding *holding) {
     struct compare_floor *out = holding->out;
     char *text;
@@ -235,23 +240,26 @@ static enum status decide(struct holding *holding) {
     }
     if (out->smallest_p > out->alpha) {
         size_t needed;
+        char *more;
         TRY(statistics_distance_needed(out->alpha, &needed));
+        TRY(arena_format(holding->arena, &more,
+                         is_of_python(holding->file) ? "twinstep.noise(..., pairs=%zu)"
+                                                     : "twinstep noise --pairs %zu",
+                         needed));
         if (out->broken > 0) {
             TRY(arena_format(
                 holding->arena, &text,
                 "at update %ju one log has NaN or infinity and the other one a number, "
                 "as in none of the %ju A/A pairs: that is no gap of rounding, and the "
                 "logs differ; whether noise breaks a run as rarely as p <= %g (least "
-                "%.3g), twinstep noise --pairs %zu would say",
-                (uintmax_t)out->broken, (uintmax_t)out->pairs, out->alpha, out->smallest_p,
-                needed));
+                "%.3g), %s would say",
+                (uintmax_t)out->broken, (uintmax_t)out->pairs, out->alpha, out->smallest_p, more));
             out->words = text;
             return STATUS_OK;
         }
         TRY(arena_format(holding->arena, &text,
-                         "%ju A/A pairs cannot give p <= %g (least %.3g): twinstep noise --pairs "
-                         "%zu would",
-                         (uintmax_t)out->pairs, out->alpha, out->smallest_p, needed));
+                         "%ju A/A pairs cannot give p <= %g (least %.3g): %s would",
+                         (uintmax_t)out->pairs, out->alpha, out->smallest_p, more));
         out->words = text;
         return STATUS_OK;
     }

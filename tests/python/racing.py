@@ -6,7 +6,9 @@ import ctypes
 import itertools
 import multiprocessing
 import os
+import random
 
+import numpy as np
 import torch
 
 _library = ctypes.CDLL(os.environ["TWINSTEP_RACING"])
@@ -106,6 +108,75 @@ def forgetful():
 
     def step():
         loss = model(next(rows)).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+    return model, optimizer, step
+
+
+def ending():
+    """Its iterator ends with the updates of one run."""
+    model, optimizer, _, _ = training(ordered=True)
+    rows = iter(torch.randn(2, 8, 12))
+
+    def step():
+        loss = model(next(rows)).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+    return model, optimizer, step
+
+
+_count = itertools.count()
+
+
+def leaking():
+    """A batch is picked by a counter of the module, which every instance goes on with."""
+    model, optimizer, _, _ = training(ordered=True)
+    rows = torch.randn(100, 8, 12)
+
+    def step(k):
+        loss = model(rows[next(_count)]).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+    return model, optimizer, step
+
+
+def unseeded():
+    """Weights that nobody seeds, and batches by Python's generator."""
+    model = torch.nn.Linear(12, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    rows = torch.ones(8, 12)
+
+    def step(k):
+        loss = (random.random() * model(rows)).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+    return model, optimizer, step
+
+
+def unseeded_batches():
+    """The weights are seeded; numpy's generator picks the batch of update 2 and is not."""
+    *things, inner = clean()
+
+    def step(k):
+        return inner(int(np.random.randint(10)) if k else 0)
+    return (*things, step)
+
+
+def broken():
+    """From update 2 on nothing is a number."""
+    model, optimizer, _, _ = training(ordered=True)
+    rows = torch.ones(8, 12)
+
+    def step(k):
+        loss = model(rows).square().mean() * (float("nan") if k else 1.0)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

@@ -95,6 +95,8 @@ class Noise(unittest.TestCase):
             self.assertTrue((f["noise/pairs_loss"][:, 0] == 0).all())
         a = self.log("a.csv", [0.5, 0.4])
         said = twinstep.compare(a, self.log("b.csv", [0.5, 0.41]), floor=self.file, alpha=0.05)
+        self.assertIn("19 A/A pairs cannot give p <= 0.01 (least 0.05): twinstep.noise(..., pairs=99) would",
+                      twinstep.compare(a, a, floor=self.file).raw["floor"]["words"])
         # p can be that of a tie: where most pairs agree to the last bit, any gap of another is far.
         loss = said.raw["floor"]["columns"][0]
         self.assertEqual((loss["name"], loss["above"], loss["first_above"]), ("loss", 1, 2))
@@ -208,11 +210,61 @@ class Noise(unittest.TestCase):
     def test_verify_what_is_no_noise(self):
         found = twinstep.noise(racing.forgetful, repeats=1, both=False)
         self.assertIn("does step keep something", found.notes[0])
-        mode, = twinstep.noise(racing.unlike, repeats=1, both=False).modes
+        found = twinstep.noise(racing.ending, updates=2, repeats=1, both=False)
+        self.assertIn("an iterator that the step reads has ended", found.modes[0].stratum("repeat").untestable)
+        self.assertIn("does step keep something (an iterator over data, a scheduler", found.notes[0])
+        with self.assertWarnsRegex(RuntimeWarning, "f.h5 was not written: instance: it begins with other weights"):
+            found = twinstep.noise(racing.unlike, repeats=1, both=False, output=self.file)
+        mode, = found.modes
         self.assertTrue(mode.stratum("repeat").equal)
         for name in STRATA[1:]:
             self.assertIn("begins with other weights (0.bias)", mode.stratum(name).untestable)
         self.assertTrue(mode.h21.startswith("untestable"))
+
+    def test_verify_a_step_that_keeps_state_has_no_floor_of_instances(self):
+        few = {"updates": 2, "repeats": 1, "both": False, "ops": False, "output": self.file}
+        with self.assertWarnsRegex(RuntimeWarning, "f.h5 was not written: pairs of instances would"):
+            found = twinstep.noise(racing.leaking, across="instance", **few)
+        self.assertEqual((found.output, found.exact), (None, False))
+        self.assertIn("part at the loss of update 1, before any gradient or weight does", found.notes[0])
+        self.assertFalse(os.path.exists(self.file))
+        # this process has counted on, so that it is not like another one; those are like each other
+        found = twinstep.noise(racing.leaking, **few)
+        self.assertFalse(found.modes[0].stratum("process").equal)
+        self.assertIn("so the A/A pairs are of processes", found.notes[0])
+        self.assertEqual((found.exact, found.pairs), (True, 1))
+        with h5py.File(self.file) as f:
+            self.assertEqual(f["noise"].attrs["exact"], b"1")
+        # a forward pass whose noise is everywhere is none
+        found = twinstep.noise(racing.training, repeats=1, both=False, ops=False)
+        self.assertNotIn("keeps something outside", "".join(found.notes))
+
+    def test_verify_generators_that_nobody_seeds_are_named(self):
+        few = {"updates": 2, "repeats": 1, "both": False}
+        for step_fn, names in ((racing.unseeded, "torch's generator and Python's generator before it seeds them"),
+                               (racing.unseeded_batches, "numpy's generator before it seeds it"),
+                               (racing.clean, None), (racing.training, None)):
+            found = twinstep.noise(step_fn, **few)
+            told = [note for note in found.notes if "step_fn draws from" in note]
+            self.assertEqual([note.partition(": ")[0] for note in told],
+                             [] if names is None else [f"step_fn draws from {names}"])
+
+    def test_verify_what_broke_has_no_floor(self):
+        few = {"repeats": 1, "both": False, "output": self.file}
+        with self.assertWarnsRegex(RuntimeWarning, "was not written: the loss of update 2 is nan: trainings that broke"):
+            found = twinstep.noise(racing.broken, updates=2, **few)
+        self.assertEqual((found.output, found.exact, found.pairs), (None, False, 0))
+        self.assertIn("note: the loss of update 2 is nan: ", str(found))
+        self.assertFalse(os.path.exists(self.file))
+        self.assertTrue(twinstep.noise(racing.broken, updates=1, **few).exact)
+
+    def test_verify_a_long_wait_is_told_wherever_it_is(self):
+        from twinstep.repeats import measure
+        for long, told in ((0.0, r"^twinstep\.noise: 2 A/A pairs, 4 processes, about [0-9.]+ s\n$"), (1e9, "^$")):
+            with unittest.mock.patch.object(measure, "LONG", long), \
+                    unittest.mock.patch.object(sys, "stderr", io.StringIO()) as out:
+                twinstep.noise(racing.per_process, repeats=1, both=False, pairs=2, ops=False)
+            self.assertRegex(out.getvalue(), told)
 
     def test_verify_an_op_without_a_deterministic_way(self):
         found = twinstep.noise(racing.refused, repeats=1)
@@ -260,8 +312,9 @@ class Noise(unittest.TestCase):
 
     def test_verify_what_step_fn_must_return(self):
         model, optimizer, schedule, step = racing.clean()
-        for made, words in ((None, "got NoneType"), ((model, step), "expected it to return"),
-                            ((model, optimizer, model), "no function but Sequential"),
+        for made, words in ((None, "got NoneType"), ((model, step), r"got Sequential: no optimizer among them"),
+                            ((model, optimizer), r"got \(Sequential, AdamW\): its last item is no step, the function"),
+                            ((model, optimizer, model), "its last item is no step"), ((), "its last item is no step"),
                             ((model, schedule, step), "no optimizer among them"),
                             ((optimizer, schedule, step), "no model among them"),
                             ((model, optimizer, 3, step), "int has no state_dict"),

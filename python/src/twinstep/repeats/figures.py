@@ -87,6 +87,12 @@ def _first_place(a: Path, b: Path, update: int) -> str:
     return ""
 
 
+def alike(a: Path, b: Path) -> bool:
+    """Whether two paths have the same losses and end in the same weights, bit for bit."""
+    return (all(gap(x, y) == 0.0 for x, y in zip(a.losses, b.losses))
+            and all(equal(t, b.weights[-1].get(name)) for name, t in a.weights[-1].items()))
+
+
 class Figures:
     """The worst of several comparisons of a path with others."""
 

@@ -7,7 +7,8 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,15 +21,19 @@ from ..record.recorder import configuration
 from ..trace import load
 from . import opmoves
 from .child import NoProcess, path_of_process
-from .figures import Figures, distance, equal, gap, relative
+from .figures import Figures, alike, distance, equal, gap, relative
 from .noise_report import Mode, Noise, Stratum, parts, rows
-from .training import Build, Path, Training, generators, set_generators
+from .training import (ENDED, Build, Path, Tensors, Training, generators, other_states,
+                       set_generators)
 
 NEEDED = 99         # pairs for alpha 0.01: 1 / (99 + 1)
 PROTOCOL = {
     "instance": "both runs of a pair built in one process and stepped in turn; no run in two pairs",
     "process": "each run of a pair in a process of its own; no run in two pairs"}
 TOLD_EVERY = 5.0    # seconds between two lines of progress through the pairs
+LONG = 60.0         # seconds of pairs that are told in a line where nobody watches, too
+LOSS = "forward: the loss"
+KEEPS = ("an iterator over data, a scheduler, a counter, a cache")
 
 
 @contextlib.contextmanager
@@ -67,11 +72,17 @@ class _Measuring:
         self.build, self.updates, self.repeats, self.timeout = build, updates, repeats, timeout
         self.quiet = quiet
         self.states = generators()
+        self.broken = ""                        # what of the first run is no number
+        self.began: tuple[Tensors, list[float]] | None = None   # its weights, and its losses
+        self.leaks = False                      # a step keeps state between instances
+        self.processes: list[Path] = []
+        self.seconds = {"instance": 0.0, "process": 0.0}        # of one run
 
-    def tell(self, words: str) -> None:
+    def tell(self, words: str, long: bool = False) -> None:
         """Says on stderr what is being done, and what was found, where somebody watches: on a
-        terminal, or in a notebook."""
-        if not self.quiet and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        terminal, or in a notebook; anywhere, where it takes long."""
+        watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+        if not self.quiet and (watched or long):
             print(f"twinstep.noise: {words}", file=sys.stderr, flush=True)
 
     def _compare(self, name: str, base: Path, others: Iterator[Path]) -> Stratum:
@@ -95,7 +106,22 @@ class _Measuring:
 
     def _processes(self) -> Iterator[Path]:
         for _ in range(self.repeats):
-            yield path_of_process(self.build, self.states, self.updates, self.timeout)
+            self.processes.append(self._process())
+            yield self.processes[-1]
+
+    def _process(self) -> Path:
+        return path_of_process(self.build, self.states, self.updates, self.timeout)
+
+    def _find_leaks(self, strata: tuple[Stratum, ...]) -> bool:
+        """Whether instances part at a loss, before any gradient or weight differs, and processes do
+        not part from each other: what the loss is of comes from outside of what step_fn builds.
+        This process may not be like those, because it has called step_fn before."""
+        _, instance, process = strata
+        if instance.untestable or process.untestable or instance.first_place != LOSS:
+            return False
+        if len(self.processes) == 1:
+            self.processes.append(self._process())
+        return all(alike(self.processes[0], other) for other in self.processes[1:])
 
     def strata(self) -> tuple[Training, tuple[Stratum, ...]]:
         """All strata under the settings of now; what the first build or update raises."""
@@ -105,18 +131,28 @@ class _Measuring:
         training = Training(self.build, self.states)
         kept = training.keep()
         base = training.path(self.updates)
-        self.tell(f"it took {_lasting(time.monotonic() - began)}; {self.repeats} in each of three "
+        self.seconds["instance"] = time.monotonic() - began
+        self.tell(f"it took {_lasting(self.seconds['instance'])}; {self.repeats} in each of three "
                   "strata follow")
+        is_first, self.processes = self.began is None, []
+        if is_first:
+            self.began, self.broken = (base.start, base.losses), base.broken()
         found = []
         for name, others in (("repeat", self._repeats(training, kept)),
                              ("instance", self._instances()), ("process", self._processes())):
+            began = time.monotonic()
             try:
                 found.append(self._compare(name, base, others))
+                if name == "process":
+                    self.seconds[name] = (time.monotonic() - began) / self.repeats
             except NoProcess as error:
                 found.append(Stratum(name, str(error)))
             except Exception as error:          # noqa: B902 of the user's code, at a repeat
                 found.append(Stratum(name, _words(error)))
             self.tell(found[-1].line().strip())
+        if is_first:
+            self.leaks = self._find_leaks(tuple(found))
+        self.processes = []
         training.restore(kept)
         return training, tuple(found)
 
@@ -133,6 +169,23 @@ class _Measuring:
             return training, Mode(on, strata, found, ops_looked=True)
         except Exception as error:              # noqa: B902 dispatch modes do not bear everything
             return training, Mode(on, strata, (), _words(error))
+
+    def unseeded(self, instance: Stratum) -> list[str]:
+        """The generators that step_fn draws from before it seeds them: what its instances have in
+        common differs where only the state is another one that they begin with. What the user's
+        code raises with such a state."""
+        if instance.untestable or self.began is None:
+            return []
+        start, losses = self.began
+        alike = self.updates if instance.equal else instance.first - 1
+
+        def draws(kinds: Collection[str]) -> bool:
+            training = Training(self.build, other_states(self.states, kinds))
+            other = training.path(alike)
+            return any(not equal(t, other.start.get(name)) for name, t in start.items()) or \
+                any(gap(a, b) != 0.0 for a, b in zip(losses, other.losses))
+        kinds = [kind for kind in ("torch", "cuda", "numpy", "python") if kind in self.states]
+        return [kind for kind in kinds if draws([kind])] if draws(kinds) else []
 
     def pair_of_instances(self) -> list[list[float]]:
         """Loss, gradient norm and distance of two instances, update by update."""
@@ -185,7 +238,11 @@ def _pairs(measuring: _Measuring, how: str, count: int) -> Mapping[str, Any]:
     one = measuring.pair_of_processes if how == "process" else measuring.pair_of_instances
     found: list[list[list[float]]] = []
     began = told = time.monotonic()
-    measuring.tell(f"{count} A/A pair{'s' if count > 1 else ''}")
+    takes = 2 * count * measuring.seconds[how]
+    price = f", {2 * count} processes" if how == "process" else ""
+    if takes >= LONG:
+        price += f", about {_lasting(takes)}"
+    measuring.tell(f"{count} A/A pair{'s' if count > 1 else ''}{price}", takes >= LONG)
     for i in range(count):
         found.append(one())
         now = time.monotonic()
@@ -198,13 +255,25 @@ def _pairs(measuring: _Measuring, how: str, count: int) -> Mapping[str, Any]:
     return {name: whole[:, c] for c, name in enumerate(COLUMNS)}
 
 
-def _notes(mode: Mode, how: str, columns: Mapping[str, Any] | None) -> list[str]:
+def _notes(mode: Mode, leaks: bool, how: str, columns: Mapping[str, Any] | None) -> list[str]:
     repeat, instance, process = mode.strata
     notes = []
-    if not repeat.untestable and repeat.first and instance.equal and process.equal:
+    if ENDED in repeat.untestable or (not repeat.untestable and repeat.first and instance.equal
+                                      and process.equal):
         notes.append("the same object differs from itself, other instances and processes do not: "
-                     "does step keep something (an iterator over data?) that step_fn does not "
-                     "return?")
+                     f"does step keep something ({KEEPS}) that step_fn does not return? What has a "
+                     "state_dict can be returned, and a batch can be that of k")
+    if leaks:
+        pairs = ", so the A/A pairs are of processes" if columns is not None and how == "process" \
+            else ""
+        notes.append(f"instances of one process part at the loss of update {instance.first}, "
+                     "before any gradient or weight does, and processes are bit-equal to each "
+                     "other: step_fn or its step keeps something outside of what it builds "
+                     f"({KEEPS}), and the next instance finds it{pairs}")
+    elif instance.first > 0 and instance.first_place == LOSS and process.untestable:
+        notes.append(f"instances part at the loss of update {instance.first}, before any gradient "
+                     "or weight does, and no process could be asked: either the forward pass does "
+                     f"not repeat, or step_fn keeps something outside of what it builds ({KEEPS})")
     if how == "instance" and columns is not None and not process.untestable and process.first:
         largest = float(columns["distance"][:, -1].max()) if len(columns["distance"]) else 0.0
         if process.distance[-1] > largest:
@@ -212,6 +281,38 @@ def _notes(mode: Mode, how: str, columns: Mapping[str, Any] | None) -> list[str]
                          f"than all pairs ({largest:.3g}): pairs=..., across=\"process\" takes "
                          "that in")
     return notes
+
+
+GENERATORS = {"torch": "torch's generator", "cuda": "CUDA's generators",
+              "numpy": "numpy's generator", "python": "Python's generator"}
+
+
+def _unseeded(measuring: _Measuring, mode: Mode) -> list[str]:
+    """The note of generators that are drawn from before they are seeded."""
+    try:
+        kinds = measuring.unseeded(mode.stratum("instance"))
+    except Exception as error:              # noqa: B902 of the user's code
+        return [f"whether step_fn seeds what it draws from is not known: {_words(error)}"]
+    if not kinds:
+        return []
+    names = " and ".join(GENERATORS[kind] for kind in kinds)
+    return [f"step_fn draws from {names} before it seeds {'them' if len(kinds) > 1 else 'it'}: all "
+            "instances began here from one state, and your own runs do not, unless they seed "
+            "before they build; seed in step_fn"]
+
+
+def _refusal(measuring: _Measuring, mode: Mode, how: str) -> str:
+    """Why there can be no floor; "" where there can."""
+    if measuring.broken:
+        return (f"{measuring.broken}: trainings that broke are equal whatever differs, so this "
+                "says nothing of repeats")
+    stratum = mode.stratum(how)
+    if stratum.untestable:
+        return f"{how}: {stratum.untestable}"
+    if how == "instance" and measuring.leaks:
+        return ("pairs of instances would measure what the step keeps between them; leave out "
+                "across=\"instance\", or let step_fn build it")
+    return ""
 
 
 def noise(step_fn: Build, *, updates: int = 1, repeats: int = 3, both: bool = True,
@@ -246,11 +347,14 @@ def noise(step_fn: Build, *, updates: int = 1, repeats: int = 3, both: bool = Tr
                 (`args.*` of TwinstepCallback, its `config`) are taken over; those that this step
                 has, too (torch, flags, the optimizer's settings, frozen weights), must be equal
     across      what the runs of a pair share: "instance" (one process) or "process" (nothing); by
-                default the first, unless only processes differ
+                default the first, unless only processes differ, or the step keeps state outside
+                of what step_fn builds, so that instances of one process are no repeats
     timeout     seconds that another process may take
 
     The function is called again and again in this process and, by its name, in others, so it must
     be importable. All paths are kept in the host's memory: weights and gradients of each update.
+    A floor that would say nothing (a loss that is NaN, pairs that find each other's state) is not
+    written: there is a warning, a note, and `output` of the result is None.
     Raises TypeError where the function returns something else, FileExistsError, and what its first
     run raises."""
     if updates < 1 or repeats < 1 or (pairs is not None and pairs < 1):
@@ -289,16 +393,29 @@ def _measure(measuring: _Measuring, both: bool, ops: bool, output: Any, pairs: i
             except Exception as error:          # noqa: B902 an op without a deterministic way
                 modes.append(Mode(other, tuple(Stratum(s.stratum, _words(error))
                                                for s in first.strata)))
-    how = across or ("process" if first.strata[1].equal and first.strata[2].first else "instance")
+    leaks = measuring.leaks
+    only = leaks or (first.strata[1].equal and first.strata[2].first > 0)
+    how = across or ("process" if only else "instance")
+    # of a step that keeps state between instances only processes are repeats of each other
+    is_exact = leaks and how == "process" or first.exact
+    refusal = _refusal(measuring, first, how)
     columns = None
     count = 0
-    if output is not None or pairs is not None:
-        count = pairs if pairs is not None else 1 if first.exact else NEEDED
+    if not refusal and (output is not None or pairs is not None):
+        count = pairs if pairs is not None else 1 if is_exact else NEEDED
         columns = _pairs(measuring, how, count)
     name = getattr(measuring.build, "__qualname__", type(measuring.build).__name__)
-    exact = first.exact and (columns is None or not any(c.any() for c in columns.values()))
-    notes = _notes(first, how, columns)
-    if columns is not None and first.exact and not exact:
+    exact = is_exact and not refusal and (columns is None
+                                       or not any(c.any() for c in columns.values()))
+    notes = _unseeded(measuring, first) + _notes(first, leaks, how, columns)
+    if refusal:
+        lost = output is not None
+        notes.append(refusal + ("; no floor was written" if lost else ""))
+        if lost:
+            warnings.warn(f"twinstep.noise: {os.fspath(output)} was not written: {refusal}",
+                          RuntimeWarning, stacklevel=3)
+            output = None
+    if columns is not None and is_exact and not exact:
         notes.append("the strata are bit-equal and an A/A pair is not: the floor is not exact; ask "
                      "for more repeats")
     if output is not None and columns is not None:

@@ -163,7 +163,8 @@ def _op_line(op: MovedOp) -> str:
 class Noise:
     """How far repeats of one real step are apart. `modes`: as it was called, then the other
     setting of deterministic algorithms. `pairs`: how many A/A pairs were trained; `exact`: all of
-    them and all strata, as the step was called, are bit-equal."""
+    them and all strata, as the step was called, are bit-equal; of a step that keeps state between
+    instances, all pairs of processes and that stratum. `output` is None where none was written."""
     name: str
     updates: int
     modes: tuple[Mode, ...]

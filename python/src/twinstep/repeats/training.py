@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,25 @@ def set_generators(states: dict[str, Any]) -> None:
         torch.cuda.set_rng_state_all(states["cuda"])
 
 
+ENDED = "an iterator that the step reads has ended: give update k its batch by k"
+SEED = 77           # of the other states: any number that no program chose
+
+
+def other_states(states: dict[str, Any], kinds: Collection[str]) -> dict[str, Any]:
+    """The same states, but those of `kinds`, which no program has left there."""
+    made = dict(states)
+    if "python" in kinds:
+        made["python"] = random.Random(SEED).getstate()
+    if "torch" in kinds:
+        made["torch"] = torch.Generator().manual_seed(SEED).get_state()
+    if "numpy" in kinds:
+        import numpy
+        made["numpy"] = numpy.random.RandomState(SEED).get_state()
+    if "cuda" in kinds:         # a seed, and then an offset
+        made["cuda"] = [torch.cat((state[:1] ^ 1, state[1:])) for state in states["cuda"]]
+    return made
+
+
 @dataclass
 class Path:
     """What `updates` updates left. Gradients are None where a tensor had none. `norms` are as the
@@ -54,10 +74,28 @@ class Path:
     gradients: list[Tensors] = field(default_factory=list)
     weights: list[Tensors] = field(default_factory=list)
 
+    def broken(self) -> str:
+        """What of it is no number, "" where all is: such a path is equal to others that broke."""
+        for update, loss in enumerate(self.losses, start=1):
+            if not math.isfinite(loss):
+                return f"the loss of update {update} is {loss}"
+        for update, weights in enumerate(self.weights, start=1):
+            for name, t in weights.items():
+                if _breaks(self.start[name], t):
+                    return f"{name} is not finite after update {update}"
+        return ""
+
     def packed(self) -> dict[str, Any]:
         """The same as `torch.save` takes it."""
         return {"start": self.start, "losses": self.losses, "norms": self.norms,
                 "gradients": self.gradients, "weights": self.weights}
+
+
+def _breaks(before: torch.Tensor | None, after: torch.Tensor | None) -> bool:
+    """Whether a weight that was finite is not."""
+    if before is None or after is None or not after.dtype.is_floating_point:
+        return False
+    return not bool(after.isfinite().all()) and bool(before.isfinite().all())
 
 
 def host(t: torch.Tensor | None) -> torch.Tensor | None:
@@ -144,11 +182,13 @@ def _optimizers(others: list[Any]) -> list[torch.optim.Optimizer]:
 def _parts(made: Any) -> tuple[list[Any], list[Any], Callable[..., Any]]:
     """The models, what else has a state, and the step. Raises TypeError that says what is wrong."""
     wanted = "step_fn: expected it to return (model, optimizer, ..., step)"
-    if not isinstance(made, (tuple, list)) or len(made) < 3:
+    if not isinstance(made, (tuple, list)):
         raise TypeError(f"{wanted}, got {type(made).__name__}")
+    given = ", ".join(type(t).__name__ for t in made)
+    if not made or not callable(made[-1]) or isinstance(made[-1], torch.nn.Module):
+        raise TypeError(f"{wanted}, got ({given}): its last item is no step, the function that "
+                        "does an update and returns its loss")
     *things, step = made
-    if not callable(step) or isinstance(step, torch.nn.Module):
-        raise TypeError(f"{wanted}, and its last item is no function but {type(step).__name__}")
     for thing in things:
         if not (hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict")):
             raise TypeError(f"{wanted}; {type(thing).__name__} has no state_dict to go back to")
@@ -209,6 +249,8 @@ class Training:
                 loss = self.step(update) if self.counts else self.step()
                 norm, gradients = watch.end()
             self.states = generators()
+        except StopIteration as error:
+            raise RuntimeError(ENDED) from error
         finally:
             set_generators(before)
         if isinstance(loss, torch.Tensor) and loss.numel() == 1:
