@@ -66,6 +66,22 @@ struct ablate_judged {
     struct ablate_first first;    /* where the factor alone parts from the baseline */
 };
 
+/* Two or three factors, beside others: the baseline with all of them is what it is without (`in the
+ * baseline`), test without them what it is with them, or both; or two, of which neither changes a
+ * hybrid without the other one, in so many pairs of hybrids. */
+enum ablate_link {
+    ABLATE_CANCEL = 0,
+    ABLATE_CANCEL_IN_BASELINE,
+    ABLATE_CANCEL_IN_TEST,
+    ABLATE_TOGETHER
+};
+struct ablate_linked {
+    uint32_t mask;
+    enum ablate_link how;
+    uint32_t pairs; /* of ABLATE_TOGETHER */
+};
+#define ABLATE_LINKED_MOST 4
+
 struct ablate_verdict {
     enum ablate_verdict_kind kind;
     const char *reason; /* of ABLATE_UNTESTABLE, else "" */
@@ -114,6 +130,8 @@ struct ablate_verdict {
     int asks_cancel;
     uint32_t factor_count;                            /* 0: hybrids were not judged */
     struct ablate_judged factors[ABLATE_FACTORS_MAX]; /* by falling |share| */
+    struct ablate_linked linked[ABLATE_LINKED_MOST];  /* over an exact floor, of three and more */
+    uint32_t linked_count;
     double loss_gap; /* of the full hybrid, less the baseline's loss */
     double residual;
     uint32_t orders;           /* sampled orders; 0: all hybrids */

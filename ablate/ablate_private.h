@@ -94,6 +94,9 @@ TWINSTEP_MUST_USE enum status ablate_check_places(struct judging *judging);
 /* ablate_again.c: picks the hybrids that are run once more, and compares what they left. */
 TWINSTEP_MUST_USE enum status ablate_judge_again(struct judging *judging);
 
+/* ablate_linked.c: finds factors that cancel beside others, or act only together. */
+void ablate_judge_linked(struct judging *judging);
+
 /* ablate_chance.c: how many equal runs make an exact floor, and whether a hybrid refutes it. */
 TWINSTEP_MUST_USE enum status ablate_judge_chance(struct judging *judging);
 

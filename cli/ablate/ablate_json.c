@@ -72,6 +72,21 @@ static json_t *factor_json(const struct ablate_plan *plan, const struct ablate_j
         equal_json(of->repeats_alone));
 }
 
+static json_t *linked_json(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    static const char *const hows[] = {"cancel", "cancel-in-baseline", "cancel-in-test",
+                                       "together"};
+    json_t *list = json_array();
+    for (uint32_t l = 0; l < verdict->linked_count; l++) {
+        json_t *names = json_array();
+        for (uint32_t i = 0; i < plan->file->factor_count; i++)
+            if ((verdict->linked[l].mask >> i & 1u) != 0)
+                json_array_append_new(names, json_string(plan->file->factors[i].name));
+        json_array_append_new(
+            list, json_pack("{ss so}", "how", hows[verdict->linked[l].how], "factors", names));
+    }
+    return list;
+}
+
 static json_t *runs_json(const struct ablate_plan *plan, const struct ablate_result *results) {
     static const char *const states[] = {"not run", "done", "failed"};
     json_t *list = json_array();
@@ -166,6 +181,7 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
     json_object_set_new(object, "differ", kinds_json(verdict->differ));
     json_object_set_new(object, "tensors", tensors_json(verdict));
     json_object_set_new(object, "factors", factors);
+    json_object_set_new(object, "linked", linked_json(plan, verdict));
     json_object_set_new(object, "runs", runs_json(plan, results));
     json_object_set_new(object, "folder", json_string(folder->path));
     return json_print(object);

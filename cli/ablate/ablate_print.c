@@ -621,6 +621,40 @@ static void print_equal_arms(const struct ablate_plan *plan, const struct ablate
     print_elsewhere(verdict);
 }
 
+/* Factors that shares deal out one by one, and that cancel, or act only together. */
+static void print_linked(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    for (uint32_t l = 0; l < verdict->linked_count; l++) {
+        const struct ablate_linked *const linked = &verdict->linked[l];
+        uint32_t left = 0;
+        if (linked->how == ABLATE_TOGETHER && verdict->word == WORD_TOGETHER) continue;
+        for (uint32_t i = 0; i < plan->file->factor_count; i++)
+            left += linked->mask >> i & 1u;
+        putchar(' ');
+        for (uint32_t i = 0; i < plan->file->factor_count; i++)
+            if ((linked->mask >> i & 1u) != 0)
+                printf("%s%s", plan->file->factors[i].name,
+                       --left == 0 ? ""
+                       : left == 1 ? " and "
+                                   : ", ");
+        switch (linked->how) {
+        case ABLATE_TOGETHER:
+            printf(" act only together: without the other one, neither changed any of %u hybrids.",
+                   linked->pairs);
+            break;
+        case ABLATE_CANCEL_IN_BASELINE:
+            printf(
+                " cancel exactly in the baseline: it is the same with them, bit for bit.");
+            break;
+        case ABLATE_CANCEL_IN_TEST:
+            printf(" cancel exactly in all factors: these are the same without them, bit for bit.");
+            break;
+        default:
+            printf(" cancel exactly: the baseline is the same with them, and all factors are the "
+                   "same without, bit for bit.");
+        }
+    }
+}
+
 static void print_headline(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     char kinds[ABLATE_KINDS_TEXT];
     printf("%s: ", plan->file->name);
@@ -646,6 +680,7 @@ static void print_headline(const struct ablate_plan *plan, const struct ablate_v
         print_unsteady(plan, verdict);
         print_open(verdict);
         if (verdict->factor_count > 0) print_word(plan, verdict);
+        print_linked(plan, verdict);
         print_elsewhere(verdict);
     }
     putchar('\n');

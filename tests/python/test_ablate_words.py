@@ -425,6 +425,29 @@ class Words(Case):
         self.assertIn("left equal weights\n           4 equal runs miss a result that comes in 53 % of runs once in "
                       "20 times\n", self.text(code=0)[1])
 
+    def test_factors_that_cancel_or_act_together_beside_a_cause_are_named(self):
+        for formula, factors, told, linked in (
+                ("{x} * {y} + {z}", {"x": ["2", "4"], "y": ["4", "2"], "z": ["0", "3"]},
+                 " x and y cancel exactly: the baseline is the same with them, and all factors are the same without, "
+                 "bit for bit.", [{"how": "cancel", "factors": ["x", "y"]}]),
+                ("{x} * {y} + {z} * {x}", {"x": ["2", "4"], "y": ["4", "2"], "z": ["0", "3"]},
+                 " x and y cancel exactly in the baseline: it is the same with them, bit for bit.",
+                 [{"how": "cancel-in-baseline", "factors": ["x", "y"]}]),
+                ("({x} + {y}) * {z} + 5 * {x} + {y} * 7", {"x": ["2", "4"], "y": ["4", "2"], "z": ["0", "3"]},
+                 "", []),
+                ("5 * {x} * {y} + {z} + {i}", {"x": ["0", "1"], "y": ["0", "1"], "z": ["0", "3"], "i": ["0", "00"]},
+                 " x and y act only together: without the other one, neither changed any of 8 hybrids.",
+                 [{"how": "together", "factors": ["x", "y"]}]),
+                ("{x} + {y} + {v} + {z}", {"x": ["0", "1"], "y": ["0", "2"], "v": ["3", "0"], "z": ["0", "9"]},
+                 " x, y and v cancel exactly: the baseline is the same with them, and all factors are the same "
+                 "without, bit for bit.", [{"how": "cancel", "factors": ["x", "y", "v"]}])):
+            self.script(f"exec {' '.join(TRAIN[:-1])} {{dir}} --t0 $(( {formula} ))",
+                        {"weights": "{dir}/model.safetensors"}, factors)
+            head, _ = self.text()
+            self.assertTrue(head.endswith(told) if told else "cancel" not in head, head)
+            self.assertEqual(self.verdict(code=1)["linked"], linked)
+            shutil.rmtree(self.root / "x.ablate")
+
     def test_hybrids_that_were_run_where_no_arm_was_are_named(self):
         self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})
         self.assertNotIn("where no arm was", self.text()[1])
