@@ -68,8 +68,7 @@ static json_t *factor_json(const struct ablate_plan *plan, const struct ablate_j
         "neighbours_planned", (json_int_t)of->planned, "loss_left", json_finite(of->loss_left),
         "loss_alone", json_finite(of->loss_alone), "index", json_integer((json_int_t)of->factor),
         "moves_alone", json_finite(of->moves_alone), "moves_left", json_finite(of->moves_left),
-        "alone_names", of->alone_names, "repeats_alone",
-        equal_json(of->repeats_alone));
+        "alone_names", of->alone_names, "repeats_alone", equal_json(of->repeats_alone));
 }
 
 static json_t *linked_json(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {

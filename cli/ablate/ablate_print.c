@@ -642,8 +642,7 @@ static void print_linked(const struct ablate_plan *plan, const struct ablate_ver
                    linked->pairs);
             break;
         case ABLATE_CANCEL_IN_BASELINE:
-            printf(
-                " cancel exactly in the baseline: it is the same with them, bit for bit.");
+            printf(" cancel exactly in the baseline: it is the same with them, bit for bit.");
             break;
         case ABLATE_CANCEL_IN_TEST:
             printf(" cancel exactly in all factors: these are the same without them, bit for bit.");
