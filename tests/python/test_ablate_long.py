@@ -90,7 +90,7 @@ class Workers(Slow):
         first.stdout.close()
         first.stderr.close()
         self.assertEqual(self.verdict(code=1)["verdict"], "outside-floor")
-        self.assertEqual(log.read_text().split(), ["begin", "end"] * 7)
+        self.assertEqual(log.read_text().split(), ["begin", "end"] * 9)
 
     def guards(self, planner):
         """The processes that guard runs of this planner."""
@@ -124,7 +124,7 @@ class Workers(Slow):
             run, word = line.split()
             said.setdefault(run, []).append(word)
         self.assertEqual(said.pop(next(iter(said))), ["begin", "end", "begin", "whole", "end"])
-        self.assertEqual(list(said.values()), [["begin", "whole", "end"]] * 5)
+        self.assertEqual(list(said.values()), [["begin", "whole", "end"]] * 7)
 
     def test_what_a_killed_guard_left_is_ended_by_the_planner(self):
         self.script("echo begin >> LOG; (setsid sh -c 'echo $$ > {dir}/left; exec sleep 600' &); "
