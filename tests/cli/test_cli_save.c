@@ -130,7 +130,7 @@ static void validate_long_text_for_a_tokenizer(void **state) {
     (void)state;
     static const char *const verbs[] = {"run l.yaml -o l.h5", "check l.yaml", "data show l.yaml"};
     helper_scenario("s.yaml", "", "", "");
-    helper_accept(0, "run s.yaml -o tok.h5 --save-model=test=long --quiet");
+    helper_accept(0, "run s.yaml -o long.h5 --save-model=test=long --quiet");
     helper_write("long.jsonl", "{\"prompt\": \"a prompt of more than twenty bytes\", "
                                "\"completion\": \" b\"}\n");
     helper_write("l.yaml", "twinstep: 1\nsteps: 1\ncommon: {task: sft, data: {text: long.jsonl, "
