@@ -340,19 +340,29 @@ static enum status keep_written(const struct inert_key *key, const struct key_ro
     return key->reason(&trial) != NULL ? STATUS_OK : row_read_standard(row, row->path, arm);
 }
 
+/* Whether the arm's course of a random stream takes what another arm has ("take test at 3"), which
+ * only an arm that draws from the stream can follow. */
+static int takes_course(const struct config *config, const char *path) {
+    const char *const course = strcmp(path, "rng.dropout") == 0    ? config->rng.dropout
+                               : strcmp(path, "rng.rounding") == 0 ? config->rng.rounding
+                               : strcmp(path, "rng.order") == 0    ? config->rng.order
+                                                                   : "";
+    return strstr(course, "take ") != NULL;
+}
+
 /* One arm alone, `reader`, reads the key of row `index`. What the other one has is its own where it
  * was written there; a default is, too, but one that is derived from other keys is no more than
  * that of the reader. Keys about a restart are of one cause with what makes them inert, and are
- * told by what the reader has (scenarios/factor.c). The course of a stream that nobody draws from
- * may name another arm, which only a reader can follow: it holds the other's. */
+ * told by what the reader has (scenarios/factor.c). */
 static enum status settle_alone(const struct inert_key *key, const struct key_row *row,
                                 struct config *const arms[2], int reader,
                                 const unsigned char *const written[2], size_t index) {
     const int is_derived = key->standard != NULL;
     if (written == NULL || row_equal(row, arms[0], arms[1])) return STATUS_OK;
-    const int is_own = written[!reader][index], is_course = strncmp(row->path, "rng.", 4) == 0;
+    const int is_own = written[!reader][index];
     if (row->cause != CAUSE_RESUME) {
-        if (is_own && !is_course) return keep_written(key, row, arms[!reader]);
+        if (is_own && !takes_course(arms[!reader], row->path))
+            return keep_written(key, row, arms[!reader]);
         if (!is_own && !is_source(row) && (!is_derived || written[reader][index])) return STATUS_OK;
     }
     return follow(key, row, arms[!reader], arms[reader]);
