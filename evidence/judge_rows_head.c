@@ -103,8 +103,7 @@ static int has_key(const struct judged_cause *cause, int of_loop) {
 /* What a PyTorch user calls a cause whose keys are of several kinds. */
 static const char *plain_word_of(enum cause number, const struct judged_cause *cause) {
     static const char *const order[] = {
-        "data.seed:",      "data.epoch_seed:", "data.shuffle:",    "rng.data:",
-        "parallel.feeds:", "parallel.deal:",   "parallel.uneven:", NULL};
+        "data.seed:", "data.epoch_seed:", "data.shuffle:", "rng.data:", "parallel.deal:", NULL};
     static const char *const tail[] = {"batch.tail:", NULL};
     if (number == CAUSE_DATA_ORDER && has_line(cause, order, 0)) return "the data";
     if (number == CAUSE_NORMALISATION && has_line(cause, tail, 1) && !has_line(cause, tail, 0))

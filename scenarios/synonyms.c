@@ -12,6 +12,8 @@
 #define COUNTER "in updates, unless schedule.increment is not 1"
 #define MICRO "samples of one micro-batch; batch.size is the samples of an update"
 #define SAMPLES "samples of one update: per device x accumulation x processes"
+#define EPOCHS "at the head of the file, in updates: epochs x samples / batch.size"
+#define AUTOCAST "compute: bf16 with param: f32, which is autocast"
 #define AT_HEAD "at the head of the file, for both arms alike"
 #define BITSANDBYTES_LION                                                                          \
     "of bitsandbytes, whose kernel rounds otherwise and adds weight_decay to the gradient"
@@ -48,8 +50,7 @@ static const struct synonym table[] = {
     /* transformers.TrainingArguments and Trainer */
     {"learning_rate", "optimizer.lr", NULL, ""},
     {"max_steps", "steps", NULL, "at the head of the file"},
-    {"num_train_epochs", "steps", NULL,
-     "at the head of the file, in updates: epochs x samples / batch.size"},
+    {"num_train_epochs", "steps", NULL, EPOCHS},
     {"warmup_steps", "schedule.warmup", NULL, COUNTER},
     {"warmup_ratio", "schedule.warmup_ratio", NULL, ""},
     {"lr_scheduler_type", "schedule.name", NULL, ""},
@@ -65,8 +66,7 @@ static const struct synonym table[] = {
     {"adam_beta1", "optimizer.beta1", NULL, ""},
     {"adam_beta2", "optimizer.beta2", NULL, ""},
     {"adam_epsilon", "optimizer.eps", NULL, ""},
-    {"bf16", "numerics.compute", NULL,
-     "bf16: true is compute: bf16 with param: f32, which is autocast"},
+    {"bf16", "numerics.compute", NULL, "bf16: true is " AUTOCAST},
     {"fp16", "numerics.compute", NULL, "fp16: true is compute: f16 with scaler.kind: dynamic"},
     {"tf32", "numerics.product", NULL, "tf32: true is product: tf32"},
     {"torch_dtype", "numerics.param", NULL, "the dtype of the weights; bfloat16 is bf16"},
@@ -366,11 +366,9 @@ static const struct synonym table[] = {
 
     /* what plain loops, Lightning, Accelerate and configurations of DeepSpeed call things */
     {"batch_size", "batch.size", NULL, SAMPLES},
-    {"epochs", "steps", NULL, "at the head of the file, in updates: epochs x samples / batch.size"},
-    {"num_epochs", "steps", NULL,
-     "at the head of the file, in updates: epochs x samples / batch.size"},
-    {"max_epochs", "steps", NULL,
-     "at the head of the file, in updates: epochs x samples / batch.size"},
+    {"epochs", "steps", NULL, EPOCHS},
+    {"num_epochs", "steps", NULL, EPOCHS},
+    {"max_epochs", "steps", NULL, EPOCHS},
     {"wd", "optimizer.weight_decay", NULL, ""},
     {"accumulate_grad_batches", "batch.micro", NULL,
      "batch.size / batch.micro is the number of micro-batches"},
@@ -379,10 +377,8 @@ static const struct synonym table[] = {
     {"grad_clip", "clip.max_norm", NULL, ""},
     NO_KEY("gradient_clip_algorithm", "clip.max_norm is of the norm; no gradient is cut by value"),
     {"split_batches", "parallel.deal", NULL, "micros is Accelerate's, split_batches or not"},
-    {"precision", "numerics.compute", NULL,
-     "bf16-mixed is compute: bf16 with param: f32, which is autocast"},
-    {"mixed_precision", "numerics.compute", NULL,
-     "bf16 is compute: bf16 with param: f32, which is autocast"},
+    {"precision", "numerics.compute", NULL, "bf16-mixed is " AUTOCAST},
+    {"mixed_precision", "numerics.compute", NULL, "bf16 is " AUTOCAST},
     {"attn_implementation", "numerics.backward.attention", NULL,
      "flash is the backward of FlashAttention; of the forward modes say how sums are ordered"},
     NO_KEY("tokenizer", "rows are ids, which docs/pretokenise.py makes; text is trained as bytes"),
