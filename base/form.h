@@ -104,6 +104,14 @@ TWINSTEP_HD void form_set_f64(void *values, size_t at, double number) {
     ((double *)values)[at] = number;
 }
 
+/* Sets a number of any form to `rounded`, which its dtype has. */
+TWINSTEP_HD void form_set(void *values, struct form form, size_t at, double rounded) {
+    if (form.dtype == DTYPE_F64)
+        form_set_f64(values, at, rounded);
+    else
+        form_set_f32(values, form, at, (float)rounded);
+}
+
 TWINSTEP_HD double form_get(const void *values, struct form form, size_t at) {
     return form.dtype == DTYPE_F64 ? ((const double *)values)[at]
                                    : (double)form_get_f32(values, form, at);

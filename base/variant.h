@@ -11,6 +11,7 @@
 #define TWINSTEP_BASE_VARIANT_H
 
 #include "base/dtype.h"
+#include "base/form.h"
 #include "base/real_exp.h"
 #include "base/real_log.h"
 #include "base/real_round.h"
@@ -29,8 +30,14 @@
 typedef float carrier;
 #elif defined(TWINSTEP_CARRIER_f64)
 typedef double carrier;
+#elif defined(TWINSTEP_CARRIER_bf16)
+typedef float carrier;
+#define STORED_DTYPE DTYPE_BF16
+#elif defined(TWINSTEP_CARRIER_f16)
+typedef float carrier;
+#define STORED_DTYPE DTYPE_F16
 #else
-#error "TWINSTEP_CARRIER_f32 or TWINSTEP_CARRIER_f64 must be defined"
+#error "TWINSTEP_CARRIER_f32, _f64, _bf16 or _f16 must be defined"
 #endif
 
 #if defined(TWINSTEP_ACCUMULATOR_f32)
@@ -59,28 +66,54 @@ typedef double accumulator;
 #define TERM(name) name##_f32_f32
 #endif
 
-/* An element of a tensor as it lies in memory, here as its carrier (docs/decisions/carriers.md). A
- * struct is no number, so code that reads or writes an element without the functions below does not
- * compile. Kernels of a device take carriers. */
+/* An element of a tensor as it lies in memory (docs/decisions/carriers.md): its carrier, or, in the
+ * pairs of numbers in two bytes, which kernels/cuda has, the bits of STORED_DTYPE. A struct is no
+ * number, so code that reads or writes an element without the functions below does not compile. */
+#if defined(STORED_DTYPE)
 struct stored {
-    carrier number;
+    uint16_t bits;
 };
 
 /* The element as a number, exactly. */
 TWINSTEP_HD carrier stored_load(struct stored element) {
-    return element.number;
+    return STORED_DTYPE == DTYPE_BF16 ? form_load_bf16(element.bits) : form_load_f16(element.bits);
 }
 
 /* The element that `rounded` is, a number that its dtype has. */
 TWINSTEP_HD struct stored stored_of(carrier rounded) {
+    const struct stored element = {STORED_DTYPE == DTYPE_BF16 ? form_store_bf16(rounded)
+                                                              : form_store_f16(rounded)};
+    return element;
+}
+
+/* The dtype of a call's results, which is a constant where elements have one dtype alone. */
+TWINSTEP_HD enum dtype stored_dtype(enum dtype compute) {
+    (void)compute;
+    return STORED_DTYPE;
+}
+#else
+struct stored {
+    carrier number;
+};
+
+TWINSTEP_HD carrier stored_load(struct stored element) {
+    return element.number;
+}
+
+TWINSTEP_HD struct stored stored_of(carrier rounded) {
     const struct stored element = {rounded};
     return element;
+}
+
+TWINSTEP_HD enum dtype stored_dtype(enum dtype compute) {
+    return compute;
 }
 
 /* The numbers of a row, for what takes carriers side by side: they are where the elements are. */
 TWINSTEP_HD const carrier *stored_numbers(const struct stored *row) {
     return &row->number;
 }
+#endif
 
 TWINSTEP_HD accumulator acc_fma(accumulator a, accumulator b, accumulator c) {
     return ACC_NAME_(real_fma)(a, b, c);

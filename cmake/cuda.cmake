@@ -27,13 +27,14 @@ file(GLOB TWINSTEP_CUDA_INPUTS CONFIGURE_DEPENDS
      ${CMAKE_SOURCE_DIR}/kernels/*.h ${CMAKE_SOURCE_DIR}/base/*.h ${CMAKE_SOURCE_DIR}/base/*.inc
      ${CMAKE_SOURCE_DIR}/determinism/*.h)
 
-# twinstep_variant(OUT PAIR WORD): what a unit is compiled with; WORD says who runs it.
+# twinstep_variant(OUT PAIR WORD): what a unit is compiled with; WORD says who runs it. TWINSTEP_PLAIN
+# is the variant that pairs of numbers in two bytes take products from.
 function(twinstep_variant out pair word)
   string(REPLACE "_" ";" types ${pair})
   list(GET types 0 carrier)
   list(GET types 1 accumulator)
   set(${out} TWINSTEP_VARIANT=${pair}_${word} TWINSTEP_CARRIER_${carrier}=1
-             TWINSTEP_ACCUMULATOR_${accumulator}=1
+             TWINSTEP_ACCUMULATOR_${accumulator}=1 TWINSTEP_PLAIN=f32_f32_${word}
       PARENT_SCOPE)
 endfunction()
 

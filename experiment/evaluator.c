@@ -129,8 +129,8 @@ static enum status take_weights(struct scorer *scorer, const struct run *run,
     for (uint32_t i = 0; i < scorer->table.count; i++) {
         const struct param_row *const theirs = &run_table(run)->rows[i];
         if (scorer->copy[i] == NULL) continue;
-        const size_t count = scorer->table.rows[i].count, bytes = count * scorer->model.carrier;
-        struct convert_args args = {count, theirs->dtype, scorer->model.compute, NULL, NULL};
+        const size_t count = scorer->table.rows[i].count, bytes = count * scorer->model.form.width;
+        struct convert_args args = {count, theirs->dtype, scorer->model.compute, NULL, NULL, 0};
         TRY(run_read(run, WINDOW_NOW,
                      which == EVALUATED_START ? run_param_initial(run, i) : run_param(run, i),
                      count * dtype_carrier(theirs->dtype), &args.source));

@@ -14,7 +14,7 @@
 #include "trainer/run_tensors.h"
 
 double probe_logit(const struct probe_row *row, uint32_t token) {
-    return element_get(row->logits, row->model->compute, token);
+    return form_get(row->logits, row->model->form, token);
 }
 
 static double add(double sum, double term) {
@@ -24,7 +24,7 @@ static double add(double sum, double term) {
 enum status probe_row_open(const struct run *run, uint32_t canonical, struct probe_row *out) {
     const struct model *const model = run_model(run);
     *out = (struct probe_row){.model = model, .row = run_batch(run)->canonical_label[canonical]};
-    const size_t bytes = (size_t)model->V * model->carrier;
+    const size_t bytes = (size_t)model->V * model->form.width;
     double sum = 0.0;
     TRY(run_read(run, WINDOW_NOW, (const unsigned char *)model->logits + out->row * bytes, bytes,
                  &out->logits));

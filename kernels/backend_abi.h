@@ -35,8 +35,6 @@ struct backend {
     /* 1: where a state has slots of bf16 or f16, their numbers come in two bytes (base/form.h); 0:
      * in carriers. */
     int32_t takes_narrow;
-    /* 1: calls of a library may have activations in two bytes (op_call.narrow); 0: in carriers. */
-    int32_t narrow_activations;
     /* Called once, before everything else. STATUS_UNSUPPORTED, with one line that says what is
      * missing: no driver, no device. */
     enum status (*open)(void);
@@ -60,6 +58,10 @@ struct backend {
     const char *(*refuses)(const struct op_call *call);
     /* As backend_ops() and backend_scratch() of kernels/op.h, for this backend. */
     enum status (*ops)(enum dtype compute, enum dtype accumulate, const struct op_table **out);
+    /* The table for calls like this one that say `narrow` (op_call.h), with sums in `accumulate`.
+     * It gives the bits of the one above. Returns NULL where such calls must have carriers; the
+     * pointer itself may be NULL, too. */
+    const struct op_table *(*narrow_ops)(const struct op_call *call, enum dtype accumulate);
     enum status (*scratch)(const struct op_limits *limits, size_t *out_bytes);
     /* The leaf hashes of `count` tensors, and how far tensors moved, behind all ops that were
      * called. They are done when `wait` returns; the lists may go when the call returns. */

@@ -21,10 +21,6 @@
 #define GEMM_ELEMENT carrier
 #endif
 
-/* What of a product lies in two bytes, as numbers of `compute`, whatever its pointer says: bits of
- * gemm.narrow. Only a device's library has such products (op_call.narrow). */
-enum gemm_narrow { GEMM_A = 1, GEMM_B = 2, GEMM_OUT = 4 };
-
 struct gemm {
     size_t M, N, K;
     const GEMM_ELEMENT *a, *b;
@@ -38,15 +34,11 @@ struct gemm {
     GEMM_ELEMENT *out;    /* C when it is rounded: physical rows of N columns; else NULL */
     accumulator *held;    /* C when it is held in accumulators, M x N, and continued; else NULL */
     int opens;            /* with `held`; 1: it counts as +0 before the first term */
-    unsigned narrow;      /* bits of enum gemm_narrow */
+    /* 1: A, B, and C where it is rounded, lie in two bytes, as numbers of `compute`, whatever their
+     * pointers say: only a device's library has such products (op_call.narrow). */
+    int narrow;
+    const void *bias; /* (N) with `narrow`, added to C's sums before they are rounded; else NULL */
 };
-
-/* The bits of a product whose one matrix is the layer's input (or that one's gradient), and whose
- * other one is its output (or that one's). */
-static inline unsigned gemm_narrow(const struct op_call *call, unsigned input, unsigned output) {
-    return ((call->narrow & NARROW_INPUT) != 0 ? input : 0u) |
-           ((call->narrow & NARROW_OUTPUT) != 0 ? output : 0u);
-}
 
 static inline struct gemm gemm_forward(const struct op_call *call,
                                        const struct linear_forward_args *args) {
@@ -63,7 +55,8 @@ static inline struct gemm gemm_forward(const struct op_call *call,
         .dtype = call->compute,
         .product = call_product(call),
         .out = (GEMM_ELEMENT *)args->y,
-        .narrow = gemm_narrow(call, GEMM_A, GEMM_OUT),
+        .narrow = call->narrow,
+        .bias = args->b,
     };
     return g;
 }
@@ -83,7 +76,7 @@ static inline struct gemm gemm_input(const struct op_call *call,
         .product = call_product(call),
         .add = args->add,
         .out = (GEMM_ELEMENT *)args->dx,
-        .narrow = gemm_narrow(call, GEMM_OUT, GEMM_A),
+        .narrow = call->narrow,
     };
     return g;
 }
@@ -103,7 +96,7 @@ static inline struct gemm gemm_weight(const struct op_call *call,
         .product = call_product(call),
         .held = (accumulator *)args->acc,
         .opens = args->opens,
-        .narrow = gemm_narrow(call, GEMM_B, GEMM_A),
+        .narrow = call->narrow,
     };
     return g;
 }

@@ -30,6 +30,9 @@ struct linear_forward_args {
     uint32_t N, K;
     const void *x, *w;
     void *y;
+    /* (N) the bias of a call with op_call.narrow, whose y cannot hold a chain before it is added:
+     * y = round(chain rounded to its carrier + b), as the next op has it. NULL: there is none. */
+    const void *b;
 };
 
 /* y[r,:] = round(y[r,:] + b): adds the bias of a linear layer to its finished chains (law 17). */
@@ -269,6 +272,7 @@ struct convert_args {
     enum dtype from, to;
     const void *source;
     void *destination;
+    int narrow; /* 1: destination gets numbers of bf16 or f16 in two bytes (base/form.h) */
 };
 
 /* Writes the word over and over, from its first byte on; `memory` lies at a multiple of 4. */

@@ -121,11 +121,6 @@ struct op_rounding {
     enum dtype score;
 };
 
-/* Activations that lie in two bytes, as numbers of `compute` (base/form.h), as bits of
- * op_call.narrow: in a linear layer the input with its gradient, or the output with its gradient;
- * both bits say it of all that SwiGLU is given. */
-enum op_narrow { NARROW_NONE = 0, NARROW_INPUT = 1, NARROW_OUTPUT = 2, NARROW_BOTH = 3 };
-
 /* What every op gets beside its own arguments. Plain data; the caller owns everything. */
 struct op_call {
     enum dtype compute;                 /* outputs are rounded to it */
@@ -148,10 +143,9 @@ struct op_call {
      * reads on the host what ops write, or writes what they read, waits first (the backend's
      * wait()). The CPU's ops are always done when they return. */
     int queued;
-    /* Bits of enum op_narrow. Only where the backend's table says so (narrow_activations),
-     * `library` is set, compute is bf16 or f16, sums are f32, and only in linear layers and SwiGLU.
-     */
-    uint32_t narrow;
+    /* 1: numbers of `compute` that the op is given (activations, their gradients, weights, biases,
+     * angles) lie in two bytes (base/form.h). Only in a backend's table for them (narrow_ops). */
+    int narrow;
     uint32_t rows, first_row; /* physical rows of the forward call; 0: not known */
     uint32_t length;          /* rows of each of its sequences, padding included; 0: not known */
     enum op_site site;

@@ -21,7 +21,6 @@ static void input_gradient(const struct pass *pass, uint32_t layer, enum param_r
         .rows = pass->rows, .dy = dy, .w = pass_weight(pass, role, layer), .dx = dx, .add = add};
     pass_widths(pass->model, role, &args.N, &args.K);
     call.cuts = pass_cuts_of_output(pass->model, role);
-    call.narrow = pass_narrow(pass->model, role);
     pass->model->ops->linear_input(&call, &args);
     watch_role_output(pass, layer, role, 1, dx, args.K);
 }
@@ -94,12 +93,11 @@ static void mlp_backward(const struct pass *pass, uint32_t i) {
     }
     input_gradient(pass, i, ROLE_DOWN, down, gradient->act, 0);
     struct op_call call = pass_call(pass, SITE_NONE, i);
-    if (form_is_narrow(model->mlp)) call.narrow = NARROW_BOTH;
     model->ops->swiglu_backward(
         &call, &(struct swiglu_backward_args){pass->rows, model->M, layer->gate, layer->up,
                                               gradient->act, gradient->gate, gradient->up});
-    watch_mlp(pass, i, LABEL_DGATE, gradient->gate);
-    watch_mlp(pass, i, LABEL_DUP, gradient->up);
+    watch_tokens(pass, i, LABEL_SWIGLU, LABEL_DGATE, gradient->gate, model->M);
+    watch_tokens(pass, i, LABEL_SWIGLU, LABEL_DUP, gradient->up, model->M);
     input_gradient_of_slices(pass, i, ROLE_GATE, gradient->gate, gradient->b, 0);
     input_gradient_of_slices(pass, i, ROLE_UP, gradient->up, gradient->b, 1);
     const void *branch = gradient->b;
@@ -236,7 +234,6 @@ static void matrix_weight(const struct weight_pass *joint, uint32_t layer, enum 
                           const void *dy, const void *x) {
     struct op_call call = pass_call(&joint->pass, pass_site(role), layer);
     struct linear_weight_args args = {.dy = dy, .x = x};
-    call.narrow = pass_narrow(joint->pass.model, role);
     pass_widths(joint->pass.model, role, &args.N, &args.K);
     for (uint32_t i = 0; i < part_count(joint); i++) {
         const struct weight_part part = part_open(joint, i, role, layer);
@@ -325,8 +322,8 @@ static void head_input(const struct pass *pass, const double *coefficient) {
     if (part->label_count == 0) return;
     size_t first = part->first_label;
     struct row_list rows = {NULL, part->label_count};
-    unsigned char *logits = row_of(model->logits, first, model->V, model->carrier);
-    unsigned char *dh = row_of(model->label_dh, first, model->C, model->carrier);
+    unsigned char *logits = row_of(model->logits, first, model->V, model->form.width);
+    unsigned char *dh = row_of(model->label_dh, first, model->C, model->form.width);
     struct op_call call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
     model->ops->logprob_backward(
         &call, &(struct logprob_backward_args){
@@ -335,19 +332,19 @@ static void head_input(const struct pass *pass, const double *coefficient) {
                    coefficient + first, row_of(model->maximum, first, 1, model->accumulator),
                    row_of(model->sum, first, 1, model->accumulator), logits,
                    model->config->numerics.backward.cross_entropy == CROSS_ENTROPY_TWO_STEP});
-    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_GRADIENT_OF_LOGITS, model->logits, model->compute,
+    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_GRADIENT_OF_LOGITS, model->logits, model->form,
                  WATCH_LOGITS(pass));
     struct pass labels = *pass;
     labels.rows = rows;
     input_gradient_of_slices(&labels, PASS_NO_LAYER, ROLE_HEAD, logits, dh, 0);
     watch_labels(pass, watch_role(model, ROLE_HEAD), LABEL_INPUT_GRADIENT, model->label_dh,
-                 model->compute, WATCH_HIDDEN(pass));
+                 model->form, WATCH_HIDDEN(pass));
     norm_gradient(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, dh,
-                  row_of(model->label_x, first, model->C, model->carrier),
+                  row_of(model->label_x, first, model->C, model->form.width),
                   row_of(model->label_rstd, first, 1, model->accumulator),
-                  row_of(model->label_dx, first, model->C, model->carrier));
+                  row_of(model->label_dx, first, model->C, model->form.width));
     watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), LABEL_INPUT_GRADIENT, model->label_dx,
-                 model->compute, WATCH_HIDDEN(pass));
+                 model->form, WATCH_HIDDEN(pass));
 }
 
 /* Sets a matrix (R, C) to +0 on the rows of the call's tokens. Sequences that touch are filled in
@@ -356,7 +353,7 @@ static void clear_rows(const struct pass *pass, void *matrix) {
     const struct model *model = pass->model;
     const struct sequence *const sequences = pass->batch->sequences + pass->part->first_sequence;
     const uint32_t count = pass->part->sequence_count;
-    const size_t bytes = (size_t)model->C * model->carrier;
+    const size_t bytes = (size_t)model->C * model->form.width;
     for (uint32_t i = 0; i < count;) {
         const uint32_t first = sequences[i].row;
         uint32_t end = first;
@@ -378,7 +375,7 @@ static void scatter_labels(const struct pass *pass) {
                  pass->part->label_count},
         .C = model->C,
         .ids = model->numbers,
-        .table = row_of(model->label_dx, first, model->C, model->carrier),
+        .table = row_of(model->label_dx, first, model->C, model->form.width),
         .x = model->gradient.stream};
     model->ops->embedding_forward(&call, &labels);
 }

@@ -71,11 +71,10 @@ static void mlp_block(const struct pass *pass, uint32_t i, void *out) {
     pass_linear(pass, i, ROLE_GATE, layer->b, layer->gate);
     pass_linear(pass, i, ROLE_UP, layer->b, layer->up);
     struct op_call call = pass_call(pass, SITE_NONE, i);
-    if (form_is_narrow(model->mlp)) call.narrow = NARROW_BOTH;
     model->ops->swiglu_forward(
         &call,
         &(struct swiglu_forward_args){pass->rows, model->M, layer->gate, layer->up, layer->act});
-    watch_mlp(pass, i, LABEL_OUTPUT, layer->act);
+    watch_tokens(pass, i, LABEL_SWIGLU, LABEL_OUTPUT, layer->act, model->M);
     linear_of_slices(pass, i, ROLE_DOWN, layer->act, layer->down);
     void *branch = layer->down;
     if (model->post_norm) {
@@ -94,9 +93,9 @@ static void head_block(const struct pass *pass) {
     const struct batch_call *part = pass->part;
     if (part->label_count == 0) return;
     size_t first = part->first_label;
-    unsigned char *x = row_of(model->label_x, first, model->C, model->carrier);
-    unsigned char *h = row_of(model->label_h, first, model->C, model->carrier);
-    unsigned char *logits = row_of(model->logits, first, model->V, model->carrier);
+    unsigned char *x = row_of(model->label_x, first, model->C, model->form.width);
+    unsigned char *h = row_of(model->label_h, first, model->C, model->form.width);
+    unsigned char *logits = row_of(model->logits, first, model->V, model->form.width);
     struct row_list rows = {NULL, part->label_count};
     struct op_call call = pass_call(pass, SITE_NONE, PASS_NO_LAYER);
     model->ops->embedding_forward(
@@ -108,10 +107,10 @@ static void head_block(const struct pass *pass) {
     pass_norm(&labels, PASS_NO_LAYER, ROLE_NORM_FINAL, x, h,
               row_of(model->label_rstd, first, 1, model->accumulator));
     watch_labels(pass, watch_role(model, ROLE_NORM_FINAL), LABEL_OUTPUT, model->label_h,
-                 model->compute, WATCH_HIDDEN(pass));
+                 model->form, WATCH_HIDDEN(pass));
     pass_linear(&labels, PASS_NO_LAYER, ROLE_HEAD, h, logits);
     pass_join_slices(pass, FED_LABELS, model->logits, model->V);
-    watch_labels(pass, watch_role(model, ROLE_HEAD), LABEL_LOGITS, model->logits, model->compute,
+    watch_labels(pass, watch_role(model, ROLE_HEAD), LABEL_LOGITS, model->logits, model->form,
                  WATCH_LOGITS(pass));
     call = pass_call(pass, SITE_LOSS, PASS_NO_LAYER);
     call.cuts = pass_cuts_of_output(model, ROLE_HEAD);
@@ -121,10 +120,12 @@ static void head_block(const struct pass *pass) {
                    model_seen(model, pass->batch, pass->batch->label_target + first), logits,
                    row_of(model->maximum, first, 1, model->accumulator),
                    row_of(model->sum, first, 1, model->accumulator), model->logp + first});
-    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_MAXIMUM, model->maximum, model->accumulate,
+    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_MAXIMUM, model->maximum,
+                 form_carried(model->accumulate), WATCH_ONE);
+    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_SUM, model->sum, form_carried(model->accumulate),
                  WATCH_ONE);
-    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_SUM, model->sum, model->accumulate, WATCH_ONE);
-    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_LOGP, model->logp, DTYPE_F64, WATCH_ONE);
+    watch_labels(pass, LABEL_LOG_SOFTMAX, LABEL_LOGP, model->logp, form_carried(DTYPE_F64),
+                 WATCH_ONE);
 }
 
 void pass_layer(const struct pass *pass, uint32_t i) {

@@ -41,9 +41,10 @@ struct generate_options {
 
 /* Keys and values, (layer, key or value, sequence, kv head, position, D) in the compute carrier. */
 struct generate_cache {
-    unsigned char *values;
+    unsigned char *values;      /* carriers, whatever the model's form */
     uint32_t sequences, length; /* how many of each there is room for */
     uint32_t *filled;           /* (sequences) how many tokens it holds */
+    void *query, *attended;     /* (heads of a group, D) what attention reads and leaves */
     void *line;                 /* (heads of a group, length) scores, later probabilities */
     void *maximum, *sum;        /* (heads of a group) of the scores, in the accumulation dtype */
     double *logp, *first, *coefficient;

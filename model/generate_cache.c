@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Attention of one token per sequence over cached keys and values (law 6, row by row). The products
- * are linear ops of one row per query head of a group; what is between them is written out here.
- * Invariant: each number is rounded where attention's own op rounds it. */
+ * are linear ops of one row per query head of a group, over carriers; what is between them is
+ * written out here. Invariant: each number is rounded where attention's own op rounds it. */
 #include "model/generate.h"
 
 #include <string.h>
@@ -34,7 +34,10 @@ enum status generate_cache_open(const struct generator *generator, struct arena 
     TRY(arena_take(arena, bytes, 1, "scratch of decoding", &out->scratch));
     TRY(arena_take(arena, sequences, sizeof *out->filled, "cache of keys and values",
                    &out->filled));
-    TRY(arena_take(arena, (size_t)heads * length, model->carrier, "scores", &out->line));
+    const size_t carrier = dtype_carrier(model->compute);
+    TRY(arena_take(arena, (size_t)heads * length, carrier, "scores", &out->line));
+    TRY(arena_take(arena, (size_t)heads * model->D, carrier, "scores", &out->query));
+    TRY(arena_take(arena, (size_t)heads * model->D, carrier, "scores", &out->attended));
     TRY(arena_take(arena, heads, model->accumulator, "scores", &out->maximum));
     TRY(arena_take(arena, heads, model->accumulator, "scores", &out->sum));
     TRY(arena_take(arena, heads, sizeof *out->logp, "scores", &out->logp));
@@ -43,7 +46,7 @@ enum status generate_cache_open(const struct generator *generator, struct arena 
     TRY(arena_take(arena, heads, sizeof *out->target, "scores", &out->target));
     for (uint32_t h = 0; h < heads; h++)
         out->coefficient[h] = 1.0;
-    return arena_take(arena, (size_t)model->layers * 2 * sequences * length, row * model->carrier,
+    return arena_take(arena, (size_t)model->layers * 2 * sequences * length, row * carrier,
                       "cache of keys and values", &out->values);
 }
 
@@ -52,17 +55,18 @@ static unsigned char *head_of(const struct generate_cache *cache, const struct m
                               uint32_t layer, uint32_t which, uint32_t sequence, uint32_t head) {
     size_t at = ((size_t)layer * 2 + which) * cache->sequences + sequence;
     at = (at * model->G + head) * cache->length;
-    return cache->values + at * model->D * model->carrier;
+    return cache->values + at * model->D * dtype_carrier(model->compute);
 }
 
 static void keep(const struct generate_cache *cache, const struct model *model, uint32_t layer,
                  uint32_t sequence, uint32_t position, size_t row) {
     const void *const from[2] = {model->layer[layer].k, model->layer[layer].v};
-    const size_t bytes = model->D * model->carrier;
+    const size_t bytes = model->D * dtype_carrier(model->compute);
     for (uint32_t which = 0; which < 2; which++)
         for (uint32_t head = 0; head < model->G; head++)
-            memcpy(head_of(cache, model, layer, which, sequence, head) + position * bytes,
-                   (const unsigned char *)from[which] + (row * model->G + head) * bytes, bytes);
+            form_widen(form_at(from[which], model->form, (row * model->G + head) * model->D),
+                       model->form, model->D,
+                       head_of(cache, model, layer, which, sequence, head) + position * bytes);
 }
 
 void generate_cache_fill(struct generate_cache *cache, const struct model *prefill,
@@ -96,7 +100,7 @@ static void scale_scores(const struct model *model, const struct op_call *call, 
     const int wide = compute == DTYPE_F64;
     const double scale = wide ? model->scale : (double)(float)model->scale;
     if (wide ? score == DTYPE_F64 : model->accumulate == DTYPE_F32) {
-        model->ops->scale(call, &(struct scale_args){count, score, scale, line});
+        model->carried->scale(call, &(struct scale_args){count, score, scale, line});
         return;
     }
     for (size_t j = 0; j < count; j++)
@@ -111,10 +115,10 @@ static void softmax(const struct generate_cache *cache, const struct model *mode
     const enum dtype compute = model->compute, accumulate = model->accumulate;
     for (uint32_t h = 0; h < heads; h++)
         cache->first[h] = element_get(cache->line, compute, (size_t)h * keys);
-    model->ops->logprob_forward(
+    model->carried->logprob_forward(
         call, &(struct logprob_forward_args){heads, keys, model->loss, cache->target, cache->line,
                                              cache->maximum, cache->sum, cache->logp});
-    model->ops->logprob_backward(
+    model->carried->logprob_backward(
         call,
         &(struct logprob_backward_args){heads, keys, model->loss, cache->target, cache->coefficient,
                                         cache->maximum, cache->sum, cache->line, 0});
@@ -134,7 +138,11 @@ static void attend_group(const struct generate_cache *cache, const struct pass *
     const struct model *model = pass->model;
     const uint32_t heads = model->H / model->G;
     const size_t at = ((size_t)sequence * model->H + (size_t)head * heads) * model->D;
+    const struct form form = model->form;
     struct op_call call = pass_call(pass, SITE_ATTENTION, layer);
+    form_widen(form_at(model->layer[layer].q, form, at), form, (size_t)heads * model->D,
+               cache->query);
+    call.narrow = 0;
     call.scratch = cache->scratch;
     /* attention is no linear layer, and this scratch has no room for a library */
     call.blas = NULL;
@@ -143,26 +151,27 @@ static void attend_group(const struct generate_cache *cache, const struct pass *
     call.first_row = 0;
     call.length = 1;
     call.compute = model->rounding.score;
-    model->ops->linear_forward(
+    model->carried->linear_forward(
         &call, &(struct linear_forward_args){{NULL, heads},
                                              keys,
                                              model->D,
-                                             (const unsigned char *)model->layer[layer].q +
-                                                 at * model->carrier,
+                                             cache->query,
                                              head_of(cache, model, layer, 0, sequence, head),
-                                             cache->line});
+                                             cache->line,
+                                             NULL});
     scale_scores(model, &call, cache->line, (size_t)heads * keys);
     softmax(cache, model, &call, heads, keys);
     call.compute = model->compute;
-    model->ops->linear_input(
-        &call,
-        &(struct linear_input_args){{NULL, heads},
-                                    keys,
-                                    model->D,
-                                    cache->line,
-                                    head_of(cache, model, layer, 1, sequence, head),
-                                    (unsigned char *)model->layer[layer].att + at * model->carrier,
-                                    0});
+    model->carried->linear_input(
+        &call, &(struct linear_input_args){{NULL, heads},
+                                           keys,
+                                           model->D,
+                                           cache->line,
+                                           head_of(cache, model, layer, 1, sequence, head),
+                                           cache->attended,
+                                           0});
+    form_narrow(cache->attended, form, (size_t)heads * model->D,
+                form_place(model->layer[layer].att, form, at));
 }
 
 void generate_cache_attend(void *context, const struct pass *pass, uint32_t layer) {

@@ -14,7 +14,7 @@
 #define GENERATE_OP 256 /* an op of STREAM_DATA; shuffling and rejected answers have 0 and 1 */
 
 static double logit(const struct model *model, uint32_t row, uint32_t v) {
-    return element_get(model->logits, model->compute, (size_t)row * model->V + v);
+    return form_get(model->logits, model->form, (size_t)row * model->V + v);
 }
 
 static uint32_t best(const struct model *model, uint32_t row) {

@@ -35,7 +35,6 @@ static void take_sizes(struct model *model) {
     model->compute = (enum dtype)config->numerics.compute;
     model->accumulate = (enum dtype)config->numerics.accumulate;
     model->loss = (enum dtype)config->numerics.loss;
-    model->carrier = dtype_carrier(model->compute);
     model->accumulator = dtype_carrier(model->accumulate);
     model->shuffled = config->numerics.mode == MODE_SHUFFLED;
 }
@@ -56,7 +55,7 @@ static void *carve(struct carver *carver, size_t rows, size_t width, size_t elem
 
 static void carve_layer(struct model *model, struct carver *carver, size_t R,
                         struct layer_buffers *layer) {
-    size_t element = model->carrier, acc = model->accumulator;
+    size_t element = model->form.width, acc = model->accumulator;
     layer->x = carve(carver, R, model->C, element);
     layer->q = carve(carver, R, model->Q, element);
     layer->k = carve(carver, R, model->K, element);
@@ -64,9 +63,9 @@ static void carve_layer(struct model *model, struct carver *carver, size_t R,
     layer->att = carve(carver, R, model->Q, element);
     layer->o = carve(carver, R, model->C, element);
     layer->h = carve(carver, R, model->C, element);
-    layer->gate = carve(carver, R, model->M, model->mlp.width);
-    layer->up = carve(carver, R, model->M, model->mlp.width);
-    layer->act = carve(carver, R, model->M, model->mlp.width);
+    layer->gate = carve(carver, R, model->M, element);
+    layer->up = carve(carver, R, model->M, element);
+    layer->act = carve(carver, R, model->M, element);
     layer->down = carve(carver, R, model->C, element);
     layer->rstd_a = carve(carver, R, 1, acc);
     layer->rstd_b = carve(carver, R, 1, acc);
@@ -82,7 +81,7 @@ static void carve_layer(struct model *model, struct carver *carver, size_t R,
 
 static void carve_gradients(struct model *model, struct carver *carver, size_t R) {
     struct layer_gradients *gradient = &model->gradient;
-    size_t element = model->carrier;
+    size_t element = model->form.width;
     gradient->stream = carve(carver, R, model->C, element);
     gradient->h = carve(carver, R, model->C, element);
     if (model->config->dropout.residual > 0.0) {
@@ -91,9 +90,9 @@ static void carve_gradients(struct model *model, struct carver *carver, size_t R
     }
     gradient->b = carve(carver, R, model->C, element);
     gradient->down = carve(carver, R, model->C, element);
-    gradient->gate = carve(carver, R, model->M, model->mlp.width);
-    gradient->up = carve(carver, R, model->M, model->mlp.width);
-    gradient->act = carve(carver, R, model->M, model->mlp.width);
+    gradient->gate = carve(carver, R, model->M, element);
+    gradient->up = carve(carver, R, model->M, element);
+    gradient->act = carve(carver, R, model->M, element);
     gradient->o = carve(carver, R, model->C, element);
     gradient->att = carve(carver, R, model->Q, element);
     gradient->q = carve(carver, R, model->Q, element);
@@ -105,7 +104,7 @@ static void carve_gradients(struct model *model, struct carver *carver, size_t R
 }
 
 static void carve_all(struct model *model, struct carver *carver, size_t R, size_t L) {
-    size_t element = model->carrier, acc = model->accumulator;
+    size_t element = model->form.width, acc = model->accumulator;
     for (uint32_t i = 0; i < model->layers; i++)
         carve_layer(model, carver, R, &model->layer[i]);
     carve_gradients(model, carver, R);
@@ -207,19 +206,6 @@ static struct op_limits bounds_of(const struct model *model, const struct batch_
                               .library_bytes = library ? library_bytes(model) : 0};
 }
 
-/* The MLP's activations lie in two bytes where a device's library multiplies them as they lie:
- * carriers would be packed for it, and its sums unpacked. A bias is added to sums that are not
- * rounded yet (law 17), which two bytes cannot hold; and gradients of weights of one column do not
- * go through the library. */
-static struct form form_of_mlp(const struct model *model) {
-    const int takes = model->backend != NULL && model->backend->narrow_activations;
-    if (takes && model->call.library != NULL && model->accumulate == DTYPE_F32 &&
-        !model->config->model.mlp_bias && model->config->numerics.cuts <= 1 && model->M > 1 &&
-        model->C > 1)
-        return form_own(model->compute);
-    return form_carried(model->compute);
-}
-
 /* Sets the template of every call, but for its ops and their scratch. */
 static enum status open_call(struct model *model) {
     const struct config *config = model->config;
@@ -235,6 +221,19 @@ static enum status open_call(struct model *model) {
     return open_mode(model);
 }
 
+/* Numbers lie in two bytes where the backend has ops for them. Rows of an odd hidden width would
+ * begin between the words by which rows are cleared (clear_rows). */
+static void take_narrow(struct model *model) {
+    const struct backend *const backend = model->backend;
+    if (model->C % 2 != 0) return;
+    const struct op_table *const narrow =
+        backend->narrow_ops == NULL ? NULL : backend->narrow_ops(&model->call, model->accumulate);
+    if (narrow == NULL) return;
+    model->ops = narrow;
+    model->form = form_own(model->compute);
+    model->call.narrow = 1;
+}
+
 /* Finds the ops and asks how much scratch they need. What a device's library takes of it the device
  * fills itself. */
 static enum status open_ops(struct model *model, const struct batch_limits *limits) {
@@ -245,6 +244,7 @@ static enum status open_ops(struct model *model, const struct batch_limits *limi
     if (backend == NULL) {
         TRY(backend_ops((enum isa)config->numerics.isa, model->compute, model->accumulate,
                         &model->ops));
+        model->carried = model->ops;
         if (backend_bf16((enum isa)config->numerics.isa)) model->call.bf16 = &model->bf16;
     } else {
         const char *const lacks = backend->refuses(&model->call);
@@ -252,6 +252,8 @@ static enum status open_ops(struct model *model, const struct batch_limits *limi
             FAIL(STATUS_UNSUPPORTED, "numerics.backend: %s does not have %s yet", backend->name,
                  lacks);
         TRY(backend->ops(model->compute, model->accumulate, &model->ops));
+        model->carried = model->ops;
+        take_narrow(model);
         bounds.dq_stays = model->call.racing == NULL;
     }
     TRY(backends_scratch(backend, &bounds, &model->scratch_bytes));
@@ -286,20 +288,21 @@ static enum status open_head_rows(struct model *model, size_t tokens, struct are
 static enum status open_ones(struct model *model, size_t rows, struct arena *arena,
                              struct host_window *window) {
     void *ones;
-    TRY(take_constant(model, rows, model->carrier, "ones", arena, window, &model->ones, &ones));
+    const size_t element = model->form.width;
+    TRY(take_constant(model, rows, element, "ones", arena, window, &model->ones, &ones));
     for (size_t i = 0; i < rows; i++)
-        element_set(ones, model->compute, i, 1.0);
-    return host_window_store(window, model->backend, model->ones, rows * model->carrier);
+        form_set(ones, model->form, i, 1.0);
+    return host_window_store(window, model->backend, model->ones, rows * element);
 }
 
 /* Both tables are made at a time and lie one behind the other. */
 static enum status open_rope(struct model *model, uint32_t length, struct arena *arena,
                              struct host_window *window) {
-    const size_t bytes = ((size_t)length * (model->D / 2) * model->carrier + 63) & ~(size_t)63;
+    const size_t bytes = ((size_t)length * (model->D / 2) * model->form.width + 63) & ~(size_t)63;
     unsigned char *both;
     TRY(take_constant(model, 2 * bytes, 1, "rotary table", arena, window, &model->cosine, &both));
     model->sine = (unsigned char *)model->cosine + bytes;
-    rope_table_fill(model->config, length, both, both + bytes);
+    rope_table_fill(model->config, length, model->form, both, both + bytes);
     return host_window_store(window, model->backend, model->cosine, 2 * bytes);
 }
 
@@ -350,7 +353,7 @@ enum status model_open(const struct config *config, const struct param_table *ta
     out->backend = backend;
     take_sizes(out);
     TRY(open_call(out));
-    out->mlp = form_of_mlp(out);
+    out->form = form_carried(out->compute);
     TRY(open_ops(out, limits));
     struct arena *const hidden = arena_hidden(arena);
     TRY(arena_take(hidden, out->scratch_bytes, 1, "kernel scratch", &out->call.scratch));
@@ -474,8 +477,8 @@ struct digest_job model_site_job(const struct model *model, const struct batch *
     const void *matrix = site < model->layers ? model->layer[site].x : model->last;
     const size_t first = (size_t)tokens->row * model->C;
     return (struct digest_job){.name = "stream",
-                               .form = form_carried(model->compute),
+                               .form = model->form,
                                .rank = 2,
                                .shape = {tokens->length, model->C},
-                               .data = (const unsigned char *)matrix + first * model->carrier};
+                               .data = form_at(matrix, model->form, first)};
 }

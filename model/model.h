@@ -19,8 +19,7 @@
 #include "kernels/op_call.h"
 #include "model/params.h"
 
-/* What a layer keeps from its forward for its backward: matrices of the compute carrier, (R,
- * width), but for those of width M, which have the form model.mlp. */
+/* What a layer keeps from its forward for its backward: matrices of model.form, (R, width). */
 struct layer_buffers {
     void *x; /* (R, C) the residual stream that enters the layer */
     void *a; /* (R, C) input_layernorm(x); OLMo-2: x itself */
@@ -81,7 +80,7 @@ struct head_rows {
  * the weights and accumulators that a pass is given, and NULL here. */
 struct model_ranks {
     uint32_t count;
-    const void **weight; /* in the compute carrier */
+    const void **weight; /* in model.form */
     void **sums;         /* in the accumulation dtype */
 };
 
@@ -89,10 +88,13 @@ struct model {
     const struct config *config;
     const struct param_table *table;
     const struct op_table *ops;
-    const struct backend *backend; /* has these ops; NULL: this program has them */
+    const struct op_table *carried; /* the same for matrices in carriers, whatever the form */
+    const struct backend *backend;  /* has these ops; NULL: this program has them */
     enum dtype compute, accumulate, loss;
-    size_t carrier, accumulator; /* bytes of one element in either */
-    struct form mlp; /* how gate, up, act and their gradients lie in memory (model_open) */
+    /* How activations, their gradients, weights and angles lie in memory: in carriers, or in two
+     * bytes where the backend has ops for these (docs/decisions/carriers.md). */
+    struct form form;
+    size_t accumulator; /* bytes of one element of a sum */
     uint32_t C, Q, K, M, V, H, G, D, layers;
     double scale;  /* 1 / sqrt(D) */
     int post_norm; /* 1: norms stand behind attention and MLP, not before them (OLMo-2) */
@@ -150,7 +152,7 @@ struct model {
     size_t fill_bytes;
 };
 
-/* Weights by parameter row, in the compute carrier. A tied row repeats its owner's pointer. */
+/* Weights by parameter row, in model.form. A tied row repeats its owner's pointer. */
 struct model_weights {
     const void *const *row;
 };

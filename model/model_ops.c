@@ -52,12 +52,6 @@ void pass_widths(const struct model *model, enum param_role role, uint32_t *out_
     *out_k = width[roles[role].k];
 }
 
-uint32_t pass_narrow(const struct model *model, enum param_role role) {
-    if (!form_is_narrow(model->mlp)) return NARROW_NONE;
-    return (roles[role].k == WIDTH_M ? NARROW_INPUT : 0u) |
-           (roles[role].n == WIDTH_M ? NARROW_OUTPUT : 0u);
-}
-
 enum op_site pass_site(enum param_role role) {
     return roles[role].site;
 }
@@ -118,7 +112,7 @@ const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t la
 }
 
 /* Before a bias is added, the chain is rounded to its carrier only, not to the compute dtype (law
- * 17). */
+ * 17). Where y has two bytes, which cannot hold that, the product adds the bias itself. */
 void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
                  void *y) {
     struct op_call call = pass_call(pass, pass_site(role), layer);
@@ -127,7 +121,10 @@ void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, 
     struct bias_args bias = {.rows = pass->rows, .b = pass_bias(pass, role, layer), .y = y};
     pass_widths(pass->model, role, &args.N, &args.K);
     call.cuts = pass_cuts_of_input(pass->model, role);
-    call.narrow = pass_narrow(pass->model, role);
+    if (bias.b != NULL && call.narrow) {
+        args.b = bias.b;
+        bias.b = NULL;
+    }
     if (bias.b != NULL) call.compute = pass->model->compute == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     pass->model->ops->linear_forward(&call, &args);
     if (bias.b != NULL) {

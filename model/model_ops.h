@@ -84,9 +84,6 @@ void model_deal_rows(struct model *model, const struct batch *batch);
 /* The bias of a matrix; NULL: it has none. */
 const void *pass_bias(const struct pass *pass, enum param_role role, uint32_t layer);
 
-/* Which matrices of a linear layer lie in two bytes, as op_call.narrow says it. */
-uint32_t pass_narrow(const struct model *model, enum param_role role);
-
 /* A linear layer, with its bias where it has one. */
 void pass_linear(const struct pass *pass, uint32_t layer, enum param_role role, const void *x,
                  void *y);

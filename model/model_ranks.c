@@ -142,12 +142,12 @@ size_t model_slice_at(uint64_t width, uint64_t ranks, uint64_t rank) {
 
 /* Where a rank's slice of a row begins, in bytes. */
 static size_t slice_at(const struct pass *pass, uint32_t rank, uint32_t width) {
-    return model_slice_at(width, pass->batch->fed_ranks, rank) * pass->model->carrier;
+    return model_slice_at(width, pass->batch->fed_ranks, rank) * pass->model->form.width;
 }
 
 void pass_join_slices(const struct pass *pass, enum fed_rows rows, void *matrix, uint32_t width) {
     const struct places places = places_of(pass, rows);
-    const size_t bytes = width * pass->model->carrier;
+    const size_t bytes = width * pass->model->form.width;
     if (places.ranks == 1) return;
     for (uint32_t place = 0; place < places.count; place++)
         for (uint32_t owner = 0; owner < places.ranks; owner++) {
@@ -162,7 +162,7 @@ void pass_join_slices(const struct pass *pass, enum fed_rows rows, void *matrix,
 
 void pass_keep_slices(const struct pass *pass, enum fed_rows rows, void *matrix, uint32_t width) {
     const struct places places = places_of(pass, rows);
-    const size_t bytes = width * pass->model->carrier;
+    const size_t bytes = width * pass->model->form.width;
     if (places.ranks == 1) return;
     for (uint32_t place = 0; place < places.count; place++)
         for (uint32_t rank = 0; rank < places.ranks; rank++) {

@@ -249,8 +249,8 @@ enum status pretrained_values(const struct pretrained *pretrained, const struct 
     for (size_t first = 0; first < row->count; first += BLOCK) {
         const size_t rest = row->count - first, count = rest < BLOCK ? rest : BLOCK;
         TRY(safetensors_numbers(tensor, first, count, block));
-        const struct convert_args args = {count, dtype, to, block,
-                                          (unsigned char *)out_values + first * dtype_carrier(to)};
+        const struct convert_args args = {
+            count, dtype, to, block, (unsigned char *)out_values + first * dtype_carrier(to), 0};
         rounding->ops->convert(rounding->call, &args);
     }
     return STATUS_OK;

@@ -83,9 +83,9 @@ static double entry(const struct config *config, double value, double factor) {
     return dtype_round(scaled, (enum dtype)config->numerics.compute);
 }
 
-void rope_table_fill(const struct config *config, uint32_t positions, void *cosine, void *sine) {
+void rope_table_fill(const struct config *config, uint32_t positions, struct form form,
+                     void *cosine, void *sine) {
     const enum dtype table = (enum dtype)config->numerics.rope;
-    const enum dtype compute = (enum dtype)config->numerics.compute;
     const uint32_t half = (uint32_t)(config->model.head_dim / 2);
     const double factor =
         config->model.rope_scaling == ROPE_YARN ? config->model.rope_attention_factor : 1.0;
@@ -96,8 +96,8 @@ void rope_table_fill(const struct config *config, uint32_t positions, void *cosi
         for (uint32_t p = 0; p < positions; p++) {
             const double angle = is_wide(config) ? (double)p * exact : (double)((float)p * narrow);
             const size_t at = (size_t)p * half + i;
-            element_set(cosine, compute, at, entry(config, real_cos_f64(angle), factor));
-            element_set(sine, compute, at, entry(config, real_sin_f64(angle), factor));
+            form_set(cosine, form, at, entry(config, real_cos_f64(angle), factor));
+            form_set(sine, form, at, entry(config, real_sin_f64(angle), factor));
         }
     }
 }

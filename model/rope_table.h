@@ -10,15 +10,17 @@
 #ifndef TWINSTEP_MODEL_ROPE_TABLE_H
 #define TWINSTEP_MODEL_ROPE_TABLE_H
 
+#include "base/form.h"
 #include "scenarios/config.h"
 
 /* The frequency (transformers: inv_freq) of a pair of channels in f64; pair < head_dim / 2. */
 double rope_frequency(const struct config *config, uint32_t pair);
 
-/* Fills both tables, (positions, head_dim / 2) each, carriers of numerics.compute: cos and sin of
- * position * frequency, times rope_attention_factor. With f64 compute and an f64 table all of it is
- * f64. Otherwise angle, cosine and sine are f32 values, as in transformers, and are rounded to
- * numerics.compute at the end. */
-void rope_table_fill(const struct config *config, uint32_t positions, void *cosine, void *sine);
+/* Fills both tables, (positions, head_dim / 2) each, numbers of numerics.compute in `form`: cos and
+ * sin of position * frequency, times rope_attention_factor. With f64 compute and an f64 table all
+ * of it is f64. Otherwise angle, cosine and sine are f32 values, as in transformers, and are
+ * rounded to numerics.compute at the end. */
+void rope_table_fill(const struct config *config, uint32_t positions, struct form form,
+                     void *cosine, void *sine);
 
 #endif

@@ -136,30 +136,18 @@ static void see_rows(const struct pass *pass, uint32_t layer, enum watch_label o
 void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
                   enum watch_label tensor, void *data, uint32_t width) {
     const struct watch_shape flat = {width, 1, WATCH_CHANNELS};
-    see_rows(pass, layer, op, tensor, data, WATCH_TOKENS, form_carried(pass->model->compute), flat);
-}
-
-/* Shows rows of the MLP's width, which have a form of their own. */
-static void see_mlp(const struct pass *pass, uint32_t layer, enum watch_label op,
-                    enum watch_label tensor, void *data) {
-    const struct watch_shape flat = {pass->model->M, 1, WATCH_CHANNELS};
-    see_rows(pass, layer, op, tensor, data, WATCH_TOKENS, pass->model->mlp, flat);
-}
-
-void watch_mlp(const struct pass *pass, uint32_t layer, enum watch_label tensor, void *data) {
-    see_mlp(pass, layer, LABEL_SWIGLU, tensor, data);
+    see_rows(pass, layer, op, tensor, data, WATCH_TOKENS, pass->model->form, flat);
 }
 
 void watch_heads(const struct pass *pass, uint32_t layer, enum watch_label op,
                  enum watch_label tensor, void *data, uint32_t width) {
     const struct watch_shape split = {width, pass->model->D, WATCH_HEADS};
-    see_rows(pass, layer, op, tensor, data, WATCH_TOKENS, form_carried(pass->model->compute),
-             split);
+    see_rows(pass, layer, op, tensor, data, WATCH_TOKENS, pass->model->form, split);
 }
 
 void watch_labels(const struct pass *pass, enum watch_label op, enum watch_label tensor, void *data,
-                  enum dtype dtype, struct watch_shape shape) {
-    see_rows(pass, PASS_NO_LAYER, op, tensor, data, WATCH_LABELS, form_carried(dtype), shape);
+                  struct form form, struct watch_shape shape) {
+    see_rows(pass, PASS_NO_LAYER, op, tensor, data, WATCH_LABELS, form, shape);
 }
 
 /* Columns of queries, keys and values are those of heads, and so are those of what enters
@@ -171,10 +159,6 @@ void watch_role_output(const struct pass *pass, uint32_t layer, enum param_role 
     const int heads = norm || (backward ? role == ROLE_O : projection);
     const enum watch_label tensor = backward ? LABEL_INPUT_GRADIENT : LABEL_OUTPUT;
     if (pass->rows.index == NULL) return;
-    if ((pass_narrow(pass->model, role) & (backward ? NARROW_INPUT : NARROW_OUTPUT)) != 0) {
-        see_mlp(pass, layer, watch_role(pass->model, role), tensor, data);
-        return;
-    }
     (heads ? watch_heads : watch_tokens)(pass, layer, watch_role(pass->model, role), tensor, data,
                                          width);
 }

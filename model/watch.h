@@ -122,14 +122,12 @@ void watch_show_tensor(const struct model *model, const struct watch_view *view)
 /* What the model's ops call when they have written something; nothing happens without a watch. */
 void watch_tokens(const struct pass *pass, uint32_t layer, enum watch_label op,
                   enum watch_label tensor, void *data, uint32_t width);
-/* The same for what SwiGLU wrote. */
-void watch_mlp(const struct pass *pass, uint32_t layer, enum watch_label tensor, void *data);
 /* The same for rows of heads: `width` is that of all of them. */
 void watch_heads(const struct pass *pass, uint32_t layer, enum watch_label op,
                  enum watch_label tensor, void *data, uint32_t width);
 /* The label rows of the call, as head_block and head_input have them. */
 void watch_labels(const struct pass *pass, enum watch_label op, enum watch_label tensor, void *data,
-                  enum dtype dtype, struct watch_shape shape);
+                  struct form form, struct watch_shape shape);
 /* What a linear layer, a norm or the embedding wrote, or the gradient of its input. A pass over
  * gathered label rows, which has no list of rows, shows them by watch_labels instead. */
 void watch_role_output(const struct pass *pass, uint32_t layer, enum param_role role, int backward,

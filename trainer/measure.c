@@ -52,7 +52,7 @@ void measure_keep(const struct run *run, enum dtype dtype, const void *from, siz
                   void *to) {
     /* The copy names the dtype that carries the numbers, so it converts nothing. */
     const enum dtype as = dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
-    const struct convert_args copy = {count, as, as, from, to};
+    const struct convert_args copy = {count, as, as, from, to, 0};
     struct op_call call = run->model.call;
     call.queued = 1;
     run->model.ops->convert(&call, &copy);

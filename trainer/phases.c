@@ -198,9 +198,12 @@ static void restart_from_gradient(struct run *run) {
     const struct model *model = &run->model;
     size_t bytes = layout->accumulator;
     RUN_EACH_SPAN(run, span) {
-        const struct convert_args first = {
-            span.count, layout->gradient_dtype, layout->accumulator_dtype,
-            run_at(run, layout->tensor[span.row].gradient), run->accumulators[span.row][0]};
+        const struct convert_args first = {span.count,
+                                           layout->gradient_dtype,
+                                           layout->accumulator_dtype,
+                                           run_at(run, layout->tensor[span.row].gradient),
+                                           run->accumulators[span.row][0],
+                                           0};
         if (layout->sums != 0)
             restart_exactly(run, &span);
         else
@@ -419,14 +422,18 @@ static enum status phase_reduce(struct run *run) {
 
 static void copy_weights(const struct run *run) {
     RUN_EACH_SPAN(run, span) {
-        const struct convert_args args = {span.count, run->table.rows[span.row].dtype,
-                                          run->model.compute, run_param(run, span.row),
-                                          run->weight_copies[span.row]};
+        const struct convert_args args = {span.count,
+                                          run->table.rows[span.row].dtype,
+                                          run->model.compute,
+                                          run_param(run, span.row),
+                                          run->weight_copies[span.row],
+                                          form_is_narrow(run->model.form)};
         run->model.ops->convert(&run->model.call, &args);
     }
 }
 
-/* Copies of the parameters' own dtype, which ranks gather, are the parameters to who watches. */
+/* Copies of the parameters' own dtype, which ranks gather or which lie in two bytes, are the
+ * parameters to who watches. */
 void phase_refresh_weights(struct run *run) {
     if (run->weights_fresh) return;
     run->weights_fresh = 1;

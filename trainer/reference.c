@@ -43,9 +43,10 @@ static enum status open_weights(struct run *run, struct run_reference *reference
         }
         const void *values = run_param_initial(run, i);
         reference->weights[i] = values;
-        if (param == compute) continue;
-        struct convert_args args = {row->count, param, compute, values, NULL};
-        TRY(arena_take(arena_hidden(arena), row->count, dtype_carrier(compute), "reference weights",
+        const struct form form = reference->model.form;
+        if (param == compute && !form_is_narrow(form)) continue;
+        struct convert_args args = {row->count, param, compute, values, NULL, form_is_narrow(form)};
+        TRY(arena_take(arena_hidden(arena), row->count, form.width, "reference weights",
                        &args.destination));
         reference->model.ops->convert(&reference->model.call, &args);
         reference->weights[i] = args.destination;

@@ -31,9 +31,12 @@ static void lose_optimizer(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const struct param_row *row = &run->table.rows[run->owner[i]];
         const struct state_tensor *tensor = &layout->tensor[run->owner[i]];
-        const struct convert_args renewed = {row->count, row->dtype, layout->master_dtype,
+        const struct convert_args renewed = {row->count,
+                                             row->dtype,
+                                             layout->master_dtype,
                                              run_at(run, tensor->param),
-                                             run_at(run, tensor->master)};
+                                             run_at(run, tensor->master),
+                                             0};
         if (layout->has_master) run->model.ops->convert(&run->model.call, &renewed);
         for (uint32_t slot = 0; slot < OPTIM_SLOTS_MAX; slot++)
             if (tensor->slot_count[slot] > 0)

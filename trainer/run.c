@@ -23,7 +23,7 @@
 
 void run_convert(const struct run *run, size_t count, enum dtype from, enum dtype to,
                  const void *source, void *destination) {
-    struct convert_args args = {count, from, to, source, destination};
+    struct convert_args args = {count, from, to, source, destination, 0};
     run->host->convert(&run->model.call, &args);
 }
 

@@ -119,7 +119,7 @@ static enum status open_tables(struct run *run) {
  * too. */
 static size_t copy_bytes(const struct run *run, uint32_t row) {
     const size_t own = run->table.rows[row].tied_to < 0 ? run->table.rows[row].count : 0;
-    return (own * run->model.carrier + 63) & ~(size_t)63;
+    return (own * run->model.form.width + 63) & ~(size_t)63;
 }
 
 static enum status open_copies(struct run *run) {
@@ -136,13 +136,14 @@ static enum status open_copies(struct run *run) {
 }
 
 /* Points every row at what the ops read: the parameter itself, or a compute copy where the dtypes
- * differ or ranks own parts of the weights, which are gathered there. A tied row points at its
+ * differ, where the ops read two bytes, which parameters do not have, or where ranks own parts of
+ * the weights, which are gathered there. A tied row points at its
  * owner's. */
 static enum status open_weights(struct run *run) {
     struct arena *arena = &run->arena;
     uint32_t count = run->table.count;
-    int copies =
-        run->config.numerics.param != run->config.numerics.compute || zero_is(run, ZERO_WEIGHTS);
+    const int copies = run->config.numerics.param != run->config.numerics.compute ||
+                       form_is_narrow(run->model.form) || zero_is(run, ZERO_WEIGHTS);
     TRY(arena_take(arena, count, sizeof *run->weights, "weights", &run->weights));
     TRY(arena_take(arena, count, sizeof *run->accumulators, "weights", &run->accumulators));
     if (copies) TRY(open_copies(run));
@@ -171,7 +172,7 @@ struct run_span run_span_at(const struct run *run, uint32_t owner) {
         const uint32_t next = run->owner[span.next];
         if (!state_follows(&run->table, &run->layout, row, next)) return span;
         if (run->weight_copies != NULL &&
-            (const unsigned char *)run->weight_copies[row] + count * run->model.carrier !=
+            (const unsigned char *)run->weight_copies[row] + count * run->model.form.width !=
                 (const unsigned char *)run->weight_copies[next])
             return span;
     }
@@ -325,8 +326,12 @@ static enum status init_master(struct run *run, const struct pretrained *pretrai
     void *const tensor = run_at(run, run->layout.tensor[row].master), *master;
     const size_t bytes = count * dtype_carrier(run->layout.master_dtype);
     if (run->options.start != NULL || pretrained == NULL) {
-        const struct convert_args args = {count, (enum dtype)run->config.numerics.param,
-                                          run->layout.master_dtype, run_param(run, row), tensor};
+        const struct convert_args args = {count,
+                                          (enum dtype)run->config.numerics.param,
+                                          run->layout.master_dtype,
+                                          run_param(run, row),
+                                          tensor,
+                                          0};
         run->model.ops->convert(&run->model.call, &args);
         return STATUS_OK;
     }

@@ -53,11 +53,11 @@ struct run {
     uint32_t *owner; /* rows that own storage, in table order: the trace's tensor axis */
     uint32_t owner_count;
     const void **weights; /* by row: the parameter, or its compute copy */
-    void **weight_copies; /* by row; NULL where parameters have the compute dtype */
+    void **weight_copies; /* by row; NULL where the ops read the parameters themselves */
     int weights_fresh; /* 1 while the copies agree with the state; optimize and restore clear it */
     void *(*accumulators)[2];
     struct owed_zeros *owed_zeros; /* trainer/owed_zeros.h; NULL: zeros are written at once */
-    struct shards *shards; /* trainer/shards.h; NULL where an update is one shard */
+    struct shards *shards;         /* trainer/shards.h; NULL where an update is one shard */
     struct rank_gradients
         *rank_gradients;       /* trainer/rank_gradients.h; NULL where ranks have none */
     struct replicas *replicas; /* trainer/replicas.h; NULL where ranks hold one copy */

@@ -88,7 +88,7 @@ enum status tensor_ranks_open(struct run *run) {
                        &own->shown.sums[at]));
         own->shown.weight[at] = replicas_param(run, rank, row);
         if (own->copies == NULL) continue;
-        TRY(arena_take(arena, count, run->model.carrier, "weight copies", &own->copies[at]));
+        TRY(arena_take(arena, count, run->model.form.width, "weight copies", &own->copies[at]));
         own->shown.weight[at] = own->copies[at];
     }
     run->tensor_ranks = own;
@@ -109,9 +109,12 @@ void tensor_ranks_refresh(struct run *run) {
     if (own == NULL || own->copies == NULL) return;
     EACH_APART(run, own, rank, row) {
         const struct param_row *const of = &run->table.rows[row];
-        const struct convert_args args = {of->count, of->dtype, run->model.compute,
+        const struct convert_args args = {of->count,
+                                          of->dtype,
+                                          run->model.compute,
                                           replicas_param(run, rank, row),
-                                          own->copies[place_of(run, rank, row)]};
+                                          own->copies[place_of(run, rank, row)],
+                                          form_is_narrow(run->model.form)};
         run->model.ops->convert(&run->model.call, &args);
     }
 }

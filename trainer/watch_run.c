@@ -71,6 +71,7 @@ static void show_table(struct run *run, enum watch_label tensor, void *values) {
     view.axis = WATCH_POSITIONS;
     view.columns = WATCH_PAIRS;
     view.dtype = run->model.compute;
+    view.narrow = form_is_narrow(run->model.form);
     view.count = run->limits.length;
     view.width = run->model.D / 2;
     watch_show_tensor(&run->model, &view);
@@ -218,7 +219,7 @@ void watch_gradient_closed(struct run *run, enum phase phase) {
 void watch_weights_copied(struct run *run) {
     for (uint32_t i = 0; i < run->owner_count; i++) {
         const uint32_t row = run->owner[i];
-        show_parameter(run, row, watch_named(LABEL_COMPUTE_COPY), form_carried(run->model.compute),
+        show_parameter(run, row, watch_named(LABEL_COMPUTE_COPY), run->model.form,
                        run->table.rows[row].count, run->weight_copies[row], 0);
     }
 }

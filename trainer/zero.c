@@ -328,9 +328,12 @@ void zero_gather(struct run *run) {
             const uint32_t row = run->owner[i];
             const enum dtype dtype = run->table.rows[row].dtype;
             const struct convert_args args = {
-                (size_t)(part.end - part.first), dtype, run->model.compute,
+                (size_t)(part.end - part.first),
+                dtype,
+                run->model.compute,
                 move(run_at(run, run->layout.tensor[row].param), dtype, part.first),
-                move(run->weight_copies[row], run->model.compute, part.first)};
+                form_place(run->weight_copies[row], run->model.form, part.first),
+                form_is_narrow(run->model.form)};
             if (args.count > 0) run->model.ops->convert(&run->model.call, &args);
         }
 }

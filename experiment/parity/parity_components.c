@@ -255,7 +255,8 @@ static enum status compare_rope(const struct run *low, const struct run *b,
                                 ? run_limits(low)->length
                                 : run_limits(b)->length;
     const struct model *const x_of = run_model(low), *const y_of = run_model(b);
-    const size_t x_bytes = length * half * x_of->carrier, y_bytes = length * half * y_of->carrier;
+    const size_t x_bytes = length * half * x_of->form.width,
+                 y_bytes = length * half * y_of->form.width;
     const void *xs[2], *ys[2];
     TRY(run_read(low, WINDOW_NOW, x_of->cosine, x_bytes, &xs[0]));
     TRY(run_read(low, WINDOW_OLD, x_of->sine, x_bytes, &xs[1]));
@@ -263,8 +264,8 @@ static enum status compare_rope(const struct run *low, const struct run *b,
     TRY(run_read(b, WINDOW_OLD, y_of->sine, y_bytes, &ys[1]));
     for (size_t at = 0; at < length * half; at++)
         for (int which = 0; which < 2; which++) {
-            const double x = element_get(xs[which], x_of->compute, at);
-            const double y = element_get(ys[which], y_of->compute, at);
+            const double x = form_get(xs[which], x_of->form, at);
+            const double y = form_get(ys[which], y_of->form, at);
             out->entries++;
             if (memcmp(&x, &y, sizeof x) == 0) continue;
             if (out->apart++ == 0) {

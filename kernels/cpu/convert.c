@@ -32,9 +32,15 @@ ROW_INLINE void from_float(const void *x, struct form from, void *y, size_t n, s
 }
 
 static void convert_piece(const struct convert_args *args, size_t first, size_t n) {
+    const struct form form = args->narrow ? form_own(args->to) : form_carried(args->to);
     const void *const x = form_at(args->source, form_carried(args->from), first);
-    void *const y = form_place(args->destination, form_carried(args->to), first);
-    if (args->from == DTYPE_F64) {
+    void *const y = form_place(args->destination, form, first);
+    if (args->narrow) {
+        if (args->from == DTYPE_F64)
+            from_double((const double *)x, y, n, form);
+        else
+            from_float(x, form_carried(DTYPE_F32), y, n, form);
+    } else if (args->from == DTYPE_F64) {
 #define DOUBLE(d) from_double((const double *)x, y, n, form_carried(d))
         STORAGE_SWITCH(args->to, DOUBLE);
     } else {

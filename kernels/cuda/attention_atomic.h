@@ -48,7 +48,8 @@ GPU_INLINE void attention_race_queries(GPU_PARAM const struct attention_job *job
             const uint32_t t = i / ATTENTION_TILE, c = column + i % ATTENTION_TILE;
             const size_t from = (own->keys.first + t) * own->keys.line + columns->first;
             const int inside = t < keys && c < columns->count;
-            shared->slab[i] = inside ? operand(own->k[from + c], job->product) : ACC(0.0);
+            shared->slab[i] =
+                inside ? operand(stored_load(own->k[from + c]), job->product) : ACC(0.0);
         }
         BARRIER();
         for (unsigned t = 0; t < keys; t++) {

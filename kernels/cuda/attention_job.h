@@ -43,9 +43,10 @@ struct attention_job {
     enum dtype dtype;          /* of the outputs */
     enum dtype score, product; /* call_score(), call_product() */
     carrier scale;
-    const carrier *q, *k, *v, *dout;
-    const carrier *stored; /* what the forward wrote: a backward of flash attention; else NULL */
-    carrier *out, *dq, *dk, *dv;
+    const struct stored *q, *k, *v, *dout;
+    const struct stored
+        *stored; /* what the forward wrote: a backward of flash attention; else NULL */
+    struct stored *out, *dq, *dk, *dv;
     accumulator *state;      /* (tokens of the group, H, ATTENTION_STATE) */
     accumulator *keeps;      /* a forward's: where maximum and sum are kept, or NULL */
     const accumulator *kept; /* a backward's: where it finds them, or NULL */
@@ -54,8 +55,10 @@ struct attention_job {
     uint32_t chunk[GROUP_SEQUENCES]; /* mode shaped: keys of a chunk; 0: the sum is not cut */
     struct attention_race race;
     accumulator *sums; /* mode atomic: (tokens of the group, H, D) */
-    /* On tensor cores: q, dout, k and v as operands (tokens of the group, heads, columns). */
-    uint16_t *packed[4];
+    /* On tensor cores: q, dout, k and v as operands (tokens of the group, heads, columns); or, with
+     * `in_place`, as they lie, (rows, heads, D). */
+    const uint16_t *packed[4];
+    int in_place;
 };
 
 /* Positions first .. first+count-1 of a sequence: what a block has of it. */
@@ -104,7 +107,7 @@ GPU_INLINE struct attention_part attention_part_back(const struct attention_job 
     return attention_part_at(job, job->parts - 1 - index);
 }
 
-GPU_INLINE carrier *attention_over_keys_out(const struct attention_job *job) {
+GPU_INLINE struct stored *attention_over_keys_out(const struct attention_job *job) {
     return job->backward ? job->dq : job->out;
 }
 
@@ -146,10 +149,10 @@ static inline struct attention_job attention_job_forward(
     job.H = args->H;
     job.G = args->G;
     job.D = args->D;
-    job.q = (const carrier *)args->q;
-    job.k = (const carrier *)args->k;
-    job.v = (const carrier *)args->v;
-    job.out = (carrier *)args->out;
+    job.q = (const struct stored *)args->q;
+    job.k = (const struct stored *)args->k;
+    job.v = (const struct stored *)args->v;
+    job.out = (struct stored *)args->out;
     job.keeps = (accumulator *)args->state;
     return job;
 }
@@ -161,15 +164,15 @@ static inline struct attention_job attention_job_backward(
     job.H = args->H;
     job.G = args->G;
     job.D = args->D;
-    job.q = (const carrier *)args->q;
-    job.k = (const carrier *)args->k;
-    job.v = (const carrier *)args->v;
-    job.dout = (const carrier *)args->dout;
-    job.stored = (const carrier *)args->out;
+    job.q = (const struct stored *)args->q;
+    job.k = (const struct stored *)args->k;
+    job.v = (const struct stored *)args->v;
+    job.dout = (const struct stored *)args->dout;
+    job.stored = (const struct stored *)args->out;
     job.kept = (const accumulator *)args->state;
-    job.dq = (carrier *)args->dq;
-    job.dk = (carrier *)args->dk;
-    job.dv = (carrier *)args->dv;
+    job.dq = (struct stored *)args->dq;
+    job.dk = (struct stored *)args->dk;
+    job.dv = (struct stored *)args->dv;
     return job;
 }
 

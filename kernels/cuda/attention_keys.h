@@ -90,7 +90,7 @@ GPU_INLINE void attention_terms(GPU_PARAM const struct attention_block *own,
 
 /* Loads rows half .. half+15 of the side's tile of x, the panel's columns, as operands. */
 GPU_INLINE void attention_values(GPU_PARAM const struct attention_job *job,
-                                 const struct attention_side *side, const carrier *x,
+                                 const struct attention_side *side, const struct stored *x,
                                  const struct attention_columns *columns, unsigned half,
                                  accumulator *slab) {
     for (unsigned t = THREAD / GPU_WARP; t < ATTENTION_DEPTH; t += ATTENTION_THREADS / GPU_WARP) {
@@ -99,7 +99,8 @@ GPU_INLINE void attention_values(GPU_PARAM const struct attention_job *job,
         for (unsigned g = 0; g * ATTENTION_TILE < columns->count; g++) {
             const unsigned c = g * ATTENTION_TILE + THREAD % GPU_WARP;
             const int inside = row < side->limit && c < columns->count;
-            slab[t * ATTENTION_PANEL + c] = inside ? operand(x[from + c], job->product) : ACC(0.0);
+            slab[t * ATTENTION_PANEL + c] =
+                inside ? operand(stored_load(x[from + c]), job->product) : ACC(0.0);
         }
     }
 }
@@ -134,7 +135,7 @@ GPU_INLINE void attention_term(GPU_PARAM const struct attention_columns *columns
 
 /* The thread's sums go on with all terms of the tile, ascending. */
 GPU_INLINE void attention_chain(GPU_PARAM const struct attention_job *job,
-                                const struct attention_side *side, const carrier *x,
+                                const struct attention_side *side, const struct stored *x,
                                 const struct attention_columns *columns, const accumulator *tile,
                                 accumulator *slab, const uint32_t terms[ATTENTION_EACH],
                                 struct attention_panel *panel) {
@@ -152,7 +153,7 @@ GPU_INLINE void attention_chain(GPU_PARAM const struct attention_job *job,
 GPU_INLINE void attention_round(GPU_PARAM const struct attention_job *job,
                                 const struct attention_part *part, uint32_t heads, uint32_t head,
                                 const struct attention_columns *columns,
-                                const struct attention_panel *panel, carrier *out) {
+                                const struct attention_panel *panel, struct stored *out) {
     UNROLL
     for (unsigned g = 0; g < ATTENTION_GROUPS; g++) {
         UNROLL
@@ -164,7 +165,7 @@ GPU_INLINE void attention_round(GPU_PARAM const struct attention_job *job,
                 const size_t row = (size_t)part->sequence->row + part->first + i_row;
                 if (i_row < part->count && column < columns->count)
                     out[(row * heads + head) * job->D + columns->first + column] =
-                        carrier_round(panel->of[g][i][j], job->dtype);
+                        stored_of(carrier_round(panel->of[g][i][j], job->dtype));
             }
         }
     }

@@ -138,7 +138,7 @@ GPU_INLINE void attention_sums(GPU_PARAM const struct attention_job *job,
 GPU_INLINE void attention_deltas(GPU_PARAM const struct attention_job *job,
                                  const struct attention_block *own,
                                  const struct attention_shared *shared) {
-    const carrier *const stored = job->stored + (own->dout - job->dout);
+    const struct stored *const stored = job->stored + (own->dout - job->dout);
     for (unsigned r = THREAD / GPU_WARP; r < own->part.count; r += ATTENTION_THREADS / GPU_WARP) {
         const size_t at = (size_t)(own->part.first + r) * own->queries.line;
         struct ACC_NAME_(sum_blocks) blocks;
@@ -147,7 +147,8 @@ GPU_INLINE void attention_deltas(GPU_PARAM const struct attention_job *job,
             accumulator lane = 0;
             for (size_t d = first + THREAD % GPU_WARP; d < least(first + SUM_BLOCK, job->D);
                  d += GPU_WARP)
-                lane = acc_fma((accumulator)own->dout[at + d], (accumulator)stored[at + d], lane);
+                lane = acc_fma((accumulator)stored_load(own->dout[at + d]),
+                               (accumulator)stored_load(stored[at + d]), lane);
             ACC_NAME_(sum_blocks_push)(&blocks, lanes_join(GPU_ARG lane));
         }
         const accumulator sum = ACC_NAME_(sum_blocks_close)(&blocks);

@@ -17,7 +17,7 @@ KERNEL(attention_atomic_round, struct attention_job) {
     const struct place place = group_place(&args->group, (uint32_t)(i / line));
     const size_t row = (size_t)place.sequence->row + place.position;
     attention_over_keys_out(args)[row * line + i % line] =
-        carrier_round(args->sums[i], args->dtype);
+        stored_of(carrier_round(args->sums[i], args->dtype));
 }
 
 static size_t attention_race_blocks(const struct attention_job *job) {

@@ -80,7 +80,7 @@ struct attention_block {
     struct attention_part part;
     uint32_t head;
     struct attention_side queries, keys;
-    const carrier *q, *dout, *k, *v; /* position 0 of the sequence, this head */
+    const struct stored *q, *dout, *k, *v; /* position 0 of the sequence, this head */
 };
 
 GPU_INLINE struct attention_block attention_block_of(const struct attention_job *job,
@@ -126,14 +126,14 @@ GPU_INLINE uint32_t attention_keys(const struct attention_part *part, uint32_t r
 
 /* Loads elements d .. d+15 of the side's rows of x into a slab, as operands. */
 GPU_INLINE void attention_slab(GPU_PARAM const struct attention_job *job,
-                               const struct attention_side *side, const carrier *x, uint32_t d,
-                               accumulator *slab) {
+                               const struct attention_side *side, const struct stored *x,
+                               uint32_t d, accumulator *slab) {
     for (unsigned i = THREAD; i < ATTENTION_DEPTH * ATTENTION_TILE; i += ATTENTION_THREADS) {
         const unsigned t = i % ATTENTION_DEPTH, r = i / ATTENTION_DEPTH;
         const uint32_t row = attention_row_of(side, r);
         const int inside = row < side->limit && d + t < job->D;
         slab[t * ATTENTION_PITCH + r] =
-            inside ? operand(x[row * side->line + d + t], job->product) : ACC(0.0);
+            inside ? operand(stored_load(x[row * side->line + d + t]), job->product) : ACC(0.0);
     }
 }
 
@@ -146,8 +146,8 @@ GPU_INLINE int attention_meets(GPU_PARAM const struct attention_side *left,
 
 /* Makes the product of every pair of rows of x and y, a chain over d, in `tile`. */
 GPU_INLINE void attention_product(GPU_PARAM const struct attention_job *job,
-                                  const struct attention_side *left, const carrier *x,
-                                  const struct attention_side *right, const carrier *y,
+                                  const struct attention_side *left, const struct stored *x,
+                                  const struct attention_side *right, const struct stored *y,
                                   accumulator *slab, accumulator *tile) {
     accumulator *const other = slab + ATTENTION_DEPTH * ATTENTION_PITCH;
     const int meets = attention_meets(GPU_ARG left, right);

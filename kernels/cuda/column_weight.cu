@@ -23,8 +23,8 @@ static int column_weight(const struct op_call *call, const struct linear_weight_
     const struct columns terms = {
         .rows = args->rows,
         .C = args->N,
-        .dy = job.a,
-        .x = job.b,
+        .dy = (const struct stored *)args->dy,
+        .x = (const struct stored *)args->x,
         .dtype = job.product,
         .acc = job.held,
     };

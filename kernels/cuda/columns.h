@@ -38,10 +38,10 @@ enum columns_of { COLUMNS_OF_NORM, COLUMNS_OF_WEIGHT, COLUMNS_OF_ROWS };
 struct columns {
     struct row_list rows;
     uint32_t C;
-    const carrier *dy;       /* (.., C) */
-    const carrier *x;        /* norm: (.., C); weight: (..) */
+    const struct stored *dy; /* (.., C) */
+    const struct stored *x;  /* norm: (.., C); weight: (..) */
     const accumulator *rstd; /* norm: (..) */
-    const carrier *w;        /* norm, NORM_BACKWARD_OUTPUT: (C) */
+    const struct stored *w;  /* norm, NORM_BACKWARD_OUTPUT: (C) */
     carrier eps;
     int of_output;
     enum dtype inner, dtype; /* norm: of xhat and of the output; weight: dtype is the product's */
@@ -57,9 +57,9 @@ struct columns_read {
 GPU_INLINE struct columns_read columns_read(const struct columns *of, size_t row, size_t c,
                                             enum columns_of kind) {
     struct columns_read read;
-    read.dy = of->dy[row * of->C + c];
-    read.x = kind == COLUMNS_OF_NORM     ? of->x[row * of->C + c]
-             : kind == COLUMNS_OF_WEIGHT ? of->x[row]
+    read.dy = stored_load(of->dy[row * of->C + c]);
+    read.x = kind == COLUMNS_OF_NORM     ? stored_load(of->x[row * of->C + c])
+             : kind == COLUMNS_OF_WEIGHT ? stored_load(of->x[row])
                                          : (carrier)1;
     read.rstd = kind == COLUMNS_OF_NORM ? of->rstd[row] : ACC(1.0);
     return read;
@@ -76,7 +76,7 @@ GPU_INLINE accumulator columns_second(const struct columns *of, struct columns_r
     if (kind == COLUMNS_OF_WEIGHT) return operand(read.x, of->dtype);
     if (kind == COLUMNS_OF_ROWS) return (accumulator)read.x;
     if (!of->of_output) return (accumulator)rule_norm_hat(read.x, read.rstd, of->inner);
-    const carrier w = of->w[c];
+    const carrier w = stored_load(of->w[c]);
     return (accumulator)rule_norm_hat_of_output(
         rule_norm(read.x, read.rstd, w, of->inner, of->dtype), rule_norm_clamp(w, of->eps),
         rule_wide(of->dtype));

@@ -8,8 +8,8 @@ struct dropout_job {
     struct dropout dropout;
     uint32_t C;
     enum dtype dtype;
-    const carrier *x;
-    carrier *y;
+    const struct stored *x;
+    struct stored *y;
 };
 
 KERNEL(dropout_kernel, struct dropout_job) {
@@ -19,27 +19,30 @@ KERNEL(dropout_kernel, struct dropout_job) {
     if (!span_find(GPU_ARG & tokens, args->C, &at)) return;
     const struct place place = group_place(&args->group, (uint32_t)at.i);
     const size_t row = ((size_t)place.sequence->row + place.position) * args->C;
-    const carrier *const x = args->x + row;
-    carrier *const y = args->y + row;
+    const enum dtype dtype = stored_dtype(args->dtype);
+    const struct stored *const x = args->x + row;
+    struct stored *const y = args->y + row;
     if (args->C % SPAN_EACH == 0 && span_aligned(x) && span_aligned(y)) {
-        SPAN_FOURS(c, at) {
-            carrier four[SPAN_EACH];
+        SPAN_GROUPS(c, at) {
+            carrier each[SPAN_EACH];
             int kept[SPAN_EACH];
-            load4(four, x + c);
-            mask_activation4(&args->dropout, place.sequence, place.position, args->C, (uint32_t)c,
-                             kept);
+            load_each(each, x + c);
+            UNROLL
+            for (unsigned k = 0; k < SPAN_EACH; k += 4)
+                mask_activation4(&args->dropout, place.sequence, place.position, args->C,
+                                 (uint32_t)c + k, kept + k);
             UNROLL
             for (unsigned k = 0; k < SPAN_EACH; k++)
-                four[k] =
-                    kept[k] ? carrier_round((accumulator)four[k] * scale, args->dtype) : (carrier)0;
-            store4(y + c, four);
+                each[k] = kept[k] ? carrier_round((accumulator)each[k] * scale, dtype) : (carrier)0;
+            store_each(y + c, each);
         }
         return;
     }
     SPAN_ONES(c, at) {
         const int kept =
             mask_activation(&args->dropout, place.sequence, place.position, args->C, (uint32_t)c);
-        y[c] = kept ? carrier_round((accumulator)x[c] * scale, args->dtype) : (carrier)0;
+        const accumulator scaled = (accumulator)stored_load(x[c]) * scale;
+        y[c] = stored_of(kept ? carrier_round(scaled, dtype) : (carrier)0);
     }
 }
 
@@ -50,8 +53,8 @@ static void drop(const struct op_call *call, const struct dropout_args *args) {
             .dropout = *args->dropout,
             .C = args->C,
             .dtype = call->compute,
-            .x = (const carrier *)args->x,
-            .y = (carrier *)args->y,
+            .x = (const struct stored *)args->x,
+            .y = (struct stored *)args->y,
         };
         const struct row_list tokens = {NULL, job.group.tokens};
         LAUNCH_SPANS(dropout_kernel, &tokens, args->C, &job);

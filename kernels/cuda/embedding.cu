@@ -17,13 +17,14 @@ KERNEL(embedding_forward_kernel, struct embedding_forward_args) {
     const size_t C = args->C;
     struct span at;
     if (!span_find(GPU_ARG & args->rows, args->C, &at)) return;
-    const carrier *const from = (const carrier *)args->table + (size_t)args->ids[at.i] * C;
-    carrier *const x = (carrier *)args->x + at.row * C;
+    const struct stored *const from =
+        (const struct stored *)args->table + (size_t)args->ids[at.i] * C;
+    struct stored *const x = (struct stored *)args->x + at.row * C;
     if (C % SPAN_EACH == 0 && span_aligned(from) && span_aligned(x)) {
-        SPAN_FOURS(c, at) {
-            carrier four[SPAN_EACH];
-            load4(four, from + c);
-            store4(x + c, four);
+        SPAN_GROUPS(c, at) {
+            carrier each[SPAN_EACH];
+            load_each(each, from + c);
+            store_each(x + c, each);
         }
         return;
     }
@@ -181,9 +182,9 @@ GPU_INLINE int embedding_find(const struct embedding_job *job, size_t at,
 /* The chain goes on from `sum` over `count` tokens of the list. */
 GPU_INLINE accumulator embedding_chain(const struct embedding_job *job, size_t place, size_t count,
                                        size_t column, accumulator sum) {
-    const carrier *const dx = (const carrier *)job->is.dx + column;
+    const struct stored *const dx = (const struct stored *)job->is.dx + column;
     for (size_t i = 0; i < count; i++)
-        sum = sum + (accumulator)dx[job->row[place + i] * (size_t)job->is.C];
+        sum = sum + (accumulator)stored_load(dx[job->row[place + i] * (size_t)job->is.C]);
     return sum;
 }
 
@@ -222,8 +223,9 @@ GPU_INLINE void embedding_load(const struct embedding_job *job, size_t row, size
                                carrier *dx) {
     UNROLL
     for (unsigned j = 0; j < EMBEDDING_EACH; j++)
-        dx[j] = ((const carrier *)job->is.dx)[row * job->is.C + job->column +
-                                              least(column + j * GPU_WARP, job->columns - 1)];
+        dx[j] = stored_load(
+            ((const struct stored *)job->is.dx)[row * job->is.C + job->column +
+                                                least(column + j * GPU_WARP, job->columns - 1)]);
 }
 
 /* The lane's chains go on over places place .. place+count-1. Kernels that call this leave
@@ -324,7 +326,7 @@ KERNEL_BY(embedding_long_kernel, struct embedding_many, COLUMNS_THREADS, 1) {
     terms.rows.index = args->of.row + place;
     terms.rows.count = args->of.same[place];
     terms.C = args->of.is.C;
-    terms.dy = (const carrier *)args->of.is.dx;
+    terms.dy = (const struct stored *)args->of.is.dx;
     terms.acc = embedding_acc(&args->of, place);
     columns_chain(GPU_ARG & terms, BLOCK % args->across, shared, COLUMNS_OF_ROWS);
 }

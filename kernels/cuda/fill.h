@@ -12,7 +12,7 @@
 KERNEL(fill_kernel, struct fill_args) {
     const size_t words = args->bytes / sizeof(uint32_t), rest = args->bytes % sizeof(uint32_t);
     const float word = real_from_bits_f32(args->word);
-    const float four_words[SPAN_EACH] = {word, word, word, word};
+    const float four_words[FOUR_EACH] = {word, word, word, word};
     struct four at;
     if (!four_find(GPU_ARG words + (rest != 0), &at)) return;
     const int last = rest != 0 && at.first + at.some > words;

@@ -8,26 +8,26 @@
 #include "kernels/cuda/joined.h"
 
 KERNEL(close_kernel, struct close_args) {
-    accumulator sum[SPAN_EACH], other[SPAN_EACH];
+    accumulator sum[FOUR_EACH], other[FOUR_EACH];
     struct four at;
     if (!four_find(GPU_ARG args->count, &at)) return;
     ACC_NAME_(four_load)(sum, (const accumulator *)args->acc[0], at);
     if (args->uses == 2) {
         ACC_NAME_(four_load)(other, (const accumulator *)args->acc[1], at);
         UNROLL
-        for (unsigned k = 0; k < SPAN_EACH; k++)
+        for (unsigned k = 0; k < FOUR_EACH; k++)
             sum[k] = sum[k] + other[k];
     }
     if (args->storage == DTYPE_F64) {
-        double stored[SPAN_EACH];
+        double stored[FOUR_EACH];
         UNROLL
-        for (unsigned k = 0; k < SPAN_EACH; k++)
+        for (unsigned k = 0; k < FOUR_EACH; k++)
             stored[k] = (double)sum[k];
         four_store_f64((double *)args->gradient, stored, at);
     } else {
-        float stored[SPAN_EACH];
+        float stored[FOUR_EACH];
         UNROLL
-        for (unsigned k = 0; k < SPAN_EACH; k++)
+        for (unsigned k = 0; k < FOUR_EACH; k++)
             stored[k] = (float)carrier_store(sum[k], args->storage);
         four_store_f32((float *)args->gradient, stored, at);
     }
@@ -147,17 +147,17 @@ KERNEL(scale_kernel, struct scale_args) {
     struct four at;
     if (!four_find(GPU_ARG args->count, &at)) return;
     if (args->storage == DTYPE_F64) {
-        double x[SPAN_EACH];
+        double x[FOUR_EACH];
         four_load_f64(x, (const double *)args->values, at);
         UNROLL
-        for (unsigned k = 0; k < SPAN_EACH; k++)
+        for (unsigned k = 0; k < FOUR_EACH; k++)
             x[k] = x[k] * args->factor;
         four_store_f64((double *)args->values, x, at);
     } else {
-        float x[SPAN_EACH];
+        float x[FOUR_EACH];
         four_load_f32(x, (const float *)args->values, at);
         UNROLL
-        for (unsigned k = 0; k < SPAN_EACH; k++) {
+        for (unsigned k = 0; k < FOUR_EACH; k++) {
             const float product = x[k] * (float)args->factor;
             x[k] = (float)carrier_store((accumulator)product, args->storage);
         }

@@ -10,10 +10,11 @@
 #include "base/rule.h"
 #include "base/sum.h"
 #include "kernels/cuda/port.h"
+#include "kernels/cuda/short.h"
 #include "kernels/read_call.h"
 
-/* Appends the suffix of the carrier, the type that numbers have in memory: CARRIER_NAME_(gpu_load4)
- * is gpu_load4_f32 or gpu_load4_f64. */
+/* Appends the suffix of the carrier, the type that numbers are worked on in:
+ * CARRIER_NAME_(gpu_load4) is gpu_load4_f32 or gpu_load4_f64. */
 #if defined(TWINSTEP_CARRIER_f64)
 #define CARRIER_NAME_(name) name##_f64
 #else
@@ -46,7 +47,12 @@ static inline size_t row_blocks(size_t count) {
 
 /* ---- element by element ---- */
 
-#define SPAN_EACH 4u                /* neighbours that a lane loads at a time, where it can */
+/* Neighbours that a lane loads at a time, where it can: 16 bytes, of f64 32. */
+#if defined(STORED_DTYPE)
+#define SPAN_EACH SHORT_EACH
+#else
+#define SPAN_EACH 4u
+#endif
 #define SPAN_COLUMNS ((size_t)1024) /* columns of a row that one warp has */
 
 /* A warp's piece of a row: columns first .. end-1 of physical row `row`, the i-th of the list. */
@@ -76,7 +82,8 @@ GPU_INLINE int span_find(GPU_PARAM const struct row_list *rows, uint32_t C, stru
     return 1;
 }
 
-/* Whether four neighbours of a tensor can be loaded at a time, of rows of a multiple of four. */
+/* Whether neighbours that begin there can be loaded at a time, of rows of a multiple of SPAN_EACH.
+ */
 GPU_INLINE int span_aligned(const void *values) {
     return (uintptr_t)values % GPU_ALIGNED == 0;
 }
@@ -87,8 +94,8 @@ static inline int lines_aligned(const void *first, size_t apart) {
     return ((uintptr_t)first | apart) % GPU_ALIGNED == 0;
 }
 
-/* The lane's columns of a piece, four at a time, or one by one. */
-#define SPAN_FOURS(c, at)                                                                          \
+/* The lane's columns of a piece, SPAN_EACH at a time, or one by one. */
+#define SPAN_GROUPS(c, at)                                                                         \
     for (size_t c = (at).first + THREAD % GPU_WARP * SPAN_EACH; c < (at).end;                      \
          c += SPAN_EACH * GPU_WARP)
 #define SPAN_ONES(c, at)                                                                           \
@@ -96,8 +103,9 @@ static inline int lines_aligned(const void *first, size_t apart) {
 
 /* For tensors without rows a thread has four neighbours from `first` on: `some` of them, the last
  * thread perhaps fewer. */
+#define FOUR_EACH 4u
 #define LAUNCH_FOURS(kernel, count, args)                                                          \
-    LAUNCH_ELEMENTS(kernel, ((size_t)(count) + SPAN_EACH - 1) / SPAN_EACH, args)
+    LAUNCH_ELEMENTS(kernel, ((size_t)(count) + FOUR_EACH - 1) / FOUR_EACH, args)
 
 struct four {
     size_t first;
@@ -105,41 +113,53 @@ struct four {
 };
 
 GPU_INLINE int four_find(GPU_PARAM size_t count, struct four *out) {
-    out->first = ((size_t)BLOCK * THREADS + THREAD) * SPAN_EACH;
+    out->first = ((size_t)BLOCK * THREADS + THREAD) * FOUR_EACH;
     if (out->first >= count) return 0;
-    out->some = (unsigned)least(SPAN_EACH, count - out->first);
+    out->some = (unsigned)least(FOUR_EACH, count - out->first);
     return 1;
 }
 
 #define FOUR_WORDS(name, type)                                                                     \
     GPU_INLINE void four_load_##name(type *to, const type *values, struct four at) {               \
-        if (at.some == SPAN_EACH && span_aligned(values + at.first)) {                             \
+        if (at.some == FOUR_EACH && span_aligned(values + at.first)) {                             \
             gpu_load4_##name(to, values + at.first);                                               \
             return;                                                                                \
         }                                                                                          \
         UNROLL                                                                                     \
-        for (unsigned k = 0; k < SPAN_EACH; k++)                                                   \
+        for (unsigned k = 0; k < FOUR_EACH; k++)                                                   \
             to[k] = k < at.some ? values[at.first + k] : 0;                                        \
     }                                                                                              \
     GPU_INLINE void four_store_##name(type *values, const type *from, struct four at) {            \
-        if (at.some == SPAN_EACH && span_aligned(values + at.first)) {                             \
+        if (at.some == FOUR_EACH && span_aligned(values + at.first)) {                             \
             gpu_put4_##name(values + at.first, from);                                              \
             return;                                                                                \
         }                                                                                          \
         UNROLL                                                                                     \
-        for (unsigned k = 0; k < SPAN_EACH; k++)                                                   \
+        for (unsigned k = 0; k < FOUR_EACH; k++)                                                   \
             if (k < at.some) values[at.first + k] = from[k];                                       \
     }
 FOUR_WORDS(f32, float)
 FOUR_WORDS(f64, double)
 
-GPU_INLINE void load4(carrier *to, const carrier *memory) {
-    CARRIER_NAME_(gpu_load4)(to, memory);
+/* SPAN_EACH neighbours of a tensor (base/variant.h), which lie at a multiple of GPU_ALIGNED bytes:
+ * one access on a device, for f64 two. */
+#if defined(STORED_DTYPE)
+GPU_INLINE void load_each(carrier *to, const struct stored *memory) {
+    short_load8(to, (const uint16_t *)(const void *)memory, STORED_DTYPE);
 }
 
-GPU_INLINE void store4(carrier *memory, const carrier *from) {
-    CARRIER_NAME_(gpu_put4)(memory, from);
+GPU_INLINE void store_each(struct stored *memory, const carrier *from) {
+    short_store8((uint16_t *)(void *)memory, from, STORED_DTYPE);
 }
+#else
+GPU_INLINE void load_each(carrier *to, const struct stored *memory) {
+    CARRIER_NAME_(gpu_load4)(to, (const carrier *)(const void *)memory);
+}
+
+GPU_INLINE void store_each(struct stored *memory, const carrier *from) {
+    CARRIER_NAME_(gpu_put4)((carrier *)(void *)memory, from);
+}
+#endif
 
 /* A stored number as a double. */
 GPU_INLINE double number_at(const void *values, enum dtype dtype, size_t i) {

@@ -43,21 +43,25 @@ GPU_INLINE void library_round_four(const struct gemm *job, carrier *out, const a
     accumulator sum[LIBRARY_FOUR];
     carrier rounded[LIBRARY_FOUR], held[LIBRARY_FOUR];
     ACC_NAME_(gpu_load4)(sum, sums);
-    if (job->add) load4(held, out);
+    if (job->add) CARRIER_NAME_(gpu_load4)(held, out);
     UNROLL
     for (unsigned k = 0; k < LIBRARY_FOUR; k++) {
         rounded[k] = carrier_round(sum[k], dtype);
         if (job->add) rounded[k] = rule_add(held[k], rounded[k], dtype);
     }
-    store4(out, rounded);
+    CARRIER_NAME_(gpu_put4)(out, rounded);
 }
 
-/* The same for results in two bytes. */
+/* The same for results in two bytes, whose first one is in column `column`. A sum that a bias is
+ * added to is rounded to its carrier (law 17), so it stays as it is. */
 GPU_INLINE void library_round_short(const struct gemm *job, void *out, const accumulator *sums,
-                                    unsigned each) {
+                                    size_t column, unsigned each) {
     const struct form form = form_own(job->dtype);
     for (unsigned k = 0; k < each; k++) {
-        carrier rounded = carrier_round(sums[k], job->dtype);
+        carrier rounded = carrier_round(sums[k], job->bias == NULL ? job->dtype : DTYPE_F32);
+        if (job->bias != NULL)
+            rounded =
+                rule_add(rounded, (carrier)form_get_f32(job->bias, form, column + k), job->dtype);
         if (job->add) rounded = rule_add((carrier)form_get_f32(out, form, k), rounded, job->dtype);
         form_set_f32(out, form, k, (float)rounded);
     }
@@ -74,9 +78,10 @@ KERNEL(library_scatter_kernel, struct library_scatter) {
     const size_t place = args->placed ? list_row(&job->rows, row) - args->first : line;
     if (place >= args->rows) return;
     const accumulator *const sums = args->sums + place * args->stride + column;
-    if ((job->narrow & GEMM_OUT) != 0) {
+    if (job->narrow) {
         const size_t at = list_row(&job->rows, row) * job->N + args->column + column;
-        library_round_short(job, form_place(job->out, form_own(job->dtype), at), sums, args->each);
+        library_round_short(job, form_place(job->out, form_own(job->dtype), at), sums,
+                            args->column + column, args->each);
         return;
     }
     if (each != LIBRARY_FOUR) {
@@ -118,11 +123,10 @@ static enum dtype library_type(const struct op_call *call, const struct gemm *jo
     return type == DTYPE_BF16 || type == DTYPE_F16 || type == DTYPE_TF32 ? type : DTYPE_F32;
 }
 
-/* How the numbers of a matrix of the op lie, whose bit of enum gemm_narrow is `which`. */
-static struct form library_form(const struct op_call *call, const struct gemm *job,
-                                unsigned which) {
+/* How the numbers of the op's matrices lie. */
+static struct form library_form(const struct op_call *call, const struct gemm *job) {
     const struct form carriers = {call->compute, sizeof(carrier)};
-    return (job->narrow & which) != 0 ? form_own(call->compute) : carriers;
+    return job->narrow ? form_own(call->compute) : carriers;
 }
 
 /* The bytes that a piece of scratch takes: the next one begins at a multiple of 256. */
@@ -186,7 +190,7 @@ static const void *library_dense(struct library_way *way, struct library_pack pa
  * memory. */
 static struct library_pack library_left_pack(const struct library_way *way, size_t rows) {
     const struct gemm *const job = &way->job;
-    const struct form form = library_form(way->call, job, GEMM_A);
+    const struct form form = library_form(way->call, job);
     struct library_pack pack = {
         .from = job->a,
         .form = form,
@@ -220,7 +224,7 @@ static struct library_pack library_left_pack(const struct library_way *way, size
 static struct library_pack library_right_pack(const struct library_way *way, size_t columns) {
     const struct gemm *const job = &way->job;
     const struct row_list all = {NULL, 0};
-    const struct form form = library_form(way->call, job, GEMM_B);
+    const struct form form = library_form(way->call, job);
     struct library_pack pack = {
         .from = form_at(job->b, form, way->column * (job->b_transposed ? job->b_stride : 1)),
         .form = form,
@@ -250,13 +254,13 @@ static void library_results(struct library_way *way) {
     const size_t at = way->row * job->N + way->column;
     p->c_stride = way->packs_c ? p->N : job->N;
     p->held = !way->packs_c && (job->held != NULL || job->add);
-    p->out = way->packs_c || (job->narrow & GEMM_OUT) == 0 ? p->sum : job->dtype;
+    p->out = way->packs_c || !job->narrow || job->held != NULL ? p->sum : job->dtype;
     if (way->packs_c)
         p->c = library_take(way, p->M * p->N, sizeof(accumulator), 0);
     else if (job->held != NULL)
         p->c = job->held + at;
     else
-        p->c = form_place(job->out, library_form(way->call, job, GEMM_OUT), at);
+        p->c = form_place(job->out, library_form(way->call, job), at);
 }
 
 /* Deals the rows of C to streams where the order is free, in multiples of 8; else all to one.
@@ -312,8 +316,7 @@ static void library_piece(struct library_way *way, size_t rows, size_t columns) 
     };
     if (columns % LIBRARY_FOUR == 0 &&
         lines_aligned(scatter.sums, scatter.stride * sizeof(accumulator)) &&
-        ((job->narrow & GEMM_OUT) != 0 ||
-         lines_aligned(job->out + way->column, job->N * sizeof(carrier))))
+        (job->narrow || lines_aligned(job->out + way->column, job->N * sizeof(carrier))))
         scatter.each = LIBRARY_FOUR;
     LAUNCH_ELEMENTS(library_scatter_kernel,
                     (way->placed ? job->M : rows) * (columns / scatter.each), &scatter);
@@ -355,17 +358,15 @@ static struct gemm library_job(const struct op_call *call, const struct gemm *jo
     struct gemm own = *job;
     if (job->by_terms || job->rows.index == NULL || job->M != call->rows) return own;
     const size_t first = call->first_row;
-    own.a =
-        (const carrier *)form_at(job->a, library_form(call, job, GEMM_A), first * job->a_stride);
-    own.out = (carrier *)form_place(job->out, library_form(call, job, GEMM_OUT), first * job->N);
+    own.a = (const carrier *)form_at(job->a, library_form(call, job), first * job->a_stride);
+    own.out = (carrier *)form_place(job->out, library_form(call, job), first * job->N);
     own.rows.index = NULL;
     return own;
 }
 
 /* Whether an operand lies as the library reads it, but for the order of its lines. */
-static int library_lies(const struct library_way *way, unsigned which, const void *from,
-                        size_t stride) {
-    const struct form form = library_form(way->call, &way->job, which);
+static int library_lies(const struct library_way *way, const void *from, size_t stride) {
+    const struct form form = library_form(way->call, &way->job);
     if (form_is_narrow(form))
         return way->type == form.dtype && lines_aligned(from, stride * form.width);
     return LIBRARY_SAME && way->job.product == DTYPE_F64 &&
@@ -377,11 +378,12 @@ static int library_lies(const struct library_way *way, unsigned which, const voi
 static void library_place_results(struct library_way *way, int listed) {
     const struct gemm *const job = &way->job;
     const int rounds = job->dtype != (LIBRARY_WIDE ? DTYPE_F64 : DTYPE_F32);
-    if ((job->narrow & GEMM_OUT) != 0)
-        way->rounds = way->packs_c = listed || job->add || LIBRARY_WIDE ||
+    if (job->held != NULL) return;
+    if (job->narrow) {
+        way->rounds = way->packs_c = listed || job->add || job->bias != NULL || LIBRARY_WIDE ||
                                      way->type != job->dtype ||
                                      !lines_aligned(job->out, job->N * sizeof(uint16_t));
-    else if (job->held == NULL) {
+    } else {
         way->packs_c = !LIBRARY_SAME || listed || (rounds && job->add);
         way->rounds = way->packs_c || rounds;
     }
@@ -393,9 +395,8 @@ static struct library_way library_way_of(const struct op_call *call, const struc
     way.type = library_type(call, job);
     way.placed = call->rows != 0 && !job->by_terms && listed;
     way.M = way.placed ? call->rows : job->M;
-    way.packs_a = listed || !library_lies(&way, GEMM_A, way.job.a, job->a_stride);
-    way.packs_b =
-        (job->by_terms && listed) || !library_lies(&way, GEMM_B, way.job.b, job->b_stride);
+    way.packs_a = listed || !library_lies(&way, way.job.a, job->a_stride);
+    way.packs_b = (job->by_terms && listed) || !library_lies(&way, way.job.b, job->b_stride);
     library_place_results(&way, listed);
     way.product.K = job->K;
     way.product.a_transposed = job->by_terms;
@@ -448,7 +449,7 @@ static int library_way_spoils(const struct library_way *way, const struct librar
     const struct gemm *const job = &way->job;
     if (job->held != NULL) return library_spoils(pack, job->held, job->held + job->M * job->N);
     const size_t rows = way->placed ? way->call->first_row + way->M : job->M;
-    const struct form form = library_form(way->call, job, GEMM_OUT);
+    const struct form form = library_form(way->call, job);
     return library_spoils(pack, job->out, form_at(job->out, form, rows * job->N));
 }
 

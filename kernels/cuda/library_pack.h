@@ -67,8 +67,8 @@ GPU_INLINE void library_pack_line(const struct library_pack *args, const carrier
                                   enum dtype product) {
     carrier given[LIBRARY_LINE];
     float number[LIBRARY_LINE];
-    load4(given, from);
-    load4(given + 4, from + 4);
+    CARRIER_NAME_(gpu_load4)(given, from);
+    CARRIER_NAME_(gpu_load4)(given + 4, from + 4);
     UNROLL
     for (unsigned k = 0; k < LIBRARY_LINE; k++)
         number[k] = (float)operand(given[k], product);

@@ -67,7 +67,7 @@ static void linear_run(const struct op_call *call, const struct gemm *job, enum 
         linear_split(call, job, parts);
     else if (call->library != NULL && library_linear(call, job))
         return;
-    else if (job->narrow != 0)
+    else if (job->narrow)
         linear_carried(call, job);
     else
         linear_plain(job);
@@ -92,6 +92,6 @@ static void clear_held(const struct op_call *call, const struct gemm *job) {
 static void linear_weight(const struct op_call *call, const struct linear_weight_args *args) {
     const struct gemm job = gemm_weight(call, args);
     if (args->opens) clear_held(call, &job);
-    if (call->narrow == NARROW_NONE && column_weight(call, args)) return;
+    if (!call->narrow && column_weight(call, args)) return;
     linear_run(call, &job, SUM_WEIGHT, PASS_WEIGHT);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Log-probability of one target per row of logits, and the gradient of the logits in place (law 5),
- * a thread per four of a row. The sum of a row's exponentials is law 2 (a block per row, whose
+ * a thread per SPAN_EACH of a row. The sum of a row's exponentials is law 2 (a block per row, whose
  * warps take turns at blocks of the law), or chunks in the order of the tile of 64 rows (law 9), or
  * chunks as they come (law 14), which both have a warp per row. */
 #include "kernels/cuda/launch.h"
@@ -16,29 +16,30 @@ GPU_INLINE double logprob_of_target(carrier z, accumulator maximum, accumulator 
 
 GPU_INLINE void logprob_store(const struct logprob_forward_args *args, size_t row,
                               accumulator maximum, accumulator sum) {
-    const carrier *const z = (const carrier *)args->logits + row * args->V;
+    const struct stored *const z = (const struct stored *)args->logits + row * args->V;
     ((accumulator *)args->maximum)[row] = maximum;
     ((accumulator *)args->sum)[row] = sum;
-    args->logp[row] = logprob_of_target(z[args->target[row]], maximum, sum, args->loss);
+    args->logp[row] =
+        logprob_of_target(stored_load(z[args->target[row]]), maximum, sum, args->loss);
 }
 
 /* The largest of every `step`-th logit of a row from the lane's first on, found by a warp; every
  * lane gets it. */
-GPU_INLINE carrier logprob_largest(GPU_PARAM const carrier *z, size_t V, size_t first,
+GPU_INLINE carrier logprob_largest(GPU_PARAM const struct stored *z, size_t V, size_t first,
                                    size_t step) {
     carrier largest = (carrier)-acc_inf();
     for (size_t v = first; v < V; v += step)
-        largest = larger(largest, z[v]);
+        largest = larger(largest, stored_load(z[v]));
     return lanes_largest(GPU_ARG largest);
 }
 
 /* The largest logit of a row, found by a warp; every lane gets it. */
-GPU_INLINE accumulator logprob_maximum(GPU_PARAM const carrier *z, size_t V) {
+GPU_INLINE accumulator logprob_maximum(GPU_PARAM const struct stored *z, size_t V) {
     return (accumulator)logprob_largest(GPU_ARG z, V, THREAD % GPU_WARP, GPU_WARP) + ACC(0.0);
 }
 
 /* The same, found by a block that has `shared` for a number of each warp; every thread gets it. */
-GPU_INLINE accumulator logprob_block_maximum(GPU_PARAM const carrier *z, size_t V,
+GPU_INLINE accumulator logprob_block_maximum(GPU_PARAM const struct stored *z, size_t V,
                                              accumulator *shared) {
     const carrier own = logprob_largest(GPU_ARG z, V, THREAD, ROW_THREADS);
     if (THREAD % GPU_WARP == 0) shared[THREAD / GPU_WARP] = (accumulator)own;
@@ -51,11 +52,11 @@ GPU_INLINE accumulator logprob_block_maximum(GPU_PARAM const carrier *z, size_t 
 }
 
 /* The block of law 2 that begins at term `first`, summed by a warp; none is left behind the row. */
-GPU_INLINE accumulator logprob_block_sum(GPU_PARAM const carrier *z, size_t V, size_t first,
+GPU_INLINE accumulator logprob_block_sum(GPU_PARAM const struct stored *z, size_t V, size_t first,
                                          accumulator maximum) {
     accumulator lane = 0;
     for (size_t v = first + THREAD % GPU_WARP; v < least(first + SUM_BLOCK, V); v += GPU_WARP)
-        lane = lane + rule_exp_shifted(z[v], maximum);
+        lane = lane + rule_exp_shifted(stored_load(z[v]), maximum);
     return lanes_join(GPU_ARG lane);
 }
 
@@ -63,7 +64,7 @@ GPU_INLINE accumulator logprob_block_sum(GPU_PARAM const carrier *z, size_t V, s
 KERNEL(logprob_forward_kernel, struct logprob_forward_args) {
     SHARED(accumulator, shared);
     const size_t row = BLOCK, V = args->V, warp = THREAD / GPU_WARP;
-    const carrier *const z = (const carrier *)args->logits + row * V;
+    const struct stored *const z = (const struct stored *)args->logits + row * V;
     const accumulator maximum = logprob_block_maximum(GPU_ARG z, V, shared);
     struct ACC_NAME_(sum_blocks) blocks;
     blocks.count = 0;
@@ -86,11 +87,11 @@ struct logprob_job {
     struct joined by;
 };
 
-GPU_INLINE accumulator logprob_chunk(const carrier *z, size_t V, size_t chunk, uint32_t terms,
+GPU_INLINE accumulator logprob_chunk(const struct stored *z, size_t V, size_t chunk, uint32_t terms,
                                      accumulator maximum) {
     accumulator sum = 0;
     for (size_t v = chunk * terms; v < least((chunk + 1) * terms, V); v++)
-        sum = sum + rule_exp_shifted(z[v], maximum);
+        sum = sum + rule_exp_shifted(stored_load(z[v]), maximum);
     return sum;
 }
 
@@ -101,7 +102,7 @@ KERNEL(logprob_shuffled_kernel, struct logprob_job) {
     accumulator *const ahead = shared + THREAD / GPU_WARP * GPU_WARP;
     if (at >= args->rows) return;
     const size_t row = args->first + at, V = args->is.V;
-    const carrier *const z = (const carrier *)args->is.logits + row * V;
+    const struct stored *const z = (const struct stored *)args->is.logits + row * V;
     const accumulator maximum = logprob_maximum(GPU_ARG z, V);
     accumulator sum = 0;
     for (uint32_t first = 0; first < args->by.chunks; first += GPU_WARP) {
@@ -138,7 +139,7 @@ KERNEL(logprob_maximum_kernel, struct logprob_job) {
     const size_t row = (size_t)BLOCK * ROW_WARPS + THREAD / GPU_WARP, V = args->is.V;
     if (row >= args->is.L) return;
     const accumulator maximum =
-        logprob_maximum(GPU_ARG(const carrier *) args->is.logits + row * V, V);
+        logprob_maximum(GPU_ARG(const struct stored *) args->is.logits + row * V, V);
     if (THREAD % GPU_WARP != 0) return;
     ((accumulator *)args->is.maximum)[row] = maximum;
     ((accumulator *)args->is.sum)[row] = 0;
@@ -149,7 +150,7 @@ KERNEL(logprob_atomic_kernel, struct logprob_job) {
     if (at >= args->is.L * chunks) return;
     const size_t row = at / chunks;
     const accumulator maximum = ((const accumulator *)args->is.maximum)[row];
-    const carrier *const z = (const carrier *)args->is.logits + row * V;
+    const struct stored *const z = (const struct stored *)args->is.logits + row * V;
     race_add(GPU_ARG(accumulator *) args->is.sum + row,
              logprob_chunk(z, V, at % chunks, args->by.chunk, maximum));
 }
@@ -196,12 +197,33 @@ GPU_INLINE carrier logprob_gradient(const struct logprob_backward_job *job,
     const accumulator hit = v == row->target ? ACC(1.0) : ACC(0.0);
     if (!job->is.two_step)
         return rule_dlogit(rule_exp_shifted(z, row->maximum), row->sum, hit, row->coefficient,
-                           job->dtype);
+                           stored_dtype(job->dtype));
     const accumulator logprob =
         job->is.loss == DTYPE_F64
             ? rule_logprob_wide(z, row->maximum, row->sum)
             : (accumulator)rule_logprob(z, row->maximum, row->sum, job->is.loss);
-    return rule_dlogit_two_step(logprob, hit, row->coefficient, job->dtype);
+    return rule_dlogit_two_step(logprob, hit, row->coefficient, stored_dtype(job->dtype));
+}
+
+/* The first `own` of a thread's neighbours; the others are +0. */
+GPU_INLINE void logprob_load(carrier *to, const struct stored *z, unsigned own) {
+    if (own == SPAN_EACH && span_aligned(z)) {
+        load_each(to, z);
+        return;
+    }
+    UNROLL
+    for (unsigned k = 0; k < SPAN_EACH; k++)
+        to[k] = k < own ? stored_load(z[k]) : 0;
+}
+
+GPU_INLINE void logprob_keep(struct stored *z, const carrier *from, unsigned own) {
+    if (own == SPAN_EACH && span_aligned(z)) {
+        store_each(z, from);
+        return;
+    }
+    UNROLL
+    for (unsigned k = 0; k < SPAN_EACH; k++)
+        if (k < own) z[k] = stored_of(from[k]);
 }
 
 KERNEL(logprob_backward_kernel, struct logprob_backward_job) {
@@ -212,14 +234,14 @@ KERNEL(logprob_backward_kernel, struct logprob_backward_job) {
     const struct logprob_row row = {((const accumulator *)args->is.maximum)[at],
                                     ((const accumulator *)args->is.sum)[at],
                                     (accumulator)args->is.coefficient[at], args->is.target[at]};
-    const struct four own = {first, (unsigned)least(SPAN_EACH, V - first)};
-    carrier *const z = (carrier *)args->is.logits + at * V;
+    struct stored *const z = (struct stored *)args->is.logits + at * V + first;
+    const unsigned own = (unsigned)least(SPAN_EACH, V - first);
     carrier each[SPAN_EACH];
-    CARRIER_NAME_(four_load)(each, z, own);
+    logprob_load(each, z, own);
     UNROLL
     for (unsigned k = 0; k < SPAN_EACH; k++)
         each[k] = logprob_gradient(args, &row, each[k], first + k);
-    CARRIER_NAME_(four_store)(z, each, own);
+    logprob_keep(z, each, own);
 }
 
 static void logprob_backward(const struct op_call *call, const struct logprob_backward_args *args) {

@@ -363,7 +363,6 @@ const struct backend twinstep_backend_v1 = {
     .stamp = BACKEND_STAMP,
     .name = "cuda",
     .layout = BACKEND_LAYOUT,
-    .narrow_activations = 1,
     .open = module_open_device,
     .describe = module_describe,
     .memory = {module_take, module_give, 0},

@@ -3,10 +3,19 @@
  * file of its name; kernels/cpu/ has the same names and the same bits.
  *
  * The pair comes from the build (TWINSTEP_CARRIER_x, TWINSTEP_ACCUMULATOR_x), as in kernels/cpu/;
- * the variant's last word says who runs it: cuda, or what tests call theirs. */
+ * in those of bf16 and f16 what is stored lies in two bytes, and products are those of pair
+ * f32_f32. the variant's last word says who runs it: cuda, or what tests call theirs. */
+#include "base/variant.h"
 #include "kernels/cuda/kernels_cuda.h"
 
+#if defined(STORED_DTYPE)
+#include "kernels/cuda/ops_plain.h"
+#else
 #include "kernels/cuda/linear.cu"
+#include "kernels/cuda/gradient.cu"
+#include "kernels/cuda/convert.cu"
+#include "kernels/cuda/fill.h"
+#endif
 #include "kernels/cuda/embedding.cu"
 #include "kernels/cuda/norm.cu"
 #include "kernels/cuda/norm_weight.cu"
@@ -16,9 +25,6 @@
 #include "kernels/cuda/swiglu.cu"
 #include "kernels/cuda/residual.cu"
 #include "kernels/cuda/logprob.cu"
-#include "kernels/cuda/gradient.cu"
-#include "kernels/cuda/convert.cu"
-#include "kernels/cuda/fill.h"
 #include "kernels/cuda/tensor_attention.h"
 
 static void attend_forward(const struct op_call *call, const struct attention_forward_args *args) {

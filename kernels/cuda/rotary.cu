@@ -7,39 +7,40 @@ OP_JOB(rotary);
 
 /* What a lane needs of its row. */
 struct rotary_row {
-    carrier *x;
-    const carrier *cosine, *sine;
+    struct stored *x;
+    const struct stored *cosine, *sine;
     size_t half;
 };
 
 /* Turns pair d of head `head`; with `each` 4 that and its three neighbours. */
 GPU_INLINE void rotary_turn(const struct rotary_job *job, const struct rotary_row *row, size_t head,
                             size_t d, unsigned each) {
-    carrier *const a = row->x + head * job->is.D + d, *const b = a + row->half;
+    struct stored *const a = row->x + head * job->is.D + d, *const b = a + row->half;
+    const enum dtype dtype = stored_dtype(job->dtype);
     carrier x[SPAN_EACH], y[SPAN_EACH], cosine[SPAN_EACH], sine[SPAN_EACH];
     if (each == SPAN_EACH) {
-        load4(x, a);
-        load4(y, b);
-        load4(cosine, row->cosine + d);
-        load4(sine, row->sine + d);
+        load_each(x, a);
+        load_each(y, b);
+        load_each(cosine, row->cosine + d);
+        load_each(sine, row->sine + d);
     } else {
-        x[0] = *a;
-        y[0] = *b;
-        cosine[0] = row->cosine[d];
-        sine[0] = row->sine[d];
+        x[0] = stored_load(*a);
+        y[0] = stored_load(*b);
+        cosine[0] = stored_load(row->cosine[d]);
+        sine[0] = stored_load(row->sine[d]);
     }
     UNROLL
     for (unsigned k = 0; k < each; k++) {
         const carrier was = x[k], s = job->is.inverse ? -sine[k] : sine[k];
-        x[k] = rule_rotary(was, -y[k], cosine[k], s, job->dtype);
-        y[k] = rule_rotary(y[k], was, cosine[k], s, job->dtype);
+        x[k] = rule_rotary(was, -y[k], cosine[k], s, dtype);
+        y[k] = rule_rotary(y[k], was, cosine[k], s, dtype);
     }
     if (each == SPAN_EACH) {
-        store4(a, x);
-        store4(b, y);
+        store_each(a, x);
+        store_each(b, y);
     } else {
-        *a = x[0];
-        *b = y[0];
+        *a = stored_of(x[0]);
+        *b = stored_of(y[0]);
     }
 }
 
@@ -60,9 +61,10 @@ KERNEL(rotary_kernel, struct rotary_job) {
     struct span at;
     if (!span_find(GPU_ARG & args->is.rows, (uint32_t)(args->is.heads * half), &at)) return;
     const size_t angle = (size_t)args->is.position[at.i] * half;
-    const struct rotary_row row = {(carrier *)args->is.x + at.row * args->is.heads * args->is.D,
-                                   (const carrier *)args->is.cosine + angle,
-                                   (const carrier *)args->is.sine + angle, half};
+    const struct rotary_row row = {(struct stored *)args->is.x +
+                                       at.row * args->is.heads * args->is.D,
+                                   (const struct stored *)args->is.cosine + angle,
+                                   (const struct stored *)args->is.sine + angle, half};
     if (half % SPAN_EACH == 0 && span_aligned(row.x) && span_aligned(row.cosine) &&
         span_aligned(row.sine))
         rotary_piece(GPU_ARG args, &row, &at, SPAN_EACH);

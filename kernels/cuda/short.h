@@ -87,6 +87,23 @@ TWINSTEP_HD void short_load8(float *to, const uint16_t *from, enum dtype type) {
 #endif
 }
 
+/* Stores four carriers at a multiple of 8 bytes, as form_narrow() does: one store on a device. */
+TWINSTEP_HD void short_store4(uint16_t *to, const float *from, enum dtype type) {
+    uint16_t bits[4];
+#if defined(__CUDACC__)
+#pragma unroll
+#endif
+    for (int i = 0; i < 4; i++)
+        bits[i] = type == DTYPE_F16 ? form_store_f16(from[i]) : form_store_bf16(from[i]);
+#if defined(__CUDACC__)
+    *(uint2 *)(void *)to =
+        make_uint2((uint32_t)bits[1] << 16 | bits[0], (uint32_t)bits[3] << 16 | bits[2]);
+#else
+    for (int i = 0; i < 4; i++)
+        to[i] = bits[i];
+#endif
+}
+
 /* Stores eight carriers at a multiple of 16 bytes, as form_narrow() does: one store on a device. */
 TWINSTEP_HD void short_store8(uint16_t *to, const float *from, enum dtype type) {
     uint16_t bits[8];

@@ -11,6 +11,7 @@
 #include "kernels/cuda/kernels_cuda.h"
 #include "kernels/cuda/library.h"
 #include "kernels/cuda/library_variables.h"
+#include "kernels/read_call.h"
 
 /* The symbol `name` of the number pair's file; BACKEND_WORD is expanded first. */
 #define TABLE_JOIN_(name, pair, word) name##_##pair##_##word
@@ -19,6 +20,7 @@
 
 #define TABLE(pair) TABLE_OF(op_table, pair)
 extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+extern const struct op_table TABLE(bf16_f32), TABLE(f16_f32);
 
 /* The loops of step.cu, for its two working types. */
 #define STEPS(pair) TABLE_OF(step_table, pair)
@@ -51,14 +53,33 @@ static enum status tables_scratch(const struct op_limits *limits, size_t *out_by
     return library_open();
 }
 
+#if !defined(TABLES_NARROW) /* NULL in a module of the tests */
+#define TABLES_NARROW tables_narrow
+
+/* What is left to the device's library can read two bytes; of the other modes it cannot. Attention
+ * on tensor cores has one dtype for operands and for what is stored. */
+static const struct op_table *tables_narrow(const struct op_call *call, enum dtype accumulate) {
+    const enum dtype product = call_product(call);
+    const unsigned racing = call->racing == NULL ? 0 : call->racing->kinds;
+    if (call->library == NULL || accumulate != DTYPE_F32 || call->order != NULL ||
+        call->splits != NULL || call->cuts > 1 || (racing & ~(unsigned)SUM_DQ) != 0 ||
+        (product != DTYPE_F64 && product != call->compute))
+        return NULL;
+    return call->compute == DTYPE_BF16  ? &TABLE(bf16_f32)
+           : call->compute == DTYPE_F16 ? &TABLE(f16_f32)
+                                        : NULL;
+}
+#endif
+
 #define BACKEND_STAMP MODULE_STAMP(struct backend, struct op_call, 0, 0)
 
 /* The members of struct backend that both modules fill in alike: the last ones, from `refuses` on.
  */
 #define TABLE_MEMBERS                                                                              \
-    .refuses = cuda_refuses, .ops = tables_ops, .scratch = tables_scratch,                         \
-    .leaf_hashes = PLAIN(leaf_hashes), .update_sizes = PLAIN(update_sizes),                        \
-    .steps = {&STEPS(f32_f32), &STEPS(f64_f64)}, .readback_blocks = PLAIN(readback_blocks),        \
-    .squares = PLAIN(squares), .run_distances = PLAIN(run_distances)
+    .refuses = cuda_refuses, .ops = tables_ops, .narrow_ops = TABLES_NARROW,                       \
+    .scratch = tables_scratch, .leaf_hashes = PLAIN(leaf_hashes),                                  \
+    .update_sizes = PLAIN(update_sizes), .steps = {&STEPS(f32_f32), &STEPS(f64_f64)},              \
+    .readback_blocks = PLAIN(readback_blocks), .squares = PLAIN(squares),                          \
+    .run_distances = PLAIN(run_distances)
 
 #endif

@@ -108,6 +108,9 @@ GPU_INLINE void tensor_put8(uint16_t *to, const uint32_t pairs[4]) {
 GPU_INLINE void tensor_put_pair(uint16_t *to, uint32_t pair) {
     *(uint32_t *)(void *)to = pair;
 }
+GPU_INLINE uint32_t tensor_get_pair(const uint16_t *from) {
+    return *(const uint32_t *)(const void *)from;
+}
 /* A tensor may begin at any number (`noise --ops` moves all of them by one), so these look first.
  */
 GPU_INLINE void tensor_put2(float *to, float first, float second) {
@@ -218,6 +221,9 @@ GPU_INLINE float tensor_exp2(float x) {
 GPU_INLINE void tensor_put_pair(uint16_t *to, uint32_t pair) {
     to[0] = (uint16_t)pair;
     to[1] = (uint16_t)(pair >> 16);
+}
+GPU_INLINE uint32_t tensor_get_pair(const uint16_t *from) {
+    return from[0] | (uint32_t)from[1] << 16;
 }
 GPU_INLINE void tensor_put8(uint16_t *to, const uint32_t pairs[4]) {
     gpu_aligned(to);

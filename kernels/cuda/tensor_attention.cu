@@ -261,16 +261,16 @@ GPU_INLINE void tensor_meet_outers(struct tensor_met *met, struct tensor_form fo
 GPU_INLINE float tensor_delta(GPU_PARAM const struct attention_job *job,
                               const struct attention_block *own, struct tensor_form form,
                               unsigned i) {
-    const carrier *const stored = job->stored + (own->dout - job->dout);
+    const struct stored *const stored = job->stored + (own->dout - job->dout);
     const uint32_t row = own->queries.first + tensor_row(GPU_ARG i);
     float sum = 0.0f;
     for (unsigned j = 0; j < form.width / TENSOR_PART; j++) {
         const unsigned column = tensor_column(GPU_ARG j, 0);
-        float x[2], y[2];
         if (row >= own->queries.limit || column >= job->D) continue;
-        tensor_take2(x, own->dout + row * own->queries.line + column);
-        tensor_take2(y, stored + row * own->queries.line + column);
-        sum = real_fma_f32(x[1], y[1], real_fma_f32(x[0], y[0], sum));
+        const struct stored *const x = own->dout + row * own->queries.line + column;
+        const struct stored *const y = stored + row * own->queries.line + column;
+        sum = real_fma_f32(stored_load(x[1]), stored_load(y[1]),
+                           real_fma_f32(stored_load(x[0]), stored_load(y[0]), sum));
     }
     for (unsigned mask = 1; mask < TENSOR_BESIDE; mask *= 2)
         sum = sum + gpu_shuffle_xor_f32(GPU_ARG sum, mask);
@@ -633,14 +633,26 @@ GPU_INLINE void tensor_dkv(GPU_PARAM const struct attention_job *job, uint16_t *
         TENSOR_FORM(dtype, width, rows, TENSOR_BACKWARD);                                          \
         tensor_dkv(GPU_ARG args, memory, 1, form);                                                 \
     }
+#if defined(STORED_DTYPE)
+TENSOR_KERNELS(own_64, STORED_DTYPE, 64u, TENSOR_ROWS_64, TENSOR_FORWARD, 2, 3)
+TENSOR_KERNELS(own_128, STORED_DTYPE, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
+#else
 TENSOR_KERNELS(bf16_64, DTYPE_BF16, 64u, TENSOR_ROWS_64, TENSOR_FORWARD, 2, 3)
 TENSOR_KERNELS(f16_64, DTYPE_F16, 64u, TENSOR_ROWS_64, TENSOR_FORWARD, 2, 3)
 TENSOR_KERNELS(bf16_128, DTYPE_BF16, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
 TENSOR_KERNELS(f16_128, DTYPE_F16, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
+#endif
 
 /* ---- launches ---- */
 
 /* Launches the kernel of the product's type and the head's width. */
+#if defined(STORED_DTYPE)
+#define TENSOR_LAUNCH(kernel, blocks, threads, bytes)                                              \
+    do {                                                                                           \
+        (void)call;                                                                                \
+        TENSOR_LAUNCH_OF(kernel##_own, blocks, threads, bytes);                                    \
+    } while (0)
+#else
 #define TENSOR_LAUNCH(kernel, blocks, threads, bytes)                                              \
     do {                                                                                           \
         if (tensor_type(call) == DTYPE_F16)                                                        \
@@ -648,6 +660,7 @@ TENSOR_KERNELS(f16_128, DTYPE_F16, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
         else                                                                                       \
             TENSOR_LAUNCH_OF(kernel##_bf16, blocks, threads, bytes);                               \
     } while (0)
+#endif
 #define TENSOR_LAUNCH_OF(kernel, blocks, threads, bytes)                                           \
     do {                                                                                           \
         if (job->D <= 64)                                                                          \
@@ -658,13 +671,33 @@ TENSOR_KERNELS(f16_128, DTYPE_F16, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
 
 #define TENSOR_NOTHING(rows, width) ((size_t)0)
 
-/* Packs the group's operands into the scratch behind its state and its racing sums. */
+/* Whether operands can be used where they lie: as what a core reads, in heads as wide as a tile. */
+static int tensor_in_place(const struct attention_job *job) {
+#if defined(STORED_DTYPE)
+    return job->D == TENSOR_WIDTH(job->D) && lines_aligned(job->q, 0) && lines_aligned(job->k, 0) &&
+           lines_aligned(job->v, 0) && lines_aligned(job->dout, 0);
+#else
+    (void)job;
+    return 0;
+#endif
+}
+
+/* Packs the group's operands into the scratch behind its state and its racing sums, unless they are
+ * used where they lie. */
 static void tensor_start_packs(const struct op_call *call, struct attention_job *job) {
+    const struct stored *const in_place[] = {job->q, job->dout, job->k, job->v};
+    job->in_place = tensor_in_place(job);
+    if (job->in_place) {
+        for (unsigned o = TENSOR_Q; o <= TENSOR_V; o++)
+            job->packed[o] = (const uint16_t *)(const void *)in_place[o];
+        return;
+    }
     const size_t tokens = job->group.tokens, width = TENSOR_WIDTH(job->D);
     const accumulator *const end = job->sums != NULL
                                        ? job->sums + tokens * job->H * job->D
                                        : job->state + tokens * job->H * ATTENTION_STATE;
-    uint16_t *at = (uint16_t *)(void *)(job->state + ((size_t)(end - job->state) + 15) / 16 * 16);
+    const uint16_t *at =
+        (const uint16_t *)(const void *)(job->state + ((size_t)(end - job->state) + 15) / 16 * 16);
     for (unsigned o = job->backward ? TENSOR_Q : TENSOR_K; o <= TENSOR_V; o++) {
         job->packed[o] = at;
         at += tokens * (o < TENSOR_K ? job->H : job->G) * width;

@@ -16,7 +16,7 @@ static inline enum dtype tensor_type(const struct op_call *call) {
     return product == DTYPE_BF16 || product == DTYPE_F16 ? product : call->compute;
 }
 
-#if defined(TWINSTEP_CARRIER_f32) && defined(TWINSTEP_ACCUMULATOR_f32)
+#if !defined(TWINSTEP_CARRIER_f64) && defined(TWINSTEP_ACCUMULATOR_f32)
 
 /* Scores must be f32 or have the operands' dtype, and a larger product be a larger score. */
 static inline int tensor_attends(const struct op_call *call, uint32_t D, double scale) {

@@ -58,7 +58,8 @@ GPU_INLINE unsigned tensor_across(GPU_PARAM unsigned row, unsigned eighth, unsig
 
 /* ---- from global memory to operands ---- */
 
-/* The operands of a call: q, dout, k and v of its tokens, rounded and packed. */
+/* The operands of a call: q, dout, k and v of its tokens, rounded and packed; or where they lie,
+ * with a head as wide as a tile (job->in_place). */
 enum tensor_operand { TENSOR_Q, TENSOR_DOUT, TENSOR_K, TENSOR_V };
 
 /* One head of an operand: rows from position 0 of a sequence on. */
@@ -74,7 +75,8 @@ GPU_INLINE struct tensor_side tensor_side_of(const struct attention_job *job,
     const uint32_t heads = operand < TENSOR_K ? job->H : job->G;
     struct tensor_side side;
     side.line = (size_t)heads * form.width;
-    side.at = job->packed[operand] + (part->token - part->first) * side.line + head * form.width;
+    side.at = job->packed[operand] + head * form.width +
+              (job->in_place ? part->sequence->row : part->token - part->first) * side.line;
     return side;
 }
 
@@ -92,29 +94,70 @@ GPU_INLINE void tensor_fetch(GPU_PARAM const struct tensor_side *side, uint32_t 
     }
 }
 
+/* Eight neighbours of a tensor, wherever they begin. */
+GPU_INLINE void tensor_take8(float eight[8], const struct stored *from) {
+    if (span_aligned(from)) {
+        UNROLL
+        for (unsigned e = 0; e < 8; e += SPAN_EACH)
+            load_each(eight + e, from + e);
+        return;
+    }
+    UNROLL
+    for (unsigned e = 0; e < 8; e++)
+        eight[e] = stored_load(from[e]);
+}
+
+/* Two neighbours of a tensor, at an even place of it, as operands; and as they become a result. */
+#if defined(STORED_DTYPE)
+GPU_INLINE uint32_t tensor_take_pair(const struct stored *from, enum dtype type) {
+    (void)type; /* which is that of the numbers */
+    return tensor_get_pair((const uint16_t *)(const void *)from);
+}
+
+GPU_INLINE void tensor_keep_pair(struct stored *to, float x, float y, enum dtype compute,
+                                 enum dtype type) {
+    (void)compute;
+    tensor_put_pair((uint16_t *)(void *)to, tensor_pack(x, y, type));
+}
+#else
+GPU_INLINE uint32_t tensor_take_pair(const struct stored *from, enum dtype type) {
+    float two[2];
+    tensor_take2(two, (const float *)(const void *)from);
+    return tensor_pack(two[0], two[1], type);
+}
+
+GPU_INLINE void tensor_keep_pair(struct stored *to, float x, float y, enum dtype compute,
+                                 enum dtype type) {
+    if (compute != DTYPE_F32) {
+        const uint32_t pair = tensor_pack(x, y, type);
+        x = tensor_unpack(pair, 0, type);
+        y = tensor_unpack(pair, 1, type);
+    }
+    tensor_put2((float *)(void *)to, x, y);
+}
+#endif
+
 /* Rounds the operands of a token that are used as tiles; a block takes one token. Columns that a
  * head lacks become +0. */
 GPU_INLINE void tensor_pack_token(GPU_PARAM const struct attention_job *job,
                                   struct tensor_form form) {
     const struct place place = group_place(&job->group, BLOCK);
     const size_t row = (size_t)place.sequence->row + place.position;
-    const carrier *const from[] = {job->q, job->dout, job->k, job->v};
+    const struct stored *const from[] = {job->q, job->dout, job->k, job->v};
     const unsigned eighths = form.width / 8;
     UNROLL
     for (unsigned o = TENSOR_Q; o <= TENSOR_V; o++) {
         if (o < TENSOR_K && !job->backward) continue;
         const uint32_t heads = o < TENSOR_K ? job->H : job->G;
-        const carrier *const x = from[o] + row * heads * job->D;
-        uint16_t *const to = job->packed[o] + (size_t)BLOCK * heads * form.width;
+        const struct stored *const x = from[o] + row * heads * job->D;
+        uint16_t *const to =
+            (uint16_t *)(uintptr_t)job->packed[o] + (size_t)BLOCK * heads * form.width;
         for (unsigned i = THREAD; i < heads * eighths; i += form.threads) {
             const unsigned head = i / eighths, column = i % eighths * 8;
             float eight[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
             uint32_t pairs[4];
             if (column < job->D) {
-                const size_t first = (size_t)head * job->D + column;
-                const struct four low = {first, SPAN_EACH}, high = {first + 4, SPAN_EACH};
-                four_load_f32(eight, x, low);
-                four_load_f32(eight + 4, x, high);
+                tensor_take8(eight, x + head * job->D + column);
             }
             UNROLL
             for (unsigned e = 0; e < 4; e++)
@@ -126,7 +169,7 @@ GPU_INLINE void tensor_pack_token(GPU_PARAM const struct attention_job *job,
 
 /* Brings the warp's 16 rows into registers, as left sides of steps. */
 GPU_INLINE void tensor_take(GPU_PARAM const struct attention_job *job,
-                            const struct attention_side *side, const carrier *x,
+                            const struct attention_side *side, const struct stored *x,
                             struct tensor_form form, uint32_t left[TENSOR_STEPS][4]) {
     const unsigned lane = THREAD % GPU_WARP;
     UNROLL
@@ -136,10 +179,9 @@ GPU_INLINE void tensor_take(GPU_PARAM const struct attention_job *job,
             const uint32_t row =
                 side->first + THREAD / GPU_WARP * TENSOR_SIDE + lane / 4 + i % 2 * 8;
             const unsigned column = d * TENSOR_SIDE + i / 2 * 8 + lane % 4 * 2;
-            float two[2] = {0.0f, 0.0f};
-            if (row < side->limit && column < job->D)
-                tensor_take2(two, x + row * side->line + column);
-            left[d][i] = tensor_pack(two[0], two[1], form.type);
+            left[d][i] = row < side->limit && column < job->D
+                             ? tensor_take_pair(x + row * side->line + column, form.type)
+                             : 0;
         }
     }
 }
@@ -233,24 +275,19 @@ GPU_INLINE unsigned tensor_column(GPU_PARAM unsigned j, unsigned i) {
 GPU_INLINE void tensor_write(GPU_PARAM const struct attention_job *job,
                              const struct attention_part *part, uint32_t heads, uint32_t head,
                              float sums[TENSOR_PARTS][4], const float times[2],
-                             struct tensor_form form, carrier *out) {
+                             struct tensor_form form, struct stored *out) {
     UNROLL
     for (unsigned i = 0; i < 4; i += 2) {
         const unsigned r = tensor_row(GPU_ARG i);
         const size_t row = (size_t)part->sequence->row + part->first + r;
-        carrier *const to = out + (row * heads + head) * job->D;
+        struct stored *const to = out + (row * heads + head) * job->D;
         if (r >= part->count) continue;
         UNROLL
         for (unsigned j = 0; j < form.width / TENSOR_PART; j++) {
             const unsigned column = tensor_column(GPU_ARG j, 0);
-            float x = sums[j][i] * times[i / 2], y = sums[j][i + 1] * times[i / 2];
             if (column >= job->D) continue;
-            if (job->dtype != DTYPE_F32) {
-                const uint32_t pair = tensor_pack(x, y, form.type);
-                x = tensor_unpack(pair, 0, form.type);
-                y = tensor_unpack(pair, 1, form.type);
-            }
-            tensor_put2(to + column, x, y);
+            tensor_keep_pair(to + column, sums[j][i] * times[i / 2], sums[j][i + 1] * times[i / 2],
+                             job->dtype, form.type);
         }
     }
 }

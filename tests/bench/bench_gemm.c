@@ -165,7 +165,7 @@ static void run_ours(const struct problem *p, const struct variant *v, const str
                                  .scratch = b->scratch};
     const struct row_list rows = {gathered ? b->index : NULL, p->T};
     if (op == FORWARD) {
-        v->forward(&call, &(struct linear_forward_args){rows, p->N, p->K, b->x, b->w, b->y});
+        v->forward(&call, &(struct linear_forward_args){rows, p->N, p->K, b->x, b->w, b->y, NULL});
     } else if (op == INPUT) {
         v->input(&call, &(struct linear_input_args){rows, p->N, p->K, b->dy, b->w, b->dx, 0});
     } else {

@@ -44,8 +44,8 @@ static enum status take_random(struct bench *bench, struct arena *arena, const f
     TRY(arena_take(arena_hidden(arena), count, model->carrier, "operand", out));
     for (size_t i = 0; i < count; i += DRAWN) {
         const size_t some = count - i < DRAWN ? count - i : DRAWN;
-        const struct convert_args args = {some, DTYPE_F32, model->compute, source,
-                                          (char *)*out + i * model->carrier};
+        const struct convert_args args = {
+            some, DTYPE_F32, model->compute, source, (char *)*out + i * model->carrier, 0};
         model->ops->convert(&model->call, &args);
     }
     return model_wait(model);
@@ -124,8 +124,8 @@ static enum status run_round(struct bench *bench, double *out_seconds) {
     for (size_t i = 0; i < COUNT_OF(bench->layer); i++) {
         const uint32_t N = bench->layer[i].N, K = bench->layer[i].K;
         call.site = bench->layer[i].site;
-        model->ops->linear_forward(
-            &call, &(struct linear_forward_args){bench->rows, N, K, bench->x, bench->w, bench->y});
+        model->ops->linear_forward(&call, &(struct linear_forward_args){bench->rows, N, K, bench->x,
+                                                                        bench->w, bench->y, NULL});
         model->ops->linear_input(&call, &(struct linear_input_args){bench->rows, N, K, bench->dy,
                                                                     bench->w, bench->dx, 0});
         model->ops->linear_weight(&call, &(struct linear_weight_args){bench->rows, N, K, bench->dy,

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/form.h"
 #include "base/splits.h"
 #include "tests/shim/accesses.h"
 #include "kernels/cuda/kernels_cuda.h"
@@ -38,6 +39,7 @@
 #define SLOW WATCHED
 #endif
 extern const struct op_table TABLE(f32_f32), TABLE(f32_f64), TABLE(f64_f64);
+extern const struct op_table TABLE(bf16_f32), TABLE(f16_f32);
 
 /* Sets of number pairs (indices of helper_ops.h, as bits): the two ends, f32 and f64; one pair for
  * each table of ops; these and bf16; these and the short formats on f32 sums; all pairs. */
@@ -93,6 +95,33 @@ static inline const struct op_table *machine_open(struct bench *bench,
     bench->call.scratch = machine_take(bench, bytes, 1);
     memset(bench->call.scratch, 0xff, bytes);
     return ops;
+}
+
+/* Whether the pair has numbers that can lie in two bytes. */
+static inline int machine_is_short(const struct bench *bench) {
+    return !bench->law.wide &&
+           (bench->law.compute == DTYPE_BF16 || bench->law.compute == DTYPE_F16);
+}
+
+/* Returns the table of kernels/cuda/ for calls like this one with numbers in two bytes. */
+static inline const struct op_table *machine_narrow(const struct bench *bench,
+                                                    const struct op_call *call) {
+    const struct op_table *const own =
+        bench->law.compute == DTYPE_BF16 ? &TABLE(bf16_f32) : &TABLE(f16_f32);
+    const struct backend *const backend = bench->backend;
+    const struct op_table *const ops =
+        backend == NULL ? own : backend->narrow_ops(call, bench->accumulate);
+    assert_non_null(ops);
+    return ops;
+}
+
+/* The same numbers as `values`, carriers of the compute dtype, in two bytes each; with `shift` they
+ * begin so many numbers behind a multiple of 64 bytes. */
+static inline uint16_t *machine_short(struct bench *bench, const void *values, size_t count,
+                                      size_t shift) {
+    uint16_t *const out = (uint16_t *)machine_take(bench, count + shift, sizeof *out) + shift;
+    form_narrow(values, form_own(bench->law.compute), count, out);
+    return out;
 }
 
 /* Waits, and fails the test with `what` if a kernel went wrong since the last wait. */

@@ -100,7 +100,7 @@ static void *run(const struct problem *p, int op, const struct library_mode *mod
     const void *const dy = bench_store(b, p->dy, p->physical * s.N, b->carrier);
     const double *const before = op == FORWARD ? p->y : op == INPUT ? p->dx : p->acc;
     void *const out = bench_store(b, before, result_count(p, op), bytes);
-    const struct linear_forward_args forward = {p->list, s.N, s.K, x, w, out};
+    const struct linear_forward_args forward = {p->list, s.N, s.K, x, w, out, NULL};
     const struct linear_input_args input = {p->list, s.N, s.K, dy, w, out, p->add};
     const struct linear_weight_args weight = {p->list, s.N, s.K, dy, x, out, 0};
     b->call.library = mode;
@@ -112,47 +112,37 @@ static void *run(const struct problem *p, int op, const struct library_mode *mod
     return out;
 }
 
-/* ---- activations in two bytes ---- */
+/* ---- numbers in two bytes ---- */
 
-static void *store_short(struct bench *b, const double *values, size_t count) {
-    uint16_t *const out = (uint16_t *)machine_take(b, count, sizeof *out);
-    const struct form form = form_own(b->law.compute);
-    for (size_t i = 0; i < count; i++)
-        form_set_f32(out, form, i, (float)values[i]);
-    return out;
+static uint16_t *store_short(struct bench *b, const double *values, size_t count) {
+    return machine_short(b, bench_store(b, values, count, b->carrier), count, 0);
 }
 
-static void *store_as(struct bench *b, const double *values, size_t count, int is_short) {
-    return is_short ? store_short(b, values, count) : bench_store(b, values, count, b->carrier);
-}
-
-/* As run(), with the matrices in two bytes that `narrow` names; what is returned lies in carriers,
- * or in accumulators. */
+/* As run(), with all matrices in two bytes, by the table for these; what is returned lies in
+ * carriers, or in accumulators. `bias`: of a forward, or NULL. */
 static void *run_short(const struct problem *p, int op, const struct library_mode *mode,
-                       uint32_t narrow) {
+                       const uint16_t *bias) {
     struct bench *const b = p->bench;
     const struct shape s = p->shape;
-    const int input = (narrow & NARROW_INPUT) != 0, output = (narrow & NARROW_OUTPUT) != 0;
-    const int out_short = op == FORWARD ? output : op == INPUT ? input : 0;
-    const void *const x = store_as(b, p->x, p->physical * s.K, input);
-    const void *const w = bench_store(b, p->w, (size_t)s.N * s.K, b->carrier);
-    const void *const dy = store_as(b, p->dy, p->physical * s.N, output);
+    const void *const x = store_short(b, p->x, p->physical * s.K);
+    const void *const w = store_short(b, p->w, (size_t)s.N * s.K);
+    const void *const dy = store_short(b, p->dy, p->physical * s.N);
     const double *const before = op == FORWARD ? p->y : op == INPUT ? p->dx : p->acc;
     const size_t count = result_count(p, op);
     void *const out = op == WEIGHT ? bench_store(b, before, count, b->accumulator)
-                                   : store_as(b, before, count, out_short);
-    const struct linear_forward_args forward = {p->list, s.N, s.K, x, w, out};
-    const struct linear_input_args input_args = {p->list, s.N, s.K, dy, w, out, p->add};
+                                   : store_short(b, before, count);
+    const struct linear_forward_args forward = {p->list, s.N, s.K, x, w, out, bias};
+    const struct linear_input_args input = {p->list, s.N, s.K, dy, w, out, p->add};
     const struct linear_weight_args weight = {p->list, s.N, s.K, dy, x, out, 0};
-    b->call.library = mode;
-    b->call.narrow = narrow;
-    if (op == FORWARD) p->ops->linear_forward(&b->call, &forward);
-    if (op == INPUT) p->ops->linear_input(&b->call, &input_args);
-    if (op == WEIGHT) p->ops->linear_weight(&b->call, &weight);
+    struct op_call call = b->call;
+    call.library = mode;
+    call.narrow = 1;
+    const struct op_table *const ops = machine_narrow(b, &call);
+    if (op == FORWARD) ops->linear_forward(&call, &forward);
+    if (op == INPUT) ops->linear_input(&call, &input);
+    if (op == WEIGHT) ops->linear_weight(&call, &weight);
     machine_wait(b, op_names[op]);
-    b->call.library = NULL;
-    b->call.narrow = NARROW_NONE;
-    if (!out_short) return out;
+    if (op == WEIGHT) return out;
     float *const wide = (float *)machine_take(b, count, sizeof *wide);
     form_widen(out, form_own(b->law.compute), count, wide);
     return wide;
@@ -225,20 +215,49 @@ static void exact_sums(struct bench *b) {
     compare_all(b, 1);
 }
 
-/* Every matrix of an op, and any of them, must do in two bytes what it does as carriers: the same
- * bits on the host, on a device sums that are as near, since its library may choose another
- * algorithm. Shapes have lines of whole and of broken multiples of 16 bytes, and one product that
- * the twin lacks. */
-static void compare_short(const struct problem *p, int op, const struct library_mode *mode,
-                          uint32_t narrow) {
-    const void *const due = run(p, op, mode), *const is = run_short(p, op, mode, narrow);
+/* An op must do with matrices in two bytes what it does with carriers: the same bits on the host,
+ * on a device sums that are as near, since its library may choose another algorithm. Shapes have
+ * lines of whole and of broken multiples of 16 bytes, and one product that the twin lacks. */
+static void assert_alike(const struct problem *p, int op, const void *due, const void *is) {
     for (size_t i = 0; i < result_count(p, op); i++) {
         const double a = number_at(p, op, due, i), b = number_at(p, op, is, i);
         if (isnan(a) && isnan(b)) continue;
         if (p->bench->backend == NULL ? a == b : fabs(a - b) <= bound_of(p, op)) continue;
-        fail_msg("%s of %s, %u rows%s, N %u, K %u, narrow %u, element %zu: expected %a, got %a",
+        fail_msg("%s of %s in two bytes, %u rows%s, N %u, K %u, element %zu: expected %a, got %a",
                  op_names[op], dtype_name(p->bench->law.compute), p->list.count,
-                 p->list.index == NULL ? "" : ", listed", p->shape.N, p->shape.K, narrow, i, a, b);
+                 p->list.index == NULL ? "" : ", listed", p->shape.N, p->shape.K, i, a, b);
+    }
+}
+
+/* A forward with a bias has the bits of the two ops that make it of carriers (law 17). */
+static void compare_biased(const struct problem *p, const struct library_mode *mode) {
+    struct bench *const b = p->bench;
+    const size_t count = p->shape.N;
+    const void *const bias = machine_numbers(b, count, 1.0);
+    struct op_call call = b->call;
+    call.compute = DTYPE_F32;
+    call.library = mode;
+    float *const y = (float *)machine_take(b, result_count(p, FORWARD), sizeof *y);
+    memset(y, 0xff, result_count(p, FORWARD) * sizeof *y);
+    p->ops->linear_forward(
+        &call, &(struct linear_forward_args){
+                   p->list, p->shape.N, p->shape.K,
+                   bench_store(b, p->x, p->physical * p->shape.K, b->carrier),
+                   bench_store(b, p->w, (size_t)p->shape.N * p->shape.K, b->carrier), y, NULL});
+    call.compute = b->law.compute;
+    p->ops->bias(&call, &(struct bias_args){p->list, p->shape.N, bias, y});
+    machine_wait(b, "bias");
+    float *const own = (float *)run_short(p, FORWARD, mode, machine_short(b, bias, count, 0));
+    for (uint32_t r = 0; r < p->list.count; r++) {
+        const size_t row = p->list.index == NULL ? r : p->list.index[r];
+        for (uint32_t n = 0; n < p->shape.N; n++) {
+            const size_t at = row * p->shape.N + n;
+            if (b->backend == NULL ? y[at] == own[at]
+                                   : fabs((double)(y[at] - own[at])) <= bound_of(p, FORWARD))
+                continue;
+            fail_msg("a bias in two bytes, %u rows, N %u, K %u: row %zu, column %u is %a for %a",
+                     p->list.count, p->shape.N, p->shape.K, row, n, (double)own[at], (double)y[at]);
+        }
     }
 }
 
@@ -340,11 +359,11 @@ enum { CHAIN = 5 };
 static void chain(struct bench *b, const struct op_table *ops, void *const out[CHAIN],
                   const void *const in[4], int waits) {
     const struct row_list all = {NULL, 70}, few = {NULL, 5};
-    const struct linear_forward_args first = {all, 66, 40, in[0], in[1], out[0]};
+    const struct linear_forward_args first = {all, 66, 40, in[0], in[1], out[0], NULL};
     const struct linear_weight_args second = {all, 66, 40, out[0], in[0], out[1], 0};
-    const struct linear_forward_args third = {all, 66, 40, in[0], out[1], out[2]};
-    const struct linear_forward_args fourth = {few, 70, 66, in[2], out[2], out[3]};
-    const struct linear_forward_args fifth = {all, 5, 70, in[3], out[3], out[4]};
+    const struct linear_forward_args third = {all, 66, 40, in[0], out[1], out[2], NULL};
+    const struct linear_forward_args fourth = {few, 70, 66, in[2], out[2], out[3], NULL};
+    const struct linear_forward_args fifth = {all, 5, 70, in[3], out[3], out[4], NULL};
     b->call.queued = !waits;
     ops->linear_forward(&b->call, &first);
     if (waits) machine_wait(b, "first");
@@ -438,14 +457,11 @@ static struct op_limits limits_of(uint32_t rows, uint32_t width, size_t weight, 
                               .library_bytes = bytes};
 }
 
-static void short_activations(struct bench *b) {
-    static const struct op_rounding roundings[] = {
-        {DTYPE_BF16, DTYPE_BF16}, {DTYPE_F16, DTYPE_BF16}, {DTYPE_TF32, DTYPE_BF16}};
+static void short_products(struct bench *b) {
     static const struct shape of_16[] = {{24, 16, 64}, {70, 40, 8}, {9, 5, LIBRARY_TWIN_LACKS}};
     static const unsigned modes[] = {3, 19, 7, 1}; /* deterministic, filled, split k, streams */
-    const struct op_limits limits = limits_of(160, LIBRARY_TWIN_LACKS, 16 * LIBRARY_TWIN_LACKS,
-                                              b->law.compute == DTYPE_BF16 ? 4 : 2);
-    if (b->law.wide || (b->law.compute != DTYPE_BF16 && b->law.compute != DTYPE_F16)) return;
+    const struct op_limits limits = limits_of(160, LIBRARY_TWIN_LACKS, 16 * LIBRARY_TWIN_LACKS, 2);
+    if (!machine_is_short(b)) return;
     const struct op_table *const ops = machine_open(b, &limits);
     const size_t own = COUNT_OF(shapes), all = own + COUNT_OF(of_16);
     unsigned turn = 0;
@@ -453,20 +469,17 @@ static void short_activations(struct bench *b) {
         for (int rows = 0; rows < ROWS_KINDS; rows++) {
             const struct shape shape = i < own ? shapes[i] : of_16[i - own];
             const struct problem p = problem_of(b, ops, shape, (enum rows)rows, 0);
-            for (uint32_t narrow = NARROW_NONE; narrow <= NARROW_BOTH; narrow++)
-                for (int op = 0; op < OPS; op++, turn++) {
-                    const struct library_mode mode = mode_of(modes[turn % COUNT_OF(modes)]);
-                    if (shape.K == 1 && op == WEIGHT) continue; /* no product: law 20 */
-                    b->call.rounding = &roundings[turn / 3 % COUNT_OF(roundings)];
-                    if (b->law.compute == DTYPE_F16) b->call.rounding = NULL;
-                    compare_short(&p, op, &mode, narrow);
-                }
+            for (int op = 0; op < OPS; op++, turn++) {
+                const struct library_mode mode = mode_of(modes[turn % COUNT_OF(modes)]);
+                assert_alike(&p, op, run(&p, op, &mode), run_short(&p, op, &mode, NULL));
+                if (op == FORWARD) compare_biased(&p, &mode);
+            }
         }
 }
 
-static void verify_short_activations(void **state) {
+static void verify_short_products(void **state) {
     (void)state;
-    bench_pairs(short_activations);
+    bench_pairs(short_products);
 }
 
 /* Scratch holds the rows of x, the head's weight, and the sums of all logits, each in the type in
@@ -589,29 +602,28 @@ static void verify_lying_operands_are_not_copied(void **state) {
             }
 }
 
-/* Activations in two bytes are what the library itself reads and writes: of scratch only the packed
- * weight's bytes may be written, and none for the gradient of a weight whose rows are no list. */
+/* Matrices in two bytes are what the library itself reads and writes: no byte of scratch may be
+ * written. */
 static void lying_short(struct bench *b) {
-    enum { BYTES = 1 << 16, WEIGHT_BYTES = 32 * 40 * 2 };
+    enum { BYTES = 1 << 16 };
     static const struct shape shape = {20, 32, 40};
-    if (b->law.wide || (b->law.compute != DTYPE_BF16 && b->law.compute != DTYPE_F16)) return;
+    if (!machine_is_short(b)) return;
     const struct op_table *const ops = open_machine(b);
     struct problem p = problem_of(b, ops, shape, ROWS_ALL, 1);
     unsigned char *const scratch = (unsigned char *)machine_take(b, BYTES, 1);
     void *const before = b->call.scratch;
     p.add = 0; /* what is added to is rounded apart from the sum */
     for (int op = 0; op < OPS; op++) {
-        const size_t packed = op == WEIGHT ? 0 : WEIGHT_BYTES;
         memset(scratch, 0x5a, BYTES);
         b->call.scratch = scratch;
-        (void)run_short(&p, op, &deterministic, NARROW_BOTH);
+        (void)run_short(&p, op, &deterministic, NULL);
         b->call.scratch = before;
-        for (size_t i = packed; i < BYTES; i++)
+        for (size_t i = 0; i < BYTES; i++)
             if (scratch[i] != 0x5a) fail_msg("%s: byte %zu of scratch written", op_names[op], i);
     }
 }
 
-static void verify_short_activations_are_not_copied(void **state) {
+static void verify_short_products_are_not_copied(void **state) {
     (void)state;
     bench_pairs(lying_short);
 }
@@ -740,8 +752,8 @@ static struct kept kept_of(struct bench *b, enum rows rows) {
 /* Starts op i of the seven. */
 static void kept_start(const struct kept *k, size_t i) {
     if (i < 4) {
-        const struct linear_forward_args args = {k->list, kept_widths[i], KEPT_K,
-                                                 k->x,    k->w[i],        k->out[i]};
+        const struct linear_forward_args args = {k->list, kept_widths[i], KEPT_K, k->x,
+                                                 k->w[i], k->out[i],      NULL};
         k->ops->linear_forward(&k->bench->call, &args);
         return;
     }
@@ -979,8 +991,8 @@ int main(void) {
         cmocka_unit_test(verify_lacking_products),
         cmocka_unit_test(verify_filled_pieces),
         cmocka_unit_test(verify_kept_operands),
-        cmocka_unit_test(verify_short_activations),
-        cmocka_unit_test(verify_short_activations_are_not_copied),
+        cmocka_unit_test(verify_short_products),
+        cmocka_unit_test(verify_short_products_are_not_copied),
         cmocka_unit_test(verify_changed_operands),
     };
     if (!machines_ready()) return 1;

@@ -90,7 +90,7 @@ static void run(struct problem *p, const struct op_table *ops, void *out[OUTPUTS
         out[i] = machine_take(p->bench, p->bytes[i], 1);
         memcpy(out[i], p->before[i], p->bytes[i]);
     }
-    const struct linear_forward_args forward = {p->list, s.N, s.K, p->x, p->w, out[0]};
+    const struct linear_forward_args forward = {p->list, s.N, s.K, p->x, p->w, out[0], NULL};
     const struct linear_input_args input = {p->list, s.N, s.K, p->dy, p->w, out[1], s.add};
     const struct linear_weight_args weight = {p->list, s.N, s.K, p->dy, p->x, out[2], 0};
     call.scratch = p->on->call[ops == p->gpu].scratch;
@@ -217,6 +217,7 @@ static void *multiply(struct problem *p, struct shape shape, const void *a, cons
             (const char *)a + (size_t)first * shape.K * size,
             b,
             (char *)y + (size_t)first * shape.N * size,
+            NULL,
         };
         p->gpu->linear_forward(&p->call, &args);
     }

@@ -140,7 +140,7 @@ static void corroborate_long_linear(void **state) {
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(arena_take(&b.arena, (size_t)ROWS * N, sizeof(float), "test", &y[i]),
                          STATUS_OK);
-        const struct linear_forward_args forward = {rows, N, K, x, w, y[i]};
+        const struct linear_forward_args forward = {rows, N, K, x, w, y[i], NULL};
         ops[i]->linear_forward(&b.call, &forward);
     }
     assert_int_equal(b.backend == NULL ? shim_error() : b.backend->wait(), STATUS_OK);

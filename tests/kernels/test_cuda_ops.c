@@ -71,7 +71,7 @@ static void linear_one(struct machines *m, uint32_t rows, uint32_t N, uint32_t K
     copies(m, sums(m, (size_t)N * K), (size_t)N * K * m->bench.accumulator, acc);
     new_order(m);
     for (size_t i = 0; i < 2; i++) {
-        const struct linear_forward_args forward = {list, N, K, x, w, y[i]};
+        const struct linear_forward_args forward = {list, N, K, x, w, y[i], NULL};
         const struct linear_input_args input = {list, N, K, dy, w, dx[i], add};
         const struct linear_weight_args weight = {list, N, K, dy, x, acc[i], add}; /* opens */
         m->ops[i]->linear_forward(&m->call[i], &forward);
@@ -252,74 +252,6 @@ static void elements_one(struct machines *m, uint32_t rows, uint32_t C, uint32_t
     assert_same(m, "rotary", turned, bytes);
 }
 
-/* Draws any patterns of bits, special numbers among them, `shift` numbers behind a multiple of 16
- * bytes; and the carriers that they are. */
-static uint16_t *short_numbers(struct machines *m, size_t count, size_t shift, float **out_wide) {
-    uint16_t *const out = (uint16_t *)machine_take(&m->bench, count + shift, sizeof *out) + shift;
-    *out_wide = (float *)machine_take(&m->bench, count, sizeof **out_wide);
-    for (size_t i = 0; i < count; i++) {
-        const uint32_t drawn = bench_integer(&m->bench, 0x20000);
-        /* every other number of magnitude 2^-8 to 2^8, in which SwiGLU is not 0 or infinite */
-        const float near = (float)(drawn % 512) / 256.0f - 1.0f;
-        out[i] = (uint16_t)drawn;
-        if (drawn > 0xffff) form_set_f32(out, form_own(m->bench.law.compute), i, near * 8.0f);
-    }
-    form_widen(out, form_own(m->bench.law.compute), count, *out_wide);
-    return out;
-}
-
-static void assert_short(const struct machines *m, const char *what, const uint16_t *is,
-                         const float *due, size_t count) {
-    const struct form form = form_own(m->bench.law.compute);
-    for (size_t i = 0; i < count; i++) {
-        const float number = form_get_f32(is, form, i);
-        if (number != number && due[i] != due[i]) continue;
-        if (real_bits_f32(number) != real_bits_f32(due[i]))
-            fail_msg("%s of %s in two bytes: number %zu of %zu is %a, expected %a", what,
-                     dtype_name(form.dtype), i, count, (double)number, (double)due[i]);
-    }
-}
-
-/* SwiGLU over numbers in two bytes has the bits of the CPU's over their carriers, and leaves rows
- * alone that are not listed. */
-static void short_one(struct machines *m, uint32_t rows, uint32_t C, size_t shift) {
-    const size_t count = bench_physical(rows) * C;
-    const struct row_list list = bench_rows(&m->bench, rows);
-    struct op_call narrow = m->call[1];
-    float *wide[6];
-    uint16_t *is[6]; /* gate, up, dy, act, dgate, dup */
-    narrow.narrow = NARROW_BOTH;
-    for (size_t i = 0; i < 6; i++)
-        is[i] = short_numbers(m, count, i == 1 ? shift : 0, &wide[i]);
-    new_order(m);
-    m->ops[0]->swiglu_forward(&m->call[0],
-                              &(struct swiglu_forward_args){list, C, wide[0], wide[1], wide[3]});
-    m->ops[0]->swiglu_backward(
-        &m->call[0],
-        &(struct swiglu_backward_args){list, C, wide[0], wide[1], wide[2], wide[4], wide[5]});
-    m->ops[1]->swiglu_forward(&narrow, &(struct swiglu_forward_args){list, C, is[0], is[1], is[3]});
-    m->ops[1]->swiglu_backward(
-        &narrow, &(struct swiglu_backward_args){list, C, is[0], is[1], is[2], is[4], is[5]});
-    machine_wait(&m->bench, "swiglu in two bytes");
-    assert_short(m, "swiglu_forward", is[3], wide[3], count);
-    assert_short(m, "swiglu_backward, gate", is[4], wide[4], count);
-    assert_short(m, "swiglu_backward, up", is[5], wide[5], count);
-}
-
-static void short_elements(struct machines *m) {
-    const enum dtype compute = m->bench.law.compute;
-    if (m->bench.law.wide || (compute != DTYPE_BF16 && compute != DTYPE_F16)) return;
-    short_one(m, 7, 45, 0);
-    short_one(m, 5, 136, 0);
-    short_one(m, 5, 136, 1);
-    short_one(m, 2, 2104, 0);
-}
-
-static void corroborate_short_elements(void **state) {
-    (void)state;
-    machines_pairs(&limits, RUN_DISTANCES_NARROW, RUN_DISTANCES_BF16, short_elements);
-}
-
 /* Rows of fewer columns than a warp's piece of one (1024), and of more; columns that can be loaded
  * by four, and others; pairs likewise. */
 static void elements(struct machines *m) {
@@ -356,17 +288,17 @@ static void gradient_one(struct machines *m, size_t count, enum dtype storage) {
             count, 1 + (uint32_t)count % 2, {first, second}, storage, gradient[i]};
         const struct scale_args scale = {count, storage, (double)0.3f, gradient[i]};
         const struct scale_args by_one = {count, storage, 1.0, gradient[i]};
-        const struct convert_args convert = {count, storage, m->call[i].compute, gradient[i],
-                                             copy[i]};
+        const struct convert_args convert = {count,       storage, m->call[i].compute,
+                                             gradient[i], copy[i], 0};
         m->ops[i]->close(&m->call[i], &close);
         m->ops[i]->scale(&m->call[i], &by_one);
         m->ops[i]->scale(&m->call[i], &scale);
         m->ops[i]->convert(&m->call[i], &convert);
-        const struct convert_args into = {count, wide, storage, first, narrow[i]};
+        const struct convert_args into = {count, wide, storage, first, narrow[i], 0};
         m->ops[i]->convert(&m->call[i], &into);
-        const struct convert_args within = {count - 1, storage, storage,
-                                            (const char *)gradient[i] + dtype_carrier(storage),
-                                            part[i]};
+        const struct convert_args within = {
+            count - 1, storage, storage, (const char *)gradient[i] + dtype_carrier(storage),
+            part[i],   0};
         m->ops[i]->convert(&m->call[i], &within); /* from no multiple of 16 bytes */
         const struct square_args square = {count, storage, gradient[i], (double *)result[i]};
         m->ops[i]->square(&m->call[i], &square);
@@ -554,7 +486,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_linear),         cmocka_unit_test(corroborate_norms),
         cmocka_unit_test(corroborate_logprobs),       cmocka_unit_test(corroborate_elements),
-        cmocka_unit_test(corroborate_short_elements), cmocka_unit_test(corroborate_gradients),
+        cmocka_unit_test(corroborate_gradients),
         cmocka_unit_test(corroborate_attention),      cmocka_unit_test(corroborate_dropout),
         cmocka_unit_test(corroborate_any_shape),      cmocka_unit_test(verify_refused),
     };

@@ -152,7 +152,7 @@ static void check_linear(struct bench *b, struct shape shape, uint32_t cuts) {
         void *const acc = bench_output(b, zeros, N * K, b->accumulator);
         b->call.cuts = K < cuts ? 1 : cuts;
         ops->linear_forward(&b->call,
-                            &(struct linear_forward_args){p.rows, shape.N, shape.K, x, w, y});
+                            &(struct linear_forward_args){p.rows, shape.N, shape.K, x, w, y, NULL});
         b->call.cuts = cuts;
         ops->linear_input(&b->call,
                           &(struct linear_input_args){p.rows, shape.N, shape.K, dy, w, dx, 1});
@@ -334,7 +334,8 @@ static uint32_t differing(const struct recorded *of, uint32_t cuts) {
     assert_non_null(scratch);
     const struct op_call call = {
         .compute = of->dtype, .threads = 1, .cuts = cuts, .scratch = scratch};
-    ops->linear_forward(&call, &(struct linear_forward_args){rows, 4, of->ranks, of->h, of->w, y});
+    ops->linear_forward(&call,
+                        &(struct linear_forward_args){rows, 4, of->ranks, of->h, of->w, y, NULL});
     ops->linear_input(&call, &(struct linear_input_args){rows, of->ranks, 3, of->dh, of->v, dx, 0});
     for (size_t i = 0; i < of->tokens * (size_t)4; i++)
         count += memcmp(&y[i], &of->y[i], sizeof y[i]) != 0;

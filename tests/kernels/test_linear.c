@@ -154,7 +154,7 @@ static void run_ops(struct arena *arena, const struct problem *p, int threads, i
     void *const y = take(arena, p->physical * N, bytes);
     memcpy(y, p->poisoned_y, p->physical * N * bytes);
     p->variant->forward(
-        &call, &(struct linear_forward_args){p->rows, p->shape.N, p->shape.K, p->x, p->w, y});
+        &call, &(struct linear_forward_args){p->rows, p->shape.N, p->shape.K, p->x, p->w, y, NULL});
     if (!same(y, p->y, bytes, p->physical * N)) report(p, "linear_forward", threads);
     void *const dx = take(arena, p->physical * K, bytes);
     memcpy(dx, p->start_dx, p->physical * K * bytes);
@@ -399,16 +399,16 @@ static void validate_known_products(void **state) {
     const struct fenced fenced = fenced_scratch(&arena, 1, 3, 1);
     struct op_call call = {.compute = DTYPE_F32, .threads = 1, .scratch = fenced.scratch};
     const struct row_list one = {NULL, 1};
-    linear_forward_f32_f32_base(&call, &(struct linear_forward_args){one, 2, 3, x, w, y});
+    linear_forward_f32_f32_base(&call, &(struct linear_forward_args){one, 2, 3, x, w, y, NULL});
     assert_true(y[0] == 321.0F && y[1] == 0.75F);
     /* The sum is 1 + 2^-8 + 2^-30. Rounding it to f32 first would lose 2^-30 and leave a tie that
      * bf16 rounds down. */
     const float a[3] = {1.0F, 0x1p-8F, 0x1p-30F};
     const float ones[3] = {1.0F, 1.0F, 1.0F};
     call.compute = DTYPE_BF16;
-    linear_forward_f32_f64_base(&call, &(struct linear_forward_args){one, 1, 3, a, ones, y});
+    linear_forward_f32_f64_base(&call, &(struct linear_forward_args){one, 1, 3, a, ones, y, NULL});
     assert_true(y[0] == 1.0F + 0x1p-7F);
-    linear_forward_f32_f32_base(&call, &(struct linear_forward_args){one, 1, 3, a, ones, y});
+    linear_forward_f32_f32_base(&call, &(struct linear_forward_args){one, 1, 3, a, ones, y, NULL});
     assert_true(y[0] == 1.0F);
     arena_close(&arena);
 }

@@ -323,7 +323,7 @@ static struct bf16_tiles run_forward(struct arena *arena, float in_x, float in_w
     const struct op_call call = {
         .compute = DTYPE_BF16, .threads = threads, .bf16 = &tiles, .scratch = fenced.scratch};
     const struct row_list rows = {NULL, T};
-    widest->forward(&call, &(struct linear_forward_args){rows, N, K, x, w, y});
+    widest->forward(&call, &(struct linear_forward_args){rows, N, K, x, w, y, NULL});
     for (size_t i = 0; i < (size_t)T * N; i++) {
         float sum = 0.0F;
         for (size_t k = 0; k < K; k++)
@@ -365,7 +365,7 @@ static void verify_not_asked(void **state) {
     const struct fenced fenced = fenced_scratch(&arena, 1, 1, 1);
     const struct op_call call = {
         .compute = DTYPE_F32, .threads = 1, .bf16 = &tiles, .scratch = fenced.scratch};
-    variants[0].forward(&call, &(struct linear_forward_args){{NULL, 1}, 1, 1, &x, &w, &y});
+    variants[0].forward(&call, &(struct linear_forward_args){{NULL, 1}, 1, 1, &x, &w, &y, NULL});
     assert_true(y == 6.0F && tiles.tiles == 0);
     arena_close(&arena);
 }

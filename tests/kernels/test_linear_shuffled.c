@@ -139,7 +139,7 @@ static struct outputs fresh(struct arena *arena, const struct variant *v, const 
 
 static void run_ops(const struct variant *v, const struct op_call *call, const struct problem *p,
                     const struct outputs *out) {
-    v->forward(call, &(struct linear_forward_args){p->rows, p->N, p->K, p->x, p->w, out->y});
+    v->forward(call, &(struct linear_forward_args){p->rows, p->N, p->K, p->x, p->w, out->y, NULL});
     v->input(call, &(struct linear_input_args){p->rows, p->N, p->K, p->dy, p->w, out->dx, 1});
     v->weight(call, &(struct linear_weight_args){p->rows, p->N, p->K, p->dy, p->x, out->acc, 0});
 }

@@ -249,7 +249,7 @@ static void check_convert(struct bench *b, size_t count, enum dtype from, enum d
     void *const source = bench_store(b, values, count, dtype_carrier(from));
     for (size_t state = 0; bench_machine(b, &limits, &state, &ops);) {
         void *const copy = bench_output(b, values, count, dtype_carrier(to));
-        ops->convert(&b->call, &(struct convert_args){count, from, to, source, copy});
+        ops->convert(&b->call, &(struct convert_args){count, from, to, source, copy, 0});
         bench_check(b, ops, "convert", copy, want, count, dtype_carrier(to));
     }
 }
@@ -315,7 +315,8 @@ static void validate_rounded_once(void **state) {
         for (size_t i = 0; i < COUNT_OF(cases); i++) {
             const double *const from = (double *)bench_copy(&b, &cases[i].value, sizeof(double));
             float *const to = (float *)bench_numbers(&b, 1);
-            ops->convert(&b.call, &(struct convert_args){1, DTYPE_F64, cases[i].to, from, &to[0]});
+            ops->convert(&b.call,
+                         &(struct convert_args){1, DTYPE_F64, cases[i].to, from, &to[0], 0});
             ops->close(&b.call, &(struct close_args){1, 1, {from, NULL}, cases[i].to, &to[1]});
             assert_true(to[0] == cases[i].due && to[1] == cases[i].due);
         }

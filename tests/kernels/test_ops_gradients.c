@@ -65,8 +65,8 @@ struct smooth {
 
 static void linear_forward(const struct op_table *ops, const struct op_call *call,
                            struct tensors *t) {
-    ops->linear_forward(call,
-                        &(struct linear_forward_args){{NULL, 5}, 6, 7, t->in[0], t->in[1], t->out});
+    ops->linear_forward(
+        call, &(struct linear_forward_args){{NULL, 5}, 6, 7, t->in[0], t->in[1], t->out, NULL});
 }
 
 static void linear_backward(const struct op_table *ops, const struct op_call *call,

@@ -129,7 +129,8 @@ static void run_linear(struct bench *b, const double *x, const double *w, const 
                                                  K,
                                                  bench_store(b, x, (size_t)T * K, b->carrier),
                                                  bench_store(b, w, (size_t)N * K, b->carrier),
-                                                 y};
+                                                 y,
+                                                 NULL};
         ops->linear_forward(&b->call, &args);
         bench_check(b, ops, what, y, want, (size_t)T * N, b->carrier);
     }

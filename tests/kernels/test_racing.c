@@ -126,7 +126,8 @@ static void *run(struct bench *b, const struct op_table *ops, const struct value
                                                     (double *)out});
     void *const weight = bench_store(b, v->acc, (size_t)N * K, b->carrier);
     if (op == FORWARD)
-        ops->linear_forward(&b->call, &(struct linear_forward_args){v->rows, N, K, x, weight, out});
+        ops->linear_forward(&b->call,
+                            &(struct linear_forward_args){v->rows, N, K, x, weight, out, NULL});
     if (op == INPUT)
         ops->linear_input(&b->call, &(struct linear_input_args){v->rows, N, K, dy, weight, out, 0});
     if (op == EXPONENTIALS) {

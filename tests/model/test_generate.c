@@ -179,7 +179,7 @@ static size_t count_apart(const struct bench *bench, const struct scored *scored
 static size_t count_keys_apart(const struct bench *bench, const struct scored *scored) {
     const struct generate_cache *cache = &bench->generator.cache;
     const struct model *model = &scored->model;
-    const size_t bytes = model->D * model->carrier;
+    const size_t bytes = model->D * model->form.width;
     size_t apart = 0;
     for (uint32_t layer = 0; layer < model->layers; layer++)
         for (uint32_t which = 0; which < 2; which++)

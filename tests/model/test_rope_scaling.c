@@ -90,8 +90,8 @@ static void validate_table(void **state) {
     helper_config(1, &yarn,
                   "task: sft, model: {head_dim: 8, rope_theta: 10000, rope_scaling: yarn, "
                   "rope_factor: 1, rope_attention_factor: 1.5}");
-    rope_table_fill(&plain, 8, cosine[0], sine[0]);
-    rope_table_fill(&yarn, 8, cosine[1], sine[1]);
+    rope_table_fill(&plain, 8, form_carried(DTYPE_F32), cosine[0], sine[0]);
+    rope_table_fill(&yarn, 8, form_carried(DTYPE_F32), cosine[1], sine[1]);
     for (size_t i = 0; i < 8 * 4; i++) {
         assert_true(cosine[1][i] == cosine[0][i] * 1.5f);
         assert_true(sine[1][i] == sine[0][i] * 1.5f);

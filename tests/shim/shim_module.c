@@ -7,6 +7,9 @@
  * TWINSTEP_SHIM_FAILS="open 1 100" makes a call fail as CUDA's calls do: the first open (or take,
  * wait, pull, push or copy), and every later one, with CUDA's error 100, in the words of the module
  * for devices; "once 7 719" the seventh call of any kind and no other. */
+#if defined(BACKEND_CARRIED) /* the same numbers, in carriers alone */
+#define TABLES_NARROW NULL
+#endif
 #include "kernels/cuda/tables.h"
 
 #include <stdio.h>
@@ -25,12 +28,6 @@
 #define BACKEND_NAME "watch"
 #else
 #define BACKEND_NAME "shim"
-#endif
-
-#if defined(BACKEND_CARRIED) /* the same numbers, in carriers alone */
-#define BACKEND_NARROW 0
-#else
-#define BACKEND_NARROW 1
 #endif
 
 #if defined(BACKEND_LACKS) /* to be refused: no loop of an optimizer is there */
@@ -191,7 +188,6 @@ const struct backend twinstep_backend_v1 = {
     .stamp = BACKEND_STAMP,
     .name = BACKEND_NAME,
     .layout = BACKEND_LAYOUT,
-    .narrow_activations = BACKEND_NARROW,
     .open = shim_open,
     .describe = shim_describe,
     .memory = {shim_take, shim_give, 0},

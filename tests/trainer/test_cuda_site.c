@@ -281,7 +281,7 @@ static void verify_filled_once(void **state) {
         config.numerics.determinism.fill = FILL_TORCH;
         model_fill(&model);
         const size_t columns = model.C + (model.layers + 1) * model.Q + 2 * model.K;
-        assert_int_equal(filled, limits.rows * columns * model.carrier);
+        assert_int_equal(filled, limits.rows * columns * model.form.width);
         config.numerics.determinism.fill = FILL_NAN;
         config.numerics.determinism.atomics = 1; /* then attention's sums have room, too */
         assert_int_equal(model_open(&config, &table, &backend, &limits, &arena, &model), STATUS_OK);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: repro whole
- * Activations in two bytes on a device (docs/CUDA.md): a training through a module that takes them
- * must leave the digests of one through the same module that keeps them in carriers, bit for bit,
- * and each case says whether its activations are narrow, so that no case compares a width with
+ * Activations and weights in two bytes on a device (docs/CUDA.md): a training through a module that
+ * takes them must leave the digests of one through the same module that keeps them in carriers, bit
+ * for bit, and each case says whether its numbers are narrow, so that no case compares a width with
  * itself. A watch must see the same numbers in both, what it writes must become the tensor, and so
  * must a flipped bit. */
 #include <stdarg.h>
@@ -55,11 +55,19 @@ static const struct subject {
     {"task: sft, " MODEL("llama", "32") NUMBERS("bf16", "fast") ", library: none}", 0},
     {"task: sft, " MODEL("llama", "32") NUMBERS("bf16", "invariant") "}", 0},
     {"task: sft, " MODEL("llama", "32") NUMBERS("f32", "fast") "}", 0},
+    {"task: sft, " MODEL("llama", "32") NUMBERS("bf16", "fast") ", product: tf32}", 0},
     {"task: sft, model: {family: llama, layers: 1, hidden: 16, heads: 2, mlp: 1, vocab: "
      "19}, " NUMBERS("bf16", "fast") "}",
-     0},
+     1},
     {"task: sft, model: {family: llama, layers: 1, hidden: 16, heads: 2, mlp: 32, vocab: 19, "
-     "mlp_bias: true}, " NUMBERS("bf16", "fast") "}",
+     "mlp_bias: true, output_bias: true}, " NUMBERS("bf16", "fast") "}",
+     1},
+    /* heads as wide as a tile of tensor cores, whose operands are used where they lie */
+    {"task: dpo, numerics: {backward: {attention: flash}, param: f32, compute: bf16, mode: fast}, "
+     "model: {family: qwen2, layers: 1, hidden: 128, heads: 2, kv_heads: 1, mlp: 32, vocab: 19}",
+     1},
+    {"task: sft, model: {family: llama, layers: 1, hidden: 15, heads: 1, head_dim: 16, mlp: 8, "
+     "vocab: 19}, " NUMBERS("bf16", "fast") "}",
      0},
 };
 
@@ -94,7 +102,7 @@ static const char *gap_of(const struct subject *subject, const char *fault,
     for (int i = 0; i < MODULES; i++) {
         struct bench bench;
         bench_open(&bench, subject->words, fault, i);
-        const size_t width = bench.run.model.mlp.width;
+        const size_t width = bench.run.model.form.width;
         if ((width == sizeof(uint16_t)) != (subject->narrow && i == 0))
             fail_msg("%s: numbers of %zu bytes through %s", subject->words, width, modules[i]);
         bytes[i] = bench.run.model.buffer_bytes;
@@ -121,11 +129,12 @@ struct seen {
     uint32_t views;
 };
 
-/* Sees rows of the MLP's width, in carriers: gate_proj, up_proj, SwiGLU and their gradients. Sets
- * the first number of each. */
+/* Sees rows of activations and of their gradients, in carriers, and sets the first number of
+ * each. */
 static void see(void *context, const struct watch_view *view) {
     struct seen *const seen = (struct seen *)context;
-    if (view->width != 40 || view->axis != WATCH_TOKENS) return;
+    if (view->kind != WATCH_REALS || view->dtype != DTYPE_BF16) return;
+    if (view->axis != WATCH_TOKENS && view->axis != WATCH_LABELS) return;
     assert_int_equal(view->narrow, 0);
     for (uint32_t i = 0; i < watch_cells(view); i++) {
         const struct watch_cell cell = watch_cell_of(view, i);
@@ -160,8 +169,9 @@ static void verify_watch(void **state) {
         assert_int_equal(watch.status, STATUS_OK);
         bench_close(&bench);
     }
-    /* of each micro-batch and layer at least gate, up, act and three gradients */
-    assert_true(seen[0].views >= 6 * 2 * 2 * UPDATES);
+    /* of each micro-batch and layer at least x, q, k, v, what attention and o_proj write, gate, up,
+     * act and down, with their gradients */
+    assert_true(seen[0].views >= 20 * 2 * 2 * UPDATES);
     assert_int_equal(seen[0].views, seen[1].views);
     assert_int_equal(digest_compare(&seen[0].digest, &seen[1].digest), 0);
     assert_null(helper_outcome_gap(&outcome[0], &outcome[1]));

@@ -83,7 +83,7 @@ static void note_forward(struct bench *bench) {
     const struct batch *const batch = &bench->run.batch;
     const uint32_t labels = batch->label_count / batch->fed_ranks;
     const uint32_t tokens = batch->token_count / batch->fed_ranks;
-    const size_t bytes = model->C * model->carrier;
+    const size_t bytes = model->C * model->form.width;
     for (uint32_t i = 0; i < batch->label_count; i++)
         bench->losses[i / labels] -= model->logp[i] / (double)(labels * MICROS);
     for (uint32_t i = 0; i < batch->token_count; i++) {

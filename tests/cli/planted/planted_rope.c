@@ -12,10 +12,10 @@
 #define FREQUENCY 1u
 #define FACTOR 1.1f
 
-void __real_rope_table_fill(const struct config *config, uint32_t positions, void *cosine,
-                            void *sine);
-void __wrap_rope_table_fill(const struct config *config, uint32_t positions, void *cosine,
-                            void *sine);
+void __real_rope_table_fill(const struct config *config, uint32_t positions, struct form form,
+                            void *cosine, void *sine);
+void __wrap_rope_table_fill(const struct config *config, uint32_t positions, struct form form,
+                            void *cosine, void *sine);
 enum status __real_generator_open(const struct config *config, const struct param_table *table,
                                   const struct generate_limits *limits, struct arena *arena,
                                   struct generator *out);
@@ -27,9 +27,9 @@ static void plant(const struct config *config, uint32_t position, void *cosine) 
     ((float *)cosine)[position * (config->model.head_dim / 2) + FREQUENCY] *= FACTOR;
 }
 
-void __wrap_rope_table_fill(const struct config *config, uint32_t positions, void *cosine,
-                            void *sine) {
-    __real_rope_table_fill(config, positions, cosine, sine);
+void __wrap_rope_table_fill(const struct config *config, uint32_t positions, struct form form,
+                            void *cosine, void *sine) {
+    __real_rope_table_fill(config, positions, form, cosine, sine);
     if (config->batch.pad == 3 && positions > 5) plant(config, 5, cosine);
 }
 
