@@ -51,8 +51,11 @@ static enum status add_model(const struct config *config, const struct dataset *
     if (status == STATUS_OK) status = backends_open(config, &backend);
     if (status == STATUS_OK) status = model_open(config, table, backend, &limits, &dry, &model);
     if (status == STATUS_OK) {
+        const int copies =
+            form_is_narrow(model.form) || config->numerics.param != config->numerics.compute;
         out->activations += dry.total - model.scratch_bytes;
         out->scratch += model.scratch_bytes;
+        out->copies += copies ? table->elements * model.form.width : 0;
     }
     arena_close(&dry);
     return status;
@@ -66,10 +69,6 @@ static enum status add_state(const struct config *config, const struct dataset *
     const struct backend *backend;
     struct state_layout layout;
     const size_t param = dtype_carrier((enum dtype)config->numerics.param);
-    const size_t compute = dtype_carrier((enum dtype)config->numerics.compute);
-    const size_t sets = config->numerics.param == config->numerics.compute ? 0
-                        : config_has_reference(config)                     ? 2
-                                                                           : 1;
     TRY(plugin_optimizer(&config->optimizer.which, &optimizer));
     TRY(plugin_schedule(&config->schedule.which, &schedule));
     TRY(backends_open(config, &backend));
@@ -79,7 +78,7 @@ static enum status add_state(const struct config *config, const struct dataset *
     for (uint32_t i = 0; i < table->count; i++)
         leaves += state_leaves(&table->rows[i], &layout, &layout.tensor[i]);
     out->state = layout.bytes + leaves * sizeof(struct leafhash_leaf);
-    out->copies = table->elements * (2 * param + sets * compute);
+    out->copies = table->elements * 2 * param; /* initial ones, and those before an update */
     return STATUS_OK;
 }
 
