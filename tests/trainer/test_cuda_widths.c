@@ -21,7 +21,7 @@
 
 #define OWN TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
 #define CARRIED TWINSTEP_BACKENDS "/twinstep_backend_carried.so"
-enum { UPDATES = 1, MODULES = 2 };
+enum { UPDATES = 2, MODULES = 2 };
 static const char *const modules[MODULES] = {OWN, CARRIED};
 
 #define COMMON                                                                                     \
@@ -129,12 +129,12 @@ struct seen {
     uint32_t views;
 };
 
-/* Sees rows of activations and of their gradients, in carriers, and sets the first number of
- * each. */
+/* Sees rows of activations, of their gradients and of angles, in carriers, and sets the first
+ * number of each. */
 static void see(void *context, const struct watch_view *view) {
     struct seen *const seen = (struct seen *)context;
     if (view->kind != WATCH_REALS || view->dtype != DTYPE_BF16) return;
-    if (view->axis != WATCH_TOKENS && view->axis != WATCH_LABELS) return;
+    if (view->axis == WATCH_WHOLE) return;
     assert_int_equal(view->narrow, 0);
     for (uint32_t i = 0; i < watch_cells(view); i++) {
         const struct watch_cell cell = watch_cell_of(view, i);
