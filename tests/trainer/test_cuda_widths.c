@@ -164,6 +164,7 @@ static void verify_watch(void **state) {
         struct watch watch = {.see = see, .context = &seen[i], .arena = ARENA_EMPTY};
         bench_open(&bench, subjects[0].words, "", i);
         watch_hang(&bench.run, &watch);
+        watch_start(&bench.run);
         helper_outcome_of(&bench.run, UPDATES, &outcome[i]);
         watch_hang(&bench.run, NULL);
         assert_int_equal(watch.status, STATUS_OK);
