@@ -221,11 +221,12 @@ static enum status open_call(struct model *model) {
     return open_mode(model);
 }
 
-/* Numbers lie in two bytes where the backend has ops for them. Rows of an odd hidden width would
- * begin between the words by which rows are cleared (clear_rows). */
+/* Numbers lie in two bytes where the backend has ops for them; but not where sums are cut (law 23),
+ * which a call says that is not known yet. Rows of an odd hidden width would begin between the
+ * words by which rows are cleared (clear_rows). */
 static void take_narrow(struct model *model) {
     const struct backend *const backend = model->backend;
-    if (model->C % 2 != 0) return;
+    if (model->C % 2 != 0 || model->config->numerics.cuts > 1) return;
     const struct op_table *const narrow =
         backend->narrow_ops == NULL ? NULL : backend->narrow_ops(&model->call, model->accumulate);
     if (narrow == NULL) return;

@@ -56,14 +56,12 @@ static enum status tables_scratch(const struct op_limits *limits, size_t *out_by
 #if !defined(TABLES_NARROW) /* NULL in a module of the tests */
 #define TABLES_NARROW tables_narrow
 
-/* What is left to the device's library can read two bytes; of the other modes it cannot. Attention
- * on tensor cores has one dtype for operands and for what is stored. */
+/* What is left to the device's library can read two bytes; of the other modes it cannot. Operands
+ * of products have the dtype of bf16 and f16 calls (numerics.product). */
 static const struct op_table *tables_narrow(const struct op_call *call, enum dtype accumulate) {
-    const enum dtype product = call_product(call);
     const unsigned racing = call->racing == NULL ? 0 : call->racing->kinds;
     if (call->library == NULL || accumulate != DTYPE_F32 || call->order != NULL ||
-        call->splits != NULL || call->cuts > 1 || (racing & ~(unsigned)SUM_DQ) != 0 ||
-        (product != DTYPE_F64 && product != call->compute))
+        call->splits != NULL || (racing & ~(unsigned)SUM_DQ) != 0)
         return NULL;
     return call->compute == DTYPE_BF16  ? &TABLE(bf16_f32)
            : call->compute == DTYPE_F16 ? &TABLE(f16_f32)
