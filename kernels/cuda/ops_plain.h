@@ -30,7 +30,8 @@ PLAIN_OP(convert, convert)
 PLAIN_OP(fill, fill)
 /* clang-format on */
 
-/* The gradient of a bias is a sum of rows, which no library makes. */
+/* The gradient of a bias is a sum of rows, which no library makes. Calls whose sums race, are drawn
+ * or cut do not come here (tables.h), so column_weight() takes all of these. */
 static void linear_weight(const struct op_call *call, const struct linear_weight_args *args) {
     const struct fill_args zeros = {(size_t)args->N * args->K * sizeof(accumulator), 0, args->acc};
     struct op_call queued = *call;
