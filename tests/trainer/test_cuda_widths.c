@@ -4,7 +4,7 @@
  * takes them must leave the digests of one through the same module that keeps them in carriers, bit
  * for bit, and each case says whether its numbers are narrow, so that no case compares a width with
  * itself. A watch must see the same numbers in both, what it writes must become the tensor, and so
- * must a flipped bit. */
+ * must a flipped bit. A model in either width generates the same text. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,10 +13,13 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "model/backends.h"
+#include "model/generate.h"
 #include "model/watch.h"
 #include "tests/base/helper_size.h"
 #include "tests/kernels/helper_variables.h"
 #include "tests/trainer/helper_train.h"
+#include "trainer/run_pass.h"
 #include "trainer/watch_run.h"
 
 #define OWN TWINSTEP_BACKENDS "/twinstep_backend_shim.so"
@@ -197,10 +200,51 @@ static void verify_faults(void **state) {
     }
 }
 
+/* ---- generating ---- */
+
+enum { PROMPTS = 2, TOKENS = 3 };
+
+/* Generates with a cache of keys and values, which has carriers beside a model in two bytes. */
+static void generate_through(const char *words, int module, uint32_t token[PROMPTS * TOKENS],
+                             double logp[PROMPTS * TOKENS]) {
+    static const uint32_t ids[] = {7, 3, 11};
+    static const struct generate_prompt prompts[PROMPTS] = {{ids, 3}, {ids + 1, 2}};
+    static const struct generate_limits limits = {PROMPTS, 3, 3 + TOKENS};
+    static const struct generate_options options = {
+        .tokens = TOKENS, .temperature = 0.7, .top_p = 0.9, .seed = 5};
+    struct arena seen = ARENA_EMPTY;
+    struct generator *generator;
+    struct bench bench;
+    bench_open(&bench, words, "", module);
+    const struct model_weights weights = {run_weights(&bench.run)};
+    backends_memory(run_backend(&bench.run), &seen, NULL);
+    assert_int_equal(arena_take(&bench.arena, 1, sizeof *generator, "generator", &generator),
+                     STATUS_OK);
+    if (generator_open(&bench.config, &bench.run.table, &limits, &seen, generator) != STATUS_OK ||
+        generate(generator, &weights, prompts, PROMPTS, &options, token, logp) != STATUS_OK)
+        fail_msg("%s: %s", words, status_text());
+    assert_int_equal(form_is_narrow(generator->decode.form), module == 0);
+    arena_close(&seen);
+    bench_close(&bench);
+}
+
+static void verify_generation(void **state) {
+    static const size_t chosen[] = {0, 2, 3}; /* of subjects: three families, both dtypes */
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(chosen); i++) {
+        uint32_t token[MODULES][PROMPTS * TOKENS];
+        double logp[MODULES][PROMPTS * TOKENS];
+        for (int m = 0; m < MODULES; m++)
+            generate_through(subjects[chosen[i]].words, m, token[m], logp[m]);
+        assert_memory_equal(token[0], token[1], sizeof token[0]);
+        assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
+    }
+}
+
 int main(void) {
     helper_unset_variables();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(verify_both_widths),
-                                       cmocka_unit_test(verify_watch),
-                                       cmocka_unit_test(verify_faults)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_both_widths), cmocka_unit_test(verify_watch),
+        cmocka_unit_test(verify_generation), cmocka_unit_test(verify_faults)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
