@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * twinstep init: writes a scenario from the arguments of a trainer of transformers or TRL.
  *
- * Which key a name is comes from the one table of other programs' names (scenarios/synonyms.h);
- * here stands what must be computed of several values. Each key is tried on the scenario so far
- * and left out, with the reason, where it is refused. Invariant: what is written is a scenario that
- * loads, and nothing that was set is passed over in silence. */
+ * Which key a name is comes from the one table of other programs' names (scenarios/synonyms.h), and
+ * what a value can be from cli/init_values.h; here stands what must be computed of several values.
+ * Each key is tried on the scenario so far and left out, with the reason, where it is refused.
+ * Invariant: what is written is a scenario that loads, and nothing that was set is passed over in
+ * silence. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/number.h"
 #include "cli/init_defaults.h"
+#include "cli/init_values.h"
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "scenarios/synonyms.h"
@@ -57,33 +59,12 @@ static enum status note(struct making *making, const char *text) {
     return STATUS_OK;
 }
 
-/* What a value says of a name that is on or off. */
-enum turned { TURNED_OFF, TURNED_ON, TURNED_UNKNOWN };
-
-/* Reads a value as a trainer does. What is not quoted PyYAML reads by YAML 1.1, where on and off
- * are booleans in three cases of letters each; a text goes to string_to_bool() of transformers,
- * which takes a few words in any case. Nothing and null are off. */
-static enum turned turned_of(const struct yaml_node *node) {
-    static const char *const plain[][3] = {{"off", "Off", "OFF"}, {"on", "On", "ON"}};
-    static const char *const words[][5] = {{"no", "false", "f", "n", "0"},
-                                           {"yes", "true", "t", "y", "1"}};
-    if (node == NULL || node->kind == YAML_NULL) return TURNED_OFF;
-    if (node->text == NULL) return TURNED_UNKNOWN;
-    for (int on = 0; on < 2; on++) {
-        for (size_t i = 0; node->kind == YAML_PLAIN && i < COUNT_OF(plain[on]); i++)
-            if (strcmp(node->text, plain[on][i]) == 0) return (enum turned)on;
-        for (size_t i = 0; i < COUNT_OF(words[on]); i++)
-            if (strcasecmp(node->text, words[on][i]) == 0) return (enum turned)on;
-    }
-    return TURNED_UNKNOWN;
-}
-
 /* The trainer's default of a name that is not set; NULL: the name is set, or off by default. */
 static const struct yaml_node *default_of(const struct making *making, const char *name) {
     const struct yaml_node *node = yaml_child(making->config, name);
     if (making->config->count >= WHOLE) return NULL;
     if (strcmp(name, "bf16") == 0) { /* null is its default: on where fp16 is off */
-        if (turned_of(yaml_child(making->config, "fp16")) != TURNED_OFF) return NULL;
+        if (init_turned(yaml_child(making->config, "fp16")) != TURNED_OFF) return NULL;
         if (node != NULL && node->kind == YAML_NULL) node = NULL;
     }
     return node != NULL ? NULL : init_default(name, making->dpo);
@@ -113,43 +94,16 @@ static const char *text_of(struct making *making, const char *name) {
 }
 
 static int is_true(struct making *making, const char *name) {
-    return turned_of(look(making, name)) == TURNED_ON;
+    return init_turned(look(making, name)) == TURNED_ON;
 }
 
-/* What a number must be; what trainers take for "not set" is passed over without a comment. */
-enum amount {
-    AMOUNT_SHARE, /* at least 0, which is not set */
-    AMOUNT_COUNT, /* a whole number above 0 */
-    AMOUNT_MAX    /* a whole number; trainers take 0 and all below for not set, usually -1 */
-};
-
-/* Whether a number is there and above 0; then *out is it. A comment says of what else is there that
- * it is not the number that trainers take. */
-static enum status take_number(struct making *making, const char *name, enum amount amount,
-                               int *out_set, double *out) {
-    static const char *const expected[] = {
-        [AMOUNT_SHARE] = "a number >= 0",
-        [AMOUNT_COUNT] = "a whole number from 1 to 2^53",
-        [AMOUNT_MAX] = "a whole number up to 2^53, or -1",
-    };
+/* Whether a number is there and above 0; then *out is it. What is not above 0 trainers take for
+ * "not set" where they take it at all (init_check_values). */
+static int take_number(struct making *making, const char *name, double *out) {
     const struct yaml_node *node = look(making, name);
-    const double most = 0x1p53;
-    double x = 0.0;
-    char shown[YAML_TEXT_SIZE], *words;
-    *out_set = 0;
-    if (node == NULL) return STATUS_OK;
-    const int number =
-        node->text != NULL && number_parse_real(node->text, NUMBER_FINITE, &x) == STATUS_OK;
-    if (number && amount == AMOUNT_MAX && x <= 0.0) return STATUS_OK;
-    if (number && amount == AMOUNT_SHARE && x == 0.0) return STATUS_OK;
-    if (number && x > 0.0 && (amount == AMOUNT_SHARE || (x <= most && x == (double)(int64_t)x))) {
-        *out = x;
-        *out_set = 1;
-        return STATUS_OK;
-    }
-    TRY(arena_format(&making->cli->arena, &words, "%s: expected %s, got %s", name, expected[amount],
-                     yaml_describe(node, shown)));
-    return note(making, words);
+    *out = 0.0;
+    return node != NULL && node->text != NULL &&
+           number_parse_real(node->text, NUMBER_FINITE, out) == STATUS_OK && *out > 0.0;
 }
 
 /* Sets a key of `common` if the scenario still loads then; else notes why not. */
@@ -206,12 +160,10 @@ static enum status dashed(struct making *making, const char *text, char **out) {
 
 static enum status make_steps(struct making *making) {
     double steps, epochs;
-    int set;
     char *why;
     making->steps = "5";
     making->steps_why = "the config does not say how many";
-    TRY(take_number(making, "max_steps", AMOUNT_MAX, &set, &steps));
-    if (set) {
+    if (take_number(making, "max_steps", &steps)) {
         char *text;
         TRY(arena_format(&making->cli->arena, &text, "%.0f", steps));
         (void)look(making, "num_train_epochs"); /* max_steps overrides it */
@@ -220,8 +172,7 @@ static enum status make_steps(struct making *making) {
             steps <= FEW ? "max_steps" : "the first of max_steps; see schedule.total";
         return steps <= FEW ? STATUS_OK : set_key(making, "schedule.total", text, "max_steps");
     }
-    TRY(take_number(making, "num_train_epochs", AMOUNT_SHARE, &set, &epochs));
-    if (!set) return STATUS_OK;
+    if (!take_number(making, "num_train_epochs", &epochs)) return STATUS_OK;
     TRY(arena_format(&making->cli->arena, &why,
                      "num_train_epochs: %s%s: write schedule.total = epochs x rows / batch.size, "
                      "rounded as the trainer does; without it the schedule ends after `steps`",
@@ -233,32 +184,42 @@ static enum status make_steps(struct making *making) {
  * here. */
 static enum status make_schedule_own(struct making *making) {
     const struct yaml_node *own = look(making, "lr_scheduler_kwargs");
-    char *key, *from;
-    if (own == NULL || own->kind != YAML_MAP) return STATUS_OK;
+    char *key, *from, *words;
+    if (own == NULL) return STATUS_OK;
+    TRY(init_schedule_own(&making->cli->arena, own, &own));
     for (const struct yaml_node *node = own->first; node != NULL; node = node->next) {
         const char *name = strcmp(node->key, "min_lr_rate") == 0 ? "min_lr_ratio" : node->key;
         TRY(arena_format(&making->cli->arena, &key, "schedule.%s", name));
         TRY(arena_format(&making->cli->arena, &from, "lr_scheduler_kwargs.%s", node->key));
-        if (node->text != NULL) TRY(set_key(making, key, node->text, from));
+        if (node->text != NULL) {
+            TRY(set_key(making, key, node->text, from));
+        } else if (node->kind != YAML_NULL) {
+            TRY(arena_format(&making->cli->arena, &words, "%s: it is neither a number nor a word",
+                             from));
+            TRY(note(making, words));
+        }
     }
     return STATUS_OK;
 }
 
 static enum status make_schedule(struct making *making) {
     const char *name = text_of(making, "lr_scheduler_type");
+    char *text;
     double warmup;
-    int set;
     TRY(copy_key(making, "learning_rate"));
     TRY(set_key(making, "schedule.contract", "hf", "the trainer; hf-4.50 and hf-4.51 are older"));
     TRY(make_steps(making));
     if (name != NULL) TRY(set_key(making, "schedule.name", name, "lr_scheduler_type"));
     TRY(make_schedule_own(making));
-    TRY(take_number(making, "warmup_steps", AMOUNT_SHARE, &set, &warmup));
-    if (set) /* transformers 5: below 1 it is a share */
-        return set_key(making, warmup < 1.0 ? "schedule.warmup_ratio" : "schedule.warmup",
-                       text_of(making, "warmup_steps"), "warmup_steps");
-    TRY(take_number(making, "warmup_ratio", AMOUNT_SHARE, &set, &warmup));
-    return set ? copy_key(making, "warmup_ratio") : STATUS_OK;
+    if (take_number(making, "warmup_steps", &warmup) && warmup >= 1.0) {
+        TRY(arena_format(&making->cli->arena, &text, "%.0f", trunc(warmup))); /* int() of Python */
+        return set_key(making, "schedule.warmup", text, "warmup_steps");
+    }
+    if (warmup > 0.0) /* transformers 5: below 1 it is a share */
+        return set_key(making, "schedule.warmup_ratio", text_of(making, "warmup_steps"),
+                       "warmup_steps");
+    return take_number(making, "warmup_ratio", &warmup) ? copy_key(making, "warmup_ratio")
+                                                        : STATUS_OK;
 }
 
 /* Copies weight_decay, unless the optimizer is one whose decay is another law than ours. */
@@ -290,6 +251,15 @@ static enum status make_moments(struct making *making, const char *optimizer) {
     return STATUS_OK;
 }
 
+/* A trainer clips where max_grad_norm is above 0; an infinite one clips nothing. */
+static enum status make_clip(struct making *making) {
+    const struct yaml_node *node = yaml_child(making->config, "max_grad_norm");
+    if (node != NULL && node->kind == YAML_LIST && node->count == 1) node = node->first;
+    if (node == NULL || !init_is_unclipped(node)) return copy_key(making, "max_grad_norm");
+    (void)look(making, "max_grad_norm");
+    return set_key(making, "clip.max_norm", "0", "max_grad_norm");
+}
+
 static enum status make_optimizer(struct making *making) {
     static const char variant[] = "with optimizer.variant: ";
     const char *name = text_of(making, "optim");
@@ -304,20 +274,17 @@ static enum status make_optimizer(struct making *making) {
     }
     TRY(make_decay(making, name));
     TRY(make_moments(making, name));
-    TRY(copy_key(making, "max_grad_norm"));
+    TRY(make_clip(making));
     return set_key(making, "optimizer.decay", "hf", "Trainer.get_decay_parameter_names");
 }
 
 static enum status make_batch(struct making *making) {
-    double micro, times = 1.0;
-    int set;
+    double micro, times;
     char *size, *text, *from;
     const int micro_set = default_of(making, "per_device_train_batch_size") == NULL;
     const int times_set = default_of(making, "gradient_accumulation_steps") == NULL;
-    TRY(take_number(making, "per_device_train_batch_size", AMOUNT_COUNT, &set, &micro));
-    if (!set) return STATUS_OK;
-    TRY(take_number(making, "gradient_accumulation_steps", AMOUNT_COUNT, &set, &times));
-    if (!set && text_of(making, "gradient_accumulation_steps") != NULL) return STATUS_OK;
+    if (!take_number(making, "per_device_train_batch_size", &micro)) return STATUS_OK;
+    if (!take_number(making, "gradient_accumulation_steps", &times)) times = 1.0;
     TRY(arena_format(&making->cli->arena, &size, "%.0f", micro * times));
     TRY(arena_format(&making->cli->arena, &text, "%.0f", micro));
     TRY(arena_format(
@@ -366,7 +333,7 @@ static enum status make_dpo(struct making *making) {
         TRY(set_key(making, synonym_of_key(words[i])->key, text, words[i]));
     }
     const struct yaml_node *const cached = look(making, "precompute_ref_log_probs");
-    if (cached != NULL && turned_of(cached) != TURNED_UNKNOWN)
+    if (cached != NULL)
         TRY(set_key(making, "dpo.reference",
                     is_true(making, "precompute_ref_log_probs") ? "cached" : "live",
                     "precompute_ref_log_probs"));
@@ -447,33 +414,11 @@ static enum status make_sft(struct making *making) {
     char *text;
     if (is_true(making, "average_tokens_across_devices"))
         TRY(set_key(making, "loss.divisor", "update", "average_tokens_across_devices"));
-    if (loss == NULL || strcmp(loss, "nll") == 0) return STATUS_OK;
+    if (loss == NULL || strcmp(loss, "nll") == 0 || strcmp(loss, "chunked_nll") == 0)
+        return STATUS_OK;
     TRY(arena_format(&making->cli->arena, &text, "loss_type: %s: sft has cross-entropy alone",
                      loss));
     return note(making, text);
-}
-
-/* Notes each name that is_true() asks for and whose value is neither on nor off. */
-static enum status note_unknown(struct making *making) {
-    static const char *const names[] = {"bf16",
-                                        "fp16",
-                                        "tf32",
-                                        "full_determinism",
-                                        "average_tokens_across_devices",
-                                        "precompute_ref_log_probs",
-                                        "padding_free",
-                                        "packing"};
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        const struct yaml_node *node = yaml_child(making->config, names[i]);
-        char shown[YAML_TEXT_SIZE], *text;
-        if (node != NULL && node->kind == YAML_LIST && node->count == 1) node = node->first;
-        if (turned_of(node) != TURNED_UNKNOWN) continue;
-        (void)look(making, names[i]); /* so that note_rest() says nothing more of it */
-        TRY(arena_format(&making->cli->arena, &text, "%s: expected true or false, got %s", names[i],
-                         yaml_describe(node, shown)));
-        TRY(note(making, text));
-    }
-    return STATUS_OK;
 }
 
 /* Names whose usual value moves no bit of what is trained here. */
@@ -498,6 +443,7 @@ static enum status make_length(struct making *making) {
 static enum status make_all(struct making *making) {
     TRY(refuse_others(making));
     TRY(make_task(making));
+    TRY(init_check_values(making->config, making->dpo));
     making->data_key = making->dpo ? "data.pairs" : "data.text";
     TRY(copy_key(making, "seed"));
     TRY(copy_key(making, "data_seed"));
@@ -510,7 +456,7 @@ static enum status make_all(struct making *making) {
     if (is_true(making, "padding_free") || is_true(making, "packing"))
         TRY(set_key(making, "batch.padding", "packed", "padding_free or packing"));
     pass_over(making);
-    return note_unknown(making);
+    return STATUS_OK;
 }
 
 /* ---- what is left ---- */
@@ -524,7 +470,7 @@ static int was_used(const struct making *making, const char *name) {
 /* Whether a value says that something is off: null, false, empty, "no". */
 static int is_off(const struct yaml_node *node) {
     static const char *const words[] = {"", "none", "0.0", "-1"};
-    if (turned_of(node) == TURNED_OFF) return 1;
+    if (init_turned(node) == TURNED_OFF) return 1;
     if (node->text == NULL) return node->count == 0;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (strcmp(node->text, words[i]) == 0) return 1;

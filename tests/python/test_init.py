@@ -130,9 +130,6 @@ class Init(unittest.TestCase):
         self.assertIn("# - fp16: true: bf16 is true, too, and a trainer takes one of them\n", made)
         self.assertEqual(self.key(made, "numerics", "compute"), "bf16")
         self.resolved(made)
-        made = self.say({"beta": 0.1, "learning_rate": None, "adam_beta1": "x"})
-        self.assertIsNone(self.key(made, "optimizer", "lr"))        # it was said, and is no number
-        self.assertIsNone(self.key(made, "optimizer", "beta1"))
 
     def test_verify_booleans_as_the_trainer_reads_them(self):
         """What PyYAML and then string_to_bool() of transformers give: TrlParser of TRL 1.16 made
@@ -151,18 +148,15 @@ class Init(unittest.TestCase):
             self.assertNotIn("# - packing", made)
             self.assertNotIn("group_by_length", made)
         for text in ("maybe", '"on"', '"off"', "2", "[1, 2]", '""'):
-            made = self.say(f"fp16: {text}\npacking: {text}\n")
-            self.assertIsNone(self.key(made, "numerics", "compute"), made)
-            self.assertIsNone(self.key(made, "batch", "padding"), made)
-            self.assertIn("# - fp16: expected true or false, got ", made)
-            self.assertEqual(made.count("# - packing: expected true or false, got "), 1)
-            self.resolved(made)
+            for name in ("fp16", "bf16", "tf32", "full_determinism", "average_tokens_across_devices",
+                         "padding_free", "packing"):
+                self.refuse(f"max_steps: 3\n{name}: {text}\n", f":2:{len(name) + 3}: error: {name}: "
+                            "expected true or false, got ")
         made = self.say("packing: [true]\n")         # a list of one is its value, as everywhere
         self.assertEqual(self.key(made, "batch", "padding"), "packed", made)
         self.assertNotIn("# - packing", made)
-        made = self.say("beta: 0.1\nprecompute_ref_log_probs: sometimes\n")
-        self.assertIsNone(self.key(made, "dpo", "reference"), made)
-        self.assertIn('# - precompute_ref_log_probs: expected true or false, got "sometimes"\n', made)
+        self.refuse("beta: 0.1\nprecompute_ref_log_probs: sometimes\n",
+                    ':2:27: error: precompute_ref_log_probs: expected true or false, got "sometimes"\n')
         self.assertEqual(self.key(self.say("beta: 0.1\nprecompute_ref_log_probs: On\n"), "dpo", "reference"), "cached")
 
     def test_verify_what_is_computed(self):
@@ -190,9 +184,9 @@ class Init(unittest.TestCase):
 
     def test_verify_what_does_not_translate_is_said(self):
         made = self.say({"beta": 0.1, "optim": "paged_adamw_8bit", "loss_type": ["sigmoid", "sft"],
-                         "learning_rate": "fast", "lr_scheduler_type": "sawtooth",
+                         "learning_rate": 1e20, "lr_scheduler_type": "greedy",
                          "model_name_or_path": "a/b", "neftune_noise_alpha": 5, "fsdp": "",
-                         "deepspeed": None, "hub_token": "hf_secret", "weight_decay": -1})
+                         "deepspeed": None, "hub_token": "hf_secret", "weight_decay": 2e9})
         self.resolved(made)
         for words in ('optim: optimizer.name: expected one of', "optim: so adamw, the default here", "loss_type: a sum of several losses",
                       "learning_rate: optimizer.lr: expected", "lr_scheduler_type: schedule.name",
@@ -202,38 +196,98 @@ class Init(unittest.TestCase):
         self.assertNotIn("hf_secret", made)
         self.assertIsNone(self.key(made, "optimizer", "lr"))
 
-    def test_verify_a_number_that_is_none_is_a_comment(self):
-        """What a trainer would refuse is in no key, what it takes for "not set" in no comment, and
-        the scenario loads: steps: 0 does not."""
-        whole, share = "a whole number from 1 to 2^53", "a number >= 0"
-        most = "a whole number up to 2^53, or -1"
+    def refuse(self, text, words):
+        """A config whose error names file, line, column and name; nothing is written."""
+        out = self.folder / "never.yaml"
+        said = self.say(text, "-o", out, status=2)
+        self.assertIn(f"config.yaml{words}", said)
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertFalse(out.exists())
+
+    def test_verify_a_number_that_is_none_is_an_error(self):
+        """What a trainer would refuse, by the rules of transformers, torch and numpy; what it takes
+        for "not set" is neither an error nor a comment."""
+        whole, least, share = "a whole number from 1 to 2^53", "a number >= 0", "a number >= 0 and < 1"
+        any_whole = "a whole number from -2^53 to 2^53"
+        none = ("fast", ".nan", "NaN", "true", "[1, 2]", "{a: 1}", '""', "1e-5x", "0x10")
         for name, values, expected in (
-                ("max_steps", ("0.5", "1.5", "1e30", "abc", ".nan", "[1, 2]"), most),
-                ("per_device_train_batch_size", ("0.4", "1.5", "0", "-2", "x"), whole),
-                ("gradient_accumulation_steps", ("1.5", "-1", "x"), whole),
-                ("num_train_epochs", ("abc", "-3"), share), ("warmup_steps", ("abc", "-4"), share),
-                ("warmup_ratio", ("abc", "-0.1"), share)):
+                ("max_steps", (*none, "~", "0.5", "1e30", ".inf"), any_whole),
+                ("per_device_train_batch_size", (*none, "~", "0.4", "1.5", "0", "-2"), whole),
+                ("gradient_accumulation_steps", (*none, "~", "1.5", "-1"), whole),
+                ("max_length", (*none, "0", "-1", "2.5"), whole),
+                ("num_train_epochs", (*none, "~", "-3"), least),
+                ("warmup_steps", (*none, "~", "-4"), least), ("warmup_ratio", (*none, "-0.1"), least),
+                ("learning_rate", (*none, "~", "-1", ".inf"), least),
+                ("weight_decay", (*none, "~", "-0.1"), least),
+                ("adam_epsilon", (*none, "~", "-1e-8"), least),
+                ("adam_beta1", (*none, "~", "1.0", "-0.1"), share),
+                ("adam_beta2", (*none, "~", "1.5"), share),
+                ("max_grad_norm", none, "a number"),
+                ("seed", (*none, "~", "-1", "1.5", "4294967296"), "a whole number from 0 to 2^32 - 1"),
+                ("data_seed", (*none, "1.5"), any_whole),
+                ("beta", (*none, "~"), "a number"), ("label_smoothing", (*none, "~"), "a number"),
+                ("discopop_tau", (*none, "~"), "a number"),
+                ("f_alpha_divergence_coef", (*none, "~"), "a number")):
             for value in values:
-                base = "" if name[:3] == "per" else "per_device_train_batch_size: 2\n"
-                made = self.say(f"{base}{name}: {value}\n")
-                self.resolved(made)
-                self.assertIn(f"# - {name}: expected {expected}, got ", made)
-                self.assertRegex(made, r"\nsteps: 5 +# the config does not say how many\n")
-                if name in ("per_device_train_batch_size", "gradient_accumulation_steps"):
-                    self.assertIsNone(self.key(made, "batch", "size"))
-                    self.assertIsNone(self.key(made, "batch", "micro"))
-        for name, value in (("max_steps", 0), ("max_steps", -1), ("warmup_steps", 0),
-                            ("warmup_ratio", 0.0), ("max_steps", 3.0), ("learning_rate", 0.1)):
+                self.refuse(f"precompute_ref_log_probs: no\n{name}: {value}\n",
+                            f":2:{len(name) + 3}: error: {name}: expected {expected}, got ")
+        for name, value in (("max_steps", 0), ("max_steps", -7), ("warmup_steps", 0), ("data_seed", None),
+                            ("warmup_ratio", 0.0), ("max_steps", 3.0), ("learning_rate", 0.1),
+                            ("learning_rate", "1e-5"), ("warmup_ratio", None), ("tf32", None)):
             self.assertNotIn(f"# - {name}", self.say({name: value}))
-        for value in ("-1", ".nan", "abc"):
-            made = self.say(f"learning_rate: {value}\n")
-            self.assertIn("# - learning_rate: optimizer.lr: expected a number", made)
+        self.assertNotIn("epochs", self.say({"max_steps": 3, "num_train_epochs": -1}))  # not looked at
+        made = self.say({"beta": -0.5})             # a trainer takes it, and it is a comment
+        self.assertIn("# - beta: dpo.beta: expected a number", made)
+        self.assertEqual(self.key(self.say({"warmup_steps": 3.75}), "schedule", "warmup"), "3")
+
+    def test_verify_clipping_that_a_trainer_leaves_out_is_off(self):
+        for value in ("0", "-1", "~", ".inf", "Infinity", "[0.0]"):
+            made = self.say(f"max_grad_norm: {value}\n")
+            self.assertEqual(self.key(made, "clip", "max_norm"), "0", value)
             self.resolved(made)
+        self.assertEqual(self.key(self.say("max_grad_norm: 0.5\n"), "clip", "max_norm"), "0.5")
+
+    def test_verify_a_name_that_no_trainer_has_is_an_error(self):
+        """A name that a trainer has and twinstep has not is a comment."""
+        for text, words in (
+                ("lr_scheduler_type: cosin", "lr_scheduler_type: expected a schedule of transformers 5.24 or "
+                                             'older, got "cosin"; did you mean cosine?'),
+                ("lr_scheduler_type: 3", "lr_scheduler_type: expected a schedule"),
+                ("optim: adamw_torhc", 'got "adamw_torhc"; did you mean adamw_torch?'),
+                ("optim: ~", "optim: expected an optimizer of transformers 5.24 or older, got nothing"),
+                ("beta: 1\nloss_type: sigmod", 'loss_type: expected a DPO loss of TRL 1.16 or older, got "sigmod"; '
+                                               "did you mean sigmoid?"),
+                ("beta: 1\nloss_type: [sigmoid, huge]", "loss_type: expected a DPO loss"),
+                ("beta: 1\nloss_type: []", "loss_type: expected a DPO loss of TRL 1.16 or older, got a list"),
+                ("beta: 1\nf_divergence_type: reverse", "f_divergence_type: expected an f-divergence"),
+                ("max_steps: 2\nloss_type: ipo", "loss_type: expected a loss of SFTConfig (nll, dft; with "
+                                                 '--task dpo one of DPOConfig), got "ipo"'),
+                ("lr_scheduler_kwargs: fast", "lr_scheduler_kwargs: expected a map, or a text with one in JSON"),
+                ("lr_scheduler_kwargs: {min_lr: low}", "lr_scheduler_kwargs.min_lr: expected a number, got "),
+                ("lr_scheduler_kwargs: {power: [1, 2]}", "lr_scheduler_kwargs.power: expected a number, got a list"),
+                ("lr_scheduler_kwargs: '{\"power\": true}'", "lr_scheduler_kwargs.power: expected a number, got "),
+                ("lr_scheduler_kwargs: '{\"power\": '", "config.yaml:1:22: lr_scheduler_kwargs: error: ")):
+            said = self.say(text, status=2)
+            self.assertIn(words, said)
+            self.assertRegex(said, r"config\.yaml:[12]:\d+: ")
+            self.assertEqual(said.count("\n"), 1, said)
+        for text, words in (
+                ("lr_scheduler_type: reduce_lr_on_plateau", "lr_scheduler_type: hf, schedule reduce_lr_on_plateau: "),
+                ("optim: adamw_8bit", "optim: optimizer.name: expected one of"),
+                ("beta: 1\nloss_type: kto_pair", "loss_type: dpo.loss: expected one of"),
+                ("packing: no\nloss_type: dft", "loss_type: dft: sft has cross-entropy alone"),
+                ("lr_scheduler_kwargs: {x: {y: 1}}", "lr_scheduler_kwargs.x: it is neither a number nor a word")):
+            made = self.say(text)
+            self.assertIn(f"# - {words}", made)
+            self.resolved(made)
+        made = self.say({"lr_scheduler_type": "polynomial", "lr_scheduler_kwargs": '{"power": 2.0}'})
+        self.assertEqual(self.key(made, "schedule", "power"), "2.0")    # JSON, as on the command line
+        self.assertNotIn("loss_type", self.say({"packing": True, "loss_type": "chunked_nll"}))
 
     def test_verify_comments_stay_comments(self):
         for config in ({"max_steps": 3, "x\nevil: 1": "y\nsteps: 9"},
-                       {"max_steps": 3, "learning_rate": "1e-6\nsteps: 9"},
-                       {"max_steps": 3, "optim": "adamw\n\nsteps: 9"},
+                       {"lr_scheduler_kwargs": {"min_lr_ratio\nsteps: 9": 1}},
+                       {"lr_scheduler_kwargs": {"min_lr_type": "x\n\nsteps: 9"}},
                        {"max_steps": 3, "model_name_or_path": "a\r\nsteps: 9"}):
             made = self.say(config)
             self.resolved(made)
@@ -267,6 +321,8 @@ class Init(unittest.TestCase):
         self.assertIn("packing", names)
         for name in names:
             for value in (True, False, None, "text"):
+                if value == "text" and name == "packing":
+                    continue                # which is no word for on or off
                 config = {"max_steps": 3, name: value}
                 self.assertIn(f"--task dpo, but {name} is of SFTConfig alone",
                               self.say(config, "--task", "dpo", status=2))

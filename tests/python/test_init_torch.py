@@ -14,6 +14,7 @@ import tempfile
 import unittest
 
 from transformers import Trainer, TrainingArguments
+from transformers.trainer_utils import SchedulerType
 from transformers.training_args import OptimizerNames
 from trl import DPOConfig, SFTConfig
 
@@ -77,6 +78,65 @@ class Init(unittest.TestCase):
                     found = re.search(r"^    beta1: (\S+)", self.scenario(of), re.M)
                     with self.subTest(name=name):
                         self.assertEqual(found and float(found[1]), expected)
+
+    def answer(self, kind, name, value):
+        """What init says of one setting, and of one that makes the task plain."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "config.json"
+            plain = {"beta": 0.1} if kind is DPOConfig else {"packing": False}
+            path.write_text(json.dumps({**plain, name: value}), encoding="utf-8")
+            return subprocess.run([PROGRAM, "init", "--from-trl", path], capture_output=True, text=True,
+                                  check=False)
+
+    def test_verify_types_are_those_of_the_dataclass(self):
+        """A value of another type is refused, and null is, but where the dataclass has it."""
+        kinds = {"float": 0.25, "int": 3, "bool": True, "dict": {"x": 1}}
+        seen = set()
+        for kind in (DPOConfig, SFTConfig):
+            for field in dataclasses.fields(kind):
+                types = [one.strip() for one in getattr(field.type, "__name__", str(field.type)).split("|")]
+                if str(field.type).count("|"):
+                    types = [one.strip() for one in str(field.type).split("|")]
+                with self.subTest(kind=kind.__name__, name=field.name, types=types):
+                    wrong = self.answer(kind, field.name, "a word")
+                    if wrong.returncode == 0:
+                        continue            # a name that is not translated, or one that is a word
+                    self.assertEqual(wrong.returncode, 2, wrong.stderr)
+                    self.assertIn(f"{field.name}: expected ", wrong.stderr)
+                    seen.add(field.name)
+                    null = self.answer(kind, field.name, None).returncode
+                    # bool: null is off; max_grad_norm: older trainers take null
+                    self.assertEqual(null == 0, "None" in types or "bool" in types
+                                     or field.name == "max_grad_norm")
+                    for one in types:
+                        if one in kinds:
+                            right = self.answer(kind, field.name, kinds[one])
+                            self.assertEqual(right.returncode, 0, right.stderr)
+        self.assertLessEqual({"learning_rate", "max_steps", "bf16", "beta", "optim", "lr_scheduler_type",
+                              "loss_type", "f_divergence_type", "packing", "seed", "warmup_steps"}, seen)
+        self.assertGreaterEqual(len(seen), 30)
+
+    def test_verify_every_name_of_a_list_is_known(self):
+        """Names of schedules, optimizers and losses: an error is for those that no trainer has."""
+        losses = {}
+        for kind in (DPOConfig, SFTConfig):
+            text = kind.__doc__.split("loss_type (")[1].split("activation_offloading")[0]
+            text = text.split("loss_weights")[0]
+            losses[kind] = re.findall(r"`['\"]([a-z_]+)['\"]`", text.split("Possible values", 1)[1])
+        self.assertIn("apo_down", losses[DPOConfig])
+        self.assertIn("dft", losses[SFTConfig])
+        divergences = re.search(r"f_divergence_type.*?Possible values are:(.*?)Only", DPOConfig.__doc__, re.S)
+        for kind, name, values in (
+                (DPOConfig, "lr_scheduler_type", [one.value for one in SchedulerType]),
+                (DPOConfig, "optim", [one.value for one in OptimizerNames]),
+                (DPOConfig, "loss_type", losses[DPOConfig]), (SFTConfig, "loss_type", losses[SFTConfig]),
+                (DPOConfig, "f_divergence_type", re.findall(r"`([a-z_]+)`", divergences[1]))):
+            self.assertGreaterEqual(len(values), 3, name)
+            for value in values:
+                with self.subTest(name=name, value=value):
+                    said = self.answer(kind, name, value)
+                    self.assertEqual(said.returncode, 0, said.stderr)
+            self.assertEqual(self.answer(kind, name, values[0] + "x").returncode, 2)
 
     def test_verify_defaults_are_those_of_the_dataclass(self):
         for kind, name, value in ((DPOConfig, "beta", 0.1), (SFTConfig, "packing", False)):
