@@ -188,26 +188,30 @@ static enum status root_of(const struct certify_side *side, const char *name, ui
 
 /* ---- roots at updates ---- */
 
+/* Nothing is printed before all updates have been read: a mistake in the last one is told first. */
 static enum status print_at(const struct certify_side *side, const char *text, int as_json) {
-    json_t *list = as_json ? json_array() : NULL;
+    json_t *const list = json_array(), *one;
     enum status status = STATUS_OK;
+    size_t i;
     for (const char *at = text; status == STATUS_OK;) {
         char hex[DIGEST_HEX];
         uint64_t update;
         status = read_update(&at, "at", &update);
         if (status == STATUS_OK) status = root_of(side, "at", update, hex);
         if (status != STATUS_OK) break;
-        if (list == NULL)
-            printf("%" PRIu64 " %s\n", update, hex);
-        else
-            json_array_append_new(list,
-                                  json_pack("{sI ss}", "update", (json_int_t)update, "root", hex));
+        json_array_append_new(list,
+                              json_pack("{sI ss}", "update", (json_int_t)update, "root", hex));
         if (*at == '\0') break;
         if (*at++ != ',')
             status = status_fail(STATUS_INPUT,
                                  "certify: --at: expected updates with commas, got \"%s\"", text);
     }
-    if (list != NULL && status == STATUS_OK) return json_print(list);
+    if (as_json && status == STATUS_OK) return json_print(list);
+    json_array_foreach(list, i, one) {
+        if (status != STATUS_OK) break;
+        printf("%" JSON_INTEGER_FORMAT " %s\n", json_integer_value(json_object_get(one, "update")),
+               json_string_value(json_object_get(one, "root")));
+    }
     json_decref(list);
     return status;
 }

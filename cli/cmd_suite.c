@@ -457,6 +457,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     uint64_t number, parts;
     TRY(cores_asked(options, KEY_JOBS, "suite", &suite_run.cores));
     TRY(check_asked(options));
+    TRY(scenario_check_overrides(options->sets, options->set_count));
     TRY(read_part(options, &number, &parts));
     TRY(suite_collect(folder, &cli->arena, &suite));
     suite_deal(&suite, number, parts);

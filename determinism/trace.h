@@ -122,6 +122,10 @@ struct trace_values; /* numbers of an array, likewise */
  * states as it stores of them. Texts are not counted. */
 uint64_t trace_plan_bytes(const struct trace_plan *plan, uint64_t updates);
 
+/* Says before long work what trace_create() would say of the names PATH and PATH.part. Whether the
+ * folder can be written to it does not ask. */
+TWINSTEP_MUST_USE enum status trace_try(const char *path, int overwrite, struct arena *arena);
+
 /* Creates PATH.part with every object and starts SWMR. STATUS_IO names the path and the reason (it
  * exists, no such folder, no space, not writable). */
 TWINSTEP_MUST_USE enum status trace_create(const char *path, const struct trace_plan *plan,

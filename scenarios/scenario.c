@@ -143,6 +143,16 @@ static enum status parse_override(struct arena *arena, const char *option,
     return STATUS_OK;
 }
 
+enum status scenario_check_overrides(const char *const *overrides, size_t count) {
+    struct arena arena = ARENA_EMPTY;
+    struct yaml_node *root;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = parse_override(&arena, overrides[i], &root);
+    arena_close(&arena);
+    return status;
+}
+
 static enum status parse_documents(struct parsing *parsing, const char *text, size_t length,
                                    const char *const *overrides, size_t override_count) {
     parsing->document_count = override_count + 1;

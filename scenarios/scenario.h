@@ -252,6 +252,10 @@ struct scenario {
     int data_place[2][2];  /* line and column of what the arm's task reads; 0: default, or --set */
 };
 
+/* Whether overrides have the form KEY=VALUE, before any scenario that they are for is opened.
+ * STATUS_INPUT. Which keys there are each scenario says. */
+TWINSTEP_MUST_USE enum status scenario_check_overrides(const char *const *overrides, size_t count);
+
 /* Reads a scenario, merges `common` into the arms, applies `overrides` ("common.optimizer.lr=1e-6",
  * "arms.test.batch.micro=4", "steps=3"), fills in defaults, derives values that are auto, and
  * checks bounds. `path` "-" reads standard input. All memory is the arena's. STATUS_INPUT with

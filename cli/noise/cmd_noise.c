@@ -180,37 +180,95 @@ static enum status run_strata(struct noise_asking *asking, int *out_exit) {
     return STATUS_OK;
 }
 
-/* What only the plan reads would be ignored without one, and a mistake stay unseen. */
-static enum status check_plan(const struct options *options) {
+/* What the verb is asked for. */
+enum asked { ASKED_STRATA, ASKED_PLAN, ASKED_SWITCHES, ASKED_MODELS, ASKED_OPS, ASKED_COUNT };
+
+static const struct {
+    int key; /* 0: asked for by none of these options */
+    const char *name;
+} asked_by[ASKED_COUNT] = {[ASKED_STRATA] = {0, "strata"},
+                           [ASKED_PLAN] = {KEY_PLAN, "--plan"},
+                           [ASKED_SWITCHES] = {KEY_SWITCHES, "--switches"},
+                           [ASKED_MODELS] = {KEY_MODELS, "--models"},
+                           [ASKED_OPS] = {KEY_OPS, "--ops"}};
+
+#define OF_STRATA (1u << ASKED_STRATA)
+#define OF_PLAN (1u << ASKED_PLAN)
+#define OF_SWITCHES (1u << ASKED_SWITCHES)
+#define OF_MODELS (1u << ASKED_MODELS)
+
+/* Fails where an option is given that what was asked for does not read. It would be ignored, and a
+ * mistake in it stay unseen. Each of the four refuses a scenario, an output or modes by itself. */
+static enum status check_read(const struct options *options, enum asked asked) {
     static const struct {
         int key;
         const char *name;
-    } rows[] = {{KEY_LR_ERROR, "lr-error"},
-                {KEY_ALPHA, "alpha"},
-                {KEY_POWER, "power"},
-                {KEY_FLOOR, "floor"}};
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        if (options_given(options, rows[i].key) && !options_given(options, KEY_PLAN))
+        unsigned readers;
+    } rows[] = {{KEY_LR_ERROR, "lr-error", OF_PLAN},
+                {KEY_ALPHA, "alpha", OF_PLAN},
+                {KEY_POWER, "power", OF_PLAN},
+                {KEY_FLOOR, "floor", OF_PLAN},
+                {KEY_ARM, "arm", OF_STRATA | OF_PLAN | OF_SWITCHES},
+                {KEY_REPEAT, "repeat", OF_STRATA | OF_SWITCHES | OF_MODELS},
+                {KEY_STEPS, "steps", OF_STRATA | OF_PLAN | OF_SWITCHES | OF_MODELS},
+                {KEY_PAIRS, "pairs", OF_STRATA | OF_PLAN}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (!options_given(options, rows[i].key) || (rows[i].readers >> asked & 1u) != 0) continue;
+        if (rows[i].readers == OF_PLAN)
             FAIL(STATUS_INPUT, "noise: --%s: acts on --plan alone, which is not asked for",
                  rows[i].name);
+        FAIL(STATUS_INPUT, "noise: --%s: expected no such option beside %s, which does not read it",
+             rows[i].name, asked_by[asked].name);
+    }
     return STATUS_OK;
+}
+
+static enum status find_asked(const struct options *options, enum asked *out) {
+    *out = ASKED_STRATA;
+    for (int i = ASKED_PLAN; i < ASKED_COUNT; i++) {
+        if (!options_given(options, asked_by[i].key)) continue;
+        if (*out != ASKED_STRATA)
+            FAIL(STATUS_INPUT,
+                 "noise: expected one of --plan, --switches, --models and --ops, got "
+                 "%s and %s",
+                 asked_by[*out].name, asked_by[i].name);
+        *out = (enum asked)i;
+    }
+    return check_read(options, *out);
 }
 
 static enum status run_with(struct cli *cli, const struct options *given, struct progress *progress,
                             int *out_exit) {
     struct options with, *const options = &with;
     struct noise_asking asking = {.cli = cli, .options = options, .progress = progress};
+    enum asked asked;
     TRY(check_backend(given->backend));
-    TRY(check_plan(given));
+    TRY(find_asked(given, &asked));
     TRY(set_backend(given, &cli->arena, options));
     asking.processors = cores_usable();
-    if (options_given(options, KEY_OPS)) return noise_run_ops(&asking, out_exit);
-    if (options_given(options, KEY_MODELS)) return noise_run_models(&asking, out_exit);
-    if (options_given(options, KEY_SWITCHES)) return noise_run_switches(&asking, out_exit);
-    if (options->output != NULL) TRY(output_try(options->output, options->overwrite));
-    TRY(noise_ask(&asking));
-    if (options_given(options, KEY_PLAN)) return noise_run_plan(&asking, out_exit);
-    return run_strata(&asking, out_exit);
+    switch (asked) {
+    case ASKED_OPS:
+        return noise_run_ops(&asking, out_exit);
+    case ASKED_MODELS:
+        return noise_run_models(&asking, out_exit);
+    case ASKED_SWITCHES:
+        return noise_run_switches(&asking, out_exit);
+    case ASKED_PLAN:
+        TRY(noise_ask(&asking));
+        return noise_run_plan(&asking, out_exit);
+    default:
+        if (options_given(options, KEY_PAIRS) && options->output == NULL)
+            FAIL(STATUS_INPUT, "noise: --pairs: acts on --output and on --plan, of which neither "
+                               "is asked for");
+        TRY(noise_ask(&asking));
+        const struct noise_words words = noise_words_of(&asking);
+        TRY(noise_words_check(&words));
+        if (options->output != NULL) {
+            TRY(output_try(options->output, options->overwrite));
+            TRY(trace_try(options->output, options->overwrite, &cli->arena));
+        }
+        return run_strata(&asking, out_exit);
+    }
 }
 
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {

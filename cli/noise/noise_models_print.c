@@ -92,20 +92,22 @@ enum status noise_run_models(struct noise_asking *asking, int *out_exit) {
     const struct options *options = asking->options;
     struct noise_models models;
     uint64_t repeats;
-    if (options->argument_count != 0 || options->output != NULL || options_given(options, KEY_PLAN))
-        FAIL(STATUS_INPUT, "noise: --models measures models of its own: expected no scenario, no "
-                           "output and no plan");
+    if (options->argument_count != 0 || options->output != NULL)
+        FAIL(STATUS_INPUT,
+             "noise: --models measures models of its own: expected no scenario and no output");
     TRY(noise_read_lists(asking, "invariant,deterministic,fast,shuffled,atomic", "bf16"));
     TRY(noise_read_number(options, KEY_STEPS, "steps", 1000, 1, &asking->steps));
     TRY(noise_read_number(options, KEY_REPEAT, "repeat", 1000, 1, &repeats));
     TRY(noise_read_number(options, KEY_THREADS, "threads", 1024, 0, &asking->threads));
+    const struct noise_words words = noise_words_of(asking);
+    TRY(noise_words_check(&words));
     asking->repeats = (uint32_t)repeats;
     struct listing listing = {options->json ? json_array() : NULL, asking->steps};
     const struct noise_models_request request = {.of = noise_request_of(asking, NULL),
                                                  .schema = asking->cli->schema,
                                                  .sets = options->sets,
                                                  .set_count = options->set_count,
-                                                 .words = noise_words_of(asking),
+                                                 .words = words,
                                                  .threads = asking->threads,
                                                  .measured = options->json ? add_case : NULL,
                                                  .context = &listing};

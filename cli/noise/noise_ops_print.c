@@ -101,6 +101,10 @@ static enum status run_cases(const struct noise_asking *asking, const struct con
     return STATUS_OK;
 }
 
+static enum status with_option(enum status status, const char *option) {
+    return status == STATUS_OK ? status : status_prefix(status, "noise: --ops: %s", option);
+}
+
 /* By default as many threads as there are processors, but at least 2, so that something can change,
  * and at most 64, which is also the most that can be asked for. */
 static uint64_t standard_threads(uint64_t processors) {
@@ -118,6 +122,10 @@ enum status noise_run_ops(struct noise_asking *asking, int *out_exit) {
     TRY(noise_read_lists(asking,
                          "invariant,shaped small-batch,shaped large-batch,shuffled,atomic,fast",
                          "f32,bf16"));
+    for (uint32_t m = 0; m < asking->mode_count; m++)
+        TRY(with_option(noise_ops_check_mode(asking->modes[m]), "--modes"));
+    for (uint32_t d = 0; d < asking->dtype_count; d++)
+        TRY(with_option(noise_ops_check_dtype(asking->dtypes[d]), "--dtypes"));
     TRY(noise_read_number(options, KEY_THREADS, "threads", 64, standard_threads(asking->processors),
                           &asking->threads));
     TRY(noise_load(asking));

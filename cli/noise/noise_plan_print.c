@@ -127,6 +127,11 @@ enum status noise_run_plan(struct noise_asking *asking, int *out_exit) {
     struct config *config;
     struct noise_plan plan;
     size_t needed;
+    if (options->output != NULL)
+        FAIL(STATUS_INPUT, "noise: --plan writes no file: expected no output");
+    if (asking->mode_count != 1 || asking->dtype_count != 1)
+        FAIL(STATUS_INPUT, "noise: --plan: expected one mode and one dtype, got %u and %u",
+             asking->mode_count, asking->dtype_count);
     TRY(read_share(options, KEY_LR_ERROR, "lr-error", 0.01, &request.lr_error));
     TRY(read_share(options, KEY_ALPHA, "alpha", 0.01, &request.alpha));
     TRY(read_share(options, KEY_POWER, "power", 0.9, &request.power));

@@ -132,10 +132,9 @@ enum status noise_run_switches(struct noise_asking *asking, int *out_exit) {
     struct arena *const arena = &asking->cli->arena;
     struct noise_switches switches;
     struct config *config;
-    if (options->output != NULL || options_given(options, KEY_PLAN) ||
-        options_given(options, KEY_MODES))
-        FAIL(STATUS_INPUT, "noise: --switches goes through modes of its own: expected no --modes, "
-                           "no output and no plan");
+    if (options->output != NULL || options_given(options, KEY_MODES))
+        FAIL(STATUS_INPUT, "noise: --switches goes through modes of its own: expected no --modes "
+                           "and no output");
     TRY(noise_ask(asking));
     if (asking->dtype_count != 1)
         FAIL(STATUS_INPUT, "noise: --switches: expected one dtype, got %u", asking->dtype_count);

@@ -34,10 +34,12 @@ static enum status check_target(const struct trace *trace) {
     return STATUS_OK;
 }
 
-static enum status clear_live_name(const struct trace *trace) {
+/* Whether the live name is free, or may be made so. */
+static enum status check_live_name(const struct trace *trace, int *out_there) {
     struct stat info;
     const char *live = trace->file.name;
-    if (lstat(live, &info) != 0) return errno == ENOENT ? STATUS_OK : refuse(live, "look up");
+    *out_there = lstat(live, &info) == 0;
+    if (!*out_there) return errno == ENOENT ? STATUS_OK : refuse(live, "look up");
     if (!S_ISREG(info.st_mode)) FAIL(STATUS_IO, "%s: exists and is not a regular file", live);
     if (!trace->overwrite)
         FAIL(STATUS_IO,
@@ -45,7 +47,23 @@ static enum status clear_live_name(const struct trace *trace) {
              "writing it, \"twinstep recover %s\" saves its updates; remove it afterwards, or ask "
              "to overwrite it",
              live, live);
-    return unlink(live) == 0 ? STATUS_OK : refuse(live, "remove");
+    return STATUS_OK;
+}
+
+static enum status clear_live_name(const struct trace *trace) {
+    int there;
+    TRY(check_live_name(trace, &there));
+    return !there || unlink(trace->file.name) == 0 ? STATUS_OK : refuse(trace->file.name, "remove");
+}
+
+enum status trace_try(const char *path, int overwrite, struct arena *arena) {
+    struct trace trace = {.target = path, .overwrite = overwrite};
+    char *live;
+    int there;
+    TRY(arena_format(arena, &live, "%s.part", path));
+    trace.file.name = live;
+    TRY(check_target(&trace));
+    return check_live_name(&trace, &there);
 }
 
 enum status trace_claim(struct trace *trace) {

@@ -37,6 +37,16 @@ struct probing {
     size_t room;  /* elements of every buffer */
 };
 
+enum status noise_ops_check_mode(const char *mode) {
+    static const char *const known[] = {"invariant",          "deterministic", "fast",
+                                        "shuffled",           "shaped",        "shaped small-batch",
+                                        "shaped large-batch", "atomic",        "order-free"};
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        if (strcmp(known[i], mode) == 0) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "expected invariant, deterministic, fast, shuffled, shaped or atomic, got \"%s\"", mode);
+}
+
 static enum status set_mode(struct probing *p) {
     const char *mode = p->request->mode;
     struct ops_bench *bench = &p->bench;
@@ -76,8 +86,7 @@ static enum status set_mode(struct probing *p) {
     }
     if (strcmp(mode, "order-free") == 0)
         FAIL(STATUS_UNSUPPORTED, "order-free keeps sums that are no tensors: measure a training");
-    FAIL(STATUS_INPUT,
-         "expected invariant, deterministic, fast, shuffled, shaped or atomic, got \"%s\"", mode);
+    return noise_ops_check_mode(mode);
 }
 
 static enum status draw(struct probing *p) {
@@ -336,6 +345,11 @@ static enum status find_dtype(const char *name, enum dtype *out) {
         if (strcmp(dtype_name(known[i]), name) == 0) return STATUS_OK;
     }
     FAIL(STATUS_INPUT, "expected f32 or bf16, got \"%s\"", name);
+}
+
+enum status noise_ops_check_dtype(const char *dtype) {
+    enum dtype found;
+    return find_dtype(dtype, &found);
 }
 
 enum status noise_ops_measure_case(const struct config *config, int threads,

@@ -72,6 +72,11 @@ struct noise_ops_case {
     uint32_t equal, apart; /* cells that keep their bits and that do not; untestable ones apart */
 };
 
+/* Whether there is such a mode or dtype of operations, which this machine may have not.
+ * STATUS_INPUT says which there are. */
+TWINSTEP_MUST_USE enum status noise_ops_check_mode(const char *mode);
+TWINSTEP_MUST_USE enum status noise_ops_check_dtype(const char *dtype);
+
 /* Measures the ops of the backend that `config` names; the caller has set mode and dtype of `one`.
  * A mode that is not here makes the case untestable. STATUS_INPUT: no such mode or dtype. */
 TWINSTEP_MUST_USE enum status noise_ops_measure_case(const struct config *config, int threads,

@@ -78,6 +78,17 @@ enum status noise_case_set_up(struct noise_case *one, uint64_t threads, struct c
     return STATUS_OK;
 }
 
+enum status noise_words_check(const struct noise_words *words) {
+    struct config tried = {.task = 0};
+    for (uint32_t m = 0; m < words->mode_count; m++)
+        if (strcmp(words->modes[m], "own") != 0)
+            TRY(with_option(noise_set_mode(&tried, words->modes[m]), "--modes"));
+    for (uint32_t d = 0; d < words->dtype_count; d++)
+        if (strcmp(words->dtypes[d], "own") != 0)
+            TRY(with_option(noise_set_dtype(&tried, words->dtypes[d]), "--dtypes"));
+    return STATUS_OK;
+}
+
 enum status noise_case_measure(const struct noise_request *request, struct arena *arena,
                                struct noise_case *one) {
     one->threads = one->config->numerics.threads;

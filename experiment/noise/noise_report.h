@@ -69,6 +69,10 @@ void noise_note_resets(const struct config *own, const struct config *config,
 TWINSTEP_MUST_USE enum status noise_case_set_up(struct noise_case *one, uint64_t threads,
                                                 struct config *config);
 
+/* Whether every mode and dtype is one, so that a report of several measures none of them where one
+ * is misspelt. STATUS_INPUT, naming the option. */
+TWINSTEP_MUST_USE enum status noise_words_check(const struct noise_words *words);
+
 /* Fills one->table, or one->untestable. request->config must be one->config. */
 TWINSTEP_MUST_USE enum status noise_case_measure(const struct noise_request *request,
                                                  struct arena *arena, struct noise_case *one);

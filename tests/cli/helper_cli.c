@@ -127,12 +127,22 @@ struct said helper_run(int code, const char *line) {
     return said;
 }
 
-void helper_refuse(int code, const char *line, const char *needle) {
+static void refuse(int code, const char *line, const char *needle, int late) {
     struct said said = helper_run(code, line);
     if (needle == NULL && said.err[0] != '\0') fail_msg("twinstep %s: stderr: %s", line, said.err);
     if (needle != NULL && strstr(said.err, needle) == NULL)
         fail_msg("twinstep %s: expected in stderr: %s\ngot: %s", line, needle, said.err);
+    if (code == 2 && !late && said.out[0] != '\0')
+        fail_msg("twinstep %s: printed before its error: %s", line, said.out);
     helper_free(&said);
+}
+
+void helper_refuse(int code, const char *line, const char *needle) {
+    refuse(code, line, needle, 0);
+}
+
+void helper_fail(int code, const char *line, const char *needle) {
+    refuse(code, line, needle, 1);
 }
 
 void helper_accept(int code, const char *line) {

@@ -33,6 +33,9 @@ void helper_free(struct said *said);
 struct said helper_run(int code, const char *line);
 /* Does the same and frees; also requires `needle` in stderr (NULL: stderr must be empty). */
 void helper_refuse(int code, const char *line, const char *needle);
+/* The same of an error that comes behind printed lines. helper_refuse() requires that nothing is
+ * printed with exit status 2: mistakes in options are told before any work. */
+void helper_fail(int code, const char *line, const char *needle);
 /* Requires the exit status 0 or `code`, and an empty stderr; frees. */
 void helper_accept(int code, const char *line);
 

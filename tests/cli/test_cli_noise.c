@@ -164,6 +164,36 @@ static void verify_refusals(void **state) {
     helper_refuse(2, "noise s.yaml --steps x", "noise: --steps: expected a number from 1");
     helper_refuse(2, "noise s.yaml --floor f.h5", "noise: --floor: acts on --plan alone");
     helper_refuse(2, "noise s.yaml --power 0.5", "noise: --power: acts on --plan alone");
+    /* the second word is read before the first one is measured */
+    helper_refuse(2, "noise s.yaml --modes invariant,quick", "noise: --modes: expected invariant");
+    helper_refuse(2, "noise s.yaml --dtypes f32,f8", "noise: --dtypes: expected f32");
+    helper_refuse(2, "noise s.yaml -o never.h5 --dtypes f32,f8", "noise: --dtypes: expected f32");
+    helper_write("left.h5.part", "");
+    helper_refuse(2, "noise s.yaml -o left.h5 --pairs 1 --repeat 1", "left.h5.part: exists: a run");
+    helper_refuse(2, "noise --models --modes invariant,quick", "noise: --modes: expected");
+    helper_refuse(2, "noise --models --dtypes f32,f8", "noise: --dtypes: expected f32");
+    helper_refuse(2, "noise --ops --modes invariant,quick", "noise: --ops: --modes: expected");
+    helper_refuse(2, "noise --ops --dtypes f32,f8", "noise: --ops: --dtypes: expected f32 or");
+    helper_refuse(2, "noise s.yaml --plan --modes fast,quick", "noise: --plan: expected one mode");
+    /* what is not read */
+    static const char *const unread[][2] = {
+        {"--ops --repeat 3", "--repeat: expected no such option beside --ops, which does not"},
+        {"--ops --steps 3", "--steps: expected no such option beside --ops"},
+        {"--ops --arm test", "--arm: expected no such option beside --ops"},
+        {"--models --arm test", "--arm: expected no such option beside --models"},
+        {"--models --pairs 3", "--pairs: expected no such option beside --models"},
+        {"--switches --pairs 3", "--pairs: expected no such option beside --switches"},
+        {"--plan --repeat 3", "--repeat: expected no such option beside --plan"},
+        {"--plan -o never.h5", "--plan writes no file: expected no output"},
+        {"--pairs 3", "--pairs: acts on --output and on --plan, of which neither is asked for"},
+        {"--ops --models", "expected one of --plan, --switches, --models and --ops, got --models"},
+        {"--plan --switches", "and --ops, got --plan and --switches"}};
+    for (size_t i = 0; i < COUNT_OF(unread); i++) {
+        char line[128];
+        snprintf(line, sizeof line, "noise %s", unread[i][0]);
+        helper_refuse(2, line, unread[i][1]);
+    }
+    assert_false(helper_exists("never.h5"));
     helper_refuse(2, "noise nothing.yaml/", "nothing.yaml/");
 }
 
@@ -442,8 +472,8 @@ static void verify_ops(void **state) {
     said = helper_run(3, "noise --ops --modes order-free --json");
     static const char *const none[] = {"\"untestable\": \"order-free keeps sums", NULL};
     expect(&said, none);
-    helper_refuse(2, "noise --ops --modes quick", "noise: --ops: expected invariant");
-    helper_refuse(2, "noise --ops --dtypes f64", "noise: --ops: expected f32 or bf16");
+    helper_refuse(2, "noise --ops --modes quick", "noise: --ops: --modes: expected invariant");
+    helper_refuse(2, "noise --ops --dtypes f64", "noise: --ops: --dtypes: expected f32 or bf16");
     helper_refuse(2, "noise null-pair --ops", "expected no scenario");
 }
 

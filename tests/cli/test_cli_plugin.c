@@ -291,7 +291,7 @@ static void verify_one_signal_ends_an_endless_step(void **state) {
 static void verify_consent(void **state) {
     (void)state;
     static const char *const lines[] = {"check a.yaml",         "run --quiet -o never.h5 a.yaml",
-                                        "data show a.yaml",     "noise --quiet --pairs 2 a.yaml",
+                                        "data show a.yaml",     "noise --quiet --repeat 2 a.yaml",
                                         "replay m.h5",          "bisect --quiet m.h5",
                                         "parity a.yaml",        "compare --floor m.floor m.h5 m.h5",
                                         "bisect --quiet a.yaml"};

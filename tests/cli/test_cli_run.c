@@ -297,7 +297,7 @@ static void validate_several(void **state) {
     helper_scenario("s-few.yaml", "steps: 1\nfloor: {replicates: 2}", NOISE, LATE_LOOP);
     helper_accept(1, "run s-differs.yaml s-equal.yaml");
     helper_accept(3, "run --overwrite s-few.yaml s-differs.yaml s-equal.yaml");
-    helper_refuse(2, "run --overwrite s-few.yaml missing.yaml s-differs.yaml", "missing.yaml");
+    helper_fail(2, "run --overwrite s-few.yaml missing.yaml s-differs.yaml", "missing.yaml");
     struct said said = helper_run(2, "run --overwrite missing.yaml s-equal.yaml");
     assert_non_null(strstr(said.out, "s-equal: IDENTICAL"));
     helper_free(&said);

@@ -171,10 +171,12 @@ static void validate_junit(void **state) {
         if (strstr(xml, needles[i]) == NULL) fail_msg("expected %s\nin: %s", needles[i], xml);
     free(xml);
     parse_xml("out.xml");
+    helper_refuse(2, "suite junit --set nothing", "--set nothing: error: expected KEY=VALUE");
+    helper_refuse(2, "suite junit --set steps=[", "--set steps=[: error");
     helper_refuse(2, "suite junit --quiet --junit /no/such/folder/x.xml",
                   "/no/such/folder/x.xml: cannot create");
     assert_int_equal(symlink("/dev/full", "full"), 0);
-    helper_refuse(2, "suite junit --quiet --junit full", "full: cannot write");
+    helper_fail(2, "suite junit --quiet --junit full", "full: cannot write");
     assert_int_equal(link("out.xml", "old.xml"), 0); /* holds the old file */
     said = helper_run(2, "suite junit --quiet --junit out.xml");
     helper_free(&said);
