@@ -198,6 +198,10 @@ enum trace_seal {
 /* "none", "opening", "unfinished" or "whole". */
 const char *trace_seal_word(enum trace_seal seal);
 
+/* Fails where the live name of a trace that is written stands for another file, or for none: then
+ * what is written is lost, and files beside it are not its own. STATUS_IO. */
+TWINSTEP_MUST_USE enum status trace_refuse_replaced(const struct trace *trace);
+
 /* Whether a process writes the trace at this moment, and which (0: one that cannot be seen from
  * here, such as one of another container). Where the file system has no locks the answer is 0. Not
  * to be asked by the process that writes it. */

@@ -585,6 +585,17 @@ static enum status tell_what_is_left(const struct experiment *e, enum status sta
         has_saved(e) ? ", with --overwrite for the models that it saved" : "");
 }
 
+/* Where the live trace is not this run's any more, there is nothing to go on with. */
+static enum status tell_what_is_not_left(const struct experiment *e, enum status status) {
+    char told[1024];
+    snprintf(told, sizeof told, "%s", status_text());
+    const enum status replaced = trace_refuse_replaced(e->output.trace);
+    if (replaced != STATUS_OK)
+        return status == STATUS_IO ? status_fail(status, "%s", told) : replaced;
+    (void)status_fail(status, "%s", told);
+    return STATUS_OK;
+}
+
 enum status experiment_run(const struct experiment_options *options, struct arena *arena,
                            struct judgement *out) {
     struct experiment *e; /* in the arena, because the judgement goes on reading its image */
@@ -607,6 +618,7 @@ enum status experiment_run(const struct experiment_options *options, struct aren
     }
     if (e->output.trace == NULL) return status;
     trace_abandon(e->output.trace);
+    if (status == STATUS_INTERRUPTED || status == STATUS_IO) TRY(tell_what_is_not_left(e, status));
     if (status == STATUS_INTERRUPTED) return tell_what_is_lost(e, status);
     return status == STATUS_IO ? tell_what_is_left(e, status) : status;
 }

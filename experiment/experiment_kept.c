@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CARRIED_FORK = 0, CARRIED_PARTING, CARRIED_SAME, CARRIED_COUNT };
@@ -209,12 +210,27 @@ static enum status write_file(struct experiment *e, struct arena *arena) {
 
 /* ---- when ---- */
 
+/* The files have the trace's name. Where another run has that name they are its own, and nothing is
+ * written; where nobody has it, they are of no use. */
+static enum status refuse_others_files(struct experiment *e) {
+    char told[1024];
+    struct stat info;
+    char *part;
+    const enum status status = trace_refuse_replaced(e->output.trace);
+    if (status == STATUS_OK) return status;
+    snprintf(told, sizeof told, "%s", status_text());
+    TRY(arena_format(e->arena, &part, "%s.part", e->options->path));
+    if (lstat(part, &info) != 0 && errno == ENOENT) TRY(experiment_kept_end(e));
+    return status_fail(status, "%s", told);
+}
+
 enum status experiment_keep(struct experiment *e) {
     struct experiment_kept *const kept = &e->kept;
     const int stopping = e->options->interrupted != NULL && *e->options->interrupted;
     struct arena arena = ARENA_EMPTY;
     if (kept->path[0] == NULL || kept->failed || kept->done == e->done) return STATUS_OK;
     if (!stopping && !kept->hurry && !e->options->keep_now(e->options->context)) return STATUS_OK;
+    TRY(refuse_others_files(e));
     const enum status status = write_file(e, &arena);
     arena_close(&arena);
     kept->hurry = 0;

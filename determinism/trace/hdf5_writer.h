@@ -142,8 +142,6 @@ void trace_mark_written(const struct trace *trace);
 void trace_unclaim(const struct trace *trace);
 /* Does the same for a trace without runs: one that is not whole holds no update to save. */
 void trace_discard(const struct trace *trace);
-/* Fails where the live name stands for another file, or for none. */
-TWINSTEP_MUST_USE enum status trace_refuse_replaced(const struct trace *trace);
 /* Makes the live file durable and gives it its name. */
 TWINSTEP_MUST_USE enum status trace_publish(const struct trace *trace);
 

@@ -34,6 +34,41 @@ static enum status check_target(const struct trace *trace) {
     return STATUS_OK;
 }
 
+/* The mark of a live writer: a lock on a byte that no file has. HDF5 itself locks by flock, and
+ * lets go of it when live readers may come. A lock dies with its process. */
+static struct flock writer_lock(void) {
+    return (struct flock){
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 62, .l_len = 1};
+}
+
+void trace_mark_written(const struct trace *trace) {
+    struct flock lock = writer_lock();
+    int *handle;
+    if (H5Fget_vfd_handle(trace->file.id, H5P_DEFAULT, (void **)&handle) >= 0)
+        (void)fcntl(*handle, F_SETLK, &lock); /* file systems without locks work, too */
+}
+
+int trace_is_written(const char *path, long *out_process) {
+    struct flock lock = writer_lock();
+    const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int written = handle >= 0 && fcntl(handle, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (handle >= 0) close(handle);
+    *out_process = written && lock.l_pid > 0 ? (long)lock.l_pid : 0;
+    return written;
+}
+
+/* A second writer would take the name, and what lies beside the file, from one that goes on. To
+ * overwrite is to ask for what is left of a run, and not for one that lives. */
+static enum status refuse_second_writer(const char *live) {
+    long process;
+    if (!trace_is_written(live, &process)) return STATUS_OK;
+    if (process == 0)
+        FAIL(STATUS_IO, "%s: another process writes it now: choose another name, or end that run",
+             live);
+    FAIL(STATUS_IO, "%s: process %ld writes it now: choose another name, or end that run", live,
+         process);
+}
+
 /* Whether the live name is free, or may be made so. */
 static enum status check_live_name(const struct trace *trace, int *out_there) {
     struct stat info;
@@ -41,11 +76,12 @@ static enum status check_live_name(const struct trace *trace, int *out_there) {
     *out_there = lstat(live, &info) == 0;
     if (!*out_there) return errno == ENOENT ? STATUS_OK : refuse(live, "look up");
     if (!S_ISREG(info.st_mode)) FAIL(STATUS_IO, "%s: exists and is not a regular file", live);
+    TRY(refuse_second_writer(live));
     if (!trace->overwrite)
         FAIL(STATUS_IO,
              "%s: exists: a run that is writing it now, or one that was killed. If no run is "
-             "writing it, \"twinstep recover %s\" saves its updates; remove it afterwards, or ask "
-             "to overwrite it",
+             "writing it, \"twinstep recover %s\" saves its updates; remove it afterwards, with "
+             "its .kept-1 and .kept-2, or ask to overwrite it",
              live, live);
     return STATUS_OK;
 }
@@ -78,29 +114,6 @@ enum status trace_claim(struct trace *trace) {
     trace->device = info.st_dev;
     trace->inode = info.st_ino;
     return STATUS_OK;
-}
-
-/* The mark of a live writer: a lock on a byte that no file has. HDF5 itself locks by flock, and
- * lets go of it when live readers may come. A lock dies with its process. */
-static struct flock writer_lock(void) {
-    return (struct flock){
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 62, .l_len = 1};
-}
-
-void trace_mark_written(const struct trace *trace) {
-    struct flock lock = writer_lock();
-    int *handle;
-    if (H5Fget_vfd_handle(trace->file.id, H5P_DEFAULT, (void **)&handle) >= 0)
-        (void)fcntl(*handle, F_SETLK, &lock); /* file systems without locks work, too */
-}
-
-int trace_is_written(const char *path, long *out_process) {
-    struct flock lock = writer_lock();
-    const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const int written = handle >= 0 && fcntl(handle, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-    if (handle >= 0) close(handle);
-    *out_process = written && lock.l_pid > 0 ? (long)lock.l_pid : 0;
-    return written;
 }
 
 static int is_ours(const struct trace *trace, const char *path) {
