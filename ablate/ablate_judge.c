@@ -40,10 +40,13 @@ enum status ablate_results_open(const struct ablate_folder *folder, struct arena
         TRY(ablate_left_open(plan->file, &plan->runs[i], dir, arena, &results[i].left));
         TRY(ablate_folder_digests(folder, &plan->runs[i], arena, digests, &results[i].place));
         for (int k = 0; k < READ_KINDS; k++) {
-            const char *a = digests[k], *b = results[i].left.digest[k];
-            if (a == b || (a != NULL && b != NULL && strcmp(a, b) == 0)) continue;
-            FAIL(STATUS_INPUT, "%s: its %s were changed after the run ended", dir,
-                 ablate_read_names[k]);
+            int same;
+            TRY(ablate_left_is(&results[i].left, (enum ablate_read)k, digests[k], arena, &same));
+            if (same) continue;
+            FAIL(STATUS_INPUT,
+                 "%s: its %s were changed after the run ended, or a version of twinstep recorded "
+                 "them that reads them otherwise; the plan can be run in another folder (--output)",
+                 dir, ablate_read_names[k]);
         }
     }
     return STATUS_OK;

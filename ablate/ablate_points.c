@@ -32,7 +32,11 @@ static enum status read_weights(const char *path, struct arena *arena, struct ab
                        : checkpoint_open(path, arena, &out->weights);
     if (status != STATUS_OK) return status;
     out->has_weights = 1;
-    if (!out->has_torch) TRY(ablate_names_unwrap(&out->weights, arena, &out->wrappers));
+    out->as_named = out->weights;
+    if (!out->has_torch)
+        TRY(ablate_names_unwrap(&out->weights, arena, &out->wrappers));
+    else if (out->wrappers != 0)
+        TRY(ablate_torch_as_named(&out->torch, arena, &out->as_named));
     TRY(checkpoint_digest(&out->weights, arena, &digest));
     return keep_hex(&digest, arena, &out->digest[READ_WEIGHTS]);
 }
@@ -193,6 +197,18 @@ void ablate_left_close(struct ablate_left *left) {
     if (left->has_weights && left->has_torch) torch_file_close(&left->torch);
     if (left->has_weights) checkpoint_close(&left->weights);
     left->has_weights = 0;
+}
+
+enum status ablate_left_is(const struct ablate_left *left, enum ablate_read kind,
+                           const char *recorded, struct arena *arena, int *out) {
+    const char *const now = left->digest[kind], *older;
+    struct digest digest;
+    *out = now == recorded || (now != NULL && recorded != NULL && strcmp(now, recorded) == 0);
+    if (*out || kind != READ_WEIGHTS || recorded == NULL || left->wrappers == 0) return STATUS_OK;
+    TRY(checkpoint_digest(&left->as_named, arena, &digest));
+    TRY(keep_hex(&digest, arena, &older));
+    *out = strcmp(older, recorded) == 0;
+    return STATUS_OK;
 }
 
 unsigned ablate_left_differ(const struct ablate_left *a, const struct ablate_left *b,

@@ -18,6 +18,7 @@ struct trace_image;
 struct ablate_left {
     int has_weights, has_torch;
     struct checkpoint weights;       /* their names without wrappers: ablate_names.h */
+    struct checkpoint as_named;      /* the same by the names in the file */
     unsigned wrappers;               /* which these had, bit by bit (checkpoints/layers.h) */
     struct torch_file torch;         /* which holds the weights, where has_torch */
     const struct trace_image *trace; /* NULL: none */
@@ -33,6 +34,11 @@ TWINSTEP_MUST_USE enum status ablate_left_open(const struct ablate_file *file,
                                                const struct ablate_run *run, const char *dir,
                                                struct arena *arena, struct ablate_left *out);
 void ablate_left_close(struct ablate_left *left);
+
+/* Whether what was left is what a run recorded when it ended. Programs from before names were taken
+ * without wrappers digested weights by the names in the file, and their records hold, too. */
+TWINSTEP_MUST_USE enum status ablate_left_is(const struct ablate_left *left, enum ablate_read kind,
+                                             const char *recorded, struct arena *arena, int *out);
 
 /* The path of what a run left in `dir`, of a kind that the file reads. */
 TWINSTEP_MUST_USE enum status ablate_left_path(const struct ablate_file *file,

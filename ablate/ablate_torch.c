@@ -110,6 +110,14 @@ static enum status list_tensors(const struct torch_file *file, struct arena *are
     return STATUS_OK;
 }
 
+enum status ablate_torch_as_named(const struct torch_file *file, struct arena *arena,
+                                  struct checkpoint *out) {
+    unsigned none;
+    memset(out, 0, sizeof *out);
+    out->path = file->path;
+    return list_named(file, 0, arena, out, &none);
+}
+
 enum status ablate_torch_open(const char *path, struct arena *arena, struct torch_file *out_file,
                               struct checkpoint *out, unsigned *out_wrappers) {
     memset(out, 0, sizeof *out);

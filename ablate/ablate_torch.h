@@ -19,4 +19,8 @@ TWINSTEP_MUST_USE enum status ablate_torch_open(const char *path, struct arena *
                                                 struct torch_file *out_file, struct checkpoint *out,
                                                 unsigned *out_wrappers);
 
+/* Lists the tensors of an open file by the keys as they stand in it. */
+TWINSTEP_MUST_USE enum status ablate_torch_as_named(const struct torch_file *file,
+                                                    struct arena *arena, struct checkpoint *out);
+
 #endif

@@ -340,6 +340,40 @@ class Words(Case):
         self.script(f"cp {self.root}/{{a}} {{dir}}/w", {"weights": "{dir}/w"}, {"a": ["x", "z"]}, name="x.yaml")
         self.assertIn("only test left ", self.text()[0])
 
+    def test_a_folder_from_before_names_were_taken_without_wrappers_is_continued(self):
+        """Digests in its records are of the names in the file: those here a program wrote that took
+        no wrapper out."""
+        golden = pathlib.Path(__file__).resolve().parents[1] / "golden/ablate/a.pt"
+        save(str(self.root / "x.safetensors"), {"_orig_mod.w": [1.0, 2.0]})
+        save(str(self.root / "y.safetensors"), {"_orig_mod.w": [1.5, 2.0]})
+        for level in "xy":
+            with zipfile.ZipFile(golden) as old, zipfile.ZipFile(self.root / f"{level}.pt", "w") as new:
+                for entry in old.infolist():
+                    data = old.read(entry)
+                    if entry.filename.endswith("data.pkl"):
+                        data = data.replace(b"X" + struct.pack("<I", 1) + b"w", b"X" + struct.pack("<I", 8) + b"module.w")
+                    new.writestr(entry.filename, data)
+        x, y = ("929a88bf8f35d43a11b39d439fbc1f534b51f2ed6220d49f3621c0f57adeb1ff",
+                "10a7418754a216daff581bc34971be28107e2288adc30884cc08047ab0f6f014")
+        torch = "624786b17b0f398b4ce5ee4fb0a946760a6bcfb5635e4c8365b221a5d19f29a1"
+        for end, older in (("safetensors", {"x": x, "y": y}), ("pt", {"x": torch, "y": torch})):
+            self.script(f"cp {self.root}/{{a}}.{end} {{dir}}/w", {"weights": "{dir}/w"}, {"a": ["x", "y"]}, name="x.yaml")
+            code = 1 if end == "safetensors" else 0
+            said = self.text(code=code)
+            records = sorted((self.root / "x.ablate/runs").glob("*/done"))
+            self.assertGreaterEqual(len(records), 4)
+            for record in records:
+                text = record.read_text()
+                digest = older["x" if "run baseline" in text else "y"]
+                self.assertNotIn(digest, text)
+                record.write_text(re.sub(r"(?m)^weights [0-9a-f]{64}$", f"weights {digest}", text))
+            self.assertEqual(self.text(code=code), said)
+            records[0].write_text(records[0].read_text().replace(older["x"], older["x"][::-1]))
+            refused = self.run_program("x.yaml", "--quiet", code=2)
+            self.assertIn("weights were changed after the run ended, or a version of twinstep recorded them that reads "
+                          "them otherwise; the plan can be run in another folder (--output)", refused.stderr)
+            shutil.rmtree(self.root / "x.ablate")
+
     def test_tensors_of_one_arm_alone_are_named_and_others_are_measured(self):
         w, head = [1.0, 2.0], {"head": [3.0]}
         got = self.named(lambda a, b: {"w": w, **({} if b else head)},
