@@ -151,6 +151,43 @@ enum status ablate_measure(struct judging *judging, const struct ablate_left *co
     return STATUS_OK;
 }
 
+static int as_long(const struct ablate_left *a, const struct ablate_left *b) {
+    return a->rows == b->rows && a->step[a->rows - 1] == b->step[b->rows - 1];
+}
+
+/* Says of the runs that are done which left how many losses, in the order of the plan; nothing
+ * where all left as many. A run with fewer ended early, or logs otherwise, and nothing is compared
+ * with what others have more. */
+static enum status tell_lengths(struct judging *judging) {
+    const struct ablate_plan *const plan = judging->plan;
+    const struct ablate_result *const results = judging->results;
+    uint32_t groups = 0;
+    char *text;
+    TRY(arena_format(judging->arena, &text, "%s", ""));
+    for (uint32_t i = 0; i < plan->run_count; i++) {
+        const struct ablate_left *const left = &results[i].left;
+        uint32_t others = 0;
+        int is_first = 1;
+        if (results[i].state != ABLATE_DONE || left->rows == 0) continue;
+        for (uint32_t j = 0; j < plan->run_count; j++) {
+            if (j == i || results[j].state != ABLATE_DONE || results[j].left.rows == 0 ||
+                !as_long(left, &results[j].left))
+                continue;
+            is_first = is_first && j > i;
+            others++;
+        }
+        if (!is_first) continue;
+        TRY(arena_format(judging->arena, &text, "%s%s%s", text, groups++ == 0 ? "" : "; ",
+                         plan->runs[i].id));
+        if (others > 0) TRY(arena_format(judging->arena, &text, "%s and %u more", text, others));
+        TRY(arena_format(judging->arena, &text, "%s left %zu loss%s, up to update %lld", text,
+                         left->rows, left->rows == 1 ? "" : "es",
+                         (long long)left->step[left->rows - 1]));
+    }
+    if (groups > 1) judging->out->lengths = text;
+    return STATUS_OK;
+}
+
 /* Chooses what end points are. Losses are those of the last update that all runs of the arms have,
  * so that what is run later moves no verdict about the arms. */
 static enum status choose_measure(struct judging *judging) {
@@ -172,7 +209,7 @@ static enum status choose_measure(struct judging *judging) {
             runs[count++] = &judging->results[i].left;
     out->step = ablate_common_step(runs, count);
     if (out->step > 0 && !out->has_distance) out->has_distance = out->by_loss = 1;
-    return STATUS_OK;
+    return tell_lengths(judging);
 }
 
 enum status ablate_refuse(struct judging *judging, const char *reason, const char *what) {
@@ -478,6 +515,7 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
                                    .distance = ABLATE_UNKNOWN,
                                    .full = ABLATE_UNKNOWN,
                                    .no_shares = "",
+                                   .lengths = "",
                                    .closure_reason = "",
                                    .elsewhere_first = "",
                                    .open = ABLATE_UNKNOWN,

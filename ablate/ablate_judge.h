@@ -104,9 +104,10 @@ struct ablate_verdict {
      * what repeats of an arm differ, and of which one. Runs are equal that are equal in everything
      * that is read. */
     unsigned reads, differ, noise, noise_of[2];
-    int has_distance;      /* end points are known, and `distance` is that of the arms */
-    int by_loss;           /* they are losses */
-    int64_t step;          /* of the losses */
+    int has_distance;    /* end points are known, and `distance` is that of the arms */
+    int by_loss;         /* they are losses */
+    int64_t step;        /* of the losses */
+    const char *lengths; /* which runs left how many losses, where not all left as many; else "" */
     double distance, full; /* |B - A|, and |d_N| of which the shares are */
     /* Of weights: the tensors of both arms' first runs, which distances are of, whether these are
      * equal to the byte in these runs, and which wrappers the names of each arm had

@@ -223,7 +223,7 @@ unsigned ablate_left_differ(const struct ablate_left *a, const struct ablate_lef
 
 /* ---- losses ---- */
 
-static int has_step(const struct ablate_left *left, int64_t step) {
+int ablate_has_step(const struct ablate_left *left, int64_t step) {
     for (size_t i = left->rows; i > 0; i--)
         if (left->step[i - 1] == step) return 1;
     return 0;
@@ -235,7 +235,7 @@ int64_t ablate_common_step(const struct ablate_left *const *runs, uint32_t count
         const int64_t step = runs[0]->step[i - 1];
         int everywhere = step > best;
         for (uint32_t r = 1; r < count && everywhere; r++)
-            everywhere = has_step(runs[r], step);
+            everywhere = ablate_has_step(runs[r], step);
         if (everywhere) best = step;
     }
     return best;

@@ -50,6 +50,9 @@ TWINSTEP_MUST_USE enum status ablate_left_path(const struct ablate_file *file,
 unsigned ablate_left_differ(const struct ablate_left *a, const struct ablate_left *b,
                             unsigned reads);
 
+/* Whether a run left a loss of an update, which may be no number. */
+int ablate_has_step(const struct ablate_left *left, int64_t step);
+
 /* The loss after the last update that every one of `count` runs has; 0 if there is none. */
 int64_t ablate_common_step(const struct ablate_left *const *runs, uint32_t count);
 double ablate_loss_at(const struct ablate_left *left, int64_t step);

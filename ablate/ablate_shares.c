@@ -143,13 +143,22 @@ static enum status refuse_shares(struct judging *judging, const char *format, co
 /* Says that a hybrid has no end point, and that so many others have none. */
 static enum status refuse_hole(struct judging *judging, uint32_t mask, uint32_t others) {
     const struct ablate_run *run = ablate_run_of(judging, ABLATE_NO_ARM, mask, 1);
-    const enum ablate_state state = ablate_result_of(judging, run)->state;
+    const struct ablate_result *const result = ablate_result_of(judging, run);
+    const struct ablate_left *const left = &result->left;
+    const enum ablate_state state = result->state;
+    const int64_t step = judging->out->step;
     char *text;
-    TRY(arena_format(judging->arena, &text, "%s %s", run->id,
-                     state == ABLATE_FAILED   ? "failed"
-                     : state == ABLATE_ABSENT ? "was not run"
-                     : judging->out->by_loss  ? "has no finite loss of that update"
-                                              : "has weights that are not finite or too large"));
+    if (state == ABLATE_DONE && judging->out->by_loss && !ablate_has_step(left, step))
+        TRY(arena_format(judging->arena, &text,
+                         "%s left %zu loss%s, and none of update %lld, the last that both arms "
+                         "have",
+                         run->id, left->rows, left->rows == 1 ? "" : "es", (long long)step));
+    else
+        TRY(arena_format(judging->arena, &text, "%s %s", run->id,
+                         state == ABLATE_FAILED   ? "failed"
+                         : state == ABLATE_ABSENT ? "was not run"
+                         : judging->out->by_loss  ? "has no finite loss of that update"
+                                                 : "has weights that are not finite or too large"));
     if (others > 0)
         TRY(arena_format(judging->arena, &text, "%s, and %u more of %u hybrids have no end point",
                          text, others, judging->plan->mask_count - 1));

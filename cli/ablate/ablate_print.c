@@ -106,6 +106,18 @@ static void print_wrappers(const struct ablate_verdict *verdict) {
     printf(", which wrappers put into them\n");
 }
 
+/* Runs that left other numbers of losses are compared in what both have; that they ended elsewhere
+ * is no part of the distance. */
+static void print_lengths(const struct ablate_verdict *verdict) {
+    if (verdict->lengths[0] == '\0') return;
+    printf("  losses   %s; expected as many of every run", verdict->lengths);
+    if (verdict->step == 0)
+        printf("; no update is in all runs of both arms, so none is compared");
+    else if (verdict->by_loss)
+        printf("; compared is that of update %" PRId64 ", the last of both arms", verdict->step);
+    putchar('\n');
+}
+
 /* Which tensors one arm alone left, and which factors do that. */
 static void print_tensors(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     if (!ablate_differ_in_names(verdict)) return;
@@ -465,6 +477,7 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
                     &verdict->factors[i].first);
     print_floor(folder->plan->file, verdict);
     print_measure(verdict);
+    print_lengths(verdict);
     print_tensors(folder->plan, verdict);
     print_wrappers(verdict);
     print_closure(verdict);

@@ -80,6 +80,28 @@ class Paper(unittest.TestCase):
         self.assertEqual(got.factors[0].loss_alone, -0.25)
         self.assertNotIn("next", got.text)     # of a folder that is gone
 
+    def test_lists_of_losses_of_unlike_lengths_are_compared_in_what_both_have(self):
+        def judge(short, length):
+            def run_fn(a, b):
+                return [1.0 / (i + 1) + 0.25 * a + 0.5 * b for i in range(length if (a, b) == short else 5)]
+            return twinstep.ablate(run_fn, {"a": (0, 1), "b": (0, 1)}).text
+        for short, row in (((1, 1), "baseline-1 and 5 more left 5 losses, up to update 5; test-1 and 3 more left 3 losses, "
+                                    "up to update 3; expected as many of every run; compared is that of update 3, the last "
+                                    "of both arms"),
+                           ((0, 0), "baseline-1 and 1 more left 3 losses, up to update 3; test-1 and 7 more left 5 losses, "
+                                    "up to update 5; expected as many of every run; compared is that of update 3, the last "
+                                    "of both arms")):
+            said = judge(short, 3)
+            self.assertIn(f"  losses   {row}\n", said)
+            self.assertIn("  measure  the loss of update 3, |a-b| = 0.75\n", said)
+            self.assertIn("b 66.67 %, a 33.33 %", said)
+        said = judge((1, 0), 1)             # a hybrid that has not the update that is compared
+        self.assertIn("hybrid-10 and 1 more left 1 loss, up to update 1; expected as many of every run; compared is that "
+                      "of update 5, ", said)
+        self.assertIn("  shares   untestable: hybrid-10 left 1 loss, and none of update 5, the last that both arms have\n",
+                      said)
+        self.assertNotIn("  losses   ", judge((1, 1), 5))
+
     def test_equal_arms_are_called_no_oftener_than_the_floor_needs(self):
         calls = []
 
