@@ -600,7 +600,10 @@ static void verify_a_short_log_of_a_hybrid_is_its_own_hole(void **state) {
     const struct ablate_verdict *got = bench_judge();
     assert_int_equal(got->step, 2);
     bench_near(got->distance, 2.0);
-    assert_string_equal(got->no_shares, "hybrid-10 has no finite loss of that update");
+    assert_string_equal(got->no_shares,
+                        "hybrid-10 left 1 loss, and none of update 2, the last that "
+                        "both arms have");
+    assert_non_null(strstr(got->lengths, "; hybrid-10 and 1 more left 1 loss, up to update 1"));
 }
 
 /* Where two traces part first: by their roots, in which a batch that one run did not record does
