@@ -7,6 +7,7 @@ result; they are put back when the last recorder closes. Inside a compiled graph
 from __future__ import annotations
 
 import functools
+import threading
 from contextlib import nullcontext
 from typing import Any, Callable
 
@@ -18,6 +19,14 @@ if not hasattr(torch.nn.utils, "clip_grads_with_norm_"):
 
 _listeners: list[Any] = []
 _replaced: list[tuple[Any, str, Any]] = []
+
+
+class _Passes(threading.local):
+    """How many backward passes of a thread listeners were told of."""
+    count = 0
+
+
+_passes = _Passes()
 
 
 def _quiet() -> bool:
@@ -59,10 +68,12 @@ def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
     def _told(tensors: Any, *args: Any, **kw: Any) -> Any:
         if _quiet() or going_back():    # a checkpoint goes backward inside of a backward pass
             return original(tensors, *args, **kw)
-        told = [(x, x.before_backward()) for x in _listeners]
+        told, before = [(x, x.before_backward()) for x in _listeners], _passes.count
         result = original(tensors, *args, **kw)
-        for listener, mark in told:
-            listener.on_backward(tensors, mark)
+        if _passes.count == before:     # else torch has called itself, under a mode of functions
+            _passes.count += 1          # (`set_default_device`), and that call has told of the pass
+            for listener, mark in told:
+                listener.on_backward(tensors, mark)
         return result
     return _told
 

@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections import deque
+from itertools import chain
 from operator import attrgetter, eq, is_
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
@@ -34,6 +35,9 @@ from .tensors import Listed, Row, home, local, state_tensors
 from .together import Parts, Ranks, Together, members
 from .watched import Changed, Held, Watched
 
+# What counts a scheduler's steps: torch's, DeepSpeed's and Megatron's.
+COUNTS = ("last_epoch", "last_batch_iteration", "num_steps")
+
 WRAPPED = ("_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.")
 
 IN_EVAL = ("twinstep: update {}: the model is in eval mode, and gradients are taken: no dropout, "
@@ -46,6 +50,12 @@ UNREAD = ("twinstep: {}: without memory of its own at this time, or of a class w
 
 
 _GRADIENT = attrgetter("grad")
+
+
+def _main_gradient(p: torch.Tensor) -> torch.Tensor | None:
+    """Where Megatron's DDP adds a weight's gradient up: in a buffer of its own, and `grad` goes."""
+    found = getattr(p, "main_grad", None)
+    return found if isinstance(found, torch.Tensor) else p.grad
 
 
 def _mark_of(grad: torch.Tensor | None) -> Any:
@@ -138,6 +148,14 @@ def inner_optimizers(wrapped: Any) -> list[torch.optim.Optimizer]:
         if isinstance(inside, (list, tuple, torch.optim.Optimizer)):
             return inner_optimizers(inside)
     return [wrapped] if hasattr(wrapped, "param_groups") else []
+
+
+def _is_container(optimizer: Any) -> bool:
+    """Whether its steps are those of optimizers inside, which tell of them: torchtitan's container
+    of several is an optimizer of torch itself, whose hooks are called, too."""
+    inner = inner_optimizers(optimizer)
+    return bool(inner) and not any(o is optimizer for o in inner) \
+        and all(isinstance(o, torch.optim.Optimizer) for o in inner)
 
 
 def _holds_back(models: Sequence[Any]) -> bool:
@@ -327,6 +345,8 @@ class Recorder:
         self._held = Held(self.models, self.tensors, self._watched.frozen, _named)
         self._begun, self._process = time.perf_counter(), os.getpid()
         self._reader = Reader()
+        self._gradient: Callable[[Any], Any] = _GRADIENT    # shows whether a backward pass is ours
+        self._told_groups: list[Mapping[str, Any]] = []     # of an engine's last step
         self._clear()
 
     # ---- the calls of a loop ----
@@ -344,6 +364,8 @@ class Recorder:
 
     @_guarded
     def _listen(self) -> None:
+        if any(hasattr(p, "main_grad") for p in self._weights):
+            self._gradient = _main_gradient
         self._generators = facts.generators(self._devices())
         unknown = [name for name, p in _others(self.models)
                    if p.requires_grad and p.dtype not in DTYPES]
@@ -444,18 +466,30 @@ class Recorder:
     # ---- the calls for engines without a torch optimizer (DeepSpeed, Megatron) ----
 
     @_guarded
-    def before_step(self, groups: Iterable[Mapping[str, Any]] = ()) -> None:
-        """Says that the engine is about to step, with its parameter groups (`lr` is read)."""
+    def before_step(self, groups: Iterable[Mapping[str, Any]] = (), *,
+                    loss_scale: Any = None) -> None:
+        """Says that the engine is about to step, with its parameter groups (`lr` is read).
+        `loss_scale`: what losses were multiplied by before they went backward, where the engine
+        divides gradients by it as it steps."""
+        if loss_scale is not None:
+            self._row.put("loss_scale", loss_scale)
+            self._scaled = isinstance(loss_scale, torch.Tensor) or loss_scale != 1
         self._fresh_gradients()
+        self._in_engine = True
         self._event("optimize")
-        self._read_groups(list(groups), 0)
+        self._told_groups = list(groups)
+        self._rates = self._read_rates()
+        self._read_groups(self._told_groups, 0)
 
     @_guarded
     def after_step(self, grad_norm: Any = None, skipped: bool | None = None) -> None:
         """Says that it has stepped. `grad_norm`: before clipping, where the engine returns it."""
-        self._stepped = True
+        self._stepped, self._in_engine = True, False
+        if id(None) in self._normed and grad_norm is not None:
+            self._row.drop_norm("grad_norm_taken")      # measured before a clip of the engine's own
         if grad_norm is not None:
             self._row.put("grad_norm", grad_norm)
+            self._said.add("grad_norm")
             self._told = True
         self._skipped = skipped
 
@@ -483,12 +517,12 @@ class Recorder:
         return self._mark()
 
     def _mark(self) -> list[Any]:
-        return list(map(_mark_of, map(_GRADIENT, self._weights)))
+        return list(map(_mark_of, map(self._gradient, self._weights)))
 
     def _moved(self, mark: Sequence[Any]) -> bool:
         """Whether a gradient is another one than `mark` says. Mostly the first one is, and each
         look at a gradient makes an object of Python."""
-        return not all(map(eq, mark, map(_mark_of, map(_GRADIENT, self._weights))))
+        return not all(map(eq, mark, map(_mark_of, map(self._gradient, self._weights))))
 
     @_guarded
     def on_backward(self, tensors: Any, mark: Any) -> None:
@@ -585,7 +619,7 @@ class Recorder:
         """An optimizer is about to step: rates, and gradients if they are this update's. What a
         closure finds may be of some of the micro-batches only, as Lightning has it, so it waits for
         what the closure adds."""
-        if not self._is_ours(optimizer):
+        if not self._is_ours(optimizer) or _is_container(optimizer):
             return
         self._look_for_a_step_that_failed(optimizer)
         if patches.going_back() and not self._stepped_back:
@@ -605,7 +639,8 @@ class Recorder:
             self._row.put("loss_scale", scale)
         if found is not None:
             self._row.put("found_inf", found)
-        self._scaled = scale is not None and not self._unscaled
+        if not self._in_engine:
+            self._scaled = scale is not None and not self._unscaled
         self._waits = has_closure and self._is_fresh(optimizer)
         if not has_closure:
             self._fresh_gradients(optimizer)
@@ -617,7 +652,7 @@ class Recorder:
     @_guarded
     def on_stepped(self, optimizer: Any) -> None:
         """An optimizer has stepped."""
-        if not self._is_ours(optimizer):
+        if not self._is_ours(optimizer) or _is_container(optimizer):
             return
         self._stepped, self._stepping, self._is_again = True, None, False
         self._watched.look(optimizer)
@@ -772,11 +807,12 @@ class Recorder:
         self._stepping = None
         self._waits = False                 # its gradients are taken when its closure has run
         self._is_again = False
-        self._unscaled = self._scaled = False
+        self._unscaled = self._scaled = self._in_engine = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
         self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
         self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
+        self._counted: set[int] = set()     # tensors whose gradients are in it
         self._rates = self._read_rates()
 
     def _devices(self) -> set[torch.device]:
@@ -795,12 +831,16 @@ class Recorder:
 
     def _read_rates(self) -> Any:
         """What tells that a scheduler ran: rates, and the count of the scheduler that is known."""
+        groups = chain(self._told_groups, *(o.param_groups for o in self.optimizers))
         rates = [(id(r), r._version) if isinstance(r, torch.Tensor) else r
-                 for o in self.optimizers for g in o.param_groups for r in [g.get("lr")]]
+                 for g in groups for r in [g.get("lr")]]
         scheduler = self.scheduler
-        while scheduler is not None and not hasattr(scheduler, "last_epoch"):
+        while scheduler is not None:
+            for name in COUNTS:
+                if hasattr(scheduler, name):
+                    return rates, getattr(scheduler, name)
             scheduler = getattr(scheduler, "scheduler", None)
-        return rates, getattr(scheduler, "last_epoch", None)
+        return rates, None
 
     def _event(self, phase: str | None) -> None:
         rates = self._read_rates()
@@ -833,10 +873,21 @@ class Recorder:
         some: Sequence[int] = range(len(self.tensors))
         if len(self.optimizers) > 1 and optimizer is not None:
             some = self._watched.held(optimizer) or some
-        if len(self.optimizers) > 1 or "clip" not in self._places:
+        # Of an engine's own optimizer they are what its clip has left.
+        if (len(self.optimizers) > 1 or "clip" not in self._places) \
+                and not (self._in_engine and optimizer is not None):
             self._take_gradients(some, measure=not self._told)
         if self.step % self.every == 0 and id(optimizer) not in self._normed:
+            if optimizer is not None and id(None) in self._normed:
+                # The engine whose step was told steps an optimizer of torch, behind its own clip.
+                self._normed.clear()
+                self._row.drop_norm("grad_norm_taken")
+                self._counted.clear()
             self._normed.add(id(optimizer))
+            # Before a second optimizer is known, the first one's count is of all weights.
+            some = [i for i in some
+                    if i not in self._counted and self._weights[i].grad is not None]
+            self._counted.update(some)
             self._row.put_norm("grad_norm_taken", self._gradients(some))
 
     def _gradients(self, some: Iterable[int]) -> list[torch.Tensor]:

@@ -156,6 +156,11 @@ class Row:
         for ranks, square in found.items():
             into[ranks] = into[ranks] + square.to(into[ranks].device) if ranks in into else square
 
+    def drop_norm(self, name: str) -> None:
+        """Takes back what was measured under this name, if anything was."""
+        self.roots.pop(name, None)
+        self.unknown.discard(name)
+
     def put_digest(self, column: str, at: Any, name: str, t: torch.Tensor) -> None:
         """The digest of `t` under `name`: entry `at` of `column`. Of no known dtype: none."""
         self.put_digests(column, [(at, name, t)])
