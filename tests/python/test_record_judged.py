@@ -3,7 +3,10 @@
 
 What the program says of recordings of real DPO trainings by TRL (tests/bench/record_trl.py made
 them): two equal ones, and one whose learning rate is an update ahead of the one that it logs; and of
-a loop that clips a part of its gradients (tests/bench/record_clip.py)."""
+a loop that clips a part of its gradients (tests/bench/record_clip.py); and of trainings by DeepSpeed,
+megatron-core and torchtitan, each with a fault planted in the library's settings
+(tests/python/engines.py: deepspeed-1f32-recorded and -noclip, megatron-plain-recorded and -warmup,
+torchtitan-chunked-recorded and -early)."""
 import gzip
 import json
 import os
@@ -112,6 +115,30 @@ class Judged(unittest.TestCase):
         said = self.say(1, "compare", "bare_whole.h5", "bare_part.h5")
         self.assertIn("Roots differ from update 1 on: phase optimize, 0.weight", said)
         self.assertNotIn("bit for bit", said)
+
+    def test_verify_engines_recordings_name_the_planted_fault(self):
+        for name in ("deepspeed", "megatron", "torchtitan"):
+            self.assertIn("Nothing found", self.say(0, "doctor", f"{name}.h5"))
+            self.assertIn("8 updates", self.say(0, "import", "--check", f"{name}.h5"))
+        said = self.say(1, "compare", "deepspeed.h5", "deepspeed_noclip.h5")
+        self.assertRegex(said, r"decay, clipping or skipped updates\.[^$]*Points to: optimizer\n")
+        said = self.say(1, "compare", "megatron.h5", "megatron_warmup.h5")
+        self.assertRegex(said, r"lr_applied +different +8 +7  update 2: 0\.0025 \| 0\.00166")
+        self.assertIn("Points to: schedule\n", said)
+        said = self.say(1, "compare", "torchtitan.h5", "torchtitan_early.h5")
+        self.assertIn("Roots differ from update 1 on: phase optimize, tok_embeddings.weight", said)
+        self.assertRegex(said, r"lr_applied +different +8 +6  update 1: 0\.0033")
+        self.assertIn("Points to: schedule\n", said)
+        contract = ("--lr", "1e-2", "--steps", "8", "--warmup", "3")
+        self.assertIn("pass: every applied LR is the one that torchtitan applies", self.say(
+            0, "lr", "check", "torchtitan.h5", "--expect", "torchtitan", *contract))
+        self.say(1, "lr", "check", "torchtitan_early.h5", "--expect", "torchtitan", *contract)
+
+    def test_verify_engines_phases_are_in_order(self):
+        for name, order in (("deepspeed", "forward, backward, optimize, schedule"),
+                            ("megatron", "forward, backward, optimize, schedule"),
+                            ("torchtitan", "zero, forward, backward, clip, optimize, schedule")):
+            self.assertIn(order + " (", self.say(0, "import", "--check", f"{name}.h5"))
 
     def change(self, name, source, change):
         """Writes a recording with other rows; those of this training carry no seal."""
