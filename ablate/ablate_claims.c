@@ -104,17 +104,19 @@ static enum status claim_path(const struct ablate_folder *folder, const char *na
 
 /* Reads a claim's text: NULL when there is none (any more), "" when it is empty. Claims get their
  * name when they are whole, so an empty one is what a machine left that lost its power. */
-static enum status read_claim(const char *path, struct arena *arena, char **out) {
+static enum status read_once(const char *path, struct arena *arena, char **out, int *out_reason) {
     char text[1024];
     struct input input;
     struct holder holder;
     *out = NULL;
+    errno = 0;
     const enum status status = input_open(path, INPUT_FILE, path, "a claim", &input);
+    *out_reason = errno;
     if (status != STATUS_OK) return access(path, F_OK) != 0 ? STATUS_OK : status;
     const ssize_t length = read(input.descriptor, text, sizeof text - 1);
-    const int reason = errno;
+    *out_reason = length < 0 ? errno : 0;
     close(input.descriptor);
-    errno = reason;
+    errno = *out_reason;
     if (length < 0) return refuse(path, "read");
     TRY(arena_text(arena, text, (size_t)length, out));
     if ((*out)[0] != '\0' && !parse_holder(*out, &holder))
@@ -123,6 +125,23 @@ static enum status read_claim(const char *path, struct arena *arena, char **out)
              "remove it if nothing works on this run",
              path, *out);
     return STATUS_OK;
+}
+
+#define STALE_TRIES                                                                                \
+    30 /* each after a wait: what a mount keeps of names is asked anew meanwhile                   \
+        */
+#define STALE_MS 100
+
+/* On a network file system a claim that another machine removes or replaces between our open and
+ * our read is a stale handle: what is there now is told by another look. */
+static enum status read_claim(const char *path, struct arena *arena, char **out) {
+    int reason;
+    enum status status = read_once(path, arena, out, &reason);
+    for (int i = 0; status == STATUS_IO && reason == ESTALE && i < STALE_TRIES; i++) {
+        (void)poll(NULL, 0, STALE_MS);
+        status = read_once(path, arena, out, &reason);
+    }
+    return status;
 }
 
 /* Says whether the holder is of this boot and of this name space of processes, where its end shows.

@@ -6,6 +6,7 @@
  */
 #include "ablate/ablate_folder.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,6 +41,21 @@ int __wrap_mkdir(const char *path, mode_t mode) {
         if (other.ends) ablate_folder_end(other.folder, other.aside, &bench.arena);
     }
     return __real_mkdir(path, mode);
+}
+
+/* How many reads find that another machine replaced the file in between, and what it does then. */
+static struct {
+    int count;
+    const char *goes; /* a file that is gone at the last of them, or NULL */
+} stale;
+
+ssize_t __real_read(int descriptor, void *out, size_t size);
+ssize_t __wrap_read(int descriptor, void *out, size_t size);
+ssize_t __wrap_read(int descriptor, void *out, size_t size) {
+    if (stale.count == 0) return __real_read(descriptor, out, size);
+    if (--stale.count == 0 && stale.goes != NULL) (void)unlink(stale.goes);
+    errno = ESTALE;
+    return -1;
 }
 
 static int has(const char *name) {
@@ -195,6 +211,37 @@ static void verify_a_claim_stands_beside_a_plan_in_every_order(void **state) {
     assert_true(held > 0);
 }
 
+/* As on NFS or GlusterFS: a claim that another machine replaced is read again, one that it removed
+ * is free, and one that stays stale is an error. */
+static void verify_a_stale_claim_is_looked_at_again(void **state) {
+    struct ablate_folder first, second;
+    enum ablate_claim claim;
+    char *who, path[128];
+    (void)state;
+    open_folder(&first);
+    open_folder(&second);
+    take(&first);
+    stale.count = 2;
+    assert_int_equal(ablate_claim_take(&second, "test-1", &bench.arena, &claim, &who), STATUS_OK);
+    assert_int_equal(stale.count, 0);
+    assert_int_not_equal(claim, CLAIM_TAKEN); /* it lives: this process has it */
+    snprintf(path, sizeof path, "%s/claims/test-1", at);
+    stale.count = 1;
+    stale.goes = path;
+    assert_int_equal(ablate_claim_leave(&first, "test-1", first.worker, &bench.arena), STATUS_OK);
+    stale.goes = NULL;
+    assert_false(has("claims/test-1"));
+    take(&second);
+    stale.count = 1000;
+    assert_int_equal(ablate_claim_leave(&second, "test-1", second.worker, &bench.arena), STATUS_IO);
+    assert_true(stale.count > 900 && stale.count < 1000 - 1); /* it gives up */
+    stale.count = 0;
+    leave(&second);
+    first.is_made = first.plan_is_made = 1;
+    ablate_folder_unmake(&first, &bench.arena);
+    assert_false(has(""));
+}
+
 static int begin(void **state) {
     (void)state;
     if (mkdtemp(root) == NULL) return -1;
@@ -216,6 +263,8 @@ int main(void) {
         cmocka_unit_test(verify_a_claim_in_the_middle_gives_the_plan_back),
         cmocka_unit_test(verify_who_opens_in_the_middle_writes_a_plan),
         cmocka_unit_test(verify_a_plan_that_goes_while_the_folder_is_opened_is_written_again),
-        cmocka_unit_test(verify_a_claim_stands_beside_a_plan_in_every_order)};
+        cmocka_unit_test(verify_a_claim_stands_beside_a_plan_in_every_order),
+        cmocka_unit_test(verify_a_stale_claim_is_looked_at_again),
+    };
     return cmocka_run_group_tests(tests, begin, end);
 }
