@@ -391,6 +391,28 @@ static uint64_t first_apart(const struct compare_report *report) {
     return first;
 }
 
+/* Finds whether the loss that is logged is all that differs of what the roots are made of, in every
+ * update of both, while weights move in one whose loss differs: a training that minimised another
+ * loss would have moved them otherwise. */
+static void find_logged_alone(const struct trace_run *a, const struct trace_run *b,
+                              struct compare_report *report) {
+    uint8_t before[RECORD_DIGEST_BYTES] = {0};
+    int moves = 0;
+    for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
+        const struct record *x = trace_row(a, i), *y = trace_row(b, j);
+        i += x->step <= y->step;
+        j += y->step <= x->step;
+        if (x->step != y->step) continue;
+        const unsigned parts = compare_root_parts(x, y);
+        const uint8_t *const weights = x->digests[DIGEST_WEIGHTS];
+        if (!record_has_digest(weights) || (parts & ~(1u << COMPARE_PART_LOSS)) != 0) return;
+        moves |= parts != 0 && record_has_digest(before) &&
+                 memcmp(weights, before, RECORD_DIGEST_BYTES) != 0;
+        memcpy(before, weights, RECORD_DIGEST_BYTES);
+    }
+    report->logged_alone = moves;
+}
+
 /* Finds the first update whose roots differ, and up to there the first gradient that is the same in
  * both. */
 static enum status find_roots(const struct trace_run *a, const struct trace_run *b,
@@ -414,6 +436,7 @@ static enum status find_roots(const struct trace_run *a, const struct trace_run 
         first_find(&a->plan, x, &b->plan, y, &report->where);
         break;
     }
+    if (report->root_update > 0) find_logged_alone(a, b, report);
     return STATUS_OK;
 }
 
@@ -608,6 +631,10 @@ static void find_norms_alone(struct compare_report *report) {
     }
     report->norms_alone = alone;
     report->norms_round = alone && rounds;
+    const struct compare_column *const norm = compare_column_of(report, LOG_GRAD_NORM);
+    if (report->unlike || report->lr.groups_differ > 0 ||
+        (norm != NULL && norm->class_of == COMPARE_DIFFERENT && !is_rounding(norm)))
+        report->logged_alone = 0;
 }
 
 static void judge(struct compare_report *report) {

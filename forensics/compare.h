@@ -272,6 +272,9 @@ struct compare_report {
     int others_apart;   /* 1: anything of that which can move the gradient of the first update */
     int norms_alone;    /* 1: equal roots, and no column but norms differs */
     int norms_round;    /* 1: and these by no more than rounding */
+    /* 1: by the digests of two runs weights, LRs, batches and draws are the same in every update of
+     * both, and the loss that is logged is not. */
+    int logged_alone;
     struct compare_recorded known; /* what they say of weights, batch and step */
     struct compare_loop loop; /* and what one of their loops does otherwise, where that is known */
     struct compare_unseen unseen; /* and where one of them alone has no forward call in training */

@@ -34,6 +34,47 @@ static void explain_metrics(struct compare_report *report) {
         "repair.");
 }
 
+/* Names the columns of the forward pass that differ. */
+static enum status name_logged(const struct compare_report *report, struct arena *arena,
+                               char **out) {
+    TRY(arena_format(arena, out, "%s", ""));
+    for (const enum log_name *name = compare_forward_names; *name != LOG_OTHER; name++) {
+        const struct compare_column *const column = compare_column_of(report, *name);
+        if (column == NULL || column->class_of != COMPARE_DIFFERENT) continue;
+        TRY(arena_format(arena, out, "%s%s%s", *out, (*out)[0] == '\0' ? "" : ", ",
+                         log_names[*name].name));
+    }
+    return STATUS_OK;
+}
+
+/* A loss in a fixed ratio is divided by another number, which is of cause normalisation even where
+ * nothing but the log does it. */
+static enum status explain_logged(struct compare_report *report, struct arena *arena) {
+    const struct compare_column *const norm = compare_column_of(report, LOG_GRAD_NORM);
+    const struct compare_ratio *const ratio = compare_ratio_of(report, LOG_LOSS);
+    char *names, *text;
+    TRY(name_logged(report, arena, &names));
+    TRY(arena_format(
+        arena, &text,
+        "%s, so the two train alike as far as is recorded. What differs is what is logged (%s), "
+        "such as a number of other processes or micro-batches, one that is averaged or divided "
+        "otherwise%s.",
+        report->logged_alone
+            ? "Weights, applied LRs, batches and draws are the same bit for bit in every update, "
+              "by their digests"
+        : norm->class_of == COMPARE_EQUAL
+            ? "Norms of gradients and of weights agree in every update to the last bit"
+            : "Norms of gradients and of weights agree in every update in more digits than this "
+              "gap would leave",
+        names, report->logged_alone ? "" : ", or a term that moves no weight"));
+    compare_say(report,
+                ratio != NULL && ratio->kind != COMPARE_FACTOR_CONSTANT ? CAUSE_NORMALISATION : -1,
+                text,
+                "Compare how each makes the numbers that it logs (of which processes and "
+                "micro-batches, divided by what); nothing in the training is to repair.");
+    return STATUS_OK;
+}
+
 #define SMALL_GAP                                                                                  \
     "A small gap is already in the forward pass of update 1, before any step, which no schedule "  \
     "makes: far below what the log varies by from row to row, as dtype, kernels or batch shape "   \
@@ -625,6 +666,8 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
             "Look where each of the two takes its norm, and of which tensors.");
         return STATUS_OK;
     }
+    if (report->logged_alone && compare_logged_alone(report, first))
+        return explain_logged(report, arena);
     TRY(compare_explain_unseen_forward(report, first, arena, &unseen));
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
@@ -645,6 +688,8 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
         compare_say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
     else if (compare_trains_alike(report))
         explain_metrics(report);
+    else if (compare_logged_alone(report, first))
+        return explain_logged(report, arena);
     else if (compare_batches_part(report, first))
         TRY(compare_explain_batches(report, arena));
     else if (report->unlike && (first != forward || first->first_update > report->start))

@@ -45,6 +45,10 @@ int compare_loss_apart(const struct compare_report *report, uint64_t update);
 int compare_rewards_agree(const struct compare_report *report, uint64_t update);
 /* Tells whether loss and gradient norm agree in many digits over all updates. */
 int compare_trains_alike(const struct compare_report *report);
+/* Tells whether numbers that are logged are all that differs, of which `first` is the first of loss
+ * and gradient: digests of two runs say so, or norms of gradients and of weights that
+ * agree in every update. */
+int compare_logged_alone(const struct compare_report *report, const struct compare_column *first);
 /* Returns the last update before `update` that both logs have of forward pass or gradient, or 0. */
 uint64_t compare_pair_before(const struct compare_report *report, uint64_t update);
 

@@ -118,6 +118,42 @@ int compare_trains_alike(const struct compare_report *report) {
     return 1;
 }
 
+/* By how much a gap of the loss must exceed the digits of a gradient norm that agrees, both as
+ * shares of their values, so that the norm would show it (chosen): other data move both by about as
+ * much.
+ */
+#define SHOWS 100.0
+
+/* Tells whether a norm of every update agrees, of the one in which `first` differs, too, in more
+ * digits than the largest gap of the forward columns: a training that makes other losses has other
+ * gradients and weights. A norm that never changes, as one behind a clip, shows nothing. */
+static int norms_speak(const struct compare_report *report, enum log_name name,
+                       const struct compare_column *first) {
+    const struct compare_column *const norm = compare_column_of(report, name);
+    if (!compare_is_fine(norm, UINT64_MAX) || norm->class_of == COMPARE_DIFFERENT || !norm->moves ||
+        norm->to <= report->start || !compare_has_pair_at(norm, first->first_update))
+        return 0;
+    if (norm->class_of == COMPARE_EQUAL) return 1;
+    const struct series_point point = compare_point(&norm->side[0], 0);
+    return first->largest * real_abs_f64(point.value) > SHOWS * point.quantum;
+}
+
+int compare_logged_alone(const struct compare_report *report, const struct compare_column *first) {
+    static const enum log_name trained[] = {LOG_LR_APPLIED, LOG_TOKENS, LOG_SAMPLES, LOG_SKIPPED,
+                                            LOG_OTHER};
+    if (first == NULL || first->name == LOG_GRAD_NORM) return 0;
+    if (report->logged_alone) return 1;
+    if (report->root_update > 0 || report->unlike || report->lr.groups_differ > 0 ||
+        report->lr.state == COMPARE_LR_DIFFERENT || !norms_speak(report, LOG_GRAD_NORM, first) ||
+        !norms_speak(report, LOG_PARAM_NORM, first))
+        return 0;
+    for (const enum log_name *name = trained; *name != LOG_OTHER; name++) {
+        const struct compare_column *const column = compare_column_of(report, *name);
+        if (column != NULL && column->class_of == COMPARE_DIFFERENT) return 0;
+    }
+    return 1;
+}
+
 /* Returns the last update before `update` that both logs have in a column of the forward pass or
  * the gradient, or 0. */
 uint64_t compare_pair_before(const struct compare_report *report, uint64_t update) {

@@ -144,9 +144,79 @@ static void validate_equal_trainings(void **state) {
     ALIKE(0);
 }
 
+static void open_logged(void) {
+    hand_open();
+    hand_part(hand_add(LOG_LOSS, 10.0), 5, 0.5);
+    hand_add(LOG_GRAD_NORM, 1.0);
+    hand_add(LOG_PARAM_NORM, 20.0);
+    hand_add(LOG_LR_APPLIED, 1.0);
+    hand_add(LOG_TOKENS, 64.0);
+    for (size_t c = 0; c < 5; c++) {
+        hand_columns[c].moves = 1;
+        hand_columns[c].largest = c == 0 ? 0.05 : 0.0;
+        if (c > 0) hand_columns[c].class_of = COMPARE_EQUAL;
+    }
+    hand_report.root_update = 0;
+    hand_report.lr = (struct compare_lr){.state = COMPARE_LR_SAME};
+}
+#define LOGGED(expected)                                                                           \
+    IS(compare_logged_alone(&hand_report, &hand_columns[0]), expected, open_logged)
+
+/* A loss that differs beside norms that agree: what takes from the norms that they show it, and
+ * what else of the training may differ. */
+static void validate_a_number_that_is_logged(void **state) {
+    (void)state;
+    static const enum log_name norms[] = {LOG_GRAD_NORM, LOG_PARAM_NORM};
+    static const enum log_name trained[] = {LOG_LR_APPLIED, LOG_TOKENS};
+    open_logged();
+    assert_false(compare_logged_alone(&hand_report, NULL));
+    LOGGED(1);
+    for (size_t n = 0; n < COUNT_OF(norms); n++) {
+        struct compare_column *const norm = hand_column(norms[n]);
+        norm->moves = 0;
+        LOGGED(0);
+        norm->class_of = COMPARE_DIFFERENT;
+        LOGGED(0);
+        norm->pairs = 0;
+        LOGGED(0);
+        norm->to = HAND_START;
+        LOGGED(0);
+        norm->to = HAND_START + 1;
+        LOGGED(1);
+        /* A gap of 5 % exceeds a hundred steps of 0.9e-5, and one of 8e-4 does not. */
+        const double value = compare_point(&norm->side[0], 0).value;
+        for (int s = 0; s < 2; s++)
+            hand_points[norm - hand_columns][s][0].quantum = 0.9e-5 * value;
+        norm->class_of = COMPARE_WITHIN;
+        LOGGED(1);
+        for (int s = 0; s < 2; s++)
+            hand_points[norm - hand_columns][s][0].quantum = 0.9e-5 * value;
+        norm->class_of = COMPARE_WITHIN;
+        hand_columns[0].largest = 0.8e-3;
+        LOGGED(0);
+        hand_columns[0].first_update = 40; /* where the norm has no row */
+        LOGGED(0);
+    }
+    for (size_t n = 0; n < COUNT_OF(trained); n++) {
+        hand_column(trained[n])->class_of = COMPARE_DIFFERENT;
+        LOGGED(0);
+    }
+    hand_report.lr.state = COMPARE_LR_DIFFERENT;
+    LOGGED(0);
+    hand_report.lr.groups_differ = 1;
+    LOGGED(0);
+    hand_report.root_update = 5;
+    LOGGED(0);
+    hand_report.root_update = 5;
+    hand_report.logged_alone = 1;
+    hand_column(LOG_GRAD_NORM)->pairs = 0;
+    LOGGED(1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_fine_columns),
                                        cmocka_unit_test(validate_references),
+                                       cmocka_unit_test(validate_a_number_that_is_logged),
                                        cmocka_unit_test(validate_equal_trainings)};
     return cmocka_run_group_tests(tests, NULL, hand_close);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * labels: cli memory
+ * compare of two arms whose cause is known: what it accuses, and what it does not. Each pair is
+ * trained once and compared twice, as a trace and as the CSV of it, which holds no digest. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "tests/cli/helper_cli.h"
+
+/* What a text says, and which cause it names; "": none. */
+struct claim {
+    const char *says, *cause;
+};
+
+static const struct pair {
+    const char *name, *common, *test;
+    struct claim trace, log;
+} pairs[] = {
+    {"the loss of rank 0",
+     "optimizer: {lr: 5e-7}\n"
+     "  numerics: {shards: 4}\n"
+     "  parallel: {ranks: 2}\n"
+     "  loop: {update: [reduce, clip, optimize, log, count, schedule, zero]}",
+     "parallel: {logged: rank0}",
+     {"What differs is what is logged (loss)", ""},
+     {"What differs is what is logged (loss)", ""}},
+    {"the loss of rank 0 in supervised fine-tuning",
+     "task: sft\n"
+     "  optimizer: {lr: 1e-3}\n"
+     "  numerics: {shards: 4}\n"
+     "  parallel: {ranks: 2}\n"
+     "  loop: {update: [reduce, clip, optimize, log, count, schedule, zero]}",
+     "parallel: {logged: rank0}",
+     {"by their digests, so the two train alike", ""},
+     {"agree in every update to the last bit, so the two train alike", ""}},
+    {"another beta, of which the weights know",
+     "optimizer: {lr: 1e-3}",
+     "dpo: {beta: 0.2}",
+     {"what the rewards are scaled by (beta) is not", "objective"},
+     {"what the rewards are scaled by (beta) is not", "objective"}},
+    {"weight decay",
+     "optimizer: {lr: 1e-2, weight_decay: 0}",
+     "optimizer: {weight_decay: 0.5}",
+     {"the step differs in something else", "optimizer"},
+     {"the step differs in something else", "optimizer"}},
+};
+
+static void hold(const struct pair *pair, const char *how, const struct claim *claim,
+                 const char *command) {
+    char line[64];
+    struct said said = helper_run(1, command);
+    const char *const points = strstr(said.out, "\nPoints to: ");
+    snprintf(line, sizeof line, "\nPoints to: %s\n", claim->cause);
+    if (strstr(said.out, claim->says) == NULL ||
+        (claim->cause[0] == '\0' ? points != NULL
+                                 : points == NULL || strstr(said.out, line) == NULL))
+        fail_msg("%s, %s: expected \"%s\" and the cause \"%s\":\n%s", pair->name, how, claim->says,
+                 claim->cause, said.out);
+    helper_free(&said);
+}
+
+static void export_arm(const char *arm, const char *path) {
+    char command[128];
+    snprintf(command, sizeof command, "export p.h5 --run %s --to csv", arm);
+    struct said said = helper_run(0, command);
+    helper_write_bytes(path, said.out, said.out_length);
+    helper_free(&said);
+}
+
+static void validate_what_is_accused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(pairs); i++) {
+        const struct pair *const pair = &pairs[i];
+        helper_scenario("p.yaml", "name: p\nsteps: 4", pair->common, pair->test);
+        struct said said = helper_run(1, "run p.yaml -o p.h5 --overwrite --quiet");
+        helper_free(&said);
+        export_arm("baseline", "a.csv");
+        export_arm("test", "b.csv");
+        hold(pair, "as a trace", &pair->trace, "compare p.h5 p.h5 --run-b test");
+        hold(pair, "as logs", &pair->log, "compare a.csv b.csv");
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_what_is_accused)};
+    return cmocka_run_group_tests(tests, helper_enter, helper_leave);
+}
