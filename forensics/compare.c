@@ -462,12 +462,12 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
         TRY(runs_comparable(a, b, &report->roots));
         TRY(name_rootless((const struct trace_run *const[]){a, b}, arena, report));
     }
+    if ((a->plan.foreign == NULL) == (b->plan.foreign == NULL)) report->loop = compare_loops(a, b);
     if (a->plan.foreign != NULL && b->plan.foreign != NULL) {
         TRY(compare_configurations(&a->plan, &b->plan, 0, arena, &report->configurations));
         TRY(compare_configurations(&a->plan, &b->plan, COMPARE_KEYS_SHORT, arena,
                                    &report->configurations_short));
         TRY(compare_orders(a, b, arena, &report->orders));
-        report->loop = compare_loops(a, b);
         report->unseen = compare_unseen_of(a, b);
         report->recorded = 1;
         report->optimizers_apart = compare_optimizers_apart(&a->plan, &b->plan);

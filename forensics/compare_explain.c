@@ -476,13 +476,20 @@ static void explain_gradient(struct compare_report *report) {
 
 /* Explains a first difference behind update 1, which agrees as far as both logs show it. `column`
  * is the first to differ of the forward pass and the gradient. */
-static void explain_later(struct compare_report *report, const struct compare_column *column) {
+static enum status explain_later(struct compare_report *report, const struct compare_column *column,
+                                 struct arena *arena) {
     const struct compare_column *lr = compare_first_of(report, compare_lr_names);
     const struct compare_group *const group = report->lr.group_first;
     const int before = (lr != NULL && lr->first_update < column->first_update) ||
                        (group != NULL && group->column.first_update < column->first_update);
     const int state = report->lr.state;
     const int other_lr = before || (state == COMPARE_LR_DIFFERENT && report->lr.group == 0);
+    const enum compare_between between = compare_between(report, column, other_lr);
+    if (between == COMPARE_BETWEEN_FORWARD && column->first_update == report->start + 1 &&
+        explain_objective(report))
+        return STATUS_OK;
+    if (between != COMPARE_BETWEEN_NONE)
+        return compare_explain_between(report, column, between, arena);
     if (compare_parts_in(report, "backward") && acts_in_step(report)) {
         explain_act_of_step(report);
     } else if (compare_gradient_parts(report, column)) {
@@ -524,10 +531,10 @@ static void explain_later(struct compare_report *report, const struct compare_co
             "twinstep lr fit on each log names contract and numbers; make the applied LRs equal "
             "and compare again.");
     } else if (compare_explain_unplaced(report, column)) {
-        return;
+        return STATUS_OK;
     } else if (column->first_update == report->start + 1 &&
                (explain_objective(report) || compare_explain_first_lr(report))) {
-        return;
+        return STATUS_OK;
     } else if (column->first_update == report->start + 1 && !compare_start_tells(report) &&
                !compare_covers_start(report, compare_gradient_names)) {
         report->lr_in_doubt = 1;
@@ -602,6 +609,7 @@ static void explain_later(struct compare_report *report, const struct compare_co
             "Look at the rows before the first difference in both logs; logs with more digits show "
             "it earlier. Measure how far two equal runs drift by then.");
     }
+    return STATUS_OK;
 }
 
 /* Tells whether a loss begins at another update in one log than in the other, as where one run goes
@@ -714,7 +722,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
                     "The gradient of update 1 differs; the logs do not show its forward pass.",
                     "Log the loss of every update.");
     else if (compare_covers_start(report, compare_forward_names))
-        explain_later(report, first);
+        TRY(explain_later(report, first, arena));
     else
         explain_middle(report);
     return compare_add_step(report, arena);

@@ -82,6 +82,26 @@ int compare_count_skips(const struct compare_report *report);
 int compare_skips_part(const struct compare_report *report);
 void compare_explain_skips(struct compare_report *report);
 
+/* ---- what differs between two steps (compare_explain_between.c) ---- */
+
+enum compare_between {
+    COMPARE_BETWEEN_NONE, /* what differs first is not known to be computed of equal weights */
+    COMPARE_BETWEEN_BATCH,
+    COMPARE_BETWEEN_FORWARD,
+    COMPARE_BETWEEN_GRADIENT
+};
+
+/* Tells what of a later update than the first differs, of weights that are the same behind the step
+ * before: two runs of ours say so by their roots, logs by norms of weights and by losses in many
+ * digits. `first` is the first to differ of the forward pass and the gradient; `other_lr`: LRs
+ * differ before it, so that logs say nothing of it. */
+enum compare_between compare_between(const struct compare_report *report,
+                                     const struct compare_column *first, int other_lr);
+TWINSTEP_MUST_USE enum status compare_explain_between(struct compare_report *report,
+                                                      const struct compare_column *first,
+                                                      enum compare_between what,
+                                                      struct arena *arena);
+
 /* ---- recordings (compare_explain_recorded.c) ---- */
 
 /* Tells whether two recordings part in this phase by their digests, before the first step. */

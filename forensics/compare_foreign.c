@@ -296,14 +296,23 @@ enum status compare_orders(const struct trace_run *a, const struct trace_run *b,
     return STATUS_OK;
 }
 
+/* The place of a phase in an update, -1: it did not run, INT64_MIN: that is not known. A run of
+ * ours lists its phases in the order in which they run, and one that did not has no digest. */
+static int64_t place_of(const struct trace_run *run, const struct record *record,
+                        const char *phase) {
+    if (run->plan.foreign != NULL) return trace_phase_place(run, record, phase);
+    for (uint32_t i = 0; i < run->plan.shape.phases; i++)
+        if (strcmp(run->plan.phases[i], phase) == 0)
+            return record_has_digest(record->phases[i]) ? (int64_t)i : -1;
+    return run->plan.shape.phases > 0 ? -1 : INT64_MIN;
+}
+
 /* Tells whether gradients of an update stay for the next one: no zero_grad comes between its
  * backward pass and the next one. */
 static int keeps(const struct trace_run *run, const struct record *record,
                  const struct record *next) {
-    const int64_t after = trace_phase_place(run, record, "zero"),
-                  here = trace_phase_place(run, record, "backward");
-    const int64_t before = trace_phase_place(run, next, "zero"),
-                  back = trace_phase_place(run, next, "backward");
+    const int64_t after = place_of(run, record, "zero"), here = place_of(run, record, "backward");
+    const int64_t before = place_of(run, next, "zero"), back = place_of(run, next, "backward");
     if (after == INT64_MIN || back < 0) return -1;
     return !(after > here) && !(before >= 0 && before < back);
 }
@@ -312,11 +321,9 @@ static int keeps(const struct trace_run *run, const struct record *record,
  * is the update behind it, or NULL. */
 static int does(const struct trace_run *run, const struct record *record, const struct record *next,
                 int32_t kind) {
-    const int64_t backward = trace_phase_place(run, record, "backward");
-    const int64_t step = trace_phase_place(run, record, "optimize"),
-                  zero = trace_phase_place(run, record, "zero");
-    const int64_t clip = trace_phase_place(run, record, "clip"),
-                  unscale = trace_phase_place(run, record, "unscale");
+    const int64_t backward = place_of(run, record, "backward");
+    const int64_t step = place_of(run, record, "optimize"), zero = place_of(run, record, "zero");
+    const int64_t clip = place_of(run, record, "clip"), unscale = place_of(run, record, "unscale");
     if (backward < 0 || step < 0) return -1;
     if (kind == COMPARE_LOOP_SCALED) return clip < 0 || unscale < 0 ? -1 : clip < unscale;
     if (kind == COMPARE_LOOP_KEEPS) return next == NULL ? -1 : keeps(run, record, next);

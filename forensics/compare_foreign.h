@@ -31,8 +31,9 @@ TWINSTEP_MUST_USE enum status compare_orders(const struct trace_run *a, const st
 
 /* Finds the first update that both have in which one loop does what enum compare_loop_kind lists
  * and the other does not, by the places of the phases backward, unscale, clip, optimize and zero.
- * A phase that a run does not name tells nothing, and neither does an update in which one of them
- * does not clip. kind is COMPARE_LOOP_ALIKE if there is none. */
+ * A phase that a recording does not name tells nothing, and neither does an update in which one of
+ * them does not clip; a run of ours names all that it runs, in their order. kind is
+ * COMPARE_LOOP_ALIKE if there is none. */
 struct compare_loop compare_loops(const struct trace_run *a, const struct trace_run *b);
 
 /* Finds where one of two recordings has no forward call of its model in training. A run that names

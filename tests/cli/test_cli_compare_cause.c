@@ -50,6 +50,18 @@ static const struct pair {
      "optimizer: {weight_decay: 0.5}",
      {"the step differs in something else", "optimizer"},
      {"the step differs in something else", "optimizer"}},
+    {"a forgotten zero_grad",
+     "optimizer: {name: sgd, lr: 0.01}\n"
+     "  clip: {max_norm: 0}\n"
+     "  schedule: {name: constant}",
+     "loop: {update: [clip, optimize, log, count, schedule]}",
+     {"an update in which B called no zero_grad and A did", "schedule"},
+     {"no step before it differed. Gradients that one of the two kept", ""}},
+    {"a bit that flips in the forward pass of update 2",
+     "optimizer: {lr: 1e-4}",
+     "fault: {update: 2, micro: 1, layer: 0, op: attention, element: 1000, bit: 29}",
+     {"the forward pass of it is not: no step differed", ""},
+     {"the forward pass of update 2 does not: no step differed that this norm shows", ""}},
 };
 
 static void hold(const struct pair *pair, const char *how, const struct claim *claim,

@@ -29,6 +29,9 @@ struct loop {
     int named[PHASES]; /* where a phase stands among the names; -1: nowhere */
 };
 
+/* Places are of runs of other programs. */
+static const struct trace_foreign foreign = {.digest = ""};
+
 static void make_loop(struct loop *of, struct draws *draws) {
     memset(of, 0, sizeof *of);
     for (int p = 0; p < PHASES; p++) {
@@ -37,6 +40,7 @@ static void make_loop(struct loop *of, struct draws *draws) {
         of->named[p] = (int)of->run.plan.shape.phases;
         of->names[of->run.plan.shape.phases++] = phases[p];
     }
+    of->run.plan.foreign = &foreign;
     of->run.plan.phases = of->names;
     of->run.records = of->records;
     of->run.updates = draws_pick(draws, UPDATES + 1);
