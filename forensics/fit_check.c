@@ -144,8 +144,10 @@ static enum status check_once(const struct series *series, const struct fit_know
         TRY(fit_check_match_skips(series, &mine, arena, out));
         if (out->expected == NULL) TRY(fit_check_match_late(series, &mine, &all, arena, out));
         if (out->expected != NULL) TRY(fit_check_judge_skips(series, &mine, arena, out));
-        /* A rival stands, and the log shows that nothing was skipped. */
-        if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet)) {
+        /* A rival stands, and the log shows that nothing was skipped, or with these skipped updates
+         * other LRs would have been applied than were recorded. */
+        if (out->expected == NULL || (out->verdict == FIT_UNDECIDED && mine.skips.quiet) ||
+            (applied && mine.used != NULL && fit_used_refutes(mine.used, out->expected, series))) {
             *out = before;
             TRY(check_samples(series, known, &all, applied, arena, out));
             if (out->expected != NULL) return STATUS_OK;

@@ -62,6 +62,12 @@ static enum status say_shift(const struct fit_known *known, int by, struct arena
                          "fits %s: every LR is %s %s; or %s, which trains as %s and only logs the "
                          "LR of another update: the log cannot tell which",
                          first, away, expected->name, alike->contract->name, expected->name));
+    else if (alike != NULL)
+        TRY(arena_format(
+            arena, &text,
+            "fits %s, which trains as %s and only logs the LR of another update: every "
+            "printed LR is %s %s",
+            first, expected->name, away, expected->name));
     else
         TRY(arena_format(arena, &text, "fits %s: every LR is %s %s", first, away, expected->name));
     out->words = text;

@@ -72,6 +72,13 @@ const struct fit *fit_used_by(const struct fit_set *set, struct fit_used *used) 
     return NULL;
 }
 
+int fit_used_refutes(const struct fit_used *used, const struct fit *fit,
+                     const struct series *printed) {
+    struct fit_used trial = *used;
+    hold(fit, printed, &trial);
+    return trial.update != 0;
+}
+
 static enum status say_other(struct fit_check *check, struct arena *arena,
                              const struct fit_used *used) {
     struct fit_used trial = *used;

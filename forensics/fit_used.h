@@ -30,6 +30,10 @@ TWINSTEP_MUST_USE enum status fit_keep_used(struct fit_set *set, struct arena *a
  * where the set's first one does not. */
 const struct fit *fit_used_by(const struct fit_set *set, struct fit_used *used);
 
+/* Tells whether a fit of the printed LRs applies other ones than were recorded. */
+int fit_used_refutes(const struct fit_used *used, const struct fit *fit,
+                     const struct series *printed);
+
 /* Decides a check by what was applied: an expectation whose printed LRs agree fails where another
  * LR was applied, and passes where nothing but that was in doubt. */
 TWINSTEP_MUST_USE enum status fit_check_used(struct fit_check *check, struct arena *arena,

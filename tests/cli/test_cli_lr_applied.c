@@ -54,10 +54,47 @@ static void validate_sound(void **state) {
                 NULL);
 }
 
+/* A warm-up of 3 updates, then a line. */
+static double warmed(int n) {
+    return n < 3 ? 3e-3 * n / 3.0 : 3e-3 * (UPDATES - n) / (UPDATES - 3.0);
+}
+
+/* Contracts that apply the same and log the LR of another update: a check of one against a log of
+ * the other fails, since printed LRs differ, and says that the training is as expected. */
+static void validate_logged_otherwise(void **state) {
+    static const char *const ahead[] = {"hf-4.50", "open-instruct-tune-cache", "step-then-set-f0"};
+    (void)state;
+    for (int next = 0; next < 2; next++) {
+        FILE *const file = fopen(next ? "next.csv" : "used.csv", "w");
+        assert_non_null(file);
+        fputs("step,learning_rate,lr_applied\n", file);
+        for (int k = 1; k <= UPDATES; k++)
+            fprintf(file, "%d,%.17g,%.17g\n", k, warmed(k - 1 + next), warmed(k - 1));
+        assert_int_equal(fclose(file), 0);
+    }
+    for (size_t i = 0; i < sizeof ahead / sizeof *ahead; i++) {
+        char line[160], says[160];
+        snprintf(line, sizeof line,
+                 "lr check used.csv --expect %s --lr 3e-3 --steps 12 --schedule linear --warmup 3",
+                 ahead[i]);
+        snprintf(says, sizeof says,
+                 "FAIL: fits hf, which trains as %s and only logs the LR of another update: every "
+                 "printed LR is one update behind %s\n",
+                 ahead[i], ahead[i]);
+        assert_says(line, 1, says, NULL);
+    }
+    assert_says(
+        "lr check next.csv --expect hf --schedule linear --lr 3e-3 --steps 12 --warmup 3", 1,
+        "which trains as hf and only logs the LR of another update: every printed LR is one "
+        "update ahead of hf\n",
+        "known as: log_next_lr");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_ahead),
         cmocka_unit_test(validate_sound),
+        cmocka_unit_test(validate_logged_otherwise),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -77,7 +77,10 @@ static void validate_behind(void **state) {
                  "step,learning_rate,grad_norm\n1,5e-07,1.5\n2,4e-07,1.4\n3,3e-07,1.3\n"
                  "4,2e-07,1.2\n5,1e-07,1.1\n");
     json_t *json = json_of(1, "lr check quiet.csv --json --expect hf-4.50" NUMBERS);
-    assert_non_null(strstr(text_of(json, "words"), "every LR is one update behind hf-4.50"));
+    assert_non_null(
+        strstr(text_of(json, "words"),
+               "fits hf, which trains as hf-4.50 and only logs the LR of another update: "
+               "every printed LR is one update behind hf-4.50"));
     assert_true(json_is_null(json_object_get(json, "bug")));
     json_decref(json);
 }

@@ -439,9 +439,14 @@ static void validate_words_of_shifts(void **state) {
                 "fits %s: every LR is %s %s; or %s, which trains as %s and only logs the LR of "
                 "another update: the log cannot tell which",
                 other->contract->name, away, expected, alike->contract->name, expected);
+        else if (alike != NULL)
+            snprintf(text, sizeof text,
+                     "fits %s, which trains as %s and only logs the LR of another update: every "
+                     "printed LR is %s %s",
+                     alike->contract->name, expected, away, expected);
         else
-            snprintf(text, sizeof text, "fits %s: every LR is %s %s",
-                     other != NULL ? other->contract->name : alike->contract->name, away, expected);
+            snprintf(text, sizeof text, "fits %s: every LR is %s %s", other->contract->name, away,
+                     expected);
         assert_int_equal(say_shift(&s.known, by, &s.arena, &s.out), STATUS_OK);
         assert_string_equal(s.out.words, text);
         assert_string_equal(s.out.bug != NULL ? s.out.bug : "", bug != NULL ? bug : "");
