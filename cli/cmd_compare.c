@@ -43,7 +43,9 @@ static enum status fit_side(struct compare_input *input, const struct contract *
     struct fit_set *fits;
     struct fit_known known;
     fit_known_init(&known);
+    size_t skipped;
     TRY(fit_known_from_log(&known, input->log, arena));
+    TRY(fit_skipped_from_log(&known, input->log, arena, &skipped));
     known.request.contract = contract;
     TRY(arena_take(arena, 1, sizeof *series, "series", &series));
     TRY(arena_take(arena, 1, sizeof *fits, "fits", &fits));

@@ -557,9 +557,28 @@ static enum status note_blank_end(struct finish *f) {
 
 /* ---- a count of skipped updates that does not say what it counts ---- */
 
-/* Rows behind the first skipped update that must show a count which never falls. Chosen: a scaler
+/* Rows behind the first skipped update that must show a count which never falls, and rows in a row
+ * whose loss scale falls while the count stands still, so that it is no total. Chosen: a scaler
  * that searches its scale may skip an update in each of the first few rows. */
 #define NEVER_FALLS 4
+
+/* Tells whether the loss scale is lower in a row than in the one before. A scaler lowers it when an
+ * update was skipped. */
+static int scale_falls(const struct log *log, size_t before, size_t row) {
+    const struct log_column *column = log_column_of(log, LOG_LOSS_SCALE);
+    return column != NULL && log_has(column, before) && log_has(column, row) &&
+           column->value[row] < column->value[before];
+}
+
+/* Tells whether the file holds columns that a trace of ours has and nothing else is known to: there
+ * `skipped` is of each update. */
+static int is_of_trace(const struct log_build *build) {
+    int found = 0;
+    for (size_t c = 0; c < build->column_count; c++)
+        found += strcmp(build->columns[c].source, "update_survival") == 0 ||
+                 strcmp(build->columns[c].source, "travel") == 0;
+    return found == 2 || strcmp(build->format, "trace") == 0;
+}
 
 /* Tells whether a row has a finite loss or gradient norm. */
 static int trains_on(const struct log *log, size_t row) {
@@ -574,9 +593,10 @@ static int trains_on(const struct log *log, size_t row) {
 /* Tells whether a count of skipped updates is a running total. That never falls within a part. What
  * was skipped since the row before does, as soon as nothing was, and is no more than the updates
  * since then; where it does not fall, updates are skipped in every row to the end, and where those
- * are all of them, the training has stopped. */
+ * are all of them, the training has stopped. Nor does a total stand still where the loss scale
+ * falls from row to row. */
 static int is_running_total(const struct log *log, const struct log_column *column) {
-    size_t before = SIZE_MAX, behind = 0, all = 0, trained = 0;
+    size_t before = SIZE_MAX, behind = 0, all = 0, trained = 0, unmoved = 0;
     for (size_t row = 0; row < log->rows; row++) {
         if (!log_has(column, row)) continue;
         const double value = column->value[row];
@@ -584,6 +604,8 @@ static int is_running_total(const struct log *log, const struct log_column *colu
                          log->step[row] > log->step[before];
         const double was = same ? column->value[before] : 0.0;
         const double updates = same ? (double)(log->step[row] - log->step[before]) : 0.0;
+        unmoved = same && value == was && scale_falls(log, before, row) ? unmoved + 1 : 0;
+        if (unmoved >= NEVER_FALLS) return 0;
         before = row;
         if (!(value >= was)) return 0; /* a NaN, too */
         if (!same || !(was > 0.0)) continue;
@@ -595,9 +617,17 @@ static int is_running_total(const struct log *log, const struct log_column *colu
     return behind >= NEVER_FALLS && (all < behind || trained == behind);
 }
 
+/* Tells whether a count is 1 in every row, which a flag of each update is, too. */
+static int stands_at_one(const struct log *log, const struct log_column *column) {
+    for (size_t row = 0; row < log->rows; row++)
+        if (log_has(column, row) && column->value[row] != 1.0) return 0;
+    return 1;
+}
+
 /* A column that is called "skipped" by a script, or by --map, is either; the formats of frameworks
  * say which. */
 static enum status settle_skips(struct finish *f) {
+    if (is_of_trace(f->build)) return STATUS_OK;
     for (size_t i = 0; i < f->log->column_count; i++) {
         struct log_column *const column = &f->log->columns[i];
         const struct build_column *const c = &f->build->columns[f->chosen[i]];
@@ -606,8 +636,11 @@ static enum status settle_skips(struct finish *f) {
             !is_running_total(f->log, column))
             continue;
         column->cumulative = 1;
-        TRY(log_build_note(f->build, "%s is read as a running total, since it never falls",
-                           c->source));
+        TRY(log_build_note(f->build, "%s is read as a running total, since it never falls%s",
+                           c->source,
+                           stands_at_one(f->log, column)
+                               ? " (if it tells of each update, all of them were skipped)"
+                               : ""));
     }
     return STATUS_OK;
 }

@@ -209,6 +209,14 @@ struct stuck {
     const struct series_point *last;
 };
 
+/* Tells whether the update of a row was skipped, where the log counts those of each row: it cannot
+ * move a loss away from ln 2, whatever the LR is. */
+static int is_skipped(const struct doctor *doctor, size_t row) {
+    const struct log_column *const column = log_column_of(doctor->log, LOG_SKIPPED);
+    return column != NULL && !column->cumulative && log_has(column, row) &&
+           column->value[row] > 0.0;
+}
+
 static struct stuck find_stuck(const struct doctor *doctor) {
     const struct series *loss = &doctor->series[LOG_LOSS];
     const double peak = series_largest(&doctor->lr);
@@ -223,7 +231,8 @@ static struct stuck find_stuck(const struct doctor *doctor) {
         stuck.rows++;
         stuck.last = point;
         /* an update shows in the row after it */
-        stuck.driven += i > 0 && lr != NULL && lr->value >= 0.5 * peak && peak > 0.0;
+        stuck.driven += i > 0 && lr != NULL && lr->value >= 0.5 * peak && peak > 0.0 &&
+                        !is_skipped(doctor, loss->points[i - 1].row);
     }
     return stuck;
 }

@@ -100,7 +100,46 @@ static void validate_what_is_accused(void **state) {
     }
 }
 
+/* A trace says of each update whether it was skipped, and one in which all were says 1 in each row:
+ * no verb may take that for a total of 1, also of its CSV. */
+static void validate_a_run_that_skips_all(void **state) {
+    (void)state;
+    static const char *const logs[2][2] = {{"p.h5 --run baseline", "p.h5 --run test"},
+                                           {"a.csv", "b.csv"}};
+    helper_scenario("p.yaml", "name: p\nsteps: 10",
+                    "optimizer: {lr: 1e-3}\n"
+                    "  numerics: {compute: f16}\n"
+                    "  scaler: {kind: dynamic, init_scale: 65536}\n"
+                    "  loop: {update: [unscale, clip, optimize, log, count, schedule, zero], skip: "
+                    "nonfinite}",
+                    "scaler: {init_scale: 4e6}");
+    struct said said = helper_run(1, "run p.yaml -o p.h5 --overwrite --quiet");
+    assert_non_null(strstr(said.out, "in test the optimizer did not run in 10 of 10 updates"));
+    helper_free(&said);
+    export_arm("baseline", "a.csv");
+    export_arm("test", "b.csv");
+    for (size_t i = 0; i < COUNT_OF(logs); i++) {
+        char line[128];
+        snprintf(line, sizeof line, "lr fit %s", logs[i][1]);
+        said = helper_run(3, line);
+        assert_non_null(strstr(said.out, "skipped updates: 10, as the log says"));
+        helper_free(&said);
+        snprintf(line, sizeof line, "doctor %s", logs[i][1]);
+        said = helper_run(1, line);
+        assert_non_null(strstr(said.out, "The last 10 updates were all skipped"));
+        assert_null(strstr(said.out, "loss_stuck_at_ln2"));
+        helper_free(&said);
+        said = helper_run(1, i == 0 ? "compare p.h5 p.h5 --run-b test" : "compare a.csv b.csv");
+        assert_non_null(strstr(said.out, "Other updates were skipped, and nothing differs before"));
+        assert_non_null(strstr(said.out, "\n    A: hf linear, peak 0.001, no warm-up, total 10; "
+                                         "skipped: updates 1 to "));
+        assert_null(strstr(said.out, "Points to:"));
+        helper_free(&said);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_what_is_accused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_what_is_accused),
+                                       cmocka_unit_test(validate_a_run_that_skips_all)};
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

@@ -194,10 +194,49 @@ static void validate_what_a_count_counts(void **state) {
     }
 }
 
+/* A count of 1 in every row is a total of one skipped update, or says that each was: a loss scale
+ * that falls from row to row is that of the latter, and so are columns of a trace of ours. Where
+ * nothing tells, the note names the other reading. A scale that falls in a few rows says nothing.
+ */
+static void validate_a_flag_of_each_update(void **state) {
+    (void)state;
+    static const struct {
+        int falls; /* rows behind the first whose loss scale is half of the one before */
+        const char *more;
+        int total;
+    } logs[] = {{0, "", 1},
+                {7, "", 0},
+                {4, "", 0},
+                {3, "", 1},
+                {0, ", \"update_survival\": 0, \"travel\": 0", 0},
+                {0, ", \"travel\": 0", 1}};
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        struct arena arena = ARENA_EMPTY;
+        char text[2048];
+        int used = 0;
+        double scale = 65536.0;
+        for (int row = 0; row < 8; row++) {
+            if (row > 0 && row <= logs[i].falls) scale *= 0.5;
+            used +=
+                snprintf(text + used, sizeof text - (size_t)used,
+                         "{\"step\": %d, \"loss\": 2.5, \"skipped\": 1, \"loss_scale\": %.1f%s}\n",
+                         row + 1, scale, logs[i].more);
+        }
+        const struct log *log = logs_read(&arena, text, "jsonl");
+        const struct log_column *skipped = log_column_of(log, LOG_SKIPPED);
+        if (skipped->cumulative != logs[i].total) fail_msg("log %zu: %d", i, skipped->cumulative);
+        assert_int_equal(logs_has_note(log, "(if it tells of each update, all of them were "
+                                            "skipped)"),
+                         logs[i].total);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_lines_between_rows),
         cmocka_unit_test(validate_the_logs_own_count_comes_first),
+        cmocka_unit_test(validate_a_flag_of_each_update),
         cmocka_unit_test(verify_an_empty_row_passes_its_count_on),
         cmocka_unit_test(validate_samples_of_skipped_updates),
         cmocka_unit_test(validate_absent_columns),
