@@ -709,6 +709,31 @@ static void judge(struct compare_report *report) {
     }
 }
 
+/* The factor of a gradient norm where a DPO loss is ln 2 is that of the loss's slope as well as of
+ * a divisor, so its meaning is the one that the comparison points to, or both. */
+static enum status widen_norm(struct compare_report *report, struct arena *arena) {
+    struct compare_ratio *ratios;
+    if (report->ratio_count == 0 || report->cause == CAUSE_NORMALISATION ||
+        !compare_starts_at_ln2(report))
+        return STATUS_OK;
+    TRY(arena_take(arena, report->ratio_count, sizeof *ratios, "ratios", &ratios));
+    for (size_t i = 0; i < report->ratio_count; i++) {
+        ratios[i] = report->ratios[i];
+        if (ratios[i].name != LOG_GRAD_NORM || ratios[i].kind >= COMPARE_FACTOR_OFFSET ||
+            compare_scale_of(&ratios[i]) > 0.0)
+            continue;
+        const int objective = report->cause == CAUSE_OBJECTIVE;
+        ratios[i].meaning = objective
+                                ? "the slopes of the two losses where they are ln 2 (beta, "
+                                  "label smoothing, loss type)"
+                                : "another beta, label smoothing or loss type, or a loss that "
+                                  "is divided once too often or too rarely";
+        if (objective) ratios[i].bug = "";
+    }
+    report->ratios = ratios;
+    return STATUS_OK;
+}
+
 enum status compare_logs(const struct compare_input *input, struct arena *arena,
                          struct compare_report *out) {
     memset(out, 0, sizeof *out);
@@ -726,6 +751,7 @@ enum status compare_logs(const struct compare_input *input, struct arena *arena,
     TRY(add_not_finite(out, arena));
     TRY(add_few_losses(out, arena));
     TRY(compare_explain(out, arena));
+    TRY(widen_norm(out, arena));
     compare_quiet(out);
     return add_groups(&out->lr, arena);
 }

@@ -355,6 +355,7 @@ static void explain_act_of_step(struct compare_report *report) {
 }
 
 static void explain_gradient(struct compare_report *report) {
+    const struct compare_ratio *const norm = compare_ratio_of(report, LOG_GRAD_NORM);
     if (compare_norm_alone(report) && compare_judge_norm(report) == COMPARE_GAP_ROUNDING)
         compare_say(
             report, -1,
@@ -391,16 +392,27 @@ static void explain_gradient(struct compare_report *report) {
             "Log the loss scale in both runs, and see that scaler.unscale_(optimizer) comes before "
             "clip_grad_norm_; then compare the ratio with the accumulation count, the processes "
             "and the tokens.");
-    else if (compare_ratio_of(report, LOG_GRAD_NORM) != NULL && !compare_start_tells(report) &&
-             compare_column_of(report, LOG_REWARD_CHOSEN) == NULL &&
-             compare_column_of(report, LOG_REWARD_MARGIN) == NULL)
+    else if (norm != NULL && compare_starts_at_ln2(report) &&
+             compare_slopes_in_ratio(report, norm->factor))
+        compare_say(
+            report, CAUSE_OBJECTIVE,
+            "The loss is ln 2 in update 1 and gradient norms are in a fixed ratio from there on. "
+            "In "
+            "the next rows the losses leave ln 2 with their margins in that ratio, too: the loss "
+            "has another slope (label smoothing s makes a factor of 1 - 2 s, and another loss type "
+            "has one of its own), which a divisor of the gradient does not give it.",
+            "Compare the loss type and its parameters, label smoothing first.");
+    else if (norm != NULL && compare_starts_at_ln2(report) &&
+             !compare_scaled_alike(report, norm->factor))
         compare_say(
             report, -1,
             "The loss is ln 2 in update 1, as that of a DPO training that starts at its reference "
-            "is, and gradient norms are in a fixed ratio from there on: another beta does this, "
-            "and so does a gradient that is divided, summed or counted differently.",
-            "Compare beta and the loss type; then the accumulation count, the processes and the "
-            "tokens.");
+            "is, and gradient norms are in a fixed ratio from there on: another beta, label "
+            "smoothing (a factor of 1 - 2 s) or loss type does this (objective), and so does a "
+            "gradient that is divided, summed or counted differently (normalisation).",
+            "Compare beta, label smoothing and the loss type; then the accumulation count, the "
+            "processes and the tokens. Losses and margins of later updates tell them apart, in six "
+            "digits or more: with a divisor alone the loss is the same function of the margins.");
     else if (compare_ratio_of(report, LOG_GRAD_NORM) != NULL)
         compare_say(
             report, CAUSE_NORMALISATION,

@@ -74,6 +74,14 @@ int compare_start_tells(const struct compare_report *report);
 int compare_rewards_alone(const struct compare_report *report);
 int compare_loss_alone(const struct compare_report *report);
 int compare_rewards_follow(const struct compare_report *report);
+/* Of two DPO logs whose gradient norms of update 1 are in the ratio `factor` while both begin at ln
+ * 2 with rewards of 0: whether they begin so, whether the losses leave ln 2 with their margins in
+ * that ratio, too, as with another label smoothing, and whether rewards and loss of the next row
+ * agree all the same, as where a step does not depend on the size of a gradient and nothing but a
+ * divisor differs. */
+int compare_starts_at_ln2(const struct compare_report *report);
+int compare_slopes_in_ratio(const struct compare_report *report, double factor);
+int compare_scaled_alike(const struct compare_report *report, double factor);
 
 /* Fills meaning, cause and next: what the order of first differences says. */
 TWINSTEP_MUST_USE enum status compare_explain(struct compare_report *report, struct arena *arena);

@@ -33,6 +33,15 @@
 #define RATIO_NEAR 0.25
 /* What a difference of two printed LRs leaves of 0, as a share of it. */
 #define LEVEL 1e-3
+/* Margins of a mean up to here are on the straight part of -log sigma(margin), whose bend is a
+ * fortieth of them there (margin / 8 of margin / 2); the spread of pairs around their mean adds to
+ * the bend, so two rows must agree. How far a ratio of slopes may be off, as a share of what it
+ * differs from 1 by (both chosen). */
+#define MARGIN_STRAIGHT 0.1
+#define SLOPE_NEAR 0.25
+#define SLOPE_ROWS 3
+/* How much of its distance from ln 2 a loss in f32 leaves open at least, as printed. */
+#define LN2_STEP 6e-8
 
 struct pair_at {
     struct series_point a, b;
@@ -184,4 +193,67 @@ int compare_rewards_follow(const struct compare_report *report) {
     const double from = real_abs_f64(before) < LEVEL * real_abs_f64(step) ? 0.0 : before;
     return step != 0.0 && (both_in_ratio(rewards, first.a.value, second.a.value) ||
                            (from >= 0.0 && both_in_ratio(rewards, from, first.a.value)));
+}
+
+/* Log-probabilities may tell of weights and data there; what the loss is made of them does not show
+ * where rewards are 0, or where nothing but the loss is shown. */
+int compare_starts_at_ln2(const struct compare_report *report) {
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED,
+                                            LOG_REWARD_MARGIN};
+    struct pair_at loss, reward;
+    int shown = 0;
+    if (!find_pair(report, LOG_LOSS, report->start, &loss) || tells(LOG_LOSS, loss.a.value) ||
+        tells(LOG_LOSS, loss.b.value))
+        return 0;
+    for (size_t n = 0; n < COUNT_OF(rewards); n++) {
+        if (!find_pair(report, rewards[n], report->start, &reward)) continue;
+        if (reward.a.value != 0.0 || reward.b.value != 0.0) return 0;
+        shown = 1;
+    }
+    return shown || !compare_start_tells(report);
+}
+
+/* How steeply a loss leaves ln 2 with the mean of margins, 1 for -log sigma(margin) and 1 - 2 s
+ * with label smoothing s; NaN where digits or a large margin hide it. */
+static double slope_of(const struct series_point *loss, const struct series_point *margin) {
+    const double away = loss->value - LN2, size = real_abs_f64(margin->value);
+    const double step = loss->quantum > LN2_STEP ? loss->quantum : LN2_STEP;
+    if (!(size > 0.0 && size <= MARGIN_STRAIGHT) || margin->quantum > LEVEL * size ||
+        step > 0.05 * real_abs_f64(away))
+        return real_nan_f64();
+    return -2.0 * away / margin->value;
+}
+
+int compare_slopes_in_ratio(const struct compare_report *report, double factor) {
+    size_t rows = 0;
+    for (uint64_t k = 1; k <= SLOPE_ROWS; k++) {
+        struct pair_at loss, margin;
+        if (!find_pair(report, LOG_LOSS, report->start + k, &loss) ||
+            !find_pair(report, LOG_REWARD_MARGIN, report->start + k, &margin))
+            continue;
+        const double a = slope_of(&loss.a, &margin.a), b = slope_of(&loss.b, &margin.b);
+        if (a != a || b != b) continue;
+        if (!(real_abs_f64(a / b - factor) <= SLOPE_NEAR * real_abs_f64(factor - 1.0))) return 0;
+        rows++;
+    }
+    return rows >= 2;
+}
+
+int compare_scaled_alike(const struct compare_report *report, double factor) {
+    static const enum log_name names[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED, LOG_REWARD_MARGIN,
+                                          LOG_LOSS};
+    size_t rewards = 0;
+    for (size_t n = 0; n < COUNT_OF(names); n++) {
+        struct pair_at pair;
+        const int is_loss = names[n] == LOG_LOSS;
+        if (!find_pair(report, names[n], report->start + 1, &pair)) {
+            if (is_loss) return 0;
+            continue;
+        }
+        const double away = pair.a.value - (is_loss ? LN2 : 0.0);
+        const double scaled = real_abs_f64(1.0 - 1.0 / factor) * real_abs_f64(away);
+        if (scaled == 0.0 || pair.gap + pair.digits > ALONE * scaled) return 0;
+        rewards += !is_loss;
+    }
+    return rewards > 0;
 }

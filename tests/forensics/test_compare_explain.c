@@ -332,18 +332,65 @@ static void validate_ratios_of_norms(void **state) {
         double factor;
         int32_t cause;
         const char *said;
+        double next[2]; /* what stands beside the loss in update 2 */
     } norms[] = {
-        {0x1.62e42fefa39efp-1, LOG_OTHER, 2.0, -1, "another beta"},
-        {0x1.62e42fefa39efp-1, LOG_REWARD_CHOSEN, 2.0, CAUSE_NORMALISATION, "is divided, summed"},
-        {0x1.62e42fefa39efp-1, LOG_REWARD_MARGIN, 2.0, CAUSE_NORMALISATION, "is divided, summed"},
-        {2.0, LOG_OTHER, 2.0, CAUSE_NORMALISATION, "is divided, summed"},
-        {2.0, LOG_OTHER, 128.0, CAUSE_NORMALISATION, "the gradient is divided, summed"},
-        {2.0, LOG_OTHER, 1000.0, CAUSE_NORMALISATION, "the gradient is divided, summed"},
-        {2.0, LOG_OTHER, 256.0, -1, "a loss scale that was not divided out of one of them"},
-        {2.0, LOG_OTHER, 0x1p-10, -1, "a loss scale that was not divided out of one of them"},
-        {2.0, LOG_OTHER, 65536.0, -1, "a loss scale that was not divided out of one of them"},
-        {0x1.62e42fefa39efp-1, LOG_OTHER, 65536.0, -1, "a loss scale that was not divided out"},
-        {2.0, LOG_LOSS_SCALE, 256.0, CAUSE_NORMALISATION, "is divided, summed"},
+        {0x1.62e42fefa39efp-1, LOG_OTHER, 2.0, -1, "another beta", {0.0, 0.0}},
+        {0x1.62e42fefa39efp-1,
+         LOG_REWARD_CHOSEN,
+         2.0,
+         CAUSE_NORMALISATION,
+         "is divided, summed",
+         {0.01, 0.01}},
+        {0x1.62e42fefa39efp-1,
+         LOG_REWARD_MARGIN,
+         2.0,
+         CAUSE_NORMALISATION,
+         "is divided, summed",
+         {0.01, 0.01}},
+        /* A reward that follows the factor, by half of it or by more than a tenth, or that says
+         * nothing as it stays at 0. */
+        {0x1.62e42fefa39efp-1, LOG_REWARD_MARGIN, 2.0, -1, "another beta", {0.02, 0.01}},
+        {0x1.62e42fefa39efp-1, LOG_REWARD_MARGIN, 2.0, -1, "another beta", {0.01, 0.0094}},
+        {0x1.62e42fefa39efp-1,
+         LOG_REWARD_MARGIN,
+         2.0,
+         CAUSE_NORMALISATION,
+         "is divided, summed",
+         {0.01, 0.0096}},
+        {0x1.62e42fefa39efp-1, LOG_REWARD_MARGIN, 2.0, -1, "another beta", {0.0, 0.0}},
+        {2.0, LOG_OTHER, 2.0, CAUSE_NORMALISATION, "is divided, summed", {0.0, 0.0}},
+        {2.0, LOG_OTHER, 128.0, CAUSE_NORMALISATION, "the gradient is divided, summed", {0.0, 0.0}},
+        {2.0,
+         LOG_OTHER,
+         1000.0,
+         CAUSE_NORMALISATION,
+         "the gradient is divided, summed",
+         {0.0, 0.0}},
+        {2.0,
+         LOG_OTHER,
+         256.0,
+         -1,
+         "a loss scale that was not divided out of one of them",
+         {0.0, 0.0}},
+        {2.0,
+         LOG_OTHER,
+         0x1p-10,
+         -1,
+         "a loss scale that was not divided out of one of them",
+         {0.0, 0.0}},
+        {2.0,
+         LOG_OTHER,
+         65536.0,
+         -1,
+         "a loss scale that was not divided out of one of them",
+         {0.0, 0.0}},
+        {0x1.62e42fefa39efp-1,
+         LOG_OTHER,
+         65536.0,
+         -1,
+         "a loss scale that was not divided out",
+         {0.0, 0.0}},
+        {2.0, LOG_LOSS_SCALE, 256.0, CAUSE_NORMALISATION, "is divided, summed", {0.0, 0.0}},
     };
     for (size_t i = 0; i < COUNT_OF(norms); i++) {
         struct arena arena = ARENA_EMPTY;
@@ -360,9 +407,16 @@ static void validate_ratios_of_norms(void **state) {
                                         .ratio_count = 1,
                                         .configurations = "",
                                         .start = 1};
+        struct series_point beside[2][2];
+        memset(beside, 0, sizeof beside);
         loss[0].value = norms[i].loss;
         for (size_t s = 0; s < 2; s++)
             columns[1].side[s] = (struct compare_side){.points = loss, .count = COUNT_OF(loss)};
+        for (size_t s = 0; s < 2 && norms[i].beside != LOG_LOSS_SCALE; s++) {
+            beside[s][0].update = 1;
+            beside[s][1] = (struct series_point){.update = 2, .value = norms[i].next[s]};
+            columns[2].side[s] = (struct compare_side){.points = beside[s], .count = 2};
+        }
         columns[0].first[0].value = 4.0;
         columns[0].first[1].value = 2.0;
         assert_int_equal(compare_explain(&report, &arena), STATUS_OK);
