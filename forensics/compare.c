@@ -396,6 +396,8 @@ static uint64_t first_apart(const struct compare_report *report) {
  * loss would have moved them otherwise. */
 static void find_logged_alone(const struct trace_run *a, const struct trace_run *b,
                               struct compare_report *report) {
+    static const enum record_digest parts_said[] = {DIGEST_WEIGHTS, DIGEST_LR, DIGEST_BATCH,
+                                                    DIGEST_RNG};
     uint8_t before[RECORD_DIGEST_BYTES] = {0};
     int moves = 0;
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
@@ -405,7 +407,12 @@ static void find_logged_alone(const struct trace_run *a, const struct trace_run 
         if (x->step != y->step) continue;
         const unsigned parts = compare_root_parts(x, y);
         const uint8_t *const weights = x->digests[DIGEST_WEIGHTS];
-        if (!record_has_digest(weights) || (parts & ~(1u << COMPARE_PART_LOSS)) != 0) return;
+        /* What one of the two did not record is not known to be the same. */
+        for (size_t d = 0; d < sizeof parts_said / sizeof *parts_said; d++)
+            if (!record_has_digest(x->digests[parts_said[d]]) ||
+                !record_has_digest(y->digests[parts_said[d]]))
+                return;
+        if ((parts & ~(1u << COMPARE_PART_LOSS)) != 0) return;
         moves |= parts != 0 && record_has_digest(before) &&
                  memcmp(weights, before, RECORD_DIGEST_BYTES) != 0;
         memcpy(before, weights, RECORD_DIGEST_BYTES);
