@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Holds a judgement against the scenario's `expect` block: each key that is given must be met, and
- * each that is not is told with what came. */
+ * each that is not is told with what came.
+ *
+ * An expectation is met by what the verdict says, and never by a figure that it withholds: shares
+ * and their order by a verdict that shows shares, and nothing at all by an untestable one, unless
+ * that is the verdict that was expected. */
 #include "evidence/judge.h"
 
 #include <math.h>
@@ -10,17 +14,26 @@
 #include "evidence/judge_parts.h"
 #include "scenarios/expect_shares.h"
 
+/* Whether the verdict is untestable although another one was expected, or none. What was seen of
+ * such arms may be noise or a defect, so it meets nothing. */
+static int is_undecided(const struct judging *judging) {
+    return judging->out->verdict == VERDICT_UNTESTABLE &&
+           strcmp(judging_text(judging, "verdict", "expect_verdict"),
+                  verdict_name(VERDICT_UNTESTABLE)) != 0;
+}
+
 /* Notes one expectation and, where it does not hold, what came in its place. */
 static enum status expect_that(struct judging *judging, const char *what, const char *wanted,
                                const char *came, int holds) {
     struct judgement *out = judging->out;
     char *text;
     if (out->expectation == EXPECT_NONE) out->expectation = EXPECT_MET;
-    if (holds) return STATUS_OK;
+    if (holds && !is_undecided(judging)) return STATUS_OK;
     out->expectation = EXPECT_MISSED;
-    TRY(arena_format(judging->arena, &text, "%s%sexpected %s %s, got %s", out->missed,
+    TRY(arena_format(judging->arena, &text, "%s%sexpected %s %s, got %s%s", out->missed,
                      out->missed[0] == '\0' ? "" : "; ", what, wanted,
-                     came[0] == '\0' ? "none" : came));
+                     came[0] == '\0' ? "none" : came,
+                     holds ? ", but the verdict is untestable" : ""));
     out->missed = text;
     return STATUS_OK;
 }
@@ -32,9 +45,16 @@ static enum status expect_text(struct judging *judging, const char *what, const 
     return expect_that(judging, what, wanted, came, strcmp(wanted, came) == 0);
 }
 
-/* The share of a cause that acts by itself; NaN: there is none, or it was not trained. */
+/* Whether the verdict shows shares. Hybrids are also trained of arms that nothing tells apart, and
+ * their figures are noise there, or parts of no distance. */
+static int shows_shares(const struct judgement *judgement) {
+    return judgement->verdict == VERDICT_OUTSIDE_FLOOR && judgement->attributed &&
+           judgement->total > 0.0;
+}
+
+/* The share of a cause that acts by itself; NaN: none is shown, or it was not trained. */
 static double share_of(const struct judgement *judgement, const char *cause) {
-    for (uint32_t i = 0; i < judgement->cause_count && judgement->attributed; i++)
+    for (uint32_t i = 0; i < judgement->cause_count && shows_shares(judgement); i++)
         if (strcmp(judgement->causes[i].name, cause) == 0) return judgement->causes[i].share.value;
     return (double)NAN;
 }
@@ -62,7 +82,15 @@ static enum status expect_shares(struct judging *judging) {
     return STATUS_OK;
 }
 
-/* As many causes as were expected, the largest share first. */
+/* Whether the cause at this place stands in front of the next one for certain; the last one has
+ * none behind it. */
+static int is_ordered(const struct judgement *judgement, uint32_t at) {
+    return at + 1 >= judgement->cause_count ||
+           judgement->causes[at].place[1] < judgement->causes[at + 1].place[0];
+}
+
+/* As many causes as were expected, the largest share first, and those behind the last of them that
+ * may stand in its place. "and" joins two that have no order, as in the headline. */
 static enum status expect_order(struct judging *judging) {
     const struct judgement *out = judging->out;
     const char *const wanted = judging_text(judging, "verdict", "expect_order");
@@ -71,9 +99,15 @@ static enum status expect_order(struct judging *judging) {
     TRY(arena_format(judging->arena, &came, "%s", ""));
     for (const char *at = wanted; *at != '\0'; at++)
         left += *at == ',';
-    for (uint32_t i = 0; i < out->cause_count && i < left && out->attributed; i++)
-        TRY(arena_format(judging->arena, &came, "%s%s%s", came, i == 0 ? "" : ", ",
+    for (uint32_t i = 0; i < out->cause_count && shows_shares(out); i++) {
+        const int joins = i > 0 && !is_ordered(out, i - 1);
+        if (i >= left && !joins) break;
+        TRY(arena_format(judging->arena, &came, "%s%s%s", came,
+                         i == 0  ? ""
+                         : joins ? " and "
+                                 : ", ",
                          out->causes[i].name));
+    }
     return expect_text(judging, "order", wanted, came);
 }
 

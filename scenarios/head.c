@@ -91,7 +91,9 @@ static const struct key_row rows[] = {
          .help = "Rows that both arms trained on and that are measured, too: at most so many, the "
                  "first of the data; 0 is none"),
     ENUM_AT("expect.verdict", verdict, "none", NO_CAUSE, verdict_names,
-            .help = "Verdict that a run must reach"),
+            .help =
+                "Verdict that a run must reach. Where it is untestable and that is not expected, "
+                "no other expectation is met"),
     ENUM_AT("expect.cause", cause, "any", NO_CAUSE, cause_words, .word = "any",
             .help =
                 "Cause that the verdict names alone (\"Cause: X\"); one in which the arms differ. "
@@ -99,10 +101,11 @@ static const struct key_row rows[] = {
     TEXT_AT("expect.shares", shares, "", NO_CAUSE,
             .help = "Shares of causes with tolerances, in parts of the way: schedule 3.0 +- 0.05; "
                     "normalisation -2.0 +- 0.05; the ends are inside, and 1e-9 is left to "
-                    "rounding; empty is any"),
+                    "rounding; only a verdict that shows shares meets it; empty is any"),
     NAMED_AT("expect.order", KEY_LIST, order, "[]", NO_CAUSE, cause_words,
              .help = "Causes that have the largest shares, without their signs, the largest first; "
-                     "[] is any"),
+                     "only a verdict that shows shares, in this order for certain, meets it; [] is "
+                     "any"),
     ENUM_AT("expect.word", word, "any", NO_CAUSE, word_names, .word = "any",
             .help = "Sentence of the headline about causes (docs/ATTRIBUTION.md)"),
     INT_AT("expect.first_step", first_step, "updates", "0", NO_CAUSE, .high = 1e9,

@@ -47,6 +47,13 @@ static const struct {
     {"too-few", "steps: 2\nfloor: {replicates: 2}", NOISE, LATE_LOOP, 3, "untestable", "none"},
     {"too-few-met", "steps: 2\nfloor: {replicates: 2}\nexpect: {verdict: untestable}", NOISE,
      LATE_LOOP, 0, "untestable", "met"},
+    /* Hybrids are trained of these arms, too, and none of these verdicts has a share. */
+    {"equal-order", "steps: 2\nexpect: {order: [optimizer]}", "seed: 3\n  clip: {max_norm: 1e5}",
+     "clip: {max_norm: 1e6}", 1, "identical", "missed"},
+    {"noise-shares", "steps: 2\nexpect: {shares: nondeterminism 0 +- 2}", NOISE, "", 1,
+     "inside-floor", "missed"},
+    {"too-few-order", "steps: 2\nfloor: {replicates: 2}\nexpect: {order: [schedule]}", NOISE,
+     LATE_LOOP, 3, "untestable", "missed"},
 };
 
 static json_t *member(const json_t *object, const char *name) {

@@ -1019,6 +1019,81 @@ static void validate_ends_of_tolerances(void **state) {
     }
 }
 
+/* Expectations of shares and of their order against every kind of verdict that has none to show,
+ * though hybrids were trained and their figures would agree; and of anything against an untestable
+ * one, unless that was expected. `kind` says how the arms are: '=' equal, '~' inside a noisy floor,
+ * '?' not repeated, '!' apart. */
+static void verify_expectations_need_what_they_are_of(void **state) {
+    (void)state;
+    static const double never[] = {NONE, NONE}, way[] = {0, 1.5, 0.5, 2}, none[] = {0, 0, 0, 0},
+                        tied[] = {0, 1, 1, 2};
+    static const char *const shares = "schedule 0.75 +- 2; optimizer 0.25 +- 2",
+                             *const order = "schedule, optimizer";
+    static const struct {
+        char kind;
+        const double *way;
+        const char *key, *wanted, *verdict, *missed;
+        int exit;
+    } cases[] = {
+        {'!', way, "expect_shares", shares, "", "", 0},
+        {'!', way, "expect_order", order, "", "", 0},
+        {'!', tied, "expect_order", order, "",
+         "expected order schedule, optimizer, got schedule and optimizer", 1},
+        {'!', tied, "expect_order", "schedule", "",
+         "expected order schedule, got schedule and optimizer", 1},
+        {'!', none, "expect_order", order, "", "expected order schedule, optimizer, got none", 1},
+        {'!', none, "expect_shares", "schedule 0 +- 9", "",
+         "expected share of schedule 0 +- 9, got none", 1},
+        {'=', way, "expect_shares", shares, "",
+         "expected share of schedule 0.75 +- 2, got none; expected share of optimizer 0.25 +- 2, "
+         "got none",
+         1},
+        {'=', way, "expect_order", order, "", "expected order schedule, optimizer, got none", 1},
+        {'~', way, "expect_shares", "schedule 0.75 +- 2", "",
+         "expected share of schedule 0.75 +- 2, got none", 1},
+        {'~', way, "expect_order", "schedule", "", "expected order schedule, got none", 1},
+        {'?', way, "expect_order", "schedule", "", "expected order schedule, got none", 3},
+        {'?', way, "expect_shares", "schedule 0.75 +- 2", "untestable",
+         "expected share of schedule 0.75 +- 2, got none", 3},
+        {'?', way, "expect_first_step", "2", "",
+         "expected first step 2, got 2, but the verdict is untestable", 3},
+        {'?', way, "expect_first_step", "2", "untestable", "", 0},
+        {'?', way, "expect_cause", "schedule", "", "expected cause schedule, got none", 3},
+        {'?', way, "expect_word", "several", "", "expected word several, got none", 3},
+        {'~', way, "expect_cause", "schedule", "", "expected cause schedule, got none", 1},
+        {'~', way, "expect_word", "several", "", "expected word several, got none", 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        double distances[100]; /* of 5 runs of each arm, all equally far from each other */
+        struct helper_image of;
+        for (size_t d = 0; d < COUNT_OF(distances); d++)
+            distances[d] = d % 11 == 0 ? 0.0 : 1.0;
+        helper_image_open(&of, 3);
+        if (cases[i].kind != '=') helper_image_part(&of, 2, 1.0);
+        helper_image_causes(&of, names, 2);
+        helper_image_put(&of, "attribution/value", 4, 1, cases[i].way);
+        helper_image_put(&of, "attribution/way", 4, 1, cases[i].way);
+        if (cases[i].kind == '?') helper_image_put(&of, "floor/equal", 2, 1, never);
+        if (cases[i].kind == '~') {
+            helper_image_set(&of, "floor", "kind", "permutation");
+            helper_image_set(&of, "floor", "runs_baseline", "5");
+            helper_image_set(&of, "floor", "runs_test", "5");
+            helper_image_put(&of, "floor/distance", 10, 10, distances);
+        }
+        helper_image_set(&of, "verdict", cases[i].key, cases[i].wanted);
+        helper_image_set(&of, "verdict", "expect_verdict", cases[i].verdict);
+        helper_image_judge(&of, STATUS_OK);
+        assert_int_equal(of.judgement.verdict, cases[i].kind == '='   ? VERDICT_IDENTICAL
+                                               : cases[i].kind == '~' ? VERDICT_INSIDE_FLOOR
+                                               : cases[i].kind == '?' ? VERDICT_UNTESTABLE
+                                                                      : VERDICT_OUTSIDE_FLOOR);
+        if (strcmp(of.judgement.missed, cases[i].missed) != 0)
+            fail_msg("case %zu: %s", i, of.judgement.missed);
+        assert_int_equal(judgement_exit(&of.judgement), cases[i].exit);
+        helper_image_close(&of);
+    }
+}
+
 /* The exit status of an untestable verdict is 3 unless that is what was expected. */
 static void validate_exit_of_untestable(void **state) {
     (void)state;
@@ -1174,6 +1249,7 @@ int main(void) {
         cmocka_unit_test(validate_expectations),
         cmocka_unit_test(validate_replicas),
         cmocka_unit_test(validate_ends_of_tolerances),
+        cmocka_unit_test(verify_expectations_need_what_they_are_of),
         cmocka_unit_test(validate_exit_of_untestable),
         cmocka_unit_test(validate_json),
         cmocka_unit_test(validate_first_place_by_digests),
