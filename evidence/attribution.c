@@ -296,3 +296,50 @@ void attribution_choose_joint(const struct attribution *of, enum attribution_wor
     else if (word == WORD_TOGETHER)
         choose_together(of, out);
 }
+
+/* ---- one cause beside others that cancel ---- */
+
+int attribution_closes(const struct attributed *left) {
+    return left->high < ALONE_LITTLE;
+}
+
+/* The one cause whose repair closes the gap and that opens it alone; -1: none, or several. */
+static int32_t only_repair(const struct attribution *of) {
+    int32_t only = -1;
+    for (uint32_t i = 0; i < of->causes; i++) {
+        if (!attribution_closes(&of->left[i])) continue;
+        if (only >= 0) return -1;
+        only = (int32_t)i;
+    }
+    if (only < 0 || !opens_all(&of->alone[only]) || !(of->alone[only].high <= OPPOSE_LEFT))
+        return -1;
+    return only;
+}
+
+/* Those that go farther alone than all others together, where two or more do. A third one that
+ * takes no part in it is not named: the set of those that are named has to lead back by itself,
+ * unless that was not trained. */
+void attribution_choose_beside(const struct attribution *of, enum attribution_word word,
+                               struct attribution_beside *out) {
+    memset(out, 0, sizeof *out);
+    if (word != WORD_NEARLY && word != WORD_OPPOSE) return;
+    const int32_t only = only_repair(of);
+    if (only < 0) return;
+    const struct attributed *const rest = &of->left[only];
+    uint32_t moving = 0;
+    for (uint32_t i = 0; i < of->causes; i++)
+        if (i != (uint32_t)only && of->alone[i].low >= ALONE_LITTLE &&
+            of->alone[i].low > rest->high)
+            moving |= 1u << i;
+    if (count_of(moving) < 2) return;
+    const uint32_t others = full_of(of) & ~(1u << only);
+    const struct attributed *together = size_of(of, moving);
+    if (together == NULL || !attribution_closes(together)) {
+        moving = others;
+        together = rest;
+    }
+    *out = (struct attribution_beside){.is_known = 1,
+                                       .cause = (uint32_t)only,
+                                       .cancels = moving,
+                                       .exactly = together->low == 0.0 && together->high == 0.0};
+}

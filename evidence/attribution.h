@@ -42,8 +42,8 @@ struct attribution {
      * that one; NaN: there is none */
     double response;
     struct attributed share[CAUSE_COUNT], left[CAUSE_COUNT], alone[CAUSE_COUNT];
-    /* Of the sets that were trained, in any order. attribution_choose_joint and
-     * attribution_is_idle read them. */
+    /* Of the sets that were trained, in any order. attribution_choose_joint,
+     * attribution_choose_beside and attribution_is_idle read them. */
     const struct attribution_set *sets;
     uint32_t set_count;
 };
@@ -136,5 +136,22 @@ struct attribution_joint {
  */
 void attribution_choose_joint(const struct attribution *attribution, enum attribution_word word,
                               struct attribution_joint *out);
+
+/* One cause that makes the gap, beside others that cancel: repairing it alone closes the gap, alone
+ * it opens the gap, and the others go farther alone than all of them together. */
+struct attribution_beside {
+    int is_known;
+    uint32_t cause;   /* the one */
+    uint32_t cancels; /* bit i for cause i: those that cancel beside it, two or more */
+    int exactly;      /* together these lead nowhere, and not only nearly so */
+};
+
+/* Finds it where the word is that causes nearly cancel or oppose each other, which is true of the
+ * others then and says nothing of the one repair that matters. */
+void attribution_choose_beside(const struct attribution *attribution, enum attribution_word word,
+                               struct attribution_beside *out);
+
+/* Whether a repair leaves next to nothing of the gap, for certain. */
+int attribution_closes(const struct attributed *left);
 
 #endif

@@ -116,6 +116,7 @@ const char *judgement_cause(const struct judgement *judgement) {
     if (!judgement_differs(judgement) || judgement->cause_count == 0) return "";
     const char *const first = judgement->causes[0].name;
     if (judgement->cause_count == 1) return first; /* nothing else differs */
+    if (judgement->beside.is_known) return judgement->causes[judgement->beside.cause].name;
     switch (judgement->word) {
     case WORD_CAUSE:
     case WORD_SEVERAL:

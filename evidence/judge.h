@@ -313,7 +313,8 @@ struct judgement {
     struct judged_projection projection;
     enum attribution_word word; /* the sentence that the figures of the causes bear */
     struct judged_mixtures mixtures;
-    struct attribution_joint joint; /* which of them it names, in the order of `causes` */
+    struct attribution_joint joint;   /* which of them it names, in the order of `causes` */
+    struct attribution_beside beside; /* one cause beside others that cancel */
     int by_distance;       /* shares are parts of the distance, which has no sign: the trace holds
                               nothing else */
     double total;          /* D, the distance of the arms */
@@ -395,8 +396,8 @@ int judgement_is_estimated(const struct judgement *judgement);
  * interval has no width, which does not prove that other orders would agree. */
 int judgement_lacks_spread(const struct judgement *judgement, uint32_t i);
 
-/* The cause that is named first, or the word in its place where none is (attribution_words). It is
- * "" unless the arms differ. */
+/* The cause that is named first, or the word in its place where none is (attribution_words); one
+ * beside others that cancel is named. It is "" unless the arms differ. */
 const char *judgement_cause(const struct judgement *judgement);
 
 /* Judges a trace. Everything lives in `arena`; `image` must outlive the judgement. STATUS_INPUT:

@@ -273,6 +273,17 @@ static json_t *reported_json(const struct judged_report *of) {
                      "values", real_json(of->values[0]), real_json(of->values[1]));
 }
 
+/* The one cause that makes the gap beside others that cancel. */
+static json_t *beside_json(const struct judgement *judgement) {
+    const struct attribution_beside *const beside = &judgement->beside;
+    json_t *const names = json_array();
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if ((beside->cancels >> i & 1u) != 0)
+            json_array_append_new(names, json_string(judgement->causes[i].name));
+    return json_pack("{ss so sb}", "cause", judgement->causes[beside->cause].name, "cancel", names,
+                     "exactly", beside->exactly);
+}
+
 json_t *judgement_json(const struct judgement *judgement) {
     json_t *object = json_pack(
         "{ss ss ss sI so so so ss so so so so sb so ss so so so so ss ss}", "name", judgement->name,
@@ -287,6 +298,7 @@ json_t *judgement_json(const struct judgement *judgement) {
         closure_name_json(judgement->closure), "floor", floor_json(judgement), "expectation",
         expectation_name(judgement->expectation), "missed", judgement->missed);
     if (object == NULL) return NULL;
+    if (judgement->beside.is_known) json_object_set_new(object, "beside", beside_json(judgement));
     json_object_set_new(object, "seal", json_string(judgement->seal));
     json_object_set_new(object, "alike_updates", json_integer((json_int_t)judgement->alike));
     json_object_set_new(object, "shared_updates", json_integer((json_int_t)judgement->served));

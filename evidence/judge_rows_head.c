@@ -495,6 +495,45 @@ static void put_cancel(const struct judgement *judgement, struct row_pen *pen) {
     }
     put_more(judgement, pen);
     row_put(pen, "; percentages of so small a rest would mean nothing.");
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        if (!attribution_closes(&judgement->causes[i].left)) continue;
+        row_put(pen, " With %s alone repaired, ", judgement->causes[i].name);
+        put_percent(&judgement->causes[i].left, pen);
+        row_put(pen, " of the gap is left.");
+    }
+}
+
+/* A figure of each cause that cancels beside the one that is named, in units of the arms' distance:
+ * how far it goes alone, or what is left with it alone repaired. */
+static void put_cancelling(const struct judgement *judgement, int left, struct row_pen *pen) {
+    uint32_t said = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        const struct judged_cause *const cause = &judgement->causes[i];
+        if ((judgement->beside.cancels >> i & 1u) == 0 || said++ >= CAUSES_IN_WORDS) continue;
+        row_put(pen, "%s%s ", said == 1 ? "" : ", ", cause->name);
+        row_put(pen, "%.4g", left ? cause->left.value : cause->alone.value);
+    }
+    if (said > CAUSES_IN_WORDS) row_put(pen, " (and %u more)", said - CAUSES_IN_WORDS);
+}
+
+/* The one repair that closes the gap, and what cancels beside it. */
+static void put_beside(const struct judgement *judgement, struct row_pen *pen) {
+    const struct attribution_beside *const beside = &judgement->beside;
+    const struct judged_cause *const one = &judgement->causes[beside->cause];
+    row_put(pen, " Cause: ");
+    put_cause(judgement, one, pen);
+    row_put(pen, " opens ");
+    put_percent(&one->alone, pen);
+    row_put(pen, " of the gap alone; with it alone repaired, ");
+    put_percent(&one->left, pen);
+    row_put(pen,
+            " of the gap is left. Beside it causes %s: alone they move the weights by this "
+            "many times the arms' distance: ",
+            beside->exactly ? "cancel exactly" : "nearly cancel");
+    put_cancelling(judgement, 0, pen);
+    row_put(pen, "; repairing one of these alone leaves this many times it: ");
+    put_cancelling(judgement, 1, pen);
+    row_put(pen, ".");
 }
 
 static void put_rounding(const struct judgement *judgement, struct row_pen *pen) {
@@ -566,6 +605,10 @@ static void put_without_distances(const struct judgement *judgement, struct row_
 }
 
 static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
+    if (judgement->beside.is_known) {
+        put_beside(judgement, pen);
+        return;
+    }
     switch (judgement->word) {
     case WORD_CANCEL:
     case WORD_NEARLY:
@@ -604,7 +647,8 @@ static void put_causes(const struct judgement *judgement, struct row_pen *pen) {
 static void put_agreement(const struct judgement *judgement, struct row_pen *pen) {
     const enum attribution_word word = judgement->word;
     int told = 0;
-    if (word != WORD_CAUSE && word != WORD_SEVERAL && word != WORD_OPEN && word != WORD_OPPOSE)
+    if (judgement->beside.is_known ||
+        (word != WORD_CAUSE && word != WORD_SEVERAL && word != WORD_OPEN && word != WORD_OPPOSE))
         return;
     for (uint32_t i = 0; i < judgement->cause_count; i++)
         if (i < CAUSES_IN_WORDS || judgement->causes[i].is_idle)

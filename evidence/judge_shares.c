@@ -275,6 +275,7 @@ static void choose_word(struct judging *judging, const struct hybrid_table *tabl
     }
     out->word = attribution_word(&of);
     attribution_choose_joint(&of, out->word, &out->joint);
+    attribution_choose_beside(&of, out->word, &out->beside);
     for (uint32_t i = 0; i < out->cause_count; i++)
         out->causes[i].is_idle = attribution_is_idle(&of, i);
     out->by_distance = figures->distance > 0.0 && table->way == NULL && out->projection.runs == 0;

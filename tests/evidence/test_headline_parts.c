@@ -158,6 +158,11 @@ static void draw_judgement(uint32_t number) {
     j.joint.blocked = seldom(3);
     j.joint.rest = draw_figure();
     j.joint.rest_is_little = seldom(3);
+    if (j.cause_count > 2 && (j.word == WORD_NEARLY || j.word == WORD_OPPOSE) && seldom(3))
+        j.beside = (struct attribution_beside){.is_known = 1,
+                                               .cause = draws_pick(&draws, j.cause_count),
+                                               .cancels = draws_pick(&draws, 1u << j.cause_count),
+                                               .exactly = seldom(2)};
     j.alpha = 0.05;
     j.power = 0.875;
     j.state_step = seldom(3) ? 0 : 3;
@@ -218,6 +223,10 @@ static int is_any(uint32_t i) {
 static int is_meant(uint32_t i) {
     return is_named(i) || is_any(i);
 }
+static int cancels_beside(uint32_t i) {
+    return j.beside.cancels >> i & 1u;
+}
+
 static int is_other(uint32_t i) {
     return !is_meant(i);
 }
@@ -229,7 +238,7 @@ static int is_some(uint32_t i) {
     return !(of->value == 0.0 && of->low == 0.0 && of->high == 0.0);
 }
 
-enum figure { NAME, SHARE, SIGNED, LEFT, ALONE, OF_TOTAL, OF_TRAVEL };
+enum figure { NAME, SHARE, SIGNED, LEFT, ALONE, OF_TOTAL, OF_TRAVEL, TIMES_ALONE, TIMES_LEFT };
 
 static void add_figure(uint32_t i, enum figure figure) {
     const struct judged_cause *const cause = &j.causes[i];
@@ -248,6 +257,12 @@ static void add_figure(uint32_t i, enum figure figure) {
         break;
     case OF_TOTAL:
         add(" %.4g", cause->moves / 2.0);
+        break;
+    case TIMES_ALONE:
+        add(" %.4g", cause->alone.value);
+        break;
+    case TIMES_LEFT:
+        add(" %.4g", cause->left.value);
         break;
     case OF_TRAVEL:
         add(" %.4g", cause->moves / (j.masters ? 1.0 : 8.0));
@@ -512,6 +527,12 @@ static void add_cancel(void) {
             "distance: ");
         add_list(&all, LISTED, OF_TOTAL);
         add("; percentages of so small a rest would mean nothing.");
+        for (uint32_t i = 0; i < j.cause_count; i++) {
+            char text[FIGURE_TEXT];
+            if (!(j.causes[i].left.high < 0.1)) continue;
+            add(" With %s alone repaired, %s of the gap is left.", j.causes[i].name,
+                figure_text(&j.causes[i].left, text));
+        }
         return;
     }
     const int none_moves = moving.count == 0;
@@ -522,6 +543,23 @@ static void add_cancel(void) {
     add_list(&moving, LISTED, OF_TRAVEL);
     for (uint32_t i = 0; i < j.cause_count && !none_moves; i++)
         if (!moves(i)) add("; %s alone does not move them", j.causes[i].name);
+    add(".");
+}
+
+static void add_beside(void) {
+    const struct judged_cause *const one = &j.causes[j.beside.cause];
+    const struct list others = where(cancels_beside);
+    char alone[FIGURE_TEXT], left[FIGURE_TEXT];
+    add(" Cause: ");
+    add_cause(one);
+    add(" opens %s of the gap alone; with it alone repaired, %s of the gap is left. Beside it "
+        "causes "
+        "%s: alone they move the weights by this many times the arms' distance: ",
+        figure_text(&one->alone, alone), figure_text(&one->left, left),
+        j.beside.exactly ? "cancel exactly" : "nearly cancel");
+    add_list(&others, LISTED, TIMES_ALONE);
+    add("; repairing one of these alone leaves this many times it: ");
+    add_list(&others, LISTED, TIMES_LEFT);
     add(".");
 }
 
@@ -561,7 +599,9 @@ static void add_what_differs(void) {
 }
 
 static void add_causes(void) {
-    if (j.word == WORD_CANCEL || j.word == WORD_NEARLY) {
+    if (j.beside.is_known) {
+        add_beside();
+    } else if (j.word == WORD_CANCEL || j.word == WORD_NEARLY) {
         add_cancel();
     } else if (j.word == WORD_ROUNDING) {
         add_rounding();
@@ -587,6 +627,7 @@ static void add_causes(void) {
         else
             add(" A hybrid of the arms diverged or was not finished, so there are no shares.");
     }
+    if (j.beside.is_known) return; /* it tells no shares */
     if (j.word < WORD_OPPOSE || j.word == WORD_TOGETHER || j.word == WORD_EACH) return;
     for (uint32_t i = 0; i < j.cause_count; i++) {
         const struct attributed *const share = &j.causes[i].share;

@@ -164,11 +164,15 @@ def write_inputs(folder):
         "six": "optimizer: {lr: 2e-3}, dpo: {beta: 0.2}, dropout: {residual: 0.1}, "
                "numerics: {compute: bf16}, model: {norm_eps: 1e-3}, data: {shuffle: false}, "
                "batch: {micro: 2}",
+        "beside": "optimizer: {lr: 2e-3}, loss: {divisor: update-and-micros}, dpo: {beta: 0.1001}",
         "wider": "model: {hidden: 64}, optimizer: {lr: 2e-3}",
         "loop": "loop: {update: [scheduler_step, clip, optimize, log, zero]}, dropout: {seed: 9}",
     }
     for name, test in several.items():
         (folder / f"{name}.yaml").write_text(SCENARIO.format(name=name, steps=2, test=test, more=""))
+    beside = (folder / "beside.yaml").read_text()  # of SGD twice the LR undoes half of the gradient
+    (folder / "beside.yaml").write_text(beside.replace("adamw", "sgd").replace(
+        "  optimizer:", "  clip: {max_norm: 0}\n  schedule: {name: constant}\n  optimizer:", 1))
     faster = SCENARIO.format(name="faster", steps=24, test="optimizer: {lr: 2e-3}", more="")
     (folder / "faster.yaml").write_text(faster)
     (folder / "racing.yaml").write_text(faster.replace("steps: 24", "steps: 2").replace(
@@ -214,7 +218,7 @@ COMMANDS = {
     "judgement": [
         "run two.yaml -o other.h5 --overwrite --set record.replay_check=1",
         *(f"run {name}.yaml -o other.h5 --overwrite" for name in (
-            "two", "same", "three", "wider", "loop", "faster", "racing", "cancels", "short", "eval",
+            "two", "same", "three", "beside", "wider", "loop", "faster", "racing", "cancels", "short", "eval",
             "parted", "lost", "seeds", "ranks")),
         "attribute two.h5",
     ],

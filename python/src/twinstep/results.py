@@ -119,6 +119,14 @@ class Mixtures:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """The one cause that makes the gap, beside others that cancel, exactly or nearly."""
+    cause: str
+    cancel: tuple[str, ...]
+    exactly: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What a pair of trainings shows (docs/ATTRIBUTION.md)."""
     name: str
@@ -148,6 +156,7 @@ class Judgement:
     reported: Reported | None = None
     weights: str = "parameters"
     mixtures: Mixtures | None = None
+    beside: Beside | None = None
     seal: str = "none"
     alike_updates: int = 0
     shared_updates: int = 0
@@ -157,7 +166,10 @@ class Judgement:
 
     @property
     def cause(self) -> str | None:
-        """The cause with the largest share; None where nothing differs or was shared out."""
+        """The one that makes the gap beside others that cancel, else that with the largest share;
+        None where nothing differs or was shared out."""
+        if self.beside is not None:
+            return self.beside.cause
         shared = [cause for cause in self.causes if cause.share is not None]
         return max(shared, key=lambda cause: abs(cause.share or 0.0)).cause if shared else None
 
