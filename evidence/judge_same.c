@@ -33,13 +33,30 @@ static int equal_parameters(const struct judging *judging, const struct record *
     return 1;
 }
 
+/* What the stored gradients of an update were multiplied by: 1 where the loop has no scaler. */
+static double loss_scale(const struct record *record) {
+    return isnan(record->reals[REAL_LOSS_SCALE]) ? 1.0 : record->reals[REAL_LOSS_SCALE];
+}
+
+/* Whether the gradients of a tensor are the same one, taken out of their loss scales. The digest is
+ * of a gradient that still holds its scale, which no update reads. So where scales differ, norms
+ * are compared instead, each over its scale: of two powers of two they have the same bits where the
+ * gradients have, and of another scale rounding sets the gradients apart, too. What overflowed is
+ * not known to be the same. */
+static int equal_gradient(const struct record *a, const struct record *b, uint32_t tensor) {
+    const double scales[2] = {loss_scale(a), loss_scale(b)};
+    const double norm = a->tensors[tensor][TENSOR_GRAD_NORM] / scales[0];
+    if (scales[0] != scales[1])
+        return isfinite(norm) && norm == b->tensors[tensor][TENSOR_GRAD_NORM] / scales[1];
+    return memcmp(a->tensor_digests[tensor][TENSOR_DIGEST_GRADIENT],
+                  b->tensor_digests[tensor][TENSOR_DIGEST_GRADIENT], RECORD_DIGEST_BYTES) == 0;
+}
+
 static int equal_gradients(const struct judging *judging, const struct record *a,
                            const struct record *b) {
     const struct record_shape *x = &judging->run[0]->plan.shape;
     for (uint32_t i = 0; i < x->tensors; i++)
-        if (memcmp(a->tensor_digests[i][TENSOR_DIGEST_GRADIENT],
-                   b->tensor_digests[i][TENSOR_DIGEST_GRADIENT], RECORD_DIGEST_BYTES) != 0)
-            return 0;
+        if (!equal_gradient(a, b, i)) return 0;
     return x->tensors > 0;
 }
 

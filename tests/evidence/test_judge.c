@@ -205,6 +205,14 @@ static const struct {
      VERDICT_SAME_WEIGHTS,
      {"The causes cancel exactly", "of the way trained: normalisation 0.9", "!Cause:", "!nan"}},
     {FORGETS, VERDICT_SAME_WEIGHTS, {"Cause: normalisation."}},
+    /* a power of two on the loss that is taken out again, without a state that could remember it */
+    {HEAD "  clip: {max_norm: 0}\n  schedule: {name: constant}\n"
+          "  loop: {update: [unscale, clip, optimize, count, schedule, log, zero], skip: "
+          "nonfinite}\narms: {baseline: {optimizer: {name: sgd}}, test: {optimizer: {name: sgd}, "
+          "scaler: "
+          "{kind: static, init_scale: 1024}}}\n",
+     VERDICT_IDENTICAL,
+     {"t: IDENTICAL", "first loss_scale of update 1"}},
     {OPPOSING,
      VERDICT_OUTSIDE_FLOOR,
      {"Causes oppose each other", "schedule +", "normalisation -", "!Cause:"}},

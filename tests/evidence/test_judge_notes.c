@@ -444,6 +444,46 @@ static void validate_forgotten_gradients(void **state) {
     }
 }
 
+/* The stored gradient of a scaled loss holds the scale, so that its digest differs though no update
+ * reads another gradient; that is so of norms that are the scale apart, bit for bit, whatever the
+ * optimizer keeps. */
+static void validate_scaled_gradients(void **state) {
+    (void)state;
+    static const char *const optimizers[] = {"optimizer.name: sgd\noptimizer.momentum: 0\n",
+                                             "optimizer.name: adafactor\noptimizer.beta1: none\n",
+                                             "optimizer.name: adamw\n"};
+    static const struct {
+        double scales[2], norms[2];
+        int same;
+    } cases[] = {
+        {{NONE, 1024}, {0.6, 1024 * 0.6}, 1},
+        {{2048, NONE}, {2048 * 0.6, 0.6}, 1},
+        {{NONE, 1024}, {0.6, 1024 * 0.6 + 0x1p-43}, 0},
+        {{NONE, 1024}, {0.6, 0.6}, 0},
+        {{1024, 1024}, {0.6, 0.6}, 0},
+        {{NONE, NONE}, {0.6, 0.6}, 0},
+        {{NONE, 1024}, {(double)INFINITY, (double)INFINITY}, 0},
+        {{NONE, 1024}, {NONE, NONE}, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases) * COUNT_OF(optimizers); i++) {
+        const size_t c = i / COUNT_OF(optimizers), o = i % COUNT_OF(optimizers);
+        const int remembers = o == 2;
+        struct helper_image of;
+        helper_image_open(&of, 3);
+        of.runs[0].plan.configuration = of.runs[1].plan.configuration = optimizers[o];
+        for (int arm = 0; arm < 2; arm++) {
+            record_of(&of, arm, 2)->reals[REAL_LOSS_SCALE] = cases[c].scales[arm];
+            record_of(&of, arm, 2)->tensors[0][TENSOR_GRAD_NORM] = cases[c].norms[arm];
+        }
+        record_of(&of, 1, 2)->tensor_digests[0][TENSOR_DIGEST_GRADIENT][0] = 1;
+        helper_image_judge(&of, STATUS_OK);
+        if (of.judgement.verdict !=
+            (cases[c].same || remembers ? VERDICT_IDENTICAL : VERDICT_SAME_WEIGHTS))
+            fail_msg("case %zu of optimizer %zu: %s", c, o, of.words);
+        helper_image_close(&of);
+    }
+}
+
 /* The same gradient, clipped by another factor, is another gradient to an optimizer without state;
  * but not where nothing was multiplied by the factor before the optimizer ran. */
 static void validate_forgotten_factors(void **state) {
@@ -1239,6 +1279,7 @@ int main(void) {
         cmocka_unit_test(validate_one_update),
         cmocka_unit_test(validate_forgotten_gradients),
         cmocka_unit_test(validate_forgotten_factors),
+        cmocka_unit_test(validate_scaled_gradients),
         cmocka_unit_test(validate_notes_of_arms),
         cmocka_unit_test(validate_still_weights),
         cmocka_unit_test(validate_lines_and_updates),
