@@ -16,6 +16,7 @@
 #include "determinism/chain.h"
 #include "experiment/experiment_plan.h"
 #include "experiment/locate/locate_words.h"
+#include "experiment/replay.h"
 
 enum { KEY_STEPS = KEY_OWN, KEY_RUNS };
 
@@ -105,6 +106,7 @@ static enum status ask_run(struct bisecting *b, const struct options *options, i
     TRY(certify_refuse(image, path, run));
     TRY(arena_format(b->arena, &label, "configuration of run %s of %s", name, path));
     TRY(config_read(b->cli->schema, label, run->plan.configuration, b->arena, &b->configs[which]));
+    TRY(replay_check_data(image, path, run, &b->configs[which]));
     if (options->argument_count == 1)
         TRY(arena_format(b->arena, &label, "%s", name));
     else
@@ -313,7 +315,9 @@ const struct verb verb_bisect = {
             "two traces. Recorded roots are bisected, and stored states (run --checkpoint-every) "
             "save training up to there. Updates and micro-batches count from 1, everything else "
             "from 0. Exit status 0: all equal; 1: something differs; 3: there is no answer, "
-            "because a run does not train alike twice or not as it was recorded.\v"
+            "because a run does not train alike twice or not as it was recorded. Data that are no "
+            "longer "
+            "those of a trace are an error (2) before anything is trained.\v"
             "Example: twinstep bisect lr-set-before-step",
     .options = option_rows,
     .least = 1,

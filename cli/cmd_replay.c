@@ -297,6 +297,39 @@ static int is_replayable(const struct trace_run *run) {
            run->plan.configuration[0] != '\0';
 }
 
+/* Data sets that are known to be those of the record; of more, each is read for its run. */
+#define DATA_KNOWN 16
+
+/* Holds the data of all runs that will be replayed against the record, before any of them is
+ * trained: what differs from it then is no matter of the training. Hybrids read what their arms do,
+ * so it is read once. */
+static enum status check_data(const struct replay_request *request, const struct trace_run *only,
+                              struct arena *arena) {
+    const struct trace_image *const image = request->image;
+    struct dataset_options known[DATA_KNOWN];
+    const char *digests[DATA_KNOWN];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < image->run_count; i++) {
+        const struct trace_run *const run = &image->runs[i];
+        const char *const digest = trace_attribute_of(image, "data", run->plan.id);
+        struct config *config;
+        uint32_t k = 0;
+        if ((only != NULL && run != only) || !is_replayable(run) || digest == NULL) continue;
+        TRY(arena_take(arena, 1, sizeof *config, "configuration", &config));
+        TRY(config_read(request->schema, "configuration", run->plan.configuration, arena, config));
+        const struct dataset_options options = run_dataset_options(config);
+        while (k < count &&
+               !(dataset_options_equal(&known[k], &options) && strcmp(digests[k], digest) == 0))
+            k++;
+        if (k < count) continue;
+        TRY(replay_check_data(image, request->path, run, config));
+        if (count == DATA_KNOWN) continue;
+        known[count] = options;
+        digests[count++] = digest;
+    }
+    return STATUS_OK;
+}
+
 static enum status replay_all(struct cli *cli, const struct options *options,
                               const struct trace_image *image, int *out_exit) {
     const char *path = options->arguments[0];
@@ -322,6 +355,7 @@ static enum status replay_all(struct cli *cli, const struct options *options,
     for (uint32_t i = 0; i < image->run_count; i++)
         if ((only == NULL || only == &image->runs[i]) && is_replayable(&image->runs[i]))
             TRY(certify_refuse(image, path, &image->runs[i]));
+    TRY(check_data(&request, only, &cli->arena));
     json_t *list = options->json ? json_array() : NULL;
     *out_exit = EXIT_AS_EXPECTED;
     for (uint32_t i = 0; i < image->run_count; i++) {
@@ -391,7 +425,10 @@ const struct verb verb_replay = {
         "Trains the runs of TRACE again from the configurations that it holds, with this build on "
         "this machine, and compares digests, losses, norms and learning rates of every update, bit "
         "by bit. Exit status 0: all equal; 1: something differs; 3: a run raced, which no replay "
-        "can repeat. Data files and modules are looked for where they were. With --from a run goes "
+        "can repeat. Data files and modules are looked for where they were, and data that are no "
+        "longer "
+        "those of the record are an error (status 2) before anything is trained. With --from a run "
+        "goes "
         "on from a state that run --checkpoint-every stored; without one that early it is trained "
         "from the start. With --without-fault the bit flip that the record was made with (section "
         "fault) "

@@ -65,6 +65,24 @@ static uint64_t first_update(const struct trace_run *run) {
     return run->updates == 0 ? 1 : trace_row(run, 0)->step;
 }
 
+enum status replay_check_data(const struct trace_image *image, const char *path,
+                              const struct trace_run *run, const struct config *config) {
+    const char *const then = trace_attribute_of(image, "data", run->plan.id);
+    const struct dataset_options source = run_dataset_options(config);
+    struct arena arena = ARENA_EMPTY;
+    struct dataset dataset;
+    char now[DIGEST_HEX];
+    if (then == NULL) return STATUS_OK;
+    enum status status = dataset_open(&source, &arena, &dataset);
+    if (status == STATUS_OK) digest_hex(&dataset.digest, now);
+    arena_close(&arena);
+    TRY(status);
+    if (strcmp(then, now) == 0) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s: run %s was trained on other data: what %s holds had digest %.16s, and has %.16s",
+         path, run->plan.id, source.source, then, now);
+}
+
 struct replay {
     const struct replay_request *request;
     struct arena *arena;

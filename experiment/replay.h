@@ -42,6 +42,14 @@ struct replay_result {
     const struct divisor_reading *divisor;
 };
 
+/* Holds the data of a run that is to be trained as it was recorded against the digest that the
+ * trace has of them; it trains nothing. `config` is the run's. STATUS_INPUT: "PATH: run baseline
+ * was trained on other data: ...", or what is wrong with the data. A trace without a digest is let
+ * through. */
+TWINSTEP_MUST_USE enum status replay_check_data(const struct trace_image *image, const char *path,
+                                                const struct trace_run *run,
+                                                const struct config *config);
+
 /* Replays request->run; `out` lives in `arena`. STATUS_UNTESTABLE: the run's threads raced, and no
  * replay races alike. STATUS_INPUT: there is no such update, the configuration is of another
  * version, or its data are not there. */

@@ -118,7 +118,9 @@ static void validate_undecided(void **state) {
     record("run d.yaml -o d.h5 --quiet");
     helper_write("pairs.jsonl", "{\"prompt\": \"a\", \"chosen\": \"x\", \"rejected\": \"c\"}\n"
                                 "{\"prompt\": \"d\", \"chosen\": \"e\", \"rejected\": \"f\"}\n");
-    expect_line(3, "bisect d.h5", "undecidable: baseline does not train alike");
+    helper_refuse(
+        2, "bisect d.h5",
+        "d.h5: run baseline was trained on other data: what pairs.jsonl holds had digest ");
     scenario("race.yaml", "race", "steps: 2\n", "  numerics: {mode: atomic, threads: 2}\n", "");
     expect_line(3, "bisect race.yaml", "undecidable: numerics.mode atomic");
     expect_line(3, "bisect race.yaml --json", "\"equal\": null");

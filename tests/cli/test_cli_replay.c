@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: cli
- * twinstep replay: runs of every kind must come back to the bit; a trace whose data changed must
- * not, and must say where; what cannot be replayed must be refused. */
+ * twinstep replay: runs of every kind must come back to the bit; of a trace whose data changed
+ * none is trained; what cannot be replayed must be refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/macro.h"
 #include "tests/cli/helper_cli.h"
 
 #define SMALL                                                                                      \
@@ -74,6 +75,10 @@ static void validate_flip(void **state) {
     assert_non_null(strstr(said.out, "baseline: 3 updates replayed, bit-equal to the record"));
     assert_non_null(strstr(said.out, "test: differs from the record at update 2: "));
     helper_free(&said);
+    said = helper_run(1, "replay s.h5 --without-fault --json");
+    assert_non_null(strstr(said.out, "\"equal\": false"));
+    assert_non_null(strstr(said.out, "\"first\": 2"));
+    helper_free(&said);
 }
 
 /* record.replay_check says of each arm what its updates left when they ran again, in the verdict's
@@ -113,24 +118,44 @@ static void write_pairs(const char *word) {
     helper_write("pairs.jsonl", text);
 }
 
-static void validate_difference(void **state) {
+/* Data that changed are told before anything is trained, and no run is shown: neither those before
+ * the one that reads them, nor as JSON. */
+static void validate_other_data(void **state) {
     (void)state;
+    static const char told[] =
+        "d.h5: run baseline was trained on other data: what pairs.jsonl holds had digest ";
     write_pairs("b");
     helper_write("d.yaml", "twinstep: 1\nname: d\nsteps: 2\ncommon:\n"
                            "  data: {pairs: pairs.jsonl, max_len: 16}\n  batch: {size: 2}\n"
                            "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n"
                            "arms: {baseline: {}, test: {optimizer: {lr: 1e-3}}}\n");
+    helper_write("e.yaml",
+                 "twinstep: 1\nname: e\nsteps: 2\ncommon:\n"
+                 "  data: {max_len: 96}\n  batch: {size: 2}\n"
+                 "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n"
+                 "arms: {baseline: {}, test: {data: {pairs: pairs.jsonl, max_len: 16}}}\n");
     record("d.yaml", "d.h5");
-    struct said said = helper_run(0, "replay d.h5 --run baseline");
-    helper_free(&said);
+    record("e.yaml", "e.h5");
+    helper_accept(0, "replay d.h5");
+    helper_accept(1, "bisect d.h5");
+    helper_accept(0, "replay e.h5");
     write_pairs("x");
-    said = helper_run(1, "replay d.h5 --run baseline");
-    assert_non_null(strstr(said.out, "baseline: differs from the record at update 1: "));
+    static const char *const refused[] = {"replay d.h5", "replay d.h5 --json",
+                                          "replay d.h5 --run baseline --divisor 1", "bisect d.h5",
+                                          "bisect d.h5 --json"};
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        struct said said = helper_run(2, refused[i]);
+        assert_string_equal(said.out, "");
+        assert_non_null(strstr(said.err, told));
+        helper_free(&said);
+    }
+    struct said said = helper_run(2, "replay e.h5");
+    assert_string_equal(said.out, "");
+    assert_non_null(strstr(said.err, "e.h5: run test was trained on other data: what pairs.jsonl"));
     helper_free(&said);
-    said = helper_run(1, "replay d.h5 --json");
-    assert_non_null(strstr(said.out, "\"equal\": false"));
-    assert_non_null(strstr(said.out, "\"first\": 1"));
-    helper_free(&said);
+    helper_accept(0, "replay e.h5 --run baseline");
+    write_pairs("b");
+    helper_accept(0, "replay d.h5");
 }
 
 /* A run whose threads raced is not replayed. The other arm is, and so is a run in mode atomic with
@@ -215,7 +240,7 @@ static void validate_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_flip),   cmocka_unit_test(validate_check),
-        cmocka_unit_test(verify_equal),    cmocka_unit_test(validate_difference),
+        cmocka_unit_test(verify_equal),    cmocka_unit_test(validate_other_data),
         cmocka_unit_test(validate_races),  cmocka_unit_test(validate_divisor),
         cmocka_unit_test(validate_errors),
     };
