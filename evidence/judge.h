@@ -416,7 +416,7 @@ void judgement_print_to(const struct judgement *judgement,
                         void (*put)(void *to, const char *bytes, size_t length), void *to);
 
 /* One JSON object with name, verdict, first, causes, closure, floor, expectation and more.
- * STATUS_MEMORY if it could not be made whole. */
+ * STATUS_MEMORY if it could not be made whole; a write that fails is seen by ferror(out) alone. */
 TWINSTEP_MUST_USE enum status judgement_print_json(const struct judgement *judgement, FILE *out);
 
 /* The exit status of `run`: 0 when the expectation is met, or there is none and no difference

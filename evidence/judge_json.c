@@ -325,10 +325,17 @@ json_t *judgement_json(const struct judgement *judgement) {
     return object;
 }
 
+/* Hands a piece of the text on. That a write failed is kept by the stream, whose owner looks at it
+ * in the end and knows why; here it would be told as want of memory. */
+static int put_piece(const char *piece, size_t size, void *out) {
+    fwrite(piece, 1, size, (FILE *)out);
+    return 0;
+}
+
 enum status judgement_print_json(const struct judgement *judgement, FILE *out) {
     json_t *object = judgement_json(judgement);
-    const int failed =
-        object == NULL || json_dumpf(object, out, JSON_INDENT(2) | JSON_PRESERVE_ORDER) != 0;
+    const int failed = object == NULL || json_dump_callback(object, put_piece, out,
+                                                            JSON_INDENT(2) | JSON_PRESERVE_ORDER);
     json_decref(object);
     if (failed) FAIL(STATUS_MEMORY, "verdict as JSON: no memory, or a text that is not UTF-8");
     fputc('\n', out);

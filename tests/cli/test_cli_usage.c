@@ -173,10 +173,21 @@ static void validate_second_process_refuses_strangers(void **state) {
 /* Where the output cannot be written, the exit status must say so. */
 static void validate_full_stdout(void **state) {
     (void)state;
-    static const char *const lines[] = {"--help",     "--version",       "run --help",
-                                        "keys",       "keys --json",     "keys --markdown",
-                                        "list",       "list --json",     "env",
-                                        "env --json", "check null-pair", "check null-pair --json"};
+    static const char *const lines[] = {"--help",
+                                        "--version",
+                                        "run --help",
+                                        "keys",
+                                        "keys --json",
+                                        "keys --markdown",
+                                        "list",
+                                        "list --json",
+                                        "env",
+                                        "env --json",
+                                        "check null-pair",
+                                        "check null-pair --json",
+                                        "run null-pair -o f.h5 --overwrite --quiet",
+                                        "run null-pair -o f.h5 --overwrite --quiet --json",
+                                        "attribute f.h5 --json"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         char command[512];
         snprintf(command, sizeof command, "'%s' %s >/dev/full 2>err.txt", TWINSTEP_BINARY,
@@ -184,7 +195,8 @@ static void validate_full_stdout(void **state) {
         int how = system(command);
         char *err = helper_read("err.txt", NULL);
         if (how != 2 << 8) fail_msg("%s: expected exit status 2, got %d", command, how >> 8);
-        require_in(err, "standard output: cannot write: No space left on device");
+        assert_string_equal(
+            err, "twinstep: error: standard output: cannot write: No space left on device\n");
         free(err);
     }
 }
