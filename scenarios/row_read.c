@@ -52,9 +52,25 @@ static enum status not_a_number(const struct key_row *row, const char *path,
     return refuse(row, path, node, 0, hint);
 }
 
+/* Whether a number has zeros in front that readers of YAML differ about: of 010, version 1.1 makes
+ * the octal 8 and version 1.2 the decimal 10. */
+static int is_ambiguous(const char *text) {
+    text += *text == '+' || *text == '-';
+    return text[0] == '0' && text[1] != '\0' && strspn(text, "0123456789") == strlen(text);
+}
+
+static enum status refuse_ambiguous(const struct key_row *row, const char *path,
+                                    const struct yaml_node *node) {
+    return refuse(row, path, node, 0,
+                  "; YAML 1.1 reads digits behind a zero as octal, YAML 1.2 as decimal: write it "
+                  "without the zero");
+}
+
 static enum status read_uint(const struct key_row *row, const char *path,
                              const struct yaml_node *node, void *base) {
     uint64_t value = 0;
+    if (node->kind == YAML_PLAIN && is_ambiguous(node->text))
+        return refuse_ambiguous(row, path, node);
     if (node->kind != YAML_PLAIN || number_parse_uint(node->text, &value) != STATUS_OK) {
         int all_digits = node->kind == YAML_PLAIN && node->text[0] != '\0' &&
                          strspn(node->text, "0123456789") == strlen(node->text);
@@ -69,6 +85,8 @@ static enum status read_uint(const struct key_row *row, const char *path,
 static enum status read_int(const struct key_row *row, const char *path,
                             const struct yaml_node *node, void *base) {
     int64_t value = 0;
+    if (node->kind == YAML_PLAIN && is_ambiguous(node->text))
+        return refuse_ambiguous(row, path, node);
     if (node->kind != YAML_PLAIN || number_parse_int(node->text, &value) != STATUS_OK)
         return not_a_number(row, path, node);
     if (value > (int64_t)row->high || value < (int64_t)row->low)
@@ -80,6 +98,8 @@ static enum status read_int(const struct key_row *row, const char *path,
 static enum status read_real(const struct key_row *row, const char *path,
                              const struct yaml_node *node, void *base) {
     double value = 0;
+    if (node->kind == YAML_PLAIN && is_ambiguous(node->text))
+        return refuse_ambiguous(row, path, node);
     if (node->kind != YAML_PLAIN ||
         number_parse_real(node->text, NUMBER_FINITE, &value) != STATUS_OK)
         return not_a_number(row, path, node);

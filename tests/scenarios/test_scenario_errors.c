@@ -16,6 +16,10 @@
 #include "tests/scenarios/helper_scenario.h"
 
 /* The bodies follow "twinstep: 1\n", so that they begin in line 2. */
+#define LEADING_ZERO                                                                               \
+    "; YAML 1.1 reads digits behind a zero as octal, YAML 1.2 as decimal: write it without the "   \
+    "zero"
+
 static const struct {
     const char *body;
     const char *message;
@@ -70,6 +74,13 @@ static const struct {
     {"common: {batch: {size: 2.5}}",
      "f.yaml:2:24: error: batch.size: expected an integer from 1 to 4194303, got \"2.5\"; integers "
      "are written in digits"},
+    /* octal to YAML 1.1, decimal to YAML 1.2 */
+    {"common: {batch: {size: 010}}", "f.yaml:2:24: error: batch.size: expected an integer from 1 "
+                                     "to 4194303, got \"010\"" LEADING_ZERO},
+    {"common: {schedule: {shift: -010}}",
+     "f.yaml:2:28: error: schedule.shift: expected an integer, got \"-010\"" LEADING_ZERO},
+    {"common: {schedule: {warmup: 08}}",
+     "f.yaml:2:29: error: schedule.warmup: expected a number >= 0, got \"08\"" LEADING_ZERO},
     {"common: {batch: {size: 0x10}}",
      "f.yaml:2:24: error: batch.size: expected an integer from 1 to 4194303, got \"0x10\""},
     {"common: {batch: {size: \"8\"}}",
