@@ -73,12 +73,12 @@ static size_t decode(const unsigned char *text, size_t left, uint32_t *out_point
     return size;
 }
 
-/* C0 and C1 controls, U+2028 and U+2029 (line breaks that no editor shows), the byte order mark and
- * two numbers that are no characters. */
+/* C0 and C1 controls, U+2028 and U+2029 (line breaks that no editor shows), and two numbers that
+ * are no characters. */
 static int is_control(uint32_t point) {
     if (point < 0x20) return point != '\t' && point != '\n' && point != '\r';
     return (point >= 0x7f && point < 0xa0) || point == 0x2028 || point == 0x2029 ||
-           point == 0xfeff || point == 0xfffe || point == 0xffff;
+           point == 0xfffe || point == 0xffff;
 }
 
 enum status plaintext_check(const char *source, const char *text, size_t length) {
@@ -92,6 +92,11 @@ enum status plaintext_check(const char *source, const char *text, size_t length)
         if (size == 0)
             FAIL(STATUS_INPUT, "%s:%zu:%zu: error: expected UTF-8 text, got byte 0x%02x", source,
                  line, column, (unsigned)bytes[i]);
+        if (point == 0xfeff)
+            FAIL(STATUS_INPUT,
+                 "%s:%zu:%zu: error: expected text, got a byte order mark (U+FEFF): save the file "
+                 "as UTF-8 without it",
+                 source, line, column);
         if (is_control(point))
             FAIL(STATUS_INPUT, "%s:%zu:%zu: error: expected text, got control character U+%04X",
                  source, line, column, (unsigned)point);

@@ -383,6 +383,11 @@ enum status yaml_parse(struct arena *arena, const char *source, int placed, cons
     if (length > YAML_BYTES_MAX)
         FAIL(STATUS_INPUT, "%s: error: expected at most %zu bytes, got %zu", source, YAML_BYTES_MAX,
              length);
+    /* Programs on Windows put a byte order mark before UTF-8; YAML and JSON both allow that. */
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        text += 3;
+        length -= 3;
+    }
     TRY(plaintext_check(source, text, length));
     TRY(check_explicit_keys(source, text, length));
     struct reader reader = {

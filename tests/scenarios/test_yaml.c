@@ -27,6 +27,27 @@ static struct yaml_node *parse(struct arena *arena, const char *text) {
     return root;
 }
 
+/* A byte order mark in front is no part of the text, nor of the columns; alone it is an empty one.
+ */
+static void validate_byte_order_mark(void **state) {
+    (void)state;
+    static const char *const texts[] = {"\xef\xbb\xbf"
+                                        "a: 1\n",
+                                        "\xef\xbb\xbf{\"a\": 1}"};
+    static const int columns[] = {4, 7};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct yaml_node *const a = at(parse(&arena, texts[i]), "a");
+        assert_string_equal(a->text, "1");
+        assert_int_equal(a->line, 1);
+        assert_int_equal(a->column, columns[i]);
+        arena_close(&arena);
+    }
+    struct arena arena = ARENA_EMPTY;
+    assert_int_equal(parse(&arena, "\xef\xbb\xbf")->kind, YAML_NULL);
+    arena_close(&arena);
+}
+
 static void validate_kinds_and_places(void **state) {
     (void)state;
     struct arena arena = ARENA_EMPTY;
@@ -118,6 +139,13 @@ static const struct {
     {"a: \xf4\x90\x80\x80", "f.yaml:1:4: error: expected UTF-8 text, got byte 0xf4"},
     {"a: \xe2\x82", "f.yaml:1:4: error: expected UTF-8 text, got byte 0xe2"}, /* cut off */
     {"a: \x1b[2J", "f.yaml:1:4: error: expected text, got control character U+001B"},
+    {"a: \xef\xbb\xbf",
+     "f.yaml:1:4: error: expected text, got a byte order mark (U+FEFF): save the "
+     "file as UTF-8 without it"},
+    {"\xef\xbb\xbf\xef\xbb\xbf"
+     "a: 1",
+     "f.yaml:1:1: error: expected text, got a byte order mark (U+FEFF): save the file as UTF-8 "
+     "without it"},
     {"a: \xe2\x80\xa8", "f.yaml:1:4: error: expected text, got control character U+2028"},
     {"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "f.yaml:1:34: error: more than 32 levels deep"},
 };
@@ -235,6 +263,7 @@ static void validate_describe(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_byte_order_mark),
         cmocka_unit_test(validate_kinds_and_places),
         cmocka_unit_test(validate_anchors_and_merges),
         cmocka_unit_test(validate_refusals),
