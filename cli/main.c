@@ -265,7 +265,9 @@ static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_ex
         return STATUS_OK;
     }
     if (verb->trains) watch_signals();
-    if (!verb->binary && !(verb->streams && !isatty(STDOUT_FILENO)))
+    if (verb->streams && !isatty(STDOUT_FILENO))
+        TRY(plain_text_pass(&stdout));
+    else if (!verb->binary)
         TRY(plain_text_open(STDOUT_FILENO, 0, &stdout));
     TRY(ci_check(&options));
     if (verb != &verb_run) TRY(ci_try(&options)); /* of ranks only the first writes: cmd_run.c */

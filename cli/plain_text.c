@@ -28,22 +28,29 @@ struct plain_text {
     enum place line;
     int marks;    /* how many # came last, at most 2 */
     int commands; /* 1: commands to a runner are let pass */
+    int passes;   /* 1: all bytes are let pass, as they are */
 };
 
 /* Standard output and standard error; a process has no third. */
 static struct plain_text streams[2];
 
-static int write_piece(struct plain_text *text) {
+/* Returns how many of the bytes were written; where that is not all of them, `reason` says why. */
+static size_t write_bytes(struct plain_text *text, const char *bytes, size_t count) {
     size_t done = 0;
-    while (done < text->used) {
-        const ssize_t wrote = write(text->descriptor, text->piece + done, text->used - done);
+    while (done < count) {
+        const ssize_t wrote = write(text->descriptor, bytes + done, count - done);
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote <= 0) {
             if (text->reason == 0) text->reason = wrote < 0 ? errno : EIO;
-            return -1;
+            break;
         }
         done += (size_t)wrote;
     }
+    return done;
+}
+
+static int write_piece(struct plain_text *text) {
+    if (write_bytes(text, text->piece, text->used) != text->used) return -1;
     text->used = 0;
     return 0;
 }
@@ -116,6 +123,7 @@ static int put_held(struct plain_text *text, int all) {
 
 static ssize_t take(void *cookie, const char *bytes, size_t count) {
     struct plain_text *text = (struct plain_text *)cookie;
+    if (text->passes) return (ssize_t)write_bytes(text, bytes, count);
     for (size_t i = 0; i < count; i++) {
         const unsigned char byte = (unsigned char)bytes[i];
         if (text->held_count == 0 && byte >= 0x20 && byte < 0x7f) {
@@ -157,10 +165,10 @@ int output_end(FILE *stream) {
     return reason;
 }
 
-enum status plain_text_open(int descriptor, int unbuffered, FILE **out) {
+static enum status open_stream(int descriptor, int unbuffered, int passes, FILE **out) {
     struct plain_text *text = &streams[descriptor == STDERR_FILENO];
     const cookie_io_functions_t calls = {.write = take};
-    *text = (struct plain_text){.descriptor = descriptor};
+    *text = (struct plain_text){.descriptor = descriptor, .passes = passes};
     FILE *const stream = fopencookie(text, "w", calls);
     if (stream == NULL) FAIL(STATUS_MEMORY, "output: cannot open a stream: %s", strerror(errno));
     const int mode = unbuffered ? _IONBF : isatty(descriptor) ? _IOLBF : _IOFBF;
@@ -170,4 +178,12 @@ enum status plain_text_open(int descriptor, int unbuffered, FILE **out) {
     }
     *out = text->stream = stream;
     return STATUS_OK;
+}
+
+enum status plain_text_open(int descriptor, int unbuffered, FILE **out) {
+    return open_stream(descriptor, unbuffered, 0, out);
+}
+
+enum status plain_text_pass(FILE **out) {
+    return open_stream(STDOUT_FILENO, 0, 1, out);
 }

@@ -23,6 +23,10 @@
  * where `unbuffered`. A failed write is seen by ferror() and output_end(). STATUS_MEMORY. */
 TWINSTEP_MUST_USE enum status plain_text_open(int descriptor, int unbuffered, FILE **out);
 
+/* Opens a stream on standard output that writes all bytes as they are. What a plain `stdout` would
+ * lose is kept: why an earlier write failed, for output_end(). STATUS_MEMORY. */
+TWINSTEP_MUST_USE enum status plain_text_pass(FILE **out);
+
 /* Lets through commands to a runner of GitHub Actions from here on, or no longer. Other streams are
  * as they were. */
 void plain_text_commands(FILE *stream, int allowed);
