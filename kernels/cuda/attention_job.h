@@ -55,10 +55,9 @@ struct attention_job {
     uint32_t chunk[GROUP_SEQUENCES]; /* mode shaped: keys of a chunk; 0: the sum is not cut */
     struct attention_race race;
     accumulator *sums; /* mode atomic: (tokens of the group, H, D) */
-    /* On tensor cores: q, dout, k and v as operands (tokens of the group, heads, columns); or, with
-     * `in_place`, as they lie, (rows, heads, D). */
+    /* On tensor cores: q, dout, k and v as operands (tokens of the group, heads, columns), or as
+     * they lie, (rows, heads, D). */
     const uint16_t *packed[4];
-    int in_place;
 };
 
 /* Positions first .. first+count-1 of a sequence: what a block has of it. */

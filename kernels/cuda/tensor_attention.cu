@@ -266,7 +266,7 @@ GPU_INLINE float tensor_delta(GPU_PARAM const struct attention_job *job,
     float sum = 0.0f;
     for (unsigned j = 0; j < form.width / TENSOR_PART; j++) {
         const unsigned column = tensor_column(GPU_ARG j, 0);
-        if (row >= own->queries.limit || column >= job->D) continue;
+        if (row >= own->queries.limit || column >= tensor_head(job, form)) continue;
         const struct stored *const x = own->dout + row * own->queries.line + column;
         const struct stored *const y = stored + row * own->queries.line + column;
         sum = real_fma_f32(stored_load(x[1]), stored_load(y[1]),
@@ -494,7 +494,7 @@ GPU_INLINE void tensor_race(GPU_PARAM const struct attention_job *job,
     const unsigned warp = THREAD / GPU_WARP, beside = form.width / 64;
     const unsigned row = warp / beside * TENSOR_SIDE, column = warp % beside * 64;
     const uint32_t token = own->part.token - own->part.first + own->queries.first;
-    const size_t line = (size_t)job->H * job->D;
+    const size_t line = (size_t)job->H * tensor_head(job, form);
     float sums[TENSOR_PARTS][4];
     tensor_clear(sums, 8);
     UNROLL
@@ -515,11 +515,12 @@ GPU_INLINE void tensor_race(GPU_PARAM const struct attention_job *job,
     for (unsigned i = 0; i < 4; i += 2) {
         const unsigned r = row + THREAD % GPU_WARP / 4 + i / 2 * 8;
         if (own->queries.first + r >= own->queries.limit) continue;
-        float *const to = job->sums + (token + r) * line + own->head * job->D;
+        float *const to = job->sums + (token + r) * line + own->head * tensor_head(job, form);
         UNROLL
         for (unsigned j = 0; j < 8; j++) {
             const unsigned c = column + tensor_column(GPU_ARG j, i);
-            if (c < job->D) tensor_race_add2(GPU_ARG to + c, sums[j][i], sums[j][i + 1]);
+            if (c < tensor_head(job, form))
+                tensor_race_add2(GPU_ARG to + c, sums[j][i], sums[j][i + 1]);
         }
     }
 }
@@ -608,49 +609,83 @@ GPU_INLINE void tensor_dkv(GPU_PARAM const struct attention_job *job, uint16_t *
 #define TENSOR_RACES(rows, width)                                                                  \
     (TENSOR_KEYS(rows, width) + TENSOR_BACKWARD_ROWS * (rows) * sizeof(uint16_t))
 
-#define TENSOR_FORM(dtype, columns, tile, count)                                                   \
-    const struct tensor_form form = {dtype, columns, tile, count};                                 \
+#define TENSOR_FORM(dtype, columns, tile, count, lies)                                             \
+    const struct tensor_form form = {dtype, columns, tile, count, lies};                           \
     SHARED(uint16_t, memory)
 
-#define TENSOR_KERNELS(name, dtype, width, rows, forward, per_forward, per_backward)               \
+#define TENSOR_PACK(name, dtype, width, rows)                                                      \
     KERNEL(tensor_pack_##name, struct attention_job) {                                             \
-        const struct tensor_form form = {dtype, width, rows, TENSOR_BACKWARD};                     \
+        const struct tensor_form form = {dtype, width, rows, TENSOR_BACKWARD, 0};                  \
         tensor_pack_token(GPU_ARG args, form);                                                     \
-    }                                                                                              \
-    KERNEL_BY(tensor_forward_##name, struct attention_job, forward, per_forward) {                 \
-        TENSOR_FORM(dtype, width, TENSOR_FORWARD_TILE, forward);                                   \
+    }
+
+#define TENSOR_KERNELS(name, dtype, width, rows, per_forward, per_backward, lies)                  \
+    KERNEL_BY(tensor_forward_##name, struct attention_job, TENSOR_FORWARD, per_forward) {          \
+        TENSOR_FORM(dtype, width, TENSOR_FORWARD_TILE, TENSOR_FORWARD, lies);                      \
         tensor_forward(GPU_ARG args, memory, form);                                                \
     }                                                                                              \
     KERNEL_BY(tensor_queries_##name, struct attention_job, TENSOR_BACKWARD, per_backward) {        \
-        TENSOR_FORM(dtype, width, rows, TENSOR_BACKWARD);                                          \
+        TENSOR_FORM(dtype, width, rows, TENSOR_BACKWARD, lies);                                    \
         tensor_queries(GPU_ARG args, memory, form);                                                \
     }                                                                                              \
     KERNEL_BY(tensor_dkv_##name, struct attention_job, TENSOR_BACKWARD, per_backward) {            \
-        TENSOR_FORM(dtype, width, rows, TENSOR_BACKWARD);                                          \
+        TENSOR_FORM(dtype, width, rows, TENSOR_BACKWARD, lies);                                    \
         tensor_dkv(GPU_ARG args, memory, 0, form);                                                 \
     }                                                                                              \
     KERNEL_BY(tensor_atomic_##name, struct attention_job, TENSOR_BACKWARD, per_backward) {         \
-        TENSOR_FORM(dtype, width, rows, TENSOR_BACKWARD);                                          \
+        TENSOR_FORM(dtype, width, rows, TENSOR_BACKWARD, lies);                                    \
         tensor_dkv(GPU_ARG args, memory, 1, form);                                                 \
     }
+#define TENSOR_KERNELS_64(name, dtype, lies)                                                       \
+    TENSOR_KERNELS(name, dtype, 64u, TENSOR_ROWS_64, 2, 3, lies)
+#define TENSOR_KERNELS_128(name, dtype, lies)                                                      \
+    TENSOR_KERNELS(name, dtype, 128u, TENSOR_ROWS_128, 1, 2, lies)
 #if defined(STORED_DTYPE)
-TENSOR_KERNELS(own_64, STORED_DTYPE, 64u, TENSOR_ROWS_64, TENSOR_FORWARD, 2, 3)
-TENSOR_KERNELS(own_128, STORED_DTYPE, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
+TENSOR_PACK(own_64, STORED_DTYPE, 64u, TENSOR_ROWS_64)
+TENSOR_PACK(own_128, STORED_DTYPE, 128u, TENSOR_ROWS_128)
+TENSOR_KERNELS_64(own_64, STORED_DTYPE, 0)
+TENSOR_KERNELS_128(own_128, STORED_DTYPE, 0)
+TENSOR_KERNELS_64(lying_64, STORED_DTYPE, 1)
+TENSOR_KERNELS_128(lying_128, STORED_DTYPE, 1)
 #else
-TENSOR_KERNELS(bf16_64, DTYPE_BF16, 64u, TENSOR_ROWS_64, TENSOR_FORWARD, 2, 3)
-TENSOR_KERNELS(f16_64, DTYPE_F16, 64u, TENSOR_ROWS_64, TENSOR_FORWARD, 2, 3)
-TENSOR_KERNELS(bf16_128, DTYPE_BF16, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
-TENSOR_KERNELS(f16_128, DTYPE_F16, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
+TENSOR_PACK(bf16_64, DTYPE_BF16, 64u, TENSOR_ROWS_64)
+TENSOR_PACK(f16_64, DTYPE_F16, 64u, TENSOR_ROWS_64)
+TENSOR_PACK(bf16_128, DTYPE_BF16, 128u, TENSOR_ROWS_128)
+TENSOR_PACK(f16_128, DTYPE_F16, 128u, TENSOR_ROWS_128)
+TENSOR_KERNELS_64(bf16_64, DTYPE_BF16, 0)
+TENSOR_KERNELS_64(f16_64, DTYPE_F16, 0)
+TENSOR_KERNELS_128(bf16_128, DTYPE_BF16, 0)
+TENSOR_KERNELS_128(f16_128, DTYPE_F16, 0)
 #endif
 
 /* ---- launches ---- */
 
-/* Launches the kernel of the product's type and the head's width. */
+/* Whether operands are used where they lie: as what a core reads, in heads as wide as a tile. */
+static int tensor_lies(const struct attention_job *job) {
+#if defined(STORED_DTYPE)
+    return job->D == TENSOR_WIDTH(job->D) && lines_aligned(job->q, 0) && lines_aligned(job->k, 0) &&
+           lines_aligned(job->v, 0) && lines_aligned(job->dout, 0);
+#else
+    (void)job;
+    return 0;
+#endif
+}
+
+/* Launches the kernel of the product's type and the head's width: TENSOR_LAUNCH that of operands
+ * where they are, TENSOR_LAUNCH_PACK the one that packs them. */
 #if defined(STORED_DTYPE)
 #define TENSOR_LAUNCH(kernel, blocks, threads, bytes)                                              \
     do {                                                                                           \
         (void)call;                                                                                \
-        TENSOR_LAUNCH_OF(kernel##_own, blocks, threads, bytes);                                    \
+        if (tensor_lies(job))                                                                      \
+            TENSOR_LAUNCH_OF(kernel##_lying, blocks, threads, bytes);                              \
+        else                                                                                       \
+            TENSOR_LAUNCH_OF(kernel##_own, blocks, threads, bytes);                                \
+    } while (0)
+#define TENSOR_LAUNCH_PACK(blocks, threads, bytes)                                                 \
+    do {                                                                                           \
+        (void)call;                                                                                \
+        TENSOR_LAUNCH_OF(tensor_pack_own, blocks, threads, bytes);                                 \
     } while (0)
 #else
 #define TENSOR_LAUNCH(kernel, blocks, threads, bytes)                                              \
@@ -660,6 +695,8 @@ TENSOR_KERNELS(f16_128, DTYPE_F16, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
         else                                                                                       \
             TENSOR_LAUNCH_OF(kernel##_bf16, blocks, threads, bytes);                               \
     } while (0)
+#define TENSOR_LAUNCH_PACK(blocks, threads, bytes)                                                 \
+    TENSOR_LAUNCH(tensor_pack, blocks, threads, bytes)
 #endif
 #define TENSOR_LAUNCH_OF(kernel, blocks, threads, bytes)                                           \
     do {                                                                                           \
@@ -671,27 +708,13 @@ TENSOR_KERNELS(f16_128, DTYPE_F16, 128u, TENSOR_ROWS_128, TENSOR_FORWARD, 1, 2)
 
 #define TENSOR_NOTHING(rows, width) ((size_t)0)
 
-/* Whether operands can be used where they lie: as what a core reads, in heads as wide as a tile. */
-static int tensor_in_place(const struct attention_job *job) {
-#if defined(STORED_DTYPE)
-    return job->D == TENSOR_WIDTH(job->D) && lines_aligned(job->q, 0) && lines_aligned(job->k, 0) &&
-           lines_aligned(job->v, 0) && lines_aligned(job->dout, 0);
-#else
-    (void)job;
-    return 0;
-#endif
-}
-
 /* Packs the group's operands into the scratch behind its state and its racing sums, unless they are
  * used where they lie. */
 static void tensor_start_packs(const struct op_call *call, struct attention_job *job) {
-    const struct stored *const in_place[] = {job->q, job->dout, job->k, job->v};
-    job->in_place = tensor_in_place(job);
-    if (job->in_place) {
-        for (unsigned o = TENSOR_Q; o <= TENSOR_V; o++)
-            job->packed[o] = (const uint16_t *)(const void *)in_place[o];
-        return;
-    }
+    const struct stored *const lying[] = {job->q, job->dout, job->k, job->v};
+    for (unsigned o = TENSOR_Q; tensor_lies(job) && o <= TENSOR_V; o++)
+        job->packed[o] = (const uint16_t *)(const void *)lying[o];
+    if (tensor_lies(job)) return;
     const size_t tokens = job->group.tokens, width = TENSOR_WIDTH(job->D);
     const accumulator *const end = job->sums != NULL
                                        ? job->sums + tokens * job->H * job->D
@@ -702,7 +725,7 @@ static void tensor_start_packs(const struct op_call *call, struct attention_job 
         job->packed[o] = at;
         at += tokens * (o < TENSOR_K ? job->H : job->G) * width;
     }
-    TENSOR_LAUNCH(tensor_pack, tokens, TENSOR_BACKWARD, TENSOR_NOTHING);
+    TENSOR_LAUNCH_PACK(tokens, TENSOR_BACKWARD, TENSOR_NOTHING);
 }
 
 static void tensor_start_queries(const struct op_call *call, struct attention_job *job) {

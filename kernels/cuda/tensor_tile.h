@@ -25,9 +25,15 @@ struct tensor_form {
     unsigned width;   /* columns of a tile: 64 or 128; a narrower head has +0 behind its own */
     unsigned rows;    /* rows of a tile */
     unsigned threads; /* of a block; its warps have 16 queries, or keys, each */
+    int lies;         /* 1: operands are read where they lie, and heads are `width` wide */
 };
 
 #define TENSOR_BLOCK(form) ((form).threads / GPU_WARP * TENSOR_SIDE)
+
+/* Columns of a head. */
+GPU_INLINE uint32_t tensor_head(const struct attention_job *job, struct tensor_form form) {
+    return form.lies ? form.width : job->D;
+}
 
 /* Where one of the two buffers of both operands begins: (2 operands, rows, width), turned. */
 GPU_INLINE uint16_t *tensor_tile_of(uint16_t *memory, unsigned buffer, unsigned operand,
@@ -59,7 +65,7 @@ GPU_INLINE unsigned tensor_across(GPU_PARAM unsigned row, unsigned eighth, unsig
 /* ---- from global memory to operands ---- */
 
 /* The operands of a call: q, dout, k and v of its tokens, rounded and packed; or where they lie,
- * with a head as wide as a tile (job->in_place). */
+ * with a head as wide as a tile (form.lies). */
 enum tensor_operand { TENSOR_Q, TENSOR_DOUT, TENSOR_K, TENSOR_V };
 
 /* One head of an operand: rows from position 0 of a sequence on. */
@@ -76,7 +82,7 @@ GPU_INLINE struct tensor_side tensor_side_of(const struct attention_job *job,
     struct tensor_side side;
     side.line = (size_t)heads * form.width;
     side.at = job->packed[operand] + head * form.width +
-              (job->in_place ? part->sequence->row : part->token - part->first) * side.line;
+              (form.lies ? part->sequence->row : part->token - part->first) * side.line;
     return side;
 }
 
@@ -179,7 +185,7 @@ GPU_INLINE void tensor_take(GPU_PARAM const struct attention_job *job,
             const uint32_t row =
                 side->first + THREAD / GPU_WARP * TENSOR_SIDE + lane / 4 + i % 2 * 8;
             const unsigned column = d * TENSOR_SIDE + i / 2 * 8 + lane % 4 * 2;
-            left[d][i] = row < side->limit && column < job->D
+            left[d][i] = row < side->limit && column < tensor_head(job, form)
                              ? tensor_take_pair(x + row * side->line + column, form.type)
                              : 0;
         }
@@ -280,12 +286,12 @@ GPU_INLINE void tensor_write(GPU_PARAM const struct attention_job *job,
     for (unsigned i = 0; i < 4; i += 2) {
         const unsigned r = tensor_row(GPU_ARG i);
         const size_t row = (size_t)part->sequence->row + part->first + r;
-        struct stored *const to = out + (row * heads + head) * job->D;
+        struct stored *const to = out + (row * heads + head) * tensor_head(job, form);
         if (r >= part->count) continue;
         UNROLL
         for (unsigned j = 0; j < form.width / TENSOR_PART; j++) {
             const unsigned column = tensor_column(GPU_ARG j, 0);
-            if (column >= job->D) continue;
+            if (column >= tensor_head(job, form)) continue;
             tensor_keep_pair(to + column, sums[j][i] * times[i / 2], sums[j][i + 1] * times[i / 2],
                              job->dtype, form.type);
         }
