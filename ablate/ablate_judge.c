@@ -546,7 +546,7 @@ enum status ablate_judge(const struct ablate_plan *plan, const struct ablate_res
     TRY(ablate_check_places(&judging));
     TRY(ablate_judge_closure(&judging));
     TRY(ablate_judge_again(&judging));
-    ablate_judge_linked(&judging);
+    TRY(ablate_judge_linked(&judging));
     return ablate_judge_chance(&judging);
 }
 

@@ -46,7 +46,9 @@ struct ablate_result {
 };
 
 struct ablate_judged {
-    uint32_t factor; /* index in the file */
+    uint32_t factor;  /* index in the file, or of a group of a joined game */
+    const char *name; /* of a group; NULL: that of the factor */
+    uint32_t mask;    /* the factors that it stands for, by their index in the file */
     struct attributed share, left, alone;
     /* The pairs of hybrids that differ in this factor alone and were both run, and those of them
      * that are equal in everything that is read. Where all of the plan's are, and the floor is
@@ -79,7 +81,16 @@ struct ablate_linked {
     uint32_t mask;
     enum ablate_link how;
     uint32_t pairs; /* of ABLATE_TOGETHER */
+    /* They do not cancel bit for bit, but to within ABLATE_CANCELS of what the least of them and of
+     * their mixtures moves. */
+    int nearly;
+    int is_joined; /* they are one group of the joined game */
+    /* Parts of the way to all factors: what all of them move in the baseline, and in test; NaN: it
+     * is not known. */
+    double moves_base, moves_test;
 };
+/* So small a part of what each moves alone is next to nothing (docs/decisions/ablate.md). */
+#define ABLATE_CANCELS 0.01
 #define ABLATE_LINKED_MOST 4
 
 struct ablate_verdict {
@@ -133,6 +144,9 @@ struct ablate_verdict {
     struct ablate_judged factors[ABLATE_FACTORS_MAX]; /* by falling |share| */
     struct ablate_linked linked[ABLATE_LINKED_MOST];  /* over an exact floor, of three and more */
     uint32_t linked_count;
+    /* The same verdict with every set of factors that cancels counted as one factor; NULL: there is
+     * none, or not all of its mixtures were run. */
+    const struct ablate_verdict *joined;
     double loss_gap; /* of the full hybrid, less the baseline's loss */
     double residual;
     uint32_t orders;           /* sampled orders; 0: all hybrids */

@@ -20,6 +20,10 @@ struct judging {
     uint32_t farthest;
     struct attribution_set *sets; /* what hybrids open, by masks of factors */
     uint32_t set_count;
+    /* Over an exact floor, by the plan's masks, with d_S of evidence/attribution.h: <d_S, d_N>,
+     * |d_S| and |d_N - d_S|, NaN where they are not known; NULL: nothing was measured. */
+    double *way, *size, *rest;
+    double largest;     /* the largest |d_S| that is known for certain */
     int full_elsewhere; /* the hybrid of all factors was run where no arm was */
 };
 
@@ -94,8 +98,13 @@ TWINSTEP_MUST_USE enum status ablate_check_places(struct judging *judging);
 /* ablate_again.c: picks the hybrids that are run once more, and compares what they left. */
 TWINSTEP_MUST_USE enum status ablate_judge_again(struct judging *judging);
 
-/* ablate_linked.c: finds factors that cancel beside others, or act only together. */
-void ablate_judge_linked(struct judging *judging);
+/* ablate_linked.c: finds factors that cancel beside others, or act only together, and gives shares
+ * with those that cancel as one factor. */
+TWINSTEP_MUST_USE enum status ablate_judge_linked(struct judging *judging);
+
+/* ablate_joined.c: makes the verdict of the game in which each set that is linked as cancelling is
+ * one player. */
+TWINSTEP_MUST_USE enum status ablate_join(struct judging *judging);
 
 /* ablate_chance.c: how many equal runs make an exact floor, and whether a hybrid refutes it. */
 TWINSTEP_MUST_USE enum status ablate_judge_chance(struct judging *judging);
@@ -109,5 +118,12 @@ TWINSTEP_MUST_USE enum status ablate_explain_zero(struct judging *judging,
 
 /* ablate_shares.c: fills in the factors, their figures and the word. */
 TWINSTEP_MUST_USE enum status ablate_judge_hybrids(struct judging *judging);
+
+/* Sorts the factors of a verdict by falling |share|, and puts their figures into a word. */
+void ablate_sort_factors(struct ablate_verdict *out);
+TWINSTEP_MUST_USE enum status ablate_choose_word(struct judging *judging);
+
+/* Where a mask stands in the plan; its mask_count: it has none. */
+uint32_t ablate_place_of(const struct judging *judging, uint32_t mask);
 
 #endif

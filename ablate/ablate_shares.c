@@ -16,7 +16,7 @@ static struct attributed exactly(double value) {
     return (struct attributed){value, value, value};
 }
 
-static uint32_t place_of(const struct judging *judging, uint32_t mask) {
+uint32_t ablate_place_of(const struct judging *judging, uint32_t mask) {
     uint32_t i = 0;
     while (i < judging->plan->mask_count && judging->plan->masks[i] != mask)
         i++;
@@ -39,7 +39,8 @@ static void judge_equality(struct judging *judging, uint32_t factor, struct abla
     if (rest != NULL) out->left_equal = ablate_differ(judging, rest, base) == 0;
     for (uint32_t i = 0; i < judging->plan->mask_count; i++) {
         const uint32_t mask = judging->plan->masks[i];
-        if ((mask & self) != 0 || place_of(judging, mask | self) == judging->plan->mask_count ||
+        if ((mask & self) != 0 ||
+            ablate_place_of(judging, mask | self) == judging->plan->mask_count ||
             !ablate_is_asked(judging, mask) || !ablate_is_asked(judging, mask | self))
             continue;
         const struct ablate_left *a = ablate_hybrid_of(judging, mask);
@@ -109,26 +110,29 @@ static enum status list_present(struct judging *judging, struct present *out) {
     return STATUS_OK;
 }
 
-/* Fills way[] and size[] by the plan's masks; NaN where a hybrid is missing or not finite. */
-static enum status measure_hybrids(struct judging *judging, const struct present *present,
-                                   double *way, double *size) {
+/* Fills judging->way, size and rest by the plan's masks; NaN where a hybrid is missing or not
+ * finite. */
+static enum status measure_hybrids(struct judging *judging, const struct present *present) {
+    double *const way = judging->way, *const size = judging->size, *const rest = judging->rest;
     struct ablate_pair *pairs;
     struct ablate_shape shape;
     const uint32_t count = present->count;
-    TRY(arena_take(judging->arena, 2 * (size_t)count, sizeof *pairs, "pairs", &pairs));
+    TRY(arena_take(judging->arena, 3 * (size_t)count, sizeof *pairs, "pairs", &pairs));
     for (uint32_t i = 0; i < count; i++) {
-        pairs[2 * i] = (struct ablate_pair){i, i, 0, 0.0};
-        pairs[2 * i + 1] = (struct ablate_pair){i, present->full, 0, 0.0};
+        pairs[3 * i] = (struct ablate_pair){i, i, 0, 0.0};
+        pairs[3 * i + 1] = (struct ablate_pair){i, present->full, 0, 0.0};
+        pairs[3 * i + 2] = (struct ablate_pair){i, present->full, 1, 0.0};
     }
-    TRY(ablate_measure(judging, present->runs, present->names, count, pairs, 2 * (size_t)count,
+    TRY(ablate_measure(judging, present->runs, present->names, count, pairs, 3 * (size_t)count,
                        &shape));
     for (uint32_t i = 0; i < judging->plan->mask_count; i++)
-        way[i] = size[i] = ABLATE_UNKNOWN;
+        way[i] = size[i] = rest[i] = ABLATE_UNKNOWN;
     for (uint32_t i = 0; i < count; i++) {
-        const double square = pairs[2 * i].value;
+        const double square = pairs[3 * i].value, left = pairs[3 * i + 2].value;
         if (!isfinite(square)) continue;
         size[present->place[i]] = real_sqrt_f64(square);
-        way[present->place[i]] = pairs[2 * i + 1].value;
+        way[present->place[i]] = pairs[3 * i + 1].value;
+        if (isfinite(left)) rest[present->place[i]] = real_sqrt_f64(left);
     }
     return STATUS_OK;
 }
@@ -215,8 +219,9 @@ static enum status take_sizes(struct judging *judging, const double *size) {
     struct ablate_verdict *const out = judging->out;
     for (uint32_t i = 0; i < out->factor_count; i++) {
         const uint32_t self = 1u << i;
-        out->factors[i].alone = exactly(size[place_of(judging, self)] / out->full);
-        out->factors[i].left = exactly(size[place_of(judging, judging->full & ~self)] / out->full);
+        out->factors[i].alone = exactly(size[ablate_place_of(judging, self)] / out->full);
+        out->factors[i].left =
+            exactly(size[ablate_place_of(judging, judging->full & ~self)] / out->full);
     }
     TRY(take_sets(judging, judging->plan->mask_count));
     for (uint32_t i = 0; i < judging->set_count; i++)
@@ -225,15 +230,17 @@ static enum status take_sizes(struct judging *judging, const double *size) {
     return STATUS_OK;
 }
 
-static enum status figures_exact(struct judging *judging, double *largest) {
+static enum status figures_exact(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     struct present present;
-    double *way, *size;
     TRY(list_present(judging, &present));
     if (present.full == present.count) return refuse_hole(judging, judging->full, 0);
-    TRY(arena_take(judging->arena, judging->plan->mask_count, sizeof *way, "values", &way));
-    TRY(arena_take(judging->arena, judging->plan->mask_count, sizeof *size, "values", &size));
-    const enum status status = measure_hybrids(judging, &present, way, size);
+    const uint32_t masks = judging->plan->mask_count;
+    TRY(arena_take(judging->arena, masks, sizeof *judging->way, "values", &judging->way));
+    TRY(arena_take(judging->arena, masks, sizeof *judging->size, "values", &judging->size));
+    TRY(arena_take(judging->arena, masks, sizeof *judging->rest, "values", &judging->rest));
+    const enum status status = measure_hybrids(judging, &present);
+    const double *const way = judging->way, *const size = judging->size;
     if (status == STATUS_UNTESTABLE)
         return refuse_shares(judging, "hybrids have no distance: %s", status_text());
     if (status != STATUS_OK) return status;
@@ -246,13 +253,13 @@ static enum status figures_exact(struct judging *judging, double *largest) {
                                    "baseline and the hybrid of all factors", &out->no_shares);
     }
     for (uint32_t i = 0; i < out->factor_count; i++) { /* they are still in the file's order */
-        out->factors[i].moves_alone = size[place_of(judging, 1u << i)];
-        out->factors[i].moves_left = size[place_of(judging, judging->full & ~(1u << i))];
+        out->factors[i].moves_alone = size[ablate_place_of(judging, 1u << i)];
+        out->factors[i].moves_left = size[ablate_place_of(judging, judging->full & ~(1u << i))];
     }
-    *largest = out->full;
+    judging->largest = out->full;
     for (uint32_t i = 0; i < judging->plan->mask_count; i++)
-        if (size[i] > *largest) {
-            *largest = size[i];
+        if (size[i] > judging->largest) {
+            judging->largest = size[i];
             judging->farthest = judging->plan->masks[i];
         }
     if (out->full == 0.0) return STATUS_OK;
@@ -261,7 +268,7 @@ static enum status figures_exact(struct judging *judging, double *largest) {
 }
 
 /* Computes shares of noisy runs, where each hybrid was run several times. */
-static enum status figures_noisy(struct judging *judging, double *largest) {
+static enum status figures_noisy(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const struct ablate_plan *plan = judging->plan;
     const uint32_t factors = plan->file->factor_count, n = (uint32_t)plan->file->noisy_hybrids;
@@ -321,8 +328,8 @@ static enum status figures_noisy(struct judging *judging, double *largest) {
         judging->sets[mask] = (struct attribution_set){
             mask, {projection.size[mask], projection.size_low[mask], projection.size_high[mask]}};
     for (uint32_t mask = 1; mask < judging->full; mask++)
-        if (projection.size_low[mask] * out->full > *largest)
-            *largest = projection.size_low[mask] * out->full;
+        if (projection.size_low[mask] * out->full > judging->largest)
+            judging->largest = projection.size_low[mask] * out->full;
     return STATUS_OK;
 }
 
@@ -339,7 +346,7 @@ void ablate_take_shares(struct judging *judging, const char *reason) {
     out->no_shares = reason;
 }
 
-static void sort_factors(struct ablate_verdict *out) {
+void ablate_sort_factors(struct ablate_verdict *out) {
     struct ablate_judged sorted[ABLATE_FACTORS_MAX];
     double size[ABLATE_FACTORS_MAX];
     uint32_t order[ABLATE_FACTORS_MAX];
@@ -377,12 +384,12 @@ static enum status refuse_equal(struct judging *judging) {
     return refuse_hole(judging, hole, holes - 1);
 }
 
-static enum status choose_word(struct judging *judging, double largest) {
+enum status ablate_choose_word(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const int back = leads_back(judging);
     struct attribution of = {.causes = out->factor_count,
                              .distance = back ? 0.0 : out->full,
-                             .largest_low = largest,
+                             .largest_low = judging->largest,
                              .response = ABLATE_UNKNOWN,
                              .sets = judging->sets,
                              .set_count = judging->set_count};
@@ -408,12 +415,12 @@ static enum status choose_word(struct judging *judging, double largest) {
 
 enum status ablate_judge_hybrids(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
-    double largest = 0.0;
     const int noisy = out->floor == ABLATE_FLOOR_NOISY;
     out->factor_count = judging->plan->file->factor_count;
     for (uint32_t i = 0; i < out->factor_count; i++) {
         struct ablate_judged *factor = &out->factors[i];
         factor->factor = i;
+        factor->mask = 1u << i;
         factor->share = factor->left = factor->alone = exactly(ABLATE_UNKNOWN);
         factor->moves_alone = factor->moves_left = ABLATE_UNKNOWN;
         factor->first = (struct ablate_first){0, "", ""};
@@ -426,8 +433,8 @@ enum status ablate_judge_hybrids(struct judging *judging) {
         out->loss_gap = ablate_loss_at(all, out->step) -
                         ablate_loss_at(ablate_left_of(judging, 0, 0, 1), out->step);
     if (out->has_distance) {
-        TRY(noisy ? figures_noisy(judging, &largest) : figures_exact(judging, &largest));
-        sort_factors(out);
+        TRY(noisy ? figures_noisy(judging) : figures_exact(judging));
+        ablate_sort_factors(out);
     }
-    return choose_word(judging, largest);
+    return ablate_choose_word(judging);
 }

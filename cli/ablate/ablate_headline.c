@@ -13,7 +13,11 @@
 #define IN_WORDS 4 /* so many factors fit a sentence; the table has all */
 
 const char *ablate_factor_name(const struct ablate_plan *plan, const struct ablate_judged *of) {
-    return plan->file->factors[of->factor].name;
+    return of->name != NULL ? of->name : plan->file->factors[of->factor].name;
+}
+
+int ablate_is_group(const struct ablate_judged *of) {
+    return (of->mask & (of->mask - 1)) != 0;
 }
 
 static uint32_t in_words(const struct ablate_verdict *verdict) {
@@ -71,11 +75,11 @@ static void print_acting(const struct ablate_plan *plan, const struct ablate_ver
     if (said > IN_WORDS) printf(", %u more", said - IN_WORDS);
 }
 
-/* What such a list says of those that it leaves out. */
+/* What such a list says of those that it leaves out. Of a group, a sentence of its own does. */
 static void print_nothing(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < verdict->factor_count; i++)
-        if (verdict->factors[i].is_idle)
+        if (verdict->factors[i].is_idle && !ablate_is_group(&verdict->factors[i]))
             printf("%s%s", count++ == 0 ? " " : ", ",
                    ablate_factor_name(plan, &verdict->factors[i]));
     if (count > 0) printf(count == 1 ? " makes none of it." : " make none of it.");
@@ -105,18 +109,21 @@ static void print_only(const struct ablate_plan *plan, const struct ablate_verdi
 /* The shares of all but the first. Of those that are known to be exactly 0 there is nothing to say.
  */
 static void print_besides(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
-    uint32_t said = 0;
+    uint32_t said = 0, others = 0;
     for (uint32_t i = 1; i < verdict->factor_count; i++) {
         const struct ablate_judged *const factor = &verdict->factors[i];
-        if (share_is_none(&factor->share)) continue;
+        const int is_told = ablate_is_group(factor) && factor->is_idle;
+        others += !is_told;
+        if (is_told || share_is_none(&factor->share)) continue;
         if (said++ >= IN_WORDS - 1) continue;
         printf("%s%s ", said == 1 ? " Besides: " : ", ", ablate_factor_name(plan, factor));
         print_share(&factor->share, 0);
     }
     if (said > IN_WORDS - 1) printf(", %u more", said - (IN_WORDS - 1));
-    printf("%s", said > 0                     ? "."
-                 : verdict->factor_count == 2 ? " The other makes none of the way."
-                                              : " The others make none of the way.");
+    printf("%s", said > 0      ? "."
+                 : others == 0 ? ""
+                 : others == 1 ? " The other makes none of the way."
+                               : " The others make none of the way.");
 }
 
 static void print_one(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
@@ -610,6 +617,31 @@ static void print_equal_arms(const struct ablate_plan *plan, const struct ablate
     print_elsewhere(verdict);
 }
 
+/* How far each of these factors goes alone, in the order of the file, and all of them together. */
+static void print_nearly_cancel(const struct ablate_plan *plan,
+                                const struct ablate_verdict *verdict,
+                                const struct ablate_linked *linked) {
+    const double moves =
+        linked->how == ABLATE_CANCEL_IN_TEST ? linked->moves_test : linked->moves_base;
+    const struct attributed together = {moves, moves, moves};
+    const char *const of = is_closed(verdict) ? "the gap" : "the way to all factors";
+    const int in_test = linked->how == ABLATE_CANCEL_IN_TEST;
+    uint32_t said = 0;
+    printf(linked->is_joined ? " belong together and count as one factor in these shares: "
+                             : " nearly cancel: ");
+    printf(in_test ? "leaving one alone out of all leaves " : "alone each moves ");
+    for (uint32_t i = 0; i < plan->file->factor_count; i++)
+        for (uint32_t f = 0; f < verdict->factor_count; f++) {
+            const struct ablate_judged *const factor = &verdict->factors[f];
+            if (factor->factor != i || (linked->mask & factor->mask) == 0) continue;
+            printf("%s%s ", said++ == 0 ? "" : ", ", ablate_factor_name(plan, factor));
+            print_percent(in_test ? &factor->left : &factor->alone);
+        }
+    printf(in_test ? " of %s, and without all of these test moves " : " of %s, and together ", of);
+    print_percent(&together);
+    putchar('.');
+}
+
 /* Factors that shares deal out one by one, and that cancel, or act only together. */
 static void print_linked(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
     for (uint32_t l = 0; l < verdict->linked_count; l++) {
@@ -625,6 +657,10 @@ static void print_linked(const struct ablate_plan *plan, const struct ablate_ver
                        --left == 0 ? ""
                        : left == 1 ? " and "
                                    : ", ");
+        if (linked->nearly) {
+            print_nearly_cancel(plan, verdict, linked);
+            continue;
+        }
         switch (linked->how) {
         case ABLATE_TOGETHER:
             printf(" act only together: without the other one, neither changed any of %u hybrids.",
@@ -638,7 +674,8 @@ static void print_linked(const struct ablate_plan *plan, const struct ablate_ver
             break;
         default:
             printf(" cancel exactly: the baseline is the same with them, and all factors are the "
-                   "same without, bit for bit.");
+                   "same without, bit for bit.%s",
+                   linked->is_joined ? " They count as one factor in these shares." : "");
         }
     }
 }
@@ -667,7 +704,8 @@ void ablate_print_headline(const struct ablate_plan *plan, const struct ablate_v
         print_unlike(plan, verdict);
         print_unsteady(plan, verdict);
         print_open(verdict);
-        if (verdict->factor_count > 0) print_word(plan, verdict);
+        if (verdict->factor_count > 0)
+            print_word(plan, verdict->joined != NULL ? verdict->joined : verdict);
         print_linked(plan, verdict);
         print_elsewhere(verdict);
     }

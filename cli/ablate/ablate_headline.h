@@ -12,6 +12,9 @@ void ablate_print_headline(const struct ablate_plan *plan, const struct ablate_v
 /* Returns the name that the user's file gives a judged factor. */
 const char *ablate_factor_name(const struct ablate_plan *plan, const struct ablate_judged *of);
 
+/* Says whether it stands for several factors, in a joined game. */
+int ablate_is_group(const struct ablate_judged *of);
+
 /* Whether factors have shares; without, only `left` and `alone` are known. */
 int ablate_has_shares(const struct ablate_verdict *verdict);
 

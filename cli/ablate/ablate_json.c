@@ -80,10 +80,33 @@ static json_t *linked_json(const struct ablate_plan *plan, const struct ablate_v
         for (uint32_t i = 0; i < plan->file->factor_count; i++)
             if ((verdict->linked[l].mask >> i & 1u) != 0)
                 json_array_append_new(names, json_string(plan->file->factors[i].name));
-        json_array_append_new(
-            list, json_pack("{ss so}", "how", hows[verdict->linked[l].how], "factors", names));
+        const struct ablate_linked *const linked = &verdict->linked[l];
+        json_array_append_new(list, json_pack("{ss so sb sb so so}", "how", hows[linked->how],
+                                              "factors", names, "nearly", linked->nearly, "joined",
+                                              linked->is_joined, "moves_base",
+                                              json_finite(linked->moves_base), "moves_test",
+                                              json_finite(linked->moves_test)));
     }
     return list;
+}
+
+/* The verdict with factors that cancel as one; null where there are none. */
+static json_t *joined_json(const struct ablate_plan *plan, const struct ablate_verdict *joined) {
+    if (joined == NULL) return json_null();
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < joined->factor_count; i++) {
+        const struct ablate_judged *const of = &joined->factors[i];
+        json_t *names = json_array();
+        for (uint32_t f = 0; f < plan->file->factor_count; f++)
+            if ((of->mask >> f & 1u) != 0)
+                json_array_append_new(names, json_string(plan->file->factors[f].name));
+        json_array_append_new(list, json_pack("{so so so so}", "factors", names, "share",
+                                              attributed_json(&of->share), "left",
+                                              attributed_json(&of->left), "alone",
+                                              attributed_json(&of->alone)));
+    }
+    return json_pack("{ss so so}", "word", attribution_words[joined->word], "residual",
+                     json_finite(joined->residual), "factors", list);
 }
 
 static json_t *runs_json(const struct ablate_plan *plan, const struct ablate_result *results) {
@@ -181,6 +204,7 @@ enum status ablate_json(const struct ablate_folder *folder, const struct ablate_
     json_object_set_new(object, "tensors", tensors_json(verdict));
     json_object_set_new(object, "factors", factors);
     json_object_set_new(object, "linked", linked_json(plan, verdict));
+    json_object_set_new(object, "joined", joined_json(plan, verdict->joined));
     json_object_set_new(object, "runs", runs_json(plan, results));
     json_object_set_new(object, "folder", json_string(folder->path));
     return json_print(object);

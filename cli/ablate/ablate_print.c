@@ -15,6 +15,7 @@
 #include "scenarios/yaml.h"
 
 #define VALUE_SIZE 100 /* of a leaf's value that is printed */
+#define ABLATE_UNTOLD ((double)NAN)
 
 const char *ablate_verdict_name(const struct ablate_verdict *verdict) {
     static const char *const names[] = {"inside-floor", "outside-floor", "untestable"};
@@ -185,12 +186,44 @@ static void print_equality(int equal) {
     printf(" %11s", equal < 0 ? "-" : equal ? "equal" : "differs");
 }
 
-static void print_table(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+/* The width of the column of names. */
+static int name_width(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
+    const int indent = verdict->joined == NULL ? 0 : 2; /* members of groups stand in */
+    int width = 20;
+    for (uint32_t i = 0; i < verdict->factor_count; i++) {
+        const int length = (int)strlen(ablate_factor_name(plan, &verdict->factors[i])) + indent;
+        if (length > width) width = length;
+    }
+    return width;
+}
+
+/* The members of a group that stands in the table as one factor, which have no share there. */
+static void print_members(const struct ablate_plan *plan, const struct ablate_verdict *each,
+                          const struct ablate_judged *group, int losses, int width) {
+    for (uint32_t i = 0; i < each->factor_count; i++) {
+        const struct ablate_judged *of = &each->factors[i];
+        if ((of->mask & group->mask) == 0 || of->mask == group->mask) continue;
+        printf("             %-*s", width - 2, ablate_factor_name(plan, of));
+        print_column(ABLATE_UNTOLD, 0);
+        print_column(of->left.value, 0);
+        print_column(of->alone.value, 0);
+        if (losses) {
+            print_loss(of->loss_left);
+            print_loss(of->loss_alone);
+        }
+        putchar('\n');
+    }
+}
+
+/* `each` is the verdict with factors one by one, where `verdict` counts some of them as one. */
+static void print_table(const struct ablate_plan *plan, const struct ablate_verdict *verdict,
+                        const struct ablate_verdict *each) {
     const int figures = verdict->has_distance && isfinite(verdict->full) && verdict->full > 0.0;
     const int losses = verdict->step > 0 && isfinite(verdict->loss_gap);
     const int shares = figures && ablate_has_shares(verdict);
     const int times = verdict->word == WORD_NEARLY;
     const double unit = times ? 0.5 : 50.0; /* half an interval, in what the column is in */
+    const int width = name_width(plan, each);
     if (verdict->factor_count == 0) return;
     if (figures)
         printf("  %s  %s the way from baseline to all factors, %.6g%s\n",
@@ -201,14 +234,17 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
                verdict->floor == ABLATE_FLOOR_NOISY ? " with the noise of runs taken out" : "");
     else
         printf("  factors  against the baseline\n");
-    printf("           %-20s", "");
+    printf("           %-*s", width, "");
     if (shares) printf(" %11s", "share");
     printf(" %11s %11s", "left", "alone");
     if (losses) printf(" %12s %12s", "loss left", "loss alone");
     putchar('\n');
     for (uint32_t i = 0; i < verdict->factor_count; i++) {
         const struct ablate_judged *of = &verdict->factors[i];
-        printf("           %-20s", ablate_factor_name(plan, of));
+        if (ablate_is_group(of))
+            printf("           %-*s", width, "these as one factor");
+        else
+            printf("           %-*s", width, ablate_factor_name(plan, of));
         if (shares) print_column(of->share.value, times);
         if (figures) {
             print_column(of->left.value, times);
@@ -225,6 +261,7 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
             printf("   +- %.2g, +- %.2g, +- %.2g", unit * (of->share.high - of->share.low),
                    unit * (of->left.high - of->left.low), unit * (of->alone.high - of->alone.low));
         putchar('\n');
+        print_members(plan, each, of, losses, width);
     }
     if (losses)
         printf("           loss at update %" PRId64 ": all factors %+.4g%s\n", verdict->step,
@@ -481,7 +518,7 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
     print_tensors(folder->plan, verdict);
     print_wrappers(verdict);
     print_closure(verdict);
-    print_table(folder->plan, verdict);
+    print_table(folder->plan, verdict->joined != NULL ? verdict->joined : verdict, verdict);
     if (verdict->no_shares[0] != '\0' && !(verdict->asks_cancel && verdict->word == WORD_NONE))
         printf("  shares   %s: %s\n", folder->plan->file->single ? "none" : "untestable",
                verdict->no_shares);

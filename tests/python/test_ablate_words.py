@@ -463,7 +463,7 @@ class Words(Case):
         for formula, factors, told, linked in (
                 ("{x} * {y} + {z}", {"x": ["2", "4"], "y": ["4", "2"], "z": ["0", "3"]},
                  " x and y cancel exactly: the baseline is the same with them, and all factors are the same without, "
-                 "bit for bit.", [{"how": "cancel", "factors": ["x", "y"]}]),
+                 "bit for bit. They count as one factor in these shares.", [{"how": "cancel", "factors": ["x", "y"]}]),
                 ("{x} * {y} + {z} * {x}", {"x": ["2", "4"], "y": ["4", "2"], "z": ["0", "3"]},
                  " x and y cancel exactly in the baseline: it is the same with them, bit for bit.",
                  [{"how": "cancel-in-baseline", "factors": ["x", "y"]}]),
@@ -474,13 +474,85 @@ class Words(Case):
                  [{"how": "together", "factors": ["x", "y"]}]),
                 ("{x} + {y} + {v} + {z}", {"x": ["0", "1"], "y": ["0", "2"], "v": ["3", "0"], "z": ["0", "9"]},
                  " x, y and v cancel exactly: the baseline is the same with them, and all factors are the same "
-                 "without, bit for bit.", [{"how": "cancel", "factors": ["x", "y", "v"]}])):
+                 "without, bit for bit. They count as one factor in these shares.",
+                 [{"how": "cancel", "factors": ["x", "y", "v"]}])):
             self.script(f"exec {' '.join(TRAIN[:-1])} {{dir}} --t0 $(( {formula} ))",
                         {"weights": "{dir}/model.safetensors"}, factors)
             head, _ = self.text()
             self.assertTrue(head.endswith(told) if told else "cancel" not in head, head)
-            self.assertEqual(self.verdict(code=1)["linked"], linked)
+            got = self.verdict(code=1)
+            self.assertEqual([{key: of[key] for key in ("how", "factors")} for of in got["linked"]], linked)
+            self.assertFalse(any(of["nearly"] for of in got["linked"]))
+            joined = got["joined"]
+            self.assertEqual(joined is not None, bool(linked) and linked[0]["how"] == "cancel", joined)
+            if joined:
+                self.assertIn("OUTSIDE THE FLOOR. Cause: z makes 100 % of the way from baseline to test; with it alone "
+                              "repaired, 0 % of the gap is left. x", head)
+                self.assertEqual([(of["factors"], of["share"]["value"]) for of in joined["factors"]],
+                                 [(["z"], 1.0), (linked[0]["factors"], 0.0)])
             shutil.rmtree(self.root / "x.ablate")
+
+    def nearly(self, end, read="weights", factors="abcd", **rest):
+        """What is said of factors whose mixtures leave the vectors of a function."""
+        for levels in itertools.product((0, 1), repeat=len(factors)):
+            name = str(self.root / "".join("xy"[i] for i in levels))
+            if read == "weights":
+                save(name, {"w": end(*levels)})
+            else:
+                pathlib.Path(name).write_text('{"step": 1, "loss": %r}\n' % end(*levels)[0])
+        of = "".join("{%s}" % name for name in factors)
+        self.script(f"cp {self.root}/{of} {{dir}}/w.jsonl", {read: "{dir}/w.jsonl"}, dict.fromkeys(factors, ["x", "y"]),
+                    name="x.yaml", **rest)
+        head, said = self.text()
+        got = self.verdict(code=1)
+        shutil.rmtree(self.root / "x.ablate")
+        return head, said, got
+
+    def test_factors_that_cancel_but_for_rounding_count_as_one(self):
+        # c and d lead 1 apart and back to within 2^-10, beside a, 3 along another axis, and b, 1 along it
+        tiny = 2.0 ** -10
+        head, said, got = self.nearly(lambda a, b, c, d: [3.0 * a + b, c - d * (1.0 - tiny)])
+        self.assertEqual(head, "OUTSIDE THE FLOOR. Several causes, in this order: a 75 %, b 25 % of the way from baseline "
+                               "to test. With one alone repaired, this much of the gap is left: a 25 %, b 75 %. c and d "
+                               "belong together and count as one factor in these shares: alone each moves c 25 %, d 24.98 "
+                               "% of the gap, and together 0.02441 %.")
+        self.assertRegex(said, r"\n           these as one factor +0\.000 % +100\.000 % +0\.024 %\n"
+                               r"             c +- +103\.\d+ % +25\.000 %\n             d +- +103\.\d+ % +24\.976 %\n")
+        linked, = got["linked"]
+        full = 16.0 + tiny * tiny
+        self.assertEqual({key: linked[key] for key in ("how", "factors", "nearly", "joined")},
+                         {"how": "cancel", "factors": ["c", "d"], "nearly": True, "joined": True})
+        for key in ("moves_base", "moves_test"):
+            self.assertAlmostEqual(linked[key], tiny / full ** 0.5, delta=1e-15)
+        # the game of a, b and both others: d_N = (4, tiny), and each adds its own part
+        for of, share in zip(got["joined"]["factors"], (12.0 / full, 4.0 / full, tiny * tiny / full)):
+            self.assertAlmostEqual(of["share"]["value"], share, delta=1e-15)
+        self.assertEqual([of["factors"] for of in got["joined"]["factors"]], [["a"], ["b"], ["c", "d"]])
+        self.assertEqual(got["joined"]["word"], "several")
+        # their own shares stay in the JSON: c makes tiny of tiny along that axis, and d less than none
+        self.assertEqual([of["name"] for of in got["factors"][:2]], ["a", "b"])
+
+    def test_what_does_not_nearly_cancel_is_not_joined(self):
+        for end, more in (
+                # a fiftieth of what each moves is left
+                (lambda a, b, c, d: [3.0 * a + b, c - d * (1.0 - 0.02)], {}),
+                # they cancel in the baseline and not in test, where a doubles one of them
+                (lambda a, b, c, d: [3.0 * a + b, c * (1 + a) - d * (1.0 - 2.0 ** -10)], {}),
+                # each moves less than a hundredth of the gap
+                (lambda a, b, c, d: [300.0 * a + b, c - d * (1.0 - 2.0 ** -10)], {}),
+                # of one number, opposite changes of one size are no sign that they belong together
+                (lambda a, b, c, d: [3.0 * a + b + c - d * (1.0 - 2.0 ** -10)], {"read": "log"})):
+            head, _, got = self.nearly(end, **more)
+            self.assertEqual((got["linked"], got["joined"]), ([], None), head)
+            self.assertNotIn("belong together", head)
+
+    def test_factors_that_nearly_cancel_are_named_where_there_are_no_shares(self):
+        # of three, hybrids: single has each alone and all but each, and so every pair
+        head, _, got = self.nearly(lambda a, c, d: [3.0 * a, c - d * (1.0 - 2.0 ** -10)], factors="acd",
+                                   hybrids="single")
+        self.assertIn(" c and d nearly cancel: alone each moves c 33.33 %, d 33.3 % of the gap, and together 0.03255 %.",
+                      head)
+        self.assertEqual((len(got["linked"]), got["joined"]), (1, None))
 
     def test_hybrids_that_were_run_where_no_arm_was_are_named(self):
         self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})
