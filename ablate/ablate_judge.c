@@ -455,19 +455,6 @@ static enum status judge_equal(struct judging *judging) {
                          shape.broken_tensor);
 }
 
-/* A run that was not told its folder leaves nothing there, whatever the reason of its failure says
- * of a file that cannot be opened. */
-static enum status refuse_failed(struct judging *judging, const struct ablate_run *run) {
-    int named;
-    TRY(ablate_names_folder(judging->plan, run, judging->arena, &named));
-    return ablate_refuse(judging,
-                         named
-                             ? "%s failed"
-                             : "%s failed; {dir}, the folder that a run writes to, stands nowhere "
-                               "in its command",
-                         run->id);
-}
-
 static enum status judge_floor(struct judging *judging) {
     struct ablate_verdict *out = judging->out;
     const uint64_t wanted = judging->plan->file->floor_runs;
@@ -479,7 +466,7 @@ static enum status judge_floor(struct judging *judging) {
         for (uint32_t i = 0; i < judging->plan->run_count; i++)
             if (judging->plan->runs[i].arm != ABLATE_NO_ARM &&
                 judging->results[i].state == ABLATE_FAILED)
-                return refuse_failed(judging, &judging->plan->runs[i]);
+                return ablate_refuse(judging, "%s failed", judging->plan->runs[i].id);
         return ablate_refuse(judging, "runs of the %s are missing",
                              a < wanted ? "baseline" : "test arm");
     }

@@ -358,7 +358,8 @@ enum status ablate_file_names(const struct ablate_file *file, struct arena *aren
 
 /* ---- {dir} ---- */
 
-enum status ablate_names_folder(const struct ablate_plan *plan, const struct ablate_run *run,
+/* Says whether {dir}, the folder that a run writes to, stands in its words or variables. */
+static enum status names_folder(const struct ablate_plan *plan, const struct ablate_run *run,
                                 struct arena *arena, int *out) {
     static const char place[] = "{dir}";
     const char *const *files;
@@ -382,7 +383,7 @@ enum status ablate_plan_note(const struct ablate_plan *plan, struct arena *arena
     char *text;
     for (uint32_t i = 0; i < plan->run_count; i++) {
         int named;
-        TRY(ablate_names_folder(plan, &plan->runs[i], arena, &named));
+        TRY(names_folder(plan, &plan->runs[i], arena, &named));
         if (named) continue;
         if (count++ == 0) first = &plan->runs[i];
     }
@@ -393,6 +394,14 @@ enum status ablate_plan_note(const struct ablate_plan *plan, struct arena *arena
                      "that a run writes to, and what is read lies there",
                      first->id, count, plan->run_count));
     *out = text;
+    return STATUS_OK;
+}
+
+enum status ablate_plan_check_folder(const struct ablate_plan *plan, struct arena *arena) {
+    const char *note;
+    TRY(ablate_plan_note(plan, arena, &note));
+    if (note[0] != '\0')
+        FAIL(STATUS_INPUT, "%s: error: %s; nothing has been run", plan->file->path, note);
     return STATUS_OK;
 }
 

@@ -102,13 +102,13 @@ TWINSTEP_MUST_USE enum status ablate_command_of(const struct ablate_plan *plan,
                                                 const struct ablate_values *values,
                                                 struct arena *arena, struct ablate_command *out);
 
-/* Says whether {dir}, the folder that a run writes to, stands in its words or variables. */
-TWINSTEP_MUST_USE enum status ablate_names_folder(const struct ablate_plan *plan,
-                                                  const struct ablate_run *run, struct arena *arena,
-                                                  int *out);
-
 /* Writes a note of the first run that is not told its folder; "" where every run is. */
 TWINSTEP_MUST_USE enum status ablate_plan_note(const struct ablate_plan *plan, struct arena *arena,
                                                const char **out);
+
+/* STATUS_INPUT with that note, before anything is run: what such runs leave is read where they did
+ * not write, and both arms write to one place. */
+TWINSTEP_MUST_USE enum status ablate_plan_check_folder(const struct ablate_plan *plan,
+                                                       struct arena *arena);
 
 #endif

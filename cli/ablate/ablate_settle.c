@@ -10,8 +10,40 @@
 #include "report/html.h"
 #include "scenarios/textfile.h"
 
-#define TAIL_BYTES 2000
+#define TAIL_BYTES 16384 /* a progress bar is rewritten in one line, which so many bytes may be */
 #define TAIL_LINES 8
+#define TAIL_LINE 200 /* bytes of a line that are told */
+
+/* What a terminal shows of a line in the end: what stands behind its last CR that is not at its
+ * end.
+ */
+static const char *shown_part(const char *line, size_t *length) {
+    while (*length > 0 && line[*length - 1] == '\r')
+        --*length;
+    size_t from = *length;
+    while (from > 0 && line[from - 1] != '\r')
+        from--;
+    *length -= from;
+    return line + from;
+}
+
+/* Puts together the last lines of a text that are not empty, each cut where it is long. */
+static enum status last_lines(const char *text, size_t length, struct arena *arena, char **out) {
+    for (int lines = 0; length > 0 && lines < TAIL_LINES;) {
+        size_t from = length;
+        while (from > 0 && text[from - 1] != '\n')
+            from--;
+        size_t shown = length - from;
+        const char *const line = shown_part(text + from, &shown);
+        if (shown > 0) {
+            const int is_cut = shown > TAIL_LINE;
+            TRY(arena_format(arena, out, "%.*s%s%s%s", (int)(is_cut ? TAIL_LINE : shown), line,
+                             is_cut ? "..." : "", lines++ > 0 ? "\n" : "", *out));
+        }
+        length = from > 0 ? from - 1 : 0;
+    }
+    return STATUS_OK;
+}
 
 /* Reads the last lines of a run's stderr; "" where it wrote none. */
 static enum status read_tail(struct ablate_loop *loop, const struct ablate_run *run,
@@ -26,16 +58,10 @@ static enum status read_tail(struct ablate_loop *loop, const struct ablate_run *
     ssize_t length = pread(input.descriptor, bytes, TAIL_BYTES, (off_t)from);
     close(input.descriptor);
     if (length <= 0) return STATUS_OK;
-    while (length > 0 && bytes[length - 1] == '\n')
-        length--;
     for (ssize_t i = 0; i < length; i++)
         if (bytes[i] == '\0') bytes[i] = '?'; /* the text goes on behind it */
     bytes[length] = '\0';
-    int lines = 1;
-    char *at = bytes + length;
-    while (at > bytes && (at[-1] != '\n' || lines++ < TAIL_LINES))
-        at--;
-    return arena_format(arena, out, "%s", at);
+    return last_lines(bytes, (size_t)length, arena, out);
 }
 
 /* Reads the machine that a run's line named; "" where it ran here. */

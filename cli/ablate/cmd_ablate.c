@@ -141,6 +141,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
                              : ablate_print_plan(&plan, output, &cli->arena);
     struct ablate_running running = {
         .want = ablate_want_stages, .file = file, .plan = &plan, .executor = executor};
+    TRY(ablate_plan_check_folder(&plan, &cli->arena));
     TRY(ablate_check_executor(&executor, &cli->arena));
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
     TRY(ablate_asked_run(cli, options, &folder, &running));

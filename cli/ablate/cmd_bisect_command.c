@@ -190,6 +190,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
         return print_price(&plan, output, options->json, &cli->arena);
     struct ablate_running running = {
         .want = want, .file = file, .plan = &plan, .executor = executor};
+    TRY(ablate_plan_check_folder(&plan, &cli->arena));
     TRY(ablate_check_executor(&executor, &cli->arena));
     TRY(ablate_folder_open(output, &plan, &cli->arena, &folder));
     TRY(ablate_asked_run(cli, options, &folder, &running));

@@ -396,14 +396,32 @@ class Two(Case):
         (self.root / "f.yaml").write_text(json.dumps(plan))
         self.assertIn("  note     {dir} stands nowhere in the command of baseline-1 (",
                       self.run_program("f.yaml", "--dry-run", code=0).stdout)
-        self.assertRegex(self.run_program("f.yaml", code=3).stdout,    # two runs at a time
-                         r"f: UNTESTABLE: (baseline|test)-1 failed; \{dir\}, the folder that a run writes "
-                         r"to, stands nowhere in its command\.\n")
+        self.assertRegex(self.run_program("f.yaml", code=2).stderr,    # before anything is run
+                         r"f.yaml: error: \{dir\} stands nowhere in the command of baseline-1 \(15 of 15 runs\): it is "
+                         r"the folder that a run writes to, and what is read lies there; nothing has been run\n$")
+        self.assertFalse((self.root / "f.ablate").exists())
+        plan["test"] = {"command": ["true", "b", "{dir}"]}     # one arm is enough
+        (self.root / "f.yaml").write_text(json.dumps(plan))
+        self.assertIn("f.yaml: error: {dir} stands nowhere in the command of baseline-1 (",
+                      self.run_program("f.yaml", code=2).stderr)
+        del plan["test"]
         plan["command"].append("{dir}")
         (self.root / "f.yaml").write_text(json.dumps(plan))
         self.assertNotIn("  note ", self.run_program("f.yaml", "--dry-run", code=0).stdout)
         said = self.run_program("f.yaml", "-o", "other", code=3).stdout
         self.assertRegex(said, r"f: UNTESTABLE: (baseline|test)-1 failed\.\n")
+
+    def test_the_end_of_stderr_is_what_a_terminal_shows(self):
+        # a bar that is rewritten 600 times in one line, a line of Windows, a long one, and the error
+        self.script("python3 - <<'END' >&2\n"
+                    "import sys\n"
+                    "sys.stderr.write('first\\n' + ''.join(f'\\r{{i}} %|' + '#' * 40 for i in range(600)) + '\\n')\n"
+                    "sys.stderr.write('last step\\r\\n\\n' + 'x' * 3000 + '\\nOSError: no such file\\r')\n"
+                    "END\nexit 3; : {a} {dir}")
+        got = self.verdict(code=3)
+        self.assertEqual(self.reason(got).splitlines(), [
+            "exit status 3; its stderr ends:", "599 %|" + "#" * 40, "last step", "x" * 200 + "...",
+            "OSError: no such file"])
 
     def test_two_scripts_are_a_factor_that_is_called_so(self):
         text = self.run_program("--good", "python a.py --x {dir}", "--bad", "python b.py --x {dir}",
@@ -700,7 +718,7 @@ class Failures(Case):
     def test_bytes_that_are_no_text_are_told_as_text(self):
         self.write(factors={"a": ["x", "y"]}, read={"bytes": "{dir}/x"})
         plan = json.loads((self.root / "x.yaml").read_text())
-        plan["command"] = ["sh", "-c", "printf 'a\\000b\\377\\303' >&2; exit 3; {a}"]
+        plan["command"] = ["sh", "-c", "printf 'a\\000b\\377\\303' >&2; exit 3; {a} {dir}"]
         (self.root / "x.yaml").write_text(json.dumps(plan))
         self.assertEqual(self.reason(self.verdict(code=3)), "exit status 3; its stderr ends:\na?b??")
 
@@ -794,7 +812,7 @@ class Failures(Case):
     def test_a_program_that_is_not_there_is_an_error(self):
         self.write(factors={"a": ["x", "y"]})
         plan = json.loads((self.root / "x.yaml").read_text())
-        plan["command"] = ["no-such-program-here", "{a}"]
+        plan["command"] = ["no-such-program-here", "{a}", "{dir}"]
         (self.root / "x.yaml").write_text(json.dumps(plan))
         said = self.run_program("x.yaml", code=2)
         self.assertIn("cannot be started: No such file or directory", said.stderr)

@@ -52,6 +52,7 @@ class Bisect(Case):
         told = "{dir} stands nowhere in the command of version-0001-1 ("
         self.assertIn(f"  note     {told}", self.run_program("x.yaml", "--dry-run", code=0).stdout)
         self.assertTrue(self.verdict("--dry-run", code=0)["note"].startswith(told))
+        self.assertIn(f"x.yaml: error: {told}", self.run_program("x.yaml", code=2).stderr)
         self.assertEqual(self.began(), [])
 
     def test_a_last_version_that_is_equal_ends_the_search(self):
