@@ -9,12 +9,15 @@
 #include <string.h>
 
 #include "ablate/ablate_align.h"
+#include "ablate/ablate_batch.h"
 #include "ablate/ablate_leaves.h"
 #include "ablate/ablate_pen.h"
 #include "ablate/ablate_words.h"
 #include "scenarios/textfile.h"
+#include "scenarios/yaml.h"
 
 #define DIR "{dir}"
+#define BATCH "effective_batch" /* the factor of the settings that make one */
 #define FACTORS_MOST 200 /* that are listed; more than 16 must be joined before they are run */
 
 enum status ablate_split(const char *label, const char *line, struct arena *arena,
@@ -212,6 +215,39 @@ static int same_bytes(const char *a, const char *b, struct arena *arena) {
            memcmp(x, y, m) == 0;
 }
 
+static const char *text_of(const struct yaml_node *node) {
+    return node != NULL && node->kind == YAML_PLAIN ? node->text : NULL;
+}
+
+/* Makes a factor of each leaf, and one of those that make the same batch in both files. */
+static enum status add_leaves(struct making *making, const struct leaves *leaves,
+                              const char *file) {
+    struct batch_setting *settings;
+    char *levels, *leaf, *name, *note, *batch = NULL;
+    TRY(arena_take(making->arena, leaves->count, sizeof *settings, "leaves", &settings));
+    for (size_t l = 0; l < leaves->count; l++)
+        settings[l] = (struct batch_setting){
+            .name = leaves->differ[l],
+            .values = {text_of(leaves->values[l].of[0]), text_of(leaves->values[l].of[1])}};
+    TRY(ablate_find_batch(settings, leaves->count, making->arena, &note));
+    if (note != NULL) TRY(ablate_put_text(&making->notes, note));
+    for (size_t l = 0; l < leaves->count; l++) {
+        if (!settings[l].joins) continue;
+        TRY(leaves_quote(leaves->differ[l], making->arena, &leaf));
+        TRY(arena_format(making->arena, &batch, "%s%s%s", batch == NULL ? "" : batch,
+                         batch == NULL ? "" : ", ", leaf));
+    }
+    for (size_t l = 0; l < leaves->count; l++) {
+        if (settings[l].joins && batch == NULL) continue; /* it stands where the first one is */
+        TRY(leaves_quote(leaves->differ[l], making->arena, &leaf));
+        TRY(arena_format(making->arena, &levels, "{leaves: {%s: [%s]}}", file,
+                         settings[l].joins ? batch : leaf));
+        TRY(add_factor(making, settings[l].joins ? BATCH : leaves->differ[l], levels, &name));
+        if (settings[l].joins) batch = NULL;
+    }
+    return STATUS_OK;
+}
+
 /* Makes factors of the leaves of two files. *out_name is the placeholder; NULL if they are to be
  * taken whole, and then a comment says why. */
 static enum status add_files(struct making *making, const char *a, const char *b, char **out_name) {
@@ -242,13 +278,7 @@ static enum status add_files(struct making *making, const char *a, const char *b
     TRY(arena_format(making->arena, &line, "%s%s: [%s, %s]",
                      making->files.text[0] == '\0' ? "" : ", ", *out_name, qa, qb));
     TRY(ablate_put_text(&making->files, line));
-    for (size_t l = 0; l < leaves.count; l++) {
-        char *levels, *leaf, *name;
-        TRY(leaves_quote(leaves.differ[l], making->arena, &leaf));
-        TRY(arena_format(making->arena, &levels, "{leaves: {%s: [%s]}}", *out_name, leaf));
-        TRY(add_factor(making, leaves.differ[l], levels, &name));
-    }
-    return STATUS_OK;
+    return add_leaves(making, &leaves, *out_name);
 }
 
 /* ---- units against units ---- */
@@ -384,15 +414,75 @@ static enum status add_others(struct making *making, size_t here) {
     return STATUS_OK;
 }
 
+/* The value of an option or of a key, where a unit has one; NULL: it has another number. */
+static const char *unit_value(const struct ablate_words *words, const struct align_unit *unit,
+                              int inner) {
+    const char *const last = words->words[unit->from + unit->count - 1];
+    const size_t head = align_head(last, inner);
+    if (unit->shown[0] == '\0' || unit->count > 2) return NULL;
+    return head > 0 ? last + head : unit->count == 2 ? last : NULL;
+}
+
+/* Finds options that make the same batch in both lines, and puts them side by side into one factor.
+ * (lines[0].count) *out_joins says which. */
+static enum status find_batch(struct making *making, const struct align_line lines[2],
+                              struct batch_setting **out) {
+    struct batch_setting *settings;
+    char *note;
+    TRY(arena_take(making->arena, lines[0].count, sizeof *settings, "options", &settings));
+    for (size_t u = 0; u < lines[0].count; u++) {
+        const struct align_unit *const a = &lines[0].units[u];
+        settings[u].name = ""; /* of no role */
+        if (a->gone || a->partner == ALIGN_NONE) continue;
+        const struct align_unit *const b = &lines[1].units[a->partner];
+        const int inner = strcmp(a->name, a->shown) != 0;
+        const char *const values[2] = {unit_value(&lines[0].words, a, inner),
+                                       unit_value(&lines[1].words, b, inner)};
+        if (values[0] == NULL || values[1] == NULL || strcmp(values[0], values[1]) == 0) continue;
+        settings[u] = (struct batch_setting){.name = a->shown, .values = {values[0], values[1]}};
+    }
+    TRY(ablate_find_batch(settings, lines[0].count, making->arena, &note));
+    if (note != NULL) TRY(ablate_put_text(&making->notes, note));
+    *out = settings;
+    return STATUS_OK;
+}
+
+/* Adds all units of the batch as one factor. */
+static enum status add_batch(struct making *making, const struct align_line lines[2],
+                             const struct batch_setting *settings) {
+    const char **words[2];
+    size_t counts[2] = {0, 0};
+    for (int side = 0; side < 2; side++) {
+        TRY(arena_take(making->arena, lines[side].words.count, sizeof *words[side], "words",
+                       &words[side]));
+        for (size_t u = 0; u < lines[0].count; u++) {
+            if (!settings[u].joins) continue;
+            const struct align_unit *const unit =
+                side == 0 ? &lines[0].units[u] : &lines[1].units[lines[0].units[u].partner];
+            for (size_t w = 0; w < unit->count; w++)
+                words[side][counts[side]++] = lines[side].words.words[unit->from + w];
+        }
+    }
+    return add_lists(making, BATCH, words[0], counts[0], words[1], counts[1]);
+}
+
 static enum status compare_lines(struct making *making) {
+    struct batch_setting *settings;
+    int is_added = 0;
     struct align_line lines[2] = {making->lines[0].aligned, making->lines[1].aligned};
     TRY(ablate_align(lines, making->arena));
     for (int side = 0; side < 2; side++)
         making->lines[side].aligned = lines[side];
+    TRY(find_batch(making, lines, &settings));
     for (size_t u = 0; u < lines[0].count; u++) {
         const struct align_unit *const unit = &lines[0].units[u];
         TRY(add_others(making, u));
         if (unit->gone) continue;
+        if (settings[u].joins) {
+            if (!is_added) TRY(add_batch(making, lines, settings));
+            is_added = 1;
+            continue;
+        }
         if (unit->partner == ALIGN_NONE)
             TRY(add_alone(making, 0, unit));
         else

@@ -423,6 +423,55 @@ class Two(Case):
             "exit status 3; its stderr ends:", "599 %|" + "#" * 40, "last step", "x" * 200 + "...",
             "OSError: no such file"])
 
+    def settings(self, *pairs, code=0):
+        """What a dry run writes of two YAML files with these settings."""
+        for name, level in (("p.yaml", 0), ("q.yaml", 1)):
+            (self.root / name).write_text("".join(f"{key}: {values[level]}\n" for key, values in pairs))
+        return self.run_program("--good", "x p.yaml {dir}", "--bad", "x q.yaml {dir}", "--bytes", "{dir}/x", "--dry-run",
+                                code=code).stdout
+
+    def test_settings_that_make_one_batch_are_one_factor(self):
+        rows, accumulation = ("per_device_train_batch_size", (2, 4)), ("gradient_accumulation_steps", (2, 1))
+        text = self.settings(("seed", (7, 8)), rows, ("warmup_steps", (4, 0)), accumulation)
+        self.assertIn("# per_device_train_batch_size x gradient_accumulation_steps is 4 in both, one effective batch, so "
+                      "they are one factor: one alone would train with a batch that neither command has\n", text)
+        self.assertIn("""factors:
+  seed: {leaves: {file1: ["seed"]}}
+  effective_batch: {leaves: {file1: ["per_device_train_batch_size", "gradient_accumulation_steps"]}}
+  warmup_steps: {leaves: {file1: ["warmup_steps"]}}
+test:
+""", text)
+        (self.root / "x.yaml").write_text(text)
+        self.run_program("x.yaml", "--dry-run", code=0)
+        for pairs in ((("a", (1, 2)), ("train_micro_batch_size_per_gpu", (1, 8)), ("gradient_accumulation", (16, 2))),
+                      (("batch_size", (3, 1)), ("accumulate_grad_batches", (2, 3)), ("num_processes", (1, 2)))):
+            text = self.settings(*pairs)
+            self.assertIn(f'  effective_batch: {{leaves: {{file1: ["{pairs[-2][0]}", "{pairs[-1][0]}"]}}}}\n'
+                          if pairs[0][0] == "a" else
+                          '  effective_batch: {leaves: {file1: ["batch_size", "accumulate_grad_batches", "num_processes"]}}\n',
+                          text)
+        # another product, one of them alone, a second setting of the same kind, a value that is no number
+        for pairs in ((rows, ("gradient_accumulation_steps", (2, 2.5))), (rows, ("gradient_accumulation_steps", (3, 1))),
+                      (rows, accumulation, ("batch_size", (1, 2))), (rows, ("gradient_accumulation_steps", (2, "auto")))):
+            self.assertNotIn("effective_batch", self.settings(*pairs))
+
+    def test_options_that_make_one_batch_are_one_factor(self):
+        for good, bad, factor in (
+                ("--per-device-train-batch-size 2 --lr 1 --gradient_accumulation_steps=4",
+                 "--lr 2 --gradient_accumulation_steps=2 --per-device-train-batch-size 4",
+                 '[["--per-device-train-batch-size", "2", "--gradient_accumulation_steps=4"], '
+                 '["--per-device-train-batch-size", "4", "--gradient_accumulation_steps=2"]]'),
+                ("trainer.accumulate_grad_batches=6 --lr 1 data.batch_size=1", "trainer.accumulate_grad_batches=1 --lr 2 "
+                 "data.batch_size=6", '[["trainer.accumulate_grad_batches=6", "data.batch_size=1"], '
+                 '["trainer.accumulate_grad_batches=1", "data.batch_size=6"]]')):
+            text = self.run_program("--good", f"x {good} {{dir}}", "--bad", f"x {bad} {{dir}}", "--bytes", "{dir}/x",
+                                    "--dry-run", code=0).stdout
+            self.assertIn(f"  effective_batch: {factor}\n", text)
+            self.assertIn('  lr: ["1", "2"]\n', text)
+            self.assertEqual(text.count("{effective_batch}"), 1, text)
+            (self.root / "x.yaml").write_text(text)
+            self.run_program("x.yaml", "--dry-run", code=0)
+
     def test_two_scripts_are_a_factor_that_is_called_so(self):
         text = self.run_program("--good", "python a.py --x {dir}", "--bad", "python b.py --x {dir}",
                                 "--bytes", "{dir}/x", "--dry-run", code=0).stdout
