@@ -106,6 +106,7 @@ struct making {
     struct line lines[2];
     struct ablate_pen command, factors, files, notes;
     const char *names[FACTORS_MOST];
+    const char *const *read; /* (READ_KINDS) what a run leaves, as it was given */
     uint32_t factor_count, file_count;
 };
 
@@ -219,6 +220,47 @@ static const char *text_of(const struct yaml_node *node) {
     return node != NULL && node->kind == YAML_PLAIN ? node->text : NULL;
 }
 
+/* Says whether a path holds these folders or files as whole parts of it. */
+static int is_part_of(const char *path, const char *part) {
+    const size_t length = strlen(part);
+    for (const char *at = path; length > 0 && (at = strstr(at, part)) != NULL; at++)
+        if ((at == path || at[-1] == '/') && (at[length] == '\0' || at[length] == '/')) return 1;
+    return 0;
+}
+
+/* Says whether a leaf that differs is where a run writes, by its key, by a value that begins as
+ * "out" does, or by a value that stands in what is read. */
+static int is_output(const struct making *making, const char *path, const struct leaf_values *of) {
+    static const char *const keys[] = {
+        "output_dir", "output_path", "output_folder", "out_dir",     "outdir",         "save_dir",
+        "save_path",  "save_folder", "run_dir",       "dump_folder", "checkpoint_dir", "ckpt_dir",
+        "log_dir",    "logging_dir", "results_dir",   "work_dir",    "workdir",        "out"};
+    const char *const dot = strrchr(path, '.'), *const key = dot == NULL ? path : dot + 1;
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (strcmp(key, keys[i]) == 0) return 1;
+    for (int arm = 0; arm < 2; arm++) {
+        const struct yaml_node *const node = of->of[arm];
+        if (node == NULL || (node->kind != YAML_PLAIN && node->kind != YAML_QUOTED)) continue;
+        const char *const value = strncmp(node->text, "./", 2) == 0 ? node->text + 2 : node->text;
+        if (strncmp(value, "out", 3) == 0 && strchr("-_./0123456789p", value[3]) != NULL) return 1;
+        for (int i = 0; i < READ_KINDS; i++)
+            if (making->read[i] != NULL && is_part_of(making->read[i], value)) return 1;
+    }
+    return 0;
+}
+
+/* Says of such a leaf what to do, since a run that does not write to {dir} leaves nothing there. */
+static enum status note_output(struct making *making, const struct leaves *leaves, size_t l) {
+    char *line;
+    TRY(arena_format(
+        making->arena, &line,
+        "# %s of %s and %s looks like the folder that a run writes to, and is no cause: "
+        "have the script take it from the command line (output_dir=sys.argv[2]), give "
+        "{dir} there in both commands, and delete it from both files\n",
+        leaves->differ[l], leaves->paths[0], leaves->paths[1]));
+    return ablate_put_text(&making->notes, line);
+}
+
 /* Makes a factor of each leaf, and one of those that make the same batch in both files. */
 static enum status add_leaves(struct making *making, const struct leaves *leaves,
                               const char *file) {
@@ -239,6 +281,8 @@ static enum status add_leaves(struct making *making, const struct leaves *leaves
     }
     for (size_t l = 0; l < leaves->count; l++) {
         if (settings[l].joins && batch == NULL) continue; /* it stands where the first one is */
+        if (is_output(making, leaves->differ[l], &leaves->values[l]))
+            TRY(note_output(making, leaves, l));
         TRY(leaves_quote(leaves->differ[l], making->arena, &leaf));
         TRY(arena_format(making->arena, &levels, "{leaves: {%s: [%s]}}", file,
                          settings[l].joins ? batch : leaf));
@@ -632,6 +676,7 @@ enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, 
     struct ablate_pen environment = {.arena = arena};
     TRY(arena_take(arena, 1, sizeof *making, "an ablation", &making));
     making->arena = arena;
+    making->read = two->read;
     struct ablate_pen *const pens[] = {&making->command, &making->factors, &making->files,
                                        &making->notes, &environment};
     for (size_t i = 0; i < COUNT_OF(pens); i++) {

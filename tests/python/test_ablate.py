@@ -455,6 +455,22 @@ test:
                       (rows, accumulation, ("batch_size", (1, 2))), (rows, ("gradient_accumulation_steps", (2, "auto")))):
             self.assertNotIn("effective_batch", self.settings(*pairs))
 
+    def test_a_leaf_that_is_the_output_folder_is_told(self):
+        for key, values, is_told in (("out", ("a", "b"), True), ("trainer.output_dir", ("a", "b"), True),
+                                     ("where", ("out-good", "out-bad"), True), ("to", ("./outputs/a", "./outputs/b"), True),
+                                     ("kept", ("x/model", "y"), False), ("outer", ("1", "2"), False),
+                                     ("data", ("outlier.jsonl", "b"), False), ("kept", ("model_a", "model_b"), True),
+                                     ("max_steps", ("100", "200"), False)):
+            for name, value in zip(("p.yaml", "q.yaml"), values):
+                (self.root / name).write_text(f"seed: {value != values[0]}\n" + (
+                    f"{key}: {value}\n" if "." not in key else "{}:\n  {}: {}\n".format(*key.split("."), value)))
+            text = self.run_program("--good", "x p.yaml {dir}", "--bad", "x q.yaml {dir}", "--weights", "{dir}/model_b/100-b",
+                                    "--dry-run", code=0).stdout
+            told = [line for line in text.splitlines() if "looks like the folder that a run writes to" in line]
+            self.assertEqual(told, [f"# {key} of p.yaml and q.yaml looks like the folder that a run writes to, and is no "
+                                    "cause: have the script take it from the command line (output_dir=sys.argv[2]), give "
+                                    "{dir} there in both commands, and delete it from both files"] * is_told, text)
+
     def test_options_that_make_one_batch_are_one_factor(self):
         for good, bad, factor in (
                 ("--per-device-train-batch-size 2 --lr 1 --gradient_accumulation_steps=4",
