@@ -5,8 +5,11 @@
  * stays open. */
 #include "ablate/ablate_two.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ablate/ablate_align.h"
 #include "ablate/ablate_batch.h"
@@ -208,6 +211,35 @@ static enum status add_word(struct making *making, const char *quoted) {
 
 /* ---- files ---- */
 
+static int ends_in(const char *word, const char *end) {
+    const size_t length = strlen(word), tail = strlen(end);
+    return length > tail && strcmp(word + length - tail, end) == 0;
+}
+
+/* Says whether a word looks like a file of settings. */
+static int is_settings(const char *word) {
+    return ends_in(word, ".yaml") || ends_in(word, ".yml") || ends_in(word, ".json") ||
+           ends_in(word, ".toml");
+}
+
+/* Says whether there is no such file; of one that a run would make, in {dir}, it is not asked. */
+static int is_missing(const char *path) {
+    struct stat found;
+    return strchr(path, '{') == NULL && stat(path, &found) != 0 && errno == ENOENT;
+}
+
+/* Refuses two files of settings of which one is not there, since they cannot be compared. */
+static enum status check_settings(const char *a, const char *b) {
+    const int lacks[2] = {is_settings(a) && is_missing(a), is_settings(b) && is_missing(b)};
+    char folder[4096];
+    if (!lacks[0] && !lacks[1]) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "ablate: %s%s%s: not there, seen from %s, where the commands would be started, so the two "
+         "cannot be compared; a file that a run writes belongs into {dir}",
+         lacks[0] ? a : b, lacks[0] && lacks[1] ? " and " : "", lacks[0] && lacks[1] ? b : "",
+         getcwd(folder, sizeof folder) == NULL ? "here" : folder);
+}
+
 static int same_bytes(const char *a, const char *b, struct arena *arena) {
     char *x, *y;
     size_t m, n;
@@ -298,6 +330,7 @@ static enum status add_files(struct making *making, const char *a, const char *b
     struct leaves leaves;
     char *line, *qa, *qb;
     *out_name = NULL;
+    TRY(check_settings(a, b));
     if (same_bytes(a, b, making->arena)) return STATUS_OK;
     const enum status status = leaves_read(a, b, making->arena, &leaves);
     if (status == STATUS_MEMORY) return status;
@@ -371,11 +404,6 @@ static enum status add_plain(struct making *making, const char *const *words, si
         TRY(add_word(making, quoted));
     }
     return STATUS_OK;
-}
-
-static int ends_in(const char *word, const char *end) {
-    const size_t length = strlen(word), tail = strlen(end);
-    return length > tail && strcmp(word + length - tail, end) == 0;
 }
 
 static int is_script(const char *word) {
@@ -646,6 +674,12 @@ static int names_folder(const struct ablate_words *words) {
     return 0;
 }
 
+static int has_word(const struct ablate_words *words, const char *word) {
+    for (size_t i = 0; i < words->count; i++)
+        if (strcmp(words->words[i], word) == 0) return 1;
+    return 0;
+}
+
 /* Notes a command that is not told where to write: all of its runs would fail, or be one. */
 static enum status look_for_folder(struct making *making) {
     for (int i = 0; i < 2; i++) {
@@ -660,6 +694,29 @@ static enum status look_for_folder(struct making *making) {
         TRY(ablate_put_text(&making->notes, line));
     }
     return STATUS_OK;
+}
+
+/* Notes the words that look like files and are none here: the commands would fail, or the folder is
+ * another one than is meant. */
+static enum status look_for_files(struct making *making) {
+    char folder[4096], *line, *names = NULL;
+    for (int side = 0; side < 2; side++) {
+        const struct ablate_words *const words = &making->lines[side].aligned.words;
+        for (size_t i = 0; i < words->count; i++) {
+            const char *const word = words->words[i] + align_head(words->words[i], 1);
+            if (!(is_settings(word) || is_script(word)) || !is_missing(word)) continue;
+            if (side == 1 && has_word(&making->lines[0].aligned.words, words->words[i])) continue;
+            TRY(arena_format(making->arena, &names, "%s%s%s", names == NULL ? "" : names,
+                             names == NULL ? "" : ", ", word));
+        }
+    }
+    if (names == NULL) return STATUS_OK;
+    TRY(arena_format(making->arena, &line,
+                     "# not there, seen from %s, where the commands would be started: %s\n",
+                     getcwd(folder, sizeof folder) == NULL ? "here" : folder, names));
+    for (char *c = line; c[1] != '\0'; c++)
+        if (*c == '\n') *c = ' ';
+    return ablate_put_text(&making->notes, line);
 }
 
 /* Says whether both lines have the same words in one order. */
@@ -693,5 +750,6 @@ enum status ablate_two_write(const struct ablate_two *two, struct arena *arena, 
                  ? ""
                  : "; what differs is the order of words, of which no factor is made");
     TRY(look_for_folder(making));
+    TRY(look_for_files(making));
     return write_all(making, two, &environment, out_text);
 }

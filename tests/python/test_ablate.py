@@ -471,6 +471,26 @@ test:
                                     "cause: have the script take it from the command line (output_dir=sys.argv[2]), give "
                                     "{dir} there in both commands, and delete it from both files"] * is_told, text)
 
+    def test_files_that_are_not_there_are_told(self):
+        def dry(good, bad, code):
+            return self.run_program("--good", f"python {good} {{dir}}", "--bad", f"python {bad} {{dir}}", "--weights", "{dir}",
+                                    "--dry-run", code=code)
+        here = os.path.realpath(self.root)
+        (self.root / "is.yaml").write_text("a: 1\n")
+        for good, bad, names in (("t.py no.yaml", "t.py none.yaml", "no.yaml and none.yaml"),
+                                 ("t.py --config=is.yaml", "t.py --config=no.yml", "no.yml"),
+                                 ("t.py a/no.json", "t.py is.yaml", "a/no.json"), ("t.py no.toml", "t.py x", "no.toml")):
+            said = dry(good, bad, 2)
+            self.assertEqual((said.stdout, said.stderr), ("", f"twinstep: error: ablate: {names}: not there, seen from {here}, where the "
+                             "commands would be started, so the two cannot be compared; a file that a run writes belongs "
+                             "into {dir}\n"))
+        for good, bad, names in (("t.py 1", "t.py 2", "t.py"), ("t.py a.sh", "u.py a.sh", "t.py, a.sh, u.py"),
+                                 ("t.py is.yaml 1", "t.py is.yaml 2 --more=no.yaml", "t.py, no.yaml"),
+                                 ("is.yaml 1", "is.yaml 2", ""), ("{dir}/a.json 1", "{dir}/a.json 2", "")):
+            notes = [line for line in dry(good, bad, 0).stdout.splitlines() if "not there" in line]
+            self.assertEqual(notes, [f"# not there, seen from {here}, where the commands would be started: {names}"]
+                             * bool(names))
+
     def test_options_that_make_one_batch_are_one_factor(self):
         for good, bad, factor in (
                 ("--per-device-train-batch-size 2 --lr 1 --gradient_accumulation_steps=4",
