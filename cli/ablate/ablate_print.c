@@ -263,6 +263,10 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
         putchar('\n');
         print_members(plan, each, of, losses, width);
     }
+    if (shares && !times && verdict->factor_count > 1)
+        printf(
+            "           share is measured along the way alone; left and alone are whole distances, "
+            "with what lies across it, so the columns do not add up to 100 %%\n");
     if (losses)
         printf("           loss at update %" PRId64 ": all factors %+.4g%s\n", verdict->step,
                verdict->loss_gap,

@@ -565,6 +565,19 @@ class Words(Case):
         self.assertRegex(head, r" Of the \w+, 2 were run where no arm was \(\w+-10 on other, \.\.\.\): a difference of "
                                r"machines or devices would look like a factor\.$")
 
+    def test_shares_say_why_they_do_not_add_up_with_what_is_left(self):
+        note = ("\n           share is measured along the way alone; left and alone are whole distances, with what lies "
+                "across it, so the columns do not add up to 100 %\n  untested ")
+        self.write(command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]})
+        self.assertIn(note, self.text()[1])
+        shutil.rmtree(self.root / "x.ablate")
+        self.write(name="x.yaml", command=["--t0", "{t0}", "--t1", "{t1}"], factors={"t0": [0, 3], "t1": [0, 4]},
+                   hybrids="single")
+        self.assertNotIn("add up", self.text()[1])
+        shutil.rmtree(self.root / "x.ablate")
+        self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]})
+        self.assertNotIn("add up", self.text()[1])
+
     def test_what_was_run_once_is_untested(self):
         self.write(command=["--t0", "{t0}", "--t1", "{t1}", "--t2", "{t2}"],
                    factors={"t0": [0, 1], "t1": [0, 2], "t2": [0, 10]})
