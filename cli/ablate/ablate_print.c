@@ -34,12 +34,15 @@ static void print_chance(const struct ablate_verdict *verdict) {
         printf(": p = %.4g over all relabelings of %u and %u (alpha %g)", verdict->chance,
                verdict->floor_runs, verdict->floor_runs, verdict->alpha);
     else if (!isnan(verdict->chance))
-        printf("if each run drew one of two results, at most %.2g %% of ablations would come out "
-               "like this (alpha %g %%)",
-               100.0 * verdict->chance, 100.0 * verdict->alpha);
+        printf(
+            "the repeats agreed; the chance that this is luck, of a command with two outcomes, is "
+            "at most %.2g %% (alpha %g %%)",
+            100.0 * verdict->chance, 100.0 * verdict->alpha);
     if (verdict->doubt[0] != '\0' || !isnan(verdict->chance)) printf("; ");
-    printf("%u equal runs miss a result that comes in %.0f %% of runs once in 20 times\n", runs,
-           100.0 * ablate_missed_rate(runs));
+    printf(
+        "a second outcome would have shown in these %u runs 19 times of 20 if it comes in %.0f %% "
+        "of runs, and a rarer one less often\n",
+        runs, 100.0 * ablate_missed_rate(runs));
 }
 
 static void print_floor(const struct ablate_file *file, const struct ablate_verdict *verdict) {

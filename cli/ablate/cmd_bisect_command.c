@@ -61,9 +61,10 @@ static void print_probe(const struct ablate_file *file, const struct bisect_prob
 /* What so few equal runs leave open. */
 static void print_chance(const struct ablate_file *file, const struct bisect_verdict *out) {
     if (isnan(out->chance)) return;
-    printf("  floor    exact: all repeats are equal; if each run drew one of two results, at most "
-           "%.2g %% of searches would come out like this (alpha %g %%)\n",
-           100.0 * out->chance, 100.0 * file->alpha);
+    printf(
+        "  floor    exact: all repeats agreed; the chance that this is luck, of a command with two "
+        "outcomes, is at most %.2g %% (alpha %g %%)\n",
+        100.0 * out->chance, 100.0 * file->alpha);
 }
 
 static void print_verdict(const struct ablate_folder *folder, const struct ablate_result *results,

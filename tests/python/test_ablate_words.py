@@ -441,8 +441,8 @@ class Words(Case):
         # commands do not repeat, so the arms need as many runs as noise does
         self.assertRegex(said, r"\n  floor    exact: 5 runs of each arm.*\n           (\w+-10)-2 differs from \1 in weights, "
                                r"although the same command was run, so more of the arms were run: p = 0\.007937 over "
-                               r"all relabelings of 5 and 5 \(alpha 0\.01\); 10 equal runs miss a result that comes in "
-                               r"26 % of runs once in 20 times\n")
+                               r"all relabelings of 5 and 5 \(alpha 0\.01\); a second outcome would have shown in "
+                               r"these 10 runs 19 times of 20 if it comes in 26 % of runs, and a rarer one less often\n")
 
     def test_an_exact_floor_says_what_its_runs_leave_to_chance(self):
         self.write(command=["--t0", "{t0}"], factors={"t0": [0, 3]})
@@ -450,14 +450,14 @@ class Words(Case):
         self.assertIn("x: up to 8 runs, ", plan)
         self.assertIn("\n  2 more of the arms, where they differ and all repeats are equal: fewer could be chance\n", plan)
         self.assertIn("\n  floor    exact: 3 runs of each arm, each in a process of its own, left equal weights\n"
-                      "           if each run drew one of two results, at most 0.78 % of ablations would come out "
-                      "like this (alpha 1 %); 6 equal runs miss a result that comes in 39 % of runs "
-                      "once in 20 times\n", self.text()[1])
+                      "           the repeats agreed; the chance that this is luck, of a command with two outcomes, is at "
+                      "most 0.78 % (alpha 1 %); a second outcome would have shown in these 6 runs 19 times of 20 if it "
+                      "comes in 39 % of runs, and a rarer one less often\n", self.text()[1])
         self.assertEqual(len(self.began()), 8)
         shutil.rmtree(self.root / "x.ablate")
         self.write(command=["--inert", "{a}"], factors={"a": ["p", "q"]})
-        self.assertIn("left equal weights\n           4 equal runs miss a result that comes in 53 % of runs once in "
-                      "20 times\n", self.text(code=0)[1])
+        self.assertIn("left equal weights\n           a second outcome would have shown in these 4 runs 19 times of 20 if it "
+                      "comes in 53 % of runs, and a rarer one less often\n", self.text(code=0)[1])
 
     def test_factors_that_cancel_or_act_together_beside_a_cause_are_named(self):
         for formula, factors, told, linked in (

@@ -90,8 +90,8 @@ class Bisect(Case):
         self.plan("--t0 {version}", versions=2)
         self.assertEqual(self.verdict(code=1)["chance"], 1 / 128)
         self.assertEqual(len(self.began()), 8)
-        self.assertIn("\n  floor    exact: all repeats are equal; if each run drew one of two results, at most 0.78 % "
-                      "of searches would come out like this (alpha 1 %)\n",
+        self.assertIn("\n  floor    exact: all repeats agreed; the chance that this is luck, of a command with two "
+                      "outcomes, is at most 0.78 % (alpha 1 %)\n",
                       self.run_program("x.yaml", "--quiet", code=1).stdout)
 
     def test_a_version_that_brings_noise_is_told_from_one_that_moves(self):
