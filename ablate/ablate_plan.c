@@ -316,6 +316,18 @@ static enum status own_leaves(struct ablate_plan *plan, uint32_t index) {
     return STATUS_OK;
 }
 
+/* Says of a file that is not there where it was looked for: not beside FILE, if that lies
+ * elsewhere.
+ */
+static enum status check_there(const struct ablate_plan *plan, const char *name, const char *path) {
+    struct stat found;
+    if (stat(path, &found) == 0 || errno != ENOENT) return STATUS_OK;
+    FAIL(STATUS_INPUT,
+         "%s: error: files: %s: %s: not there, seen from %s, where twinstep is started; paths of a "
+         "file and of its commands belong to that folder",
+         plan->file->path, name, path, plan->folder);
+}
+
 static enum status open_files(struct ablate_plan *plan, struct arena *arena) {
     const struct ablate_file *file = plan->file;
     const uint32_t count = file->composed_count;
@@ -323,6 +335,8 @@ static enum status open_files(struct ablate_plan *plan, struct arena *arena) {
     TRY(arena_take(arena, count, sizeof *plan->owner, "files", &plan->owner));
     for (uint32_t i = 0; i < count; i++) {
         struct leaves *leaves = &plan->leaves[i];
+        for (int arm = 0; arm < 2; arm++)
+            TRY(check_there(plan, file->files[i].name, file->files[i].paths[arm]));
         for (int arm = 0; arm < 2; arm++) /* they are settings of what is run */
             TRY(ablate_rights_check(file->files[i].paths[arm],
                                     "so others could change what is run as you"));

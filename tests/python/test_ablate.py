@@ -471,6 +471,18 @@ test:
                                     "cause: have the script take it from the command line (output_dir=sys.argv[2]), give "
                                     "{dir} there in both commands, and delete it from both files"] * is_told, text)
 
+    def test_files_of_a_file_belong_to_the_folder_where_twinstep_is_started(self):
+        self.write_files()
+        text = self.run_program(*self.lines("--t1 2", "--t1 3"), "--dry-run", code=0).stdout
+        (self.root / "there").mkdir()
+        (self.root / "there/x.yaml").write_text(text)
+        self.run_program("there/x.yaml", "--dry-run", code=0)
+        said = subprocess.run([PROGRAM, "ablate", "x.yaml", "--dry-run"], cwd=self.root / "there", text=True,
+                              capture_output=True)
+        self.assertEqual((said.returncode, said.stdout), (2, ""))
+        self.assertIn(f"x.yaml: error: files: file1: a.json: not there, seen from {os.path.realpath(self.root)}/there, "
+                      "where twinstep is started; paths of a file and of its commands belong to that folder\n", said.stderr)
+
     def test_files_that_are_not_there_are_told(self):
         def dry(good, bad, code):
             return self.run_program("--good", f"python {good} {{dir}}", "--bad", f"python {bad} {{dir}}", "--weights", "{dir}",
