@@ -664,6 +664,11 @@ static enum status write_all(struct making *making, const struct ablate_two *two
     TRY(ablate_put_text(&pen, line));
     TRY(add_test(making, &pen));
     TRY(add_read(two, &pen));
+    if (two->slots > 0) {
+        TRY(arena_format(making->arena, &line, "run: {slots: %llu}\n",
+                         (unsigned long long)two->slots));
+        TRY(ablate_put_text(&pen, line));
+    }
     *out = pen.text;
     return STATUS_OK;
 }

@@ -11,6 +11,7 @@ struct ablate_two {
     const char *good, *bad; /* command lines */
     const char *name;
     const char *read[READ_KINDS]; /* NULL: not left */
+    uint64_t slots;               /* 0: not given */
 };
 
 /* Splits a line into words as a POSIX shell does with quotes and backslashes, without a shell.

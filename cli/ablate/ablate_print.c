@@ -632,6 +632,11 @@ enum status ablate_print_plan(const struct ablate_plan *plan, const char *folder
            file->has_test ? "proves that the factors are all: test is your own second command"
                           : "none: both arms come from one command (give test.command for one)");
     printf("  folder   %s; nothing has been run\n", folder);
+    for (uint32_t i = 0; i < file->composed_count; i++)
+        printf(
+            "  files    {%s} is a copy of %s that each run has for itself, with the leaves of %s "
+            "that its factors take\n",
+            file->files[i].name, file->files[i].paths[0], file->files[i].paths[1]);
     if (note[0] != '\0') printf("  note     %s\n", note);
     for (uint32_t i = 0; i < plan->run_count; i++) {
         const struct ablate_run *run = &plan->runs[i];

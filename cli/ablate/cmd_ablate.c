@@ -79,6 +79,10 @@ static enum status read_two(const struct options *options, struct arena *arena, 
         FAIL(STATUS_INPUT, "ablate: expected what the commands leave: --weights, --log, --trace or "
                            "--bytes, with {dir} in it and in the commands");
     if (two.name == NULL) two.name = "good-bad";
+    struct ablate_file *slots; /* which the option alone sets */
+    TRY(arena_take(arena, 1, sizeof *slots, "ablation", &slots));
+    TRY(ablate_asked_slots(options, slots));
+    two.slots = slots->slots;
     return ablate_two_write(&two, arena, out);
 }
 
@@ -95,14 +99,15 @@ static enum status print_two(const char *text, struct arena *arena) {
         return STATUS_OK;
     }
     const uint32_t confirm = ablate_plan_confirm(&plan);
-    printf("# up to %u runs (%s%u if the arms are equal), %u more if repeats of an arm differ; "
-           "nothing has been run\n",
-           plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_HYBRIDS] +
-               ablate_plan_again(&plan) + confirm,
-           ablate_plan_if_equal(&plan) > 0 ? "up to " : "",
-           plan.stage_runs[ABLATE_ARMS] + ablate_plan_if_equal(&plan) +
-               ablate_plan_again_if_equal(&plan),
-           plan.stage_runs[ABLATE_ARMS_NOISE] + plan.stage_runs[ABLATE_HYBRIDS_NOISE] - confirm);
+    printf(
+        "# as it stands here: up to %u runs (%s%u if the arms are equal), %u more if repeats of an "
+        "arm differ; nothing has been run\n",
+        plan.stage_runs[ABLATE_ARMS] + plan.stage_runs[ABLATE_HYBRIDS] + ablate_plan_again(&plan) +
+            confirm,
+        ablate_plan_if_equal(&plan) > 0 ? "up to " : "",
+        plan.stage_runs[ABLATE_ARMS] + ablate_plan_if_equal(&plan) +
+            ablate_plan_again_if_equal(&plan),
+        plan.stage_runs[ABLATE_ARMS_NOISE] + plan.stage_runs[ABLATE_HYBRIDS_NOISE] - confirm);
     return STATUS_OK;
 }
 

@@ -483,6 +483,22 @@ test:
         self.assertIn(f"x.yaml: error: files: file1: a.json: not there, seen from {os.path.realpath(self.root)}/there, "
                       "where twinstep is started; paths of a file and of its commands belong to that folder\n", said.stderr)
 
+    def test_a_dry_run_keeps_the_slots_and_says_what_the_names_of_files_stand_for(self):
+        self.write_files()
+        lines = self.lines("--t1 2", "--t1 3")
+        text = self.run_program(*lines, "--dry-run", "--slots", "3", code=0).stdout
+        self.assertIn("\nrun: {slots: 3}\n# as it stands here: up to ", text)
+        self.assertNotIn("run:", self.run_program(*lines, "--dry-run", code=0).stdout)
+        (self.root / "x.yaml").write_text(text)
+        plan = self.run_program("x.yaml", "--dry-run", code=0).stdout
+        self.assertRegex(plan, "^good-bad: up to \\d+ runs, 3 at a time")
+        self.assertIn("\n  files    {file1} is a copy of a.json that each run has for itself, with the leaves of b.json "
+                      "that its factors take\n", plan)
+        for slots in ("0", "many"):
+            said = self.run_program(*lines, "--dry-run", "--slots", slots, code=2)
+            self.assertEqual(said.stdout, "")
+            self.assertIn("--slots: expected a whole number from 1 to 64", said.stderr)
+
     def test_files_that_are_not_there_are_told(self):
         def dry(good, bad, code):
             return self.run_program("--good", f"python {good} {{dir}}", "--bad", f"python {bad} {{dir}}", "--weights", "{dir}",
