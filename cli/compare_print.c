@@ -146,8 +146,33 @@ static void print_names(const struct compare_input *input, const struct compare_
     if (count > 0) fputc('\n', out);
 }
 
+static int is_recording(const struct compare_input *input) {
+    return strcmp(input->log->format, "trace") == 0;
+}
+
+/* Says why a column of two recordings has fewer pairs than they have updates. */
+static void print_every(const struct compare_input *input, const struct compare_report *report,
+                        const char *bullet, FILE *out) {
+    const size_t rows =
+        input[0].log->rows < input[1].log->rows ? input[0].log->rows : input[1].log->rows;
+    if (!is_recording(&input[0]) || !is_recording(&input[1])) return;
+    for (size_t i = 0; i < report->column_count; i++) {
+        const struct compare_column *const column = &report->columns[i];
+        if (column->name != LOG_PARAM_NORM || column->class_of == COMPARE_ABSENT ||
+            column->pairs >= rows)
+            continue;
+        fprintf(
+            out,
+            "%s%s has %s of %zu: the recorder takes it at updates 1, 1 + every, ... alone (every "
+            "is 16 where the Recorder is given none)\n",
+            bullet, log_names[column->name].name,
+            count_text(column->pairs, "1 pair", "", "pairs").text, rows);
+    }
+}
+
 static void print_left_out(const struct compare_input *input, const struct compare_report *report,
                            const char *bullet, FILE *out) {
+    print_every(input, report, bullet, out);
     print_names(input, report, 1, bullet, out);
     print_names(input, report, 0, bullet, out);
 }

@@ -101,6 +101,11 @@ class Judged(unittest.TestCase):
 
     def test_verify_a_norm_that_is_added_up_otherwise_is_no_other_gradient(self):
         said = self.say(1, "compare", "clip_whole.h5", "clip_part.h5")
+        every = ("param_norm has 1 pair of 4: the recorder takes it at updates 1, 1 + every, ... alone (every is 16 where "
+                 "the Recorder is given none)\n")
+        self.assertIn("\n" + every, said)
+        self.assertIn("\n- " + every, self.say(1, "compare", "--markdown", "clip_whole.h5", "clip_part.h5"))
+        self.assertNotIn("the recorder takes it", self.say(1, "compare", "trl_dpo.h5", "trl_dpo_ahead.h5"))
         self.assertIn("Roots differ from update 1 on: phase optimize, 0.weight", said)
         self.assertRegex(said, r"grad_norm +different +4 +4  update 1: ")
         self.assertIn("whose norm differs is the same bit for bit, by its digests", said)
