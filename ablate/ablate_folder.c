@@ -59,7 +59,35 @@ static void next_line(const char **text, const char **line, size_t *length) {
     *text += *length + ((*text)[*length] == '\n');
 }
 
+static int has_line(const char *text, const char *line, size_t length) {
+    while (*text != '\0') {
+        const char *other;
+        size_t other_length;
+        next_line(&text, &other, &other_length);
+        if (other_length == length && memcmp(other, line, length) == 0) return 1;
+    }
+    return 0;
+}
+
+#define INPUT "input "
+#define OTHER_PLAN "%s: holds runs of another plan, so it cannot be continued: "
+#define OTHER_FOLDER " (another folder: --output)"
+
+/* Where both lines are of one input, the length of the first one up to the end of its path; 0: they
+ * are not. Behind the path stands its digest, or of a large file its size and time. */
+static size_t same_input(const char *a, size_t la, const char *b, size_t lb) {
+    const size_t head = strlen(INPUT);
+    size_t end = la;
+    while (end > head && a[end - 1] != ' ')
+        end--;
+    return end > head + 1 && end <= lb && strncmp(a, INPUT, head) == 0 && memcmp(a, b, end) == 0 &&
+                   memchr(b + end, ' ', lb - end) == NULL
+               ? end - 1
+               : 0;
+}
+
 static enum status compare_plans(const char *path, const char *old, const char *now) {
+    const char *const all[2] = {old, now};
     const char *a, *b;
     size_t la, lb;
     if (strcmp(old, now) == 0) return STATUS_OK;
@@ -67,13 +95,30 @@ static enum status compare_plans(const char *path, const char *old, const char *
         next_line(&old, &a, &la);
         next_line(&now, &b, &lb);
     } while (la == lb && memcmp(a, b, la) == 0 && (la > 0 || *old != '\0' || *now != '\0'));
-    FAIL(STATUS_INPUT,
-         "%s: holds runs of another plan, so it cannot be continued: it has \"%.*s\", now it would "
-         "be \"%.*s\" (another folder: --output)%s",
-         path, (int)(la < 300 ? la : 300), a, (int)(lb < 300 ? lb : 300), b,
-         la > 6 && strncmp(a, "input ", 6) == 0
-             ? "; if runs write to it, they are not alike: let it lie in {dir}"
-             : "");
+    static const char size[] = " bytes of";
+    const size_t head = strlen(INPUT), tail = strlen(size);
+    size_t input = same_input(a, la, b, lb);
+    if (input > head + tail + 2 && memcmp(a + input - tail, size, tail) == 0) {
+        input -= tail;
+        while (a[input - 1] != ' ' && input > head + 1)
+            input--;
+        input--;
+    }
+    const int shown[2] = {(int)(la < 300 ? la : 300), (int)(lb < 300 ? lb : 300)};
+    const int is_added = !has_line(all[0], b, lb), is_gone = !has_line(all[1], a, la);
+    if (input > 0)
+        FAIL(STATUS_INPUT,
+             OTHER_PLAN "%.*s has changed since the first run" OTHER_FOLDER
+                        "; if runs write to it, they are not alike: let it lie in {dir}",
+             path, (int)(input - head), a + head);
+    if (is_added && !is_gone && lb > 0)
+        FAIL(STATUS_INPUT, OTHER_PLAN "\"%.*s\" was not there before" OTHER_FOLDER, path, shown[1],
+             b);
+    if (is_gone && !is_added && la > 0)
+        FAIL(STATUS_INPUT, OTHER_PLAN "\"%.*s\" was there before, and is not now" OTHER_FOLDER,
+             path, shown[0], a);
+    FAIL(STATUS_INPUT, OTHER_PLAN "it has \"%.*s\", now it would be \"%.*s\"" OTHER_FOLDER, path,
+         shown[0], a, shown[1], b);
 }
 
 /* Says whether the folder of that name is not there, or is and has no entry. */

@@ -971,13 +971,28 @@ class Folder(Slow):
         self.verdict(code=1)
         data.write_text("two")
         said = self.run_program("x.yaml", code=2)
-        self.assertRegex(said.stderr, r'another plan, .* it has "input .*data.txt [0-9a-f]{64}"')
+        self.assertIn(f"holds runs of another plan, so it cannot be continued: {data} has changed since the first run "
+                      "(another folder: --output); if runs write to it, they are not alike: let it lie in {dir}\n",
+                      said.stderr)
+        self.assertNotRegex(said.stderr, "[0-9a-f]{64}")
         data.write_text("one")
         self.verdict("--slots", "1", code=1)
         plan["factors"] = {"t0": [0, 5]}
         (self.root / "x.yaml").write_text(json.dumps(plan))
         said = self.run_program("x.yaml", code=2)
         self.assertIn('it has "factor t0 test 3", now it would be "factor t0 test 5"', said.stderr)
+        plan["factors"] = {"t0": [0, 3]}
+        for more, told in (({"read": {**plan["read"], "log": "{dir}/log.jsonl"}}, '"read log {dir}/log.jsonl" was not there before'),
+                           ({"environment": {"A": "1"}}, '"command environment A=1" was not there before'),
+                           ({"if_equal": "stop"}, '"if_equal stop" was not there before')):
+            (self.root / "x.yaml").write_text(json.dumps(plan | more))
+            self.assertIn(f"so it cannot be continued: {told} (another folder: --output)\n",
+                          self.run_program("x.yaml", code=2).stderr)
+        (self.root / "x.yaml").write_text(json.dumps(plan | {"if_equal": "stop"}))
+        self.run_program("x.yaml", "-o", "other", "--quiet", code=1)
+        (self.root / "x.yaml").write_text(json.dumps(plan))
+        self.assertIn('"if_equal stop" was there before, and is not now (another folder: --output)\n',
+                      self.run_program("x.yaml", "-o", "other", code=2).stderr)
 
     def test_a_file_that_runs_make_is_no_input(self):
         # named by the command, and not there when the plan is made
