@@ -271,9 +271,12 @@ static void print_table(const struct ablate_plan *plan, const struct ablate_verd
             "           share is measured along the way alone; left and alone are whole distances, "
             "with what lies across it, so the columns do not add up to 100 %%\n");
     if (losses)
-        printf("           loss at update %" PRId64 ": all factors %+.4g%s\n", verdict->step,
-               verdict->loss_gap,
-               verdict->floor == ABLATE_FLOOR_NOISY ? "; of single runs, with their noise" : "");
+        printf(
+            "           loss at update %" PRId64
+            ": all factors %+.4g%s; where a factor changes the rows or their order, it is the loss "
+            "of other rows\n",
+            verdict->step, verdict->loss_gap,
+            verdict->floor == ABLATE_FLOOR_NOISY ? "; of single runs, with their noise" : "");
     if (verdict->orders > 0)
         printf("           estimated from %u sampled orders of entry; intervals %g %% together\n",
                verdict->orders, 100.0 * verdict->confidence);

@@ -423,7 +423,8 @@ class Words(Case):
         _, said = self.text()
         self.assertRegex(said, r"\n +t0 .* -0\.375 +\+4\n")
         self.assertRegex(said, r"\n +t1 .* \+4 +-0\.375\n")
-        self.assertIn("loss at update 1: all factors +3.625\n", said)
+        self.assertIn("loss at update 1: all factors +3.625; where a factor changes the rows or their order, it is the loss of "
+                      "other rows\n", said)
 
 
     def test_a_hybrid_that_does_not_repeat_takes_the_shares_and_is_named(self):
