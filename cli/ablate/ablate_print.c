@@ -447,18 +447,20 @@ static void print_value(const struct yaml_node *node, const struct yaml_node *ot
     printf("%s%s", shown.text, shown.cut ? "..." : "");
 }
 
-/* A leaf of two files, with its value in each. */
-static void print_leaf(const struct ablate_plan *plan, const struct ablate_leaf *leaf) {
+/* A leaf of two files, with its value in each; its path where the factor is not called so. */
+static void print_leaf(const struct ablate_plan *plan, const struct ablate_factor *factor,
+                       const struct ablate_leaf *leaf) {
     const struct leaves *leaves = &plan->leaves[leaf->file];
-    printf(" %s of %s", leaf->path, plan->file->files[leaf->file].paths[1]);
+    if (strcmp(leaf->path, factor->name) != 0) printf(" %s", leaf->path);
     for (size_t i = 0; i < leaves->count; i++) {
         const struct yaml_node *const *of = leaves->values[i].of;
         if (strcmp(leaves->differ[i], leaf->path) != 0) continue;
-        printf(", ");
+        putchar(' ');
         print_value(of[0], of[1]);
         printf(" -> ");
         print_value(of[1], of[0]);
     }
+    printf(" (%s)", plan->file->files[leaf->file].paths[1]);
 }
 
 static void print_untested(const struct ablate_plan *plan, const struct ablate_verdict *verdict) {
@@ -514,7 +516,7 @@ void ablate_print(const struct ablate_folder *folder, const struct ablate_result
         }
         for (size_t l = 0; l < factor->leaf_count; l++) {
             if (l > 0) putchar(';');
-            print_leaf(folder->plan, &factor->leaves[l]);
+            print_leaf(folder->plan, factor, &factor->leaves[l]);
         }
         putchar('\n');
     }

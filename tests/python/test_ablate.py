@@ -299,8 +299,8 @@ class Two(Case):
             self.assertAlmostEqual(shares[name], share, delta=1e-15)
         self.assertEqual((got["closure"], got["word"]), ("exact", "oppose"))
         text = self.run_program(*self.lines(), "--quiet", code=1).stdout    # read again, nothing is run
-        for line in ("t: t of b.json, [1, 1, 1] -> [4, 1, 1]\n", 'lr: lr of b.json, 1.0 -> 0.5\n',
-                     'o._x.y_: o."x.y" of b.json, 1 -> 2\n'):
+        for line in ("t: [1, 1, 1] -> [4, 1, 1] (b.json)\n", 'lr: 1.0 -> 0.5 (b.json)\n',
+                     'o._x.y_: o."x.y" 1 -> 2 (b.json)\n'):
             self.assertRegex(text, r"(  differs  |           )" + re.escape(line))
         mixed = self.root / "good-bad.ablate/runs/hybrid-0110/file-file1/a.json"
         self.assertEqual(json.loads(mixed.read_text()),
@@ -336,16 +336,16 @@ class Two(Case):
         said = self.run_program(*(w for arm in ("good a", "bad b") for w in
                                   ("--" + arm.split()[0], f"sh s {arm.split()[1]}.yaml {{dir}}")),
                                 "--bytes", "{dir}/x", "--quiet", code=0).stdout
-        for line in ('a of b.yaml, "cosine" -> "linear"', 'c of b.yaml, [1] -> 2',
-                     'd of b.yaml, 1 -> (not there)', "e of b.yaml, (not there) -> {x: 1}\n",
-                     'j of b.yaml, [0.9, true, "1", "x", nothing, [{k: "v"}]] -> []\n',
-                     'l of b.yaml, [(100 alike), "a"] -> [(100 alike), "b", "c"]\n',
-                     f"m of b.yaml, [{'0, ' * 32}0... -> [{'1, ' * 32}1...\n",
-                     f'n of b.yaml, {{k: "{"x" * 50}", l: ... -> 1\n', 'f of b.yaml, 1 -> "1"',
-                     'g of b.yaml, yes -> "yes"', 'h of b.yaml, "true" -> true',
-                     'i of b.yaml, ".inf" -> 1e-3'):
+        for line in ('a: "cosine" -> "linear"', 'c: [1] -> 2',
+                     'd: 1 -> (not there)', "e: (not there) -> {x: 1} (b.yaml)\n",
+                     'j: [0.9, true, "1", "x", nothing, [{k: "v"}]] -> [] (b.yaml)\n',
+                     'l: [(100 alike), "a"] -> [(100 alike), "b", "c"] (b.yaml)\n',
+                     f"m: [{'0, ' * 32}0... -> [{'1, ' * 32}1... (b.yaml)\n",
+                     f'n: {{k: "{"x" * 50}", l: ... -> 1 (b.yaml)\n', 'f: 1 -> "1"',
+                     'g: yes -> "yes"', 'h: "true" -> true',
+                     'i: ".inf" -> 1e-3'):
             self.assertIn(line, said)
-        self.assertRegex(said, r'b of b.yaml, ".*31m" -> nothing\n')
+        self.assertRegex(said, r'b: ".*31m" -> nothing \(b\.yaml\)\n')
         self.assertNotIn("\x1b", said)
 
     def test_a_dry_run_writes_the_file_and_it_gives_the_same_plan(self):
