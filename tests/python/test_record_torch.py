@@ -1277,6 +1277,30 @@ class Loops(unittest.TestCase):
                                  (updates, complete), name)
         self.assertFalse(os.path.exists(self.path))
 
+    def test_verify_what_trl_logs_of_pairs_is_recorded(self):
+        """Where each update is logged; a mean over several is that of no update."""
+        from types import SimpleNamespace
+        logs = [{"learning_rate": 0.5, "rewards/margins": 0.25 * k, "rewards/accuracies": 1, "logps/chosen": "-4"}
+                for k in (1, 2)]
+        for steps in (1, 2):
+            path = os.path.join(self.folder.name, f"{steps}.h5")
+            callback = twinstep.TwinstepCallback(path, quiet=True)
+            model, optimizer, _ = parts()
+            state, args = SimpleNamespace(epoch=0, global_step=0), SimpleNamespace(logging_steps=steps)
+            callback.on_train_begin(args, state, None, model=model, optimizer=optimizer)
+            for log in logs:
+                callback.on_step_begin(args, state, None)
+                loss_of(model).backward()
+                optimizer.step()
+                callback.on_step_end(args, state, None)
+                callback.on_log(args, state, None, logs=log)
+            callback.on_train_end(args, state, None)
+            with h5py.File(path) as f:
+                columns = f["runs/main/steps"]
+                self.assertEqual(list(columns["lr_logged"][:, 0]), [0.5, 0.5])
+                self.assertEqual({name: list(columns[name]) for name in columns if name.startswith(("reward", "logp"))},
+                                 {"reward_margin": [0.25, 0.5], "reward_accuracy": [1.0, 1.0]} if steps == 1 else {})
+
     def test_verify_arguments_of_a_trainer_are_lines_of_the_configuration(self):
         """A loop around a trainer's arguments says what the trainer's own callback says."""
         from transformers import TrainerState, TrainingArguments

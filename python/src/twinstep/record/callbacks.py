@@ -10,6 +10,7 @@ from typing import Any
 
 from . import facts
 from .channel import warn
+from .layout import PAIRS
 from .recorder import Recorder
 
 
@@ -87,6 +88,10 @@ class _Transformers(_Shared):
         """transformers: what the log of the last update prints."""
         if self.recorder is not None and logs and "learning_rate" in logs:
             self.recorder.note(lr_logged=logs["learning_rate"])
+            # TRL's mean since the last log is this update's where every update is logged
+            if getattr(args, "logging_steps", None) == 1:
+                self.recorder.note(**{ours: logs[theirs] for theirs, ours in PAIRS.items()
+                                      if isinstance(logs.get(theirs), (int, float))})
 
 
 class _Lightning(_Shared):

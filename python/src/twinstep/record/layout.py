@@ -26,6 +26,12 @@ class Column:
 
 COLUMNS = tuple(Column(*row) for row in (
     ("loss", "f", "", "nat", "sum of what backward was called on, without the loss scale"),
+    ("logp_chosen", "f", "", "nat", "mean log-probability, chosen, as the log printed it"),
+    ("logp_rejected", "f", "", "nat", "mean log-probability, rejected, as the log printed it"),
+    ("reward_chosen", "f", "", "nat", "mean implicit reward, chosen, as the log printed it"),
+    ("reward_rejected", "f", "", "nat", "mean implicit reward, rejected, as the log printed it"),
+    ("reward_margin", "f", "", "nat", "mean reward of chosen less rejected, as the log printed it"),
+    ("reward_accuracy", "f", "", "1", "pairs with a margin above 0, as the log printed it"),
     ("grad_norm", "f", "", "nat", "gradient norm before clipping"),
     ("clip_coef", "f", "", "1", "factor applied by clipping"),
     ("param_norm", "f", "", "1", "norm of the parameters after the update"),
@@ -50,6 +56,10 @@ COLUMNS = tuple(Column(*row) for row in (
     ("phases/place", "i", "phase", "1", "place of the phase's first event, -1 not seen"),
     ("step", "i", "", "1", "update, 1-based"),
 ))
+# What TRL's trainers of pairs log. A recording has those of which the log of its first update told.
+PAIRS = {"logps/chosen": "logp_chosen", "logps/rejected": "logp_rejected",
+         "rewards/chosen": "reward_chosen", "rewards/rejected": "reward_rejected",
+         "rewards/margins": "reward_margin", "rewards/accuracies": "reward_accuracy"}
 READBACK = ("lr_readback", "lr_readback_error", "wd_readback", "wd_readback_error")
 TYPES = {"f": "<f8", "i": "<i8", "d": "|u1", "k": "|u1"}
 MISSING = {"f": pack("<d", float("nan")), "i": pack("<q", -1), "d": bytes(32)}

@@ -29,7 +29,7 @@ from . import digest, facts, patches
 from .channel import Channel, warn
 from .ended import GRADIENTS, INITIAL, WEIGHTS, Ended, Weights, weights_of
 from .keyed_torch import DTYPES, is_sharded, keyed_sums
-from .layout import COLUMNS, READBACK, Layout
+from .layout import COLUMNS, PAIRS, READBACK, Layout
 from .readback import Reader
 from .tensors import Listed, Row, home, local, state_tensors
 from .together import Parts, Ranks, Together, members
@@ -988,6 +988,7 @@ class Recorder:
             {"configuration": facts.lines(lines), "causes": facts.lines(causes),
              "digest": digest.NAME, "rank": self.rank, "world": self.world},
             tensors, groups, tuple(c for c in COLUMNS if (self.readback or c.name not in READBACK)
+                                   and (c.name not in PAIRS.values() or c.name in first.said)
                                    and (c.name != "loss" or has_loss)))
 
     # ---- the end ----
