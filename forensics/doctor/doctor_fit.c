@@ -112,11 +112,90 @@ static const struct fit *fit_of_bug(const struct doctor *doctor, const struct fi
     return best;
 }
 
+/* Share of the peak by which equal LRs of a periodic schedule may differ: some count their phase
+ * from the start, which costs digits. */
+#define SAME_PHASE 1e-12
+
+/* Tells whether each row behind the first period has the LR of the row one period before it.
+ * Updates ascend one by one. */
+static int repeats_after(const struct series *series, size_t period) {
+    const double near = SAME_PHASE * series_largest(series);
+    for (size_t i = period; i < series->count; i++) {
+        const struct series_point *a = &series->points[i - period], *b = &series->points[i];
+        if (point_differs(a, b) && real_abs_f64(a->value - b->value) > near) return 0;
+    }
+    return 1;
+}
+
+/* Returns the updates of a period that the whole column consists of, seen `times` at least, or 0. A
+ * column with a resume is not looked at: a schedule that begins anew there is a bug. */
+static size_t period_of(const struct series *series, size_t times) {
+    for (size_t i = 1; i < series->count; i++)
+        if (has_resume(series, i) || series->points[i].update != series->points[i - 1].update + 1)
+            return 0;
+    for (size_t period = 2; times * period <= series->count; period++)
+        if (repeats_after(series, period)) return period;
+    return 0;
+}
+
+/* Tells whether the fit holds its floor, which lies above 0, in two rows or more at the end. */
+static int holds_floor(const struct fit *fit, const struct series *series) {
+    const struct series_point *last = &series->points[series->count - 1];
+    return fit->segment_count == 1 && fit->floor_ratio > 0.0 && series->count > 2 &&
+           !point_differs(&last[-1], last) &&
+           real_abs_f64(last->value - fit->floor_ratio * fit->lr) <=
+               0.5 * last->quantum + SAME_PHASE * fit->lr;
+}
+
+/* Returns the sound schedule of one's own that prints the column as well, or "". The bug is only
+ * possible then. A counter that several processes or micro-batches move, as the options say, is
+ * believed all the same. */
+static enum status own_schedule(const struct doctor *doctor, const struct fit *fit, const char *bug,
+                                const struct fit_known *known, const char **out) {
+    const struct series *series = doctor->fits->series;
+    const int strides = fit->stride > 1.0 || fit->stride < 1.0;
+    const int told = doctor->options->processes > 1 || doctor->options->accumulate > 1;
+    const uint64_t run = doctor->log->max_steps;
+    /* A run that is resumed once, half-way, without its scheduler has two equal halves. */
+    const size_t period = is_about_total(bug)      ? period_of(series, 2)
+                          : fit->segment_count > 1 ? period_of(series, 3)
+                                                   : 0;
+    char *text;
+    *out = "";
+    if (period > 0) {
+        TRY(arena_format(doctor->arena, &text,
+                         "the whole column repeats after %zu updates, as a cyclic schedule does "
+                         "(CyclicLR, CosineAnnealingWarmRestarts)",
+                         period));
+        *out = text;
+    } else if ((is_about_total(bug) || (strides && !told)) && holds_floor(fit, series)) {
+        TRY(arena_format(doctor->arena, &text,
+                         "a schedule that is made shorter than the run and holds its floor of %s "
+                         "to the end prints the same",
+                         word_about(series->points[series->count - 1].value).text));
+        *out = text;
+    } else if (strcmp(bug, "floor_vs_ceil_steps") == 0 && known->possible == NULL && run > 0 &&
+               (fit->steps == run + 1 || fit->steps + 1 == run)) {
+        *out = "nothing says which framework wrote the log, and a loop of one's own that counts "
+               "one update more or less prints the same";
+    }
+    return STATUS_OK;
+}
+
+/* `sound`: the schedule that prints the column, too, or "". */
 static enum status report_bug(struct doctor *doctor, const struct fit *fit, const char *bug,
-                              const struct fit_segment *segment, const struct fit *other) {
+                              const struct fit_segment *segment, const struct fit *other,
+                              const char *sound) {
     const struct series_point *point = &doctor->fits->series->points[segment->point];
-    TRY(doctor_found(doctor, bug, DOCTOR_LIKELY, point->row,
-                     "The LR column reads as a known bug and as nothing sound: %s.", fit->text));
+    if (*sound != 0)
+        TRY(doctor_found(doctor, bug, DOCTOR_POSSIBLE, point->row,
+                         "Of the contracts and schedules that twinstep ships, a known bug alone "
+                         "explains the LR column: %s.",
+                         fit->text));
+    else
+        TRY(doctor_found(doctor, bug, DOCTOR_LIKELY, point->row,
+                         "The LR column reads as a known bug and as nothing sound: %s.",
+                         fit->text));
     TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, point));
     TRY(doctor_evidence(doctor, "the fit reproduces all %zu printed LRs, largest error %s",
                         doctor->fits->series->count, word_about(fit->max_error).text));
@@ -133,11 +212,12 @@ static enum status report_bug(struct doctor *doctor, const struct fit *fit, cons
                             other->bug != NULL ? other->bug : ""));
     if (fit->contract->source != NULL)
         TRY(doctor_evidence(doctor, "known from: %s", fit->contract->source));
-    return doctor_explain(
-        doctor,
-        "every explanation found is a bug; a schedule that twinstep does not ship could "
-        "print the same",
-        "twinstep lr fit LOG lists all explanations with their numbers.");
+    return doctor_explain(doctor,
+                          *sound != 0
+                              ? sound
+                              : "every explanation found is a bug; a schedule that twinstep "
+                                "does not ship could print the same",
+                          "twinstep lr fit LOG lists all explanations with their numbers.");
 }
 
 /* Says that the schedule moves at every n-th update only. A loop may mean it. */
@@ -546,7 +626,9 @@ static enum status known_bug(struct doctor *doctor) {
                                  (unsigned long long)best->epoch_updates);
     if (segment->event == FIT_RESCALED && strcmp(bug, "other_peak") == 0)
         return report_other_peak(doctor, best, segment);
-    return report_bug(doctor, best, bug, segment, other);
+    const char *sound;
+    TRY(own_schedule(doctor, best, bug, &known, &sound));
+    return report_bug(doctor, best, bug, segment, other, sound);
 }
 
 /* ---- which contracts apply 0 at an update ---- */

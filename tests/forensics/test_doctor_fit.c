@@ -350,13 +350,13 @@ static void validate_bugs(void **state) {
 #define BUG_NEXT                                                                                   \
     "every explanation found is a bug; a schedule that twinstep does not ship could print the "    \
     "same\ntwinstep lr fit LOG lists all explanations with their numbers.\n"
-    SAID(report_bug(&doctor, &fits[0], "lag1", &segments[0][0], NULL),
+    SAID(report_bug(&doctor, &fits[0], "lag1", &segments[0][0], NULL, ""),
          "lag1 likely, update 1, line 11\n"
          "The LR column reads as a known bug and as nothing sound: FIRST.\n"
          "- update 1 (line 11): lr_logged is 0.0002\n"
          "- the fit reproduces all 40 printed LRs, largest error 0.25\n" BUG_NEXT);
     fits[1].bug = "schedule_too_short";
-    SAID(report_bug(&doctor, &fits[0], "lag1", &segments[0][1], &fits[1]),
+    SAID(report_bug(&doctor, &fits[0], "lag1", &segments[0][1], &fits[1], ""),
          "lag1 likely, update 11, line 21\n"
          "The LR column reads as a known bug and as nothing sound: FIRST.\n"
          "- update 11 (line 21): lr_logged is 0.00015000000000000001\n"
@@ -369,7 +369,7 @@ static void validate_bugs(void **state) {
     points[10].update = 12;
     points[9].update = 8;
     known.source = "project issue 1";
-    SAID(report_bug(&doctor, &fits[0], "lr_jump", &segments[0][1], &fits[1]),
+    SAID(report_bug(&doctor, &fits[0], "lr_jump", &segments[0][1], &fits[1], ""),
          "lr_jump likely, update 11, line 21\n"
          "The LR column reads as a known bug and as nothing sound: FIRST.\n"
          "- update 11 (line 21): lr_logged is 0.00015000000000000001\n"
@@ -378,6 +378,96 @@ static void validate_bugs(void **state) {
          "ran back by 3\n"
          "- the same LRs, with another total than the log's own: SECOND\n"
          "- known from: project issue 1\n" BUG_NEXT);
+}
+
+static void say_own(const char *bug, const struct fit_known *known, const char *expected) {
+    const char *sound;
+    assert_int_equal(own_schedule(&doctor, &fits[0], bug, known, &sound), STATUS_OK);
+    assert_string_equal(sound, expected);
+}
+
+/* A column of `period` updates over and over. */
+static void repeat(size_t period) {
+    for (size_t i = period; i < ROWS; i++)
+        points[i].value = points[i - period].value;
+}
+
+/* Healthy trainings with schedules of their own print these columns: CosineAnnealingWarmRestarts,
+ * CyclicLR, SWALR, nanoGPT's. */
+static void validate_own_schedules(void **state) {
+    (void)state;
+    struct fit_known known;
+    fit_known_init(&known);
+    open_scene();
+#define CYCLE(n)                                                                                   \
+    "the whole column repeats after " #n " updates, as a cyclic schedule does (CyclicLR, "         \
+    "CosineAnnealingWarmRestarts)"
+    say_own("schedule_too_short", &known, "");
+    repeat(13);
+    say_own("schedule_too_short", &known, CYCLE(13));
+    say_own("max_steps_ignored", &known, CYCLE(13));
+    say_own("lag1", &known, ""); /* a counter without a break does not begin anew */
+    fits[0].segment_count = 2;
+    say_own("scheduler_not_restored", &known, CYCLE(13));
+    part[25] = 1, points[25].part = 1;
+    say_own("scheduler_not_restored", &known, ""); /* the log shows a resume */
+    points[25].part = 0;
+    points[39].value *= 1.0 + 1e-9;
+    say_own("scheduler_not_restored", &known, "");
+    points[39].value /= 1.0 + 1e-9;
+    points[39].update = 41;
+    say_own("scheduler_not_restored", &known, "");
+    points[39].update = 40;
+    open_scene();
+    repeat(20); /* two halves: a resume without the scheduler, or a schedule of two cycles */
+    fits[0].segment_count = 2;
+    say_own("scheduler_not_restored", &known, "");
+    say_own("schedule_too_short", &known, CYCLE(20));
+
+    open_scene();
+#define FLOOR                                                                                      \
+    "a schedule that is made shorter than the run and holds its floor of 2e-05 to the end prints " \
+    "the same"
+    fits[0].floor_ratio = 0.1;
+    say_own("schedule_too_short", &known, "");
+    points[38].value = points[39].value = 0.1 * fits[0].lr;
+    say_own("schedule_too_short", &known, FLOOR);
+    say_own("xP_scheduler", &known, ""); /* a bug of the contract alone, at its own pace */
+    fits[0].stride = 2.0;
+    say_own("xP_scheduler", &known, FLOOR);
+    options.processes = 2;
+    say_own("xP_scheduler", &known, "");
+    options.processes = 0;
+    points[38].value *= 1.01;
+    say_own("xP_scheduler", &known, "");
+    points[38].value = points[39].value = 0.2 * fits[0].lr;
+    say_own("xP_scheduler", &known, "");
+    points[38].value = points[39].value = fits[0].floor_ratio = 0.0;
+    say_own("xP_scheduler", &known, "");
+
+    open_scene();
+#define BY_ONE                                                                                     \
+    "nothing says which framework wrote the log, and a loop of one's own that counts one update "  \
+    "more or less prints the same"
+    logged.max_steps = ROWS - 1;
+    say_own("floor_vs_ceil_steps", &known, BY_ONE);
+    say_own("lag1", &known, "");
+    logged.max_steps = ROWS + 1;
+    say_own("floor_vs_ceil_steps", &known, BY_ONE);
+    logged.max_steps = ROWS + 2;
+    say_own("floor_vs_ceil_steps", &known, "");
+    logged.max_steps = ROWS - 1;
+    known.possible = (const char *const[]){"hf", NULL};
+    say_own("floor_vs_ceil_steps", &known, "");
+    fits[0].bug = "floor_vs_ceil_steps";
+    SAID(report_bug(&doctor, &fits[0], fits[0].bug, &segments[0][0], NULL, BY_ONE),
+         "floor_vs_ceil_steps possible, update 1, line 11\n"
+         "Of the contracts and schedules that twinstep ships, a known bug alone explains the LR "
+         "column: FIRST.\n"
+         "- update 1 (line 11): lr_logged is 0.0002\n"
+         "- the fit reproduces all 40 printed LRs, largest error 0.25\n"
+         "- known from: transformers trainer.py@000945a9; 4.52.4 to 4.57.1 and 5.23.0 ran\n" BY_ONE
+         "\ntwinstep lr fit LOG lists all explanations with their numbers.\n");
 }
 
 static void validate_stairs(void **state) {
@@ -1180,6 +1270,7 @@ int main(void) {
         cmocka_unit_test(validate_only_falls),
         cmocka_unit_test(validate_fit_of_bug),
         cmocka_unit_test(validate_bugs),
+        cmocka_unit_test(validate_own_schedules),
         cmocka_unit_test(validate_stairs),
         cmocka_unit_test(validate_other_peaks),
         cmocka_unit_test(validate_other_totals),
