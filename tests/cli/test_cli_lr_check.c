@@ -68,6 +68,52 @@ static void validate_fail(void **state) {
     json_decref(json);
 }
 
+/* The LRs of torch's CosineAnnealingWarmRestarts(T_0=20) in a real training of 60 updates: each
+ * cycle has a counter of its own there, and transformers takes the place in a cycle out of the
+ * number of cycles, which costs digits. */
+static void validate_restarts(void **state) {
+    (void)state;
+    static const char *const cycle[] = {"0.001",
+                                        "0.0009938441702975688",
+                                        "0.0009755282581475768",
+                                        "0.0009455032620941839",
+                                        "0.0009045084971874737",
+                                        "0.0008535533905932737",
+                                        "0.0007938926261462366",
+                                        "0.0007269952498697733",
+                                        "0.0006545084971874737",
+                                        "0.0005782172325201155",
+                                        "0.0005",
+                                        "0.0004217827674798847",
+                                        "0.00034549150281252633",
+                                        "0.00027300475013022663",
+                                        "0.00020610737385376348",
+                                        "0.00014644660940672628",
+                                        "9.549150281252633e-05",
+                                        "5.449673790581611e-05",
+                                        "2.4471741852423235e-05",
+                                        "6.15582970243117e-06"};
+    static const char line[] = "lr check restarts.csv --expect hf --schedule cosine_with_restarts "
+                               "--lr 1e-3 --steps 60 --warmup 0 --logged --value num_cycles=";
+    static char text[8192], asked[256];
+    size_t length = (size_t)snprintf(text, sizeof text, "step,learning_rate\n");
+    for (size_t i = 0; i < 60; i++)
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "%zu,%s\n", i + 1, cycle[i % 20]);
+    helper_write("restarts.csv", text);
+    snprintf(asked, sizeof asked, "%s3", line);
+    helper_accept(0, asked);
+    snprintf(asked, sizeof asked, "%s2", line);
+    helper_accept(1, asked);
+    /* A thousand ulps of this LR are no rounding. */
+    char *at = strstr(text, "58,5.4496737905816");
+    assert_non_null(at);
+    at[17] = '4';
+    helper_write("restarts.csv", text);
+    snprintf(asked, sizeof asked, "%s3", line);
+    helper_accept(1, asked);
+}
+
 /* A log that prints the LR that was used is one row behind what hf-4.50 prints. The training is the
  * same, and log_next_lr, which shifts the other way, must not be named. */
 static void validate_behind(void **state) {
@@ -1011,6 +1057,7 @@ int main(void) {
         cmocka_unit_test(validate_pass),
         cmocka_unit_test(validate_fail),
         cmocka_unit_test(validate_behind),
+        cmocka_unit_test(validate_restarts),
         cmocka_unit_test(validate_early_skip_is_undecided),
         cmocka_unit_test(verify_a_named_era_is_decided),
         cmocka_unit_test(verify_a_skip_on_a_plateau_counts),
