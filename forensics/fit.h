@@ -207,6 +207,7 @@ struct fit_known {
                                     with NULL; NULL: any. Their fits come first, and fit_check does
                                     not count others as rivals of one of them */
     int logs_next; /* 1: and its fields say that the release which wrote it logs the next LR */
+    int logs_used; /* 1: and its numbers say that the release which wrote it logs the LR used */
     int growing;   /* 1: the batch of the log grows, so a counter of samples has no pace */
     const struct fit_samples *samples; /* how it counted them, where the log says so */
     const struct fit_samples *steady;  /* the same where the batch stays: tried last */
@@ -254,6 +255,9 @@ TWINSTEP_MUST_USE enum status fit_metric_from_log(const struct log *log, const c
 /* Tells whether the contract logs the LR that was used, and the log's own fields say that it was
  * written by a release of the framework which logs the next one. */
 int fit_is_of_later_release(const struct fit_known *known, const struct contract *contract);
+/* Tells whether the contract logs the LR of the next update, and the log's own numbers say that it
+ * was written by a release of the framework which logs the one that was used. */
+int fit_is_of_earlier_release(const struct fit_known *known, const struct contract *contract);
 /* Tells whether the log's format speaks for the contract, or the user named it and it is of the
  * framework whose format that is. */
 int fit_is_native(const struct fit_known *known, const struct contract *contract);
@@ -345,6 +349,13 @@ const char *fit_doubt(const struct fit_known *known, const struct fit_set *set,
                       const struct fit *other);
 /* Tells whether a segment of a fit begins where the log shows no resume. */
 int fit_break_is_hidden(const struct fit_segment *segment, const struct fit_set *set);
+/* Breaks without a resume from which on the schedule is made up of them. Chosen: of the known bugs
+ * only a scheduler that is stepped at evaluations, too, makes as many, which are jumps alone. */
+#define FIT_MANY_BREAKS 4
+/* Tells whether the fit has as many breaks where the log shows no resume, of different kinds or
+ * each back to the start: stretches of nearly any column can be put together so, and a cyclic
+ * schedule is. */
+int fit_breaks_are_many(const struct fit *fit, const struct fit_set *set);
 /* Tells whether the schedule of a fit goes on towards another total. */
 int fit_changes_total(const struct fit *fit);
 /* Tells whether a fit that changes its total is an answer: it needs no known bug, and every later

@@ -340,6 +340,7 @@ enum status fit_known_from_log(struct fit_known *known, const struct log *log,
         if (strncmp(list[i].name, prefix, strlen(prefix)) == 0) names[kept++] = list[i].name;
     known->possible = names;
     known->logs_next = log->logs_next;
+    known->logs_used = log->logs_used;
     return STATUS_OK;
 }
 
@@ -347,10 +348,14 @@ int fit_is_of_later_release(const struct fit_known *known, const struct contract
     return known->logs_next && contract->logged != CONTRACT_LOGGED_NEXT;
 }
 
+int fit_is_of_earlier_release(const struct fit_known *known, const struct contract *contract) {
+    return known->logs_used && contract->logged == CONTRACT_LOGGED_NEXT;
+}
+
 int fit_is_native(const struct fit_known *known, const struct contract *contract) {
     if (known->possible == NULL) return 1;
-    if (fit_is_of_later_release(known, contract) && contract != known->request.contract &&
-        contract != known->expected)
+    if ((fit_is_of_later_release(known, contract) || fit_is_of_earlier_release(known, contract)) &&
+        contract != known->request.contract && contract != known->expected)
         return 0;
     for (size_t i = 0; known->possible[i] != NULL; i++)
         if (strcmp(known->possible[i], contract->name) == 0) return 1;

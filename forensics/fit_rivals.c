@@ -123,6 +123,19 @@ static int other_peak(const struct fit *first, const struct fit *other) {
             (first->in_samples && fit_digits(first->lr) > TYPED_PEAK));
 }
 
+int fit_breaks_are_many(const struct fit *fit, const struct fit_set *set) {
+    const struct fit_segment *first = NULL;
+    size_t count = 0, unlike = 0;
+    for (size_t i = 1; i < fit->segment_count; i++) {
+        const struct fit_segment *const segment = &fit->segments[i];
+        if (segment->event == FIT_SKIP || !fit_break_is_hidden(segment, set)) continue;
+        if (first == NULL) first = segment;
+        unlike += segment->event != first->event || segment->event == FIT_RESET;
+        count++;
+    }
+    return count >= FIT_MANY_BREAKS && unlike > 0;
+}
+
 /* A loaded optimizer may still apply the LR that was saved, so another total shows one row behind
  * the resume. */
 int fit_break_is_hidden(const struct fit_segment *segment, const struct fit_set *set) {

@@ -100,6 +100,10 @@ void log_build_logs_next(struct log_build *build) {
     build->logs_next = 1;
 }
 
+void log_build_logs_used(struct log_build *build) {
+    build->logs_used = 1;
+}
+
 enum status log_build_odd_step(struct log_build *build, const char *name, const char *text,
                                size_t length, uint32_t line) {
     char shown[41], *kept;

@@ -142,6 +142,8 @@ TWINSTEP_MUST_USE enum status log_build_note_step(struct log_build *build, const
 /* Records that by its own fields the release that wrote the source logs the LR of the next update.
  */
 void log_build_logs_next(struct log_build *build);
+/* Records that by its own numbers the release that wrote the source logs the LR that was used. */
+void log_build_logs_used(struct log_build *build);
 /* Records the total of updates as the source says it; 0 is ignored. */
 void log_build_max_steps(struct log_build *build, uint64_t steps);
 /* Makes the log: it numbers rows without a step, settles step_base, marks a new part where the step

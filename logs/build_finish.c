@@ -677,6 +677,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
     f.log->max_steps = build->max_steps;
     f.log->bf16 = build->bf16;
     f.log->logs_next = build->logs_next;
+    f.log->logs_used = build->logs_used && !build->logs_next;
     TRY(put_skips(build));
     TRY(choose_rows(&f));
     TRY(choose_columns(&f));

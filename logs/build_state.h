@@ -72,6 +72,7 @@ struct log_build {
     int blank_loss;    /* 1: a row names the loss and has null there */
     int bf16;          /* 1: a line says that the training was in bf16 */
     int logs_next;     /* 1: the source is of a release that logs the LR of the next update */
+    int logs_used;     /* 1: the source is of a release that logs the LR that was used */
     int by_step;
     const char *odd_step; /* NULL, or what says a step that is no whole number, for a note */
     uint32_t *step_slots; /* by hash of step and part: row + 1 */

@@ -90,6 +90,8 @@ struct log {
     int blank_loss;   /* 1: it names the loss, and no row has a number there */
     int logs_next;    /* 1: by its own fields the release that wrote it logs the LR of the next
                          update */
+    int logs_used;    /* 1: by its own numbers the release that wrote it logs the LR that was used
+                       */
     uint64_t max_steps; /* the total of updates as the source says it; 0: it does not */
     /* Remarks for whoever reads the log: repeated rows, a sampled history, ... */
     const char *const *notes;

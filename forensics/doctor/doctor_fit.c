@@ -174,10 +174,15 @@ static enum status own_schedule(const struct doctor *doctor, const struct fit *f
                          "to the end prints the same",
                          word_about(series->points[series->count - 1].value).text));
         *out = text;
-    } else if (strcmp(bug, "floor_vs_ceil_steps") == 0 && known->possible == NULL && run > 0 &&
+    } else if (strcmp(bug, "floor_vs_ceil_steps") == 0 && run > 0 &&
                (fit->steps == run + 1 || fit->steps + 1 == run)) {
-        *out = "nothing says which framework wrote the log, and a loop of one's own that counts "
-               "one update more or less prints the same";
+        if (known->possible == NULL)
+            *out = "nothing says which framework wrote the log, and a loop of one's own that "
+                   "counts one update more or less prints the same";
+        else if (known->logs_used)
+            *out = "the losses are not rounded, so a release of the Trainer wrote them that rounds "
+                   "updates up on both sides, and a scheduler of one's own that counts one update "
+                   "more or less prints the same";
     }
     return STATUS_OK;
 }
@@ -658,6 +663,7 @@ static struct contracts applying_zero(const struct doctor *doctor, size_t point,
     struct contracts contracts = {"", 0, 0, 0};
     for (size_t i = 0; i < doctor->fits->count; i++) {
         const struct fit *fit = &doctor->fits->fits[i];
+        if (doctor->log->logs_used && fit->contract->logged == CONTRACT_LOGGED_NEXT) continue;
         if (real_abs_f64(fit_applied(fit, point, update)) > 1e-9 * fit->lr) {
             contracts.other++;
             continue;
@@ -679,10 +685,15 @@ static enum status report_zero(struct doctor *doctor, const char *id, const char
         return STATUS_OK;
     if (contracts.named > NAMED)
         snprintf(more, sizeof more, " and %zu more contracts", contracts.named - NAMED);
-    TRY(doctor_remark(doctor, id, doctor->fits->series->points[point].row,
-                      "The %s update (%llu) applies LR 0 under %s%s%s.", which,
-                      (unsigned long long)update, contracts.names, more,
-                      contracts.other > 0 ? ", but not under all explanations of the column" : ""));
+    if (contracts.other > 0)
+        TRY(doctor_remark(doctor, id, doctor->fits->series->points[point].row,
+                          "The %s update (%llu) may apply LR 0: it does under %s%s, and not under "
+                          "all explanations of the column.",
+                          which, (unsigned long long)update, contracts.names, more));
+    else
+        TRY(doctor_remark(doctor, id, doctor->fits->series->points[point].row,
+                          "The %s update (%llu) applies LR 0 under %s%s.", which,
+                          (unsigned long long)update, contracts.names, more));
     TRY(doctor_evidence_column(doctor, LOG_LR_LOGGED, &doctor->fits->series->points[point]));
     TRY(doctor_evidence(doctor, "explanations that apply 0 there: %zu of %zu", contracts.zero,
                         contracts.zero + contracts.other));

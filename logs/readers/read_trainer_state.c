@@ -11,7 +11,8 @@
  * (transformers/trainer_callback.py::TrainerState.save_to_json): best_global_step is one since
  * 4.50.0, and since 4.51.0 the LR that was used is logged, before that of the next update
  * (trainer.py::_maybe_log_save_evaluate; wheels of 4.30.2, 4.36.2, 4.41.0, 4.49.0, 4.50.0, 4.50.3,
- * 4.51.0, 4.52.4 and 4.57.1 were looked at). */
+ * 4.51.0, 4.52.4 and 4.57.1 were looked at). A loss that is not rounded is one of version 5, which
+ * logs the LR that was used. */
 #include <string.h>
 
 #include "base/macro.h"
@@ -74,6 +75,24 @@ static int is_summary(const struct json_row *row) {
            !row->blank_loss;
 }
 
+/* Tells whether the row is one of the Trainer's own and its loss has more decimals than the 4 to
+ * which every release before version 5 rounds it. Zeros or nines behind these are what some writers
+ * make of a rounded number: 2.3456000000000001. */
+static int is_unrounded(const struct json_row *row) {
+    const struct json_cell *loss = json_row_find(row, "loss");
+    size_t decimals = 0, zeros = 0, nines = 0, at = 0;
+    if (loss == NULL || loss->token != SCAN_NUMBER || json_row_find(row, "learning_rate") == NULL)
+        return 0;
+    while (at < loss->length && loss->text[at] != '.')
+        at++;
+    for (at++; at < loss->length && loss->text[at] >= '0' && loss->text[at] <= '9'; at++) {
+        const int counts = ++decimals > 4 && decimals <= 8;
+        zeros += counts && loss->text[at] == '0';
+        nines += counts && loss->text[at] == '9';
+    }
+    return at >= loss->length && decimals >= 8 && zeros < 4 && nines < 4;
+}
+
 static enum status read_history(struct scan *scan, struct json_row *row, struct log_build *build) {
     const struct log_source *source = scan->source;
     TRY(scan_next(scan));
@@ -84,6 +103,7 @@ static enum status read_history(struct scan *scan, struct json_row *row, struct 
         if (scan->token == SCAN_ARRAY_END) return STATUS_OK;
         TRY(json_row_read(scan, row));
         if (is_summary(row)) continue;
+        if (is_unrounded(row)) log_build_logs_used(build);
         json_row_step(row, "step", &step);
         TRY(log_build_row(build, step, row->line, source->part));
         TRY(json_row_put(row, "step", STRING_DIGITS, rules, build));

@@ -459,6 +459,12 @@ static void validate_own_schedules(void **state) {
     logged.max_steps = ROWS - 1;
     known.possible = (const char *const[]){"hf", NULL};
     say_own("floor_vs_ceil_steps", &known, "");
+    known.logs_used = 1;
+    say_own(
+        "floor_vs_ceil_steps", &known,
+        "the losses are not rounded, so a release of the Trainer wrote them that rounds updates "
+        "up on both sides, and a scheduler of one's own that counts one update more or less "
+        "prints the same");
     fits[0].bug = "floor_vs_ceil_steps";
     SAID(report_bug(&doctor, &fits[0], fits[0].bug, &segments[0][0], NULL, BY_ONE),
          "floor_vs_ceil_steps possible, update 1, line 11\n"
@@ -826,10 +832,18 @@ static void validate_zero_ends(void **state) {
     fits[2].contract = contract_find("hf-4.50");
     SAID(report_zero(&doctor, "lr_zero_first_step", "first", 0, 1),
          "r lr_zero_first_step certain, update 1, line 11\n"
-         "The first update (1) applies LR 0 under hf, hf-4.50, but not under all explanations of "
-         "the column.\n"
+         "The first update (1) may apply LR 0: it does under hf, hf-4.50, and not under all "
+         "explanations of the column.\n"
          "- update 1 (line 11): lr_logged is 0\n"
          "- explanations that apply 0 there: 2 of 3\n" COSTS);
+    /* A contract that logs the next LR is of no release that logs the one that was used. */
+    logged.logs_used = 1;
+    SAID(report_zero(&doctor, "lr_zero_first_step", "first", 0, 1),
+         "r lr_zero_first_step certain, update 1, line 11\n"
+         "The first update (1) applies LR 0 under hf.\n"
+         "- update 1 (line 11): lr_logged is 0\n"
+         "- explanations that apply 0 there: 1 of 1\n" COSTS);
+    logged.logs_used = 0;
     /* Where the row shows an LR and the best explanation applies one, nothing is said. */
     points[0].value = 1e-5;
     assert_int_equal(report_zero(&doctor, "x", "first", 0, 1), STATUS_OK);

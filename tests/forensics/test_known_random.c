@@ -600,6 +600,30 @@ static void validate_later_releases(void **state) {
                 }
 }
 
+/* Where its numbers say that it logs the LR that was used, the other contracts are none of it. */
+static void validate_earlier_releases(void **state) {
+    (void)state;
+    static const char *const native[] = {"hf", "hf-4.50", NULL};
+    struct fit_known known;
+    fit_known_init(&known);
+    known.possible = native;
+    for (size_t n = 0; n < 2; n++) {
+        const struct contract *const contract = contract_find(native[n]);
+        known.logs_used = 0;
+        assert_int_equal(fit_is_of_earlier_release(&known, contract), 0);
+        assert_int_equal(fit_is_native(&known, contract), 1);
+        known.logs_used = 1;
+        assert_int_equal(fit_is_of_earlier_release(&known, contract), n == 1);
+        assert_int_equal(fit_is_native(&known, contract), n == 0);
+        known.expected = contract;
+        assert_int_equal(fit_is_native(&known, contract), 1);
+        known.expected = NULL;
+        known.request.contract = contract;
+        assert_int_equal(fit_is_native(&known, contract), 1);
+        known.request.contract = NULL;
+    }
+}
+
 /* An evaluation stands within an epoch where it is more than a hundredth of one from its end. */
 static void validate_evaluations_within_epochs(void **state) {
     (void)state;
@@ -632,6 +656,7 @@ int main(void) {
         cmocka_unit_test(validate_stairs),
         cmocka_unit_test(validate_native_fits),
         cmocka_unit_test(validate_later_releases),
+        cmocka_unit_test(validate_earlier_releases),
         cmocka_unit_test(validate_evaluations_within_epochs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
