@@ -28,6 +28,10 @@ static int sizes_vary(const struct trajectory_judging *judging) {
     return 0;
 }
 
+static int sizes_counted(const struct trajectory_judging *judging) {
+    return judging->tokens.count > 0 && sizes_vary(judging);
+}
+
 /* The first update whose batches are of another size. */
 static const struct trajectory_pairing *other_tokens(const struct trajectory_judging *judging) {
     for (size_t i = 0; i < judging->tokens.count; i++)
@@ -48,7 +52,7 @@ static enum status judge_apart(struct trajectory_judging *judging,
                                const struct trajectory_pairing *first) {
     static const char which[] = "batch, random draws or weights are not those of before; ";
     const struct trajectory_pairing *const other = other_tokens(judging);
-    const int counted = judging->tokens.count > 0 && sizes_vary(judging);
+    const int counted = sizes_counted(judging);
     const struct word times = word_about(trajectory_gap(first) / judging->variation);
     char *text;
     TRY(arena_format(judging->arena, &text,
@@ -74,6 +78,35 @@ static enum status judge_apart(struct trajectory_judging *judging,
                           counted ? "" : text,
                           counted ? "as many tokens in every update after the restart"
                                   : "a column of tokens, or traces of both, would tell");
+}
+
+/* Another loss in the second update alone: the first step, or what the second update saw. A batch
+ * whose count of tokens is that of before is none of it where batches differ in that. */
+static enum status judge_second(struct trajectory_judging *judging, uint64_t first,
+                                const struct trajectory_pairing *next) {
+    const int counted =
+        sizes_counted(judging) && trajectory_pair_at(&judging->tokens, next->update) != NULL;
+    char *text;
+    TRY(arena_format(judging->arena, &text,
+                     "the loss of update %" PRIu64 " is %s, and was %s, %s times the usual change "
+                     "from row to row, behind an update %" PRIu64 " that is that of before: ",
+                     next->update, word_number(next->after->value).text,
+                     word_number(next->before->value).text,
+                     word_about(trajectory_gap(next) / judging->variation).text, first));
+    if (!counted)
+        TRY(trajectory_say(judging, TRAJECTORY_DATA, TRAJECTORY_UNTOLD, NULL,
+                           "%sanother batch in update %" PRIu64
+                           " fits, and so do other random draws or another first step",
+                           text, next->update));
+    TRY(trajectory_say(judging, TRAJECTORY_GENERATORS, TRAJECTORY_UNTOLD, NULL,
+                       "%sother random draws in update %" PRIu64
+                       " fit (dropout), and so does %sanother first step",
+                       text, next->update, counted ? "" : "another batch or "));
+    return trajectory_say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
+                          "%sanother first step fits (moments, their count, masters or a setting), "
+                          "and so do %sother random draws in update %" PRIu64
+                          "; twinstep readback on two checkpoints, or traces of both, would tell",
+                          text, counted ? "" : "another batch or ", next->update);
 }
 
 static enum status judge_optimizer(struct trajectory_judging *judging,
@@ -125,13 +158,7 @@ static enum status judge_optimizer(struct trajectory_judging *judging,
                               " is another one: moments, their count or masters, "
                               "or other masks of dropout in update %" PRIu64,
                               next->update, first);
-    return trajectory_say(
-        judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_LOST, NULL,
-        "the loss of update %" PRIu64 " is %s, and was %s, %s times the usual change from "
-        "row to row, although update %" PRIu64 " saw the same batch and weights at the same "
-        "LR: moments, their count or masters",
-        next->update, word_number(next->after->value).text, word_number(next->before->value).text,
-        word_about(trajectory_gap(next) / judging->variation).text, first);
+    return judge_second(judging, first, next);
 }
 
 /* A first loss that is no finite number says nothing of its update; the tokens of a batch do. */

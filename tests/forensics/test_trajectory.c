@@ -201,7 +201,7 @@ static const struct {
     {"other draws", other_draws, "rrluu", NULL, 11},
     {"other batch", other_batch, "rluuu", NULL, 11},
     {"no sizes", other_unsized, "ruuuu", NULL, 11},
-    {"other step", other_step, "rrrrl", NULL, 12},
+    {"other step", other_step, "rruru", NULL, 12},
     {"later batch", later_batch, "rlrrr", NULL, 15},
     {"noise", noise, "rruuu", NULL, 0},
     {"a small step", small_step, "rrrru", NULL, 0},
