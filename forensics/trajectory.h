@@ -46,6 +46,9 @@ struct trajectory {
     uint64_t rows;      /* updates after it that both logs have */
     uint64_t differs;   /* the first of them in which a column differs beyond noise; 0: none */
     const char *column; /* in which; NULL: none */
+    /* Settings of the optimizer and of clipping that two recordings have otherwise behind the
+     * restart, in words; NULL: none. */
+    const char *settings;
     struct trajectory_item items[TRAJECTORY_PARTS];
 };
 

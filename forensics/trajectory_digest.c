@@ -95,6 +95,10 @@ static enum status judge_decay(struct trajectory_judging *judging, const struct 
     const struct record *const then = row_of(judging->before->run, first + 1),
                                *const now = row_of(judging->after->run, first + 1);
     const int once = then != NULL && now != NULL && other_decay(judging, then, now) < 0;
+    /* A decay that somebody set anew is no schedule's. */
+    if (!once && judging->out->settings != NULL &&
+        strstr(judging->out->settings, "weight_decay") != NULL)
+        return STATUS_OK;
     char later[64] = "";
     if (once) snprintf(later, sizeof later, "; update %" PRIu64 " as before", first + 1);
     return trajectory_say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_LOST,
@@ -280,6 +284,11 @@ static enum status judge_weight_digests(struct trajectory_judging *judging, cons
                                y->step));
     if (after < 0 || !loss) return STATUS_OK;
     if (after) return judge_alike_step(judging, y->step);
+    if (same_lr && judging->out->settings != NULL)
+        return trajectory_say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
+                              "the step of update %" PRIu64
+                              " differs, which the settings that were changed may explain",
+                              y->step);
     if (same_lr && other_decay(judging, x, y) < 0) return judge_other_step(judging, x, y);
     return trajectory_say(judging, TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD, NULL,
                           "the step of update %" PRIu64 " differs, which the %s may explain",
@@ -420,6 +429,7 @@ enum status trajectory_judge_digests(struct trajectory_judging *judging) {
         return STATUS_OK;
     TRY(judge_data_digests(judging, first));
     TRY(judge_first(judging, first, judge_draws));
+    TRY(judge_first(judging, first, trajectory_note_settings));
     TRY(judge_first(judging, first, judge_decay));
     TRY(judge_first(judging, first, judge_weight_digests));
     TRY(judge_beginning(judging, first));

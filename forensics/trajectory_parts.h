@@ -87,6 +87,11 @@ TWINSTEP_MUST_USE enum status trajectory_judge_lr(struct trajectory_judging *jud
 TWINSTEP_MUST_USE enum status trajectory_judge_loss(struct trajectory_judging *judging);
 /* The same by the digests that two traces of runs recorded (forensics/trajectory_digest.c). */
 TWINSTEP_MUST_USE enum status trajectory_judge_digests(struct trajectory_judging *judging);
+/* Notes which settings of the optimizer and of clipping are other ones behind the restart
+ * (forensics/trajectory_settings.c): of `x` before and `y` after it, one update. */
+TWINSTEP_MUST_USE enum status trajectory_note_settings(struct trajectory_judging *judging,
+                                                       const struct record *x,
+                                                       const struct record *y);
 /* ---- digests of two rows (forensics/trajectory_states.c) ---- */
 
 /* Tells whether two rows have one digest: 1: yes, 0: no, -1: not recorded on both sides. */

@@ -229,7 +229,8 @@ static size_t count_items(const struct trajectory *of, enum trajectory_state sta
 /* A column that differs is enough to say that this is no continuation, whichever part it is of. A
  * scheduler that cannot be told has a constant LR, or its LR is not logged. */
 static int trajectory_exit(const struct trajectory *of) {
-    if (of->differs != 0 || count_items(of, TRAJECTORY_LOST) > 0) return EXIT_DIFFERS;
+    if (of->differs != 0 || of->settings != NULL || count_items(of, TRAJECTORY_LOST) > 0)
+        return EXIT_DIFFERS;
     for (int part = TRAJECTORY_DATA; part < TRAJECTORY_PARTS; part++)
         if (of->items[part].state == TRAJECTORY_UNTOLD) return EXIT_UNTESTABLE;
     return EXIT_AS_EXPECTED;
@@ -252,6 +253,12 @@ static void print_trajectory(const struct trajectory *of, int code) {
     if (code == EXIT_DIFFERS && count_items(of, TRAJECTORY_LOST) > 0) {
         fputs(", not restored: ", stdout);
         print_items(of, TRAJECTORY_LOST);
+    }
+    if (of->settings != NULL) {
+        fputs(count_items(of, TRAJECTORY_LOST) > 0 ? "; settings changed: "
+                                                   : ", settings changed: ",
+              stdout);
+        readback_print_text(of->settings, stdout);
     }
     if (count_items(of, TRAJECTORY_UNTOLD) > 0) {
         fputs(code == EXIT_UNTESTABLE ? ": " : "; cannot be told: ", stdout);
@@ -289,11 +296,12 @@ static enum status print_trajectory_json(const struct trajectory *of, int code) 
                                       "text", item->text, "bug",
                                       item->bug == NULL ? json_null() : json_string(item->bug)));
     }
-    return json_print(json_pack("{s:i,s:o,s:o,s:I,s:o,s:o}", "exit", code, "parts", parts,
-                                "restart", number_or_null(of->restart, TRAJECTORY_UNKNOWN), "rows",
-                                (json_int_t)of->rows, "differs", number_or_null(of->differs, 0),
-                                "column",
-                                of->column == NULL ? json_null() : json_string(of->column)));
+    return json_print(
+        json_pack("{s:i,s:o,s:o,s:I,s:o,s:o,s:o}", "exit", code, "parts", parts, "restart",
+                  number_or_null(of->restart, TRAJECTORY_UNKNOWN), "rows", (json_int_t)of->rows,
+                  "differs", number_or_null(of->differs, 0), "column",
+                  of->column == NULL ? json_null() : json_string(of->column), "settings",
+                  of->settings == NULL ? json_null() : json_string(of->settings)));
 }
 
 static enum status tell_trajectory(struct cli *cli, const struct options *options,
@@ -305,6 +313,13 @@ static enum status tell_trajectory(struct cli *cli, const struct options *option
                                           .outcome = codes[of->items[part].state],
                                           .title = "resume",
                                           .message = of->items[part].text,
+                                          .file = options->arguments[1],
+                                          .seconds = -1.0}));
+    if (of->settings != NULL)
+        TRY(ci_add(cli, &(struct ci_case){.name = "settings",
+                                          .outcome = EXIT_DIFFERS,
+                                          .title = "resume",
+                                          .message = of->settings,
                                           .file = options->arguments[1],
                                           .seconds = -1.0}));
     if (options->json) return print_trajectory_json(of, *out_exit);

@@ -717,6 +717,94 @@ static void validate_first_differences(void **state) {
     assert_int_equal(out.differs, 8);
 }
 
+/* Two recordings of strangers whose AFTER has other settings: the optimizer is not lost for that.
+ */
+static void open_settings(const char *before, const char *after) {
+    open_sides();
+    for (size_t s = 0; s < 2; s++) {
+        sides[s].run.plan.foreign = &sides[s].foreign;
+        sides[s].run.plan.configuration = s == 0 ? before : after;
+        for (size_t i = 0; i < UPDATES; i++) {
+            sides[s].records[i].reals[REAL_GRAD_NORM] = 2.0;
+            sides[s].records[i].reals[REAL_CLIP_COEF] = real_nan_f64();
+        }
+    }
+}
+
+static void require_settings(const char *text) {
+    out.settings = NULL;
+    judge();
+    if (text == NULL && out.settings != NULL) fail_msg("settings: %s", out.settings);
+    if (text != NULL) assert_non_null(out.settings);
+    if (text != NULL) assert_string_equal(out.settings, text);
+}
+
+static void validate_settings(void **state) {
+    (void)state;
+#define GROUPED(decay, betas)                                                                      \
+    "optimizer.0: AdamW\noptimizer.0.0.lr: 0.1\noptimizer.0.0.weight_decay: " decay                \
+    "\noptimizer.0.1.betas: " betas
+    static const char old[] = GROUPED("0.1", "(0.9, 0.99)");
+    open_settings(old, old);
+    require_settings(NULL);
+    open_settings(old, GROUPED("0.2", "(0.9, 0.99)"));
+    *decay_of(0, 6, 0) = *decay_of(0, 7, 0) = 0.1;
+    *decay_of(1, 6, 0) = *decay_of(1, 7, 0) = 0.2;
+    sides[1].records[0].digests[DIGEST_WEIGHTS][0] ^= 1;
+    require_settings("weight_decay of group 0 was 0.1 and is 0.2");
+    require(TRAJECTORY_SCHEDULER, TRAJECTORY_UNTOLD, "");
+    require(TRAJECTORY_OPTIMIZER, TRAJECTORY_UNTOLD,
+            "the step of update 6 differs, which the settings that were changed may explain");
+    *decay_of(1, 7, 0) =
+        0.1; /* the next update decays as before: that of the checkpoint was kept */
+    judge();
+    assert_string_equal(out.items[TRAJECTORY_SCHEDULER].bug, "stale_wd_on_resume");
+    *decay_of(1, 6, 0) = 0.1; /* a decay with a schedule was moved by then in BEFORE, too */
+    require_settings(NULL);
+
+    static const char other[] = GROUPED("0.1", "(0.9, 0.95)");
+    open_settings(old, other);
+    sides[1].records[0].digests[DIGEST_WEIGHTS][0] ^= 1;
+    require_settings("betas of group 1 was (0.9, 0.99) and is (0.9, 0.95)");
+    assert_int_equal(out.items[TRAJECTORY_OPTIMIZER].state, TRAJECTORY_UNTOLD);
+    open_settings(old, GROUPED("0.1", "(0.9, 0.95)\noptimizer.0.1.max_momentum: 0.95"));
+    require_settings(NULL); /* OneCycleLR moves them */
+    open_settings(old, GROUPED("0.1", "(0.9, 0.95)\noptimizer.0.0.max_momentum: 0.95"));
+    require_settings("betas of group 1 was (0.9, 0.99) and is (0.9, 0.95)");
+    open_settings(
+        "optimizer.0.0.lr: 1\noptimizer.0.0.fused: None\nargs.seed: 1\noptimizer.1.2.eps: 1",
+        "optimizer.0.0.lr: 2\noptimizer.0.0.fused: True\nargs.seed: 2\noptimizer.1.2.eps: 2");
+    require_settings("eps of group 2 of optimizer 1 was 1 and is 2");
+    for (size_t s = 0; s < 2; s++) { /* of a run of ours its scenario speaks */
+        open_settings(old, other);
+        sides[s].run.plan.foreign = NULL;
+        require_settings(NULL);
+    }
+
+    static const struct {
+        double was, is;
+        const char *text;
+    } clips[] = {
+        {0.5, 0.5, NULL},
+        {0.5, 0.15, "clipping was to a norm of 1 and is to 0.3 (clip_coef times grad_norm)"},
+        {0.5, 0.5 * (1.0 + 9e-6), NULL},
+        {0.5, 1.0, "clipping was to a norm of 1 and is not (clip_coef)"},
+        {1.0, 0.25, "clipping is to a norm of 0.5 and was not (clip_coef)"},
+        {1.0, 1.0, NULL},
+        {0.5, -1.0, NULL},
+    };
+    for (size_t c = 0; c < COUNT_OF(clips); c++) {
+        open_settings(old, old);
+        sides[0].records[3].reals[REAL_CLIP_COEF] = clips[c].was;
+        sides[1].records[0].reals[REAL_CLIP_COEF] =
+            clips[c].is < 0.0 ? real_nan_f64() : clips[c].is;
+        require_settings(clips[c].text);
+        if (clips[c].text == NULL) continue;
+        sides[1].records[0].reals[REAL_GRAD_NORM] = 3.0; /* another gradient */
+        require_settings(NULL);
+    }
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -737,6 +825,7 @@ int main(void) {
         cmocka_unit_test(validate_counts),
         cmocka_unit_test(validate_steps_of_strangers),
         cmocka_unit_test(validate_first_differences),
+        cmocka_unit_test(validate_settings),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
