@@ -84,6 +84,7 @@ static void count_updates(const struct step *step, uint32_t g, struct update_gro
         out->tensors++;
         out->is_assumed |= step->tensors[i].is_assumed;
         if (!(updates >= 0.0)) continue;
+        out->fell |= updates < step->tensors[i].updates_before;
         if (!(updates >= out->fewest)) out->fewest = updates;
         if (!(updates <= out->most)) out->most = updates;
     }

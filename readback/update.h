@@ -59,6 +59,7 @@ struct update_group {
     enum update_verdict verdict;
     double logged;       /* the log's LR for this update; NaN: none, or it is of another group */
     double fewest, most; /* the optimizer's counts over the group's tensors; NaN: none */
+    int fell;            /* 1: they are less than before the update: the state is another one */
     int is_assumed;      /* no file holds them */
     uint32_t tensors, frozen;         /* known to the optimizer; of these without any movement */
     const char *lr_text, *decay_text; /* a sentence about each; never NULL */

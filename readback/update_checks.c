@@ -14,6 +14,31 @@
 /* A slip leaves a count one ahead, or two; more is a state that was taken over. */
 #define MOST_AHEAD 2.0
 
+/* The largest count of the group's tensors before the update; NaN: none is stored. */
+static double counted_before(const struct step *step, uint32_t g) {
+    double before = (double)NAN;
+    for (uint32_t i = 0; i < step->tensor_count; i++)
+        if (step->tensors[i].group == g && step->tensors[i].updates_before >= 0.0)
+            before = fmax(before, step->tensors[i].updates_before);
+    return before;
+}
+
+/* Returns how many steps the optimizer counted between two checkpoints between which the scheduler
+ * counted one; 0: not so, or it counted one. */
+static double steps_between(const struct judging *in, uint32_t g) {
+    const double steps = in->out->groups[g].most - counted_before(in->step, g);
+    return steps >= 2.0 && in->said->scheduler_counted - in->said->scheduler_before == 1.0 ? steps
+                                                                                           : 0.0;
+}
+
+static enum status find_steps(struct judging *in, uint32_t g, double steps) {
+    return update_find(in, UPDATE_COUNT, 0, g,
+                       "the optimizer's count went from %.0f in %s to %.0f in %s, and the "
+                       "scheduler's by one: the optimizer stepped %.0f times in this update",
+                       in->out->groups[g].most - steps, in->said->before, in->out->groups[g].most,
+                       in->said->after, steps);
+}
+
 static enum status find_ahead(struct judging *in, uint32_t g, double ahead) {
     const struct step_group *const settings = &in->step->groups[g];
     const double update = in->out->update;
@@ -91,15 +116,6 @@ static int is_left_out(const struct step *step, uint32_t g) {
     return tensors > 0 && out == tensors;
 }
 
-/* The largest count of the group's tensors before the update; NaN: none is stored. */
-static double counted_before(const struct step *step, uint32_t g) {
-    double before = (double)NAN;
-    for (uint32_t i = 0; i < step->tensor_count; i++)
-        if (step->tensors[i].group == g && step->tensors[i].updates_before >= 0.0)
-            before = fmax(before, step->tensors[i].updates_before);
-    return before;
-}
-
 /* Whether the count says that the state is not that of the checkpoint before. */
 static int is_counted_anew(const struct judging *in, uint32_t g) {
     const double most = in->out->groups[g].most;
@@ -119,6 +135,7 @@ enum status update_judge_count(struct judging *in, uint32_t g) {
                            "or updates that a loss scaler skipped",
                            update);
     if (is_counted_anew(in, g)) return find_anew(in, g, before);
+    if (steps_between(in, g) > 0.0) return find_steps(in, g, steps_between(in, g));
     if (in->out->numbered_by == STEP_BY_NOBODY && most >= 1.0 &&
         in->said->scheduler_counted >= 1.0 &&
         in->said->scheduler_counted - in->said->scheduler_before == 1.0)
@@ -173,6 +190,8 @@ enum status update_judge_betas(struct judging *in, uint32_t g) {
             number_text_f64(settings->beta1).text, number_text_f64(settings->beta2).text);
     /* Where the count began anew it has been said, with what the moments show (find_anew). */
     if (is_counted_anew(in, g) && counted_before(in->step, g) >= 1.0) return STATUS_OK;
+    if (steps_between(in, g) > 0.0)
+        return STATUS_OK; /* moments of several steps follow from none */
     if (betas->state == INPUT_BETAS_ANEW)
         return update_find(in, UPDATE_RESTART, 0, g,
                            "the moments of %s are those of one gradient alone, although the "

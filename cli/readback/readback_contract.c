@@ -12,12 +12,13 @@
 #include "sched/contract.h"
 
 /* Updates that count for a contract: those that a loss scaler skipped count only where the contract
- * advances there. An optimizer that counts more than the trainer is wrong. */
+ * advances there. An optimizer that counts more than the trainer is wrong, and one whose count fell
+ * lost its state and tells nothing of skipped updates. */
 static double updates_before(const struct contract *contract,
                              const struct update_reading *reading) {
     double counted = (double)NAN;
     for (uint32_t g = 0; contract->on_skip == CONTRACT_SKIP_HOLD && g < reading->group_count; g++)
-        counted = fmax(counted, reading->groups[g].most);
+        counted = reading->groups[g].fell ? counted : fmax(counted, reading->groups[g].most);
     return (counted >= 1.0 && counted < reading->update ? counted : reading->update) - 1.0;
 }
 

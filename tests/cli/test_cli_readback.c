@@ -277,6 +277,23 @@ static void verify_missing_optimizer(void **state) {
 
 #define RESUMED(name, folder) "runs/" name "/" folder "-4 runs/" name "/" folder "-5"
 
+#define COUNTED(name) TWINSTEP_SOURCE_DIR "/tests/golden/restarted/" name
+
+/* What the optimizer counts is not what updates are: where its state was lost, and where it steps
+ * twice in each update (tests/bench/restart_counts.py). */
+static void validate_counts_of_steps(void **state) {
+    (void)state;
+    tell(1, "resume-check " COUNTED("whole-4.pt ") COUNTED("lost-5.pt"),
+         "\n  contract applies as hf, hf-4.50, ");
+    struct said said = helper_run(1, "readback " COUNTED("twice-4.pt ") COUNTED("twice-5.pt"));
+    require_in(said.out,
+               "the optimizer's count went from 8 in twice-4.pt to 10 in twice-5.pt, and the "
+               "scheduler's by one: the optimizer stepped 2 times in this update");
+    require_not_in(said.out, "get_optimizer_state_dict");
+    require_not_in(said.out, "began from another state");
+    helper_free(&said);
+}
+
 static void validate_restart_text(void **state) {
     (void)state;
     struct said said = helper_run(1, "resume-check " RESUMED("restart-scheduler-lost", "step"));
@@ -386,6 +403,7 @@ int main(void) {
         cmocka_unit_test(validate_norm_after_lost_moments),
         cmocka_unit_test(verify_missing_optimizer),
         cmocka_unit_test(validate_restart_text),
+        cmocka_unit_test(validate_counts_of_steps),
         cmocka_unit_test(verify_single_files),
         cmocka_unit_test(verify_restart_log),
         cmocka_unit_test(verify_uninterrupted),
