@@ -48,6 +48,10 @@ struct doctor_options {
      * first, and the first of these; updates that clear their gradient, those that step and do not,
      * though another backward follows, and the first of these. */
     int recorded;
+    /* Of a recording: updates whose count of the optimizer's steps and that of the update before
+     * are known; those of them in which it moved by two or more, with the first one's number, the
+     * count at it and by how much it had moved. */
+    uint64_t counted, stepped_often, stepped_first, stepped_to, stepped_by;
     uint64_t scaled, clipped_early, clipped_first;
     uint64_t cleared, kept, kept_first;
 };

@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Checks of the order in which a recording saw the phases of each update: a gradient that is
- * clipped before it is unscaled, and one that is not cleared. Only a recording is asked.
+ * clipped before it is unscaled, and one that is not cleared; and of how often its optimizer
+ * counted. Only a recording is asked.
  *
  * Invariant: a phase that no update shows is none that could be missing. */
 #include "determinism/trace.h"
 #include "forensics/doctor/doctor_check.h"
 
+/* Counts the pairs of updates one behind the other between which the optimizer's count is known,
+ * and those in which it moved by two or more. */
+static void count_steps(struct doctor_options *options, const struct trace_run *run) {
+    uint64_t update = 0;
+    int64_t count = -1;
+    for (uint64_t i = 0; i < run->updates; i++) {
+        const struct record *const record = trace_row(run, i);
+        const int64_t now = record->integers[INTEGER_OPTIMIZER_T], moved = now - count;
+        if (count >= 0 && now >= 0 && record->step == update + 1) {
+            options->counted++;
+            if (moved >= 2 && options->stepped_often++ == 0) {
+                options->stepped_first = record->step;
+                options->stepped_by = (uint64_t)moved;
+                options->stepped_to = (uint64_t)now;
+            }
+        }
+        update = record->step;
+        count = now;
+    }
+}
+
 void doctor_options_order(struct doctor_options *options, const struct trace_run *run) {
+    if (run->plan.foreign != NULL) count_steps(options, run);
     uint64_t open = 0; /* the update that stepped, and whose gradient nobody has cleared yet */
     for (uint64_t i = 0; i < run->updates && run->plan.foreign != NULL; i++) {
         const struct record *record = trace_row(run, i);
@@ -71,7 +94,29 @@ static enum status gradient_cleared(struct doctor *doctor) {
                           "Call optimizer.zero_grad() once for each optimizer.step().");
 }
 
+static enum status steps_counted(struct doctor *doctor) {
+    const struct doctor_options *const seen = doctor->options;
+    if (seen->counted == 0) return doctor_untestable(doctor, "no count of the optimizer's steps");
+    if (seen->stepped_often == 0) return STATUS_OK;
+    TRY(doctor_found(doctor, "optimizer_steps_often", DOCTOR_POSSIBLE,
+                     row_of_update(doctor, seen->stepped_first),
+                     "In %llu of %llu updates the optimizer counted two steps or more.",
+                     (unsigned long long)seen->stepped_often, (unsigned long long)seen->counted));
+    TRY(doctor_evidence(doctor,
+                        "its count (optimizer_t) is %llu at update %llu, and was %llu at the "
+                        "update before",
+                        (unsigned long long)seen->stepped_to,
+                        (unsigned long long)seen->stepped_first,
+                        (unsigned long long)(seen->stepped_to - seen->stepped_by)));
+    return doctor_explain(doctor,
+                          "a loop that calls update() of the recorder once for several steps, and "
+                          "one that steps twice on purpose (SAM), count so, too",
+                          "Call optimizer.step() once for each update: another step takes the same "
+                          "gradient once more.");
+}
+
 const struct doctor_check doctor_phase_checks[] = {
     {"clip_order", "gradients are unscaled before they are clipped", {LOG_OTHER}, clip_order},
     {"gradient_cleared", "gradients are cleared behind each step", {LOG_OTHER}, gradient_cleared},
+    {"steps_counted", "the optimizer counts one step for each update", {LOG_OTHER}, steps_counted},
     {NULL, NULL, {LOG_OTHER}, NULL}};

@@ -110,6 +110,35 @@ static void corroborate_orders(void **state) {
     assert_seen(&options, &none);
 }
 
+static void validate_counts(void **state) {
+    (void)state;
+    static const struct {
+        int64_t counts[4];
+        uint64_t counted, often, first, to, by;
+    } cases[] = {{{1, 2, 3, 4}, 3, 0, 0, 0, 0},     {{1, 3, 5, 7}, 3, 3, 11, 3, 2},
+                 {{7, 8, 11, 12}, 3, 1, 12, 11, 3}, {{-1, 2, 4, -1}, 1, 1, 12, 4, 2},
+                 {{5, 5, 4, 5}, 3, 0, 0, 0, 0},     {{-1, -1, -1, -1}, 0, 0, 0, 0, 0}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int apart = 0; apart < 2; apart++) {
+            struct trace_run run = open_run();
+            struct doctor_options options;
+            run.updates = 4;
+            for (size_t i = 0; i < 4; i++) {
+                records[i].integers[INTEGER_OPTIMIZER_T] = cases[c].counts[i];
+                if (apart)
+                    records[i].step = 10 + 2 * i; /* updates between them were not recorded */
+            }
+            doctor_options_init(&options);
+            doctor_options_order(&options, &run);
+            assert_int_equal(options.counted, apart ? 0 : cases[c].counted);
+            assert_int_equal(options.stepped_often, apart ? 0 : cases[c].often);
+            if (apart) continue;
+            assert_int_equal(options.stepped_first, cases[c].first);
+            assert_int_equal(options.stepped_to, cases[c].to);
+            assert_int_equal(options.stepped_by, cases[c].by);
+        }
+}
+
 /* ---- what is said ---- */
 
 static struct arena arena;
@@ -157,6 +186,21 @@ static void validate_words(void **state) {
     assert_string_equal(report.findings[0].evidence[0],
                         "update 11: phase clip comes before phase unscale");
     options.clipped_early = 0;
+    assert_string_equal(line_of("steps_counted")->why, "no count of the optimizer's steps");
+    options.counted = 15;
+    examine(&options);
+    assert_int_equal(line_of("steps_counted")->result, DOCTOR_QUIET);
+    options.stepped_often = 14, options.stepped_first = 12;
+    options.stepped_to = 5, options.stepped_by = 2;
+    examine(&options);
+    assert_int_equal(report.finding_count, 1);
+    assert_string_equal(report.findings[0].id, "optimizer_steps_often");
+    assert_int_equal(report.findings[0].confidence, DOCTOR_POSSIBLE);
+    assert_int_equal(report.findings[0].update, 12);
+    assert_string_equal(report.findings[0].evidence[0],
+                        "its count (optimizer_t) is 5 at update 12, and was 3 at the update "
+                        "before");
+    options.stepped_often = 0;
     for (options.kept = 1; options.kept < 3; options.kept++) {
         options.kept_first = 10;
         examine(&options);
@@ -182,6 +226,7 @@ static int close_arena(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_orders),
+        cmocka_unit_test(validate_counts),
         cmocka_unit_test(validate_words),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
