@@ -147,6 +147,13 @@ static int holds_floor(const struct fit *fit, const struct series *series) {
                0.5 * last->quantum + SAME_PHASE * fit->lr;
 }
 
+/* Tells whether the schedule of the fit ends at 0 before the run does, and the LR stays there. */
+static int ends_at_zero(const struct fit *fit, const struct series *series) {
+    const struct series_point *last = &series->points[series->count - 1];
+    return fit->segment_count == 1 && fit->steps > 0 && fit->steps < last->update &&
+           series->count > 2 && last->value == 0.0 && last[-1].value == 0.0;
+}
+
 /* Returns the sound schedule of one's own that prints the column as well, or "". The bug is only
  * possible then. A counter that several processes or micro-batches move, as the options say, is
  * believed all the same. */
@@ -174,6 +181,8 @@ static enum status own_schedule(const struct doctor *doctor, const struct fit *f
                          "to the end prints the same",
                          word_about(series->points[series->count - 1].value).text));
         *out = text;
+    } else if (is_about_total(bug) && ends_at_zero(fit, series) && run % fit->steps != 0) {
+        *out = "a schedule may be made shorter than its run on purpose, and is 0 then to the end";
     } else if (strcmp(bug, "floor_vs_ceil_steps") == 0 && run > 0 &&
                (fit->steps == run + 1 || fit->steps + 1 == run)) {
         if (known->possible == NULL)

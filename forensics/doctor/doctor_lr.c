@@ -368,9 +368,11 @@ const struct series_point *doctor_runs_out(const struct doctor *doctor) {
     const size_t zero = first_zero(lr);
     if (lr->count - zero < 2 || zero == 0 || is_too_coarse(lr, zero) || drops_there(lr, zero))
         return NULL;
-    /* A 0 in the last fifth is how schedules end that were made a little too short (chosen). */
+    /* A 0 in less than the last fifth is how schedules end that were made a little too short
+     * (chosen). */
     const struct series_point *const first = &lr->points[zero];
-    return 10 * first->update > 8 * doctor_run_length(doctor) ? NULL : first;
+    const uint64_t length = doctor_run_length(doctor);
+    return first->update > length || 5 * (length - first->update + 1) < length ? NULL : first;
 }
 
 static enum status zero_early(struct doctor *doctor) {

@@ -592,7 +592,7 @@ static const struct edge {
     EDGE(valley_jump, 0.25, 0.26, "lr_rises_past_end"),
     EDGE(valley_rows, 6, 5, "lr_rises_past_end"),
     EDGE(valley_end, 7, 8, "lr_rises_past_end"),
-    EDGE(line_to, 48, 49, "lr_ends_early"),
+    EDGE(line_to, 49, 50, "lr_ends_early"),
     EDGE(zeros_at_end, 2, 1, "lr_ends_early"),
     EDGE(multiple_of_schedule, 83, 84, "lr_zero_at_1/N_of_run"),
     EDGE(multiple_of_schedule, 84, 83, "lr_ends_early"),

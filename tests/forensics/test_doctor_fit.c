@@ -446,6 +446,22 @@ static void validate_own_schedules(void **state) {
     say_own("xP_scheduler", &known, "");
 
     open_scene();
+    fits[0].steps = 27; /* a line to 0 at 27 of 40: no whole multiple, as a counter has */
+    logged.max_steps = ROWS;
+    say_own("schedule_too_short", &known, "");
+    points[38].value = points[39].value = 0.0;
+    say_own("schedule_too_short", &known,
+            "a schedule may be made shorter than its run on purpose, and is 0 then to the end");
+    say_own("xP_scheduler", &known, "");
+    fits[0].steps = 20;
+    say_own("schedule_too_short", &known, "");
+    fits[0].steps = ROWS;
+    say_own("schedule_too_short", &known, "");
+    fits[0].steps = 27;
+    points[38].value = 1e-9;
+    say_own("schedule_too_short", &known, "");
+
+    open_scene();
 #define BY_ONE                                                                                     \
     "nothing says which framework wrote the log, and a loop of one's own that counts one update "  \
     "more or less prints the same"
