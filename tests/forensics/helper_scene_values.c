@@ -418,5 +418,5 @@ const struct scene scenes_of_values[] = {
     LINE(metric_is_finite_and_alone, "metric_not_finite", UNTESTABLE),
     LINE(healthy, "lr_at_resume", UNTESTABLE),
     FOUND(nan_filtered, "nan_loss_filtered", LIKELY),
-    BOTH(stuck_recorded, "loss_stuck_at_ln2", LIKELY, "zero_lr_first_step"),
+    FOUND(stuck_recorded, "loss_stuck_at_ln2", LIKELY),
     SCENES_END};
