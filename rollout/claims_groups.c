@@ -117,6 +117,21 @@ static void say_unexplained(struct rollout_judgement *j) {
         left, floor);
 }
 
+/* Tokens at one least log-prob of a side, which the other side does not have there, that are no
+ * chance: as many, and as large a share of all. */
+#define FILTERED_TOKENS 16u
+#define FILTERED_SHARE 0.005
+
+/* Returns the side whose least log-prob is one number at many tokens, as where a filter (top-k,
+ * top-p) excludes them and a number stands for minus infinity; -1: none. */
+static int filtered_side(const struct rollout_traits *t) {
+    for (int side = 0; side < 2; side++)
+        if (t->least_apart[side] >= FILTERED_TOKENS &&
+            (double)t->least_apart[side] >= FILTERED_SHARE * (double)t->nonzero[side])
+            return side;
+    return -1;
+}
+
 void rollout_claim_temperature(struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
     struct rollout_claim *claim = &j->claim[ROLLOUT_TEMPERATURE];
@@ -131,6 +146,17 @@ void rollout_claim_temperature(struct rollout_judgement *j) {
     if (j->purity < PURITY_LINE || size < ENDS_LINE || ends.likely * ends.unlikely >= 0.0 ||
         real_abs_f64(ends.likely) < 0.5 * ENDS_LINE)
         return;
+    const int filtered = filtered_side(t);
+    if (filtered >= 0) {
+        rollout_claim_say(
+            claim, ROLLOUT_OPEN,
+            "d leans as at another temperature, but %llu tokens of the %s have one "
+            "log-prob, %.4g: a filter (top-k, top-p) that excludes them, and makes the "
+            "others likelier, leans so, too",
+            (unsigned long long)t->least_tokens[filtered], filtered == 0 ? "engine" : "trainer",
+            t->least[filtered]);
+        return;
+    }
     claim->strength = rollout_strength(j, &t->rest);
     claim->share = 1.0;
     rollout_claim_say(claim, ROLLOUT_NAMED,

@@ -91,10 +91,39 @@ static int claim_format(struct rollout_judgement *j) {
     return 1;
 }
 
+/* Half of the other side's may have few decimals by chance. */
+static int find_decimals(const struct rollout_traits *t, int *out_side, int *out_decimals) {
+    for (int i = 0; i < MEASURE_DECIMALS; i++)
+        for (int side = 0; side < 2; side++) {
+            const double n = (double)t->nonzero[side];
+            if (n < 64.0 || t->decimals[side][i] != t->nonzero[side]) continue;
+            if ((double)t->decimals[1 - side][i] > 0.5 * (double)t->nonzero[1 - side]) continue;
+            if ((double)t->inside_decimal[side][i] < 0.99 * n) continue;
+            *out_side = side;
+            *out_decimals = i + 2;
+            return 1;
+        }
+    return 0;
+}
+
+static int claim_decimals(struct rollout_judgement *j) {
+    struct rollout_claim *claim = &j->claim[ROLLOUT_PRECISION];
+    int side, decimals;
+    if (!find_decimals(&j->measure->shape, &side, &decimals)) return 0;
+    claim->strength = rollout_strength(j, &j->measure->shape.rest);
+    claim->share = 1.0;
+    rollout_claim_say(
+        claim, ROLLOUT_NAMED,
+        "every log-prob of the %s has %d decimals, those of the other side have more, "
+        "and |d| is at most half of the last one: that side rounds its log-probs",
+        side == 0 ? "engine" : "trainer", decimals);
+    return 1;
+}
+
 void rollout_claim_precision(struct rollout_judgement *j) {
     const struct rollout_traits *t = &j->measure->shape;
     struct rollout_claim *claim = &j->claim[ROLLOUT_PRECISION];
-    if (claim_format(j)) return;
+    if (claim_format(j) || claim_decimals(j)) return;
     if (t->tokens < 512.0 || t->sizes < 256) {
         rollout_claim_say(claim, ROLLOUT_OPEN,
                           "needs at least 512 tokens, half of them not certain, to tell rounding "

@@ -256,12 +256,37 @@ static double step_at(double x, int fraction) {
                : real_from_bits_f64((exponent - (uint64_t)fraction) << 52);
 }
 
+/* Counts a log-prob that a side may have rounded to decimals. As a number of binary32 it lies
+ * within half of its last place of one. */
+static void add_decimals(struct rollout_traits *shape, int side, double value, double d) {
+    double unit = 100.0;
+    for (int i = 0; i < MEASURE_DECIMALS; i++, unit *= 10.0) {
+        const double scaled = value * unit, off = 0x1p-24 * real_abs_f64(scaled);
+        if (!(real_abs_f64(scaled) < 1e15)) return;
+        const double nearest = (double)(int64_t)(scaled < 0.0 ? scaled - 0.5 : scaled + 0.5);
+        if (real_abs_f64(scaled - nearest) > off) continue;
+        shape->decimals[side][i]++;
+        shape->inside_decimal[side][i] += real_abs_f64(d) * unit <= 0.5 + 2.0 * off;
+    }
+}
+
+static void add_least(struct rollout_traits *shape, int side, double value, double other) {
+    if (value < shape->least[side]) {
+        shape->least[side] = value;
+        shape->least_tokens[side] = shape->least_apart[side] = 0;
+    }
+    shape->least_tokens[side] += value == shape->least[side];
+    shape->least_apart[side] += value == shape->least[side] && other != value;
+}
+
 static void add_bits(struct rollout_traits *shape, const struct rollout_token *token) {
     static const int fraction[2] = {7, 10}; /* bf16, f16 */
     for (int side = 0; side < 2; side++) {
         const double value = value_of(token, side);
         if (value == 0.0) continue;
         shape->nonzero[side]++;
+        add_decimals(shape, side, value, token->d);
+        add_least(shape, side, value, value_of(token, 1 - side));
         for (int f = 0; f < 2; f++) {
             const uint64_t low = ((uint64_t)1 << (52 - fraction[f])) - 1;
             if ((real_bits_f64(value) & low) != 0) continue;

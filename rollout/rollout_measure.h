@@ -187,6 +187,8 @@ struct rollout_far {
 };
 
 /* What the signatures rest on. Of tokens that no structural finding has set aside. */
+#define MEASURE_DECIMALS 4
+
 struct rollout_traits {
     /* structure: sequences of each kind, and the difference on them */
     struct rollout_slice shifted[MEASURE_LAGS], ids, shorter, front;
@@ -229,6 +231,13 @@ struct rollout_traits {
     uint64_t few_bits[2][2]; /* [side][bf16, f16]: nonzero log-probs that fit the format */
     uint64_t nonzero[2];
     uint64_t inside_step[2][2]; /* of those, with |d| of at most half a step of the format */
+    /* [side][decimals - 2]: nonzero log-probs that are numbers of 2 to 5 decimals, in binary32 or
+     * finer, and those of them with |d| of at most half of the last decimal. */
+    uint64_t decimals[2][MEASURE_DECIMALS], inside_decimal[2][MEASURE_DECIMALS];
+    /* The least log-prob of a side, how many tokens have it, and how many of these have another one
+     * on the other side. */
+    double least[2];
+    uint64_t least_tokens[2], least_apart[2];
 };
 
 struct rollout_measure {

@@ -475,6 +475,82 @@ static void verify_surer_weights_are_no_temperature(void **state) {
     }
 }
 
+static const char *state_of(const json_t *judged, size_t cause, const char **out_words) {
+    const json_t *const found = json_array_get(json_object_get(judged, "causes"), cause);
+    *out_words = json_string_value(json_object_get(found, "text"));
+    return json_string_value(json_object_get(found, "state"));
+}
+
+/* Writes rows in which the engine's log-prob is `print` of the trainer's. */
+static void write_printed(const char *path, const char *print, int nudge) {
+    FILE *out = fopen(path, "w");
+    assert_non_null(out);
+    for (unsigned s = 0; s < 40; s++) {
+        for (int side = 0; side < 2; side++) {
+            fputs(side == 0 ? "{\"rollout_logprobs\": [" : "], \"trainer_logprobs\": [", out);
+            for (unsigned t = 0; t < 40; t++) {
+                const double p = -0.05 - 4.0 * draw(s, t, 1);
+                char text[32];
+                snprintf(text, sizeof text, side == 0 ? print : "%.9g",
+                         side == 0 && nudge && t == 7 ? p + 0.01 : p);
+                fprintf(out, "%s%s", t == 0 ? "" : ", ", text);
+            }
+        }
+        fputs("]}\n", out);
+    }
+    assert_int_equal(fclose(out), 0);
+}
+
+/* A side that is printed to three decimals rounds its log-probs, and computes as the other does. */
+static void verify_decimals_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *print;
+        int nudge, decimals; /* 0: not named so */
+    } cases[] = {{"%.2f", 0, 2}, {"%.3f", 0, 3}, {"%.5f", 0, 5}, {"%.6f", 0, 0}, {"%.3f", 1, 0}};
+    write_printed("equal.jsonl", "%.9g", 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char wanted[80];
+        const char *words;
+        write_printed("printed.jsonl", cases[i].print, cases[i].nudge);
+        struct said said = helper_run(1, "rollout printed.jsonl --floor equal.jsonl");
+        words = said.out;
+        snprintf(wanted, sizeof wanted, "every log-prob of the engine has %d decimals",
+                 cases[i].decimals);
+        assert_int_equal(strstr(words, cases[i].decimals != 0 ? wanted : "decimals,") != NULL,
+                         cases[i].decimals != 0);
+        helper_free(&said);
+    }
+}
+
+/* A filter (top-p) leaves out unlikely tokens, which the file has at one number, and makes the
+ * others likelier: that leans as a temperature does, and is none. */
+static void verify_a_filter_is_no_temperature(void **state) {
+    (void)state;
+    for (int filters = 0; filters < 2; filters++) {
+        FILE *out = fopen("filtered.jsonl", "w");
+        assert_non_null(out);
+        for (unsigned s = 0; s < 60; s++) {
+            for (int side = 0; side < 2; side++) {
+                fputs(side == 0 ? "{\"rollout_logprobs\": [" : "], \"trainer_logprobs\": [", out);
+                for (unsigned t = 0; t < 40; t++) {
+                    const double p = -0.2 - 4.0 * draw(s, t, 1);
+                    const double x = p < -3.8 ? (filters ? -30.0 : p - 1.0) : p + 0.1;
+                    fprintf(out, "%s%.9g", t == 0 ? "" : ", ", side == 1 ? p : x);
+                }
+            }
+            fputs("]}\n", out);
+        }
+        assert_int_equal(fclose(out), 0);
+        json_t *judged = load("rollout filtered.jsonl --json", filters ? 3 : 1);
+        const char *words;
+        assert_string_equal(state_of(judged, 4, &words), filters ? "open" : "named");
+        if (filters)
+            assert_non_null(strstr(words, "of the engine have one log-prob, -30: a filter"));
+        json_decref(judged);
+    }
+}
+
 /* ---- two causes at once ---- */
 
 #define WORDS 24
@@ -1007,6 +1083,8 @@ int main(void) {
         cmocka_unit_test(verify_words_of_infinite_and_of_no_ratio),
         cmocka_unit_test(verify_few_sequences_decide_nothing),
         cmocka_unit_test(verify_surer_weights_are_no_temperature),
+        cmocka_unit_test(verify_decimals_are_named),
+        cmocka_unit_test(verify_a_filter_is_no_temperature),
         cmocka_unit_test(verify_what_a_named_cause_leaves),
         cmocka_unit_test(verify_rewards_as_the_trainer_would_sample),
         cmocka_unit_test(verify_equal_rewards),
