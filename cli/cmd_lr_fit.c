@@ -3,6 +3,7 @@
  */
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "cli/json.h"
@@ -185,6 +186,11 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
                "it from one that somebody would: with that one the lengths are others";
     if (first->stairs_open)
         return "moves once per several updates, which does not say what a scheduler step counts";
+    if (fit_is_of_earlier_release(known, first->contract) &&
+        strncmp(first->contract->name, "hf", 2) == 0)
+        return "is of a release that logs the LR of the next update, and by its losses, which are "
+               "not rounded, the log was written by transformers 5, which logs the one that was "
+               "used";
     if (!fit_is_native(known, first->contract)) return "is not of the framework that wrote the log";
     if (fit_is_half_speed(first) && known->request.min_lr_ratio != 0.5)
         return "is also printed by a decay to 0 that moves at every second update only";

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,6 +85,20 @@ static void write_ahead(const char *loss) {
     helper_write("trainer_state.json", text);
 }
 
+/* The schedule of "Attention is all you need", with a warm-up of 10 updates. */
+static void write_noam(void) {
+    static char text[16384];
+    size_t used = (size_t)snprintf(text, sizeof text, "{%s\"max_steps\": 60, \"log_history\": [",
+                                   OLD "\"best_global_step\": null, ");
+    for (int k = 1; k <= 60; k++)
+        used += (size_t)snprintf(
+            text + used, sizeof text - used,
+            "%s{\"step\": %d, \"learning_rate\": %.17g, \"loss\": 2.345678901}", k > 1 ? ", " : "",
+            k, 1e-3 * (k < 10 ? k * (1.0 / (10.0 * sqrt(10.0))) : 1.0 / sqrt((double)k)));
+    snprintf(text + used, sizeof text - used, "]}\n");
+    helper_write("trainer_state.json", text);
+}
+
 static void say(int status, const char *command, const char *answer) {
     struct said said = helper_run(status, command);
     assert_non_null(strstr(said.out, answer));
@@ -93,6 +108,9 @@ static void say(int status, const char *command, const char *answer) {
 static void verify_unrounded_losses(void **state) {
     (void)state;
     static const char *const rounded[] = {"3456", "345600000001", "345599999999", "3456781"};
+    write_noam();
+    say(3, "lr fit trainer_state.json",
+        "fit 1 is of a release that logs the LR of the next update, and by its losses");
     write_ahead("345678901");
     say(3, "lr fit trainer_state.json", "is not of the framework that wrote the log");
     say(3,
