@@ -60,6 +60,7 @@ static enum status fill_columns(const struct compare_input *input, struct arena 
                 report->repeated[s] = column->side[s].repeated;
         }
         if (column->side[0].count == 0 && column->side[1].count == 0) continue;
+        if (input[0].run == NULL || input[1].run == NULL) compare_find_cells(column);
         compare_classify(column);
         compare_find_end(column, (const struct log *const[]){input[0].log, input[1].log});
         report->column_count++;

@@ -45,6 +45,7 @@ struct compare_side {
     size_t count;
     size_t repeated;       /* how many rows a later row of the same update replaced */
     const struct log *log; /* where compare_point reads if `points` is NULL */
+    double cell; /* the quantum of a side in f32 beside one in f64, as a share of the value; or 0 */
 };
 
 struct compare_column {

@@ -20,6 +20,9 @@ TWINSTEP_MUST_USE enum status compare_align(const struct log *log, int32_t name,
 TWINSTEP_MUST_USE enum status compare_align_column(const struct log *log,
                                                    const struct log_column *column,
                                                    struct arena *arena, struct compare_side *side);
+/* Gives a side whose numbers are all of f32 its cell, where the other one's are not: the two may be
+ * one training's numbers, added up in f32 and in f64. */
+void compare_find_cells(struct compare_column *column);
 /* Classifies a column whose sides are filled. */
 void compare_classify(struct compare_column *column);
 /* Fills column->ends_before: a column that has its numbers at rows some updates apart, and has none

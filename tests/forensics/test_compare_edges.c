@@ -290,12 +290,53 @@ static void verify_rows_may_stand_backwards(void **state) {
     }
 }
 
+/* Losses of f32 beside ones of f64 are a few units in the last place apart: 0.75 is 2^-24 * 1.5 *
+ * 2^23, so a cell of 2^-20 of it is 6 units on either side. Two columns of f64, and two of f32, are
+ * exact, and two recordings have no cells, since one program adds both. */
+static void validate_f32_beside_f64(void **state) {
+    (void)state;
+    static const struct {
+        double apart; /* in units in the last place of f32 at 0.75 */
+        int single[2], recorded;
+        enum compare_class is;
+    } cases[] = {{0.25, {1, 0}, 0, COMPARE_WITHIN},    {5.75, {1, 0}, 0, COMPARE_WITHIN},
+                 {-5.75, {0, 1}, 0, COMPARE_WITHIN},   {6.25, {1, 0}, 0, COMPARE_DIFFERENT},
+                 {6.25, {0, 1}, 0, COMPARE_DIFFERENT}, {0.25, {0, 0}, 0, COMPARE_DIFFERENT},
+                 {1.0, {1, 1}, 0, COMPARE_DIFFERENT},  {0.0, {1, 0}, 0, COMPARE_EQUAL},
+                 {0.25, {1, 0}, 1, COMPARE_DIFFERENT}};
+    static const enum log_name names[] = {LOG_LOSS, LOG_GRAD_NORM, LOG_LR_LOGGED};
+    for (size_t n = 0; n < COUNT_OF(names); n++)
+        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+            struct compare_column column = {.name = (int32_t)names[n]};
+            struct log_column printed = {.name = (int32_t)names[n]};
+            struct series_point points[2][3];
+            const size_t parts =
+                cases[i].single[0] ? 1 : 0; /* the side of f64, where there is one */
+            for (size_t s = 0; s < 2; s++) {
+                for (size_t k = 0; k < 3; k++)
+                    points[s][k] = (struct series_point){
+                        .update = k + 1,
+                        .value = 0.75 + (s == parts ? 0x1p-24 * cases[i].apart : 0.0)};
+                if (!cases[i].single[s]) points[s][2].value = 0.1; /* no number of f32 */
+                column.side[s] = (struct compare_side){
+                    .column = &printed, .points = points[s], .count = 2 + !cases[i].single[s]};
+            }
+            if (!cases[i].recorded) compare_find_cells(&column);
+            compare_classify(&column);
+            const enum compare_class is = n == 2 && cases[i].is == COMPARE_WITHIN
+                                              ? COMPARE_DIFFERENT /* no sum */
+                                              : cases[i].is;
+            if (column.class_of != (int32_t)is) fail_msg("column %zu, case %zu", n, i);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_edges),
         cmocka_unit_test(validate_tokens_that_end),
         cmocka_unit_test(validate_the_first_top),
         cmocka_unit_test(verify_rows_may_stand_backwards),
+        cmocka_unit_test(validate_f32_beside_f64),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

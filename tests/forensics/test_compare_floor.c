@@ -70,8 +70,9 @@ static void stage_zeros(struct scene *scene, uint64_t out, double factor, float 
                 scene->points[c][side][k] =
                     (struct series_point){k + 1, value, (double)quantum, k, 0};
             }
-            column->side[side] = (struct compare_side){&scene->log_columns[c][side],
-                                                       scene->points[c][side], STEPS, 0, NULL};
+            column->side[side] = (struct compare_side){.column = &scene->log_columns[c][side],
+                                                       .points = scene->points[c][side],
+                                                       .count = STEPS};
         }
     }
     scene->report.columns = scene->compared;
