@@ -80,6 +80,12 @@ static enum status explain_logged(struct compare_report *report, struct arena *a
     "makes: far below what the log varies by from row to row, as dtype, kernels or batch shape "   \
     "move it, if weights, data and loss are the same."
 
+#define LRS_TOO                                                                                    \
+    " The LRs differ, too: what differs first need not be what makes most of the gap later."
+#define OTHER_MEANS                                                                                \
+    " Means of logits are apart by more, which says little: logits of either sign leave a small "  \
+    "mean, and other micro-batches or padding make another one of the same logits."
+
 #define REFERENCE_GAP                                                                              \
     "The log-probs of the policy agree where rewards first differ, before any step: the weights, " \
     "data and dtype of the policy are the same, and what is subtracted is not"
@@ -111,6 +117,20 @@ static int means_alone(const struct compare_report *report) {
         const struct compare_column *const column = compare_column_of(report, *name);
         if (column != NULL && column->class_of == COMPARE_DIFFERENT &&
             column->first_update <= report->start && !compare_is_other_mean(report, *name))
+            return 0;
+    }
+    return 1;
+}
+
+/* Tells whether means of logits are apart by more than rounding where log-probs, and what else the
+ * forward pass shows before the first step, agree. */
+static int logits_alone(const struct compare_report *report) {
+    if (!compare_logits_apart(report) || compare_judge_start(report) != COMPARE_GAP_ROUNDING)
+        return 0;
+    for (const enum log_name *name = compare_forward_names; *name != LOG_OTHER; name++) {
+        const struct compare_column *const column = compare_column_of(report, *name);
+        if (*name != LOG_LOGITS_CHOSEN && *name != LOG_LOGITS_REJECTED && column != NULL &&
+            column->class_of == COMPARE_DIFFERENT && column->first_update <= report->start)
             return 0;
     }
     return 1;
@@ -190,6 +210,15 @@ static void explain_forward(struct compare_report *report, const struct compare_
             "Compare micro-batches, accumulation and padding; then how metrics are averaged.");
         return;
     }
+    if (logits_alone(report)) {
+        compare_say(
+            report, -1,
+            "Log-probs of update 1 agree, so weights and data do as far as these show, and means "
+            "of logits do not: they are taken over other groups (micro-batches of other sizes or "
+            "padding) or of other logits. What opens the gap later does not show in update 1.",
+            "Compare micro-batches, accumulation and padding; then how metrics are averaged.");
+        return;
+    }
     const struct compare_ratio *const ratio = compare_ratio_of(report, LOG_LOSS);
     const struct compare_ratio *const norm = compare_ratio_of(report, LOG_GRAD_NORM);
     const int shared = ratio != NULL && norm != NULL &&
@@ -220,10 +249,10 @@ static void explain_forward(struct compare_report *report, const struct compare_
     case COMPARE_GAP_ROUNDING:
         compare_say(
             report, CAUSE_DTYPE,
-            compare_lrs_differ(report) ? SMALL_GAP
-                " The LRs differ, too: what differs first need not be what makes most "
-                "of the gap later."
-                                       : SMALL_GAP,
+            compare_logits_apart(report)
+                ? compare_lrs_differ(report) ? SMALL_GAP OTHER_MEANS LRS_TOO : SMALL_GAP OTHER_MEANS
+            : compare_lrs_differ(report) ? SMALL_GAP LRS_TOO
+                                         : SMALL_GAP,
             "Compare digests of the initial weights and the first batch. Run both in float32 with "
             "equal micro-batches: a gap that vanishes is rounding. Run one twice: a gap that stays "
             "is deterministic.");

@@ -81,12 +81,33 @@ static enum compare_gap judge_first_rows(const struct compare_report *report,
                                                                                : first;
 }
 
+/* Tells whether a column is a mean of logits beside numbers that tell more. Logits have either
+ * sign, so their mean is near 0 and no measure of them: what it changes by from row to row and
+ * between two runs says little of either. */
+static int is_mean_of_logits(const struct compare_report *report, enum log_name name) {
+    static const enum log_name telling[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED, LOG_OTHER};
+    return (name == LOG_LOGITS_CHOSEN || name == LOG_LOGITS_REJECTED) &&
+           compare_covers_start(report, telling);
+}
+
+int compare_logits_apart(const struct compare_report *report) {
+    static const enum log_name names[] = {LOG_LOGITS_CHOSEN, LOG_LOGITS_REJECTED};
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        const struct compare_column *const column = compare_column_of(report, names[n]);
+        if (column != NULL && column->class_of == COMPARE_DIFFERENT &&
+            column->first_update <= report->start && is_mean_of_logits(report, names[n]) &&
+            compare_judge_gap(column, FORWARD_NOISE) != COMPARE_GAP_ROUNDING)
+            return 1;
+    }
+    return 0;
+}
+
 /* Judges the forward pass and the gradient before the first step: the largest gap counts. */
 enum compare_gap compare_judge_start(const struct compare_report *report) {
     enum compare_gap worst = COMPARE_GAP_ROUNDING;
     for (const enum log_name *name = compare_forward_names; *name != LOG_OTHER; name++) {
         const struct compare_column *column = compare_column_of(report, *name);
-        if (compare_is_other_mean(report, *name)) continue;
+        if (compare_is_other_mean(report, *name) || is_mean_of_logits(report, *name)) continue;
         if (column == NULL || column->class_of != COMPARE_DIFFERENT ||
             column->first_update > report->start)
             continue;

@@ -259,8 +259,9 @@ static void validate_means_of_logits(void **state) {
         const char *said;
     } means[] = {
         {3, NEVER, -1, "means of logits do not"},
-        {1, NEVER, -1, "by more than rounding"},
+        {1, NEVER, -1, "Log-probs of update 1 agree, so weights"},
         {3, 1, CAUSE_DTYPE, "kernels or batch shape"},
+        {1, 1, CAUSE_DTYPE, "Means of logits are apart by more"},
     };
     for (size_t i = 0; i < COUNT_OF(means); i++) {
         struct arena arena = ARENA_EMPTY;

@@ -136,6 +136,17 @@ static void validate_starts(void **state) {
         assert_int_equal(compare_judge_start(&hand_report),
                          loss ? COMPARE_GAP_BETWEEN : COMPARE_GAP_ROUNDING);
     }
+    /* Means of logits decide only where no log-probs stand beside them. */
+    for (int how = 0; how < 6; how++) {
+        static const enum log_name beside[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED, LOG_LOSS};
+        hand_open();
+        hand_part(hand_add(how % 2 ? LOG_LOGITS_CHOSEN : LOG_LOGITS_REJECTED, 0.01), 1, 0.3);
+        hand_part(hand_add(beside[how / 2], 10.0), 1, 0.001);
+        assert_int_equal(compare_judge_start(&hand_report),
+                         how < 4 ? COMPARE_GAP_ROUNDING : COMPARE_GAP_OTHER);
+        hand_column(beside[how / 2])->from = HAND_START + 1;
+        assert_int_equal(compare_judge_start(&hand_report), COMPARE_GAP_OTHER);
+    }
 }
 
 int main(void) {
