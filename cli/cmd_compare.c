@@ -159,6 +159,7 @@ static enum status hold(struct cli *cli, const struct options *options,
     TRY(arena_take(&cli->arena, 1, sizeof *held, "floor", &held));
     TRY(compare_hold(report, &file, alpha, &cli->arena, held));
     report->floor = held;
+    TRY(compare_explain_floor(report, held, &cli->arena));
     const struct backend_seen seen[2] = {backends_of_floor(&file), seen_of(&input[0], image)};
     TRY(backends_difference(seen, backends_here, &cli->arena, &elsewhere));
     report->elsewhere = elsewhere;

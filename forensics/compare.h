@@ -160,6 +160,12 @@ struct compare_recorded {
      * which anything does ("clipping (to 1 in A, none in B)"), and what of clipping differs in a
      * later one, with that update; "": nothing, or it is not known. */
     const char *step, *later;
+    uint64_t later_update; /* the update that `later` names; 0: none */
+    /* The first update of both behind which the states of random generators differ, and the first
+     * with other counts of the optimizer, with these; 0: there is none, or they were not recorded.
+     */
+    uint64_t rng_update, count_update;
+    int64_t count[2];
 };
 
 enum compare_lr_state {

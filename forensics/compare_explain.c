@@ -771,6 +771,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
 
 enum status compare_explain(struct compare_report *report, struct arena *arena) {
     TRY(explain(report, arena));
+    TRY(compare_explain_beyond(report, arena));
     return name_start(report, arena);
 }
 

@@ -162,4 +162,12 @@ int compare_batches_part(const struct compare_report *report, const struct compa
 TWINSTEP_MUST_USE enum status compare_explain_batches(struct compare_report *report,
                                                       struct arena *arena);
 
+/* ---- beyond rounding (compare_explain_beyond.c) ---- */
+
+/* Takes the answer back that rounding or kernels open the gap, where the files show what these do
+ * not make: other batches, LRs, skipped updates, phases, counts or clipping, or a gap that jumps.
+ */
+TWINSTEP_MUST_USE enum status compare_explain_beyond(struct compare_report *report,
+                                                     struct arena *arena);
+
 #endif

@@ -63,6 +63,12 @@ TWINSTEP_MUST_USE enum status compare_hold(const struct compare_report *report,
                                            const struct floor_file *file, double alpha,
                                            struct arena *arena, struct compare_floor *out);
 
+/* Takes the answer back that the gap is one of what does not repeat itself, where it is outside a
+ * floor that measured that. */
+TWINSTEP_MUST_USE enum status compare_explain_floor(struct compare_report *report,
+                                                    const struct compare_floor *held,
+                                                    struct arena *arena);
+
 /* Returns what the floor makes of the comparison's verdict: a difference of noise alone, inside the
  * floor, is as expected; a difference of the LR, of tokens or of any column that comes before the
  * loss is not, nor is a run that broke where none of the floor did. */

@@ -163,7 +163,22 @@ static enum status name_later(const struct trace_run *a, const struct record *x,
     TRY(name_clipping(&of_a, &of_b, arena, &words));
     TRY(arena_format(arena, &text, "%s from update %" PRIu64 " on", words, x->step));
     out->later = text;
+    out->later_update = x->step;
     return STATUS_OK;
+}
+
+/* Finds the first update with other states of generators, and the first with other counts. */
+static void find_first(const struct record *x, const struct record *y,
+                       struct compare_recorded *out) {
+    const int64_t m = x->integers[INTEGER_OPTIMIZER_T], n = y->integers[INTEGER_OPTIMIZER_T];
+    const uint8_t *a = x->digests[DIGEST_RNG], *b = y->digests[DIGEST_RNG];
+    if (out->rng_update == 0 && record_has_digest(a) && record_has_digest(b) &&
+        memcmp(a, b, RECORD_DIGEST_BYTES) != 0)
+        out->rng_update = x->step;
+    if (out->count_update > 0 || m < 0 || n < 0 || m == n) return;
+    out->count_update = x->step;
+    out->count[0] = m;
+    out->count[1] = n;
 }
 
 /* ---- both ---- */
@@ -181,6 +196,7 @@ enum status compare_recordings(const struct trace_run *a, const struct trace_run
         if (x->step != y->step) continue;
         const int32_t batch = compare_batches(x, y);
         if (batch == COMPARE_APART && out->batch_update == 0) out->batch_update = x->step;
+        find_first(x, y, out);
         if (first == 0 || x->step < first) continue;
         if (x->step == first) {
             out->batch = batch;

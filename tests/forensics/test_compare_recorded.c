@@ -222,6 +222,33 @@ static void validate_steps(void **state) {
     hold(1);
     assert_string_equal(known.step, "");
     assert_string_equal(known.later, "clipping (to 0.5 in A, to 1 in B) from update 3 on");
+    assert_int_equal(known.later_update, 3);
+}
+
+/* The first update with other states of generators, and the first with other counts. */
+static void validate_first(void **state) {
+    (void)state;
+    for (size_t from = 0; from < UPDATES; from++)
+        for (uint64_t first = 0; first <= UPDATES; first++) {
+            open_sides();
+            for (size_t i = from; i < UPDATES; i++) {
+                memset(sides[0].records[i].digests[DIGEST_RNG], 3, RECORD_DIGEST_BYTES);
+                memset(sides[1].records[i].digests[DIGEST_RNG], 4, RECORD_DIGEST_BYTES);
+                sides[1].records[i].integers[INTEGER_OPTIMIZER_T] = 9;
+            }
+            hold(first);
+            assert_int_equal(known.rng_update, from + 1);
+            assert_int_equal(known.count_update, from + 1);
+            assert_int_equal(known.count[0], from + 1);
+            assert_int_equal(known.count[1], 9);
+            for (size_t i = 0; i < UPDATES; i++) { /* what was not recorded is no other one */
+                memset(sides[1].records[i].digests[DIGEST_RNG], 0, RECORD_DIGEST_BYTES);
+                sides[1].records[i].integers[INTEGER_OPTIMIZER_T] = -1;
+            }
+            hold(first);
+            assert_int_equal(known.rng_update, 0);
+            assert_int_equal(known.count_update, 0);
+        }
 }
 
 static void validate_parts(void **state) {
@@ -254,7 +281,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_weights),  cmocka_unit_test(validate_batches),
         cmocka_unit_test(validate_clipping), cmocka_unit_test(validate_steps),
-        cmocka_unit_test(validate_parts),
+        cmocka_unit_test(validate_parts),    cmocka_unit_test(validate_first),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
