@@ -306,10 +306,31 @@ static int may_be_scaled(const struct compare_report *report) {
            compare_scale_of(compare_ratio_of(report, LOG_GRAD_NORM)) > 0.0;
 }
 
+#define OWN_REFERENCE(side)                                                                        \
+    "The forward pass of update 1 agrees. In update 2 the log-probs of the policy agree by far "   \
+    "better than the rewards that are made of them, and in " side " every reward is 0, in every "  \
+    "row: there the reference gives what the policy gives, as where it is the policy itself."
+
 /* Explains another loss by the DPO columns of the row behind the first step. Returns 0 where they
  * do not tell. */
 static int explain_objective(struct compare_report *report) {
-    if (compare_rewards_alone(report))
+    const int own = compare_own_reference(report);
+    if (compare_rewards_alone(report) && own >= 0)
+        compare_say(
+            report, CAUSE_REFERENCE, own == 0 ? OWN_REFERENCE("A") : OWN_REFERENCE("B"),
+            "Look which model gives the log-probs of the reference: it must be a frozen copy, or "
+            "the policy with its adapters switched off.");
+    else if (compare_rewards_alone(report) && !compare_rewards_scaled(report))
+        compare_say(
+            report, CAUSE_REFERENCE,
+            "The forward pass of update 1 agrees. In update 2 the log-probs of the policy agree by "
+            "far better than the rewards that are made of them: the weights are nearly the same. "
+            "Chosen and rejected rewards are not apart by one factor, as another beta would make "
+            "them: what is subtracted is another number, as of a reference that follows the policy "
+            "(sync_ref_model) in one run, or is called on other inputs there.",
+            "Compare what the reference is in update 2: its weights, whether it is moved, and what "
+            "it is called on.");
+    else if (compare_rewards_alone(report))
         compare_say(
             report, CAUSE_OBJECTIVE,
             "The forward pass of update 1 agrees. In update 2 the log-probs of the policy agree by "

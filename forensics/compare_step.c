@@ -160,6 +160,47 @@ int compare_rewards_agree(const struct compare_report *report, uint64_t update) 
     return 1;
 }
 
+/* How far the ratios of chosen and rejected rewards may be apart as those of one factor, as a share
+ * of what they differ from 1: another beta left them apart by 1e-4 of it, and a reference that
+ * follows the policy by 0.08 to 0.2. */
+#define ONE_RATIO 0.02
+
+int compare_rewards_scaled(const struct compare_report *report) {
+    static const enum log_name policy[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED};
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED};
+    const uint64_t update = report->start + 1;
+    double ratio[2], open = 0.0, away = 0.0;
+    for (size_t n = 0; n < COUNT_OF(policy); n++) {
+        struct pair_at logp, reward;
+        if (!find_pair(report, policy[n], update, &logp) ||
+            !find_pair(report, rewards[n], update, &reward) || reward.a.value == 0.0)
+            return 1;
+        const double size = real_abs_f64(reward.a.value);
+        ratio[n] = reward.b.value / reward.a.value;
+        /* a reward is beta times a log-prob, and beta is 1 at most */
+        open += (logp.gap + logp.digits + reward.digits) / size;
+        if (real_abs_f64(ratio[n] - 1.0) > away) away = real_abs_f64(ratio[n] - 1.0);
+    }
+    return real_abs_f64(ratio[0] - ratio[1]) <= ONE_RATIO * away + open;
+}
+
+/* Tells whether every reward of a side is 0, over more updates than its first step. */
+static int rewards_are_zero(const struct compare_report *report, size_t side) {
+    static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED};
+    for (size_t n = 0; n < COUNT_OF(rewards); n++) {
+        const struct compare_column *const column = compare_column_of(report, rewards[n]);
+        if (column == NULL || column->side[side].count < 3) return 0;
+        for (size_t i = 0; i < column->side[side].count; i++)
+            if (compare_point(&column->side[side], i).value != 0.0) return 0;
+    }
+    return 1;
+}
+
+int compare_own_reference(const struct compare_report *report) {
+    const int a = rewards_are_zero(report, 0), b = rewards_are_zero(report, 1);
+    return a == b ? -1 : b;
+}
+
 /* Tells whether the rewards of an update are in the ratio of two LRs, B's to A's; LRs of 0 leave
  * rewards of 0. Rewards that are 0 in both logs are in no ratio. */
 static int in_ratio(const struct pair_at *reward, double lr_a, double lr_b) {

@@ -425,8 +425,57 @@ static void validate_pairs(void **state) {
     assert_false(find_pair(&report, LOG_LOSS, 5, &pair));
 }
 
+/* ---- whose rewards they are ---- */
+
+static void validate_one_ratio(void **state) {
+    (void)state;
+    static const struct {
+        double chosen, rejected; /* B's, where A's are 1 */
+        int scaled;
+    } ratios[] = {{3.0, 3.0, 1},     {3.0, 2.961, 1},   {3.0, 2.959, 0}, {2.961, 3.0, 1},
+                  {2.959, 3.0, 0},   {0.5, 0.5, 1},     {0.5, 0.511, 0}, {0.5, 0.509, 1},
+                  {1.05, 1.0511, 0}, {1.05, 1.0509, 1}, {-1.0, -1.05, 0}};
+    for (size_t i = 0; i < COUNT_OF(ratios); i++) {
+        open_rewards();
+        put(LOG_REWARD_CHOSEN, NEXT, 1.0, ratios[i].chosen);
+        put(LOG_REWARD_REJECTED, NEXT, 1.0, ratios[i].rejected);
+        if (compare_rewards_scaled(&report) != ratios[i].scaled) fail_msg("ratio %zu", i);
+        put(LOG_REWARD_REJECTED, NEXT, 0.0, 1.0); /* no ratio */
+        assert_true(compare_rewards_scaled(&report));
+    }
+    for (int how = 0; how < 3; how++) { /* what log-probs and digits leave open */
+        open_rewards();
+        put(LOG_REWARD_CHOSEN, NEXT, 1.0, 3.0);
+        put(LOG_REWARD_REJECTED, NEXT, 1.0, 2.9);
+        assert_false(compare_rewards_scaled(&report));
+        if (how == 0) print(LOG_REWARD_CHOSEN, 0.07);
+        if (how == 1) print(LOG_LOGP_REJECTED, 0.07);
+        if (how == 2) put(LOG_LOGP_CHOSEN, NEXT, -100.0, -99.93);
+        assert_true(compare_rewards_scaled(&report));
+    }
+}
+
+static void validate_own_reference(void **state) {
+    (void)state;
+    for (size_t side = 0; side < 2; side++)
+        for (int how = 0; how < 5; how++) {
+            open_rewards();
+            for (uint64_t update = 1; update <= ROWS; update++)
+                for (size_t r = 0; r < 2; r++)
+                    put(r == 0 ? LOG_REWARD_CHOSEN : LOG_REWARD_REJECTED, update,
+                        side == 0 || how == 1 ? 0.0 : 1.0, side == 1 || how == 1 ? 0.0 : 1.0);
+            if (how == 2)
+                put(LOG_REWARD_REJECTED, ROWS, side == 0 ? 1e-9 : 1.0, side == 1 ? 1e-9 : 1.0);
+            if (how == 3) column_of(LOG_REWARD_CHOSEN)->side[side].count = 2;
+            if (how == 4) report.column_count--; /* one kind of rewards is not shown */
+            assert_int_equal(compare_own_reference(&report), how == 0 ? (int)side : -1);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_one_ratio),
+        cmocka_unit_test(validate_own_reference),
         cmocka_unit_test(validate_starts),
         cmocka_unit_test(validate_rewards_alone),
         cmocka_unit_test(validate_loss_alone),
