@@ -481,6 +481,7 @@ static enum status compare_runs(const struct compare_input *input, struct arena 
         report->optimizers_apart = compare_optimizers_apart(&a->plan, &b->plan);
         report->kernels_apart = compare_kernels_apart(&a->plan, &b->plan);
         report->labels_key = compare_labels_key(&a->plan, &b->plan);
+        report->reference_apart = compare_reference_moves(&a->plan, &b->plan);
         report->settings_apart = compare_settings_apart(&a->plan, &b->plan);
         report->others_apart = compare_others_apart(&a->plan, &b->plan);
     }

@@ -274,11 +274,12 @@ struct compare_report {
     int optimizers_apart; /* 1: settings of their optimizers differ, beside the LR */
     int same_start; /* 1: what differs first is computed from equal weights and an equal batch */
     const char
-        *labels_key;    /* the setting that differs and gives a model other labels; NULL: none */
-    int settings_apart; /* 1: anything in their configurations does, but seeds and env */
-    int others_apart;   /* 1: anything of that which can move the gradient of the first update */
-    int norms_alone;    /* 1: equal roots, and no column but norms differs */
-    int norms_round;    /* 1: and these by no more than rounding */
+        *labels_key;     /* the setting that differs and gives a model other labels; NULL: none */
+    int reference_apart; /* 1: a setting moves the reference towards the policy in one alone */
+    int settings_apart;  /* 1: anything in their configurations does, but seeds and env */
+    int others_apart;    /* 1: anything of that which can move the gradient of the first update */
+    int norms_alone;     /* 1: equal roots, and no column but norms differs */
+    int norms_round;     /* 1: and these by no more than rounding */
     /* 1: by the digests of two runs weights, LRs, batches and draws are the same in every update of
      * both, and the loss that is logged is not. */
     int logged_alone;

@@ -754,6 +754,8 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
         TRY(compare_explain_step(report, first, arena));
     else if (compare_draws_part(report, first))
         TRY(compare_explain_later_draws(report, arena));
+    else if (compare_loss_parts(report, first))
+        TRY(compare_explain_loss(report, arena));
     else if (first == NULL)
         compare_say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
     else if (compare_trains_alike(report))

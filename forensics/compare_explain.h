@@ -128,6 +128,11 @@ TWINSTEP_MUST_USE enum status compare_explain_generators(struct compare_report *
 int compare_draws_part(const struct compare_report *report, const struct compare_column *first);
 TWINSTEP_MUST_USE enum status compare_explain_later_draws(struct compare_report *report,
                                                           struct arena *arena);
+/* Tells whether two recordings part in the loss of a later update than their first one, of weights,
+ * batch and draws that are the same. */
+int compare_loss_parts(const struct compare_report *report, const struct compare_column *first);
+TWINSTEP_MUST_USE enum status compare_explain_loss(struct compare_report *report,
+                                                   struct arena *arena);
 /* Tells whether two recordings part in the step of an update, by their digests, before `first`
  * does, the first difference of loss and gradient (NULL: there is none). Where no digest of the
  * gradient was taken in that update, an update at least lies between the two, or settings of the

@@ -393,6 +393,45 @@ enum status compare_explain_later_draws(struct compare_report *report, struct ar
     return STATUS_OK;
 }
 
+/* ---- a loss that parts between two steps ---- */
+
+int compare_loss_parts(const struct compare_report *report, const struct compare_column *first) {
+    const struct compare_column *forward = compare_first_of(report, compare_forward_names);
+    return report->recorded && !report->unlike && first != NULL && first == forward &&
+           report->root_update == first->first_update && report->known.begins > 0 &&
+           report->root_update > report->known.begins && report->root_update > report->start &&
+           report->known.batch == COMPARE_ALIKE &&
+           !compare_root_differs(report, COMPARE_PART_RNG) &&
+           compare_root_differs(report, COMPARE_PART_LOSS) &&
+           strcmp(report->where.phase, "forward") == 0;
+}
+
+/* The weights behind the step before are the same, bit for bit, and so are the batch and what was
+ * drawn. A reference, weights that are moved between two steps, and a loss have no digest. */
+enum status compare_explain_loss(struct compare_report *report, struct arena *arena) {
+    const unsigned long long update = report->root_update;
+    char *text;
+    TRY(arena_format(
+        arena, &text,
+        "Both are equal bit for bit behind the step of update %llu, by their digests, and so are "
+        "the batch of update %llu and what random generators drew; its loss is not. No step made "
+        "this gap, and none grew: between the two, weights were changed outside of a step "
+        "(loaded, averaged, clamped), the reference of the loss moved, or the loss is another one "
+        "there (a parameter that is scheduled, a mode, labels or buffers that have no digest).%s",
+        update - 1, update,
+        report->reference_apart
+            ? " In one run alone the reference follows the policy (sync_ref_model, above), which "
+              "does this."
+            : ""));
+    compare_say(report, report->reference_apart ? CAUSE_REFERENCE : -1, text,
+                report->reference_apart
+                    ? "Make sync_ref_model equal and compare again."
+                    : "Look what each run does between these two updates: what is loaded, swapped "
+                      "or written into weights, in callbacks and hooks; then what the loss takes "
+                      "beside the batch.");
+    return STATUS_OK;
+}
+
 /* ---- a step from the same gradient ---- */
 
 int compare_gradient_parts(const struct compare_report *report,
@@ -405,14 +444,19 @@ int compare_gradient_parts(const struct compare_report *report,
 }
 
 /* Tells whether both recorded the gradient's norm of an update behind their first one in many
- * digits, and it agrees, while settings of the optimizer differ and nothing that moves a gradient
- * does: weights, batch and loss of it are the same by their digests, so its step is another one. */
-static int step_alone_differs(const struct compare_report *report) {
+ * digits, and it agrees. */
+static int norm_agrees(const struct compare_report *report) {
     const struct compare_column *norm = compare_column_of(report, LOG_GRAD_NORM);
     const uint64_t update = report->root_update;
-    return report->optimizers_apart && !report->others_apart && update > report->start &&
-           compare_is_fine(norm, update + 1) && compare_has_pair_at(norm, update) &&
+    return update > report->start && compare_is_fine(norm, update + 1) &&
+           compare_has_pair_at(norm, update) &&
            !(norm->class_of == COMPARE_DIFFERENT && norm->first_update <= update);
+}
+
+/* Tells whether it does while settings of the optimizer differ and nothing that moves a gradient
+ * does: weights, batch and loss of it are the same by their digests, so its step is another one. */
+static int step_alone_differs(const struct compare_report *report) {
+    return report->optimizers_apart && !report->others_apart && norm_agrees(report);
 }
 
 int compare_step_parts(const struct compare_report *report, const struct compare_column *first) {
@@ -423,7 +467,7 @@ int compare_step_parts(const struct compare_report *report, const struct compare
         return 0;
     if (report->same_gradient) return first == NULL || first->first_update > report->root_update;
     return first != NULL && first->first_update > report->root_update &&
-           (first->first_update > report->root_update + 1 || step_alone_differs(report));
+           (first->first_update > report->root_update + 1 || norm_agrees(report));
 }
 
 enum status compare_explain_step(struct compare_report *report, const struct compare_column *first,
@@ -445,8 +489,9 @@ enum status compare_explain_step(struct compare_report *report, const struct com
         "behind its step are not (roots, above): %sthe optimizer's step is another one%s.%s%s%s%s",
         report->same_gradient ? ", gradients" : "", update,
         report->same_gradient ? ""
-        : same                ? "the norm of its gradient is the same in all digits, and "
-               : "its gradient, of which no digest was taken there, is another one, or ",
+        : norm_agrees(report)
+            ? "the norm of its gradient is the same in all digits, and "
+            : "its gradient, of which no digest was taken there, is another one, or ",
         settings && report->kernels_apart
             ? ", whose settings and kernels differ (configurations, above)"
         : settings ? ", whose settings differ (configurations, above)"

@@ -420,6 +420,10 @@ const char *compare_labels_key(const struct trace_run_plan *a, const struct trac
     return NULL;
 }
 
+int compare_reference_moves(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    return compare_key(a, b, "args.sync_ref_model") == COMPARE_APART;
+}
+
 /* Tells whether a key is none of what whoever trains has set, or a seed. */
 static int is_no_setting(const struct line *key) {
     static const char env[] = "env.";

@@ -53,6 +53,8 @@ int compare_kernels_apart(const struct trace_run_plan *a, const struct trace_run
  * a model is given: a loss mask, or a loss for which the trainer keeps the labels. NULL if none
  * does. */
 const char *compare_labels_key(const struct trace_run_plan *a, const struct trace_run_plan *b);
+/* Tells whether TRL moves the reference of a DPO training towards the policy in one run alone. */
+int compare_reference_moves(const struct trace_run_plan *a, const struct trace_run_plan *b);
 
 int compare_has_key(const struct trace_run_plan *plan, const char *key);
 /* Tells whether both configurations have the same value of a key, or neither has it; unknown where

@@ -310,6 +310,26 @@ static void validate_a_step_of_one_gradient(void **state) {
     }
 }
 
+/* A norm that agrees in many digits speaks for the gradient that has no digest, behind the first
+ * step; the loss shows the step in the next update. */
+static void validate_a_norm_that_agrees(void **state) {
+    (void)state;
+    for (int how = 0; how < 5; how++) {
+        open_step();
+        if (how != 1) hand_add(LOG_GRAD_NORM, 2.0);
+        hand_report.same_gradient = 0;
+        hand_report.root_update = how == 2 ? HAND_START : HAND_START + 1;
+        hand_column(LOG_LOSS)->first_update = hand_report.root_update + 1;
+        if (how == 3) hand_part(hand_column(LOG_GRAD_NORM), hand_report.root_update, 1e-9);
+        for (size_t i = 0; how == 4 && i < HAND_ROWS; i++)
+            hand_points[hand_column(LOG_GRAD_NORM) - hand_columns][0][i].quantum = 0.01;
+        assert_int_equal(compare_step_parts(&hand_report, hand_column(LOG_LOSS)), how == 0);
+        if (how > 0) continue;
+        explain_recorded();
+        require(-1, "the norm of its gradient is the same in all digits, and the optimizer's step");
+    }
+}
+
 /* Two recordings whose loss and generators part in update 4, of which the batch is the same. */
 static void open_draws(void) {
     open_recorded(HAND_START + 1);
@@ -453,8 +473,63 @@ static void validate_a_gradient_of_equal_weights(void **state) {
     }
 }
 
+/* ---- a loss that parts between two steps ---- */
+
+static void open_between(void) {
+    hand_open();
+    hand_part(hand_add(LOG_LOSS, 10.0), 6, 0.5);
+    hand_part(hand_add(LOG_GRAD_NORM, 2.0), 6, 0.1);
+    hand_report.recorded = 1;
+    hand_report.roots = 12;
+    hand_report.root_update = 6;
+    hand_report.root_parts = 1u << COMPARE_PART_LOSS | 1u << COMPARE_PART_WEIGHTS;
+    hand_report.where.phase = "forward";
+    hand_report.known.begins = 1;
+    hand_report.known.batch = COMPARE_ALIKE;
+    hand_report.known.step = hand_report.known.later = "";
+}
+#define BETWEEN(expected)                                                                          \
+    IS(compare_loss_parts(&hand_report, hand_column(LOG_LOSS)), expected, open_between)
+static void validate_loss_parts(void **state) {
+    (void)state;
+    open_between();
+    BETWEEN(1);
+    hand_report.recorded = 0;
+    BETWEEN(0);
+    hand_report.unlike = 1;
+    BETWEEN(0);
+    hand_report.root_update = 5; /* the step before it differs */
+    BETWEEN(0);
+    hand_report.known.begins = 0;
+    BETWEEN(0);
+    hand_report.known.begins = 6; /* no step is recorded before it */
+    BETWEEN(0);
+    hand_report.start = 6;
+    BETWEEN(0);
+    hand_report.known.batch = COMPARE_UNKNOWN;
+    BETWEEN(0);
+    hand_report.root_parts |= 1u << COMPARE_PART_RNG;
+    BETWEEN(0);
+    hand_report.root_parts = 1u << COMPARE_PART_WEIGHTS;
+    BETWEEN(0);
+    hand_report.where.phase = "fetch";
+    BETWEEN(0);
+    assert_false(compare_loss_parts(&hand_report, hand_column(LOG_GRAD_NORM)));
+    assert_false(compare_loss_parts(&hand_report, NULL));
+    for (int moves = 0; moves < 2; moves++) {
+        open_between();
+        hand_report.reference_apart = moves;
+        assert_int_equal(compare_explain_loss(&hand_report, &hand_arena), STATUS_OK);
+        assert_int_equal(hand_report.cause, moves ? CAUSE_REFERENCE : -1);
+        assert_int_equal(strstr(hand_report.meaning, "sync_ref_model") != NULL, moves);
+        assert_non_null(strstr(hand_report.meaning, "behind the step of update 5"));
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_a_gradient_of_equal_weights),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_loss_parts),
+                                       cmocka_unit_test(validate_a_norm_that_agrees),
+                                       cmocka_unit_test(validate_a_gradient_of_equal_weights),
                                        cmocka_unit_test(validate_generators),
                                        cmocka_unit_test(validate_beginnings),
                                        cmocka_unit_test(validate_computation),

@@ -26,6 +26,7 @@
 #define compare_others_apart given_others
 #define compare_kernels_apart given_kernels
 #define compare_labels_key given_labels
+#define compare_reference_moves given_moves
 #define compare_unseen_of given_unseen
 #define runs_first_apart given_first_apart
 #define batch_gap_words given_gap_words
@@ -532,6 +533,11 @@ int given_kernels(const struct trace_run_plan *a, const struct trace_run_plan *b
     return !apart[0];
 }
 
+int given_moves(const struct trace_run_plan *a, const struct trace_run_plan *b) {
+    assert_true(a == &runs[0].plan && b == &runs[1].plan);
+    return apart[0];
+}
+
 const char *given_labels(const struct trace_run_plan *a, const struct trace_run_plan *b) {
     assert_true(a == &runs[0].plan && b == &runs[1].plan);
     return apart[1] ? "labels" : NULL;
@@ -710,6 +716,7 @@ static void corroborate_runs(void **state) {
         assert_int_equal(report.settings_apart, both && apart[1]);
         assert_int_equal(report.others_apart, both && apart[0] && apart[1]);
         assert_int_equal(report.kernels_apart, both && !apart[0]);
+        assert_int_equal(report.reference_apart, both && apart[0]);
         assert_true(both && apart[1] ? strcmp(report.labels_key, "labels") == 0
                                      : report.labels_key == NULL);
         assert_int_equal(report.unseen.update, both ? 5 : 0);
