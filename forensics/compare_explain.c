@@ -792,8 +792,31 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     return compare_add_step(report, arena);
 }
 
+/* A mean of means over micro-batches or ranks lies near the mean of all tokens, so its gaps are as
+ * small as those of a low precision; in f32 alone a gap is smaller. */
+static enum status name_average(struct compare_report *report, struct arena *arena) {
+    char *text;
+    if (report->cause != CAUSE_DTYPE || report->rng.found || report->rng.place.stream != NULL ||
+        report->rng.seed_count > 0 || !compare_may_average(report))
+        return STATUS_OK;
+    report->other_average = 1;
+    TRY(arena_format(arena, &text,
+                     "%s Orders and kernels in float32 make less; a low precision makes as much, "
+                     "and so does another average of the same numbers, as a mean of means over "
+                     "micro-batches or ranks of other numbers of tokens.",
+                     report->meaning));
+    report->meaning = text;
+    TRY(arena_format(arena, &text,
+                     "%s Compare what the loss is divided by, with accumulation and with several "
+                     "processes.",
+                     report->next));
+    report->next = text;
+    return STATUS_OK;
+}
+
 enum status compare_explain(struct compare_report *report, struct arena *arena) {
     TRY(explain(report, arena));
+    TRY(name_average(report, arena));
     TRY(compare_explain_beyond(report, arena));
     return name_start(report, arena);
 }
@@ -808,5 +831,6 @@ size_t compare_causes(const struct compare_report *report, enum cause out[COMPAR
         out[count++] = CAUSE_OBJECTIVE;
     else if (!report->same_start)
         out[count++] = CAUSE_BATCH_SHAPE;
+    if (report->cause == CAUSE_DTYPE && report->other_average) out[count++] = CAUSE_NORMALISATION;
     return count;
 }

@@ -62,6 +62,9 @@ enum compare_gap compare_judge_gap(const struct compare_column *column, double m
 enum compare_gap compare_judge_norm(const struct compare_report *report);
 /* Judges the forward pass and the gradient before the first step: the largest gap counts. */
 enum compare_gap compare_judge_start(const struct compare_report *report);
+/* Tells whether losses are apart before the first step, and in most of the first rows, by more than
+ * f32 makes: so another average of the same numbers may have made them, too. */
+int compare_may_average(const struct compare_report *report);
 /* Tells whether means of logits, which do not count there beside log-probs, are apart by more than
  * rounding makes. */
 int compare_logits_apart(const struct compare_report *report);

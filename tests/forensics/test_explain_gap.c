@@ -149,9 +149,43 @@ static void validate_starts(void **state) {
     }
 }
 
+static void validate_averages(void **state) {
+    (void)state;
+    static const struct {
+        double gap;
+        uint64_t first;
+        int may;
+    } cases[] = {{0.9e-4, 1, 0},
+                 {1.2e-4, 1, 1},
+                 {-1.2e-4, 1, 1},
+                 {1.2e-4, HAND_START, 1},
+                 {1.2e-4, HAND_START + 1, 0},
+                 {(double)NAN, 1, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        open_gap();
+        hand_part(judged, cases[i].first, cases[i].gap);
+        assert_int_equal(compare_may_average(&hand_report), cases[i].may);
+        judged->class_of = COMPARE_WITHIN;
+        assert_false(compare_may_average(&hand_report));
+    }
+    for (uint32_t large = 0; large < 64; large++) { /* most of the first five rows */
+        int seen = 0;
+        open_gap();
+        hand_part(judged, 1, 1e-6);
+        for (size_t i = 0; i < 6; i++) {
+            hand_points[0][1][i].value += large >> i & 1 ? 0.001 : 0.0;
+            seen += i < 5 && (large >> i & 1);
+        }
+        assert_int_equal(compare_may_average(&hand_report), seen >= 3);
+    }
+    hand_open(); /* no loss */
+    hand_part(hand_add(LOG_LOGP_CHOSEN, 10.0), 1, 0.001);
+    assert_false(compare_may_average(&hand_report));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_gaps),
-                                       cmocka_unit_test(validate_first_rows),
-                                       cmocka_unit_test(validate_starts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_averages), cmocka_unit_test(validate_gaps),
+        cmocka_unit_test(validate_first_rows), cmocka_unit_test(validate_starts)};
     return cmocka_run_group_tests(tests, NULL, hand_close);
 }
