@@ -12,6 +12,7 @@
 #include "evidence/backend_seen.h"
 #include "experiment/noise/noise_use.h"
 #include "forensics/compare_floor.h"
+#include "forensics/compare_rows.h"
 
 enum {
     KEY_CONTRACT_A = KEY_OWN,
@@ -58,27 +59,38 @@ static enum status fit_side(struct compare_input *input, const struct contract *
 }
 
 static enum status read_side(struct cli *cli, const struct options *options, size_t side,
-                             struct compare_input *out, struct trace_image **out_image) {
-    static const char *const names[] = {"--contract-a", "--contract-b"};
+                             struct compare_input *out, struct log **out_log,
+                             struct trace_image **out_image) {
     static const char *const formats[] = {"--format-a", "--format-b"};
-    const struct contract *contract;
     struct log_options log_options;
-    struct log *log;
-    TRY(read_contract(options, side == 0 ? KEY_CONTRACT_A : KEY_CONTRACT_B, names[side],
-                      &contract));
     TRY(log_options_read(options, &cli->arena, &log_options));
     TRY(log_options_format(formats[side],
                            options_value(options, side == 0 ? KEY_FORMAT_A : KEY_FORMAT_B),
                            &log_options));
     const char *run = options_value(options, side == 0 ? KEY_RUN_A : KEY_RUN_B);
     if (run != NULL) log_options.run = run;
-    TRY(log_import(options->arguments[side], &log_options, &cli->arena, &log));
-    out->log = log;
+    TRY(log_import(options->arguments[side], &log_options, &cli->arena, out_log));
+    out->log = *out_log;
     out->may_end = options_given(options, KEY_COMMON);
-    if (strcmp(log->format, "trace") == 0)
+    if (strcmp(out->log->format, "trace") == 0)
         TRY(log_import_run(options->arguments[side], &log_options, &cli->arena, out_image,
                            &out->run));
-    return fit_side(out, contract, &cli->arena);
+    return STATUS_OK;
+}
+
+/* Fits the LRs of both, whose rows are numbered by each other's epochs where one prints no step. */
+static enum status fit_sides(struct cli *cli, const struct options *options, struct log *logs[2],
+                             struct compare_input input[2]) {
+    static const char *const names[] = {"--contract-a", "--contract-b"};
+    for (size_t side = 0; side < 2; side++)
+        TRY(compare_number_rows(logs[1 - side], logs[side], &cli->arena));
+    for (size_t side = 0; side < 2; side++) {
+        const struct contract *contract;
+        TRY(read_contract(options, side == 0 ? KEY_CONTRACT_A : KEY_CONTRACT_B, names[side],
+                          &contract));
+        TRY(fit_side(&input[side], contract, &cli->arena));
+    }
+    return STATUS_OK;
 }
 
 static enum status read_alpha(const struct options *options, double *out) {
@@ -192,8 +204,10 @@ static enum status add_case(struct cli *cli, const struct options *options,
 static enum status compare(struct cli *cli, const struct options *options,
                            struct compare_input *input, struct trace_image **images,
                            struct compare_report *report) {
+    struct log *logs[2];
     for (size_t side = 0; side < 2; side++)
-        TRY(read_side(cli, options, side, &input[side], &images[side]));
+        TRY(read_side(cli, options, side, &input[side], &logs[side], &images[side]));
+    TRY(fit_sides(cli, options, logs, input));
     TRY(compare_logs(input, &cli->arena, report));
     for (size_t side = 0; side < 2; side++)
         if (images[side] != NULL) TRY(trace_rows_status(images[side]));

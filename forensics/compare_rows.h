@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which updates the rows of a log are that prints none, by the epochs of another log. It looks at
+ * nothing but steps and epochs, so the two need not be logs of one training: their epochs are as
+ * long. */
+#ifndef TWINSTEP_FORENSICS_COMPARE_ROWS_H
+#define TWINSTEP_FORENSICS_COMPARE_ROWS_H
+
+#include "logs/log.h"
+
+/* Numbers the rows of `log`, of which the reader numbered them from 1, by the epochs of `other`,
+ * which prints its updates, and says so in a note; leaves them where the epochs do not agree on one
+ * distance of 2 or more in every row. */
+TWINSTEP_MUST_USE enum status compare_number_rows(const struct log *other, struct log *log,
+                                                  struct arena *arena);
+
+#endif
