@@ -585,6 +585,8 @@ static enum status explain_later(struct compare_report *report, const struct com
                   "What differs later may follow from that, or from the step.",
             "Run one of the two twice. If it repeats itself, make settings equal one at a time, "
             "those of dtype and kernels first.");
+    } else if (compare_hold_parts(report, column)) {
+        compare_explain_hold(report);
     } else if (other_lr) {
         compare_say(
             report, CAUSE_SCHEDULE,
@@ -746,7 +748,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     else if (compare_loops_part(report, first))
         compare_explain_loops(report);
     else if (compare_skips_part(report))
-        compare_explain_skips(report);
+        TRY(compare_explain_skips(report, arena));
     else if (first == NULL &&
              (compare_first_of(report, compare_lr_names) != NULL || report->lr.groups_differ > 0))
         compare_explain_lr_only(report);

@@ -86,7 +86,12 @@ void compare_explain_lr_only(struct compare_report *report);
 int compare_count_skips(const struct compare_report *report);
 /* Tells whether other updates were skipped before anything else differs. */
 int compare_skips_part(const struct compare_report *report);
-void compare_explain_skips(struct compare_report *report);
+TWINSTEP_MUST_USE enum status compare_explain_skips(struct compare_report *report,
+                                                    struct arena *arena);
+/* Tells whether one schedule explains both printed columns, which one log holds once, in the row in
+ * which `column` parts, the first to differ of the forward pass and the gradient. */
+int compare_hold_parts(const struct compare_report *report, const struct compare_column *column);
+void compare_explain_hold(struct compare_report *report);
 
 /* ---- what differs between two steps (compare_explain_between.c) ---- */
 

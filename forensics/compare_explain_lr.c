@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the LR columns, and the counts of skipped updates behind them, say of the first difference.
  */
+#include <string.h>
+
 #include "base/real.h"
 #include "forensics/compare_explain.h"
 
@@ -190,24 +192,103 @@ int compare_skips_part(const struct compare_report *report) {
            (forward->first_update == from && row_before(&forward->side[0], from) + 1 < from);
 }
 
-void compare_explain_skips(struct compare_report *report) {
+#define HOLD(side)                                                                                 \
+    "Both printed LRs follow one schedule, which stands still once in " side ", and the loss "     \
+    "parts in the same row, before that LR acts: the update before took another step. One update " \
+    "that " side " left out together with the step of its scheduler does this (a skip, or calls "  \
+    "that were not made); a scheduler alone that was not stepped does it where the LR is printed " \
+    "one update late. These logs do not tell them apart."
+
+/* Says what is known of why one run took no step at an update that it counts as skipped. A scaler
+ * skips an update whose gradient is no finite number; a loop may leave out any. */
+static const char *why_skipped(const struct compare_report *report) {
+    const struct compare_column *const norm = compare_column_of(report, LOG_GRAD_NORM);
+    const struct compare_column *const scale = compare_column_of(report, LOG_LOSS_SCALE);
+    const uint64_t update = compare_column_of(report, LOG_SKIPPED)->first_update;
+    if (scale != NULL && scale->side[0].count + scale->side[1].count > 0)
+        return "a gradient overflowed in one of the runs";
+    for (size_t i = 0, j = 0; norm != NULL && compare_next(norm, &i, &j); i++, j++) {
+        const struct series_point a = compare_point(&norm->side[0], i),
+                                  b = compare_point(&norm->side[1], j);
+        if (a.update != update) continue;
+        if (row_before(&norm->side[0], update) + 1 < update) break; /* of which update is it? */
+        return real_finite_f64(a.value) && real_finite_f64(b.value)
+                   ? "the norm of that gradient is a finite number in both, and no loss scale is "
+                     "logged, so no overflow shows: one of the runs left the step out (it was not "
+                     "called, or the loop or a rule of its own skipped it)"
+                   : "a gradient overflowed in one of the runs";
+    }
+    return "a gradient overflowed in one of the runs, or the step was left out (these logs do not "
+           "tell which)";
+}
+
+enum status compare_explain_skips(struct compare_report *report, struct arena *arena) {
     const int counted = compare_count_skips(report), fitted = report->lr.skips_part > 0;
+    const char *const why = counted ? why_skipped(report) : "";
+    const int overflows = strncmp(why, "a gradient overflowed in one of the runs",
+                                  sizeof "a gradient overflowed in one of the runs" - 1) == 0;
+    char *text;
+    if (compare_first_of(report, compare_lr_names) == NULL)
+        TRY(arena_format(arena, &text,
+                         "Other updates were skipped, and nothing differs before: %s. No LR in "
+                         "both logs differs; the weights are apart from there on because the runs "
+                         "did not take the same steps.",
+                         why));
+    else if (counted && fitted)
+        TRY(arena_format(arena, &text,
+                         "The schedules agree, and the updates that were skipped do not: %s. From "
+                         "there on the LRs are apart because the scheduler holds on a skip, and "
+                         "the weights because one run has stepped more often.",
+                         why));
+    else if (fitted)
+        TRY(arena_format(arena, &text,
+                         "By the simplest explanation of both LR columns the schedules agree, and "
+                         "one of the runs skipped updates at which the scheduler held, as a loss "
+                         "scaler makes it. The LRs alone cannot tell this from a scheduler that "
+                         "was not stepped."));
+    else
+        TRY(arena_format(arena, &text,
+                         "Other updates were skipped, and nothing differs before: %s. Where the "
+                         "scheduler holds on a skip, the LRs are apart from there on without "
+                         "another schedule.",
+                         why));
+    compare_say(report, -1, text,
+                counted && !overflows
+                    ? "Look why one run alone took no step at the first update that only it "
+                      "skipped."
+                    : "Look at the loss scale and the gradient norm of the first update that only "
+                      "one run skipped: another initial scale, another dtype, or another batch "
+                      "makes it overflow.");
+    return STATUS_OK;
+}
+
+/* Returns the segment in which a schedule holds, if that is all that departs from a plain course;
+ * or NULL. */
+static const struct fit_segment *only_hold(const struct fit *fit) {
+    return fit->segment_count == 2 && fit->segments[0].event == FIT_PLAIN &&
+                   fit->segments[1].event == FIT_SKIP
+               ? &fit->segments[1]
+               : NULL;
+}
+
+int compare_hold_parts(const struct compare_report *report, const struct compare_column *column) {
+    const struct fit *const a = report->lr.fit[0], *const b = report->lr.fit[1];
+    const struct compare_column *const lr = compare_column_of(report, LOG_LR_LOGGED);
+    if (a == NULL || b == NULL || lr == NULL || lr->class_of != COMPARE_DIFFERENT ||
+        compare_column_of(report, LOG_LR_APPLIED) != NULL || a->contract != b->contract ||
+        a->schedule != b->schedule || a->lr != b->lr || a->steps != b->steps)
+        return 0;
+    const struct fit_segment *const in_a = only_hold(a), *const in_b = only_hold(b);
+    const struct fit *const other = in_a != NULL ? b : a;
+    const struct fit_segment *const hold = in_a != NULL ? in_a : in_b;
+    return (in_a == NULL) != (in_b == NULL) && other->segment_count == 1 &&
+           hold->update == lr->first_update && column->first_update == lr->first_update;
+}
+
+void compare_explain_hold(struct compare_report *report) {
     compare_say(
-        report, -1,
-        compare_first_of(report, compare_lr_names) == NULL
-            ? "Other updates were skipped, and nothing differs before: a gradient overflowed in "
-              "one of the runs. No LR in both logs differs; the weights are apart from there on "
-              "because the runs did not take the same steps."
-        : counted && fitted
-            ? "The schedules agree, and the updates that were skipped do not: a gradient "
-              "overflowed in one of the runs. From there on the LRs are apart because the "
-              "scheduler holds on a skip, and the weights because one run has stepped more often."
-        : fitted ? "By the simplest explanation of both LR columns the schedules agree, and one of "
-                   "the runs skipped updates at which the scheduler held, as a loss scaler makes "
-                   "it. The LRs alone cannot tell this from a scheduler that was not stepped."
-                 : "Other updates were skipped, and nothing differs before: a gradient overflowed "
-                   "in one of the runs. Where the scheduler holds on a skip, the LRs are apart "
-                   "from there on without another schedule.",
-        "Look at the loss scale and the gradient norm of the first update that only one run "
-        "skipped: another initial scale, another dtype, or another batch makes it overflow.");
+        report, -1, only_hold(report->lr.fit[0]) != NULL ? HOLD("A") : HOLD("B"),
+        "Look whether that run called optimizer.step() and scheduler.step() in the update before: "
+        "a loss scaler, a rule of the loop or an accumulation may have left it out. Log skipped "
+        "updates.");
 }

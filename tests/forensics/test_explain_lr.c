@@ -200,7 +200,7 @@ static void validate_skips(void **state) {
         if (!lr) hand_column(LOG_LR_LOGGED)->class_of = COMPARE_EQUAL;
         if (!counted) hand_column(LOG_SKIPPED)->class_of = COMPARE_EQUAL;
         hand_report.lr.skips_part = fitted ? 1 : 0;
-        compare_explain_skips(&hand_report);
+        assert_int_equal(compare_explain_skips(&hand_report, &hand_arena), STATUS_OK);
         assert_int_equal(hand_report.cause, -1);
         const size_t which = !lr ? 0 : counted && fitted ? 1 : fitted ? 2 : 3;
         for (size_t w = 0; w < 4; w++)
@@ -212,9 +212,76 @@ static void validate_skips(void **state) {
                          update <= HAND_ROWS ? update - 1 : HAND_ROWS);
 }
 
+/* Why a counted skip was one: a scale or a norm that is no number speaks for an overflow, and a
+ * finite norm of that update without a scale against it. */
+static void validate_why_skipped(void **state) {
+    (void)state;
+    static const char *const said[] = {
+        "nothing differs before: a gradient overflowed in one of the runs. ",
+        "so no overflow shows: one of the runs left the step out",
+        "overflowed in one of the runs, or the step was left out (these logs do not tell which)"};
+    for (int how = 0; how < 7; how++) {
+        open_skips();
+        struct series_point(*const norm)[HAND_ROWS] =
+            hand_points[hand_column(LOG_GRAD_NORM) - hand_columns];
+        if (how == 1) hand_add(LOG_LOSS_SCALE, 1024.0);
+        if (how == 2) norm[0][4].value = (double)INFINITY;
+        if (how == 3) norm[1][4].value = (double)NAN;
+        if (how == 4)
+            hand_column(LOG_GRAD_NORM)->pairs = hand_column(LOG_GRAD_NORM)->side[0].count = 4;
+        if (how == 5) norm[0][3].update = 40; /* rows further apart, of which one is update 5 */
+        if (how == 5) norm[0][3] = norm[0][4], hand_column(LOG_GRAD_NORM)->side[0].count = 4;
+        if (how == 6) norm[1][5].value = (double)NAN; /* a later norm says nothing of it */
+        assert_int_equal(compare_explain_skips(&hand_report, &hand_arena), STATUS_OK);
+        const size_t which = how == 0 || how == 6 ? 1 : how < 4 ? 0 : 2;
+        if (strstr(hand_report.meaning, said[which]) == NULL)
+            fail_msg("%d: %s", how, hand_report.meaning);
+        assert_int_equal(strstr(hand_report.next, "loss scale") == NULL, which == 1);
+    }
+}
+
+/* One schedule that stands still once in one log, in the row in which the loss parts. */
+static void validate_holds(void **state) {
+    (void)state;
+    struct fit_segment segments[2][2];
+    struct fit fits[2];
+    for (int side = 0; side < 2; side++)
+        for (int how = 0; how < 12; how++) {
+            memset(fits, 0, sizeof fits);
+            memset(segments, 0, sizeof segments);
+            hand_open();
+            hand_part(hand_add(LOG_LOSS, 10.0), 6, 0.5);
+            hand_part(hand_add(LOG_LR_LOGGED, 1.0), 6, 0.1);
+            for (int s = 0; s < 2; s++) {
+                fits[s].segments = segments[s];
+                fits[s].segment_count = s == side ? 2 : 1;
+                segments[s][1] = (struct fit_segment){.update = 6, .event = FIT_SKIP};
+                hand_report.lr.fit[s] = &fits[s];
+            }
+            if (how == 1) hand_report.lr.fit[side] = NULL;
+            if (how == 2) fits[side].lr = 1.0;
+            if (how == 3) fits[side].steps = 9;
+            if (how == 4) segments[side][1].event = FIT_JUMP;
+            if (how == 5) segments[side][1].update = 7;
+            if (how == 6) fits[1 - side].segment_count = 2;
+            if (how == 7) fits[side].segment_count = 1;
+            if (how == 8) hand_column(LOG_LOSS)->first_update = 7;
+            if (how == 9) hand_column(LOG_LR_LOGGED)->class_of = COMPARE_WITHIN;
+            if (how == 10) hand_add(LOG_LR_APPLIED, 1.0);
+            if (how == 11) segments[side][0].event = FIT_RESET;
+            assert_int_equal(compare_hold_parts(&hand_report, hand_column(LOG_LOSS)), how == 0);
+            if (how > 0) continue;
+            compare_explain_hold(&hand_report);
+            assert_int_equal(hand_report.cause, -1);
+            assert_non_null(
+                strstr(hand_report.meaning, side == 0 ? "still once in A" : "still once in B"));
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_unseen_moves), cmocka_unit_test(validate_lrs),
-        cmocka_unit_test(validate_unplaced), cmocka_unit_test(validate_skips)};
+        cmocka_unit_test(validate_unseen_moves), cmocka_unit_test(validate_why_skipped),
+        cmocka_unit_test(validate_holds),        cmocka_unit_test(validate_lrs),
+        cmocka_unit_test(validate_unplaced),     cmocka_unit_test(validate_skips)};
     return cmocka_run_group_tests(tests, NULL, hand_close);
 }
