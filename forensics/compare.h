@@ -166,6 +166,8 @@ struct compare_recorded {
      */
     uint64_t rng_update, count_update;
     int64_t count[2];
+    int64_t
+        strides[2]; /* what each one's count grows by in an update, in every one; 0: not known */
 };
 
 enum compare_lr_state {

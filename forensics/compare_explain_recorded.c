@@ -470,6 +470,28 @@ int compare_step_parts(const struct compare_report *report, const struct compare
            (first->first_update > report->root_update + 1 || norm_agrees(report));
 }
 
+/* Says that one loop steps its optimizer more often in each update, where the counts show it; sets
+ * *out to 0, and nothing else, where they do not. */
+static enum status explain_strides(struct compare_report *report, struct arena *arena, int *out) {
+    const int64_t *const strides = report->known.strides;
+    char *text;
+    *out = strides[0] > 0 && strides[1] > 0 && strides[0] != strides[1];
+    if (!*out) return STATUS_OK;
+    const int more = strides[1] > strides[0];
+    TRY(arena_format(
+        arena, &text,
+        "What update %llu computes before its step is the same, by its digests, and the weights "
+        "behind it are not (roots, above). %c's optimizer counts %lld steps in each update and "
+        "%c's %lld: %c steps more often, from one gradient or from several (the order of the loop, "
+        "which is of cause schedule).",
+        (unsigned long long)report->root_update, "AB"[more], (long long)strides[more],
+        "AB"[1 - more], (long long)strides[1 - more], "AB"[more]));
+    compare_say(report, CAUSE_SCHEDULE, text,
+                "Look where each loop, its callbacks and its trainer call optimizer.step(): one "
+                "call in each update.");
+    return STATUS_OK;
+}
+
 enum status compare_explain_step(struct compare_report *report, const struct compare_column *first,
                                  struct arena *arena) {
     const unsigned long long update = report->root_update;
@@ -477,6 +499,9 @@ enum status compare_explain_step(struct compare_report *report, const struct com
     const int same = report->same_gradient || step_alone_differs(report);
     char *rivals, *shown, *text;
     struct compare_report others = *report;
+    int strides;
+    TRY(explain_strides(report, arena, &strides));
+    if (strides) return STATUS_OK;
     if (report->known.step[0] != '\0') others.known.later = ""; /* it is of this step, too */
     TRY(list_rivals(&others, 0, arena, &rivals));
     TRY(arena_format(arena, &shown, "%s", ""));

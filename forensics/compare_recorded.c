@@ -181,6 +181,21 @@ static void find_first(const struct record *x, const struct record *y,
     out->count[1] = n;
 }
 
+/* Returns what the optimizer's count grows by from each update to the next, if by the same number
+ * in all of them and in two at the least; else 0. */
+static int64_t count_stride(const struct trace_run *run) {
+    int64_t stride = 0;
+    for (uint64_t i = 1; i < run->updates; i++) {
+        const struct record *before = trace_row(run, i - 1), *after = trace_row(run, i);
+        const int64_t m = before->integers[INTEGER_OPTIMIZER_T],
+                      n = after->integers[INTEGER_OPTIMIZER_T];
+        if (m < 0 || n <= m || after->step != before->step + 1 || (i > 1 && n - m != stride))
+            return 0;
+        stride = n - m;
+    }
+    return run->updates > 2 ? stride : 0;
+}
+
 /* ---- both ---- */
 
 enum status compare_recordings(const struct trace_run *a, const struct trace_run *b, uint64_t first,
@@ -189,6 +204,8 @@ enum status compare_recordings(const struct trace_run *a, const struct trace_run
     if (a->updates == 0 || b->updates == 0) return STATUS_OK;
     if (trace_row(a, 0)->step == trace_row(b, 0)->step) out->begins = trace_row(a, 0)->step;
     judge_weights(a, b, out);
+    out->strides[0] = count_stride(a);
+    out->strides[1] = count_stride(b);
     for (uint64_t i = 0, j = 0; i < a->updates && j < b->updates;) {
         const struct record *x = trace_row(a, i), *y = trace_row(b, j);
         i += x->step <= y->step;

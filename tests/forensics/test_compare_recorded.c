@@ -251,6 +251,27 @@ static void validate_first(void **state) {
         }
 }
 
+/* What the count grows by, in each update. */
+static void validate_strides(void **state) {
+    (void)state;
+    for (size_t s = 0; s < 2; s++)
+        for (int how = 0; how < 6; how++) {
+            open_sides();
+            for (size_t i = 0; i < UPDATES; i++)
+                sides[s].records[i].integers[INTEGER_OPTIMIZER_T] = 1 + 2 * (int64_t)i;
+            if (how == 1) sides[s].records[2].integers[INTEGER_OPTIMIZER_T] = 4; /* by 1 once */
+            if (how == 2) sides[s].records[0].integers[INTEGER_OPTIMIZER_T] = -1;
+            if (how == 3) sides[s].records[2].step = 4;
+            if (how == 4) sides[s].run.updates = 2;
+            if (how == 5) /* it stands still */
+                for (size_t i = 0; i < UPDATES; i++)
+                    sides[s].records[i].integers[INTEGER_OPTIMIZER_T] = 1;
+            hold(1);
+            assert_int_equal(known.strides[s], how == 0 ? 2 : 0);
+            assert_int_equal(known.strides[1 - s], 1);
+        }
+}
+
 static void validate_parts(void **state) {
     (void)state;
     static const enum record_digest digests[] = {DIGEST_BATCH, DIGEST_RNG, DIGEST_WEIGHTS,
@@ -282,6 +303,7 @@ int main(void) {
         cmocka_unit_test(validate_weights),  cmocka_unit_test(validate_batches),
         cmocka_unit_test(validate_clipping), cmocka_unit_test(validate_steps),
         cmocka_unit_test(validate_parts),    cmocka_unit_test(validate_first),
+        cmocka_unit_test(validate_strides),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

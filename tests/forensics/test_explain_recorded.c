@@ -310,6 +310,24 @@ static void validate_a_step_of_one_gradient(void **state) {
     }
 }
 
+/* Counts that grow by other numbers in each update say that one loop steps more often. */
+static void validate_strides(void **state) {
+    (void)state;
+    for (int a = 0; a < 3; a++)
+        for (int b = 0; b < 3; b++) {
+            const int told = a > 0 && b > 0 && a != b;
+            open_step();
+            hand_report.known.strides[0] = a;
+            hand_report.known.strides[1] = b;
+            explain_recorded();
+            require(told ? CAUSE_SCHEDULE : CAUSE_OPTIMIZER,
+                    !told ? "the optimizer's step is another one"
+                    : a > b
+                        ? "A's optimizer counts 2 steps in each update and B's 1: A steps more"
+                        : "B's optimizer counts 2 steps in each update and A's 1: B steps more");
+        }
+}
+
 /* A norm that agrees in many digits speaks for the gradient that has no digest, behind the first
  * step; the loss shows the step in the next update. */
 static void validate_a_norm_that_agrees(void **state) {
@@ -529,6 +547,7 @@ static void validate_loss_parts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_loss_parts),
+                                       cmocka_unit_test(validate_strides),
                                        cmocka_unit_test(validate_a_norm_that_agrees),
                                        cmocka_unit_test(validate_a_gradient_of_equal_weights),
                                        cmocka_unit_test(validate_generators),
