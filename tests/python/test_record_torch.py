@@ -342,6 +342,37 @@ class Loops(unittest.TestCase):
             for column in ("grad_norm", "grad_norm_taken"):
                 np.testing.assert_allclose(read(path, column), norms, rtol=1e-6)
 
+    def test_verify_a_pass_of_moved_weights_is_no_second_micro_batch(self):
+        """SAM moves weights by the gradient of a first pass, drops it, and steps with that of a second
+        one: the loss is the first one's. Where weights stay, and gradients go (a zero_grad inside of
+        the accumulation), both passes are micro-batches, as the loop adds them up; so they are where
+        weights are moved and no gradient is dropped."""
+        for moves, drops in ((True, True), (False, True), (True, False)):
+            model = torch.nn.Linear(8, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+            path = os.path.join(self.folder.name, f"{moves}-{drops}.h5")
+            wanted = []
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as r:
+                for k in range(3):
+                    x = torch.randn(4, 8, generator=torch.Generator().manual_seed(k))
+                    losses = []
+                    for again in range(2):
+                        loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+                        loss.backward()
+                        losses.append(loss.item())
+                        if again:
+                            break
+                        with torch.no_grad():
+                            for p in model.parameters() if moves else ():
+                                p.add_(0.1 * p.grad)
+                        if drops:
+                            optimizer.zero_grad()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    wanted.append(losses[0] if moves and drops else sum(losses))
+                    r.update()
+            np.testing.assert_allclose(read(path, "loss"), wanted, rtol=1e-12)
+
     def test_verify_a_step_that_failed_ends_the_recording(self):
         for kind, options in ((torch.optim.LBFGS, {"max_iter": 3}), (torch.optim.SGD, {})):
             for zero in (True, False):

@@ -50,6 +50,7 @@ UNREAD = ("twinstep: {}: without memory of its own at this time, or of a class w
 
 
 _GRADIENT = attrgetter("grad")
+_VERSION = attrgetter("_version")
 
 
 def _main_gradient(p: torch.Tensor) -> torch.Tensor | None:
@@ -289,6 +290,8 @@ class Recorder:
     _clip: float | None
     _finished: bool
     _is_again: bool                         # the optimizer's closure is called once more
+    _dropped: bool
+    _versions: int
     _logged: Any
     _losses: int                            # of backward passes, in the row as `losses/i`
     _skipped: bool | None
@@ -540,7 +543,10 @@ class Recorder:
             self._spent.clear()
         self._used = self._batches
         some = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        if all(isinstance(t, torch.Tensor) and t.numel() == 1 for t in some) and not self._is_again:
+        again = self._is_again or self._dropped and self._versions != self._sum_versions()
+        if all(isinstance(t, torch.Tensor) and t.numel() == 1 for t in some) and not again:
+            if not self._losses:
+                self._versions = self._sum_versions()
             for t in some:
                 if not self._row.put(f"losses/{self._losses}", t):
                     raise ValueError("backward was called on a DTensor of which each rank holds a "
@@ -590,7 +596,14 @@ class Recorder:
                 any(id(p) in ours for p in of.parameters()):
             self._look_for_a_step_that_failed()
             self._end_evaluation()
+            self._dropped = self._dropped or self._fresh and not self._spent
             self._event("zero")
+
+    def _sum_versions(self) -> int:
+        """A number that grows with every change of a weight in place. Where gradients were dropped
+        that no step took, and weights were moved since the first backward pass, what follows is of
+        other weights than the update began with (SAM): it adds nothing to the loss."""
+        return sum(map(_VERSION, self._weights))
 
     def _look_for_a_step_that_failed(self, optimizer: Any = None) -> None:
         """A step that an exception ended leaves its batch, loss and gradient in the row, and
@@ -807,6 +820,8 @@ class Recorder:
         self._stepping = None
         self._waits = False                 # its gradients are taken when its closure has run
         self._is_again = False
+        self._dropped = False       # gradients went before a step took them
+        self._versions = 0          # of the weights at the first backward pass
         self._unscaled = self._scaled = self._in_engine = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
