@@ -165,6 +165,9 @@ struct compare_recorded {
      * with other counts of the optimizer, with these; 0: there is none, or they were not recorded.
      */
     uint64_t rng_update, count_update;
+    /* Which of the two draws nothing in rng_update, while the other one does and both drew in the
+     * update before: 1 for A, 2 for B; 0: neither, or it is not known. */
+    int32_t stops;
     int64_t count[2];
     int64_t
         strides[2]; /* what each one's count grows by in an update, in every one; 0: not known */

@@ -330,6 +330,22 @@ static enum status list_rivals(const struct compare_report *report, int settings
     return STATUS_OK;
 }
 
+#define STOPS(side)                                                                                \
+    side " draws nothing in the update in which states of random generators part, and both drew "  \
+         "in those before: what drew there is switched off in " side                               \
+         " (dropout of a model in eval mode or of rate 0, a sampler, an augmentation)."
+
+/* Says so where one of the two stops drawing in the update in which the roots part; returns 0, and
+ * sets nothing, where neither does. */
+static int explain_stop(struct compare_report *report) {
+    const struct compare_recorded *const known = &report->known;
+    if (known->stops == 0 || known->rng_update != report->root_update) return 0;
+    compare_say(report, CAUSE_RNG, known->stops == 1 ? STOPS("A") : STOPS("B"),
+                "Look at the mode of the model (train or eval) and at rates of dropout from that "
+                "update on, in both runs.");
+    return 1;
+}
+
 /* What the generators did is known; what followed from it is known only where nothing else that was
  * recorded differs. */
 enum status compare_explain_generators(struct compare_report *report, struct arena *arena) {
@@ -351,7 +367,7 @@ enum status compare_explain_generators(struct compare_report *report, struct are
                          "it opens the gap cannot be told.",
                          rivals));
         compare_say(report, -1, text, GENERATORS_NEXT);
-    } else {
+    } else if (!explain_stop(report)) {
         compare_say(report, CAUSE_RNG,
                     "The states of random generators differ first, while batch, weights, LRs and "
                     "loss are still equal (roots, above): one run drew other numbers (an "
@@ -376,6 +392,7 @@ int compare_draws_part(const struct compare_report *report, const struct compare
  */
 enum status compare_explain_later_draws(struct compare_report *report, struct arena *arena) {
     char *text;
+    if (!report->settings_apart && explain_stop(report)) return STATUS_OK;
     TRY(arena_format(
         arena, &text,
         "Both are equal bit for bit up to update %llu, by their digests, and the batch of update "

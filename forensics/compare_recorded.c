@@ -167,6 +167,22 @@ static enum status name_later(const struct trace_run *a, const struct record *x,
     return STATUS_OK;
 }
 
+static int same_states(const struct record *x, const struct record *y) {
+    return memcmp(x->digests[DIGEST_RNG], y->digests[DIGEST_RNG], RECORD_DIGEST_BYTES) == 0;
+}
+
+/* Finds which of the two stops drawing in rows i and j, the first with other states: states that
+ * stand still are those of a run that draws nothing. */
+static int32_t who_stops(const struct trace_run *a, uint64_t i, const struct trace_run *b,
+                         uint64_t j) {
+    if (i < 2 || j < 2) return 0;
+    const struct record *const x[] = {trace_row(a, i), trace_row(a, i - 1), trace_row(a, i - 2)};
+    const struct record *const y[] = {trace_row(b, j), trace_row(b, j - 1), trace_row(b, j - 2)};
+    const int still_a = same_states(x[0], x[1]), still_b = same_states(y[0], y[1]);
+    if (x[1]->step != y[1]->step || !same_states(x[1], y[1]) || same_states(x[1], x[2])) return 0;
+    return still_a == still_b ? 0 : still_a ? 1 : 2;
+}
+
 /* Finds the first update with other states of generators, and the first with other counts. */
 static void find_first(const struct record *x, const struct record *y,
                        struct compare_recorded *out) {
@@ -213,7 +229,10 @@ enum status compare_recordings(const struct trace_run *a, const struct trace_run
         if (x->step != y->step) continue;
         const int32_t batch = compare_batches(x, y);
         if (batch == COMPARE_APART && out->batch_update == 0) out->batch_update = x->step;
+        const uint64_t before = out->rng_update;
         find_first(x, y, out);
+        if (before == 0 && out->rng_update > 0)
+            out->stops = who_stops(a, i - 1, b, j - 1); /* both went on to the next row */
         if (first == 0 || x->step < first) continue;
         if (x->step == first) {
             out->batch = batch;

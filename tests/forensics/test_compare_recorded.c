@@ -251,6 +251,30 @@ static void validate_first(void **state) {
         }
 }
 
+/* States that stand still are those of a run that stopped drawing. */
+static void validate_stops(void **state) {
+    (void)state;
+    static const uint8_t draws[][2][UPDATES] = {
+        {{1, 2, 3}, {1, 2, 2}}, {{1, 2, 2}, {1, 2, 3}}, /* B stops, and A */
+        {{1, 2, 3}, {1, 2, 4}}, {{1, 1, 2}, {1, 1, 1}}, /* both draw; both had not drawn */
+        {{1, 2, 3}, {2, 2, 2}}, {{1, 2, 3}, {1, 1, 1}}, /* they parted before */
+        {{1, 2, 2}, {1, 2, 2}}};
+    static const int32_t stops[] = {2, 1, 0, 0, 0, 0, 0};
+    for (size_t c = 0; c < COUNT_OF(draws); c++) {
+        open_sides();
+        for (size_t s = 0; s < 2; s++)
+            for (size_t i = 0; i < UPDATES; i++)
+                memset(sides[s].records[i].digests[DIGEST_RNG], draws[c][s][i],
+                       RECORD_DIGEST_BYTES);
+        hold(1);
+        if (known.stops != stops[c]) fail_msg("case %zu", c);
+        if (stops[c] == 0) continue;
+        sides[0].records[1].step = sides[0].records[0].step; /* the row before is another update */
+        hold(1);
+        assert_int_equal(known.stops, 0);
+    }
+}
+
 /* What the count grows by, in each update. */
 static void validate_strides(void **state) {
     (void)state;
@@ -303,7 +327,7 @@ int main(void) {
         cmocka_unit_test(validate_weights),  cmocka_unit_test(validate_batches),
         cmocka_unit_test(validate_clipping), cmocka_unit_test(validate_steps),
         cmocka_unit_test(validate_parts),    cmocka_unit_test(validate_first),
-        cmocka_unit_test(validate_strides),
+        cmocka_unit_test(validate_stops),    cmocka_unit_test(validate_strides),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

@@ -492,6 +492,30 @@ static void validate_a_gradient_of_equal_weights(void **state) {
     }
 }
 
+/* One run stops drawing where the roots part. */
+static void validate_stops(void **state) {
+    (void)state;
+    for (int32_t stops = 0; stops < 3; stops++)
+        for (int how = 0; how < 4; how++) {
+            open_draws();
+            hand_report.known.stops = stops;
+            hand_report.known.rng_update = how == 1 ? HAND_START : HAND_START + 1;
+            if (how == 2) hand_report.settings_apart = 1;
+            if (how == 3) { /* before the loss shows it */
+                hand_column(LOG_LOSS)->first_update = HAND_START + 2;
+                hand_report.root_parts = 1u << COMPARE_PART_RNG;
+                hand_report.where.phase = "";
+            }
+            explain_recorded();
+            const int told = stops > 0 && how != 1 && how != 2;
+            assert_int_equal(hand_report.cause, CAUSE_RNG);
+            assert_int_equal(strstr(hand_report.meaning, "A draws nothing") != NULL,
+                             told && stops == 1);
+            assert_int_equal(strstr(hand_report.meaning, "B draws nothing") != NULL,
+                             told && stops == 2);
+        }
+}
+
 /* ---- a loss that parts between two steps ---- */
 
 static void open_between(void) {
@@ -547,6 +571,7 @@ static void validate_loss_parts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_loss_parts),
+                                       cmocka_unit_test(validate_stops),
                                        cmocka_unit_test(validate_strides),
                                        cmocka_unit_test(validate_a_norm_that_agrees),
                                        cmocka_unit_test(validate_a_gradient_of_equal_weights),
