@@ -722,7 +722,9 @@ static void corroborate_runs(void **state) {
         assert_int_equal(report.unseen.update, both ? 5 : 0);
         assert_string_equal(report.batches_lack, has_roots > 0 ? "4 batches" : "");
         assert_int_equal(report.same_gradient, root > 0 && root == same_at);
-        assert_int_equal(report.loop.update, both ? 9 : 0);
+        /* a trace of ours lists its phases, too, and those of two kinds are not held together */
+        assert_int_equal(report.loop.update,
+                         (runs[0].plan.foreign == NULL) == (runs[1].plan.foreign == NULL) ? 9 : 0);
         assert_string_equal(report.orders, both ? "orders" : "");
         assert_string_equal(report.configurations, both ? "keys" : "");
         assert_string_equal(report.configurations_short, both ? "some keys" : "");
