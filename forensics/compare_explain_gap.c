@@ -132,8 +132,11 @@ enum compare_gap compare_judge_start(const struct compare_report *report) {
 int compare_may_average(const struct compare_report *report) {
     const struct compare_column *const loss = compare_column_of(report, LOG_LOSS);
     struct compare_sorted gaps = {.count = 0};
+    static const enum log_name pairs[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED, LOG_REWARD_CHOSEN,
+                                          LOG_REWARD_REJECTED, LOG_OTHER};
     if (loss == NULL || loss->class_of != COMPARE_DIFFERENT || loss->first_update > report->start)
         return 0;
+    if (compare_covers_start(report, pairs)) return 0; /* means over pairs, and not over tokens */
     for (size_t i = 0, j = 0; gaps.count < ROWS_FIRST && compare_next(loss, &i, &j); i++, j++) {
         const double a = compare_point(&loss->side[0], i).value,
                      b = compare_point(&loss->side[1], j).value;

@@ -178,8 +178,13 @@ static void validate_averages(void **state) {
         }
         assert_int_equal(compare_may_average(&hand_report), seen >= 3);
     }
+    open_gap();
+    hand_part(judged, 1, 0.001);
+    assert_true(compare_may_average(&hand_report));
+    hand_add(LOG_REWARD_REJECTED, 1.0); /* losses of pairs */
+    assert_false(compare_may_average(&hand_report));
     hand_open(); /* no loss */
-    hand_part(hand_add(LOG_LOGP_CHOSEN, 10.0), 1, 0.001);
+    hand_part(hand_add(LOG_GRAD_NORM, 10.0), 1, 0.001);
     assert_false(compare_may_average(&hand_report));
 }
 
