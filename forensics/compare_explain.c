@@ -404,6 +404,11 @@ static void explain_act_of_step(struct compare_report *report) {
             "(docs/ABLATE.md).");
 }
 
+/* A forward pass does not show which weights it will be trained by. */
+#define OTHER_PART                                                                                 \
+    "other weights that take part (frozen, untied or detached ones, adapters of another scale, "   \
+    "rank or start)."
+
 static void explain_gradient(struct compare_report *report) {
     const struct compare_ratio *const norm = compare_ratio_of(report, LOG_GRAD_NORM);
     if (compare_norm_alone(report) && compare_judge_norm(report) == COMPARE_GAP_ROUNDING)
@@ -476,8 +481,8 @@ static void explain_gradient(struct compare_report *report) {
             "their digests, and so is the loss; its gradient differs by more than kernels or the "
             "order of sums make it: another loss that has the same value there (another beta or "
             "loss type, where policy and reference are one), a recomputed forward pass with other "
-            "random numbers, accumulation that loses or adds micro-batches, or a norm that is "
-            "taken elsewhere.",
+            "random numbers, accumulation that loses or adds micro-batches, a norm that is taken "
+            "elsewhere, or " OTHER_PART,
             "Compare the loss type and its parameters; then with accumulation 1 and without "
             "activation checkpointing.");
     else if (compare_judge_norm(report) != COMPARE_GAP_ROUNDING && !compare_start_tells(report))
@@ -496,8 +501,8 @@ static void explain_gradient(struct compare_report *report) {
             "or the order of sums make it: another loss, whose value is the same while policy and "
             "reference are one and whose slope is not (another beta, IPO of sums); accumulation "
             "that loses or adds micro-batches, a recomputed forward pass with other random "
-            "numbers, or a norm that is taken elsewhere (before or after clipping, or of scaled "
-            "gradients).",
+            "numbers, a norm that is taken elsewhere (before or after clipping, or of scaled "
+            "gradients), or " OTHER_PART,
             "Compare the loss type and its parameters; then with accumulation 1, without "
             "activation checkpointing and without a loss scale: the one that closes the gap is "
             "the cause.");
@@ -506,10 +511,10 @@ static void explain_gradient(struct compare_report *report) {
             report, -1,
             "The forward pass of update 1 agrees, and its gradient differs by more than kernels "
             "or the order of sums make it: accumulation that loses or adds micro-batches, a "
-            "recomputed forward pass with other random numbers, or a norm that is taken elsewhere "
-            "(before or after clipping, or of scaled gradients).",
+            "recomputed forward pass with other random numbers, a norm that is taken elsewhere "
+            "(before or after clipping, or of scaled gradients), or " OTHER_PART,
             "Compare with accumulation 1, without activation checkpointing and without a loss "
-            "scale: the one that closes the gap is the cause.");
+            "scale, and which weights are trained: the one that closes the gap is the cause.");
     else if (acts_in_step(report))
         explain_act_of_step(report);
     else if (report->configurations[0] != '\0')

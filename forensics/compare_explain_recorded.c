@@ -188,7 +188,8 @@ int compare_batches_part(const struct compare_report *report, const struct compa
 
 /* A digest is of all tensors that a model is given, and does not tell which of them differs. */
 #define OTHER_LABELS                                                                               \
-    "other labels (another loss mask, or labels that one run alone gives to the model)"
+    "other labels (another loss mask, or labels that one run alone gives to the model), or more "  \
+    "calls of the model in one run alone (a policy that is its own reference)"
 
 /* Says which setting alone gives a model other labels, if one differs: then the rows may be the
  * same. */
@@ -229,7 +230,8 @@ enum status compare_explain_batches(struct compare_report *report, struct arena 
         : gap == COMPARE_GAP_ROUNDING ? BATCHES_DIFFER
             ", and what is computed of them by no more than rounding makes: the same rows in other "
             "micro-batches or with other padding do this, and so do labels that one run alone "
-            "gives to the model; other rows would move it by more."
+            "gives to the model, and more calls of the model in one alone; other rows would move "
+            "it by more."
         : gap == COMPARE_GAP_BETWEEN ? BATCHES_DIFFER
             ", and what is computed of them by less than from row to row: the same rows with "
             "another average (a mean of means), padding or truncation, other rows, or " OTHER_LABELS

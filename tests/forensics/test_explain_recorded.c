@@ -409,6 +409,7 @@ static void validate_labels(void **state) {
             "The configurations differ in args.completion_only_loss (above), which changes by "
             "itself what labels the model is given: the rows may be the same.";
         assert_int_equal(strstr(hand_report.meaning, named) != NULL, how >= 2);
+        assert_non_null(strstr(hand_report.meaning, "more calls of the model in one"));
         assert_int_equal(strcmp(hand_report.next, "Make args.completion_only_loss equal and compare"
                                                   " again.") == 0,
                          how >= 2);
