@@ -11,12 +11,16 @@
 #include "forensics/compare_explain.h"
 #include "forensics/compare_floor.h"
 
-/* A gap is a jump where it is so many times what any update before had, and this share of the
- * values at the least: of repeats of one training with noise of 1e-6 in each gradient, gaps grew by
- * up to 35 in the second update, in which AdamW makes steps of one size of gradients of any, and by
- * no more than 3 behind it. */
+/* A gap is a jump where it is so many times what any update before had in loss or gradient norm,
+ * and this share of the values at the least. Of repeats with noise of 1e-7 to 1e-4 in each
+ * gradient, gaps grew by up to 35 in the second update, in which AdamW makes steps of one size of
+ * gradients of any, and by up to 30 behind it; by up to 700 where the LR let the loss rise. So a
+ * jump by itself must be larger, and the numbers themselves may not move by more than STILL in that
+ * update: with norms that grew by 7 an update, gaps grew by 2,700. */
 #define JUMP 100.0
+#define JUMP_ALONE 1000.0
 #define JUMP_LEAST 1e-4
+#define STILL 3.0
 /* What two equal numbers of f32 may be apart, as a share; smaller gaps measure nothing. */
 #define ROUND_LEAST 1e-7
 /* An LR that is apart by this many times what the gradient is, or by this share, acts more. */
@@ -43,27 +47,70 @@ static double share(double a, double b) {
     return size > 0.0 ? real_abs_f64(a - b) / size : 0.0;
 }
 
-/* Finds the first jump of a column behind the update that follows the first step. */
-static void find_jump(const struct compare_report *report, enum log_name name, struct jump *out) {
-    const struct compare_column *const column = compare_column_of(report, name);
+/* One column on its way through the updates of both logs. */
+struct walk {
+    const struct compare_column *column; /* NULL: there is none */
+    enum log_name name;
+    size_t i, j, before; /* `before`: how many pairs it has passed */
+    double last[2];
+};
+
+/* Tells whether the column has a pair left. */
+static int has_next(struct walk *walk) {
+    return walk->column != NULL && walk->column->pairs > 0 &&
+           compare_next(walk->column, &walk->i, &walk->j);
+}
+
+/* Tells whether both numbers are near those of the pair before. */
+static int is_still(const struct walk *walk, double a, double b) {
+    const double values[2] = {real_abs_f64(a), real_abs_f64(b)};
+    for (size_t s = 0; s < 2; s++)
+        if (values[s] > STILL * walk->last[s] || walk->last[s] > STILL * values[s]) return 0;
+    return 1;
+}
+
+/* Holds a pair against the level of the updates before, and adds its gap to that of this one. */
+static void hold_pair(const struct compare_report *report, struct walk *walk, double least,
+                      double level, double *here, struct jump *out) {
+    const struct series_point a = compare_point(&walk->column->side[0], walk->i++),
+                              b = compare_point(&walk->column->side[1], walk->j++);
+    const double gap = share(a.value, b.value), size = real_abs_f64(a.value);
+    const double digits = size > 0.0 ? 0.5 * (a.quantum + b.quantum) / size : 0.0;
+    const double most = digits > level ? digits : level;
+    const int alone = least > JUMP;
+    if (out->update == 0 && walk->before >= 2 && a.update > report->start + 1 &&
+        gap >= JUMP_LEAST && gap > least * most && (!alone || is_still(walk, a.value, b.value)))
+        *out = (struct jump){a.update, walk->name, gap / most};
+    if (gap > *here) *here = gap;
+    if (digits > *here) *here = digits;
+    walk->last[0] = real_abs_f64(a.value);
+    walk->last[1] = real_abs_f64(b.value);
+    walk->before++;
+}
+
+/* Finds the first jump behind the update that follows the first step, of at least so many times. */
+static struct jump find_jump(const struct compare_report *report, double least) {
+    struct walk walks[] = {
+        {.column = compare_column_of(report, LOG_LOSS), .name = LOG_LOSS},
+        {.column = compare_column_of(report, LOG_GRAD_NORM), .name = LOG_GRAD_NORM}};
+    struct jump jump = {0, LOG_OTHER, 0.0};
     double level = ROUND_LEAST;
-    size_t before = 0;
-    if (column == NULL || column->pairs == 0) return;
-    for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
-        const struct series_point a = compare_point(&column->side[0], i),
-                                  b = compare_point(&column->side[1], j);
-        const double gap = share(a.value, b.value), size = real_abs_f64(a.value);
-        const double digits = size > 0.0 ? 0.5 * (a.quantum + b.quantum) / size : 0.0;
-        if (digits > level) level = digits;
-        if (before >= 2 && a.update > report->start + 1 && gap >= JUMP_LEAST &&
-            gap > JUMP * level) {
-            if (out->update == 0 || a.update < out->update)
-                *out = (struct jump){a.update, name, gap / level};
-            return;
+    while (jump.update == 0) {
+        const int left[2] = {has_next(&walks[0]), has_next(&walks[1])};
+        uint64_t next = UINT64_MAX;
+        double here = level;
+        for (size_t w = 0; w < 2; w++) {
+            const uint64_t at =
+                left[w] ? compare_point(&walks[w].column->side[0], walks[w].i).update : UINT64_MAX;
+            if (at < next) next = at;
         }
-        if (gap > level) level = gap;
-        before++;
+        if (next == UINT64_MAX) break;
+        for (size_t w = 0; w < 2; w++)
+            if (left[w] && compare_point(&walks[w].column->side[0], walks[w].i).update == next)
+                hold_pair(report, &walks[w], least, level, &here, &jump);
+        level = here;
     }
+    return jump;
 }
 
 static enum status say_event(struct event *event, uint64_t update, struct arena *arena,
@@ -232,8 +279,9 @@ static enum status name_jump(const struct jump *jump, struct arena *arena, char 
         times *= 10;
     return arena_format(arena, out,
                         " In update %" PRIu64
-                        " the gap of %s is more than %llu times what it was in any update before, "
-                        "which no rounding grows to in one update.",
+                        " the gap of %s is more than %llu times what loss and gradient norm had in "
+                        "any update before, by which noise does not grow in one update of a "
+                        "training that is stable.",
                         jump->update, log_names[jump->name].name, times);
 }
 
@@ -291,12 +339,12 @@ enum status compare_explain_beyond(struct compare_report *report, struct arena *
     TRY(find_recorded(report, arena, events));
     if (noise) { /* that LRs differ beside a dtype has been said, and what a dtype makes may jump */
         TRY(find_lr(report, arena, &events[LR]));
-        find_jump(report, LOG_LOSS, &jump);
-        find_jump(report, LOG_GRAD_NORM, &jump);
+        jump = find_jump(report, JUMP);
     }
     /* Other numbers that were drawn and moved nothing, as without dropout, are no cause. */
     if (jump.update == 0) events[GENERATORS].update = 0;
     if (first_of(events) != KINDS) return say_events(report, events, &jump, arena);
+    if (jump.update > 0) jump = find_jump(report, JUMP_ALONE);
     return jump.update > 0 ? say_jump(report, &jump, arena) : STATUS_OK;
 }
 
