@@ -266,11 +266,11 @@ GPU_INLINE float tensor_delta(GPU_PARAM const struct attention_job *job,
     float sum = 0.0f;
     for (unsigned j = 0; j < form.width / TENSOR_PART; j++) {
         const unsigned column = tensor_column(GPU_ARG j, 0);
+        float x[2], y[2];
         if (row >= own->queries.limit || column >= tensor_head(job, form)) continue;
-        const struct stored *const x = own->dout + row * own->queries.line + column;
-        const struct stored *const y = stored + row * own->queries.line + column;
-        sum = real_fma_f32(stored_load(x[1]), stored_load(y[1]),
-                           real_fma_f32(stored_load(x[0]), stored_load(y[0]), sum));
+        tensor_take_two(x, own->dout + row * own->queries.line + column);
+        tensor_take_two(y, stored + row * own->queries.line + column);
+        sum = real_fma_f32(x[1], y[1], real_fma_f32(x[0], y[0], sum));
     }
     for (unsigned mask = 1; mask < TENSOR_BESIDE; mask *= 2)
         sum = sum + gpu_shuffle_xor_f32(GPU_ARG sum, mask);

@@ -113,8 +113,15 @@ GPU_INLINE void tensor_take8(float eight[8], const struct stored *from) {
         eight[e] = stored_load(from[e]);
 }
 
-/* Two neighbours of a tensor, at an even place of it, as operands; and as they become a result. */
+/* Two neighbours of a tensor, at an even place of it: as numbers, as operands, and as they become a
+ * result. */
 #if defined(STORED_DTYPE)
+GPU_INLINE void tensor_take_two(float two[2], const struct stored *from) {
+    const uint32_t pair = tensor_get_pair((const uint16_t *)(const void *)from);
+    two[0] = tensor_unpack(pair, 0, STORED_DTYPE);
+    two[1] = tensor_unpack(pair, 1, STORED_DTYPE);
+}
+
 GPU_INLINE uint32_t tensor_take_pair(const struct stored *from, enum dtype type) {
     (void)type; /* which is that of the numbers */
     return tensor_get_pair((const uint16_t *)(const void *)from);
@@ -126,9 +133,13 @@ GPU_INLINE void tensor_keep_pair(struct stored *to, float x, float y, enum dtype
     tensor_put_pair((uint16_t *)(void *)to, tensor_pack(x, y, type));
 }
 #else
+GPU_INLINE void tensor_take_two(float two[2], const struct stored *from) {
+    tensor_take2(two, (const float *)(const void *)from);
+}
+
 GPU_INLINE uint32_t tensor_take_pair(const struct stored *from, enum dtype type) {
     float two[2];
-    tensor_take2(two, (const float *)(const void *)from);
+    tensor_take_two(two, from);
     return tensor_pack(two[0], two[1], type);
 }
 
