@@ -166,7 +166,9 @@ def column(t, offset_next):
 
 def trainer_state(t, rows):
     # With best_global_step, as since 4.50.0: what 4.50 logs is the LR of the next update, since 4.51 it is not.
-    history = [{"epoch": k / t["total"], "learning_rate": v, "loss": 1.0 + 1.0 / k, "step": k} for k, v in rows]
+    # Losses of 4 decimals, as transformers before 5 wrote them: others would say that hf-4.50 logged none of it.
+    history = [{"epoch": k / t["total"], "learning_rate": v, "loss": round(1.0 + 1.0 / k, 4), "step": k}
+               for k, v in rows]
     return "trainer_state.json", json.dumps({
         "best_global_step": None, "best_metric": None, "best_model_checkpoint": None, "epoch": 1.0,
         "global_step": t["end"],
