@@ -155,11 +155,12 @@ static enum status find_loop(const struct compare_report *report, struct arena *
                                            "calls zero_grad between backward and step",
                                        [COMPARE_LOOP_SCALED] = "clips before it unscales"};
     const struct compare_loop *const loop = &report->loop;
+    const uint64_t update = loop->update;
     char *text;
     if (loop->kind == COMPARE_LOOP_ALIKE) return STATUS_OK;
     TRY(arena_format(arena, &text, "%c alone %s in update %" PRIu64, "AB"[loop->side],
-                     does[loop->kind], loop -> update));
-    *out = (struct event){loop->update, text};
+                     does[loop->kind], update));
+    *out = (struct event){update, text};
     return STATUS_OK;
 }
 

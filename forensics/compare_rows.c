@@ -62,9 +62,8 @@ static enum status say_numbered(struct log *log, uint64_t stride, struct arena *
 }
 
 enum status compare_number_rows(const struct log *other, struct log *log, struct arena *arena) {
-    const struct log_column *const epoch = log_column_of(log, LOG_EPOCH), *const known =
-                                                                              log_column_of(
-                                                                                  other, LOG_EPOCH);
+    const struct log_column *const epoch = log_column_of(log, LOG_EPOCH);
+    const struct log_column *const known = log_column_of(other, LOG_EPOCH);
     double half = 0.0, stride = 0.0;
     if (!log->step_guessed || other->step_guessed || epoch == NULL || known == NULL)
         return STATUS_OK;

@@ -137,8 +137,7 @@ static enum status open_copies(struct run *run) {
 
 /* Points every row at what the ops read: the parameter itself, or a compute copy where the dtypes
  * differ, where the ops read two bytes, which parameters do not have, or where ranks own parts of
- * the weights, which are gathered there. A tied row points at its
- * owner's. */
+ * the weights, which are gathered there. A tied row points at its owner's. */
 static enum status open_weights(struct run *run) {
     struct arena *arena = &run->arena;
     uint32_t count = run->table.count;
