@@ -316,9 +316,10 @@ static int32_t only_repair(const struct attribution *of) {
     return only;
 }
 
-/* Those that go farther alone than all others together, where two or more do. A third one that
- * takes no part in it is not named: the set of those that are named has to lead back by itself,
- * unless that was not trained. */
+/* Those that go farther alone than all others together, where two or more do; all others together
+ * go less than ALONE_LITTLE, or the only repair would not close the gap. A third one that takes
+ * no part in it is not named: the set of those that are named has to lead back by itself, unless
+ * that was not trained. */
 void attribution_choose_beside(const struct attribution *of, enum attribution_word word,
                                struct attribution_beside *out) {
     memset(out, 0, sizeof *out);
@@ -328,9 +329,7 @@ void attribution_choose_beside(const struct attribution *of, enum attribution_wo
     const struct attributed *const rest = &of->left[only];
     uint32_t moving = 0;
     for (uint32_t i = 0; i < of->causes; i++)
-        if (i != (uint32_t)only && of->alone[i].low >= ALONE_LITTLE &&
-            of->alone[i].low > rest->high)
-            moving |= 1u << i;
+        if (i != (uint32_t)only && of->alone[i].low >= ALONE_LITTLE) moving |= 1u << i;
     if (count_of(moving) < 2) return;
     const uint32_t others = full_of(of) & ~(1u << only);
     const struct attributed *together = size_of(of, moving);
