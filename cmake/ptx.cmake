@@ -116,7 +116,7 @@ endfunction()
 twinstep_ptx_plant(leaf_hashes leaf_hashes_f32_kernel setp.gt.u32 setp.ge.u32)
 twinstep_ptx_plant(update_sizes update_sizes_kernel sub.rn.f64 add.rn.f64)
 twinstep_ptx_plant(run_distances run_distances_kernel sub.rn.f64 add.rn.f64)
-twinstep_ptx_plant(readback_blocks readback_blocks_kernel sub.rn.f64 add.rn.f64)
+twinstep_ptx_plant(readback_blocks readback_blocks_kernel mul.rn.f64 add.rn.f64)
 twinstep_ptx_plant(squares squares_kernel add.rn.f64 sub.rn.f64)
 twinstep_ptx_plant(step step_adam_apex_kernel sub.rn.f32 add.rn.f32)
 
