@@ -5,6 +5,7 @@
 #include "kernels/cpu/attention.h"
 
 #include "base/splits.h"
+#include "kernels/cpu/gemm_vector.h"
 #include "kernels/cpu/softmax.h"
 
 static accumulator *take(accumulator **next, size_t count) {
@@ -126,13 +127,9 @@ void VARIANT(attention_rows)(const struct attention_task *task, const struct sto
 
 void VARIANT(attention_columns)(const struct attention_task *task, const struct stored *x,
                                 size_t line, accumulator *out) {
-    for (size_t i = 0; i < task->length; i++) {
-        for (size_t d = 0; d < task->D; d++)
-            out[d * task->far + i] = (accumulator)stored_load(x[i * line + d]);
-    }
-    for (size_t d = 0; d < task->D; d++) {
-        for (size_t i = task->length; i < task->far; i++)
-            out[d * task->far + i] = 0;
+    for (size_t i = 0; i < task->far; i += VEC_LANES) {
+        const size_t count = i < task->length ? least(VEC_LANES, task->length - i) : 0;
+        vec_columns(count > 0 ? x + i * line : x, line, count, task->D, out + i, task->far);
     }
     VARIANT(attention_operand)(task, out, task->far, task->D, task->length);
 }

@@ -12,6 +12,14 @@
         if (vectors == 2) high##i = vec_fma(left, right_high, high##i);                            \
     }
 
+/* Asks for the lines of C that will be written when the chains are done: a store that misses the
+ * caches waits for memory, and all later ones wait for it. */
+#define ASK_ROW(i)                                                                                 \
+    if (i < rows && start != GEMM_CONTINUE) {                                                      \
+        __builtin_prefetch(c[i] + column, 1);                                                      \
+        if (vectors == 2) __builtin_prefetch(c[i] + column + 2 * VEC_LANES - 1, 1);                \
+    }
+
 #define JOIN_ROW(i)                                                                                \
     if (i < rows) {                                                                                \
         low##i = vec_load(c[i] + column) + low##i;                                                 \
@@ -22,6 +30,7 @@ VEC_INLINE void multiply(const size_t rows, const size_t vectors, const int by_t
                          const accumulator *a, const accumulator *b, accumulator *const *c,
                          size_t column, enum gemm_start start) {
     EACH_ROW(OPEN_ROW)
+    EACH_ROW(ASK_ROW)
     for (size_t p = 0; p < depth; p++) {
         const vec right_low = vec_load(b);
         const vec right_high = vectors == 2 ? vec_load(b + VEC_LANES) : right_low;

@@ -6,6 +6,9 @@
  * Invariant: only listed rows and real columns are read or written. */
 #include "kernels/cpu/gemm_block.h"
 
+/* How many terms of the right operand ahead of the one that is packed memory is asked for. */
+#define ASKED_TERMS ((size_t)16)
+
 VEC_INLINE void round_packed(accumulator *packed, size_t count, const enum dtype dtype) {
     for (size_t i = 0; i < count; i++)
         packed[i] = (accumulator)carrier_round(packed[i], dtype);
@@ -87,43 +90,27 @@ void VARIANT(gemm_pack_a)(const struct gemm *g, size_t row, size_t rows, size_t 
     round_operand(g, packed, rows, depth, GEMM_LINE);
 }
 
-/* Packs terms term .. term+depth-1 of VEC_LANES columns, whose terms lie one behind another; `from`
- * is the first column's first term. */
-static void transpose_vector(const struct gemm *g, const struct stored *from, size_t columns,
-                             size_t depth, accumulator *packed, size_t line) {
-    for (size_t p = 0; p < depth; p += VEC_LANES) {
-        const size_t first = least(p, depth - VEC_LANES);
-        vec block[VEC_LANES];
-        for (size_t l = 0; l < VEC_LANES; l++)
-            block[l] = l < columns ? vec_widen(from + l * g->b_stride + first) : vec_splat(0);
-        vec_transpose(block);
-        for (size_t l = 0; l < VEC_LANES; l++)
-            vec_store(packed + (first + l) * line, block[l]);
-    }
-}
-
-static void transpose_few(const struct gemm *g, const struct stored *from, size_t columns,
-                          size_t depth, accumulator *packed, size_t line) {
-    for (size_t p = 0; p < depth; p++) {
-        for (size_t l = 0; l < VEC_LANES; l++)
-            packed[p * line + l] =
-                l < columns ? (accumulator)stored_load(from[l * g->b_stride + p]) : ACC(0.0);
-    }
-}
-
 static void pack_b_transposed(const struct gemm *g, size_t column, size_t term, size_t depth,
                               accumulator *packed) {
     const size_t columns = least(g->N - column, GEMM_COLUMNS);
     const size_t line = gemm_vectors(columns) * VEC_LANES;
     for (size_t first = 0; first < line; first += VEC_LANES) {
         const struct stored *const from = g->b + (column + first) * g->b_stride + term;
-        const size_t real = least(columns - first, VEC_LANES);
-        if (depth < VEC_LANES) {
-            transpose_few(g, from, real, depth, packed + first, line);
-        } else {
-            transpose_vector(g, from, real, depth, packed + first, line);
-        }
+        vec_columns(from, g->b_stride, least(columns - first, VEC_LANES), depth, packed + first,
+                    line);
     }
+}
+
+/* Asks for the numbers of a term before they are packed: terms lie a row apart in memory, which is
+ * no stream that the processor foresees. */
+VEC_INLINE void ask_term(const struct gemm *g, size_t column, size_t columns, size_t term,
+                         size_t end) {
+    if (term >= end) return;
+    const size_t row = g->by_terms ? list_row(&g->rows, term) : term;
+    const struct stored *const from = g->b + row * g->b_stride + column;
+    __builtin_prefetch(from);
+    __builtin_prefetch(from + columns / 2);
+    __builtin_prefetch(from + columns - 1);
 }
 
 static void pack_b_plain(const struct gemm *g, size_t column, size_t term, size_t depth,
@@ -134,6 +121,7 @@ static void pack_b_plain(const struct gemm *g, size_t column, size_t term, size_
         const size_t row = g->by_terms ? list_row(&g->rows, term + p) : term + p;
         const struct stored *const from = g->b + row * g->b_stride + column;
         accumulator *const to = packed + p * line;
+        ask_term(g, column, columns, term + p + ASKED_TERMS, term + depth);
         if (columns == GEMM_COLUMNS) {
             vec_store(to, vec_widen(from));
             vec_store(to + VEC_LANES, vec_widen(from + VEC_LANES));

@@ -134,4 +134,33 @@ VEC_INLINE void vec_store(accumulator *destination, vec v) {
     memcpy(destination, &v, sizeof v);
 }
 
+static inline void vec_columns_few(const struct stored *from, size_t from_line, size_t count,
+                                   size_t depth, accumulator *to, size_t to_line) {
+    for (size_t p = 0; p < depth; p++) {
+        for (size_t l = 0; l < VEC_LANES; l++)
+            to[p * to_line + l] =
+                l < count ? (accumulator)stored_load(from[l * from_line + p]) : ACC(0.0);
+    }
+}
+
+/* Writes lines as columns, converted exactly: to[p * to_line + l] is number p < depth of line l,
+ * which stands at from[l * from_line + p]; +0 for count <= l < VEC_LANES. Squares of numbers change
+ * places in registers; the last square overlaps the one before it and writes the same again. */
+static inline void vec_columns(const struct stored *from, size_t from_line, size_t count,
+                               size_t depth, accumulator *to, size_t to_line) {
+    if (depth < VEC_LANES) {
+        vec_columns_few(from, from_line, count, depth, to, to_line);
+        return;
+    }
+    for (size_t p = 0; p < depth; p += VEC_LANES) {
+        const size_t first = p < depth - VEC_LANES ? p : depth - VEC_LANES;
+        vec square[VEC_LANES];
+        for (size_t l = 0; l < VEC_LANES; l++)
+            square[l] = l < count ? vec_widen(from + l * from_line + first) : vec_splat(0);
+        vec_transpose(square);
+        for (size_t l = 0; l < VEC_LANES; l++)
+            vec_store(to + (first + l) * to_line, square[l]);
+    }
+}
+
 #endif
