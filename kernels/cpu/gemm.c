@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products by law 1: columns are walked in blocks, terms in blocks inside them, panels of rows and
  * strips of columns are dealt to threads. The right operand's block is packed by all threads
- * together, each panel of the left one by the thread that uses it.
+ * together, each panel of the left one by the thread that uses it; or, where there are blocks of
+ * columns enough, each thread has some of these for itself and waits for nobody.
  *
  * Where C is rounded and cannot hold unrounded sums itself, they wait in scratch between blocks.
  * Sums of several parts (law 23) have blocks that end where a part does, and a slot of such waiting
@@ -29,6 +30,7 @@ struct plan {
     size_t term_step;                  /* the terms of a block; the last of a part may be shorter */
     uint32_t cuts;                     /* parts of each sum */
     int in_place;                      /* C itself has room for the unrounded sums */
+    int apart;                 /* each thread packs and multiplies column blocks of its own */
     accumulator *block, *sums; /* shared by all threads: packed B, and M x GEMM_WIDTH sums that wait
                                   between blocks, for each slot */
     char *own;                 /* GEMM_THREAD_BYTES for each thread */
@@ -71,22 +73,36 @@ static size_t parts_of(size_t total, size_t most) {
     return total == 0 ? 1 : (total + most - 1) / most;
 }
 
+static void place_block(struct plan *plan, char *start) {
+    plan->block = (accumulator *)(void *)start;
+    plan->pairs = (uint32_t *)(void *)(start + GEMM_BLOCK_BYTES);
+    plan->exponents = (int32_t *)(void *)(start + GEMM_BLOCK_BYTES + GEMM_PAIRS_BYTES);
+}
+
+/* Blocks that threads have for themselves are as many as divide evenly. A thread has no room there
+ * for sums that wait in scratch. */
+static void part_columns(struct plan *plan, size_t threads) {
+    plan->column_blocks = parts_of(plan->strips, GEMM_WIDTH / GEMM_COLUMNS);
+    plan->apart =
+        threads > 1 && plan->in_place && plan->cuts == 1 && plan->column_blocks >= threads;
+    if (plan->apart) plan->column_blocks = parts_of(plan->column_blocks, threads) * threads;
+}
+
 static struct plan plan_of(const struct gemm *g, uint32_t cuts, struct bf16_tiles *bf16,
-                           void *scratch) {
+                           size_t threads, void *scratch) {
     struct plan plan = {.g = g, .cuts = cuts, .bf16 = bf16};
     const size_t terms = parts_of(g->K, cuts); /* of the longest part */
     plan.strips = parts_of(g->N, GEMM_COLUMNS);
-    plan.column_blocks = parts_of(plan.strips, GEMM_WIDTH / GEMM_COLUMNS);
     const size_t even = parts_of(terms, parts_of(terms, GEMM_DEPTH));
     plan.term_step = parts_of(even, VEC_LANES) * VEC_LANES;
     plan.term_blocks = parts_of(terms, plan.term_step);
     const int has_room = CARRIER_ACCUMULATES && sizeof *g->out == sizeof(accumulator);
     plan.in_place = g->held != NULL || (has_room && !g->add);
+    part_columns(&plan, threads);
     char *const start = (char *)scratch + (-(uintptr_t)scratch & (GEMM_VECTOR_BYTES - 1));
-    plan.block = (accumulator *)(void *)start;
-    plan.pairs = (uint32_t *)(void *)(start + GEMM_BLOCK_BYTES);
-    plan.exponents = (int32_t *)(void *)(start + GEMM_BLOCK_BYTES + GEMM_PAIRS_BYTES);
-    plan.own = start + GEMM_BLOCK_BYTES + GEMM_PAIRS_BYTES + GEMM_EXPONENTS_BYTES;
+    place_block(&plan, start);
+    plan.own = start + GEMM_SHARED_BYTES;
+    plan.sums = (accumulator *)(void *)(plan.own + threads * GEMM_THREAD_BYTES);
     return plan;
 }
 
@@ -256,7 +272,7 @@ static void close_panel(const struct worker *w, const struct block *b, size_t ro
     const size_t offset = column - b->first_strip * GEMM_COLUMNS;
     for (size_t i = 0; i < rows; i++)
         VARIANT(gemm_round)
-        (g, row + i, column, end - column, sums_of(w, b, 0, row + i, i) + offset);
+    (g, row + i, column, end - column, sums_of(w, b, 0, row + i, i) + offset);
 }
 
 /* Returns how many rows a panel of C has, of which *first is the first: none where M is so small
@@ -339,40 +355,54 @@ static struct bf16_tiles *tiles_of(const struct plan *plan, size_t index) {
     return (struct bf16_tiles *)(void *)(plan->own + index * GEMM_THREAD_BYTES + GEMM_LEFT_BYTES);
 }
 
-/* The part of one thread. All threads of a call run it in step: a barrier ends the packing of each
- * block, and another its use. */
-static void work(const struct plan *plan, size_t threads, size_t index) {
+/* Column blocks first .. last-1. All threads of a plan run them in step: a barrier ends the packing
+ * of each block, and another its use. */
+static void multiply_columns(const struct plan *plan, size_t threads, size_t index, size_t first,
+                             size_t last) {
     struct worker w = worker_of(plan, threads, index);
     const size_t along = plan->cuts * plan->term_blocks; /* blocks along the terms */
-    const size_t blocks = plan->column_blocks * along;
-    for (size_t i = 0; i < blocks; i++) {
+    for (size_t i = first * along; i < last * along; i++) {
         const struct block b = block_of(plan, i / along, i % along);
         pack_block(&w, &b);
         if (threads > 1) {
 #pragma omp barrier
         }
         multiply_block(&w, &b);
-        if (threads > 1 && i + 1 < blocks) {
+        if (threads > 1 && i + 1 < last * along) {
 #pragma omp barrier
         }
     }
     if (plan->bf16 != NULL) *tiles_of(plan, index) = w.counted;
 }
 
+/* The part of one thread. Where threads work apart, each has a plan of one thread: the first one
+ * has the block of all, the others have theirs where sums would wait. */
+static void work(const struct plan *plan, size_t threads, size_t index) {
+    if (!plan->apart) {
+        multiply_columns(plan, threads, index, 0, plan->column_blocks);
+        return;
+    }
+    struct plan own = *plan;
+    own.own += index * GEMM_THREAD_BYTES;
+    if (index > 0) place_block(&own, (char *)plan->sums + (index - 1) * GEMM_SHARED_BYTES);
+    multiply_columns(&own, 1, 0, gemm_cut(plan->column_blocks, threads, index),
+                     gemm_cut(plan->column_blocks, threads, index + 1));
+}
+
 void VARIANT(gemm_chain)(const struct gemm *g, uint32_t cuts, struct bf16_tiles *bf16, int threads,
                          void *scratch) {
     if (g->M == 0 || g->N == 0) return;
-    struct plan plan = plan_of(g, cuts, bf16, scratch);
-    plan.sums = (accumulator *)(void *)(plan.own + (size_t)threads * GEMM_THREAD_BYTES);
-    for (size_t i = 0; bf16 != NULL && i < (size_t)threads; i++)
+    const size_t used = g->M * g->N * g->K < GEMM_WORTH_WAKING ? 1 : (size_t)threads;
+    const struct plan plan = plan_of(g, cuts, bf16, used, scratch);
+    for (size_t i = 0; bf16 != NULL && i < used; i++)
         memset(tiles_of(&plan, i), 0, sizeof *bf16);
-    if (threads == 1 || g->M * g->N * g->K < GEMM_WORTH_WAKING) {
+    if (used == 1) {
         work(&plan, 1, 0);
     } else {
-#pragma omp parallel num_threads(threads)
+#pragma omp parallel num_threads(used)
         work(&plan, (size_t)omp_get_num_threads(), (size_t)omp_get_thread_num());
     }
-    for (size_t i = 0; bf16 != NULL && i < (size_t)threads; i++) {
+    for (size_t i = 0; bf16 != NULL && i < used; i++) {
         bf16->tiles += tiles_of(&plan, i)->tiles;
         bf16->by_fma += tiles_of(&plan, i)->by_fma;
     }

@@ -27,6 +27,7 @@
 /* Bytes of that block as pairs of bf16 numbers, 4 bytes a pair, and of a number for each strip. */
 #define GEMM_PAIRS_BYTES (GEMM_BLOCK_BYTES / 2)
 #define GEMM_EXPONENTS_BYTES (GEMM_WIDTH_BYTES)
+#define GEMM_SHARED_BYTES (GEMM_BLOCK_BYTES + GEMM_PAIRS_BYTES + GEMM_EXPONENTS_BYTES)
 
 /* Bytes of one row of the packed left operand; the pad keeps rows off the same cache sets. */
 #define GEMM_LINE_BYTES (GEMM_DEPTH_BYTES + GEMM_VECTOR_BYTES)
@@ -46,9 +47,11 @@
 static inline size_t linear_scratch(const struct op_limits *limits) {
     const size_t threads = limits->threads < 1 ? 1 : (size_t)limits->threads;
     const size_t terms = limits->rows > limits->width ? limits->rows : limits->width;
-    return GEMM_VECTOR_BYTES + GEMM_BLOCK_BYTES + GEMM_PAIRS_BYTES + GEMM_EXPONENTS_BYTES +
-           threads * (GEMM_THREAD_BYTES + order_bytes(terms)) +
-           cut_slots(limits->cuts) * (size_t)limits->rows * GEMM_WIDTH_BYTES;
+    const size_t sums = cut_slots(limits->cuts) * (size_t)limits->rows * GEMM_WIDTH_BYTES;
+    const size_t apart =
+        (threads - 1) * GEMM_SHARED_BYTES; /* of threads with blocks of their own */
+    return GEMM_VECTOR_BYTES + GEMM_SHARED_BYTES +
+           threads * (GEMM_THREAD_BYTES + order_bytes(terms)) + (sums > apart ? sums : apart);
 }
 
 #endif

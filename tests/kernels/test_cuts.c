@@ -84,7 +84,7 @@ struct shape {
  * f64), edges of panels and strips, and enough work to wake a second thread. */
 static const struct shape shapes[] = {
     {3, 8, 8},    {5, 17, 9},    {14, 33, 64},   {29, 48, 77},  {9, 23, 2051},
-    {7, 400, 10}, {20, 259, 16}, {61, 130, 140}, {2, 2051, 33},
+    {7, 400, 10}, {20, 259, 16}, {61, 130, 140}, {2, 2051, 33}, {3, 900, 200},
 };
 
 struct problem {

@@ -11,11 +11,13 @@ struct shape {
 };
 
 /* The shapes lie around the edges of panels and strips; some exceed one block of terms (512 or 256)
- * or of columns (384 or 192), and some are enough work to wake a second thread. */
+ * or of columns (384 or 192), and some are enough work to wake a second thread. Of the last
+ * three, threads have blocks of columns for themselves. */
 static const struct shape shapes[] = {
-    {1, 1, 1},    {1, 17, 5},    {3, 2, 40},     {13, 33, 16},  {14, 32, 64},   {15, 31, 63},
-    {29, 48, 77}, {100, 64, 86}, {5, 400, 20},   {20, 24, 410}, {4, 9, 1100},   {2, 1100, 7},
-    {600, 5, 9},  {0, 8, 8},     {70, 100, 120}, {33, 3, 530},  {61, 130, 140},
+    {1, 1, 1},    {1, 17, 5},     {3, 2, 40},     {13, 33, 16},  {14, 32, 64},
+    {15, 31, 63}, {29, 48, 77},   {100, 64, 86},  {5, 400, 20},  {20, 24, 410},
+    {4, 9, 1100}, {2, 1100, 7},   {600, 5, 9},    {0, 8, 8},     {70, 100, 120},
+    {33, 3, 530}, {61, 130, 140}, {2, 1200, 300}, {2, 800, 520}, {19, 43, 800},
 };
 
 struct problem {
@@ -194,6 +196,7 @@ static void verify_pair(size_t pair, enum dtype dtype, struct shape shape, int g
         if (!variant_runs(p.variant)) continue;
         run_ops(&arena, &p, 1, add);
         run_ops(&arena, &p, 2, add);
+        run_ops(&arena, &p, 3, add);
         run_bf16(&arena, &p, 1, add);
         run_bf16(&arena, &p, 2, add);
     }
@@ -325,7 +328,8 @@ static void verify_rounded_once(void **state) {
 /* There are more threads here than rows, than panels, or than strips. */
 static void verify_many_threads(void **state) {
     (void)state;
-    static const struct shape wide[] = {{40, 200, 130}, {3, 700, 300}, {700, 3, 300}};
+    static const struct shape wide[] = {
+        {40, 200, 130}, {3, 700, 300}, {700, 3, 300}, {2, 1200, 300}};
     for (size_t i = 0; i < COUNT_OF(wide); i++) {
         struct arena arena = ARENA_EMPTY;
         struct problem p = pose(&arena, &variants[HELPER_ISA_SETS > 1], DTYPE_F32, wide[i], 1);
