@@ -119,16 +119,26 @@ static enum status socket_gather(struct ranks *ranks, const void *own, size_t si
     return STATUS_OK;
 }
 
+#define BARRIER_WORD ((char)0xB5) /* begins no message, so that it is seen that one was left over  \
+                                   */
+
+static enum status read_barrier(int socket) {
+    char word = 0;
+    TRY(read_all(socket, &word, 1));
+    if (word != BARRIER_WORD) FAIL(STATUS_IO, "another message comes in the place of a barrier");
+    return STATUS_OK;
+}
+
 /* It holds nothing that could be changed, so nothing goes wrong here. */
 static enum status socket_barrier(struct ranks *ranks) {
-    char word = 0;
+    const char word = BARRIER_WORD;
     for (uint32_t r = 1; r < ranks->size && ranks->rank == 0; r++)
-        TRY(read_all(line.to[r], &word, 1));
+        TRY(read_barrier(line.to[r]));
     for (uint32_t r = 1; r < ranks->size && ranks->rank == 0; r++)
         TRY(write_all(line.to[r], &word, 1));
     if (ranks->rank == 0) return STATUS_OK;
     TRY(write_all(line.to[0], &word, 1));
-    return read_all(line.to[0], &word, 1);
+    return read_barrier(line.to[0]);
 }
 
 static void socket_give_up(struct ranks *ranks, int code) {
@@ -171,14 +181,16 @@ struct group {
     const char *build[RANKS_MOST]; /* NULL: that of all */
 };
 
-/* Leaves by _exit(): what cmocka holds belongs to the parent. 7: the fault happened here. */
+#define HAPPENED 64 /* in what a child ends with: the fault happened there, noticed or not */
+
+/* Leaves by _exit(): what cmocka holds belongs to the parent. */
 static void serve(struct group *group) {
     int code = 0;
     const char *const build = group->build[group->ranks.rank];
     enum status status =
         real_ranks_open(&group->ranks, build == NULL ? "test" : build, &group->arena, &group->real);
     if (status == STATUS_OK) status = real_ranks_serve(group->real, &code);
-    _exit(line.happened ? 7 : status == STATUS_OK ? code : 9);
+    _exit((line.happened ? HAPPENED : 0) | (status == STATUS_OK ? code : 9));
 }
 
 static enum status begin(struct group *group, uint32_t size, double wait, struct breakage broken) {
@@ -218,8 +230,9 @@ static int end(struct group *group, int *out_happened) {
     for (uint32_t r = 1; r < group->ranks.size; r++) {
         int how = 0;
         assert_int_equal(waitpid(group->child[r], &how, 0), group->child[r]);
-        *out_happened |= WIFEXITED(how) && WEXITSTATUS(how) == 7;
-        all |= how;
+        assert_true(WIFEXITED(how));
+        *out_happened |= (WEXITSTATUS(how) & HAPPENED) != 0;
+        all |= WEXITSTATUS(how) & ~HAPPENED;
     }
     arena_close(&group->arena);
     return all;
