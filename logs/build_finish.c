@@ -427,6 +427,15 @@ static enum status number_rows(struct finish *f, int64_t base) {
     return STATUS_OK;
 }
 
+/* Tells whether the rows are of several files. */
+static int is_of_files(const struct finish *f) {
+    for (size_t i = 1; i < f->log->rows; i++)
+        if (log_build_row_at(f->build, f->order[i])->part !=
+            log_build_row_at(f->build, f->order[0])->part)
+            return 1;
+    return 0;
+}
+
 /* Numbers the parts. A step that falls back means a resume. Where it falls to where the log began,
  * nothing was resumed: another run stands in the same file, or this one was begun anew. */
 static enum status mark_parts(struct finish *f) {
@@ -690,6 +699,7 @@ enum status log_build_finish(struct log_build *build, int64_t step_base, struct 
     for (size_t i = 0; i < f.log->column_count; i++)
         TRY(fill_column(&f, i));
     TRY(number_rows(&f, step_base));
+    if (!is_of_files(&f)) TRY(log_build_number_epochs(build, f.log));
     TRY(mark_parts(&f));
     TRY(settle_skips(&f));
     TRY(note_gaps(&f));

@@ -88,6 +88,10 @@ struct log_build {
  * and title alone. */
 void log_build_adopt(struct log_build *build, struct log *log);
 
+/* Numbers on the steps of a finished log that begin anew in each epoch; of another log it changes
+ * nothing (logs/build_epochs.c). */
+TWINSTEP_MUST_USE enum status log_build_number_epochs(struct log_build *build, struct log *log);
+
 /* Makes room for `wanted` elements of `size` bytes in the array that *pointer points to, by
  * doubling, and copies the old ones. */
 TWINSTEP_MUST_USE enum status log_build_grow(struct log_build *build, void *pointer, size_t *room,

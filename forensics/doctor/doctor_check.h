@@ -82,6 +82,8 @@ TWINSTEP_MUST_USE enum status doctor_not_asked(struct doctor *doctor, const char
 /* Tells whether the log is that of a preference objective, by a column of rewards or of
  * log-probabilities of pairs. */
 int doctor_is_preference(const struct doctor *doctor);
+/* Returns -ln sigmoid(margin), which is ln(1 + exp(-margin)), without overflow for any margin. */
+double doctor_sigmoid_loss(double margin);
 /* Returns the first point with that update, or NULL. */
 const struct series_point *series_at(const struct series *series, uint64_t update);
 /* Returns the point of a row, or NULL when the row has no value there. It searches by halves, since

@@ -158,6 +158,34 @@ static enum status report_reference(struct doctor *doctor, const struct series_p
                           "was active, or merged, while the reference was computed.");
 }
 
+/* How many times its rewards the first loss may be away from ln 2 (chosen). A margin m moves the
+ * sigmoid loss by |m| at most, and the mean of few pairs whose rewards cancel is smaller than they
+ * are. */
+#define LOSS_REACH 10.0
+
+/* Tells whether the rewards of a row cannot have made its loss by the sigmoid: the mean of -ln
+ * sigmoid is never below that of the mean margin, and rewards near 0 leave the loss near ln 2. */
+static int is_other_loss(const struct doctor *doctor, const struct series_point *loss) {
+    static const enum log_name names[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED,
+                                          LOG_REWARD_MARGIN};
+    const struct series_point *const margin =
+        series_in_row(&doctor->series[LOG_REWARD_MARGIN], loss->row);
+    double reach = 0.0;
+    size_t count = 0;
+    if (margin != NULL && loss->value + 0.5 * loss->quantum <
+                              0.95 * doctor_sigmoid_loss(margin->value) - 0.5 * margin->quantum)
+        return 1;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct series_point *const point =
+            series_in_row(&doctor->series[names[i]], loss->row);
+        if (point == NULL) continue;
+        reach += real_abs_f64(point->value) + point->quantum;
+        count++;
+    }
+    return count > 0 &&
+           real_abs_f64(loss->value - LN2) > LOSS_REACH * reach + loss->quantum + NOISE;
+}
+
 static enum status start_at_ln2(struct doctor *doctor) {
     const struct series_point *loss = series_at(&doctor->series[LOG_LOSS], 1);
     enum log_name name = LOG_REWARD_MARGIN;
@@ -178,6 +206,9 @@ static enum status start_at_ln2(struct doctor *doctor) {
     if (zero)
         return doctor_untestable(doctor, "the first reward is 0 but the loss is not ln 2: another "
                                          "loss than sigmoid DPO, or added terms");
+    if (is_other_loss(doctor, loss))
+        return doctor_untestable(doctor, "the first rewards do not make the first loss by the "
+                                         "sigmoid: another loss than that of DPO, or added terms");
     return report_mismatch(doctor, loss, name, margin);
 }
 

@@ -161,15 +161,19 @@ static enum status lr_at_resume(struct doctor *doctor) {
 
 static enum status report_processes(struct doctor *doctor, size_t twice,
                                     const struct series_point *point) {
-    TRY(doctor_found(doctor, "rows_of_several_processes", DOCTOR_LIKELY, point->row,
-                     "%zu updates stand in the log several times in a row: several processes "
-                     "write one file.",
+    TRY(doctor_found(doctor, "rows_of_several_processes", DOCTOR_POSSIBLE, point->row,
+                     "%zu rows have the update of the row before: several processes write one "
+                     "file, or each micro-batch of an update has a row.",
                      twice));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, point));
     TRY(doctor_evidence_column(doctor, LOG_LOSS, point + 1));
     return doctor_explain(
-        doctor, "a resume repeats a stretch, not each update",
-        "Let rank 0 write alone; which rank a row comes from cannot be told afterwards.");
+        doctor,
+        "a resume repeats a stretch, not each update; a loop that accumulates and logs each "
+        "micro-batch prints the same",
+        "Log one row an update: the mean over its micro-batches, and of rank 0 alone. Which rank a "
+        "row comes from cannot be told afterwards, and of several rows of one update the last "
+        "counts.");
 }
 
 /* Tells whether two rows show the same texts' numbers in every column. */
@@ -310,6 +314,44 @@ static enum status report_counter(struct doctor *doctor, const struct log_column
         "See which of them does.");
 }
 
+/* Tells whether points `from` to `to` are one number of epochs per update, that of the last of
+ * them.
+ */
+static int is_share_of_updates(const struct series *series, size_t from, size_t to) {
+    const struct series_point *const last = &series->points[to - 1];
+    const double rate = last->value / (double)last->update;
+    if (to < from + 2 || !(rate > 0.0)) return 0;
+    for (size_t i = from; i < to; i++) {
+        const struct series_point *const point = &series->points[i];
+        const double updates = (double)point->update;
+        const double slack =
+            0.5 * point->quantum + 0.5 * last->quantum * updates / (double)last->update;
+        if (!(real_abs_f64(point->value - rate * updates) <= slack + 1e-9 * point->value)) return 0;
+    }
+    return 1;
+}
+
+/* A trainer that counts an epoch as updates over the number of updates in one (transformers') lets
+ * it fall, or jump, where a run goes on with another batch: no counter was lost. */
+static enum status remark_epoch_length(struct doctor *doctor, const struct log_column *column,
+                                       const struct series *series, size_t at) {
+    const struct series_point *const before = &series->points[at - 1];
+    const struct series_point *const last = &series->points[series->count - 1];
+    const double lengths[2] = {(double)before->update / before->value,
+                               (double)last->update / last->value};
+    TRY(doctor_remark(doctor, "epoch_length_changed", series->points[at].row,
+                      "The epoch falls at update %llu because it is counted as updates over those "
+                      "of an epoch, of which there are about %s from there on, and %s before.",
+                      (unsigned long long)series->points[at].update, word_about(lengths[1]).text,
+                      word_about(lengths[0]).text));
+    TRY(doctor_evidence_point(doctor, column->source, before));
+    TRY(doctor_evidence_point(doctor, column->source, &series->points[at]));
+    return doctor_explain(doctor, "",
+                          "A resume with another batch, accumulation, number of processes or data "
+                          "set does that. A loader that skips batches of the new size begins at "
+                          "other samples than the run stopped at: see which.");
+}
+
 static enum status counters(struct doctor *doctor) {
     if (doctor_has(doctor, "interleaved_writers")) return mixture(doctor);
     size_t checked = 0;
@@ -327,7 +369,11 @@ static enum status counters(struct doctor *doctor) {
             if (point->update <= point[-1].update) continue;
             if (!(point->value < point[-1].value - 0.5 * (point->quantum + point[-1].quantum)))
                 continue;
-            TRY(report_counter(doctor, column, point, is_resume(&series, i)));
+            if (column->name == LOG_EPOCH && is_share_of_updates(&series, 0, i) &&
+                is_share_of_updates(&series, i, series.count))
+                TRY(remark_epoch_length(doctor, column, &series, i));
+            else
+                TRY(report_counter(doctor, column, point, is_resume(&series, i)));
             break;
         }
     }

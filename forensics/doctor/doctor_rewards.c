@@ -71,8 +71,7 @@ static enum status margin_sum(struct doctor *doctor) {
 
 /* ---- accuracies ---- */
 
-/* Returns ln(1 + exp(-x)) without overflow for any x. */
-static double softplus_minus(double x) {
+double doctor_sigmoid_loss(double x) {
     if (x < 0.0) return -x + real_log_f64(1.0 + real_exp_f64(x));
     return real_log_f64(1.0 + real_exp_f64(-x));
 }
@@ -88,7 +87,7 @@ static enum pairs pairs_by_loss(const struct doctor *doctor) {
         const struct series_point *margin = &series->points[i];
         const struct series_point *loss = series_in_row(&doctor->series[LOG_LOSS], margin->row);
         if (loss == NULL || !real_finite_f64(margin->value)) continue;
-        const double one = softplus_minus(margin->value);
+        const double one = doctor_sigmoid_loss(margin->value);
         const double slack = 0.5 * loss->quantum + 0.5 * margin->quantum + 1e-5 + COARSE * one;
         rows++;
         closed += real_abs_f64(loss->value - one) <= slack;
@@ -194,7 +193,7 @@ static enum status loss_bound(struct doctor *doctor) {
         const struct series_point *margin = &series->points[i];
         const struct series_point *loss = series_in_row(&doctor->series[LOG_LOSS], margin->row);
         if (loss == NULL) continue;
-        const double one = softplus_minus(margin->value);
+        const double one = doctor_sigmoid_loss(margin->value);
         rows++;
         if (!(loss->value + 0.5 * loss->quantum < 0.95 * one - 0.5 * margin->quantum - 1e-4))
             continue;
@@ -210,7 +209,7 @@ static enum status loss_bound(struct doctor *doctor) {
                                series_in_row(&doctor->series[LOG_LOSS], first->row)));
     TRY(doctor_evidence_column(doctor, LOG_REWARD_MARGIN, first));
     TRY(doctor_evidence(doctor, "-ln sigmoid(margin) = %s",
-                        word_about(softplus_minus(first->value)).text));
+                        word_about(doctor_sigmoid_loss(first->value)).text));
     return doctor_explain(doctor,
                           "loss and margin are not means of the same pairs with the same weights, "
                           "or the loss is not the sigmoid one: TRL's robust loss and its "

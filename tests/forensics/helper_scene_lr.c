@@ -378,6 +378,17 @@ static void past_total(struct patient *p) {
 static void full_total(struct patient *p) {
     p->log->max_steps = 60;
 }
+/* The Trainer's epoch at a resume with half the batch: update k is k / 32 epochs, and from update
+ * 31 on k / 64. */
+static void epoch_of_another_batch(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_EPOCH, i, (double)p->log->step[i] / (i < 30 ? 32.0 : 64.0));
+}
+/* A counter that began at 0 again is no share of the updates. */
+static void epoch_lost(struct patient *p) {
+    for (size_t i = 0; i < 60; i++)
+        scene_put(p, LOG_EPOCH, i, (double)(p->log->step[i] - (i < 30 ? 0 : 30)) / 32.0);
+}
 static void short_epochs(struct patient *p, double updates) {
     for (size_t i = 0; i < 60; i++) {
         p->log->step[i] = (int64_t)(i + 1) * 10;
@@ -530,8 +541,10 @@ const struct scene scenes_of_lr[] = {FOUND(lr_negative, "lr_negative", CERTAIN),
                                      FOUND(replayed, "scheduler_not_restored", LIKELY),
                                      FOUND(jumped, "lr_jump_at_resume", LIKELY),
                                      FOUND(other_data, "resume_sees_other_data", POSSIBLE),
-                                     FOUND(two_writers, "rows_of_several_processes", LIKELY),
+                                     FOUND(two_writers, "rows_of_several_processes", POSSIBLE),
                                      FOUND(counter_falls, "counter_falls", CERTAIN),
+                                     REMARK(epoch_of_another_batch, "epoch_length_changed"),
+                                     FOUND(epoch_lost, "counter_falls", CERTAIN),
                                      LINE(counter_printed, "counters", QUIET),
                                      FOUND(counter_restarts, "counter_not_restored", CERTAIN),
                                      FOUND(past_total, "floor_vs_ceil_steps", CERTAIN),

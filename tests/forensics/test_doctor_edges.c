@@ -312,7 +312,14 @@ static void start_at_two_printed_to(struct patient *p, double x) {
     start(p, 2.0 * LN2, x, 0.0);
 }
 static void start_margin(struct patient *p, double x) {
-    start(p, 0.8, 0.0, x);
+    start(p, LN2 + 4e-4, 0.0, x);
+}
+/* How far rewards of 0.01 let the loss lie above ln 2, and a margin of -0.2 below -ln sigmoid. */
+static void start_away(struct patient *p, double x) {
+    start(p, LN2 + x, 0.0, 0.01);
+}
+static void start_below(struct patient *p, double x) {
+    start(p, x, 0.0, -0.2);
 }
 static void start_reward(struct patient *p, double x) {
     start(p, 0.8, 0.0, 0.0);
@@ -645,6 +652,8 @@ static const struct edge {
     EDGE(start_at_many, 1477, 1478, "loss_summed_over_ranks"),
     EDGE(start_at_two_printed_to, 0.09, 0.1, "loss_summed_over_ranks"),
     EDGE(start_margin, 7e-5, 5e-5, "ref_batch_shape"),
+    EDGE(start_away, 0.1999, 0.2001, "ref_batch_shape"),
+    EDGE(start_below, 0.759, 0.757, "ref_batch_shape"),
     EDGE(start_reward, 1.01, 1.0, "other_reference"),
     EDGE(rewards_of_logps, 1.021, 1.019, "other_reference"),
     EDGE(rewards_until, 19, 20, "other_reference"),

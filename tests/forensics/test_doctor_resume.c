@@ -182,8 +182,9 @@ static void validate_rows_of_processes(void **state) {
                 points[n].update = n < count - 2 * twice ? n + 1 : 100 + (n - count % 2) / 2;
             if (twice >= 3 && 3 * twice >= count)
                 snprintf(wanted, sizeof wanted,
-                         "rows_of_several_processes likely %d, 2: %zu updates stand in the log "
-                         "several times in a row: several processes write one file.",
+                         "rows_of_several_processes possible %d, 2: %zu rows have the update of "
+                         "the row before: several processes write one file, or each micro-batch "
+                         "of an update has a row.",
                          (int)(count - 2 * twice + 1), twice);
             SAYS(repeated_in_a_row, wanted);
         }
@@ -208,8 +209,9 @@ static void validate_rows_logged_twice(void **state) {
              other == 0
                  ? "r rows_logged_twice certain 1, 2: 4 updates stand in the log several times "
                    "in a row, each with equal numbers in all columns."
-                 : "rows_of_several_processes likely 1, 2: 4 updates stand in the log several "
-                   "times in a row: several processes write one file.");
+                 : "rows_of_several_processes possible 1, 2: 4 rows have the update of the row "
+                   "before: several processes write one file, or each micro-batch of an update "
+                   "has a row.");
     }
 }
 

@@ -99,6 +99,48 @@ static void validate_unrounded_loss(void **state) {
     arena_close(&arena);
 }
 
+/* Rows of a loop that counts the batches of each epoch from `first` on, `apart` apart. */
+static const struct log *read_epochs(struct arena *arena, int first, int apart, int grows) {
+    char text[4096];
+    int length = 0;
+    for (int epoch = 0; epoch < 3; epoch++)
+        for (int step = first; step < first + 5 * apart; step += apart)
+            length += snprintf(text + length, sizeof text - (size_t)length,
+                               "{\"epoch\": %d, \"step\": %d, \"loss\": %d.5, \"lr\": 0.1}\n",
+                               grows ? epoch : 0, step, epoch);
+    return logs_read(arena, text, NULL);
+}
+
+/* Steps that begin anew where the epoch is one higher are numbered on, where rows stand at each
+ * step; at a distance nobody knows how many an epoch has; and where the epoch does not grow they
+ * are those of several runs. */
+static void validate_steps_of_epochs(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        const struct log *const log = read_epochs(&arena, first, 1, 1);
+        for (size_t i = 0; i < 15; i++) {
+            assert_int_equal(log->step[i], i + 1);
+            assert_int_equal(log->part[i], 0);
+        }
+        assert_false(log->step_guessed);
+        assert_true(logs_has_note(log, "they are numbered on"));
+    }
+    const struct log *log = read_epochs(&arena, 10, 10, 1);
+    for (size_t i = 0; i < 15; i++) {
+        assert_int_equal(log->step[i], i + 1);
+        assert_int_equal(log->part[i], 0);
+    }
+    assert_true(log->step_guessed);
+    assert_true(logs_has_note(log, "no row says how many an epoch has"));
+    log = read_epochs(&arena, 1, 1, 0);
+    for (size_t i = 0; i < 15; i++) {
+        assert_int_equal(log->step[i], i % 5 + 1);
+        assert_int_equal(log->part[i], i / 5);
+    }
+    arena_close(&arena);
+}
+
 static const char llama_factory[] =
     "{\"current_steps\": 10, \"total_steps\": 30, \"loss\": 0.6931, \"lr\": 5e-06, \"epoch\": "
     "0.33, "
@@ -717,6 +759,7 @@ int main(void) {
         cmocka_unit_test(validate_trainer_state),
         cmocka_unit_test(validate_old_trainer_state),
         cmocka_unit_test(validate_unrounded_loss),
+        cmocka_unit_test(validate_steps_of_epochs),
         cmocka_unit_test(validate_llama_factory),
         cmocka_unit_test(validate_swift),
         cmocka_unit_test(validate_wandb),
