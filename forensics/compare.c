@@ -320,6 +320,16 @@ static int any_moves(const struct compare_report *report) {
  * schedules for one column of numbers would read like a difference. */
 static void compare_quiet(struct compare_report *report) {
     const struct compare_column *logged = compare_column_of(report, LOG_LR_LOGGED);
+    if (report->lr_of_print) {
+        report->lr.words = "The printed LRs differ, and under these explanations the applied ones "
+                           "agree, as the losses do; others make them differ.";
+        report->lr.fit[0] = report->lr.alike[0];
+        report->lr.fit[1] = report->lr.alike[1];
+        report->lr.first_update = 0;
+        report->lr.first[0] = report->lr.first[1] = 0.0;
+        report->lr.shift = 0;
+        return;
+    }
     if (report->lr.state != COMPARE_LR_UNTESTABLE || report->lr.groups_differ > 0 ||
         report->cause == CAUSE_SCHEDULE || report->lr_in_doubt || logged == NULL ||
         logged->class_of == COMPARE_DIFFERENT || !shows_training(report))

@@ -307,6 +307,7 @@ struct compare_report {
     const char *meaning; /* what the order of first differences means */
     int32_t cause;       /* the enum cause that it points to; -1: none */
     int other_average;   /* 1: beside a dtype another average of the same losses may be the cause */
+    int lr_of_print;     /* 1: `meaning` says that one log prints the LR of another update */
     int lr_in_doubt;  /* 1: `meaning` names another LR among others, though no column shows one */
     const char *next; /* what to try */
     const struct compare_floor *floor; /* forensics/compare_floor.h; NULL: no floor was given */

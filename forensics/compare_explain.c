@@ -51,22 +51,28 @@ static enum status name_logged(const struct compare_report *report, struct arena
  * nothing but the log does it. */
 static enum status explain_logged(struct compare_report *report, struct arena *arena) {
     const struct compare_column *const norm = compare_column_of(report, LOG_GRAD_NORM);
+    const struct compare_column *const weights = compare_column_of(report, LOG_PARAM_NORM);
     const struct compare_ratio *const ratio = compare_ratio_of(report, LOG_LOSS);
-    char *names, *text;
+    const char *const norms = weights != NULL && weights->pairs > 0
+                                  ? "Norms of gradients and of weights"
+                                  : "Norms of gradients";
+    char *names, *agree, *text;
     TRY(name_logged(report, arena, &names));
+    if (report->logged_alone)
+        TRY(arena_format(arena, &agree,
+                         "Weights, applied LRs, batches and draws are the same bit for bit in "
+                         "every update, by their digests"));
+    else
+        TRY(arena_format(arena, &agree, "%s agree in every update %s", norms,
+                         norm->class_of == COMPARE_EQUAL
+                             ? "to the last bit"
+                             : "in more digits than this gap would leave"));
     TRY(arena_format(
         arena, &text,
         "%s, so the two train alike as far as is recorded. What differs is what is logged (%s), "
         "such as a number of other processes or micro-batches, one that is averaged or divided "
         "otherwise%s.",
-        report->logged_alone
-            ? "Weights, applied LRs, batches and draws are the same bit for bit in every update, "
-              "by their digests"
-        : norm->class_of == COMPARE_EQUAL
-            ? "Norms of gradients and of weights agree in every update to the last bit"
-            : "Norms of gradients and of weights agree in every update in more digits than this "
-              "gap would leave",
-        names, report->logged_alone ? "" : ", or a term that moves no weight"));
+        agree, names, report->logged_alone ? "" : ", or a term that moves no weight"));
     compare_say(report,
                 ratio != NULL && ratio->kind != COMPARE_FACTOR_CONSTANT ? CAUSE_NORMALISATION : -1,
                 text,
@@ -724,7 +730,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     const struct compare_column *first = forward;
     if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
         first = gradient;
-    int begins_apart, unseen;
+    int begins_apart, unseen, is_mean = 0;
     report->meaning = report->next = "";
     report->same_start = first != NULL && compare_same_start(report, first->first_update);
     if (compare_explain_draws(report)) return STATUS_OK;
@@ -746,6 +752,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     if (report->logged_alone && compare_logged_alone(report, first))
         return explain_logged(report, arena);
     TRY(compare_explain_unseen_forward(report, first, arena, &unseen));
+    if (!report->recorded && report->roots == 0) TRY(compare_explain_mean(report, arena, &is_mean));
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
     else if (unseen)
@@ -754,6 +761,8 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
         compare_explain_loops(report);
     else if (compare_skips_part(report))
         TRY(compare_explain_skips(report, arena));
+    else if (first == NULL && compare_lr_of_print(report))
+        compare_explain_lr_of_print(report);
     else if (first == NULL &&
              (compare_first_of(report, compare_lr_names) != NULL || report->lr.groups_differ > 0))
         compare_explain_lr_only(report);
@@ -767,6 +776,10 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
         compare_say(report, -1, "No column of losses, gradients, tokens or LRs differs.", "");
     else if (compare_trains_alike(report))
         explain_metrics(report);
+    else if (is_mean)
+        return STATUS_OK;
+    else if (!report->recorded && compare_norm_elsewhere(report))
+        return compare_explain_norm_elsewhere(report, arena);
     else if (compare_logged_alone(report, first))
         return explain_logged(report, arena);
     else if (compare_batches_part(report, first))

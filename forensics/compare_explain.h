@@ -52,6 +52,27 @@ int compare_logged_alone(const struct compare_report *report, const struct compa
 /* Returns the last update before `update` that both logs have of forward pass or gradient, or 0. */
 uint64_t compare_pair_before(const struct compare_report *report, uint64_t update);
 
+/* ---- trainings that are the same beside a column that is logged otherwise
+ * (compare_explain_same.c) ---- */
+
+/* Returns in how many pairs behind an update A's number is another one than in the pair before. */
+size_t compare_changes_behind(const struct compare_column *column, uint64_t update);
+/* Tells whether a column changes and agrees in many digits behind an update, and behind the first
+ * step, so often that it speaks for the training. */
+int compare_speaks(const struct compare_report *report, enum log_name name, uint64_t update);
+/* Says so where the loss of one log is a mean of the other's; sets *out to 0, and nothing else,
+ * where it is none. */
+TWINSTEP_MUST_USE enum status compare_explain_mean(struct compare_report *report,
+                                                   struct arena *arena, int *out);
+/* Tells whether the gradient norm alone differs, by more than rounding, while the losses agree. */
+int compare_norm_elsewhere(const struct compare_report *report);
+TWINSTEP_MUST_USE enum status compare_explain_norm_elsewhere(struct compare_report *report,
+                                                             struct arena *arena);
+/* Tells whether printed LRs alone differ, the losses agree behind that, and explanations of both
+ * columns apply the same LRs. */
+int compare_lr_of_print(const struct compare_report *report);
+void compare_explain_lr_of_print(struct compare_report *report);
+
 /* ---- how large a gap is (compare_explain_gap.c) ---- */
 
 enum compare_gap { COMPARE_GAP_ROUNDING, COMPARE_GAP_BETWEEN, COMPARE_GAP_OTHER };

@@ -138,14 +138,28 @@ static int norms_speak(const struct compare_report *report, enum log_name name,
     return first->largest * real_abs_f64(point.value) > SHOWS * point.quantum;
 }
 
+/* Tells whether the loss alone differs of the forward pass, while gradient norms that change agree
+ * behind that: where no norm of weights is logged, nothing else of it may be apart. Of pairs the
+ * log-probabilities tell more. */
+static int loss_alone(const struct compare_report *report, const struct compare_column *first) {
+    for (const enum log_name *name = compare_forward_names + 1; *name != LOG_OTHER; name++) {
+        const struct compare_column *const column = compare_column_of(report, *name);
+        if (column != NULL && column->pairs > 0) return 0;
+    }
+    return compare_speaks(report, LOG_GRAD_NORM, first->first_update);
+}
+
 int compare_logged_alone(const struct compare_report *report, const struct compare_column *first) {
     static const enum log_name trained[] = {LOG_LR_APPLIED, LOG_TOKENS, LOG_SAMPLES, LOG_SKIPPED,
                                             LOG_OTHER};
     if (first == NULL || first->name == LOG_GRAD_NORM) return 0;
     if (report->logged_alone) return 1;
+    const struct compare_column *const weights = compare_column_of(report, LOG_PARAM_NORM);
     if (report->root_update > 0 || report->unlike || report->lr.groups_differ > 0 ||
-        report->lr.state == COMPARE_LR_DIFFERENT || !norms_speak(report, LOG_GRAD_NORM, first) ||
-        !norms_speak(report, LOG_PARAM_NORM, first))
+        report->lr.state == COMPARE_LR_DIFFERENT || !norms_speak(report, LOG_GRAD_NORM, first))
+        return 0;
+    if (weights != NULL && weights->pairs > 0 ? !norms_speak(report, LOG_PARAM_NORM, first)
+                                              : !loss_alone(report, first))
         return 0;
     for (const enum log_name *name = trained; *name != LOG_OTHER; name++) {
         const struct compare_column *const column = compare_column_of(report, *name);

@@ -371,6 +371,7 @@ static void lost_micro_batch(struct pair *p) {
     for (size_t row = 0; row < 60; row++)
         pair_put(p, 1, LOG_GRAD_NORM, row,
                  helper_value(p->log[1], LOG_GRAD_NORM, row) * (0.5 + 0.05 * (double)(row % 7)));
+    pair_scale(p, 1, LOG_LOGP_CHOSEN, 40, 1.001); /* other steps show in the end */
 }
 static void divided(struct pair *p) {
     pair_scale(p, 1, LOG_GRAD_NORM, 0, 2.0);
