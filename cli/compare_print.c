@@ -10,6 +10,7 @@
 #include "cli/plain_text.h"
 #include "evidence/rng_json.h"
 #include "forensics/compare_floor.h"
+#include "forensics/group_lr.h"
 #include "forensics/words.h"
 
 /* The table has so many rows, and one fewer for each line of digests and of configurations above
@@ -545,11 +546,12 @@ static json_t *groups_json(const struct compare_lr *lr) {
     json_t *const groups = json_array();
     for (size_t i = 0; i < lr->group_count; i++) {
         const struct compare_column *const column = &lr->groups[i].column;
-        json_t *object =
-            json_pack("{so* sI ss sI sI}", "column", json_string(lr->groups[i].source), "group",
-                      (json_int_t)lr->groups[i].group, "class",
-                      compare_class_name((enum compare_class)column->class_of), "pairs",
-                      (json_int_t)column->pairs, "different", (json_int_t)column->different);
+        json_t *object = json_pack(
+            "{so* so ss sI sI}", "column", json_string(lr->groups[i].source), "group",
+            lr->groups[i].group == GROUP_UNKNOWN ? json_null()
+                                                 : json_integer((json_int_t)lr->groups[i].group),
+            "class", compare_class_name((enum compare_class)column->class_of), "pairs",
+            (json_int_t)column->pairs, "different", (json_int_t)column->different);
         if (column->why != NULL && column->class_of == COMPARE_ABSENT)
             json_object_set_new(object, "why", json_string(column->why));
         if (column->different > 0)

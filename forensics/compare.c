@@ -315,6 +315,15 @@ static int any_moves(const struct compare_report *report) {
     return 0;
 }
 
+/* Takes the simplest pair that agrees for the example. */
+static void take_alike(struct compare_lr *lr) {
+    lr->fit[0] = lr->alike[0];
+    lr->fit[1] = lr->alike[1];
+    lr->first_update = 0;
+    lr->first[0] = lr->first[1] = 0.0;
+    lr->shift = 0;
+}
+
 /* Other contracts may stand behind equal columns of LRs in any two logs. That is worth a line only
  * where something else points to the LR; else the example is the simplest pair that agrees, as two
  * schedules for one column of numbers would read like a difference. */
@@ -323,11 +332,14 @@ static void compare_quiet(struct compare_report *report) {
     if (report->lr_of_print) {
         report->lr.words = "The printed LRs differ, and under these explanations the applied ones "
                            "agree, as the losses do; others make them differ.";
-        report->lr.fit[0] = report->lr.alike[0];
-        report->lr.fit[1] = report->lr.alike[1];
-        report->lr.first_update = 0;
-        report->lr.first[0] = report->lr.first[1] = 0.0;
-        report->lr.shift = 0;
+        take_alike(&report->lr);
+        return;
+    }
+    if (report->lr.state == COMPARE_LR_UNTESTABLE && report->lr.groups_differ > 0 &&
+        report->lr.alike[0] != NULL && logged != NULL && logged->class_of != COMPARE_DIFFERENT &&
+        report->lr.skips_part == 0) {
+        report->lr.words = "The printed LRs of the first group agree.";
+        take_alike(&report->lr);
         return;
     }
     if (report->lr.state != COMPARE_LR_UNTESTABLE || report->lr.groups_differ > 0 ||
@@ -338,11 +350,7 @@ static void compare_quiet(struct compare_report *report) {
         "The printed LRs agree, and nothing else points to the LR. Several contracts "
         "print this column; --contract-a and --contract-b say which ones ran.";
     if (report->lr.skips_part > 0) return;
-    report->lr.fit[0] = report->lr.alike[0];
-    report->lr.fit[1] = report->lr.alike[1];
-    report->lr.first_update = 0;
-    report->lr.first[0] = report->lr.first[1] = 0.0;
-    report->lr.shift = 0;
+    take_alike(&report->lr);
 }
 
 /* Tells whether both rows have a digest of each gradient, and the same ones. Runs whose roots can

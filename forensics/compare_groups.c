@@ -86,17 +86,16 @@ static struct tally count_kind(const struct compare_lr *lr, int is_applied) {
 static enum status add_words(struct compare_lr *lr, const struct tally *tally, int is_applied,
                              struct arena *arena) {
     const char *const kind = is_applied ? "LR" : "printed LR";
-    char *text = NULL;
+    char *name, *text = NULL;
     TRY(arena_format(arena, &text, "%s", lr->groups_words));
     if (tally->first != NULL) {
         const struct compare_group *const group = tally->first;
         const double a = group->column.first[0].value, b = group->column.first[1].value;
+        TRY(group_name(group->group, group->source, arena, &name));
         TRY(arena_format(arena, &text,
-                         "%s The %s of group %u (%s) differs from update %llu on "
-                         "(%s against %s).",
-                         text, kind, group->group, group->source,
-                         (unsigned long long)group->column.first_update, word_apart(a, b).text,
-                         word_apart(b, a).text));
+                         "%s The %s of %s differs from update %llu on (%s against %s).", text, kind,
+                         name, (unsigned long long)group->column.first_update,
+                         word_apart(a, b).text, word_apart(b, a).text));
         if (tally->both > 1)
             TRY(arena_format(arena, &text, "%s Of the %zu further groups in both, %zu %s.", text,
                              tally->both, tally->differ, tally->differ > 1 ? "differ" : "differs"));
@@ -109,10 +108,9 @@ static enum status add_words(struct compare_lr *lr, const struct tally *tally, i
     for (size_t s = 0; s < 2; s++) {
         const struct compare_group *const only = tally->only[s];
         if (only == NULL) continue;
-        TRY(arena_format(arena, &text,
-                         "%s Only %s has the %s of group %u (%s)%s, so %s not compared.", text,
-                         s == 0 ? "A" : "B", kind, only->group, only->source,
-                         tally->alone[s] > 1 ? ", and of more" : "",
+        TRY(group_name(only->group, only->source, arena, &name));
+        TRY(arena_format(arena, &text, "%s Only %s has the %s of %s%s, so %s not compared.", text,
+                         s == 0 ? "A" : "B", kind, name, tally->alone[s] > 1 ? ", and of more" : "",
                          tally->alone[s] > 1 ? "they were" : "it was"));
     }
     lr->groups_words = text;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/real.h"
+#include "forensics/group_lr.h"
 #include "forensics/trajectory_parts.h"
 #include "forensics/words.h"
 
@@ -234,22 +235,22 @@ static enum status judge_group(struct trajectory_judging *judging,
     struct trajectory_item *const item = &judging->out->items[TRAJECTORY_SCHEDULER];
     const struct trajectory_column first_group = judging->lr;
     const uint64_t missing = first_missing(judging, &group->lr);
+    char *name;
     if (all_agree(&group->lr) && missing == 0) return STATUS_OK;
+    TRY(group_name(group->number, group->lr.name, judging->arena, &name));
     if (all_agree(&group->lr)) {
         if (judging->out->differs == 0 || missing < judging->out->differs) {
             judging->out->differs = missing;
             judging->out->column = group->lr.name;
         }
         return trajectory_say(judging, TRAJECTORY_SCHEDULER, TRAJECTORY_LOST, NULL,
-                              "group %" PRIu32 " (%s): update %" PRIu64
-                              " has a number in one alone",
-                              group->number, group->lr.name, missing);
+                              "%s: update %" PRIu64 " has a number in one alone", name, missing);
     }
     judging->lr = group->lr;
     TRY(name_jump(judging));
     judging->lr = first_group;
-    return trajectory_say(judging, TRAJECTORY_SCHEDULER, item->state, item->bug,
-                          "group %" PRIu32 " (%s): %s", group->number, group->lr.name, item->text);
+    return trajectory_say(judging, TRAJECTORY_SCHEDULER, item->state, item->bug, "%s: %s", name,
+                          item->text);
 }
 
 /* Judges further groups where the first one has not said that the scheduler is lost. */

@@ -426,8 +426,16 @@ static void validate_quiet_lrs(void **state) {
         report.lr.state = lr;
         QUIET(lr == COMPARE_LR_UNTESTABLE, lr == COMPARE_LR_UNTESTABLE);
     }
+    report.lr.groups_differ = 1; /* the first group's example is one that agrees */
+    QUIET(0, 1);
     report.lr.groups_differ = 1;
+    report.lr.alike[0] = NULL;
     QUIET(0, 0);
+    report.lr.groups_differ = 1;
+    columns[1].class_of = COMPARE_DIFFERENT;
+    QUIET(0, 0);
+    report.lr_of_print = 1; /* as the losses say */
+    QUIET(0, 1);
     report.cause = CAUSE_SCHEDULE;
     QUIET(0, 0);
     report.cause = CAUSE_DTYPE;
