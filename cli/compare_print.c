@@ -323,6 +323,7 @@ static size_t print_roots(const struct compare_report *report, const char *bulle
 static const char *other_cause(enum cause cause) {
     return cause == CAUSE_NONDETERMINISM ? "kernels"
            : cause == CAUSE_BATCH_SHAPE  ? "batch shape"
+           : cause == CAUSE_RNG          ? "dropout"
            : cause == CAUSE_OBJECTIVE    ? "a loss of nearly the same value"
                                          : cause_name(cause);
 }

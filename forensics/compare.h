@@ -306,7 +306,8 @@ struct compare_report {
     size_t joined[2];
     const char *meaning; /* what the order of first differences means */
     int32_t cause;       /* the enum cause that it points to; -1: none */
-    int other_average;   /* 1: beside a dtype another average of the same losses may be the cause */
+    int other_average;   /* 1: beside a dtype another average of the same losses, or noise in them,
+                            may be the cause */
     int lr_of_print;     /* 1: `meaning` says that one log prints the LR of another update */
     int lr_in_doubt;  /* 1: `meaning` names another LR among others, though no column shows one */
     const char *next; /* what to try */
@@ -319,7 +320,7 @@ struct compare_report {
 /* The causes that the comparison points to: `cause`, and behind it those that what was compared
  * does not tell from it, as kernels and batch shape move a forward pass as a dtype does. Returns
  * how many there are; 0: it points to none. */
-#define COMPARE_CAUSES 4
+#define COMPARE_CAUSES 5
 size_t compare_causes(const struct compare_report *report, enum cause out[COMPARE_CAUSES]);
 
 /* Compares two logs; `input` has two elements, A and B. Everything lives in `arena`. */

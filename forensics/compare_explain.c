@@ -812,6 +812,11 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     return compare_add_step(report, arena);
 }
 
+/* Tells whether dropout may be in one log alone: of what draws, only recordings and runs tell. */
+static int may_be_noise(const struct compare_report *report) {
+    return !report->recorded && report->roots == 0;
+}
+
 /* A mean of means over micro-batches or ranks lies near the mean of all tokens, so its gaps are as
  * small as those of a low precision; in f32 alone a gap is smaller. */
 static enum status name_average(struct compare_report *report, struct arena *arena) {
@@ -823,8 +828,11 @@ static enum status name_average(struct compare_report *report, struct arena *are
     TRY(arena_format(arena, &text,
                      "%s Orders and kernels in float32 make less; a low precision makes as much, "
                      "and so does another average of the same numbers, as a mean of means over "
-                     "micro-batches or ranks of other numbers of tokens.",
-                     report->meaning));
+                     "micro-batches or ranks of other numbers of tokens%s.",
+                     report->meaning,
+                     may_be_noise(report) ? ", and dropout or another noise in one alone, or of "
+                                            "other draws"
+                                          : ""));
     report->meaning = text;
     TRY(arena_format(arena, &text,
                      "%s Compare what the loss is divided by, with accumulation and with several "
@@ -851,6 +859,9 @@ size_t compare_causes(const struct compare_report *report, enum cause out[COMPAR
         out[count++] = CAUSE_OBJECTIVE;
     else if (!report->same_start)
         out[count++] = CAUSE_BATCH_SHAPE;
-    if (report->cause == CAUSE_DTYPE && report->other_average) out[count++] = CAUSE_NORMALISATION;
+    if (report->cause == CAUSE_DTYPE && report->other_average) {
+        out[count++] = CAUSE_NORMALISATION;
+        if (may_be_noise(report)) out[count++] = CAUSE_RNG;
+    }
     return count;
 }

@@ -437,7 +437,7 @@ static void write_rounded(const char *path, double apart) {
                                  "{\"step\": %d, \"loss\": %.9f, \"learning_rate\": %.17g, "
                                  "\"grad_norm\": %.6f}\n",
                                  k, 0.6 - 0.02 * (k % 4) - 0.005 * k + apart,
-                                 5e-7 * (20 - k) / 20.0, 2.0 + 0.1 * (k % 5));
+                                 5e-7 * (20 - k) / 20.0, 2.0 + 0.1 * (k % 5) + apart);
     helper_write(path, text);
 }
 
@@ -445,7 +445,8 @@ static void write_rounded(const char *path, double apart) {
  * reads `cause` alone in CI would take the first of them for the one. */
 static void validate_causes(void **state) {
     (void)state;
-    static const char *const names[] = {"dtype", "nondeterminism", "batch-shape", "normalisation"};
+    static const char *const names[] = {"dtype", "nondeterminism", "batch-shape", "normalisation",
+                                        "rng"};
     write_rounded("a.jsonl", 0.0);
     write_rounded("b.jsonl", 3e-6); /* 5e-6 of the loss: what f32 may make */
     struct said said = helper_run(1, "compare a.jsonl b.jsonl");
@@ -455,7 +456,7 @@ static void validate_causes(void **state) {
     said = helper_run(1, "compare a.jsonl b.jsonl");
     assert_non_null(strstr(said.out, "if weights, data and loss are the same."));
     assert_non_null(strstr(said.out, "\nPoints to: dtype, or kernels or batch shape or "
-                                     "normalisation\n"));
+                                     "normalisation or dropout\n"));
     helper_free(&said);
     said = helper_run(1, "compare a.jsonl b.jsonl --json");
     json_t *object = json_loads(said.out, JSON_REJECT_DUPLICATES, NULL);
