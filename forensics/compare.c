@@ -62,6 +62,12 @@ static enum status fill_columns(const struct compare_input *input, struct arena 
         if (column->side[0].count == 0 && column->side[1].count == 0) continue;
         if (input[0].run == NULL || input[1].run == NULL) compare_find_cells(column);
         compare_classify(column);
+        if (input[0].log->by_epochs != input[1].log->by_epochs) {
+            column->class_of = COMPARE_ABSENT;
+            column->pairs = column->equal = column->within = column->different = 0;
+            column->first_update = column->from = column->to = 0;
+            column->why = "the steps of one begin anew in each epoch, of unknown length";
+        }
         compare_find_end(column, (const struct log *const[]){input[0].log, input[1].log});
         report->column_count++;
         if (column->pairs == 0) continue;
@@ -330,8 +336,9 @@ static void take_alike(struct compare_lr *lr) {
 static void compare_quiet(struct compare_report *report) {
     const struct compare_column *logged = compare_column_of(report, LOG_LR_LOGGED);
     if (report->lr_of_print) {
-        report->lr.words = "The printed LRs differ, and under these explanations the applied ones "
-                           "agree, as the losses do; others make them differ.";
+        report->lr.words =
+            "The printed LRs differ, and under these explanations the applied ones agree; "
+            "others make them differ.";
         take_alike(&report->lr);
         return;
     }

@@ -68,8 +68,8 @@ TWINSTEP_MUST_USE enum status compare_explain_mean(struct compare_report *report
 int compare_norm_elsewhere(const struct compare_report *report);
 TWINSTEP_MUST_USE enum status compare_explain_norm_elsewhere(struct compare_report *report,
                                                              struct arena *arena);
-/* Tells whether printed LRs alone differ, the losses agree behind that, and explanations of both
- * columns apply the same LRs. */
+/* Tells, where nothing else differs, whether printed LRs do while explanations of both columns
+ * apply the same LRs. */
 int compare_lr_of_print(const struct compare_report *report);
 void compare_explain_lr_of_print(struct compare_report *report);
 

@@ -113,9 +113,9 @@ static int expect_moving(const struct losses *losses, const struct mean *mean, s
     return 1;
 }
 
-/* Returns the weight of a moving average by the row that tells it best, or 0. */
+/* Returns the weight of a moving average that leaves the least squares of all rows, or 0. */
 static double find_weight(const struct losses *losses) {
-    double best = 0.0, weight = 0.0;
+    double squares = 0.0, products = 0.0;
     for (size_t i = 1; i < losses->mean->count; i++) {
         struct place before, place;
         if (!place_of(losses, i - 1, &before) || !place_of(losses, i, &place) ||
@@ -123,11 +123,10 @@ static double find_weight(const struct losses *losses) {
             continue;
         const double loss = compare_point(losses->plain, place.at).value;
         const double gap = before.mean.value - loss;
-        if (!(real_abs_f64(gap) > best)) continue;
-        best = real_abs_f64(gap);
-        weight = (place.mean.value - loss) / gap;
+        squares += gap * gap;
+        products += gap * (place.mean.value - loss);
     }
-    return weight > 0.0 && weight < 1.0 ? weight : 0.0;
+    return products > 0.0 && products < squares ? products / squares : 0.0;
 }
 
 /* A moving average that begins at 0 and is divided by 1 - weight^k, as trackers smooth. */
@@ -298,22 +297,24 @@ enum status compare_explain_norm_elsewhere(struct compare_report *report, struct
 
 int compare_lr_of_print(const struct compare_report *report) {
     const struct compare_column *const lr = compare_column_of(report, LOG_LR_LOGGED);
-    const struct compare_column *const norm = compare_column_of(report, LOG_GRAD_NORM);
     return lr != NULL && lr->class_of == COMPARE_DIFFERENT &&
            compare_column_of(report, LOG_LR_APPLIED) == NULL && report->lr.groups_differ == 0 &&
-           report->lr.state != COMPARE_LR_SAME && report->lr.alike[0] != NULL &&
-           compare_first_of(report, compare_forward_names) == NULL &&
-           (norm == NULL || norm->class_of != COMPARE_DIFFERENT) &&
-           compare_speaks(report, LOG_LOSS, lr->first_update);
+           report->lr.state != COMPARE_LR_SAME && report->lr.alike[0] != NULL;
 }
 
 void compare_explain_lr_of_print(struct compare_report *report) {
+    const struct compare_column *const lr = compare_column_of(report, LOG_LR_LOGGED);
     report->lr_of_print = 1;
-    compare_say(report, -1,
-                "Only the printed LRs differ. Losses agree in many digits behind the first update "
-                "in which they do, and there are explanations of both columns under which the "
-                "applied LRs agree (line LR): so one log prints the LR of another update, unless "
-                "applied LRs are apart by too little for these digits to show it.",
-                "Nothing in the training is shown to differ. State the contracts (--contract-a, "
-                "--contract-b) to have the applied LRs compared.");
+    compare_say(
+        report, -1,
+        compare_speaks(report, LOG_LOSS, lr->first_update)
+            ? "Only the printed LRs differ. Losses agree in many digits behind the first update in "
+              "which they do, and there are explanations of both columns under which the applied "
+              "LRs agree (line LR): so one log prints the LR of another update, unless applied LRs "
+              "are apart by too little for these digits to show it."
+            : "Only the printed LRs differ. There are explanations of both columns under which the "
+              "applied LRs agree (line LR), one log printing that of another update, and others "
+              "under which they differ; nothing else that both logs print shows which it is.",
+        "Nothing else is shown to differ. State the contracts (--contract-a, --contract-b) to have "
+        "the applied LRs compared.");
 }

@@ -86,6 +86,8 @@ struct log {
     const char *step_name; /* what an export calls the step; NULL: "step" */
     int step_guessed; /* 1: the source prints no steps (Hugging Face's console), so we numbered the
                          rows */
+    int by_epochs;    /* 1: it counts steps in each epoch anew, and no row says how many there are,
+                         so we numbered the rows */
     int bf16;         /* 1: the source says that it trained in bf16, so without a loss scaler */
     int blank_loss;   /* 1: it names the loss, and no row has a number there */
     int logs_next;    /* 1: by its own fields the release that wrote it logs the LR of the next

@@ -427,6 +427,33 @@ static void validate_json_skips(void **state) {
     helper_free(&said);
 }
 
+static void write_batches(const char *path, int apart, int epochs) {
+    static char text[8192];
+    size_t used = 0;
+    for (int k = 0; k < 20; k++)
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "{\"epoch\": %d, \"step\": %d, \"loss\": %.4f}\n", k / 5,
+                                 apart * (epochs ? k % 5 : k), 2.0 - 0.01 * k);
+    helper_write(path, text);
+}
+
+/* Batches of each epoch, two apart: of which update each is nobody knows, so that nothing of
+ * another log can be held against them. */
+static void validate_batches_of_epochs(void **state) {
+    (void)state;
+    write_batches("a.jsonl", 1, 0);
+    write_batches("b.jsonl", 1, 1);
+    struct said said = helper_run(0, "compare a.jsonl b.jsonl");
+    assert_non_null(strstr(said.out, "they are numbered on"));
+    helper_free(&said);
+    write_batches("b.jsonl", 2, 1);
+    said = helper_run(3, "compare a.jsonl b.jsonl");
+    assert_non_null(strstr(said.out, "the steps of one begin anew in each epoch, of unknown"));
+    helper_free(&said);
+    said = helper_run(0, "compare b.jsonl b.jsonl");
+    helper_free(&said);
+}
+
 /* Writes a log of DPO whose loss is apart from the first update on by what a summation of two
  * micro-batches moves it in bf16, and varies by far more from row to row. */
 static void write_rounded(const char *path, double apart) {
@@ -685,6 +712,7 @@ int main(void) {
                                        cmocka_unit_test(validate_not_compared),
                                        cmocka_unit_test(validate_json),
                                        cmocka_unit_test(validate_json_skips),
+                                       cmocka_unit_test(validate_batches_of_epochs),
                                        cmocka_unit_test(validate_causes),
                                        cmocka_unit_test(validate_untestable),
                                        cmocka_unit_test(validate_ledger),

@@ -10,6 +10,8 @@
 
 #include <math.h>
 #include <stdio.h>
+
+#include "base/macro.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,16 +101,60 @@ static void validate_unrounded_loss(void **state) {
     arena_close(&arena);
 }
 
-/* Rows of a loop that counts the batches of each epoch from `first` on, `apart` apart. */
-static const struct log *read_epochs(struct arena *arena, int first, int apart, int grows) {
+struct batch {
+    int epoch, step;
+};
+
+/* A log of a loop that counts the batches of each epoch. */
+static const struct log *read_batches(struct arena *arena, const struct batch *batches,
+                                      size_t count) {
     char text[4096];
     int length = 0;
-    for (int epoch = 0; epoch < 3; epoch++)
-        for (int step = first; step < first + 5 * apart; step += apart)
-            length += snprintf(text + length, sizeof text - (size_t)length,
-                               "{\"epoch\": %d, \"step\": %d, \"loss\": %d.5, \"lr\": 0.1}\n",
-                               grows ? epoch : 0, step, epoch);
+    for (size_t i = 0; i < count; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length,
+                           "{\"epoch\": %d, \"step\": %d, \"loss\": 2.5, \"lr\": 0.1}\n",
+                           batches[i].epoch, batches[i].step);
     return logs_read(arena, text, NULL);
+}
+
+/* Three epochs of five rows, from step `first` on, `apart` apart. */
+static const struct log *read_epochs(struct arena *arena, int first, int apart, int grows) {
+    struct batch batches[15];
+    for (int i = 0; i < 15; i++)
+        batches[i] = (struct batch){grows ? i / 5 : 0, first + i % 5 * apart};
+    return read_batches(arena, batches, 15);
+}
+
+/* A run that goes on from step 2 of its second epoch, whose length the ended epochs say; and where
+ * these have several, nobody knows what lies in front. */
+static void validate_resumed_epochs(void **state) {
+    static const struct batch batches[] = {{0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 2},
+                                           {1, 3}, {1, 2}, {1, 3}, {2, 1}, {2, 2}};
+    static const struct batch uneven[] = {{0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 2},
+                                          {2, 1}, {2, 2}, {1, 1}, {1, 2}, {2, 1}};
+    static const int steps[] = {1, 2, 3, 4, 5, 6, 5, 6, 7, 8};
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log = read_batches(&arena, batches, COUNT_OF(batches));
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        assert_int_equal(log->step[i], steps[i]);
+        assert_int_equal(log->part[i], i >= 6);
+    }
+    log = read_batches(&arena, uneven, COUNT_OF(uneven));
+    assert_true(log->step_guessed && log->by_epochs);
+    for (size_t i = 0; i < COUNT_OF(uneven); i++)
+        assert_int_equal(log->step[i], i + 1);
+    /* Without a resume the lengths may differ. */
+    log = read_batches(&arena, uneven, 7);
+    assert_false(log->step_guessed);
+    for (size_t i = 0; i < 7; i++)
+        assert_int_equal(log->step[i], i + 1);
+    /* An epoch that grows by two, or where no step falls, is of no such loop. */
+    log = read_batches(&arena, (const struct batch[]){{0, 1}, {0, 2}, {2, 1}, {2, 2}}, 4);
+    assert_int_equal(log->step[2], 1);
+    log = read_batches(&arena, (const struct batch[]){{0, 1}, {0, 2}, {1, 3}, {1, 4}}, 4);
+    assert_int_equal(log->step[2], 3);
+    arena_close(&arena);
 }
 
 /* Steps that begin anew where the epoch is one higher are numbered on, where rows stand at each
@@ -131,7 +177,7 @@ static void validate_steps_of_epochs(void **state) {
         assert_int_equal(log->step[i], i + 1);
         assert_int_equal(log->part[i], 0);
     }
-    assert_true(log->step_guessed);
+    assert_true(log->step_guessed && log->by_epochs);
     assert_true(logs_has_note(log, "no row says how many an epoch has"));
     log = read_epochs(&arena, 1, 1, 0);
     for (size_t i = 0; i < 15; i++) {
@@ -760,6 +806,7 @@ int main(void) {
         cmocka_unit_test(validate_old_trainer_state),
         cmocka_unit_test(validate_unrounded_loss),
         cmocka_unit_test(validate_steps_of_epochs),
+        cmocka_unit_test(validate_resumed_epochs),
         cmocka_unit_test(validate_llama_factory),
         cmocka_unit_test(validate_swift),
         cmocka_unit_test(validate_wandb),
