@@ -129,6 +129,26 @@ const char *judgement_cause(const struct judgement *judgement) {
     }
 }
 
+uint32_t judgement_only_acting(const struct judgement *judgement) {
+    uint32_t only = judgement->cause_count, count = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++) {
+        if (judgement->causes[i].is_idle) continue;
+        only = i;
+        count++;
+    }
+    return count == 1 ? only : judgement->cause_count;
+}
+
+const char *judgement_cause_alone(const struct judgement *judgement) {
+    const uint32_t count = judgement->cause_count, only = judgement_only_acting(judgement);
+    if (count < 2 || judgement->beside.is_known) return judgement_cause(judgement);
+    if (judgement_differs(judgement) && judgement->word == WORD_ROUNDING && only < count)
+        return judgement->causes[only].name;
+    if (judgement->word == WORD_SEVERAL || judgement->word == WORD_ROUNDING)
+        return judgement_differs(judgement) ? attribution_words[judgement->word] : "";
+    return judgement_cause(judgement);
+}
+
 /* Phase and tensor of the first difference in update `i`: as they were seen where that update was
  * repeated under a watch, else by digests alone. */
 static enum status find_place(struct judging *judging, uint64_t i) {

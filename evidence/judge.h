@@ -400,6 +400,14 @@ int judgement_lacks_spread(const struct judgement *judgement, uint32_t i);
  * beside others that cancel is named. It is "" unless the arms differ. */
 const char *judgement_cause(const struct judgement *judgement);
 
+/* The only cause that is not known to do nothing, an index into `causes`; their number: there are
+ * several, or none. */
+uint32_t judgement_only_acting(const struct judgement *judgement);
+
+/* The cause that the headline names alone ("Cause: X"), or the word in its place where it tells of
+ * several; an expectation of a cause is held against it. It is "" unless the arms differ. */
+const char *judgement_cause_alone(const struct judgement *judgement);
+
 /* Judges a trace. Everything lives in `arena`; `image` must outlive the judgement. STATUS_INPUT:
  * the trace is no experiment's, or its arrays do not fit together. */
 TWINSTEP_MUST_USE enum status judge(const struct trace_image *image, struct arena *arena,

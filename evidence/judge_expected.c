@@ -130,7 +130,7 @@ enum status judge_expectation(struct judging *judging) {
     TRY(expect_text(judging, "verdict", judging_text(judging, "verdict", "expect_verdict"),
                     verdict_name(out->verdict)));
     TRY(expect_text(judging, "cause", judging_text(judging, "verdict", "expect_cause"),
-                    judgement_cause(out)));
+                    judgement_cause_alone(out)));
     TRY(expect_shares(judging));
     TRY(expect_order(judging));
     TRY(expect_text(judging, "word", judging_text(judging, "verdict", "expect_word"),

@@ -41,6 +41,8 @@ static const struct {
      "outside-floor", "missed"},
     {"missed-cause", "steps: 3\nexpect: {verdict: outside-floor, cause: optimizer}", "seed: 3",
      LATE_LOOP ", clip: {max_norm: 1e6}", 1, "outside-floor", "missed"},
+    {"missed-alone", "steps: 3\nexpect: {verdict: outside-floor, cause: data-order}", "seed: 3",
+     LATE_LOOP ", optimizer: {lr: 4e-6}, data: {seed: 4}", 1, "outside-floor", "missed"},
     {"missed-step", "steps: 3\nexpect: {verdict: outside-floor, first_step: 2}", "seed: 3",
      LATE_LOOP, 1, "outside-floor", "missed"},
     {"noise", "steps: 2", NOISE, "", 0, "inside-floor", "none"},

@@ -955,7 +955,6 @@ static void validate_expectations(void **state) {
     assert_int_equal(of.judgement.expectation, EXPECT_NONE);
     assert_int_equal(judgement_exit(&of.judgement), 1);
     helper_image_set(&of, "verdict", "expect_verdict", "outside-floor");
-    helper_image_set(&of, "verdict", "expect_cause", "schedule");
     helper_image_set(&of, "verdict", "expect_shares",
                      "schedule 0.6875 +- 0.0625; optimizer 0.25 +- 0");
     helper_image_set(&of, "verdict", "expect_order", "schedule, optimizer");
@@ -966,7 +965,8 @@ static void validate_expectations(void **state) {
     helper_image_expect(&of, ROW_EXPECTED, 0, "met");
     assert_int_equal(judgement_exit(&of.judgement), 0);
     helper_image_set(&of, "verdict", "expect_verdict", "identical");
-    helper_image_set(&of, "verdict", "expect_cause", "optimizer");
+    /* the first of several is not what the verdict names alone */
+    helper_image_set(&of, "verdict", "expect_cause", "schedule");
     helper_image_set(&of, "verdict", "expect_shares",
                      "schedule 0.6875 +- 0.0624; optimizer 0.25 +- 0; dtype 0 +- 1");
     helper_image_set(&of, "verdict", "expect_order", "optimizer");
@@ -977,8 +977,8 @@ static void validate_expectations(void **state) {
     helper_image_judge(&of, STATUS_OK);
     helper_image_expect(
         &of, ROW_EXPECTED, 0,
-        "missed: expected verdict identical, got outside-floor; expected cause optimizer, got "
-        "schedule; expected share of schedule 0.6875 +- 0.0624, got 0.75; expected share of dtype "
+        "missed: expected verdict identical, got outside-floor; expected cause schedule, got "
+        "several; expected share of schedule 0.6875 +- 0.0624, got 0.75; expected share of dtype "
         "0 +- "
         "1, got none; expected order optimizer, got schedule; expected word cause, got several; "
         "expected first step 1, got 2; expected first phase optimize, got none; expected first "

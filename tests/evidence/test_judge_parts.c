@@ -96,8 +96,14 @@ static void corroborate_causes(void **state) {
         judgement.cause_count = count;
         judgement.word = (enum attribution_word)word;
         judgement.ranked = (int32_t)draws_pick(&draws, 4) - 1;
+        uint32_t working = 0, last = 0;
         for (uint32_t c = 0; c < 5; c++) { /* the last of them is none of these causes */
             snprintf(judgement.causes[c].name, sizeof judgement.causes[c].name, "cause %u", c);
+            judgement.causes[c].is_idle = draws_pick(&draws, 2) != 0;
+            if (c < count && !judgement.causes[c].is_idle) {
+                working++;
+                last = c;
+            }
             for (size_t m = 0; m < 3; m++)
                 judgement.marks[m].share[c] =
                     c == count ? 100.0 : ((double)draws_pick(&draws, 9) - 4.0) / 4.0;
@@ -117,6 +123,13 @@ static void corroborate_causes(void **state) {
         }
         if (strcmp(judgement_cause(&judgement), want) != 0)
             fail_msg("case %u: %s for %s", number, judgement_cause(&judgement), want);
+        /* Of these sentences the first begins with "Cause: " where one cause alone does something,
+         * and the second never does. */
+        if (want[0] != '\0' && count > 1 && word == WORD_ROUNDING)
+            want = working == 1 ? judgement.causes[last].name : attribution_words[word];
+        if (want[0] != '\0' && count > 1 && word == WORD_SEVERAL) want = attribution_words[word];
+        if (strcmp(judgement_cause_alone(&judgement), want) != 0)
+            fail_msg("case %u: %s alone for %s", number, judgement_cause_alone(&judgement), want);
     }
 }
 
