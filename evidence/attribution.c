@@ -37,7 +37,6 @@ int share_is_before(const struct attributed *share, const struct attributed *oth
     return size_of_share(other).high < size_of_share(share).low - SHARE_TIE;
 }
 
-#define NEARLY_FACTOR 10.0  /* of D: a hybrid that went so far makes percentages meaningless */
 #define OPPOSE_LEFT 1.1     /* a repair that leaves more than this widened the gap */
 #define OPPOSE_SHARE (-0.1) /* a share below this leads away from the test arm */
 #define ALONE_LITTLE 0.1

@@ -71,6 +71,10 @@ extern const char *const attribution_words[WORD_COUNT]; /* "none", "equal", "can
 #define ROUNDING_EXPLAINS 0.5
 #define ROUNDING_SPARES 0.1
 
+/* Of the arms' distance: a hybrid that went farther than this makes percentages of it meaningless.
+ */
+#define NEARLY_FACTOR 10.0
+
 /* Shares that are this near to each other have no order: they agree in the digits that are printed,
  * thousandths of a percent, and rounding in runs of f32 leaves 1e-8 to 1e-6 between shares that a
  * formula has equal. */

@@ -6,7 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Narrower than this, both ends of an interval have the same three digits as the figure. */
+/* Narrower than this, both ends of an interval are as the figure where a reader would act on it.
+ * One that holds 0 is shown all the same: the figure's sign, and all of its digits, are not known.
+ */
 #define WIDTH_SHOWN 0.002
 
 static const char *percent(const struct attributed *of, int is_signed, char text[FIGURE_TEXT]) {
@@ -16,7 +18,8 @@ static const char *percent(const struct attributed *of, int is_signed, char text
     }
     const int length =
         snprintf(text, FIGURE_TEXT, is_signed ? "%+.4g %%" : "%.4g %%", 100.0 * of->value);
-    if (of->high - of->low > WIDTH_SHOWN)
+    if (of->high - of->low > WIDTH_SHOWN ||
+        (of->low < 0.0 && of->high > 0.0 && of->high - of->low > SHARE_TIE))
         snprintf(text + length, FIGURE_TEXT - (size_t)length, " (%.3g to %.3g)", 100.0 * of->low,
                  100.0 * of->high);
     return text;

@@ -279,12 +279,25 @@ static void put_one(const struct judgement *judgement, struct row_pen *pen) {
     put_besides(judgement, pen);
 }
 
+/* Tells whether a figure of the cause says for certain that it does something. */
+static int acts_for_certain(const struct judged_cause *cause) {
+    return cause->share.low > 0.0 || cause->share.high < 0.0 || cause->alone.low > 0.0 ||
+           cause->left.high < 1.0 || cause->left.low > 1.0;
+}
+
+/* Tells whether noise leaves open that all causes but one do nothing. */
+static int may_be_one(const struct judgement *judgement) {
+    uint32_t certain = 0;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        certain += (uint32_t)acts_for_certain(&judgement->causes[i]);
+    return certain < 2;
+}
+
 static void put_several(const struct judgement *judgement, struct row_pen *pen) {
-    row_put(pen, judgement->word == WORD_OPEN
-                     ? " Several causes, and which of them is the first is open: "
-                 : all_ordered(judgement)
-                     ? " Several causes, in this order: "
-                     : " Several causes, in this order but for those joined by \"and\": ");
+    row_put(pen, may_be_one(judgement) ? " One cause or several, " : " Several causes, ");
+    row_put(pen, judgement->word == WORD_OPEN ? "and which of them is the first is open: "
+                 : all_ordered(judgement)     ? "in this order: "
+                                              : "in this order but for those joined by \"and\": ");
     put_shares(judgement, judgement->word != WORD_OPEN, 0, pen);
     row_put(pen, " of %s from %s to %s. With one alone repaired, this much of the gap is left: ",
             whole_of(judgement), judgement->arms[0], judgement->arms[1]);
@@ -475,6 +488,19 @@ static void put_exact_moves(const struct judgement *judgement, struct row_pen *p
     row_put(pen, ".");
 }
 
+/* The one cause that goes far beyond the gap alone, where no other goes half as far: the others
+ * then do not cancel it by steps of their own, as a smaller LR does not cancel another optimizer.
+ * The number of causes: there is none. */
+static uint32_t held_back(const struct judgement *judgement) {
+    const uint32_t first = farthest_of(judgement, 0);
+    if (!(judgement->causes[first].alone.low > NEARLY_FACTOR)) return judgement->cause_count;
+    for (uint32_t i = 0; i < judgement->cause_count; i++)
+        if (i != first &&
+            !(judgement->causes[i].alone.high < 0.5 * judgement->causes[first].alone.low))
+            return judgement->cause_count;
+    return first;
+}
+
 /* Where the arms lie close together although causes went far, sizes are in units of D, or of the
  * way that was trained where D is 0. */
 static void put_cancel(const struct judgement *judgement, struct row_pen *pen) {
@@ -487,14 +513,23 @@ static void put_cancel(const struct judgement *judgement, struct row_pen *pen) {
         put_exact_moves(judgement, pen);
         return;
     }
-    row_put(pen, " The causes nearly cancel: alone they move the weights by this many times the "
-                 "arms' distance: ");
+    const uint32_t held = held_back(judgement);
+    if (held < judgement->cause_count)
+        row_put(pen,
+                " Alone %s goes far beyond the gap, and the rest takes most of that back: alone "
+                "causes move the weights by this many times the arms' distance: ",
+                judgement->causes[held].name);
+    else
+        row_put(pen, " The causes nearly cancel: alone they move the weights by this many times "
+                     "the arms' distance: ");
     for (uint32_t i = 0; i < causes_in_words(judgement); i++) {
         const struct judged_cause *cause = &judgement->causes[i];
         row_put(pen, "%s%s %.4g", i == 0 ? "" : ", ", cause->name, cause->moves / judgement->total);
     }
     put_more(judgement, pen);
-    row_put(pen, "; percentages of so small a rest would mean nothing.");
+    row_put(pen, held < judgement->cause_count
+                     ? "."
+                     : "; percentages of so small a rest would mean nothing.");
     for (uint32_t i = 0; i < judgement->cause_count; i++) {
         if (!attribution_closes(&judgement->causes[i].left)) continue;
         row_put(pen, " With %s alone repaired, ", judgement->causes[i].name);
@@ -541,7 +576,8 @@ static void put_rounding(const struct judgement *judgement, struct row_pen *pen)
             " It differs exactly; a change of one unit in the last place of one weight does as "
             "much (%.3g of |a-b|%s).",
             judgement->response / judgement->total, judgement_points(judgement));
-    if (judgement->cause_count == 1) {
+    const struct told told = told_of(judgement);
+    if (judgement_only_acting(judgement) == 0) {
         put_one(judgement, pen);
         return;
     }
@@ -550,10 +586,11 @@ static void put_rounding(const struct judgement *judgement, struct row_pen *pen)
                 " No update was recorded at which rounding did less than %g of it, so the "
                 "causes are not ranked: ",
                 ROUNDING_SPARES);
-        for (uint32_t i = 0; i < causes_in_words(judgement); i++)
-            row_put(pen, "%s%s", i == 0 ? "" : ", ", judgement->causes[i].name);
-        put_more(judgement, pen);
+        for (uint32_t i = 0; i < told.count; i++)
+            row_put(pen, "%s%s", i == 0 ? "" : ", ", judgement->causes[told.cause[i]].name);
+        put_left_out(&told, pen);
         row_put(pen, ".");
+        put_nothing(judgement, pen);
         return;
     }
     const struct judged_mark *mark = &judgement->marks[judgement->ranked];
@@ -592,12 +629,29 @@ static int has_distance(const struct judgement *judgement) {
            isfinite(trace_pair_row(pair, pair->updates - 1)->reals[PAIR_DISTANCE]);
 }
 
+/* Why the arms have no distance: weights that are not finite, or of other shapes. */
+static void put_without_distance(const struct judgement *judgement, struct row_pen *pen) {
+    int lost[2];
+    for (int arm = 0; arm < 2; arm++)
+        lost[arm] =
+            judgement->updates > 0 &&
+            !isfinite(
+                trace_row(arm_run(judgement, arm), judgement->updates - 1)->reals[REAL_PARAM_NORM]);
+    if (lost[0] || lost[1])
+        row_put(pen,
+                " The weights of %s are not finite after the last update, so there is no distance "
+                "and there are no shares.",
+                lost[0] && lost[1] ? "both arms" : judgement->arms[lost[1]]);
+    else
+        row_put(pen, " No distance between the arms could be measured, so there are no shares.");
+}
+
 /* Why nothing was shared out. A hybrid may diverge where both arms do not. */
 static void put_without_distances(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->attributed)
         row_put(pen, " The weights are equal at the end, so there is no distance to share out.");
     else if (!has_distance(judgement))
-        row_put(pen, " No distance between the arms could be measured, so there are no shares.");
+        put_without_distance(judgement, pen);
     else if (trace_array_of(judgement->image, "attribution/value") == NULL)
         row_put(pen, " No hybrid of the arms was trained, so there are no shares.");
     else
@@ -722,6 +776,25 @@ static void put_same_weights(const struct judgement *judgement, struct row_pen *
             (unsigned long long)judgement->state_step);
 }
 
+/* Tells whether no update of either arm moved a weight, as far as was recorded. Copies that stand
+ * still while their masters move are none of these. */
+static int nothing_moved(const struct judgement *judgement) {
+    if (judgement->masters || judgement->updates == 0) return 0;
+    for (int arm = 0; arm < 2; arm++)
+        for (uint64_t i = 0; i < judgement->updates; i++)
+            if (!(trace_row(arm_run(judgement, arm), i)->reals[REAL_UPDATE_NORM] == 0.0)) return 0;
+    return 1;
+}
+
+/* Arms whose weights stand still agree whatever differs between them: a verdict of equal weights
+ * must not read as a comparison of trainings. */
+static void put_stillness(const struct judgement *judgement, struct row_pen *pen) {
+    if (!nothing_moved(judgement)) return;
+    row_put(pen, judgement->updates == 1
+                     ? " The update moved no weight in either arm, so no training was compared."
+                     : " No update moved a weight in either arm, so no training was compared.");
+}
+
 /* Arms are identical although one of them reports a number that the other one's loop does not make,
  * or though their repeats, being noisy, are no floor for what is reported. */
 void judge_row_reported(const struct judgement *judgement, struct row_pen *pen) {
@@ -745,6 +818,7 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
             row_put(pen, "the one update are equal.");
         else
             row_put(pen, "all %llu updates are equal.", (unsigned long long)judgement->updates);
+        put_stillness(judgement, pen);
         if (judgement->word == WORD_CANCEL) put_cancel(judgement, pen);
         break;
     case VERDICT_INSIDE_FLOOR:
@@ -762,10 +836,12 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
         break;
     case VERDICT_SAME_TRAINING:
         put_same_training(judgement, pen);
+        put_stillness(judgement, pen);
         put_without_shares(judgement, pen);
         break;
     case VERDICT_SAME_WEIGHTS:
         put_same_weights(judgement, pen);
+        put_stillness(judgement, pen);
         put_without_shares(judgement, pen);
         break;
     default:

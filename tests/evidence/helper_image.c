@@ -23,6 +23,7 @@ static void fill(struct record *record, uint64_t step) {
     record->reals[REAL_GRAD_NORM] = 0.5;
     record->reals[REAL_CLIP_COEF] = 1.0;
     record->reals[REAL_GRAD_TAKEN] = 0.5;
+    record->reals[REAL_UPDATE_NORM] = 0.25;
     record->reals[REAL_UPDATE_SURVIVAL] = 1.0;
     record->reals[REAL_TRAVEL] = (double)step;
     record->groups[0][GROUP_LR_APPLIED] = 0.001;

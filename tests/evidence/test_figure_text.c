@@ -39,6 +39,12 @@ static void validate_texts(void **state) {
         {{-1.1e-5, -1.1e-5, -1.1e-5}, "-0.0011 %", "-0.0011 %", "-0.0011 %"},
         {{0.0, 0.0, 1.5e-5}, "0 %", "0 %", "+0 %"},
         {{0.0, -1.5e-5, 0.0}, "0 %", "0 %", "+0 %"},
+        /* nor is a sign told without the interval that leaves it open */
+        {{-7e-5, -5.9e-4, 4.5e-4},
+         "-0.007 % (-0.059 to 0.045)",
+         "-0.007 % (-0.059 to 0.045)",
+         "-0.007 % (-0.059 to 0.045)"},
+        {{7e-5, 2e-5, 1.2e-4}, "0.007 %", "0.007 %", "+0.007 %"},
         {{NONE, NONE, NONE}, "unknown", "unknown", "unknown"},
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++) {

@@ -75,6 +75,8 @@ static void draw_causes(void) {
         cause->share = alone && i > 0 ? (struct attributed){0.0, 0.0, 0.0} : draw_figure();
         cause->left = draw_figure();
         cause->alone = draw_figure();
+        if (seldom(6)) cause->alone = (struct attributed){30.0, 28.0, 32.0};
+        if (seldom(12)) cause->alone = (struct attributed){13.0, 12.0, 14.0};
         cause->moves = still ? 0.0 : 0.5 * (double)draws_pick(&draws, 4);
         cause->place[0] = draws_pick(&draws, 4);
         cause->place[1] = cause->place[0] + draws_pick(&draws, 2);
@@ -88,6 +90,7 @@ static void draw_rows(void) {
     static const char *const names[] = {"left", "right"};
     static const double lrs[] = {0.25, 0.5, 0.25 + 1e-9, 0.25 + 1e-17, 1e-3};
     const uint32_t odd = 4 + draws_pick(&draws, 3) * 30;
+    const int stands = seldom(3);
     for (size_t i = 0; i < UPDATES; i++)
         for (size_t g = 0; g < GROUPS; g++)
             for (size_t arm = 0; arm < 2; arm++) {
@@ -103,6 +106,12 @@ static void draw_rows(void) {
                 records[arm][i] = (struct record){.step = 5 + i, .groups = groups[arm][i]};
             }
     for (size_t arm = 0; arm < 2; arm++) {
+        for (size_t i = 0; i < UPDATES; i++) {
+            records[arm][i].reals[REAL_UPDATE_NORM] = stands && !seldom(40) ? 0.0
+                                                      : seldom(9)           ? (double)NAN
+                                                                            : 1e-30;
+            records[arm][i].reals[REAL_PARAM_NORM] = seldom(3) ? (double)NAN : 2.0;
+        }
         runs[arm] = (struct trace_run){.records = records[arm], .updates = UPDATES};
         runs[arm].plan.id = runs[arm].plan.arm = names[arm];
         runs[arm].plan.shape.groups = seldom(6) ? 1 : GROUPS;
@@ -236,6 +245,18 @@ static int moves(uint32_t i) {
 static int is_some(uint32_t i) {
     const struct attributed *const of = &j.causes[i].share;
     return !(of->value == 0.0 && of->low == 0.0 && of->high == 0.0);
+}
+
+/* Some figure has an interval without the value that it has of a cause that does nothing. */
+static int certainly_acts(uint32_t i) {
+    const struct judged_cause *const cause = &j.causes[i];
+    const struct attributed *const of[] = {&cause->share, &cause->left, &cause->alone};
+    static const double idle[] = {0.0, 1.0, 0.0};
+    int acts = 0;
+    for (size_t k = 0; k < COUNT_OF(idle); k++)
+        if (!isnan(of[k]->value) && (of[k]->low > idle[k] || (k < 2 && of[k]->high < idle[k])))
+            acts = 1;
+    return acts;
 }
 
 enum figure { NAME, SHARE, SIGNED, LEFT, ALONE, OF_TOTAL, OF_TRAVEL, TIMES_ALONE, TIMES_LEFT };
@@ -413,12 +434,13 @@ static void add_several(void) {
     int ordered = 1;
     for (uint32_t i = 1; i < shown; i++)
         ordered = ordered && stands_before(told.of[i - 1], told.of[i]);
+    add(where(certainly_acts).count > 1 ? " Several causes, " : " One cause or several, ");
     if (j.word == WORD_OPEN)
-        add(" Several causes, and which of them is the first is open: ");
+        add("and which of them is the first is open: ");
     else if (ordered)
-        add(" Several causes, in this order: ");
+        add("in this order: ");
     else
-        add(" Several causes, in this order but for those joined by \"and\": ");
+        add("in this order but for those joined by \"and\": ");
     for (uint32_t i = 0; i < shown; i++) {
         if (i > 0)
             add(j.word == WORD_OPEN || stands_before(told.of[i - 1], told.of[i]) ? ", " : " and ");
@@ -523,10 +545,23 @@ static struct list by_moves(struct list list) {
 static void add_cancel(void) {
     struct list moving = where(moves), all = all_causes();
     if (j.word != WORD_CANCEL) {
-        add(" The causes nearly cancel: alone they move the weights by this many times the arms' "
-            "distance: ");
+        /* one of them goes far, and the others not half as far together with their intervals */
+        const struct list far = by_moves(all);
+        const uint32_t first = far.of[0];
+        uint32_t near = 0;
+        for (uint32_t i = 1; i < far.count; i++)
+            near += 2.0 * j.causes[far.of[i]].alone.high < j.causes[first].alone.low;
+        if (j.causes[first].alone.low > 10.0 && near == far.count - 1)
+            add(" Alone %s goes far beyond the gap, and the rest takes most of that back: alone "
+                "causes move the weights by this many times the arms' distance: ",
+                j.causes[first].name);
+        else
+            add(" The causes nearly cancel: alone they move the weights by this many times the "
+                "arms' distance: ");
         add_list(&all, LISTED, OF_TOTAL);
-        add("; percentages of so small a rest would mean nothing.");
+        add(j.causes[first].alone.low > 10.0 && near == far.count - 1
+                ? "."
+                : "; percentages of so small a rest would mean nothing.");
         for (uint32_t i = 0; i < j.cause_count; i++) {
             char text[FIGURE_TEXT];
             if (!(j.causes[i].left.high < 0.1)) continue;
@@ -564,20 +599,21 @@ static void add_beside(void) {
 }
 
 static void add_rounding(void) {
-    const struct list all = all_causes();
+    const struct list working = where(works);
     uint32_t said = 0;
     add(" It differs exactly; a change of one unit in the last place of one weight does as much "
         "(0.75 of |a-b|%s).",
         j.masters ? " of the masters" : "");
-    if (j.cause_count == 1) {
+    if (working.count == 1 && working.of[0] == 0) {
         add_one();
         return;
     }
     if (j.ranked < 0) {
         add(" No update was recorded at which rounding did less than 0.1 of it, so the causes are "
             "not ranked: ");
-        add_list(&all, LISTED, NAME);
+        add_list(&working, LISTED, NAME);
         add(".");
+        add_idle();
         return;
     }
     add(" At update 7 rounding did less than 0.1 of it, and the causes made: ");
@@ -596,6 +632,19 @@ static void add_what_differs(void) {
     add(j.cause_count == 1 ? " Cause: " : " What differs: ");
     add_list(&all, MOST, NAME);
     add(j.cause_count == 0 ? "nothing in the configurations." : ".");
+}
+
+static void add_no_distance(void) {
+    const int left = isnan(records[0][j.updates - 1].reals[REAL_PARAM_NORM]),
+              right = isnan(records[1][j.updates - 1].reals[REAL_PARAM_NORM]);
+    if (!left && !right)
+        add(" No distance between the arms could be measured, so there are no shares.");
+    else
+        add(" The weights of %s are not finite after the last update, so there is no distance and "
+            "there are no shares.",
+            !right  ? "left"
+            : !left ? "right"
+                    : "both arms");
 }
 
 static void add_causes(void) {
@@ -621,7 +670,7 @@ static void add_causes(void) {
         if (j.attributed)
             add(" The weights are equal at the end, so there is no distance to share out.");
         else if (!is_pair || !isfinite(pair_records[pairs[1].updates - 1].reals[PAIR_DISTANCE]))
-            add(" No distance between the arms could be measured, so there are no shares.");
+            add_no_distance();
         else if (strcmp(array.plan.path, "attribution/value") != 0)
             add(" No hybrid of the arms was trained, so there are no shares.");
         else
@@ -664,6 +713,15 @@ static void add_updates(const char *one, const char *several) {
         add("%s %d updates", several, (int)j.updates);
 }
 
+/* Where every update of both arms has an update norm of 0, and no masters may have moved. */
+static void add_stillness(void) {
+    for (size_t arm = 0; arm < 2; arm++)
+        for (size_t i = 0; i < j.updates; i++)
+            if (j.masters || records[arm][i].reals[REAL_UPDATE_NORM] != 0.0) return;
+    add(j.updates == 1 ? " The update moved no weight in either arm, so no training was compared."
+                       : " No update moved a weight in either arm, so no training was compared.");
+}
+
 static void add_headline(void) {
     static const char *const titles[] = {
         "",           "IDENTICAL",     "INSIDE THE FLOOR",   "OUTSIDE THE FLOOR",
@@ -674,6 +732,7 @@ static void add_headline(void) {
         add(" Parameters, slots, losses and applied LR of ");
         add_updates("the one update", "all");
         add(" are equal.");
+        add_stillness();
         if (j.word == WORD_CANCEL) add_cancel();
         return;
     case VERDICT_INSIDE_FLOOR:
@@ -719,6 +778,7 @@ static void add_headline(void) {
         add(" no repeat was made.");
         return;
     }
+    add_stillness();
     if (j.word == WORD_CANCEL)
         add_cancel();
     else

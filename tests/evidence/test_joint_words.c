@@ -494,7 +494,8 @@ static enum said read_headline(const struct game *game, const struct judgement *
     if (next_is(&of, "Each of several causes ")) return read_each(&of, judgement);
     if (next_is(&of, "Cause: "))
         return is_whole(game) || strstr(text, ") opens ") != NULL ? read_cause(&of) : SAID_CAUSE;
-    if (next_is(&of, "Several causes")) return is_whole(game) ? read_several(&of) : SAID_SEVERAL;
+    if (next_is(&of, "Several causes") || next_is(&of, "One cause or several"))
+        return is_whole(game) ? read_several(&of) : SAID_SEVERAL;
     for (uint32_t cause = 0; cause < game->causes; cause++)
         if (strncmp(of.text, names[cause], strlen(names[cause])) == 0) return read_with(&of);
     if (next_is(&of, "Causes oppose each other") || next_is(&of, "The causes nearly cancel"))

@@ -120,13 +120,33 @@ static void validate_why_there_are_no_shares(void **state) {
         const double *values;
         double distance;
         const char *words;
+        double norms[2]; /* of the last weights; 0: finite */
     } cases[] = {
-        {NULL, 0.5, "No hybrid of the arms was trained, so there are no shares."},
-        {lost, 0.5, "A hybrid of the arms diverged or was not finished, so there are no"},
-        {diverged, 0.5, "A hybrid of the arms diverged or was not finished, so there are no"},
-        {NULL, (double)NAN, "No distance between the arms could be measured, so there are no"},
-        {lost, (double)INFINITY, "No distance between the arms could be measured, so there"},
-        {finite, 0.5, "Several causes"},
+        {NULL, 0.5, "No hybrid of the arms was trained, so there are no shares.", {0.0, 0.0}},
+        {lost,
+         0.5,
+         "A hybrid of the arms diverged or was not finished, so there are no",
+         {0.0, 0.0}},
+        {diverged,
+         0.5,
+         "A hybrid of the arms diverged or was not finished, so there are no",
+         {0.0, 0.0}},
+        {NULL,
+         (double)NAN,
+         "No distance between the arms could be measured, so there are no",
+         {0.0, 0.0}},
+        {lost,
+         (double)INFINITY,
+         "No distance between the arms could be measured, so there",
+         {0.0, 0.0}},
+        {NULL,
+         (double)NAN,
+         "What differs: schedule, optimizer. The weights of right are not finite after the last "
+         "update, so there is no distance and there are no shares.",
+         {0.0, (double)INFINITY}},
+        {NULL, (double)NAN, "The weights of left are not finite", {(double)NAN, 0.0}},
+        {NULL, (double)NAN, "The weights of both arms are not finite", {(double)NAN, (double)NAN}},
+        {finite, 0.5, "Several causes", {0.0, 0.0}},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct helper_image of;
@@ -134,6 +154,8 @@ static void validate_why_there_are_no_shares(void **state) {
         helper_image_part(&of, 1, 0.5);
         helper_image_causes(&of, causes, 2);
         of.pairs[0].records[2].reals[PAIR_DISTANCE] = cases[i].distance;
+        for (int arm = 0; arm < 2; arm++)
+            of.runs[arm].records[2].reals[REAL_PARAM_NORM] = cases[i].norms[arm];
         if (cases[i].values != NULL)
             helper_image_put(&of, "attribution/value", 4, 1, cases[i].values);
         helper_image_judge(&of, STATUS_OK);

@@ -276,6 +276,34 @@ static void validate_equal_arms(void **state) {
     helper_image_close(&of);
 }
 
+/* Weights that stand agree whatever differs, and the first line says that they stand. */
+static void validate_arms_that_stand(void **state) {
+    (void)state;
+    static const char words[] =
+        "made: IDENTICAL. Parameters, slots, losses and applied LR of all 3 "
+        "updates are equal.";
+    static const char still[] =
+        "made: IDENTICAL. Parameters, slots, losses and applied LR of all 3 "
+        "updates are equal. No update moved a weight in either arm, so no "
+        "training was compared.";
+    struct helper_image of;
+    helper_image_open(&of, 3);
+    for (int arm = 0; arm < 2; arm++)
+        for (int i = 0; i < 3; i++)
+            of.runs[arm].records[i].reals[REAL_UPDATE_NORM] = 0.0;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_HEADLINE, 0, still);
+    for (int arm = 0; arm < 2; arm++)
+        of.runs[arm].records[2].reals[REAL_UPDATE_NORM] = 0x1p-1000;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_HEADLINE, 0, words);
+    for (int arm = 0; arm < 2; arm++) /* not recorded */
+        of.runs[arm].records[2].reals[REAL_UPDATE_NORM] = NONE;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_HEADLINE, 0, words);
+    helper_image_close(&of);
+}
+
 /* Roots have no gradient norm, so arms that log another one train alike and report differently, in
  * as many digits as tell the two apart. A number that only one arm has is a note. */
 static void validate_reports_of_equal_arms(void **state) {
@@ -773,6 +801,14 @@ static const struct game {
      WORD_NEARLY,
      "The causes nearly cancel: alone they move the weights by this many times the arms' distance: "
      "schedule 20, optimizer 21; percentages of so small a rest would mean nothing."},
+    /* A smaller LR holds another optimizer back, and nothing cancels: the gap is no small rest. */
+    {2,
+     {0, 12, 0.05, 1},
+     {0, 12, 0.0625, 1},
+     WORD_NEARLY,
+     "Alone schedule goes far beyond the gap, and the rest takes most of that back: alone causes "
+     "move the weights by this many times the arms' distance: schedule 12, optimizer 0.0625. With "
+     "schedule alone repaired, 6.25 % of the gap is left."},
     /* Nothing is made together, and the last two are equal but for what rounding leaves. */
     {3,
      {0, 2, 1, 3, 1 - 0x1p-22, 3, 2, 4},
@@ -1127,6 +1163,44 @@ static void validate_a_measure_ranks_otherwise(void **state) {
     }
 }
 
+/* Where one ulp goes as far and causes cannot be ranked, one that acts beside others that do
+ * nothing is the cause all the same. */
+static void validate_rounding_beside_idle_causes(void **state) {
+    (void)state;
+    static const double ones[] = {0, 1, 0, 1}, some[] = {0, 1, 0.5, 1.5, 0, 1, 0.5, 1.5};
+    static const double response[] = {NONE, NONE, 1.5};
+    struct helper_image of;
+    for (uint32_t causes = 2; causes <= 3; causes++) {
+        const struct game game = {.causes = causes};
+        const uint32_t hybrids = 1u << causes;
+        helper_image_open(&of, 3);
+        helper_image_part(&of, 1, 0.5);
+        helper_image_causes(&of, names, game.causes);
+        of.image.pair_count = 2;
+        for (int i = 0; i < 3; i++)
+            of.pairs[1].records[i].reals[PAIR_DISTANCE] = 1.5;
+        helper_image_put(&of, "attribution/value", hybrids, 1, causes == 2 ? ones : some);
+        helper_image_put(&of, "attribution/way", hybrids, 1, causes == 2 ? ones : some);
+        helper_image_put(&of, RESPONSE_PATH, 3, 1, response);
+        helper_image_judge(&of, STATUS_OK);
+        assert_int_equal(of.judgement.word, WORD_ROUNDING);
+        helper_image_expect(
+            &of, ROW_HEADLINE, 0,
+            causes == 2 ? "made: OUTSIDE THE FLOOR. It differs exactly; a change of one unit in "
+                          "the last place of one weight does as much (1.5 of |a-b|). Cause: "
+                          "schedule (the learning-rate schedule; every applied LR is equal) makes "
+                          "100 % of the way from left to right; with it alone repaired, 0 % of the "
+                          "gap is left. The other makes none of the way."
+                        : "made: OUTSIDE THE FLOOR. It differs exactly; a change of one unit in "
+                          "the last place of one weight does as much (1 of |a-b|). No update was "
+                          "recorded at which rounding did less than 0.1 of it, so the causes are "
+                          "not ranked: schedule, optimizer. dtype makes none of it.");
+        assert_string_equal(judgement_cause_alone(&of.judgement),
+                            causes == 2 ? "schedule" : "no-larger-than-rounding");
+        helper_image_close(&of);
+    }
+}
+
 /* Where one ulp goes at least half as far. Causes are ranked at the last mark at which it went a
  * tenth of the arms' distance at most. */
 static void validate_rounding(void **state) {
@@ -1280,6 +1354,7 @@ int main(void) {
         cmocka_unit_test(validate_shared_arms),
         cmocka_unit_test(validate_shared_arms_in_doubt),
         cmocka_unit_test(validate_equal_arms),
+        cmocka_unit_test(validate_arms_that_stand),
         cmocka_unit_test(validate_reports_of_equal_arms),
         cmocka_unit_test(validate_unfinished_arms),
         cmocka_unit_test(validate_permutation_floors),
@@ -1297,6 +1372,7 @@ int main(void) {
         cmocka_unit_test(validate_measures_and_marks),
         cmocka_unit_test(validate_a_measure_ranks_otherwise),
         cmocka_unit_test(validate_rounding),
+        cmocka_unit_test(validate_rounding_beside_idle_causes),
         cmocka_unit_test(validate_exact_cancelling),
         cmocka_unit_test(validate_who_cancels),
         cmocka_unit_test(validate_growth),
