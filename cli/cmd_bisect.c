@@ -64,18 +64,21 @@ static enum status ask_scenario(struct bisecting *b, const struct options *optio
         TRY(load_check_data(scenario, s));
         b->configs[s] = plan.runs[s].config;
         b->request.sides[s] =
-            (struct locate_side){.name = s == 0 ? "baseline" : "test", .config = &b->configs[s]};
+            (struct locate_side){.name = scenario->arms[s].name, .config = &b->configs[s]};
     }
     b->label = scenario->name;
     return read_steps(options, scenario->steps, &b->request.steps);
 }
 
-/* Takes part `which` of "A,B". Each part has a default. */
-static enum status run_name(const struct options *options, int which, char out[64]) {
+/* Takes part `which` of "A,B". Without them these are the trace's own arms, whatever their names
+ * are, or the baselines of two traces. */
+static enum status run_name(const struct options *options, int which,
+                            const struct trace_image *image, char out[64]) {
     const char *given = options_value(options, KEY_RUNS);
     const char *standard = which == 1 && options->argument_count == 1 ? "test" : "baseline";
     if (given == NULL) {
-        snprintf(out, 64, "%s", standard);
+        const char *const arm = trace_attribute_of(image, "", standard);
+        snprintf(out, 64, "%s", arm == NULL ? standard : arm);
         return STATUS_OK;
     }
     const char *comma = strchr(given, ',');
@@ -93,7 +96,7 @@ static enum status ask_run(struct bisecting *b, const struct options *options, i
                            const struct trace_image *image) {
     const char *path = options->arguments[options->argument_count == 1 ? 0 : which];
     char name[64], *label;
-    TRY(run_name(options, which, name));
+    TRY(run_name(options, which, image, name));
     const struct trace_run *run = trace_run_of(image, name);
     if (run == NULL) FAIL(STATUS_INPUT, "%s: holds no run \"%s\"", path, name);
     if (run->plan.configuration == NULL || run->plan.configuration[0] == '\0')
@@ -298,7 +301,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
 static const struct argp_option option_rows[] = {
     {"steps", KEY_STEPS, "UPDATES", 0, "Look at so many updates; default all", 0},
     {"runs", KEY_RUNS, "A,B", 0,
-     "Which runs of the traces; default baseline,test of one trace, baseline,baseline of two", 0},
+     "Which runs of the traces; default the two arms of one trace, the baselines of two", 0},
     OPTION_SET,
     OPTIONS_MODULES,
     OPTION_JSON,

@@ -93,6 +93,21 @@ static void corroborate_trace(void **state) {
     expect_line(0, "bisect bare.h5 --steps 14", "equal: the roots of 14 updates");
 }
 
+/* Arms have the names that the scenario gives them, in its own verdict and in that of its trace.
+ * The baseline is called test here, which is no reason to call the other one so. */
+static void validate_names_of_arms(void **state) {
+    (void)state;
+    helper_write("named.yaml", "twinstep: 1\nname: named\nsteps: 2\ncommon:\n"
+                               "  data: {samples: 16, max_len: 64}\n  batch: {size: 4}\n"
+                               "  model: {layers: 1, hidden: 16, heads: 2, mlp: 24}\n"
+                               "arms: {test: {}, port: {numerics: {compute: bf16}}}\n");
+    record("run named.yaml -o named.h5 --quiet");
+    expect_line(1, "bisect named.yaml", "only port has ");
+    expect_line(1, "bisect named.h5", "only port has ");
+    expect_line(1, "bisect named.h5 --runs port,test", "only port has ");
+    expect_line(0, "bisect named.h5 named.h5", "equal: the roots of 2 updates");
+}
+
 static void validate_progress(void **state) {
     (void)state;
     scenario("lr.yaml", "lr", "steps: 3\n", "", "optimizer: {lr: 1e-3}");
@@ -145,6 +160,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(validate_scenario, helper_enter, helper_leave),
         cmocka_unit_test_setup_teardown(corroborate_trace, helper_enter, helper_leave),
+        cmocka_unit_test_setup_teardown(validate_names_of_arms, helper_enter, helper_leave),
         cmocka_unit_test_setup_teardown(validate_progress, helper_enter, helper_leave),
         cmocka_unit_test_setup_teardown(validate_undecided, helper_enter, helper_leave),
         cmocka_unit_test_setup_teardown(validate_refusals, helper_enter, helper_leave),
