@@ -848,8 +848,40 @@ static void verify_expected_causes_of_options(void **state) {
     arena_close(&arena);
 }
 
+/* An update behind the last one cannot be the first that differs, nor has a cause two places in an
+ * order. An expectation of the file is let through where an option shortened the run. */
+static void verify_expected_updates_and_orders(void **state) {
+    (void)state;
+#define PAIR "arms: {a: {}, b: {optimizer: {lr: 2e-6}, data: {seed: 4}}}\n"
+    static const char step[] = "twinstep: 1\nsteps: 3\nexpect: {first_step: 4}\n" PAIR,
+                      parting[] = "twinstep: 1\nexpect:\n  replicas_part: 6\n" PAIR,
+                      order[] = "twinstep: 1\n"
+                                "expect: {order: [schedule, data-order, schedule]}\n" PAIR,
+                      last[] = "twinstep: 1\nsteps: 4\nexpect: {first_step: 4}\n" PAIR;
+#undef PAIR
+    static const char *const fewer[] = {"steps=3", NULL}, *const other[] = {"expect.first_step=5",
+                                                                            NULL};
+    struct arena arena = ARENA_EMPTY;
+    helper_parse(&arena, last, NULL);
+    helper_parse(&arena, last, fewer);
+    helper_refuse(step, NULL, STATUS_INPUT,
+                  "f.yaml:3:22: error: expect.first_step: expected an update up to steps (3), or 0 "
+                  "(any), got 4");
+    helper_refuse(
+        parting, NULL, STATUS_INPUT,
+        "f.yaml:3:18: error: expect.replicas_part: expected an update up to steps (5), or "
+        "0 (any), got 6");
+    helper_refuse(order, NULL, STATUS_INPUT,
+                  "f.yaml:2:40: error: expect.order: expected each cause once, got schedule twice");
+    helper_refuse(last, other, STATUS_INPUT,
+                  "--set expect.first_step=5: error: expect.first_step: expected an update up to "
+                  "steps (4), or 0 (any), got 5");
+    arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verify_expected_updates_and_orders),
         cmocka_unit_test(validate_bodies),
         cmocka_unit_test(validate_documents),
         cmocka_unit_test(validate_nul_byte),
