@@ -829,6 +829,7 @@ void judge_row_headline(const struct judgement *judgement, struct row_pen *pen) 
             "one number",
             judgement->alpha, judgement->power);
         judge_put_mixtures(judgement, pen);
+        put_stillness(judgement, pen);
         break;
     case VERDICT_OUTSIDE_FLOOR:
         put_causes(judgement, pen);

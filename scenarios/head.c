@@ -60,7 +60,10 @@ static const struct key_row rows[] = {
          .help = "Whether norms and digests of each tensor are kept"),
     BOOL(record.phases, "true", NO_CAUSE, .help = "Whether a digest is kept after each phase"),
     ENUM(floor.design, "auto", NO_CAUSE, NAMES("auto", "baseline", "both"),
-         .help = "Which arm is repeated to measure the floor: the baseline, or both"),
+         .help = "Which arm is repeated to measure the floor: the baseline, or both, which auto "
+                 "is. With baseline the one run of the test arm is ranked among all pairs of runs, "
+                 "its pairs with the repeats among them, so a difference of any size is mostly "
+                 "untestable; the verdict tells the power"),
     UINT(floor.replicates, "runs", "auto", NO_CAUSE, .low = 1, .high = FLOOR_REPEATS_MAX,
          .word = "auto",
          .help = "Runs of each arm, its own included, at most 10; with design baseline repeats of "

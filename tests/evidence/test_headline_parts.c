@@ -739,6 +739,7 @@ static void add_headline(void) {
         add(" No difference beyond that of repeats was detected at alpha = 0.05; one that shifts "
             "the distance by 3 sigma of its noise would be with probability 0.88, in a model of "
             "one number; MIXTURES.");
+        add_stillness();
         return;
     case VERDICT_OUTSIDE_FLOOR:
         add_causes();

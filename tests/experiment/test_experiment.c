@@ -240,7 +240,7 @@ static void verify_three_factors(void **state) {
                       "  baseline: {}\n"
                       "  test: {loop: {update: [count, clip, schedule, optimize, log, zero]}, "
                       "optimizer: {weight_decay: 0.5}, numerics: {compute: bf16}}\n"
-                      "expect: {verdict: outside-floor, cause: schedule, first_step: 1, "
+                      "expect: {verdict: outside-floor, word: several, first_step: 1, "
                       "first_phase: before-the-update}\n");
     helper_bench_run(&bench);
     const struct judgement *j = &bench.judgement;
