@@ -172,6 +172,8 @@ static void draw_judgement(uint32_t number) {
                                                .cause = draws_pick(&draws, j.cause_count),
                                                .cancels = draws_pick(&draws, 1u << j.cause_count),
                                                .exactly = seldom(2)};
+    for (size_t arm = 0; arm < 2; arm++)
+        if (seldom(3)) j.diverged[arm] = 1 + draws_pick(&draws, UPDATES);
     j.alpha = 0.05;
     j.power = 0.875;
     j.state_step = seldom(3) ? 0 : 3;
@@ -715,6 +717,9 @@ static void add_updates(const char *one, const char *several) {
 
 /* Where every update of both arms has an update norm of 0, and no masters may have moved. */
 static void add_stillness(void) {
+    if (j.diverged[0] > 0 && j.diverged[1] > 0)
+        add(" The losses of both arms are not finite from update %d on.",
+            (int)fmax((double)j.diverged[0], (double)j.diverged[1]));
     for (size_t arm = 0; arm < 2; arm++)
         for (size_t i = 0; i < j.updates; i++)
             if (j.masters || records[arm][i].reals[REAL_UPDATE_NORM] != 0.0) return;
