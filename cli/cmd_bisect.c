@@ -276,15 +276,14 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     struct locate_result result;
     TRY(arena_take(&cli->arena, 1, sizeof *b, "bisect", &b));
     *b = (struct bisecting){.cli = cli, .arena = &cli->arena};
-    if (options->argument_count == 2 || is_trace(options->arguments[0]))
-        TRY(ask_traces(b, options));
-    else
-        TRY(ask_scenario(b, options));
     b->shown = progress_wanted(options) && isatty(STDERR_FILENO);
     b->request.interrupted = cli->interrupted;
     b->request.progress = show;
     b->request.context = b;
-    enum status status = locate_first_difference(&b->request, &cli->arena, &result);
+    enum status status = options->argument_count == 2 || is_trace(options->arguments[0])
+                             ? ask_traces(b, options)
+                             : ask_scenario(b, options);
+    if (status == STATUS_OK) status = locate_first_difference(&b->request, &cli->arena, &result);
     if (b->drawn) progress_put("");
     for (int s = 0; s < 2 && status == STATUS_OK; s++)
         if (b->images[s] != NULL) status = trace_rows_status(b->images[s]);
