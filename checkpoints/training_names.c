@@ -298,8 +298,7 @@ static const char *sentence(const struct naming *naming, enum deal deal) {
         "from the order of the model's modules, by the groups' shapes"};
     if (deal == DEAL_SHAPES)
         return "no order of the weights fits the shapes of the optimizer's state; shapes that "
-               "occur "
-               "once are named: give all by --names FILE";
+               "occur once are named: give all by --names FILE";
     if (naming->is_guess)
         return "guessed from shapes and the sorted names, since the model is of no class that is "
                "known here: give them by --names FILE";

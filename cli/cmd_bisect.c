@@ -318,8 +318,7 @@ const struct verb verb_bisect = {
             "save training up to there. Updates and micro-batches count from 1, everything else "
             "from 0. Exit status 0: all equal; 1: something differs; 3: there is no answer, "
             "because a run does not train alike twice or not as it was recorded. Data that are no "
-            "longer "
-            "those of a trace are an error (2) before anything is trained.\v"
+            "longer those of a trace are an error (2) before anything is trained.\v"
             "Example: twinstep bisect lr-set-before-step",
     .options = option_rows,
     .least = 1,

@@ -504,17 +504,15 @@ const struct verb verb_certify = {
     .text =
         "Every update of a recorded run has a root: 32 bytes over the root before it, the batch, "
         "the random draws, weights with optimizer state, the learning rate and the loss. "
-        "Recomputes "
-        "the chain from the recorded columns and prints the last root; of a chain that does not "
-        "hold, the update and the column that was changed. Stored states of the run are held "
-        "against their digests, of one trace, without --at and --equal. A test can keep this root "
-        "instead of a "
-        "curve (--expect). Two traces, or two people with one trace each (--equal, --differs), "
-        "find their first differing update in log2 of the updates comparisons.\v"
+        "Recomputes the chain from the recorded columns and prints the last root; of a chain that "
+        "does not hold, the update and the column that was changed. Stored states of the run are "
+        "held against their digests, of one trace, without --at and --equal. A test can keep this "
+        "root instead of a curve (--expect). Two traces, or two people with one trace each "
+        "(--equal, --differs), find their first differing update in log2 of the updates "
+        "comparisons.\v"
         "Exit status: 0 sound, equal or as expected; 1 changed, different or another root; 2 "
         "error; 3 nothing to check, or a run ended early.\n"
-        "Example: twinstep certify out.h5 --expect "
-        "$(cat root.txt)",
+        "Example: twinstep certify out.h5 --expect $(cat root.txt)",
     .options = option_rows,
     .least = 1,
     .most = 2,

@@ -262,14 +262,13 @@ const struct verb verb_compare = {
     .brief = "two runs from their logs: what differs first, and what it means",
     .arguments = "A B",
     .text =
-        "Reads two logs of any kinds, aligns them by update (of updates that a log repeats after "
-        "a resume the later rows count) and compares every column within the precision it was "
+        "Reads two logs of any kinds, aligns them by update (of updates that a log repeats after a "
+        "resume the later rows count) and compares every column within the precision it was "
         "printed with. The order of first differences points to a cause; a fixed ratio names a "
         "bug. Printed LRs are not applied LRs: the contracts that explain both columns are "
         "compared, too.\v"
         "Exit status: 0 equal within precision (with --floor: or inside the floor), 1 differs, 2 "
-        "error, "
-        "3 untestable, as where all agrees and one log ends early.\n"
+        "error, 3 untestable, as where all agrees and one log ends early.\n"
         "Example: twinstep compare baseline/trainer_state.json test.log --contract-a hf-4.50 "
         "--contract-b olmo-core",
     .options = option_rows,

@@ -237,8 +237,7 @@ const struct verb verb_floor = {
         "--output the gaps become a floor file. With --against the runs of two arms are compared, "
         "by all relabelings of the runs.\v"
         "Exit status: 0 equal, or the arms differ by no more than runs do; 1 not; 2 error; 3 too "
-        "few "
-        "runs to say.\n"
+        "few runs to say.\n"
         "Example: twinstep floor a1.h5 a2.h5 -o a.floor.h5\n"
         "         twinstep floor a1.h5 a2.h5 a3.h5 a4.h5 a5.h5 --against b1.h5 b2.h5 b3.h5 b4.h5 "
         "b5.h5",

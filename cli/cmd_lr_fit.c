@@ -104,8 +104,7 @@ static const char *doubt_of(const struct fit_known *known, const struct fit_set 
         return "sets its counter back in mid-course, where the log shows no resume";
     if (fit_breaks_are_many(first, set))
         return "breaks its schedule many times where the log shows no resume: a schedule of "
-               "several "
-               "cycles prints such a column";
+               "several cycles prints such a column";
     if (fit_skips_unshown(first, known))
         return "needs skipped updates that the log shows by nothing but a repeated norm";
     if (may_be_late(known, set))

@@ -571,14 +571,11 @@ const struct verb verb_run = {
     .arguments = "SCENARIO...",
     .text =
         "Trains both arms of each SCENARIO, measures what difference is normal, names the cause, "
-        "and "
-        "writes everything to a trace. SCENARIO is a YAML file, - for standard input, or the name "
-        "of "
-        "a catalogue scenario (twinstep list scenarios). Data files are relative to the scenario's "
-        "folder. A run that is stopped leaves NAME.h5.part, which attribute and recover read and "
-        "from "
-        "which --resume goes on. docs/GLOSSARY.md explains floor, twin, closure and other words of "
-        "the answer.\v"
+        "and writes everything to a trace. SCENARIO is a YAML file, - for standard input, or the "
+        "name of a catalogue scenario (twinstep list scenarios). Data files are relative to the "
+        "scenario's folder. A run that is stopped leaves NAME.h5.part, which attribute and recover "
+        "read and from which --resume goes on. docs/GLOSSARY.md explains floor, twin, closure and "
+        "other words of the answer.\v"
         "Example: twinstep run lr-set-before-step --set steps=20 -o lr.h5",
     .options = option_rows,
     .least = 1,

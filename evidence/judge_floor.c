@@ -78,8 +78,7 @@ static const char *why_not_exact(const struct judging *judging) {
     if (judging->out->served > 0 && equal[0] != 0)
         return "the test arm, trained in a process started anew, differs from the training that is "
                "recorded of both arms: a defect of this build or machine, or arms that this "
-               "program "
-               "wrongly takes for alike; run it with --both-arms";
+               "program wrongly takes for alike; run it with --both-arms";
     return "the baseline differs from its own repeat, though its mode promises equal bits: a "
            "defect of this build or machine; see env";
 }

@@ -719,8 +719,7 @@ static void judge(struct compare_report *report) {
                 ? "no row in both lies behind the first update that trains, so none shows "
                   "what an update did, and one printed LR can be two applied ones"
                 : "only LR or bookkeeping columns have numbers in both, and one printed LR can be "
-                  "two "
-                  "applied ones";
+                  "two applied ones";
     } else if (!shows_training(report) && (lr == COMPARE_LR_NONE || names_training(report))) {
         report->verdict = COMPARE_VERDICT_UNTESTABLE;
         report->why = names_training(report)

@@ -107,8 +107,7 @@ static void explain_reference(struct compare_report *report) {
             "what the rewards vary by from row to row, so another reference is less "
             "likely.",
             "Compare the reference's log-probs of the first batch in both runs: with the batch "
-            "shape "
-            "of the training and without precompute_ref_log_probs, where a trainer has it.");
+            "shape of the training and without precompute_ref_log_probs, where a trainer has it.");
     else
         compare_say(
             report, -1, REFERENCE_GAP ": another reference, or another beta.",
@@ -395,16 +394,14 @@ static void explain_act_of_step(struct compare_report *report) {
         compare_say(
             report, -1,
             lr ? "The gradient of update 1 differs by no more than kernels or an order of sums "
-                 "make "
-                 "it. The LR of its step differs, too, and so do settings of the optimizer "
+                 "make it. The LR of its step differs, too, and so do settings of the optimizer "
                  "(configurations, above), which cannot move that gradient: the schedule, the "
                  "optimizer, or both open the gap, where runs of one configuration are closer than "
                  "these (--floor)."
                : "The gradient of update 1 differs by no more than kernels or an order of sums "
-                 "make "
-                 "it. Settings of the optimizer differ, too (configurations, above), which act in "
-                 "its step and cannot move that gradient: the optimizer opens the gap, where runs "
-                 "of one configuration are closer than these (--floor).",
+                 "make it. Settings of the optimizer differ, too (configurations, above), which "
+                 "act in its step and cannot move that gradient: the optimizer opens the gap, "
+                 "where runs of one configuration are closer than these (--floor).",
             "Run one of the two twice. If the two runs of it are closer than these, make the "
             "settings equal one at a time; twinstep ablate does that with your two commands "
             "(docs/ABLATE.md).");
@@ -458,10 +455,9 @@ static void explain_gradient(struct compare_report *report) {
         compare_say(
             report, CAUSE_OBJECTIVE,
             "The loss is ln 2 in update 1 and gradient norms are in a fixed ratio from there on. "
-            "In "
-            "the next rows the losses leave ln 2 with their margins in that ratio, too: the loss "
-            "has another slope (label smoothing s makes a factor of 1 - 2 s, and another loss type "
-            "has one of its own), which a divisor of the gradient does not give it.",
+            "In the next rows the losses leave ln 2 with their margins in that ratio, too: the "
+            "loss has another slope (label smoothing s makes a factor of 1 - 2 s, and another loss "
+            "type has one of its own), which a divisor of the gradient does not give it.",
             "Compare the loss type and its parameters, label smoothing first.");
     else if (norm != NULL && compare_starts_at_ln2(report) &&
              !compare_scaled_alike(report, norm->factor))
@@ -569,10 +565,9 @@ static enum status explain_later(struct compare_report *report, const struct com
         compare_say(
             report, compare_judge_norm(report) == COMPARE_GAP_ROUNDING ? CAUSE_NONDETERMINISM : -1,
             "Weights and loss of the update in which the roots part are the same, by their "
-            "digests, "
-            "and the norm of its gradient is not: backward kernels or an order of sums that do not "
-            "repeat themselves, micro-batches that are lost or added, or a norm that is taken "
-            "elsewhere.",
+            "digests, and the norm of its gradient is not: backward kernels or an order of sums "
+            "that do not repeat themselves, micro-batches that are lost or added, or a norm that "
+            "is taken elsewhere.",
             "Run one of the two twice: if it does not repeat itself, it is nondeterminism; if it "
             "does, compare with accumulation 1 and one process.");
     } else if (other_lr && report->optimizers_apart) {

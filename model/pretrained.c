@@ -44,10 +44,8 @@ enum status pretrained_refuse_text(const void *context) {
     if (found == NULL) return STATUS_OK;
     FAIL(STATUS_INPUT,
          "%s: %s is text, which is trained as bytes here, but model.from %s has a tokenizer (%s), "
-         "so "
-         "the model knows other ids; make ids: python3 docs/pretokenise.py %s < %s > ids.jsonl; "
-         "then "
-         "%s: ids.jsonl",
+         "so the model knows other ids; make ids: python3 docs/pretokenise.py %s < %s > ids.jsonl; "
+         "then %s: ids.jsonl",
          key, source, folder, found, folder, dataset_is_builtin(source) ? "rows.jsonl" : source,
          key);
 }

@@ -41,11 +41,9 @@ static enum status refuse_distance(const struct training_folder *before,
              before->path, first, after->path, last);
     FAIL(STATUS_INPUT,
          "%s and %s are not consecutive (updates %.0f and %.0f): what one update applied can only "
-         "be "
-         "read from the checkpoints right before and after it. Save some: with Hugging Face's "
+         "be read from the checkpoints right before and after it. Save some: with Hugging Face's "
          "Trainer and TRL, resume from %s with save_strategy=\"steps\", save_steps=1, "
-         "max_steps=%.0f "
-         "and save_total_limit=None, and give two folders that follow each other",
+         "max_steps=%.0f and save_total_limit=None, and give two folders that follow each other",
          before->path, after->path, first, last, before->path, first + 3.0);
 }
 

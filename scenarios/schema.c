@@ -462,15 +462,13 @@ static const struct key_row rows[] = {
     UINT(rng.vector, "elements", "auto", CAUSE_RNG, .low = 1, .high = 8, .word = "auto",
          .help = "Consecutive elements that a thread draws for: 1, 2, 4 or 8; auto is the largest "
                  "divisor of the tensor up to 4"),
-    TEXT(
-        rng.data, "none", CAUSE_DATA_ORDER,
-        .help =
-            "What happens to the stream of batches, each before the update that it names: advance "
-            "N at K (skip N updates' worth), save A at K, load A at K, seed S at K (another seed; "
-            "the "
-            "clock, which counts the updates that were drawn for, goes on), seed S clock C at K "
-            "(from that clock on: 0 begins anew, as seeding does), take ARM at K (go on from where "
-            "the other arm's stream is); joined by commas"),
+    TEXT(rng.data, "none", CAUSE_DATA_ORDER,
+         .help =
+             "What happens to the stream of batches, each before the update that it names: advance "
+             "N at K (skip N updates' worth), save A at K, load A at K, seed S at K (another seed; "
+             "the clock, which counts the updates that were drawn for, goes on), seed S clock C at "
+             "K (from that clock on: 0 begins anew, as seeding does), take ARM at K (go on from "
+             "where the other arm's stream is); joined by commas"),
     TEXT(rng.dropout, "none", CAUSE_RNG,
          .help =
              "What happens to the stream of dropout masks, as in rng.data; under rng.kind torch N "

@@ -220,8 +220,7 @@ const struct verb verb_bisect_command = {
         "Exit status: 0 the last version is inside the floor; 1 found; 2 error; 3 untestable; 130 "
         "interrupted, to be continued.\n"
         "Example: twinstep bisect-command bisect.yaml (versions: a file that git rev-list "
-        "--reverse "
-        "wrote)",
+        "--reverse wrote)",
     .options = option_rows,
     .least = 1,
     .most = 1,

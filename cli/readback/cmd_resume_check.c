@@ -395,18 +395,15 @@ const struct verb verb_resume_check = {
     .arguments = "BEFORE AFTER [LOG]",
     .text =
         "BEFORE is the checkpoint that a training was resumed from, AFTER the first one after it, "
-        "one update later (save_steps=1). Says of weights, optimizer moments, count, "
-        "scheduler, "
+        "one update later (save_steps=1). Says of weights, optimizer moments, count, scheduler, "
         "the optimizer's settings, loss scaler, random generators and the position in the data "
-        "whether each was restored, "
-        "and what the first update applied. What these files cannot tell is said, with what would. "
-        "LOG may hold the update twice, before the restart and after it. Checkpoints are those "
-        "that `twinstep readback` reads, folders or single files (.pt, .ckpt). Nothing in a pickle "
-        "is executed. Or BEFORE and AFTER are "
-        "logs or traces that overlap: AFTER begins at the restart, and BEFORE goes on past it, or "
-        "is that of a run that was not interrupted. Then LRs, losses, gradient norms and token "
-        "counts say whether it is the same trajectory continued, and digests where both are "
-        "traces.\v"
+        "whether each was restored, and what the first update applied. What these files cannot "
+        "tell is said, with what would. LOG may hold the update twice, before the restart and "
+        "after it. Checkpoints are those that `twinstep readback` reads, folders or single files "
+        "(.pt, .ckpt). Nothing in a pickle is executed. Or BEFORE and AFTER are logs or traces "
+        "that overlap: AFTER begins at the restart, and BEFORE goes on past it, or is that of a "
+        "run that was not interrupted. Then LRs, losses, gradient norms and token counts say "
+        "whether it is the same trajectory continued, and digests where both are traces.\v"
         "Exit status: 0 restored, 1 not, 2 error, 3 cannot be told.\n"
         "Example: twinstep resume-check out/checkpoint-400 out/checkpoint-401",
     .options = option_rows,

@@ -171,16 +171,14 @@ const struct verb verb_rollout = {
     .brief = "an engine's log-probs against the trainer's: figures, floor, causes",
     .arguments = "FILE [FILE]",
     .text =
-        "Reads token ids with two log-probs each, of the engine that generated and of the "
-        "trainer, from JSONL (one object a sequence), .npz or HDF5, or from two JSONL files that "
-        "are joined by id. Prints how far they are apart, whether that is more than --floor shows, "
-        "and which of eight causes have their signature in it: another tokenisation, truncation, "
-        "a masked prompt, shifted positions, a temperature, stale weights, other experts, "
-        "rounding. "
-        "Where sequences have a reward, its mean is printed as sampled and as the trainer would "
-        "sample; no cause depends on it. "
-        "Names that verl, TRL, vLLM, SGLang, slime, NeMo-RL and AReaL write are known; "
-        "docs/ROLLOUT.md lists them.\v"
+        "Reads token ids with two log-probs each, of the engine that generated and of the trainer, "
+        "from JSONL (one object a sequence), .npz or HDF5, or from two JSONL files that are joined "
+        "by id. Prints how far they are apart, whether that is more than --floor shows, and which "
+        "of eight causes have their signature in it: another tokenisation, truncation, a masked "
+        "prompt, shifted positions, a temperature, stale weights, other experts, rounding. Where "
+        "sequences have a reward, its mean is printed as sampled and as the trainer would sample; "
+        "no cause depends on it. Names that verl, TRL, vLLM, SGLang, slime, NeMo-RL and AReaL "
+        "write are known; docs/ROLLOUT.md lists them.\v"
         "Exit status: 0 equal or within the floor, 1 outside, 2 error, 3 undecided.\n"
         "Example: twinstep rollout step10.jsonl --floor again.jsonl",
     .options = option_rows,

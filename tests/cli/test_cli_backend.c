@@ -291,15 +291,14 @@ static void validate_failed_calls(void **state) {
     } cases[] = {
         {"open 1 100",
          "; CUDA_VISIBLE_DEVICES is \"7\": expected a number, a UUID or, where MIG is on, a "
-         "MIG-UUID "
-         "that nvidia-smi -L lists"},
+         "MIG-UUID that nvidia-smi -L lists"},
         {"open 1 35", ": install a driver of this CUDA or later"},
         {"open 1 46", "(nvidia-smi -q -d COMPUTE), or its MIG mode was switched"},
         {"open 1 803", ": driver and services of this machine are not of one version"},
         {"take 1 2",
          "the device has 1.50 of its 8.00 GiB left, 1 of them for itself (4.00 are this run's, "
-         "2.50 "
-         "the driver's or other processes': nvidia-smi): make batch.micro or data.max_len smaller"},
+         "2.50 the driver's or other processes': nvidia-smi): make batch.micro or data.max_len "
+         "smaller"},
         {"take 2 214",
          "cuda: memory of the device: an error made up by the shim: the device's memory"},
         {"wait 1 700", "Xid 31 is a kernel that touched memory that is not there"},

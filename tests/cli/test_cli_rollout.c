@@ -56,8 +56,7 @@ static const struct {
      "{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], \"loss_mask\": null}\n",
      "",
      "rows.jsonl:2: loss_mask: expected a list as in line 1, got null or no such name; write a "
-     "mask "
-     "of ones"},
+     "mask of ones"},
     {"{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2]}\n"
      "{\"rollout_logprobs\": [-1, -2], \"trainer_logprobs\": [-1, -2], \"mask\": [0, 1]}\n",
      "", "rows.jsonl:2: mask: expected no mask as in line 1, got a list"},

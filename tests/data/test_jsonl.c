@@ -313,8 +313,7 @@ static const struct bad_case bad_cases[] = {
      "{\"chosen_input_ids\": [1, 2], \"chosen_labels\": [-100, 2], \"rejected_input_ids\": [3, 4], "
      "\"rejected_labels\": [-100, 2]}",
      "x.jsonl:1: \"rejected_labels\"[1] is 2, \"rejected_input_ids\"[1] is 4: a label is -100 or "
-     "the "
-     "token at the same place (the shift by one is made here)"},
+     "the token at the same place (the shift by one is made here)"},
     {TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [1]}",
      "x.jsonl:1: \"labels\" has 1 entries, \"input_ids\" has 2"},
     {TASK_SFT, "{\"input_ids\": [1, 2], \"labels\": [1, -1]}",

@@ -590,8 +590,7 @@ static void add_beside(void) {
     add(" Cause: ");
     add_cause(one);
     add(" opens %s of the gap alone; with it alone repaired, %s of the gap is left. Beside it "
-        "causes "
-        "%s: alone they move the weights by this many times the arms' distance: ",
+        "causes %s: alone they move the weights by this many times the arms' distance: ",
         figure_text(&one->alone, alone), figure_text(&one->left, left),
         j.beside.exactly ? "cancel exactly" : "nearly cancel");
     add_list(&others, LISTED, TIMES_ALONE);

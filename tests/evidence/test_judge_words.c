@@ -117,8 +117,7 @@ static void validate_shared_arms(void **state) {
          0,
          0,
          "their configurations train alike, so one training is recorded of both (--both-arms "
-         "trains "
-         "both)",
+         "trains both)",
          "exact: left repeated, and right trained in a process started anew, bit-equal"},
         {"3",
          "0",
@@ -133,8 +132,7 @@ static void validate_shared_arms(void **state) {
          2,
          0,
          "nothing that differs between them acts in these 3 updates, so one training is recorded "
-         "of "
-         "both (--both-arms trains both)",
+         "of both (--both-arms trains both)",
          "exact: left repeated, and right trained in a process started anew, bit-equal"},
         {"2",
          "2",
@@ -681,8 +679,7 @@ static const struct game {
      WORD_EACH,
      "Each of several causes is enough by itself; alone they open: schedule 100 %, optimizer 100 % "
      "of it. Repairing one alone leaves schedule 100 %, optimizer 100 %: repair all. Others "
-     "differ, "
-     "too; alone they open: dtype 0 %; repairing one alone leaves dtype 100 %."},
+     "differ, too; alone they open: dtype 0 %; repairing one alone leaves dtype 100 %."},
     /* Schedule with either of two others: the repair of neither of these closes anything. */
     {3,
      {0, 0, 0, 1, 0, 1, 0, 1},

@@ -459,6 +459,18 @@ def rule_columns(tree):
                 yield name, number, f"{len(line)} columns, wrap it at 100"
 
 
+def rule_broken_strings(tree):
+    """clang-format breaks a string that became too long and joins nothing, which leaves words alone
+    on their lines."""
+    alone, string = re.compile(r'\s*"[\w.,-]{1,14} "$'), re.compile(r'.*"$')
+    for name in tree.code:
+        lines = tree.text[name].split("\n")
+        for number in range(1, len(lines) - 1):
+            if alone.match(lines[number]) and string.match(lines[number - 1]) \
+                    and lines[number + 1].lstrip().startswith('"'):
+                yield name, number + 1, "one word of a string on a line of its own, join the lines"
+
+
 def rule_notebooks(tree):
     """A notebook must be committed as it ran: every cell of code once, in order, on a fresh kernel."""
     for name, text in tree.text.items():
@@ -548,7 +560,8 @@ def warn_sizes(tree):
 
 RULES = [rule_includes, rule_rooms, rule_private, rule_own_header_first, rule_tokens, rule_exceptions_are_used, rule_mutable,
          rule_unique_names, rule_guard, rule_licence, rule_flags, rule_places, rule_documents, rule_citations,
-         rule_typed, rule_prose, rule_columns, rule_notebooks, rule_catalogue]
+         rule_typed, rule_prose, rule_columns, rule_broken_strings, rule_notebooks,
+         rule_catalogue]
 
 
 def run_rules(root):

@@ -116,6 +116,8 @@ BREAKS = [
     ("prose", "docs/A.md", "word " * 20 + "over\n", "104 columns of prose"),
     ("prose", "docs/A.md", "```\nblock\n```\n* " + "word " * 20 + "\n", "102 columns of prose"),
     ("columns", "base/wide.c", c("/* " + "x" * 98 + " */\n"), "104 columns"),
+    ("broken_strings", "base/said.c",
+     c('const char *const said =\n    "one two "\n    "three "\n    "four";\n'), "one word"),
     ("prose", "README.md", "```\n" + "x" * 121 + "\n```\n", "121 columns"),
     ("notebooks", "notebooks/read.ipynb", notebook(execution_count=None), "number None"),
     ("notebooks", "notebooks/read.ipynb", notebook(execution_count=3), "number 3"),

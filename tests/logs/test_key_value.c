@@ -263,8 +263,7 @@ static void validate_what_would_be_a_guess(void **state) {
          "test:2: expected one \"loss\" for step 5, got 2.3, and 2.1 in line 1"},
         {"step=1 loss=2,5051 lr=1e-05\nstep=2 loss=1,904 lr=1e-05\n",
          "test:1: expected one number with a decimal point for \"loss\", got 2,5051; commas that "
-         "part "
-         "decimals"},
+         "part decimals"},
         {"step 1 | n 1,5 | a 1 | loss 1,904\nstep 2 | n 1,5 | a 1 | loss 0,904\n",
          "test:2: expected one number with a decimal point for \"loss\", got 0,904"},
         {"step=1 a=1\nstep=9 a=2\nstep=2 a=1\nstep=8 a=1\nstep=3 a=1\nstep=7 a=1\nstep=4 a=1\n"

@@ -189,8 +189,7 @@ static void validate_steps_of_epochs(void **state) {
 
 static const char llama_factory[] =
     "{\"current_steps\": 10, \"total_steps\": 30, \"loss\": 0.6931, \"lr\": 5e-06, \"epoch\": "
-    "0.33, "
-    "\"percentage\": 33.33, \"elapsed_time\": \"0:00:10\", \"total_tokens\": 20480}\n"
+    "0.33, \"percentage\": 33.33, \"elapsed_time\": \"0:00:10\", \"total_tokens\": 20480}\n"
     "{\"current_steps\": 20, \"total_steps\": 30, \"loss\": 0.5, \"lr\": 2.5e-06, \"epoch\": 0.67, "
     "\"percentage\": 66.67, \"elapsed_time\": \"0:00:20\", \"total_tokens\": 40960}\n";
 
@@ -267,8 +266,7 @@ static void validate_wandb(void **state) {
 
 static const char torchtune[] =
     "{\"step\": 1, \"loss\": 0.6931471824645996, \"lr\": 2e-05, \"tokens_per_second_per_gpu\": "
-    "99.5, "
-    "\"log_probs/chosen\": -12.5, \"rewards/accuracies\": 0.5}\n"
+    "99.5, \"log_probs/chosen\": -12.5, \"rewards/accuracies\": 0.5}\n"
     "{\"step\": 2, \"loss\": 0.68, \"lr\": 1e-05, \"tokens_per_second_per_gpu\": 98.25, "
     "\"log_probs/chosen\": -12.25, \"rewards/accuracies\": 1.0}\n";
 

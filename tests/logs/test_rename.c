@@ -24,8 +24,7 @@ static const char own[] =
     "4.9999999999999998e-07, \"lr_applied\": 4.9999999999999998e-07, \"clip_coef\": "
     "0.054297183000000001, \"epoch\": 0}\n"
     "{\"step\": 2, \"loss\": 0.68999999999999995, \"logp_chosen\": -41.5, \"logp_rejected\": "
-    "-44.5, "
-    "\"reward_chosen\": 0.25, \"reward_rejected\": -0.5, \"reward_margin\": 0.75, "
+    "-44.5, \"reward_chosen\": 0.25, \"reward_rejected\": -0.5, \"reward_margin\": 0.75, "
     "\"reward_accuracy\": 0.5, \"grad_norm\": 17, \"lr_logged\": 2.4999999999999999e-07, "
     "\"lr_applied\": 2.4999999999999999e-07, \"clip_coef\": 0.0625, \"epoch\": 0}\n";
 

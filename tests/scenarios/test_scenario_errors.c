@@ -179,8 +179,7 @@ static const struct {
      "f.yaml:2:25: error: loop.epoch: expected one of fetch, forward, backward, reduce, unscale, "
      "clip, optimize, log, count, schedule, zero, scheduler_step (count, schedule), got a list"},
     {"common: {loop: {epoch: [log, log, log, log, log, log, log, log, log, log, log, log, log, "
-     "log, "
-     "log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, log]}}",
+     "log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, log]}}",
      "f.yaml:2:24: error: loop.epoch: expected at most 30 entries, got 31"},
     {"common: {loop: {epoch: [log, log, log, log, log, log, log, log, log, log, log, log, log, "
      "log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, log, "
@@ -323,8 +322,7 @@ static const struct {
      "f.yaml:2:48: error: loss.ranks: expected a divisor of batch.size (8), got 3"},
     {"common: {batch: {tail: keep}, loss: {divisor: mean-of-ranks, ranks: 2}}",
      "f.yaml:2:24: error: batch.tail: expected drop with loss.divisor mean-of-ranks: samples that "
-     "do "
-     "not fill an update do not fill its ranks"},
+     "do not fill an update do not fill its ranks"},
     {"common: {numerics: {shards: 4, grad_accumulate: storage}}",
      "f.yaml:2:49: error: numerics.grad_accumulate: storage rounds the gradient after each "
      "micro-batch, but shards are joined before it is rounded; expected wide with numerics.shards "
@@ -364,14 +362,12 @@ static const struct {
      "ranks"},
     {"common: {parallel: {ranks: 3}, numerics: {mode: fast}}",
      "f.yaml:2:28: error: parallel.ranks: expected 1 in numerics.mode fast, got 3: several ranks "
-     "are "
-     "in modes invariant, deterministic and order-free, where they join shards, and in shaped and "
-     "shuffled, where each closes a gradient of its own"},
+     "are in modes invariant, deterministic and order-free, where they join shards, and in shaped "
+     "and shuffled, where each closes a gradient of its own"},
     {"common: {parallel: {ranks: 3}, numerics: {mode: atomic}}",
      "f.yaml:2:28: error: parallel.ranks: expected 1 in numerics.mode atomic, got 3: several ranks "
-     "are "
-     "in modes invariant, deterministic and order-free, where they join shards, and in shaped and "
-     "shuffled, where each closes a gradient of its own"},
+     "are in modes invariant, deterministic and order-free, where they join shards, and in shaped "
+     "and shuffled, where each closes a gradient of its own"},
     {"common: {batch: {size: 2}, parallel: {ranks: 3}, numerics: {shards: 4}}",
      "f.yaml:2:46: error: parallel.ranks: expected at most batch.size (2), got 3: a rank without "
      "samples"},
@@ -526,8 +522,7 @@ static const struct {
     {"common: {parallel: {tensor: 2, counts: each, ranks: 2}, numerics: {cuts: 2, shards: 2}, "
      "clip: {over: local}}",
      "f.yaml:2:102: error: clip.over: expected global with parallel.counts each: one bug of the "
-     "norm "
-     "at a time"},
+     "norm at a time"},
     {"common: {parallel: {ranks: 4, node: 3, reduce: nccl-tree}, numerics: {mode: shaped}}",
      "f.yaml:2:37: error: parallel.node: expected a divisor of parallel.ranks (4) with "
      "parallel.reduce nccl-tree, whose nodes have equally many, got 3"},

@@ -151,8 +151,7 @@ static const struct {
      "f.yaml:5:22: error: rng.dropout: event 1: take: the other arm's is PyTorch's generator"},
     {DROPS, "rng: {kind: torch, dropout: take b at 2}", "seed: 17",
      "f.yaml:5:35: error: rng.dropout: event 1: expected advance, save, load or seed, got take: "
-     "how "
-     "far PyTorch's generator is depends on what the other arm has trained"},
+     "how far PyTorch's generator is depends on what the other arm has trained"},
     {DROPS, "rng: {kind: torch, dropout: advance 6 at 2}", "seed: 17",
      "f.yaml:5:35: error: rng.dropout: event 1: expected words of PyTorch's offset, a multiple of "
      "4, got 6"},

@@ -164,8 +164,7 @@ static const char *const faults[] = {
     "numerics.product: expected compute, or tf32, bf16 or f16 under f32 numerics.compute, got tf32 "
     "under bf16",
     "numerics.softmax: expected compute, or f32, bf16 or f16 under numerics.compute other than "
-    "f64, "
-    "got f64 under f32",
+    "f64, got f64 under f32",
     "atomic.kinds: an entry is given twice",
     "atomic.kinds: an entry is given twice",
     "atomic.kinds: an entry is given twice",

@@ -40,15 +40,13 @@ static const struct {
                   "optimizer: {lr: 1e-3, weight_decay: 0.1}"},
     {"sft llama, tied, PyTorch's masks of a small GPU",
      "task: sft, data: {max_len: 32}, batch: {size: 4, micro: 2}, model: {family: llama, layers: "
-     "2, "
-     "hidden: 32, heads: 4, kv_heads: 2, mlp: 48, tied: true}, clip: {max_norm: 0.5}, "
+     "2, hidden: 32, heads: 4, kv_heads: 2, mlp: 48, tied: true}, clip: {max_norm: 0.5}, "
      "optimizer: {lr: 1e-3}, dropout: {attention: 0.1, residual: 0.2}, "
      "rng: {kind: torch, sms: 2, threads_per_sm: 512}"},
     {"sft qwen3, bf16 with masters, dropout",
      "task: sft, data: {max_len: 48}, batch: {size: 2, micro: 1}, model: {family: qwen3, layers: "
-     "1, "
-     "hidden: 24, heads: 2, kv_heads: 1, mlp: 40}, optimizer: {lr: 1e-3}, "
-     "numerics: {param: bf16, compute: bf16, master: f32}, "
+     "1, hidden: 24, heads: 2, kv_heads: 1, mlp: 40}, optimizer: {lr: 1e-3}, numerics: {param: "
+     "bf16, compute: bf16, master: f32}, "
      "dropout: {embedding: 0.1, attention: 0.2, residual: 0.1}"},
     {"dpo qwen2, biases, live reference, packed, f64",
      "task: dpo, data: {max_len: 80}, batch: {size: 2, micro: 2, padding: packed, layout: "

@@ -359,8 +359,7 @@ static void verify_ranks(void **state) {
         {"batch: {size: 8, micro: 1}, numerics: {shards: 4}, parallel: {ranks: 2, deal: cyclic}", 1,
          "", "parallel.deal reads the number of ranks"},
         {"batch: {size: 6, micro: 1}, numerics: {shards: 4}, parallel: {ranks: 2}, resume: {after: "
-         "1, "
-         "wrong: [shards-by-index], ranks: 1}",
+         "1, wrong: [shards-by-index], ranks: 1}",
          1, "", "resume.wrong reads the number of ranks"},
         {"batch: {size: 6, micro: 1}, numerics: {shards: 2}, loss: {divisor: mean-of-means}", 1, "",
          "loss.divisor reads the number of ranks"},
