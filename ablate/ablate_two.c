@@ -616,14 +616,16 @@ static enum status add_test(struct making *making, struct ablate_pen *out) {
     TRY(quote_words(bad->aligned.words.words, bad->aligned.words.count, making->arena, &words));
     TRY(arena_format(making->arena, &line, "test:\n  command: %s\n", words));
     TRY(ablate_put_text(out, line));
+    const char *before = "  environment: {";
     for (size_t i = 0; i < bad->variables.count; i++) {
         const char *entry = bad->variables.words[i];
         char *quoted;
         if (value_of(&bad->variables, entry) != entry + strcspn(entry, "=") + 1) continue;
         TRY(quote_word(entry + strcspn(entry, "=") + 1, making->arena, &quoted));
-        TRY(arena_format(making->arena, &line, "%s%.*s: %s", i == 0 ? "  environment: {" : ", ",
-                         (int)strcspn(entry, "="), entry, quoted));
+        TRY(arena_format(making->arena, &line, "%s%.*s: %s", before, (int)strcspn(entry, "="),
+                         entry, quoted));
         TRY(ablate_put_text(out, line));
+        before = ", ";
     }
     return bad->variables.count > 0 ? ablate_put_text(out, "}\n") : STATUS_OK;
 }

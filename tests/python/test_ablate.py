@@ -306,6 +306,14 @@ class Two(Case):
         self.assertEqual(json.loads(mixed.read_text()),
                          {"t": [4, 1, 1], "lr": 0.5, "o": {"x.y": 1, "n": 'a"w'}})
 
+    def test_of_a_variable_that_a_line_sets_twice_the_last_value_counts(self):
+        text = self.run_program("--good", "A=0 C=1 x {dir}", "--bad", "A=1 B=2 A=3 C=1 x {dir}", "--bytes", "{dir}/x",
+                                "--dry-run", code=0).stdout
+        self.assertIn('environment: {C: "1"}\nfactors:\n  A: {env: {A: ["0", "3"]}}\n  B: {env: {B: [null, "2"]}}\n', text)
+        self.assertIn('  environment: {B: "2", A: "3", C: "1"}\n', text)
+        (self.root / "x.yaml").write_text(text)
+        self.run_program("x.yaml", "--dry-run", code=0)
+
     def test_leaves_of_toml_become_factors_and_mixed_files_keep_comments(self):
         # as above: shares 3/2 and -1/2
         good = '# of the first file\n[o]\n"x.y" = 1\n[train]\nt = [1, 1, 1] # targets\nlr = 1.0\n'
