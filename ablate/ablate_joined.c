@@ -101,6 +101,7 @@ enum status ablate_join(struct judging *judging) {
     struct judging game = *judging;
     game.out = joined;
     game.set_count = 1u << count;
+    game.largest = 0.0; /* a part of a group may go far, and is no mixture of this game */
     TRY(arena_take(judging->arena, game.set_count, sizeof *game.sets, "hybrids", &game.sets));
     double way[SHAPLEY_SUBSETS];
     for (uint32_t set = 0; set < game.set_count; set++) {
@@ -109,6 +110,7 @@ enum status ablate_join(struct judging *judging) {
             if ((set >> g & 1u) != 0) mask |= joined->factors[g].mask;
         const uint32_t place = ablate_place_of(judging, mask);
         way[set] = judging->way[place];
+        if (judging->size[place] > game.largest) game.largest = judging->size[place];
         game.sets[set] = (struct attribution_set){set, exactly(judging->size[place] / out->full)};
     }
     struct shapley shapley;

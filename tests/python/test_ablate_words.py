@@ -533,6 +533,16 @@ class Words(Case):
         # their own shares stay in the JSON: c makes tiny of tiny along that axis, and d less than none
         self.assertEqual([of["name"] for of in got["factors"][:2]], ["a", "b"])
 
+    def test_parts_of_a_group_that_go_far_do_not_make_a_gap_of_the_group_nearly_nothing(self):
+        # c and d lead 30 apart and back to within 2^-10, beside a, which goes 1: alone each goes 30 times the gap
+        tiny = 2.0 ** -10
+        head, said, got = self.nearly(lambda a, c, d: [1.0 * a, 30.0 * (c - d) + tiny * d], factors="acd")
+        self.assertEqual(head, "OUTSIDE THE FLOOR. Cause: a makes 100 % of the way from baseline to test; with it alone "
+                               "repaired, 0.09766 % of the gap is left. c and d belong together and count as one factor "
+                               "in these shares: alone each moves c 3000 %, d 3000 % of the gap, and together 0.09766 %.")
+        self.assertIn("  shares   of the way from baseline to all factors, 1\n", said)
+        self.assertEqual((got["word"], got["joined"]["word"]), ("nearly-cancel", "cause"))
+
     def test_what_does_not_nearly_cancel_is_not_joined(self):
         for end, more in (
                 # a fiftieth of what each moves is left
