@@ -61,51 +61,47 @@ static int read_value(const char *text, uint64_t *out) {
            *out <= VALUE_MOST;
 }
 
-/* The one setting of a role, with its numbers; `count`: there is none, or more than one. */
-static size_t only_one(const struct batch_setting *settings, size_t count, enum role role,
-                       uint64_t numbers[2]) {
-    size_t found = count;
+/* Finds the one setting of a role that differs, with its numbers. Returns how many there are; 2 for
+ * one whose values are no numbers that could be counted, too. */
+static int find_role(const struct batch_setting *settings, size_t count, enum role role,
+                     const char **name, uint64_t numbers[2]) {
+    int found = 0;
     for (size_t i = 0; i < count; i++) {
         if (role_of(settings[i].name) != role) continue;
-        if (found != count || !read_value(settings[i].values[0], &numbers[0]) ||
+        if (found > 0 || !read_value(settings[i].values[0], &numbers[0]) ||
             !read_value(settings[i].values[1], &numbers[1]))
-            return count;
-        found = i;
+            return 2;
+        *name = settings[i].name;
+        found = 1;
     }
     return found;
 }
 
+/* All roles that differ must make one product: with two of them alone the third would make another
+ * batch of it. */
 enum status ablate_find_batch(struct batch_setting *settings, size_t count, struct arena *arena,
                               char **out_note) {
-    static const enum role sets[][3] = {{ROLE_ROWS, ROLE_MICRO_BATCHES, ROLE_PROCESSES},
-                                        {ROLE_ROWS, ROLE_MICRO_BATCHES, ROLE_NONE},
-                                        {ROLE_ROWS, ROLE_PROCESSES, ROLE_NONE},
-                                        {ROLE_MICRO_BATCHES, ROLE_PROCESSES, ROLE_NONE}};
+    uint64_t product[2] = {1, 1};
+    int roles = 0;
+    char *names = NULL;
     *out_note = NULL;
-    for (size_t s = 0; s < COUNT_OF(sets); s++) {
-        uint64_t product[2] = {1, 1}, numbers[2];
-        char *names = NULL;
-        int holds = 1;
-        for (int r = 0; r < 3 && sets[s][r] != ROLE_NONE; r++) {
-            const size_t found = only_one(settings, count, sets[s][r], numbers);
-            if (found == count) {
-                holds = 0;
-                break;
-            }
-            product[0] *= numbers[0];
-            product[1] *= numbers[1];
-            TRY(arena_format(arena, &names, "%s%s%s", names == NULL ? "" : names,
-                             names == NULL ? "" : " x ", settings[found].name));
-        }
-        if (!holds || product[0] != product[1]) continue;
-        for (size_t i = 0; i < count; i++)
-            for (int r = 0; r < 3; r++)
-                settings[i].joins |=
-                    sets[s][r] != ROLE_NONE && role_of(settings[i].name) == sets[s][r];
-        return arena_format(arena, out_note,
-                            "# %s is %llu in both, one effective batch, so they are one factor: "
-                            "one alone would train with a batch that neither command has\n",
-                            names, (unsigned long long)product[0]);
+    for (int role = ROLE_ROWS; role <= ROLE_PROCESSES; role++) {
+        uint64_t numbers[2] = {0, 0};
+        const char *name = "";
+        const int found = find_role(settings, count, (enum role)role, &name, numbers);
+        if (found > 1) return STATUS_OK;
+        if (found == 0) continue;
+        product[0] *= numbers[0];
+        product[1] *= numbers[1];
+        TRY(arena_format(arena, &names, "%s%s%s", names == NULL ? "" : names,
+                         names == NULL ? "" : " x ", name));
+        roles++;
     }
-    return STATUS_OK;
+    if (roles < 2 || product[0] != product[1]) return STATUS_OK;
+    for (size_t i = 0; i < count; i++)
+        settings[i].joins = role_of(settings[i].name) != ROLE_NONE;
+    return arena_format(arena, out_note,
+                        "# %s is %llu in both, one effective batch, so they are one factor: one "
+                        "alone would train with a batch that neither command has\n",
+                        names, (unsigned long long)product[0]);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which settings of two trainings make one batch: rows of a micro-batch, micro-batches of an
- * update, and processes, as PyTorch's trainers call them. Where each differs and the product does
- * not, an update has the same rows in both, and half of such a change trains with a batch that
- * neither has. A name is a guess about a program, so who asks proposes, and decides nothing. */
+ * update, and processes, as PyTorch's trainers call them. Where two or three differ and their
+ * product does not, an update has the same rows in both, and half of such a change trains with a
+ * batch that neither has. A name is a guess about a program, so who asks proposes, and decides
+ * nothing. */
 #ifndef TWINSTEP_ABLATE_ABLATE_BATCH_H
 #define TWINSTEP_ABLATE_ABLATE_BATCH_H
 

@@ -458,9 +458,11 @@ test:
                           if pairs[0][0] == "a" else
                           '  effective_batch: {leaves: {file1: ["batch_size", "accumulate_grad_batches", "num_processes"]}}\n',
                           text)
-        # another product, one of them alone, a second setting of the same kind, a value that is no number
+        # another product, one of them alone, a second setting of the same kind, a value that is no number, and a
+        # third setting by which the batch is another one
         for pairs in ((rows, ("gradient_accumulation_steps", (2, 2.5))), (rows, ("gradient_accumulation_steps", (3, 1))),
-                      (rows, accumulation, ("batch_size", (1, 2))), (rows, ("gradient_accumulation_steps", (2, "auto")))):
+                      (rows, accumulation, ("batch_size", (1, 2))), (rows, ("gradient_accumulation_steps", (2, "auto"))),
+                      (rows, accumulation, ("num_processes", (1, 2))), (rows, accumulation, ("num_processes", ("auto", 1)))):
             self.assertNotIn("effective_batch", self.settings(*pairs))
 
     def test_a_leaf_that_is_the_output_folder_is_told(self):
