@@ -127,6 +127,19 @@ static void tell(struct ablate_loop *loop, const struct ablate_run *run, const c
     fprintf(stderr, "%s: %s: %s (%.1f s)\n", loop->of->file->name, run->id, how, seconds);
 }
 
+/* Refuses a command whose program cannot be started, by its name: the arms may have two. */
+static enum status refuse_command(const struct ablate_running *of, const struct ablate_run *run,
+                                  const char *how, struct arena *arena) {
+    const char *const *files;
+    struct ablate_command command;
+    TRY(ablate_file_names(of->file, arena, &files));
+    const struct ablate_values values = {run->mask, "{dir}",  run->id, "{gpu}",
+                                         "{port}",  "{seed}", files};
+    TRY(ablate_command_of(of->plan, run, &values, arena, &command));
+    FAIL(STATUS_INPUT, "%s: command of %s: %s: %s", of->file->path, run->id, command.words.words[0],
+         how);
+}
+
 /* Keeps what a run left, or why it failed. */
 enum status ablate_run_settle(struct ablate_loop *loop, uint32_t at,
                               const struct guard_answer *answer, struct arena *arena) {
@@ -162,8 +175,7 @@ enum status ablate_run_settle(struct ablate_loop *loop, uint32_t at,
     if (answer->end == GUARD_NOT_STARTED) ablate_folder_unbegin(of->folder, run, arena);
     if (answer->end == GUARD_NOT_STARTED && of->executor.count > 0)
         FAIL(STATUS_INPUT, "--executor: %s: %s", of->executor.words[0], how);
-    if (answer->end == GUARD_NOT_STARTED)
-        FAIL(STATUS_INPUT, "%s: command: %s", of->file->path, how);
+    if (answer->end == GUARD_NOT_STARTED) return refuse_command(of, run, how, arena);
     TRY(read_tail(loop, run, arena, &tail));
     TRY(arena_format(arena, &text, "%s%s%s", how, tail[0] == '\0' ? "" : "; its stderr ends:\n",
                      tail));

@@ -751,7 +751,7 @@ class Executor(Case):
         words = ("--bytes", "{dir}/w", "-o", "pair")
         said = self.run_program("--good", "no-such-touch {dir}/w", "--bad", "no-such-touch {dir}/w {dir}/v", *words,
                                 code=2)
-        self.assertIn("command: cannot be started: No such file", said.stderr)
+        self.assertRegex(said.stderr, "command of (baseline|test)-1: no-such-touch: cannot be started: No such file")
         self.assertFalse((self.root / "pair").exists())
         (self.root / "pair").mkdir()    # whoever made the folder: no plan is left in it
         self.run_program("--good", "no-such-touch {dir}/w", "--bad", "no-such-touch {dir}/w {dir}/v", *words, code=2)
@@ -938,7 +938,8 @@ class Failures(Case):
         plan["command"] = ["no-such-program-here", "{a}", "{dir}"]
         (self.root / "x.yaml").write_text(json.dumps(plan))
         said = self.run_program("x.yaml", code=2)
-        self.assertIn("cannot be started: No such file or directory", said.stderr)
+        self.assertRegex(said.stderr, "error: x.yaml: command of (baseline|test)-1: no-such-program-here: cannot be "
+                                      "started: No such file or directory")
 
 
 class Folder(Slow):
