@@ -4,6 +4,7 @@
 The recorder in real loops: not one bit of a training changes, the order of its calls is the one that
 was written down by hand, and the traps of other libraries' loops do not mislead it."""
 import contextlib
+import copy
 import ctypes
 import hashlib
 import json
@@ -352,7 +353,9 @@ class Loops(unittest.TestCase):
             optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
             path = os.path.join(self.folder.name, f"{moves}-{drops}.h5")
             wanted = []
-            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as r:
+            with warnings.catch_warnings(record=True) as caught, \
+                    twinstep.Recorder(model, optimizer, path=path, quiet=True) as r:
+                warnings.simplefilter("always")
                 for k in range(3):
                     x = torch.randn(4, 8, generator=torch.Generator().manual_seed(k))
                     losses = []
@@ -372,6 +375,63 @@ class Loops(unittest.TestCase):
                     wanted.append(losses[0] if moves and drops else sum(losses))
                     r.update()
             np.testing.assert_allclose(read(path, "loss"), wanted, rtol=1e-12)
+            told = [str(w.message) for w in caught]
+            self.assertEqual(len(told), drops and not moves, told)      # once, in three updates
+            if told:
+                self.assertIn("update 1: gradients of a backward pass were dropped before a step", told[0])
+
+    def test_verify_a_batch_that_is_left_out_is_told(self):
+        """A loop that drops the gradients of a bad batch: with a row of its own for that batch the
+        losses are those of the batches, and nothing is told."""
+        def train(path, ends):
+            model = torch.nn.Linear(8, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+            losses.clear()
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as recorder:
+                for k in range(4):
+                    loss = loss_of(model)
+                    loss.backward()
+                    losses.append(loss.item())
+                    if k != 1:
+                        optimizer.step()
+                    optimizer.zero_grad()
+                    if k != 1 or ends:
+                        recorder.update(skipped=True if k == 1 else None)
+        losses = []
+        told = self.said(lambda: train(self.path, True))
+        self.assertEqual(told, [])
+        np.testing.assert_allclose(read(self.path, "loss"), losses, rtol=1e-12)
+        self.assertEqual(list(read(self.path, "skipped")), [0, 1, 0, 0])
+        told = self.said(lambda: train(self.path + "2", False))
+        self.assertEqual(len(told), 1)
+        self.assertIn("update 2: gradients of a backward pass were dropped", told[0])
+        np.testing.assert_allclose(read(self.path + "2", "loss"),
+                                   [losses[0], losses[1] + losses[2], losses[3]], rtol=1e-12)
+
+    def test_verify_updates_in_which_nothing_is_seen_are_told(self):
+        """A model that is replaced by its copy is not trained any more. A scaler's skip is seen, and
+        an update of which the loop says itself that it was skipped needs no words."""
+        def train(path, changes, skipped=None):
+            model, optimizer, _ = parts()
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as recorder:
+                for k in range(4):
+                    if k == 2 and changes:
+                        model = copy.deepcopy(model)
+                        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+                    if k < 2 or changes:
+                        loss_of(model).backward()
+                        optimizer.step()
+                        optimizer.zero_grad()
+                    recorder.update(skipped=skipped if k > 1 else None)
+        for number, (changes, skipped, words) in enumerate((
+                (True, None, "update 3: neither a forward or backward pass of the model nor a step"),
+                (False, None, "update 3: neither a forward or backward pass of the model nor a step"),
+                (False, True, ""))):
+            path = f"{self.path}{number}"
+            told = self.said(lambda: train(path, changes, skipped))
+            self.assertEqual(len(told), words != "", told)
+            self.assertIn(words, "".join(told))
+            self.assertEqual(list(read(path, "skipped")), [0, 0, 1, 1])
 
     def test_verify_a_step_that_failed_ends_the_recording(self):
         for kind, options in ((torch.optim.LBFGS, {"max_iter": 3}), (torch.optim.SGD, {})):

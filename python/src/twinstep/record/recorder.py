@@ -45,6 +45,15 @@ IN_EVAL = ("twinstep: update {}: the model is in eval mode, and gradients are ta
            "of its batches are recorded in this mode; if you do not want it, call model.train() "
            "before the update, as behind each evaluation and generation")
 
+UNTRAINED = ("twinstep: update {}: neither a forward or backward pass of the model nor a step was "
+             "seen, and no weight has moved, so the row says that the update was skipped. A "
+             "training that goes on with another model (one that was copied or loaded again) is "
+             "not recorded: begin another recording with that model")
+
+DROPPED = ("twinstep: update {}: gradients of a backward pass were dropped before a step took "
+           "them, and its loss is in the row all the same, added to those behind it. Where a batch "
+           "is left out, call update(skipped=True) behind it, or give the loss by update(loss=...)")
+
 UNREAD = ("twinstep: {}: without memory of its own at this time, or of a class without the "
           "operations that a digest needs, so its digest is left out, here and wherever this is so")
 
@@ -334,6 +343,7 @@ class Recorder:
         self._inside = self._ended = self._started = self._due = self._met = False
         self._delivers = False          # waits for rows of updates that have ended, or sends them
         self._told_left_out = self._told_unseen = self._told_eval = False
+        self._told_untrained = self._told_dropped = False
         # sums of weights, of the last row sent; of the start where steps may not be seen
         self._last: Weights | None = None
         groups = {members(p) or () for _, p in self.tensors} - {()}
@@ -547,6 +557,9 @@ class Recorder:
         if all(isinstance(t, torch.Tensor) and t.numel() == 1 for t in some) and not again:
             if not self._losses:
                 self._versions = self._sum_versions()
+            elif self._dropped and mark is not None and not any(mark) and not self._told_dropped:
+                self._told_dropped = True
+                warn(DROPPED.format(self.step + 1))
             for t in some:
                 if not self._row.put(f"losses/{self._losses}", t):
                     raise ValueError("backward was called on a DTensor of which each rank holds a "
@@ -774,7 +787,7 @@ class Recorder:
             row = ended.close(self._add_up, self._last)     # where it raises, no later row is sent
             self._last = row[WEIGHTS]
             self._tell_left_out(ended.row)
-            self._tell_unseen(row)
+            self._tell_unseen(ended, row)
             assert self._channel is not None and self._layout is not None
             packed = self._layout.pack(row)
             try:
@@ -955,7 +968,11 @@ class Recorder:
             self._told_left_out = True
             warn(UNREAD.format(_some(list(dict.fromkeys(sum(row.left_out.values(), []))))))
 
-    def _tell_unseen(self, row: Mapping[str, Any]) -> None:
+    def _tell_unseen(self, ended: Ended, row: Mapping[str, Any]) -> None:
+        if ended.skipped is None and row["skipped"] and not self._told_untrained \
+                and not {"forward", "backward", "unscale", "clip", "optimize"} & set(ended.places):
+            self._told_untrained = True
+            warn(UNTRAINED.format(row["step"]))
         if row["skipped"] is None and not self._told_unseen:
             self._told_unseen = True
             warn(f"twinstep: update {row['step']}: no step of an optimizer of torch was seen, so "
