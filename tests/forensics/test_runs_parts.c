@@ -574,9 +574,11 @@ enum status given_recordings(const struct trace_run *a, const struct trace_run *
     return STATUS_OK;
 }
 
+static const unsigned *parts_at; /* by updates, from 1 on; NULL: parts that tell the update */
+
 unsigned given_parts(const struct record *a, const struct record *b) {
     assert_true(a->step == b->step);
-    return (unsigned)a->step + 16;
+    return parts_at != NULL ? parts_at[a->step - 1] : (unsigned)a->step + 16;
 }
 
 void given_first(const struct trace_run_plan *a, const struct record *x,
@@ -745,6 +747,67 @@ static void corroborate_runs(void **state) {
         if (seen[i] < 100) fail_msg("%zu: %zu", i, seen[i]);
 }
 
+/* ---- a loss that is logged alone ---- */
+
+/* Four updates of two recordings. A letter for each: which weights its step leaves, and whether the
+ * loss that is logged differs ("x"). */
+static const struct logged {
+    const char *weights, *loss;
+    int alone;
+} logged[] = {
+    {"abcd", "xxxx", 1}, {"abcd", "=x==", 1}, {"abcd", "===x", 1},
+    {"aabb", "==x=", 1}, {"aabb", "=x==", 0}, /* no weight moved in the update in which the loss
+                                                 differs */
+    {"aaaa", "xxxx", 0}, {"abcd", "x===", 0}, /* what the first update began with is not known */
+    {"abcd", "====", 0},
+};
+
+/* Whether all else is the same, but that `digest` is missing in one row of A (1), B (2), both (3).
+ */
+static int is_alone(const struct logged *of, enum record_digest digest, size_t row, unsigned lack) {
+    static const enum record_digest recorded[] = {DIGEST_BATCH, DIGEST_RNG, DIGEST_WEIGHTS,
+                                                  DIGEST_LR};
+    unsigned parts[4];
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        parts[i] = of->loss[i] == 'x' ? 1u << COMPARE_PART_LOSS : 0;
+        for (size_t s = 0; s < 2; s++) {
+            struct record *const record = &records[s][i];
+            *record = (struct record){.step = i + 1};
+            for (size_t d = 0; d < COUNT_OF(recorded); d++)
+                memset(record->digests[recorded[d]],
+                       recorded[d] == DIGEST_WEIGHTS ? of->weights[i] : 7, RECORD_DIGEST_BYTES);
+            if (i == row && (lack >> s & 1u) != 0)
+                memset(record->digests[digest], 0, RECORD_DIGEST_BYTES);
+        }
+    }
+    for (size_t s = 0; s < 2; s++)
+        runs[s] = (struct trace_run){.records = records[s], .updates = COUNT_OF(parts)};
+    memset(&report, 0, sizeof report);
+    parts_at = parts;
+    find_logged_alone(&runs[0], &runs[1], &report);
+    parts[row] |= 1u << COMPARE_PART_BATCH; /* and no more where anything else differs */
+    struct compare_report other = {.logged_alone = 0};
+    find_logged_alone(&runs[0], &runs[1], &other);
+    assert_int_equal(other.logged_alone, 0);
+    parts_at = NULL;
+    return report.logged_alone;
+}
+
+static void validate_what_is_logged_alone(void **state) {
+    static const enum record_digest needed[] = {DIGEST_BATCH, DIGEST_RNG, DIGEST_WEIGHTS,
+                                                DIGEST_LR};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(logged); i++)
+        if (is_alone(&logged[i], DIGEST_BATCH, 0, 0) != logged[i].alone)
+            fail_msg("weights %s, loss %s", logged[i].weights, logged[i].loss);
+    /* what was not recorded is not known to be the same */
+    for (size_t d = 0; d < COUNT_OF(needed); d++)
+        for (size_t row = 0; row < 4; row++)
+            for (unsigned lack = 1; lack <= 3; lack++)
+                if (is_alone(&logged[0], needed[d], row, lack))
+                    fail_msg("digest %d missing in row %zu of %u", (int)needed[d], row, lack);
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -756,7 +819,7 @@ int main(void) {
         cmocka_unit_test(corroborate_columns),     cmocka_unit_test(corroborate_ratios),
         cmocka_unit_test(corroborate_filled),      cmocka_unit_test(corroborate_lrs),
         cmocka_unit_test(validate_one_applied_lr), cmocka_unit_test(corroborate_starts),
-        cmocka_unit_test(corroborate_runs),
+        cmocka_unit_test(corroborate_runs),        cmocka_unit_test(validate_what_is_logged_alone),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
