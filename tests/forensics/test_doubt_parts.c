@@ -236,6 +236,43 @@ static void validate_doubts(void **state) {
 
 /* ---- breaks ---- */
 
+/* Breaks behind the first segment, one in every second row; `resumed`: the row at which the log
+ * shows a resume, 0: at none. */
+static const struct many {
+    int32_t events[6];
+    size_t count, resumed;
+    int many;
+} many[] = {
+    {{FIT_JUMP, FIT_RESET, FIT_JUMP, FIT_JUMP}, 4, 0, 1},
+    {{FIT_JUMP, FIT_JUMP, FIT_JUMP, FIT_RESCALED}, 4, 0, 1},
+    {{FIT_JUMP, FIT_RESET, FIT_JUMP}, 3, 0, 0},
+    {{FIT_JUMP, FIT_JUMP, FIT_JUMP, FIT_JUMP, FIT_JUMP}, 5, 0, 0}, /* stepped at evaluations, too */
+    {{FIT_RESET, FIT_RESET, FIT_RESET, FIT_RESET}, 4, 0, 1},
+    {{FIT_RESET, FIT_RESET, FIT_RESET}, 3, 0, 0},
+    {{FIT_JUMP, FIT_SKIP, FIT_RESET, FIT_JUMP}, 4, 0, 0}, /* a skip is no break */
+    {{FIT_SKIP, FIT_JUMP, FIT_JUMP, FIT_JUMP, FIT_JUMP}, 5, 0, 0},
+    {{FIT_JUMP, FIT_SKIP, FIT_RESET, FIT_JUMP, FIT_JUMP}, 5, 0, 1},
+    {{FIT_JUMP, FIT_RESET, FIT_JUMP, FIT_JUMP}, 4, 2, 0}, /* the first is where the run resumed */
+    {{FIT_JUMP, FIT_RESET, FIT_JUMP, FIT_JUMP}, 4, 8, 0},
+    {{FIT_JUMP, FIT_RESET, FIT_JUMP, FIT_JUMP, FIT_RESET}, 5, 8, 1},
+};
+
+static void validate_many_breaks(void **state) {
+    struct fit_segment breaks[6];
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(many); i++) {
+        open_scene();
+        breaks[0] = (struct fit_segment){.event = FIT_RESET}; /* the first segment is no break */
+        for (size_t k = 0; k < many[i].count; k++)
+            breaks[k + 1] = (struct fit_segment){.point = 2 * (k + 1), .event = many[i].events[k]};
+        fits[0].segments = breaks;
+        fits[0].segment_count = many[i].count + 1;
+        for (size_t row = many[i].resumed; row > 0 && row < ROWS; row++)
+            points[row].part = 1;
+        if (fit_breaks_are_many(&fits[0], &set) != many[i].many) fail_msg("case %zu", i);
+    }
+}
+
 static void validate_hidden_breaks(void **state) {
     (void)state;
     struct fit_segment *const segment = &segments[0][1];
@@ -540,12 +577,19 @@ static void validate_breaks_at_last_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_other_decays),     cmocka_unit_test(validate_schedules_by_hand),
-        cmocka_unit_test(validate_other_peaks),      cmocka_unit_test(validate_doubts),
-        cmocka_unit_test(validate_hidden_breaks),    cmocka_unit_test(validate_jumps),
-        cmocka_unit_test(validate_free_events),      cmocka_unit_test(validate_ends),
-        cmocka_unit_test(validate_typed_decays),     cmocka_unit_test(validate_late_schedulers),
-        cmocka_unit_test(validate_totals_of_others), cmocka_unit_test(validate_breaks_at_last_rows),
+        cmocka_unit_test(validate_other_decays),
+        cmocka_unit_test(validate_schedules_by_hand),
+        cmocka_unit_test(validate_other_peaks),
+        cmocka_unit_test(validate_doubts),
+        cmocka_unit_test(validate_hidden_breaks),
+        cmocka_unit_test(validate_jumps),
+        cmocka_unit_test(validate_many_breaks),
+        cmocka_unit_test(validate_free_events),
+        cmocka_unit_test(validate_ends),
+        cmocka_unit_test(validate_typed_decays),
+        cmocka_unit_test(validate_late_schedulers),
+        cmocka_unit_test(validate_totals_of_others),
+        cmocka_unit_test(validate_breaks_at_last_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,6 +187,41 @@ static void validate_steps_of_epochs(void **state) {
     arena_close(&arena);
 }
 
+/* A release before 5 rounds to 4 decimals, and what some writers make of such a number has zeros or
+ * nines behind these; so many others, of a row of the Trainer's own, are no rounded number. */
+static void validate_what_shows_that_losses_are_not_rounded(void **state) {
+    static const struct {
+        const char *row;
+        int is_shown;
+    } rows[] = {
+        {"\"loss\": 2.34567891, \"learning_rate\": 1e-3", 1},
+        {"\"loss\": 2.3456789, \"learning_rate\": 1e-3", 0},
+        {"\"loss\": 2.3456, \"learning_rate\": 1e-3", 0},
+        {"\"loss\": 2.345600012, \"learning_rate\": 1e-3", 1},
+        {"\"loss\": 2.345600001, \"learning_rate\": 1e-3", 0},
+        {"\"loss\": 2.345699989, \"learning_rate\": 1e-3", 1},
+        {"\"loss\": 2.345599998, \"learning_rate\": 1e-3", 0},
+        {"\"loss\": 2.3450000123, \"learning_rate\": 1e-3", 1}, /* the fourth is the number's */
+        {"\"loss\": 2.345678910001, \"learning_rate\": 1e-3",
+         1}, /* so are those behind the eighth */
+        {"\"loss\": 2.34567891e-3, \"learning_rate\": 1e-3", 0},
+        {"\"loss\": 234567891, \"learning_rate\": 1e-3", 0},
+        {"\"loss\": \"2.34567891\", \"learning_rate\": 1e-3", 0},
+        {"\"loss\": 2.34567891", 0},
+        {"\"train_loss\": 2.34567891, \"learning_rate\": 1e-3", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct arena arena = ARENA_EMPTY;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "{\"log_history\": [{%s, \"step\": 1}, {\"loss\": 0.5, \"step\": 2}]}",
+                 rows[i].row);
+        if (logs_read(&arena, text, NULL)->logs_used != rows[i].is_shown) fail_msg("%s", text);
+        arena_close(&arena);
+    }
+}
+
 static const char llama_factory[] =
     "{\"current_steps\": 10, \"total_steps\": 30, \"loss\": 0.6931, \"lr\": 5e-06, \"epoch\": "
     "0.33, \"percentage\": 33.33, \"elapsed_time\": \"0:00:10\", \"total_tokens\": 20480}\n"
@@ -805,6 +840,7 @@ int main(void) {
         cmocka_unit_test(validate_unrounded_loss),
         cmocka_unit_test(validate_steps_of_epochs),
         cmocka_unit_test(validate_resumed_epochs),
+        cmocka_unit_test(validate_what_shows_that_losses_are_not_rounded),
         cmocka_unit_test(validate_llama_factory),
         cmocka_unit_test(validate_swift),
         cmocka_unit_test(validate_wandb),
