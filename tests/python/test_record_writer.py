@@ -333,6 +333,43 @@ class Writer(unittest.TestCase):
             self.assertFalse(pipe.close(True))
         self.assertEqual(self.path.read_text(), "mine")
 
+    def live(self):
+        """A recording of three updates that goes on, and its live file."""
+        trace, pipe = plan(self.path), channel.Channel(str(self.path))
+        self.addCleanup(pipe.close, False)
+        pipe.begin(trace.header())
+        for k in range(1, 4):
+            pipe.send(trace.pack(row(k)))
+        self.wait_for(f"{self.path}.part", 3)
+        return trace, pipe, pathlib.Path(f"{self.path}.part")
+
+    def test_verify_a_run_does_not_take_the_name_of_a_recording_that_lives(self):
+        trace, pipe, part = self.live()
+        for verb in ("run", "noise"):
+            done = program(verb, "null-pair", "-o", self.path, "--overwrite", "--quiet")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(f"{part}: process {pipe.process.pid} writes it now", done.stderr)
+        pipe.send(trace.pack(row(4)))
+        self.assertTrue(pipe.close(True))
+        with h5py.File(self.path, "r") as f:
+            self.assertEqual(list(f["runs/main/steps/step"]), [1, 2, 3, 4])
+
+    def test_verify_a_live_file_that_is_gone_is_said(self):
+        for name, there in (("removed.h5", b""), ("replaced.h5", b"another's")):
+            self.path = self.folder / name
+            _, pipe, part = self.live()
+            part.unlink()
+            if there:
+                part.write_bytes(there)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                self.assertFalse(pipe.close(True))
+            told = str(caught[0].message)
+            self.assertIn(f"{part} was removed or replaced by another process", told)
+            self.assertNotIn("What was written so far", told)
+            self.assertFalse(self.path.exists())
+            self.assertEqual(part.read_bytes() if part.exists() else b"", there)
+
     def test_the_writer_does_not_interrupt_the_training(self):
         pipe = channel.Channel(str(self.path))
         try:
@@ -503,7 +540,7 @@ class Writer(unittest.TestCase):
             os.environ["PYTHONPATH"] = old
         trace = plan(self.path)
         pipe.begin(trace.header())
-        with self.assertWarnsRegex(RuntimeWarning, "no h5py here"):
+        with self.assertWarnsRegex(RuntimeWarning, "no h5py here$"):     # and no file that is not there
             for k in range(1, 500):
                 pipe.send(trace.pack(row(k)))
                 time.sleep(0.001)

@@ -97,8 +97,11 @@ class Channel:
     def _stop(self, problem: str) -> None:
         self.stopped = problem
         self._end()
+        part = f"{self.path}.part"
+        left = f". What was written so far is in {part}" \
+            if os.path.exists(part) and "removed or replaced" not in problem else ""
         warn(f"twinstep: recording stopped after {self.sent} updates, and the training goes on: "
-             f"{problem}. What was written so far is in {self.path}.part")
+             f"{problem}{left}")
 
     def _end(self) -> None:
         for end in (self.process.stdin, self.process.stdout):

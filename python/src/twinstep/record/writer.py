@@ -17,6 +17,7 @@ What went wrong is one line on the standard output; "ok" there says that all of 
 """
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import runpy
@@ -95,6 +96,21 @@ def create(part: str) -> Any:
     return open_file(part, "w", libver=("v110", "v110"))
 
 
+def mark(descriptor: int) -> None:
+    """Marks a file as being written, as twinstep does (determinism/trace/trace_path.c): a lock on a
+    byte that no file has, which ends with this process. A run that asks to overwrite what another
+    one left is refused while it is there. Where a file system has no locks, nobody is told."""
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 1 << 62)
+    except OSError:
+        pass
+
+
+def inode_of(info: os.stat_result) -> tuple[int, int]:
+    """What tells a file from another one that has its name."""
+    return info.st_dev, info.st_ino
+
+
 class Trace:
     """The file. `append` takes rows, and `close` gives it its name."""
 
@@ -105,6 +121,8 @@ class Trace:
         self.part = self.path + ".part"
         os.close(os.open(self.part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         self.file = f = create(self.part)
+        self.inode = inode_of(os.fstat(f.id.get_vfd_handle()))
+        mark(f.id.get_vfd_handle())
         for name, value in header["attributes"].items():
             f.attrs[name] = np.int64(value) if isinstance(value, int) else value
         f["complete"] = np.int64(0)
@@ -192,12 +210,15 @@ class Trace:
         self.file.flush()
 
     def close(self, complete: bool) -> None:
-        """Closes the file and gives it its name; raises FileExistsError if that is taken."""
+        """Closes the file and gives it its name; raises FileExistsError if that is taken, and
+        FileNotFoundError if the file is not under its live name any more."""
         self.seal(self.file, b"complete" if complete else b"unfinished")
         self.file.flush()
         if complete:
             self.file["complete"][()] = 1
         self.file.close()
+        if not os.path.exists(self.part) or inode_of(os.lstat(self.part)) != self.inode:
+            raise FileNotFoundError(f"{self.part} was removed or replaced by another process")
         try:
             os.link(self.part, self.path)   # unlike a rename, a link overwrites nothing
         except FileExistsError:
