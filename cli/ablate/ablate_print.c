@@ -82,9 +82,10 @@ static void print_measure(const struct ablate_verdict *verdict) {
     if (verdict->by_loss)
         printf("the loss of update %" PRId64 ", |a-b| = %.6g\n", verdict->step, verdict->distance);
     else if (verdict->shape.tensors > 0)
-        printf("weights: %zu tensor%s%s, %" PRIu64 " elements%s, |a-b| = %.6g\n",
+        printf("weights: %zu tensor%s%s, %" PRIu64 " element%s%s, |a-b| = %.6g\n",
                verdict->shape.tensors, verdict->shape.tensors == 1 ? "" : "s",
                ablate_differ_in_names(verdict) ? " of both arms" : "", verdict->shape.elements,
+               verdict->shape.elements == 1 ? "" : "s",
                verdict->shape.others > 0 ? " (integers beside them: equality only)" : "",
                verdict->distance);
     else

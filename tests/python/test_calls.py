@@ -71,8 +71,20 @@ class Paper(unittest.TestCase):
         got = twinstep.ablate(lambda act, conf, name, kind: {"w": numpy.zeros(2)},
                               {"act": (numpy.tanh, len), "conf": ({"a": 1}, {"a": 2}),
                                "name": (lambda: 1, lambda: 2), "kind": (int, float)})
-        for line in ("act: tanh -> len\n", "conf: {'a': 1} -> {'a': 2}\n", "name: 0 -> 1\n", "kind: int -> float\n"):
+        for line in ("act: tanh -> len\n", "conf: {'a': 1} -> {'a': 2}\n", "name: baseline -> test\n", "kind: int -> float\n"):
             self.assertIn(line, got.text)
+
+    def test_levels_that_are_the_same_are_refused(self):
+        """As in a FILE. Of two objects of one text that may do other things, nobody knows."""
+        same = object()
+        for levels in ((1, 1), (1e-3, 0.001), ("a", "a"), (None, None), (same, same)):
+            with self.assertRaisesRegex(ValueError, "^factors: 'lr': both levels are the same, "):
+                twinstep.ablate(lambda lr: {"w": numpy.zeros(2)}, {"lr": levels})
+        for levels in ((1, 1.5), (0, False), (1, True), ([1], [1]), ("1" * 41, "2" * 41)):
+            got = twinstep.ablate(lambda lr: {"w": numpy.zeros(2)}, {"lr": levels})
+            self.assertIn("IDENTICAL", got.text)
+            if levels == ([1], [1]) or isinstance(levels[0], str):
+                self.assertIn("  differs  lr: baseline -> test\n", got.text)
 
     def test_losses_alone(self):
         got = twinstep.ablate(lambda lr: [1.0, 1.0 - lr], {"lr": (0.25, 0.5)})

@@ -81,9 +81,16 @@ def _name(value: Any) -> str | None:
 
 def _words(values: Sequence[Any]) -> list[str]:
     """Returns what the two levels of a factor are called: the objects' own short text, of functions
-    and classes their names, if it tells them apart."""
+    and classes their names, if it tells them apart; else whose they are, which is no value."""
     short = [_name(value) or repr(value) for value in values]
-    return short if short[0] != short[1] and max(map(len, short)) <= 40 else ["0", "1"]
+    return short if short[0] != short[1] and max(map(len, short)) <= 40 else ["baseline", "test"]
+
+
+def _are_same(a: Any, b: Any) -> bool:
+    """Whether two levels are one for certain. Objects of other classes may be equal in what `==`
+    looks at, and not in what a function does with them."""
+    return a is b or type(a) is type(b) and isinstance(a, (bool, int, float, complex, str, bytes)) \
+        and bool(a == b)
 
 
 def _traceback(error: Exception) -> str:
@@ -204,6 +211,8 @@ def ablate(run_fn: Callable[..., Any], factors: Mapping[str, Sequence[Any]], *,
         if not isinstance(factor, str) or not NAME.fullmatch(factor):
             raise ValueError("factors: expected a name of letters, digits and _-./, at most 47 of "
                              f"them, got {factor!r}")
+        if _are_same(*levels):
+            raise ValueError(f"factors: {factor!r}: both levels are the same, {levels[0]!r}")
     if not factors:
         raise ValueError("factors: expected at least one, NAME: (baseline, test)")
     words = [str(program()), "ablate", f"{name}.json", "--quiet"]
