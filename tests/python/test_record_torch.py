@@ -2143,6 +2143,30 @@ class Loops(unittest.TestCase):
         self.assertIn(f"the recorder of {self.path} has ended, so nothing more is recorded", told[0])
         self.assertEqual(list(read(self.path, "step")), [1, 2])
 
+    def test_verify_a_step_behind_the_last_update_is_told(self):
+        """update() at the head of a loop: the last step belongs to no row. A loop that an error ends,
+        and one whose last update is ended, lack nothing."""
+        def train(path, at_head, fails=False):
+            model, optimizer, _ = parts()
+            with contextlib.suppress(ZeroDivisionError), \
+                    twinstep.Recorder(model, optimizer, path=path, quiet=True) as recorder:
+                for k in range(3):
+                    if at_head and k > 0:
+                        recorder.update()
+                    loss_of(model).backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    if not at_head:
+                        recorder.update()
+                if fails:
+                    1 / 0
+        told = self.said(lambda: train(self.path, True))
+        self.assertEqual(len(told), 1)
+        self.assertIn("the optimizer stepped behind update 2, the last one that was ended", told[0])
+        self.assertEqual(list(read(self.path, "step")), [1, 2])
+        self.assertEqual(self.said(lambda: train(self.path + "2", True, fails=True)), [])
+        self.assertEqual(self.said(lambda: train(self.path + "3", False)), [])
+
     def test_verify_what_is_no_model_and_no_optimizer_is_refused(self):
         model, optimizer, _ = parts()
         for args, words in (((optimizer, model), "model: expected a torch.nn.Module or a list of "

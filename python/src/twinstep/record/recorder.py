@@ -464,6 +464,10 @@ class Recorder:
                 "the optimizer stepped, but no update was ended; recorder.update() has to be the "
                 "last line of an update" if self._stepped else
                 "no update was ended, and no step of an optimizer of torch was seen"))
+        elif complete and self._stepped:
+            warn(f"twinstep: the optimizer stepped behind update {self.step}, the last one that "
+                 f"was ended, and that is not in {self.path}; recorder.update() has to be the last "
+                 "line of an update")
         if self._channel is not None and self._channel.close(complete) and not self.quiet:
             print(self.cost(), file=sys.stderr)
 
