@@ -174,8 +174,8 @@ static void print_column(double value, int times) {
         printf(" %9s  ", "-");
     else if (times)
         printf(" %9.3g x", value);
-    else
-        printf(" %9.3f %%", 100.0 * value);
+    else /* a share that rounds to 0 has no sign to show */
+        printf(" %9.3f %%", fabs(value) < 5e-6 ? 0.0 : 100.0 * value);
 }
 
 /* A loss less the baseline's at the same update; "-" where one of the two is not known. */

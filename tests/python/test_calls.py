@@ -80,7 +80,7 @@ class Paper(unittest.TestCase):
         for levels in ((1, 1), (1e-3, 0.001), ("a", "a"), (None, None), (same, same)):
             with self.assertRaisesRegex(ValueError, "^factors: 'lr': both levels are the same, "):
                 twinstep.ablate(lambda lr: {"w": numpy.zeros(2)}, {"lr": levels})
-        for levels in ((1, 1.5), (0, False), (1, True), ([1], [1]), ("1" * 41, "2" * 41)):
+        for levels in ((1, 1.0), (0.0, -0.0), (0, False), (1, True), ([1], [1]), ("1" * 41, "2" * 41)):
             got = twinstep.ablate(lambda lr: {"w": numpy.zeros(2)}, {"lr": levels})
             self.assertIn("IDENTICAL", got.text)
             if levels == ([1], [1]) or isinstance(levels[0], str):

@@ -87,10 +87,10 @@ def _words(values: Sequence[Any]) -> list[str]:
 
 
 def _are_same(a: Any, b: Any) -> bool:
-    """Whether two levels are one for certain. Objects of other classes may be equal in what `==`
-    looks at, and not in what a function does with them."""
-    return a is b or type(a) is type(b) and isinstance(a, (bool, int, float, complex, str, bytes)) \
-        and bool(a == b)
+    """Whether two levels are one for certain. Objects of other classes may have one text, and do
+    other things in a function."""
+    return a is b or type(a) is type(b) and repr(a) == repr(b) \
+        and isinstance(a, (bool, int, float, complex, str, bytes))
 
 
 def _traceback(error: Exception) -> str:

@@ -46,9 +46,9 @@ IN_EVAL = ("twinstep: update {}: the model is in eval mode, and gradients are ta
            "before the update, as behind each evaluation and generation")
 
 UNTRAINED = ("twinstep: update {}: neither a forward or backward pass of the model nor a step was "
-             "seen, and no weight has moved, so the row says that the update was skipped. A "
-             "training that goes on with another model (one that was copied or loaded again) is "
-             "not recorded: begin another recording with that model")
+             "seen, so the row says that the update was skipped. A training that goes on with "
+             "another model (one that was copied or loaded again) is not recorded: begin another "
+             "recording with that model")
 
 DROPPED = ("twinstep: update {}: gradients of a backward pass were dropped before a step took "
            "them, and its loss is in the row all the same, added to those behind it. Where a batch "
