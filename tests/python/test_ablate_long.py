@@ -142,7 +142,7 @@ class Workers(Slow):
         self.assertFalse(alive(int(left.read_text())))
 
     def test_a_run_that_does_not_obey_is_killed_after_ten_seconds(self):
-        self.script("trap '' TERM; echo begin >> LOG; while :; do sleep 1; done; echo {a}")
+        self.script("trap '' TERM; echo begin >> LOG; while :; do sleep 1; done; : {a} {dir}")
         plan = json.loads((self.root / "x.yaml").read_text())
         plan["run"]["timeout"] = 1
         (self.root / "x.yaml").write_text(json.dumps(plan))
