@@ -1126,9 +1126,12 @@ class Loops(unittest.TestCase):
                  lambda: torch.rand(3), lambda: None, lambda: np.random.randn(1), lambda: None,
                  lambda: np.random.randn(1), lambda: np.random.seed(3), lambda: np.random.seed(3),
                  lambda: np.random.set_state(kept), lambda: np.random.seed(3), lambda: random.seed(1),
-                 lambda: np.random.permutation(700), lambda: torch.manual_seed(2)]
+                 lambda: np.random.permutation(700), lambda: torch.manual_seed(2),
+                 lambda: random.gauss(0, 1), lambda: random.gauss(0, 1), lambda: None,
+                 lambda: random.gauss(0, 1), lambda: random.setstate(of_python),
+                 lambda: [random.random() for _ in range(700)]]
         seen, said = {}, {}
-        kept = np.random.get_state()
+        kept, of_python = np.random.get_state(), random.getstate()
         for k, draw in enumerate([lambda: None, *draws, *draws]):
             draw()
             found = facts.generators([torch.device("cpu")])

@@ -12,6 +12,7 @@ import platform
 import random
 import sys
 from hashlib import sha256
+from struct import pack
 from typing import Any, Callable, Iterable, Mapping
 
 import torch
@@ -193,38 +194,85 @@ def _of(name: str, state: Any, text: Callable[[Any], bytes] = bytes) -> bytes:
     return kept[1]
 
 
+_memcmp = ctypes.PyDLL(None).memcmp         # which keeps the interpreter's lock: it is short
+_memcmp.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+WORDS = 4 * 625     # bytes of a Mersenne twister: its words, and how many of them were taken
+
+
+@functools.lru_cache(maxsize=4)
+def _words_at(generator: random.Random) -> int | None:
+    """Where one of Python's generators has its words: behind the head that every object has, first
+    how many were taken, as CPython lays it out; None where they are not found there."""
+    at, words = id(generator) + object.__basicsize__, generator.getstate()[1]
+    if type(generator) is not random.Random or sys.implementation.name != "cpython" \
+            or generator.__sizeof__() < object.__basicsize__ + WORDS or len(words) != 625:
+        return None
+    return None if _memcmp(at, pack("<625I", words[-1], *words[:-1]), WORDS) else at
+
+
+def _of_python() -> bytes:
+    """The same of Python's generator, whose `getstate` makes an object of each of its 624 words. It
+    has them in memory, and beside them at most one normal number that was drawn and not used yet.
+    """
+    generator: Any = getattr(random.getstate, "__self__", None)
+    taken = _seen.get("python words")
+    if taken is not None:
+        whose, at, words, normal = taken[0]
+        if whose is generator and generator.gauss_next == normal \
+                and not _memcmp(at, words, WORDS):
+            return taken[1]
+    whole = _of("python", random.getstate(), lambda state: repr(state).encode())
+    at = None if generator is None else _words_at(generator)
+    if at is not None:
+        _seen["python words"] = \
+            (generator, at, ctypes.string_at(at, WORDS), generator.gauss_next), whole
+    return whole
+
+
 def _of_numpy(generator: Any) -> bytes:
     """The same of numpy's global generator, whose `get_state` copies 624 words one by one. It has
     the words in memory that its bit generator names, and beside them at most one normal number that
     was drawn and not used yet. Not seen is a `set_state` that brings such a number back after it
     was used, where no word was drawn in between."""
-    words, taken = None, _seen.get("numpy words")
+    taken = _seen.get("numpy words")
     bits: Any = getattr(generator, "get_bit_generator", lambda: None)()      # numpy 1.24 and later
-    if type(bits).__name__ == "MT19937":
-        words = id(bits), ctypes.string_at(bits.ctypes.state_address, 4 * 625)
-    if words is None or taken is None or taken[0] != words:
-        kind, key, *rest = generator.get_state()
-        whole = sha256(key.tobytes() + repr((kind, rest)).encode()).digest()
-        if words is None or rest[1]:        # the number can be used, and no word shows it
-            return whole
-        taken = _seen["numpy words"] = words, whole
-    return taken[1]
+    if taken is not None and taken[0][0] is bits and not _memcmp(*taken[0][1:], WORDS):
+        return taken[1]
+    kind, key, *rest = generator.get_state()
+    whole = sha256(key.tobytes() + repr((kind, rest)).encode()).digest()
+    if type(bits).__name__ == "MT19937" and not rest[1]:    # else a number that no word shows can
+        at = bits.ctypes.state_address                      # be used
+        _seen["numpy words"] = (bits, at, ctypes.string_at(at, WORDS)), whole
+    else:
+        _seen.pop("numpy words", None)
+    return whole
+
+
+def _bytes_of(state: torch.Tensor) -> bytes:
+    """The bytes of a state of torch's, of the host."""
+    return ctypes.string_at(state.data_ptr(), state.numel())
 
 
 def generators(devices: Iterable[torch.device]) -> dict[str, bytes]:
     """32 bytes of the state of each generator: Python's, numpy's, torch's, the devices'."""
-    found = {"python": _of("python", random.getstate(), lambda state: repr(state).encode()),
-             "torch": _of("torch", bytes(torch.get_rng_state().numpy().data))}
+    found = {"python": _of_python(),
+             "torch": _of("torch", _bytes_of(torch.default_generator.get_state()))}
     if "numpy" in sys.modules:
         found["numpy"] = _of_numpy(sys.modules["numpy"].random)
-    for device in sorted({d for d in devices if d.type == "cuda"}, key=str):
-        found[str(device)] = _of(str(device), bytes(torch.cuda.get_rng_state(device).numpy().data))
+    cuda = {d for d in devices if d.type == "cuda"}
+    for device in sorted(cuda, key=str) if cuda else ():
+        found[str(device)] = _of(str(device), _bytes_of(torch.cuda.get_rng_state(device)))
     return found
+
+
+_STILL = sha256().digest()      # of no generator
 
 
 def moved(start: Mapping[str, bytes], now: Mapping[str, bytes]) -> bytes:
     """32 bytes of the states of those generators that drew since `start`. One that nobody uses is
     often not seeded, so it would differ between runs and mean nothing."""
+    if now == start:
+        return _STILL
     whole = sha256()
     for name in sorted(now):
         if now[name] != start.get(name):
