@@ -1539,7 +1539,19 @@ class Loops(unittest.TestCase):
             del model[0].again
             return optimizer
 
+        def fill(model, optimizer):         # a module that held nothing
+            model[1].register_parameter("scale", torch.nn.Parameter(torch.ones(1)))
+            return optimizer
+
+        def other_dict(model, optimizer):   # the dict of a module, and not what is in the old one
+            inside = model[0]._parameters
+            model[0]._parameters = {**inside, "weight": torch.nn.Parameter(
+                inside["weight"].detach().clone())}
+            return optimizer
+
         for change, words in ((replace, "0.weight was replaced in the model by another tensor"),
+                              (fill, "1.scale was added to the model after the recording began"),
+                              (other_dict, "0.weight was replaced in the model"),
                               (bare_weight, "0.weight was replaced in the model"),
                               (swap, "0.weight was replaced in the model"),
                               (tie, "0.again.weight is not in the model any more"),

@@ -9,7 +9,7 @@ the user."""
 from __future__ import annotations
 
 from itertools import chain
-from operator import is_, itemgetter
+from operator import getitem, is_, itemgetter
 from typing import Any, Callable, Iterable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
@@ -124,21 +124,26 @@ class Held:
     def _take(self) -> None:
         self._modules = [vars(module) for model in self.models for module in model.modules()]
         self._dicts = list(self._held())
-        self._sizes = list(map(len, self._dicts))
-        places = [(inside, key, value) for inside in self._dicts for key, value in inside.items()]
+        self._empty = [inside for inside in self._dicts if not inside]
+        self._filled = [inside for inside in self._dicts if inside]
+        places = [(inside, key, value) for inside in self._filled for key, value in inside.items()]
         self._owners, self._keys, self._contents = \
             (list(some) for some in (zip(*places) if places else ((), (), ())))
 
     def _held(self) -> Iterator[dict[str, Any]]:
         """The dicts in which modules hold parameters and modules."""
-        return chain.from_iterable(map(itemgetter("_parameters", "_modules"), self._modules))
+        return chain(map(itemgetter("_parameters"), self._modules),
+                     map(itemgetter("_modules"), self._modules))
 
     def _is_as_before(self) -> bool:
-        """Whether the modules hold the same objects under the same names. No loop of Python's own,
-        because this is asked in each update."""
-        return all(map(is_, self._held(), self._dicts)) \
-            and list(map(len, self._dicts)) == self._sizes \
-            and all(map(is_, map(dict.get, self._owners, self._keys), self._contents))
+        """Whether the modules hold the same objects under the same names. No loop of Python's own
+        and no list, because this is asked in each update."""
+        try:
+            return all(map(is_, self._held(), self._dicts)) and not any(self._empty) \
+                and sum(map(len, self._filled)) == len(self._keys) \
+                and all(map(is_, map(getitem, self._owners, self._keys), self._contents))
+        except KeyError:        # one has left
+            return False
 
     def look(self) -> None:
         """Raises Changed where a weight of the recording has left its model, or another one that is
