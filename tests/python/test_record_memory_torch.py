@@ -4,6 +4,7 @@
 The recorder beside tensors whose elements are not where an address says: wrappers of other tensors,
 memory that was freed, views with a sign, copies. Their digests are those of plain tensors with the
 same elements, or are left out with one warning; no training ends because of them."""
+import collections
 import os
 import pathlib
 import subprocess
@@ -21,7 +22,7 @@ from torch.utils._pytree import tree_map
 
 import twinstep
 from twinstep.record import keyed_cuda, keyed_torch
-from twinstep.record.tensors import home, squares
+from twinstep.record.tensors import States, home, squares
 
 
 class Wrapper(torch.Tensor):
@@ -232,6 +233,111 @@ class Memory(unittest.TestCase):
                 unittest.mock.patch.object(keyed_torch, "_run_of", _copied):
             self.numbers(*some)
         self.assertEqual(most, [1, 2, 3] * 3)
+
+    def test_verify_a_look_at_tensors_sees_each_change(self):
+        """Of the address, the class, the dtype, the shape, the strides, the sign and the memory, in
+        a tensor of Parameters, of which torch is asked all at once, and without that."""
+        def changed(change):
+            some = [torch.nn.Parameter(torch.arange(12.).reshape(3, 4)) for _ in range(3)]
+            looks = keyed_torch.Looks()
+            first, old = looks.now(some), some[1].data
+            for _ in range(3):
+                self.assertIs(looks.now(some), first)
+            change(some[1])
+            second = looks.now(some)
+            for _ in range(2):
+                self.assertIs(looks.now(some), second)
+            return second is not first and second != first and (second, old)
+
+        def free(p):
+            p.untyped_storage().resize_(0)
+
+        def jagged(p):      # has no strides, and the guard would end the process
+            made = torch.nn.Parameter(torch.nested.nested_tensor([torch.ones(3, 4)]))
+            torch.utils.swap_tensors(p, made)
+        changes = {
+            "moved": lambda p: setattr(p, "data", p.data.clone()),
+            "shape": lambda p: setattr(p, "data", p.data.view(4, 3)),
+            "strides": lambda p: setattr(p, "data", p.data.as_strided((3, 4), (1, 3))),
+            "dtype": lambda p: (p.requires_grad_(False),
+                                setattr(p, "data", p.data.view(torch.int32))),
+            "sign": lambda p: setattr(p, "data", torch._neg_view(p.data)),
+            "class": lambda p: setattr(p, "__class__", type("Own", (torch.nn.Parameter,), {})),
+            "memory": free}
+        for guarded in (True, False):
+            with unittest.mock.patch.object(keyed_torch, "_has_guards", lambda: guarded):
+                for name, change in changes.items():
+                    with self.subTest(name, guarded=guarded):
+                        found = changed(change)
+                        self.assertTrue(found)
+                        self.assertEqual(found[0].are_whole, name not in ("class", "memory"))
+                with warnings.catch_warnings(), self.assertRaises(RuntimeError):
+                    warnings.simplefilter("ignore")
+                    changed(jagged)
+                # What is no change: gradients are switched off, or no graph is to be made at all.
+                some = [torch.nn.Parameter(torch.ones(3)), torch.ones(2)]
+                looks = keyed_torch.Looks()
+                first = looks.now(some)
+                some[0].requires_grad_(False)
+                self.assertIs(looks.now(some), first)
+                with torch.inference_mode():
+                    self.assertIs(looks.now(some), first)
+                self.assertIs(looks.now(some), first)
+        self.assertTrue(keyed_torch._has_guards())      # else recording costs more, and no test says
+
+    def test_verify_each_tensor_of_an_optimizer_is_found(self):
+        """Tensors of the state, quickly where nothing but numbers has changed, and as it is now
+        where a tensor, a key, a dict or the state is another one; none of them is held."""
+        weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(3)]
+        named = [(f"w{i}", p) for i, p in enumerate(weights)]
+        optimizer = torch.optim.AdamW(weights, lr=0.1)
+        states, slow = States(named), []
+
+        def step(some):
+            for p in some:
+                p.grad = torch.ones(2)
+            optimizer.step()
+            optimizer.zero_grad()
+
+        def look(of):
+            found = {at: (name, id(t)) for places, names, tensors in states.lists(of)
+                     for at, name, t in zip(places, names, tensors, strict=True)}
+            self.assertEqual(found, {
+                (i, key): (f"{name}/{key}", id(t)) for i, (name, p) in enumerate(named)
+                for key, t in of.get(p, {}).items() if isinstance(t, torch.Tensor)})
+            return len(slow)
+
+        class Odd(dict):
+            """What a library can keep its state in."""
+        state = optimizer.state
+        with unittest.mock.patch.object(states, "_take", side_effect=lambda of: (
+                slow.append(1), States._take(states, of))[1]):
+            for change, is_slow in (
+                    (lambda: None, True), (lambda: step(weights[:2]), True),
+                    (lambda: step(weights[:2]), False), (lambda: step(weights), True),
+                    (lambda: step(weights), False), (lambda: None, False),
+                    (lambda: state[weights[1]].update(exp_avg=torch.zeros(2)), False),
+                    (lambda: state[weights[1]].update(more=torch.zeros(2)), True),
+                    (lambda: state[weights[1]].update(more=3), True),
+                    (lambda: state[weights[1]].pop("more"), True),
+                    (lambda: state.update({weights[0]: dict(state[weights[0]])}), False),
+                    (lambda: state.update({weights[0]: state.pop(weights[0])}), True),
+                    (lambda: state[weights[2]].update(last=state[weights[2]].pop("exp_avg_sq")),
+                     True), (lambda: None, False),
+                    (lambda: state[weights[2]].clear(), True), (lambda: None, False),
+                    (lambda: state.pop(weights[2]), True),
+                    (lambda: state.update({torch.ones(1): {}}), True),
+                    (lambda: state.update({weights[0]: Odd(state[weights[0]])}), True),
+                    (lambda: None, False), (state.clear, True)):
+                before = len(slow)
+                change()
+                self.assertEqual(look(state) - before, is_slow, change)
+            step(weights)
+            look(state)
+            held = weakref.ref(state[weights[0]]["exp_avg"])
+            state.clear()
+            self.assertIsNone(held())
+            look(collections.ChainMap({weights[0]: {"a": torch.ones(1)}}))
 
     def test_verify_devices_without_addresses_are_not_asked_for_them(self):
         """Tensors of XLA, say, have no storage that can be read, and torch's operations do."""

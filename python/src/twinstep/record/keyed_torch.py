@@ -8,7 +8,7 @@ change of the tensor."""
 from __future__ import annotations
 
 import functools
-from operator import attrgetter
+from operator import attrgetter, eq, le
 from typing import Any, Callable, Iterator, NamedTuple, Sequence, Union
 
 import torch
@@ -235,11 +235,88 @@ def _sums_there(device: torch.device, items: Sequence[keyed_cuda.Item]) -> Seque
 
 Kind = tuple[torch.dtype, torch.Size, torch.device]
 _KIND = attrgetter("dtype", "shape", "device")
+WHOLE = {torch.Tensor, torch.nn.Parameter}  # of whose tensors this process has all
 
 
-def kinds_of(tensors: Sequence[torch.Tensor]) -> list[Kind]:
-    """The dtype, the shape and the device of each tensor."""
-    return list(map(_KIND, tensors))
+def _guard_of(tensors: Sequence[torch.Tensor]) -> Any:
+    """What says in one call whether tensors have the classes, dtypes, devices, shapes, strides and
+    signs that they have now."""
+    guards: Any = torch._C._dynamo.guards.TensorGuards
+    return guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+
+
+@functools.lru_cache(maxsize=1)
+def _has_guards() -> bool:
+    """Whether torch has such a thing and it sees what it has to see. It is what torch.compile asks
+    before it uses a graph again, and no part of torch's documented interface."""
+    try:
+        one, two = (torch.zeros(2, 3, device="cpu") for _ in range(2))
+        guard = _guard_of([one, two])
+        others = (torch.zeros(3, 2, device="cpu"), torch.zeros(3, 2, device="cpu").t(),
+                  two.view(torch.int32), torch._neg_view(two), torch.nn.Parameter(two),
+                  torch.zeros(2, 3, device="meta"))
+        return guard(one, two) is True and not any(guard(one, t) for t in others)
+    except Exception:       # noqa: B902 each tensor is asked without it
+        return False
+
+
+class Look(NamedTuple):
+    """What tensors look like without their elements: `types`, `kinds`, and, where all have an
+    address and are strided, `rest`: addresses, strides and signs. A tensor that is elsewhere, whose
+    memory was freed or that is read otherwise looks otherwise. What follows from that:
+    `are_whole` where all are of torch's own classes and have the memory of all their elements,
+    `are_alike` where all have one dtype and one device."""
+    types: list[type]
+    kinds: list[Kind]
+    rest: tuple[list[int], list[tuple[int, ...]], list[bool]] | None
+    are_whole: bool
+    are_alike: bool
+
+
+def _are_there(tensors: Sequence[torch.Tensor], kinds: Sequence[Kind]) -> bool:
+    """Whether `is_there` of each strided one. Mostly each has a memory of its own, of its size."""
+    if all(device.type in ADDRESSED for device in {device for _, _, device in kinds}) \
+            and all(map(torch.Tensor.is_contiguous, tensors)) \
+            and not any(map(torch.Tensor.storage_offset, tensors)):
+        memories = list(map(torch.Tensor.untyped_storage, tensors))
+        sizes = map(torch.UntypedStorage.nbytes, memories)
+        if all(map(torch.UntypedStorage.data_ptr, memories)) \
+                and all(map(le, map(attrgetter("nbytes"), tensors), sizes)):
+            return True
+    return all(map(is_there, tensors))
+
+
+class Looks:
+    """Looks at the same tensors again and again. Mostly nothing has changed, which torch says of
+    all of them in two calls for each one's five: of the address, and of the rest. The guard is
+    asked where all addresses are as before, because it ends the process where a tensor has no
+    strides, which none can have come to at its old address."""
+
+    def __init__(self) -> None:
+        self._look = Look([], [], None, True, True)
+        self._guard: Any = None
+
+    def now(self, tensors: Sequence[torch.Tensor]) -> Look:
+        """How they look now: the same object as before where nothing has changed."""
+        kept = self._look
+        if self._guard is not None and kept.rest is not None and len(tensors) == len(kept.types) \
+                and all(map(eq, map(torch.Tensor.data_ptr, tensors), kept.rest[0])) \
+                and self._guard(*tensors):
+            return kept
+        types, rest = list(map(type, tensors)), None
+        if all(is_plain(t) and not is_sharded(t) and t.layout is torch.strided for t in tensors):
+            rest = (list(map(torch.Tensor.data_ptr, tensors)),
+                    list(map(torch.Tensor.stride, tensors)),
+                    list(map(torch.Tensor.is_neg, tensors)))
+        kinds, are_own = list(map(_KIND, tensors)), set(types) <= WHOLE
+        if types != kept.types or kinds != kept.kinds or rest != kept.rest:
+            self._look = kept = Look(
+                types, kinds, rest, are_own and rest is not None and _are_there(tensors, kinds),
+                len({(dtype, device) for dtype, _, device in kinds}) < 2)
+        self._guard = None
+        if rest is not None and are_own and types and _has_guards():
+            self._guard = _guard_of(tensors)
+        return kept
 
 
 class Host:
@@ -273,41 +350,42 @@ class Steady:
     def __init__(self) -> None:
         self.prepared = 0           # how often the table was made
         self._kernel: keyed_cuda.Kernel | Host | None = None
-        self._types: list[type] = []
-        self._have_addresses = False
-        self._facts: Any = None     # what the table was made of
+        self._looks = Looks()
+        self._look: Look | None = None      # what the table was made of, and for which stream
+        self._stream = 0
         self._table: Any = None
 
     def sums(self, tensors: Sequence[torch.Tensor],
-             kinds: Sequence[Kind] | None = None) -> torch.Tensor | None:
+             look: Look | None = None) -> torch.Tensor | None:
         """The sums, in one vector of their device; None where `keyed_sums` has to take them.
-        `kinds`: of the tensors as they are now (`kinds_of`), if they are known."""
+        `look`: of the tensors as they are now, if it is known."""
         if not tensors:
             return None
-        kinds = kinds_of(tensors) if kinds is None else kinds
-        device = kinds[0][2]
+        look = self._looks.now(tensors) if look is None else look
+        device = look.kinds[0][2]
         if self._kernel is None or self._kernel.device != device:
+            self._look = None
             self._kernel = keyed_cuda.kernel_of(device, device_sum) \
                 or (Host() if device.type == "cpu" else None)
-        if self._kernel is None:
+        if self._kernel is None or look.rest is None:
             return None
-        types = list(map(type, tensors))
-        if types != self._types:
-            self._types = types
-            self._have_addresses = all(is_plain(t) and not is_sharded(t)
-                                       and t.layout is torch.strided for t in tensors)
-        if not self._have_addresses:
-            return None
-        # What shows that a tensor is elsewhere, or its memory was freed, or is read otherwise.
-        facts = (self._kernel.stream(), list(map(torch.Tensor.data_ptr, tensors)), kinds,
-                 list(map(torch.Tensor.stride, tensors)), list(map(torch.Tensor.is_neg, tensors)))
-        if facts != self._facts:
-            self._facts, self._table = facts, self._prepare(self._kernel, tensors)
+        stream = self._kernel.stream()
+        if look is not self._look or stream != self._stream:
+            if look != self._look or stream != self._stream:
+                self._table = self._prepare(self._kernel, tensors, look)
+            self._look, self._stream = look, stream
         return None if self._table is None else self._kernel.take(self._table)
 
-    def _prepare(self, kernel: Any, tensors: Sequence[torch.Tensor]) -> Any:
+    def _prepare(self, kernel: Any, tensors: Sequence[torch.Tensor], look: Look) -> Any:
         self.prepared += 1
-        if all(t.device == kernel.device and t.dtype in DTYPES and t.is_contiguous()
-               and not t.is_neg() and is_there(t) for t in tensors):
+        if all(device == kernel.device and dtype in DTYPES
+               for dtype, device in {(dtype, device) for dtype, _, device in look.kinds}) \
+                and all(map(torch.Tensor.is_contiguous, tensors)) \
+                and look.rest is not None and not any(look.rest[2]) \
+                and (look.are_whole or all(map(is_there, tensors))):
             return kernel.prepare([(t, 0) for t in tensors])
         return None
+
+    def look(self, tensors: Sequence[torch.Tensor]) -> Look:
+        """How the tensors look now, for `sums` of the same ones."""
+        return self._looks.now(tensors)

@@ -31,7 +31,7 @@ from .ended import GRADIENTS, INITIAL, WEIGHTS, Ended, Weights, weights_of
 from .keyed_torch import DTYPES, is_sharded, keyed_sums
 from .layout import COLUMNS, PAIRS, READBACK, Layout
 from .readback import Reader
-from .tensors import Listed, Row, home, local, state_tensors
+from .tensors import Listed, Row, States, home, local
 from .together import Parts, Ranks, Together, members
 from .watched import Changed, Held, Watched
 
@@ -352,6 +352,7 @@ class Recorder:
         self._called = not forward      # since the last backward pass of ours; unknown: always
         self._all = Listed(WEIGHTS, range(len(self.tensors)), [name for name, _ in self.tensors])
         self._lists: dict[Any, Listed] = {}     # of gradients and optimizers' tensors
+        self._states: WeakKeyDictionary[Any, States] = WeakKeyDictionary()
         self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
                                                if not p.requires_grad))
@@ -713,9 +714,10 @@ class Recorder:
         self._held.look()
         # Behind its steps a training can still move weights (clamp or prune them, take masters
         # over), and what did not step is recorded, too: all is what the update leaves.
-        self._row.put_listed(self._all, self._weights, self._watched.kinds())
+        look = self._watched.look_at_weights()
+        self._row.put_listed(self._all, self._weights, look)
         if self.step % self.every == 0:
-            self._row.put_norm("param_norm", self._weights)
+            self._row.put_norm("param_norm", self._weights, look)
             for optimizer in self.optimizers:
                 if isinstance(optimizer, torch.optim.Optimizer):
                     self._digest_state(optimizer)
@@ -917,45 +919,47 @@ class Recorder:
                 self._counted.clear()
             self._normed.add(id(optimizer))
             # Before a second optimizer is known, the first one's count is of all weights.
-            some = [i for i in some
-                    if i not in self._counted and self._weights[i].grad is not None]
+            some, grads, listed = self._gradients(some, self._counted)
             self._counted.update(some)
-            self._row.put_norm("grad_norm_taken", self._gradients(some))
+            self._row.put_norm("grad_norm_taken", grads, listed.look(grads))
 
-    def _gradients(self, some: Iterable[int]) -> list[torch.Tensor]:
-        return [grad for grad in (self._weights[i].grad for i in some) if grad is not None]
+    def _gradients(self, some: Iterable[int], but: set[int]
+                   ) -> tuple[list[int], list[torch.Tensor], Listed]:
+        """Those of `some` that have a gradient and are not in `but`, their gradients, and what
+        digests them. A list of tensors is known again by the first one."""
+        some = [i for i in some if i not in but] if but else list(some)
+        found = list(map(_GRADIENT, map(self._weights.__getitem__, some)))
+        if type(None) in set(map(type, found)):
+            some = [i for i, grad in zip(some, found) if grad is not None]
+            found = [grad for grad in found if grad is not None]
+        return some, found, self._listed(
+            GRADIENTS, some, lambda: [self.tensors[i][0] for i in some])
+
+    def _listed(self, column: str, places: list[Any], names: Callable[[], list[str]]) -> Listed:
+        key = column, places[0] if places else None, len(places)
+        listed = self._lists.get(key)
+        if listed is None or listed.places != places:
+            listed = self._lists[key] = Listed(column, places, names())
+        return listed
 
     def _take_gradients(self, some: Iterable[int], measure: bool) -> None:
         """Norm and digests of those gradients of `some` that were not taken yet."""
         digests = self.step % self.every == 0 and not self._scaled
         if not measure and not digests:
             return
-        some = [i for i in some if i not in self._taken and self._weights[i].grad is not None]
+        some, grads, listed = self._gradients(some, self._taken)
         self._taken.update(some)
+        look = listed.look(grads)
         if measure:
-            self._row.put_norm("grad_norm", self._gradients(some))
-        if digests:
-            self._put_lists(GRADIENTS, ((i, self.tensors[i][0], grad) for i, grad in zip(
-                some, self._gradients(some))))
+            self._row.put_norm("grad_norm", grads, look)
+        if digests and grads:
+            self._row.put_listed(listed, grads, look)
 
     def _digest_state(self, optimizer: Any) -> None:
-        self._put_lists("state", (
-            ((i, key), f"{name}/{key}", value) for i, (name, p) in enumerate(self.tensors)
-            for key, value in state_tensors(optimizer.state.get(p, {}))))
-
-    def _put_lists(self, column: str, some: Iterable[tuple[Any, str, torch.Tensor]]) -> None:
-        """Digests of tensors in a list for each device. A list is known again by its first tensor's
-        place, because each optimizer has its own."""
-        by_device: dict[torch.device, list[tuple[Any, str, torch.Tensor]]] = {}
-        for place in some:
-            by_device.setdefault(place[2].device, []).append(place)
-        for device, here in by_device.items():
-            places, names, tensors = (list(of) for of in zip(*here))
-            key = column, device, places[0]
-            listed = self._lists.get(key)
-            if listed is None or listed.places != places:
-                listed = self._lists[key] = Listed(column, places, names)
-            self._row.put_listed(listed, tensors)
+        if optimizer not in self._states:
+            self._states[optimizer] = States(self.tensors)
+        for places, names, tensors in self._states[optimizer].lists(optimizer.state):
+            self._row.put_listed(self._listed("state", places, lambda: names), tensors)
 
     def _put_count(self, optimizer: Any) -> None:
         for group in optimizer.param_groups:

@@ -5,20 +5,23 @@ A `Row` collects values that may still be tensors of a device: it stacks them th
 per device when the row leaves, and has those added up that ranks hold parts of."""
 from __future__ import annotations
 
-from itertools import islice
-from struct import unpack
+import gc
+from collections import defaultdict
+from ctypes import string_at
+from itertools import chain, islice
+from operator import is_
+from struct import unpack, unpack_from
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence, Union
 
 import torch
 
-from .keyed_torch import (DTYPES, Kind, Of, Steady, Total, counts, is_partial, is_plain, is_sharded,
-                          is_there, keyed_sums)
+from .keyed_torch import (DTYPES, WHOLE, Kind, Look, Of, Steady, Total, counts, is_partial,
+                          is_plain, is_sharded, is_there, keyed_sums)
 from .together import Parts, Ranks, members
 
 AddUp = Callable[[Mapping[Ranks, Parts]], Mapping[Ranks, Parts]]
 Label = tuple[str, str, tuple[int, ...], Ranks]     # name, dtype, shape, who holds parts of it
 Vector = tuple[torch.Tensor, Union[int, list[int]]]     # and where it, or its numbers, belong
-WHOLE = {torch.Tensor, torch.nn.Parameter}  # of whose tensors this process has all
 MASK = (1 << 64) - 1    # of a sum: a device has it as i64
 
 
@@ -32,10 +35,11 @@ def _is_norm(t: Any) -> bool:
     return all(p.is_replicate() or getattr(p, "norm_type", None) == 2 for p in t.placements)
 
 
-def _together(norms: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Numbers of no dimension as f64, in one vector of the device of the first."""
+def _together(norms: Sequence[torch.Tensor], are_alike: bool = False) -> torch.Tensor:
+    """Numbers of no dimension as f64, in one vector of the device of the first. `are_alike`: they
+    are known to have one dtype and one device."""
     first = norms[0]
-    if all(n.dtype is first.dtype and n.device == first.device for n in norms):
+    if are_alike or all(n.dtype is first.dtype and n.device == first.device for n in norms):
         return torch.stack(list(norms)).to(torch.float64)   # one op, where each had one
     return torch.stack([n.to(first.device, torch.float64, non_blocking=True) for n in norms])
 
@@ -58,25 +62,35 @@ class Listed:
     def __init__(self, column: str, places: Sequence[Any] = (), names: Sequence[str] = ()) -> None:
         self.column, self.places, self.names = column, list(places), list(names)
         self.labels: list[Label] = []
-        self._steady, self._of = Steady(), 0
+        self._steady = Steady()
+        self._kinds: list[Kind] = []        # of `labels`
+
+    def look(self, tensors: Sequence[torch.Tensor]) -> Look:
+        """How the tensors look now."""
+        return self._steady.look(tensors)
 
     def sums(self, tensors: Sequence[torch.Tensor],
-             kinds: Sequence[Kind] | None = None) -> torch.Tensor | None:
+             look: Look | None = None) -> torch.Tensor | None:
         """The sums of the tensors, as `Steady` has them, whose dtypes and shapes are in `labels`
         then."""
-        vector = self._steady.sums(tensors, kinds)
-        if vector is not None and self._of != self._steady.prepared:
-            self._of = self._steady.prepared
-            self.labels = [(name, DTYPES[t.dtype], tuple(t.shape), ())
-                           for name, t in zip(self.names, tensors)]
+        look = self._steady.look(tensors) if look is None else look
+        vector = self._steady.sums(tensors, look)
+        if vector is not None and look.kinds != self._kinds:    # one object as long as they stay
+            self._kinds = look.kinds
+            self.labels = [(name, DTYPES[dtype], tuple(shape), ())
+                           for name, (dtype, shape, _) in zip(self.names, look.kinds)]
         return vector
 
 
 @torch.no_grad()
-def squares(tensors: Sequence[torch.Tensor]) -> dict[Ranks, torch.Tensor] | None:
+def squares(tensors: Sequence[torch.Tensor],
+            look: Look | None = None) -> dict[Ranks, torch.Tensor] | None:
     """The sum of squares of all elements (f64, on the device of the first tensor), by the ranks
     whose sums make it up; under () what this rank has all of. Of replicas one counts. None where
-    it cannot be told from what the ranks hold. One pass over the memory, no copy to the host."""
+    it cannot be told from what the ranks hold. One pass over the memory, no copy to the host.
+    `look`: how the tensors look now, where that is known."""
+    if look is not None and look.are_whole and tensors:
+        return {(): _together(torch._foreach_norm(list(tensors)), look.are_alike).square().sum()}
     if set(map(type, tensors)) <= WHOLE:        # which is quickly seen, and mostly so
         if not tensors or not all(map(is_there, tensors)):
             return None if tensors else {}
@@ -143,10 +157,11 @@ class Row:
         self.roots.pop(name, None)
         return True
 
-    def put_norm(self, name: str, tensors: Sequence[torch.Tensor]) -> None:
+    def put_norm(self, name: str, tensors: Sequence[torch.Tensor],
+                 look: Look | None = None) -> None:
         """The norm over all `tensors` that it is given in an update; over those of all ranks where
-        they are shards."""
-        found = squares(tensors)
+        they are shards. `look`: how they look now, where that is known."""
+        found = squares(tensors, look)
         if found is None:
             self.unknown.add(name)
             self.roots.pop(name, None)
@@ -177,10 +192,10 @@ class Row:
             self.sums[column, at] = (name, DTYPES[t.dtype], tuple(t.shape), ranks), total
 
     def put_listed(self, listed: Listed, tensors: Sequence[torch.Tensor],
-                   kinds: Sequence[Kind] | None = None) -> None:
+                   look: Look | None = None) -> None:
         """The same of tensors that are listed, which is faster again where they stayed where they
-        were: little is done for each of them. `kinds` are theirs now, as `kinds_of` has them."""
-        vector = listed.sums(tensors, kinds)
+        were: little is done for each of them. `look` is theirs now, as `Looks` has it."""
+        vector = listed.sums(tensors, look)
         if vector is None:
             self.put_digests(listed.column, (
                 (at, name, t.detach())
@@ -367,6 +382,76 @@ def _item(t: torch.Tensor) -> Any:
         return None
 
 
-def state_tensors(state: Any) -> Iterable[tuple[str, torch.Tensor]]:
+def _state_tensors(state: Any) -> Iterable[tuple[str, torch.Tensor]]:
     """The tensors of one parameter's optimizer state, by their key's order."""
     return ((k, state[k]) for k in sorted(state, key=str) if isinstance(state[k], torch.Tensor))
+
+
+class States:
+    """The tensors that an optimizer keeps of the weights `tensors`, by lists for each device. As
+    long as it has dicts of the same weights, with tensors of the same classes under the same names,
+    they are found without a loop of Python's own: the collector of garbage has lists of what dicts
+    hold. Nothing of the state is held here, because that would keep memory which a training gives
+    up."""
+
+    def __init__(self, tensors: Sequence[tuple[str, torch.Tensor]]) -> None:
+        self._tensors = tensors
+        self._size = -1                     # of what the collector says of the state; -1: nothing
+        # Where in that are the weights that have a state, and where the dicts of theirs.
+        self._weights: list[torch.Tensor] = []
+        self._at: list[int] = []
+        self._dicts: list[int] = []
+        self._keys: list[Any] = []
+        self._types: list[type] = []
+        # of each device: places, names, and where the tensors are in what the dicts hold
+        self._lists: list[tuple[list[Any], list[str], list[int]]] = []
+
+    def lists(self, states: Mapping[Any, Any]) -> list[tuple[list[Any], list[str],
+                                                             list[torch.Tensor]]]:
+        """Of each device: places, which are (number of the weight, key), names, and tensors."""
+        found = self._found(states)
+        if found is None:
+            found = self._take(states)
+        return [(places, names, list(map(found.__getitem__, of)))
+                for places, names, of in self._lists]
+
+    def _found(self, states: Any) -> list[Any] | None:
+        """What the dicts of the weights hold now, if that is as it was. The collector names each
+        weight and its dict one beside the other."""
+        outer = gc.get_referents(states)
+        if len(outer) != self._size \
+                or not all(map(is_, map(outer.__getitem__, self._at), self._weights)):
+            return None
+        dicts = list(map(outer.__getitem__, self._dicts))
+        if list(chain.from_iterable(dicts)) != self._keys:
+            return None
+        found: list[Any] = gc.get_referents(*dicts)
+        return found if list(map(type, found)) == self._types else None
+
+    def _take(self, states: Mapping[Any, Any]) -> list[Any]:
+        held = [(i, p, name, states[p]) for i, (name, p) in enumerate(self._tensors) if p in states]
+        outer = gc.get_referents(states)
+        at = {id(value): k for k, value in enumerate(outer)}
+        is_told = type(states) in (dict, defaultdict) and all(
+            abs(at.get(id(p), -9) - at.get(id(state), 9)) == 1
+            for _, p, _, state in held)
+        found: list[Any] = gc.get_referents(*(state for *_, state in held))
+        types, within = list(map(type, found)), {id(value): k for k, value in enumerate(found)}
+        by_device: dict[torch.device, list[tuple[Any, str, int]]] = {}
+        for i, _, name, state in held:
+            for key, value in _state_tensors(state):
+                if id(value) not in within:
+                    is_told, within[id(value)] = False, len(found)
+                    found.append(value)
+                by_device.setdefault(value.device, []).append(
+                    ((i, key), f"{name}/{key}", within[id(value)]))
+        self._lists = [tuple(list(of) for of in zip(*some))     # type: ignore[misc]
+                       for some in by_device.values()]
+        self._size = len(outer) if is_told and held else -1
+        if self._size >= 0:
+            self._weights = [p for _, p, _, _ in held]
+            self._at = [at[id(p)] for p in self._weights]
+            self._dicts = [at[id(state)] for *_, state in held]
+            self._keys = [key for *_, state in held for key in state]
+            self._types = types
+        return found

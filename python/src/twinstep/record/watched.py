@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from .keyed_torch import Kind, kinds_of
+from .keyed_torch import Look, Looks
 
 
 class Changed(Exception):
@@ -35,7 +35,8 @@ class Watched:
         self.places = {id(p): i for i, (_, p) in enumerate(self.tensors)}
         self.frozen = {id(p): (name, p) for name, p in frozen}  # held, so that no id comes again
         self._weights = [p for _, p in self.tensors]
-        self._kinds: list[Kind] = []            # at the end of the update before
+        self._looks = Looks()
+        self._look: Look | None = None          # at the end of the update before
         self._devices: set[torch.device] = set()
         self._ids: WeakKeyDictionary[Any, list[list[int]]] = WeakKeyDictionary()
 
@@ -82,18 +83,19 @@ class Watched:
     @property
     def devices(self) -> set[torch.device]:
         """Where the trained weights are."""
-        return self._devices or {device for _, _, device in kinds_of(self._weights)}
+        return self._devices or {p.device for p in self._weights}
 
-    def kinds(self) -> list[Kind]:
-        """The kinds of the trained weights at the end of an update. Raises Changed where one has
+    def look_at_weights(self) -> Look:
+        """How the trained weights look at the end of an update. Raises Changed where one has
         another dtype or shape than at the end of the first one."""
-        now = kinds_of(self._weights)
-        if now != self._kinds:
-            for (name, _), before, kind in zip(self.tensors, self._kinds, now):
-                if kind[:2] != before[:2]:
-                    raise Changed(f"{name} was {before[0]} {list(before[1])} in the first update, "
-                                  f"and is {kind[0]} {list(kind[1])} now; begin another one there")
-            self._kinds, self._devices = now, {device for _, _, device in now}
+        now = self._looks.now(self._weights)
+        if now is not self._look:
+            before = now.kinds if self._look is None else self._look.kinds
+            for (name, _), old, new in zip(self.tensors, before, now.kinds):
+                if new[:2] != old[:2]:
+                    raise Changed(f"{name} was {old[0]} {list(old[1])} in the first update, and is "
+                                  f"{new[0]} {list(new[1])} now; begin another one there")
+            self._look, self._devices = now, {device for _, _, device in now.kinds}
         return now
 
 
