@@ -62,7 +62,8 @@ PAIRS = {"logps/chosen": "logp_chosen", "logps/rejected": "logp_rejected",
          "rewards/margins": "reward_margin", "rewards/accuracies": "reward_accuracy"}
 READBACK = ("lr_readback", "lr_readback_error", "wd_readback", "wd_readback_error")
 TYPES = {"f": "<f8", "i": "<i8", "d": "|u1", "k": "|u1"}
-MISSING = {"f": pack("<d", float("nan")), "i": pack("<q", -1), "d": bytes(32)}
+MISSING = {"f": pack("<d", float("nan")), "i": pack("<q", -1), "d": bytes(32), "k": bytes(9)}
+CODES = {"f": "<d", "i": "<q"}
 
 
 @dataclass
@@ -78,11 +79,16 @@ class Layout:
     columns: tuple[Column, ...]
     initial: list[str] = field(default_factory=list)
     lengths: dict[str, int] = field(init=False)
+    _plan: list[tuple[Column, bytes, str | None]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.lengths = {"": 1, "group": self.groups, "tensor": len(self.tensors),
                         "phase": len(PHASES)}
         self.columns = tuple(c for c in self.columns if self.lengths[c.axis] > 0)
+        # Of each column what a row without it has, and how one number is packed.
+        self._plan = [(c, MISSING[c.kind] * self.lengths[c.axis],
+                       None if c.axis or c.kind not in CODES else CODES[c.kind])
+                      for c in self.columns]
 
     def header(self) -> dict[str, Any]:
         """What `writer.py` makes the file from."""
@@ -116,18 +122,25 @@ class Layout:
         """The bytes of a row, as `writer.py` reads them. In a column of kind k each tensor has its
         sum (any integer, mod 2^64) in place of a digest, behind a byte for each that is 1 where it
         has one; all sums may be given as bytes, too."""
-        return b"".join(self._packed(c, row.get(c.name)) for c in self.columns)
+        parts = []
+        for c, missing, code in self._plan:
+            value = row.get(c.name)
+            if value is None:
+                parts.append(missing)
+            elif code is None:
+                parts.append(self._packed(c, value))
+            else:
+                parts.append(pack(code, value))
+        return b"".join(parts)
 
     def _packed(self, c: Column, value: Any) -> bytes:
         length = self.lengths[c.axis]
-        if value is None and c.kind != "k":
-            return MISSING[c.kind] * length
         if isinstance(value, bytes) and c.kind == "k":
             return b"\1" * length + value
-        values = list(value or ())[:length] if c.axis else [value]
+        values = list(value)[:length] if c.axis else [value]
         values += [None] * (length - len(values))
         if c.kind == "k":
             return bytes(v is not None for v in values) + pack(
                 f"<{length}Q", *(0 if v is None else v % (1 << 64) for v in values))
-        missing, kind = MISSING[c.kind], {"f": "<d", "i": "<q", "d": ""}[c.kind]
+        missing, kind = MISSING[c.kind], CODES.get(c.kind)
         return b"".join(missing if v is None else pack(kind, v) if kind else v for v in values)

@@ -15,7 +15,6 @@ import os
 import sys
 import time
 from collections import deque
-from itertools import chain
 from operator import attrgetter, eq, is_
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
@@ -329,6 +328,7 @@ class Recorder:
         self.models = _modules_of(model, optimizer)
         self.tensors = find_tensors(self.models)
         self._weights = [p for _, p in self.tensors]
+        self._none = [None] * len(self._weights)    # marks of gradients where there is none
         self.optimizers = inner_optimizers(optimizer)
         self.scheduler, self.every, self.readback, self.run = scheduler, every, readback, run
         self.config, self.causes = facts.arguments(config), dict(causes or {})
@@ -535,6 +535,8 @@ class Recorder:
         return self._mark()
 
     def _mark(self) -> list[Any]:
+        if set(map(type, map(self._gradient, self._weights))) == {type(None)}:
+            return self._none           # as behind most calls of zero_grad
         return list(map(_mark_of, map(self._gradient, self._weights)))
 
     def _moved(self, mark: Sequence[Any]) -> bool:
@@ -865,9 +867,13 @@ class Recorder:
 
     def _read_rates(self) -> Any:
         """What tells that a scheduler ran: rates, and the count of the scheduler that is known."""
-        groups = chain(self._told_groups, *(o.param_groups for o in self.optimizers))
-        rates = [(id(r), r._version) if isinstance(r, torch.Tensor) else r
-                 for g in groups for r in [g.get("lr")]]
+        rates = [g.get("lr") for g in self._told_groups]
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                rates.append(group.get("lr"))
+        for i, rate in enumerate(rates):
+            if isinstance(rate, torch.Tensor):
+                rates[i] = id(rate), rate._version
         scheduler = self.scheduler
         while scheduler is not None:
             for name in COUNTS:

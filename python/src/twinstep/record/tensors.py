@@ -30,6 +30,11 @@ def local(t: torch.Tensor) -> torch.Tensor:
     return t.to_local() if is_sharded(t) else t     # type: ignore[attr-defined]
 
 
+def is_of_host(t: torch.Tensor) -> bool:
+    """Whether a number can be read out of this tensor without a wait for a device."""
+    return t.device.type == "cpu" and is_plain(t)
+
+
 def _is_norm(t: Any) -> bool:
     """Whether a DTensor is a Euclidean norm of which each rank has that of its part."""
     return all(p.is_replicate() or getattr(p, "norm_type", None) == 2 for p in t.placements)
@@ -150,8 +155,11 @@ class Row:
                 self.values.pop(name, None)
                 return True
             value = value.to_local()
-        if isinstance(value, torch.Tensor):     # the caller may change its tensor afterwards
-            value = value.detach().to(torch.float64, copy=True)
+        if isinstance(value, torch.Tensor) and is_of_host(value) and value.is_floating_point():
+            value = value.item()                # which waits for nothing, as AdamW's count of steps
+        elif isinstance(value, torch.Tensor):   # the caller may change its tensor afterwards
+            value = value.detach()
+            value = value.clone() if value.dtype is torch.float64 else value.double()
             value = value.reshape(()) if value.dim() else value
         self.values[name] = value
         self.roots.pop(name, None)
@@ -333,18 +341,17 @@ class Coming:
         for places, are_real, vectors, there, event in self._copies:
             if event is not None:
                 event.synchronize()
-            at = len(places)
-            numbers = there[:at].tolist()
-            reals = there[:at].view(torch.float64).tolist()
-            for i, is_real, real, number in zip(places, are_real, reals, numbers):
-                self._values[i] = real if is_real else number
+            raw, at = string_at(there.data_ptr(), 8 * len(there)), 8 * len(places)
+            numbers = unpack_from("<" + "".join("qd"[is_real] for is_real in are_real), raw)
+            for i, number in zip(places, numbers):
+                self._values[i] = number
             for vector, into in vectors:
-                some = there[at:at + len(vector)]
-                at += len(vector)
+                some = raw[at:at + 8 * len(vector)]
+                at += len(some)
                 if isinstance(into, int):
-                    self.vectors[into] = some.numpy().tobytes()
+                    self.vectors[into] = some
                     continue
-                for i, number in zip(into, some.tolist()):
+                for i, number in zip(into, unpack(f"<{len(into)}q", some)):
                     if i >= 0:          # else one that nobody asked for any more
                         self._values[i] = number
         self._copies.clear()
@@ -359,11 +366,9 @@ def home(values: Sequence[Any]) -> list[Any]:
 def _begun(some: Sequence[torch.Tensor],
            vectors: Sequence[torch.Tensor] = ()) -> tuple[torch.Tensor, Any] | None:
     """The copy of `some`, of no dimension, and behind them that of `vectors` of i64."""
-    parts = list(vectors)
-    if some:
-        parts.insert(0, torch.stack([
-            t.to(torch.float64).view(torch.int64) if t.is_floating_point() else t.to(torch.int64)
-            for t in some]))
+    parts = [(t if t.dtype is torch.float64 else t.to(torch.float64)).view(torch.int64)
+             if t.is_floating_point() else t.to(torch.int64) for t in some]
+    parts = [t.unsqueeze(0) for t in parts] + list(vectors)
     there, event = depart(parts[0] if len(parts) == 1 else torch.cat(parts))
     return (there, event) if is_plain(there) else None
 
