@@ -22,6 +22,7 @@ import threading
 import time
 import types
 import unittest
+import unittest.mock
 import warnings
 
 try:
@@ -36,7 +37,7 @@ RECORD = ROOT / "python/src/twinstep/record"
 # The package itself needs torch, and these modules do not: a package of their own, in their folder.
 sys.modules["record"] = types.ModuleType("record")
 sys.modules["record"].__path__ = [str(RECORD)]
-from record import channel, digest, layout, writer  # noqa: E402
+from record import channel, closing, digest, layout, writer  # noqa: E402
 
 PROGRAM = os.environ["TWINSTEP_PROGRAM"]
 
@@ -270,6 +271,61 @@ class Writer(unittest.TestCase):
             self.assertEqual([[d.tobytes() for d in row] for row in steps["tensors/digest_parameter"]],
                              expected)
             self.assertEqual(steps["step"][:].tolist(), [1, 2, 3, 4, 5])
+
+    def test_verify_digests_are_made_of_lists_behind_a_row(self):
+        """Gradients and the optimizer's tensors come as sums alone, in lists that are described once:
+        each digest goes to its place, and that of a list is of all in the order of their places, of
+        two at one place the last. A number that another list has got is described again."""
+        def part(places, names, sums):
+            labels = [(name, "f32", (3,), ()) for name in names]
+            return types.SimpleNamespace(places=places, labels=labels,
+                                         raw=struct.pack(f"<{len(sums)}Q", *sums))
+
+        def again(old, sums):
+            return types.SimpleNamespace(places=old.places, labels=old.labels,
+                                         raw=struct.pack(f"<{len(sums)}Q", *sums))
+
+        def closed(name, total):
+            return digest.close(name, "f32", (3,), total)
+        weights = part([0, 1], ["weight", "bias"], [1, 2])
+        of_bias, of_both = part([1], ["bias"], [3]), part([0, 1], ["weight", "bias"], [4, 2**64 - 1])
+        moments = part([(1, "v"), (0, "v")], ["bias/v", "weight/v"], [5, 6])
+        counts = part([(1, "t"), (0, "v")], ["bias/t", "weight/other"], [7, 8])
+        state = [weights, moments, counts]
+        rows = [[("tensors/digest_gradient", [of_bias], None), ("digest_state", state, "state")],
+                [("tensors/digest_gradient", [of_both], None)],
+                [],
+                [("tensors/digest_gradient", [again(of_bias, [9])], None),
+                 ("digest_state", [again(weights, [0, 0]), again(moments, [1, 1]),
+                                   again(counts, [2, 3])], "state")]]
+        listed = [digest.listed("state", [closed("weight", a), closed("bias", b),
+                                          closed("weight/other", e), closed("bias/t", d),
+                                          closed("bias/v", c)])
+                  for a, b, c, d, e in ((1, 2, 5, 7, 8), (0, 0, 1, 2, 3))]
+        none = bytes(32)
+        gradients = [[none, closed("bias", 3)], [closed("weight", 4), closed("bias", 2**64 - 1)],
+                     [none, none], [none, closed("bias", 9)]]
+        for slots in (64, 3, 2, 1):
+            path = self.folder / f"{slots}.h5"
+            trace, pipe, told = plan(path), channel.Channel(str(path)), closing.Closing()
+            pipe.begin(trace.header())
+            with unittest.mock.patch.object(closing, "SLOTS", slots):
+                for k, lists in enumerate(rows, 1):
+                    behind = [told.pack(*some) for some in lists]
+                    if slots == 64:     # a Ctrl-C came before they were sent
+                        self.assertEqual([told.pack(*some) for some in lists], behind)
+                        if k == 4:      # the writer knows the list
+                            self.assertEqual(len(behind[0]), 3 * 8 + 8)
+                    pipe.send(trace.pack(row(k)) + b"".join(behind))
+                    told.sent()
+            self.assertTrue(pipe.close(True))
+            with h5py.File(path, "r") as f:
+                steps = f["runs/main/steps"]
+                self.assertEqual([[d.tobytes() for d in row]
+                                  for row in steps["tensors/digest_gradient"]], gradients)
+                self.assertEqual([d.tobytes() for d in steps["digest_state"]],
+                                 [listed[0], none, none, listed[1]])
+                self.assertEqual(steps["step"][:].tolist(), [1, 2, 3, 4])
 
     def test_a_run_that_ended_early_is_not_certified_as_equal(self):
         for name, rows in (("a", 9), ("b", 6)):

@@ -44,11 +44,15 @@ def close(name: str, dtype: str, shape: Sequence[int], total: int) -> bytes:
     return digest
 
 
+def list_head(name: str, parts: int) -> bytes:
+    """What SHA-256 is given of a list before its digests."""
+    return _text("twinstep list 1") + _text(name) + pack("<Q", parts)
+
+
 def listed(name: str, parts: Iterable[bytes]) -> bytes:
     """The digest of a list of digests, as docs/CERTIFY.md has it."""
     whole = list(parts)
-    return sha256(_text("twinstep list 1") + _text(name) + pack("<Q", len(whole))
-                  + b"".join(whole)).digest()
+    return sha256(list_head(name, len(whole)) + b"".join(whole)).digest()
 
 
 def _sum_by_numpy(address: int, width: int, first: int, count: int) -> int:

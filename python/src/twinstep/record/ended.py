@@ -76,8 +76,9 @@ class Ended:
 
     def close(self, add_up: AddUp | None = None,
               before: Weights | None = None) -> dict[str, Any]:
-        """The row, as `Layout.pack` takes it; waits for what is not home yet. `before`: the sums of
-        the weights in the row before, if there is one."""
+        """The row, as `Layout.pack` takes it, and under "closing" what `Closing.pack` takes, one
+        after the other; waits for what is not home yet. `before`: the sums of the weights in the
+        row before, if there is one."""
         seen = self.row.close(add_up)
         columns, lists = seen.pop("totals"), seen.pop("lists")
         scale = seen.get("loss_scale") or 1.0
@@ -122,20 +123,25 @@ class Ended:
             row[INITIAL] = [_closed(initial[i]).hex() if i in initial and i in now
                             and initial[i][0][:3] == now[i][0][:3] else ""
                             for i in range(self.tensors)]
-        gradients = keyed_of(GRADIENTS, columns, lists)
-        if gradients:
+        closing: list[tuple[str, Sequence[Sums], str | None]] = []
+        if GRADIENTS in lists and GRADIENTS not in columns:
+            closing.append((GRADIENTS, lists[GRADIENTS], None))
+        elif gradients := keyed_of(GRADIENTS, columns, lists):
             row[GRADIENTS] = [
                 _closed(gradients[i]) if i in gradients else None for i in range(self.tensors)]
         left_out = self.row.left_out        # a digest of the others would say more than it saw
         if "batch" in columns and "batch" not in left_out:
             row["digest_batch"] = digest.listed("batch", map(_closed, columns["batch"].values()))
-        state = keyed_of("state", columns, lists)
-        if state and not {"state", WEIGHTS} & set(left_out):
-            # By the places of tensors: with several optimizers the order in which they step, and
-            # which of them do not, is no part of what they hold.
+        if {"state", WEIGHTS} & set(left_out):
+            pass
+        elif "state" in lists and WEIGHTS in lists and "state" not in columns:
+            closing.append(("digest_state", [lists[WEIGHTS][0], *lists["state"]], "state"))
+        elif state := keyed_of("state", columns, lists):
+            # By the places of tensors, as `Closing` has it.
             weights = keyed_of(WEIGHTS, columns, lists)
             parts = [weights[i] for i in sorted(weights)]
             parts += [state[at] for at in sorted(state, key=lambda at: (at[0], str(at[1])))]
             row["digest_state"] = digest.listed("state", map(_closed, parts))
+        row["closing"] = closing
         order = sorted(self.places, key=self.places.__getitem__)
         row["phases/place"] = [order.index(p) if p in order else -1 for p in PHASES]

@@ -26,6 +26,7 @@ from torch.optim.optimizer import (register_optimizer_step_post_hook,
 
 from . import digest, facts, patches
 from .channel import Channel, warn
+from .closing import Closing
 from .ended import GRADIENTS, INITIAL, WEIGHTS, Ended, Weights, weights_of
 from .keyed_torch import DTYPES, is_sharded, keyed_sums
 from .layout import COLUMNS, PAIRS, READBACK, Layout
@@ -337,6 +338,7 @@ class Recorder:
         self.step, self.seconds, self.readback_bytes = first - 1, 0.0, 0
         self._channel: Channel | None = None
         self._layout: Layout | None = None
+        self._closing = Closing()
         self._coming: deque[Ended] = deque()    # updates whose rows were not sent yet
         self._handles: list[Any] = []
         self._finalizer: Any = None             # of a child of multiprocessing
@@ -798,12 +800,16 @@ class Recorder:
             self._tell_unseen(ended, row)
             assert self._channel is not None and self._layout is not None
             packed = self._layout.pack(row)
+            if row["closing"]:
+                packed += b"".join(self._closing.pack(*some) for some in row["closing"])
             try:
                 if not self._channel.begun:
                     self._layout.initial = row.get(INITIAL, [])
                     self._channel.begin(self._layout.header())
                 self._coming.popleft()
                 is_sent = self._channel.send(packed)
+                if row["closing"]:
+                    self._closing.sent()
             except BaseException as error:
                 self._ended = True      # a part of it may be in the pipe, where no row can follow
                 if not isinstance(error, Exception):

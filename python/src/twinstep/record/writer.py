@@ -11,8 +11,12 @@ A frame is its length (u64, little-endian) and as many bytes. The first one is J
 `attributes` of the file, `run` with its attributes, fixed datasets (`texts`, `numbers`) and
 `columns`. Each further one is a row: the bytes of all columns in their order, `step` last. Of a
 column with `heads` a row has a byte for each tensor, 1 where it has a sum, and the sums (u64); the
-digest is SHA-256 of the tensor's head and its sum, and is made here, beside the training. A frame
-of length 0 says that the training ran to its end. At the end of the input OUT.part gets its name.
+digest is SHA-256 of the tensor's head and its sum, and is made here, beside the training. Behind
+the columns a row can have lists of sums: the number of a list, the length of its description (0
+where it was told before) and of its sums, all u64, the description and the sums, u64 each. A
+description is JSON: `column`, `heads`, and `places` in the column; or `order`, where the column has
+one digest, SHA-256 of `before` and of the list's digests in that order. A frame of length 0 says
+that the training ran to its end. At the end of the input OUT.part gets its name.
 What went wrong is one line on the standard output; "ok" there says that all of it is in the file.
 """
 from __future__ import annotations
@@ -143,6 +147,7 @@ class Trace:
         for c in header["columns"]:
             self.columns.append(self._column(c))
         self._scales(header)
+        self.lists: dict[int, tuple[dict[str, Any], list[Any]]] = {}
         self.rows = 0
         self.seal = beside("_seal.py")["write"]
         f.create_dataset("seal", data=np.zeros(64, "u1"))
@@ -198,9 +203,36 @@ class Trace:
                 if c["name"] != name:
                     column.dims[i].attach_scale(self.steps[name])
 
+    def _put_lists(self, row: Any, frame: bytes, at: int) -> None:
+        """Reads the lists behind a row, and puts their digests into it."""
+        while at < len(frame):
+            number, described, summed = struct.unpack_from("<3Q", frame, at)
+            at += 24
+            if described:
+                told = json.loads(frame[at:at + described])
+                self.lists[number] = told, [sha256(bytes.fromhex(h)) for h in told["heads"]]
+                at += described
+            told, heads = self.lists[number]
+            closed = []
+            for i, head in enumerate(heads):
+                whole = head.copy()
+                whole.update(frame[at + 8 * i:at + 8 * i + 8])
+                closed.append(whole.digest())
+            at += summed
+            if "order" in told:
+                parts = b"".join(closed[i] for i in told["order"])
+                whole = sha256(bytes.fromhex(told["before"]) + parts)
+                row[told["column"]][:] = list(whole.digest())
+            else:
+                for i, digest in zip(told["places"], closed):
+                    row[told["column"]][i] = list(digest)
+
     def append(self, frames: list[bytes]) -> None:
         """Adds rows; they are in the file, and named by `step`, when this returns."""
-        rows = self.np.frombuffer(b"".join(frames), self.row)
+        size = self.row.itemsize
+        rows = self.np.frombuffer(bytearray().join(f[:size] for f in frames), self.row)
+        for row, frame in zip(rows, frames):
+            self._put_lists(row, frame, size)
         first, self.rows = self.rows, self.rows + len(rows)
         for column, name in zip(self.columns, self.row.names or ()):
             if name == "step":      # the last one: everything else is in the file before
