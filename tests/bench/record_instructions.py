@@ -14,7 +14,8 @@ The first form needs valgrind and a C compiler. Its callgrind counts: user space
 AVX2. It runs 16 updates (one in which gradients and moments are digested, too, where N is 16, the
 default) three times: without a recorder; with one, where what passes in its hooks is counted, which
 is what `Recorder.seconds` times; and with one, where all is counted, so that the difference from the
-first holds what hooks leave out (what torch does to call them, too). One line has millions of
+first holds what hooks leave out (what torch does to call them, too); of the hooks' own count a part
+is the call that begins and ends it. One line has millions of
 instructions of an update in which weights alone are digested, of one in which all is, and the mean.
 --profile leaves callgrind's files there: `callgrind_annotate` lists the functions of C.
 
