@@ -116,13 +116,11 @@ static json_t *arm_json(const struct repeats *arm, const struct repeats_found *f
     for (int c = 0; c < FLOOR_COLUMNS; c++)
         if (!isnan(found->largest[c]))
             json_object_set_new(columns, floor_columns[c].name, json_finite(found->largest[c]));
-    return json_pack(
-        "{sI so sI sb sb so ss ss so}", "runs", (json_int_t)arm->count, "writer",
-        json_text(arm->writer), "updates", (json_int_t)found->updates, "exact", found->exact,
-        "equal", found->equal, "first_update", json_positive(found->update), "first_phase",
-        found->other != 0 && found->where.phase != NULL ? found->where.phase : "", "first_tensor",
-        found->other != 0 && found->where.tensor != NULL ? found->where.tensor : "", "largest",
-        columns);
+    return json_pack("{sI so sI sb sb so ss ss so}", "runs", (json_int_t)arm->count, "writer",
+                     json_text(arm->writer), "updates", (json_int_t)found->updates, "exact",
+                     found->exact, "equal", found->equal, "first_update",
+                     json_positive(found->update), "first_phase", found->where.phase,
+                     "first_tensor", found->where.tensor, "largest", columns);
 }
 
 /* ---- the verb ---- */

@@ -130,7 +130,8 @@ static enum status fill_file(const struct repeats *repeats, struct arena *arena,
 
 enum status repeats_measure(const struct repeats *repeats, struct arena *arena,
                             struct repeats_found *out, struct floor_file *file) {
-    *out = (struct repeats_found){.updates = UINT64_MAX, .exact = 1, .equal = 1};
+    *out = (struct repeats_found){
+        .updates = UINT64_MAX, .exact = 1, .equal = 1, .where = {.phase = "", .tensor = ""}};
     for (int c = 0; c < FLOOR_COLUMNS; c++)
         out->largest[c] = (double)NAN;
     if (repeats->count < 2)

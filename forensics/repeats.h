@@ -27,7 +27,8 @@ struct repeats_found {
     uint64_t
         gap;   /* in how many updates at most batches did not count, since one run has no digest */
     int equal; /* 1: losses and gradient norms are equal in all of them */
-    /* The first run that parts from the first one, and where; other is 0 if none does. */
+    /* The first run that parts from the first one, and where; other is 0 if none does. The texts of
+     * `where` are empty then, and where the runs have no roots. */
     uint32_t other;
     uint64_t update;
     struct first_difference where;

@@ -429,6 +429,14 @@ def look_at_floor(bench):
     said = bench.expect(1, "noisy: u1.h5 parts from u0.h5 at update 3, phase forward", "floor",
                         *names[0][:4], "-o", "noisy.h5")
     require("2 pairs: compare --floor at alpha 0.01 needs 99" in said, said)
+    for i in range(2):                      # runs without digests have no phase to name
+        write(bench, f"bare{i}.h5", change=noisy(i))
+        with h5py.File(bench.path(f"bare{i}.h5"), "r+", libver=V110) as f:
+            for name in ("tensors", "phases", "digest_batch"):
+                f["runs/main/steps"].pop(name, None)
+    bench.expect(1, "noisy: bare1.h5 parts from bare0.h5 at update 3\n", "floor", "bare0.h5",
+                 "bare1.h5")
+    bench.expect(1, '"first_phase": ""', "floor", "bare0.h5", "bare1.h5", "--json")
     with h5py.File(bench.path("noisy.h5"), "r") as f:       # the gaps are those that numpy has
         rows = [h5py.File(bench.path(n), "r")["runs/main/steps/loss"][:] for n in names[0][:4]]
         gaps = np.abs([rows[0] - rows[1], rows[2] - rows[3]])

@@ -153,6 +153,8 @@ static void corroborate_random_runs(void **state) {
         assert_int_equal(file.pairs, repeats.count / 2);
         assert_int_equal(file.exact, exact);
         assert_string_equal(file.writer, "trl 0.24");
+        assert_non_null(out.where.phase); /* of runs without roots, too */
+        assert_non_null(out.where.tensor);
         hold_gaps(number, &out, &file);
         exact_count += exact != 0;
         other_count += other > 0;
