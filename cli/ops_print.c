@@ -125,7 +125,7 @@ enum status ops_first_line(const struct dump_judgement *j, struct arena *arena, 
     const struct dump_op *op = op_of(j, event);
     if (event->kind == DUMP_OUTSIDE)
         return arena_format(arena, out,
-                            "DIFFERS before any op: input %" PRIu32
+                            "DIFFERS by a value from outside: input %" PRIu32
                             " of %s in %s was made by no op of the dump (a parameter, a buffer, "
                             "data), and %s has no such value",
                             event->input + 1, ops_word(j, op->op), ops_module(j, op),
@@ -209,7 +209,8 @@ static void print_first(const struct dump_judgement *j) {
                " is another value there, so this is not the same call\n",
                other + 1);
     else if (like->literals == op->literals)
-        printf("  literal    all equal: the same call gave another value\n");
+        printf("  literal    all equal: the same call gave another value%s\n",
+               ops_blind(j) == NULL ? "" : ", or its inputs hold theirs in another order (note)");
     if (relative >= 0) printf("  hash       apart by %.2g, relatively\n", relative);
 }
 

@@ -336,6 +336,11 @@ static void say_why(struct rollout_judgement *j, int outside) {
                  "mean |d| is %.3g of what the floor shows, but that has no sequences as long as "
                  "these, and noise may grow along a sequence",
                  j->strength);
+    else if (j->rank > ROLLOUT_RANK_LINE || j->largest_rank > ROLLOUT_RANK_LINE)
+        snprintf(j->why, sizeof j->why,
+                 "mean |d| is %.3g of what the floor shows, and the sequences rank above it (%.1f "
+                 "standard deviations), but by so little that another text may do as much",
+                 j->strength, j->rank > j->largest_rank ? j->rank : j->largest_rank);
     else
         snprintf(j->why, sizeof j->why,
                  "mean |d| is %.3g of what the floor shows, and the sequences do not rank clearly "

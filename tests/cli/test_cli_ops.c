@@ -21,9 +21,10 @@
     "[tok_embeddings/op_0_embedding]\n  Shape: torch.Size([2, 4]), Dtype: torch.float32\n"         \
     "  L2 norm:  1.5e+00\n  Output hash: 8.5\n  Input hashes: 21.0, 3.0\n  Input producers: ;\n"   \
     "  Location: llama3/model.py:12\n\n"
-#define MUL(out, in)                                                                               \
+#define MUL_BY(out, in, by)                                                                        \
     "[layers.0.ffn.w1/op_0_mm]\n  Shape: torch.Size([2, 4]), Dtype: torch.float32\n"               \
-    "  Output hash: " out "\n  Input hashes: " in ", 2.25\n  Location: common/ffn.py:7\n\n"
+    "  Output hash: " out "\n  Input hashes: " in ", " by "\n  Location: common/ffn.py:7\n\n"
+#define MUL(out, in) MUL_BY(out, in, "2.25")
 #define BACK(out, in)                                                                              \
     "[layers.0.ffn.w1/op_1_mm]\n  Shape: torch.Size([4, 4]), Dtype: torch.float32\n"               \
     "  Output hash: " out "\n  Input hashes: " in "\n  Phase: backward\n\n"
@@ -80,7 +81,14 @@ static void verify_what_hashes_do_not_say(void **state) {
     helper_free(&said);
     helper_write("b.log", b);
     said = helper_run(1, "ops a.log b.log");
-    require_in(said.out, "  literal    all equal: the same call gave another value");
+    require_in(said.out, "  literal    all equal: the same call gave another value, or its inputs "
+                         "hold theirs in another order (note)");
+    helper_free(&said);
+    /* The op that uses what came from outside stands behind others, so nothing is said of those. */
+    helper_write("weight.log", HEAD EMBED MUL_BY("9.126", "8.5", "2.5") BACK("0.51", "9.126"));
+    said = helper_run(1, "ops a.log weight.log");
+    require_in(said.out, "DIFFERS by a value from outside: input 2 of mm in layers.0.ffn.w1 was "
+                         "made by no op of the dump");
     helper_free(&said);
 }
 

@@ -550,6 +550,81 @@ static void verify_a_filter_is_no_temperature(void **state) {
     }
 }
 
+/* A penalty on repeats makes what a sequence has already had less likely, and what it has not had
+ * likelier. The likeliest tokens are mostly of the first kind and the least likely ones of the
+ * second, but between them both stand at every log-prob, which no temperature does. */
+static void verify_a_penalty_is_no_temperature(void **state) {
+    (void)state;
+    for (int penalty = 0; penalty < 2; penalty++) {
+        FILE *out = fopen("penalty.jsonl", "w");
+        assert_non_null(out);
+        for (unsigned s = 0; s < 60; s++) {
+            for (int side = 0; side < 2; side++) {
+                fputs(side == 0 ? "{\"rollout_logprobs\": [" : "], \"trainer_logprobs\": [", out);
+                for (unsigned t = 0; t < 40; t++) {
+                    const double u = draw(s, t, 1), p = -0.2 - 4.0 * u;
+                    const int between = penalty && u > 0.34 && u < 0.66;
+                    const int had = between ? draw(s, t, 2) < 0.5 : u < 0.5;
+                    fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
+                            side == 1 ? p : p - (had ? 0.1 : -0.1));
+                }
+            }
+            fputs("]}\n", out);
+        }
+        assert_int_equal(fclose(out), 0);
+        json_t *judged = load("rollout penalty.jsonl --json", penalty ? 3 : 1);
+        const char *words;
+        assert_string_equal(state_of(judged, 4, &words), penalty ? "open" : "named");
+        if (penalty) assert_non_null(strstr(words, "a penalty on repeats in the log-probs"));
+        json_decref(judged);
+    }
+}
+
+/* Where middle-aged weights are further apart than the oldest, that is not called growth; and a
+ * rank that is sure but little is not called unclear. */
+static void verify_words_fit_their_numbers(void **state) {
+    (void)state;
+    static const double moved[2][3] = {{0.0, 0.2, 0.4}, {0.0, 0.4, 0.2}};
+    static const char *const words[] = {"mean |d| grows with the age of the weights: 0, 0.2, 0.4,",
+                                        "mean |d| is larger for older weights, though not in the "
+                                        "order of their age: 0, 0.4, 0.2,"};
+    for (int i = 0; i < 2; i++) {
+        FILE *out = fopen("ages.jsonl", "w");
+        assert_non_null(out);
+        for (unsigned s = 0; s < 90; s++) {
+            fputs("{\"rollout_logprobs\": [", out);
+            for (unsigned t = 0; t < 40; t++)
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ", -1.0 - draw(s, t, 1));
+            fputs("], \"trainer_logprobs\": [", out);
+            for (unsigned t = 0; t < 40; t++) /* of either sign, token by token */
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
+                        -1.0 - draw(s, t, 1) +
+                            (draw(s, t, 2) < 0.5 ? -1.0 : 1.0) * moved[i][s % 3]);
+            fprintf(out, "], \"weight_version\": %u, \"trainer_version\": 9}\n", 9 - s % 3);
+        }
+        assert_int_equal(fclose(out), 0);
+        require_said(1, "rollout ages.jsonl", words[i]);
+    }
+    for (int side = 0; side < 2; side++) { /* noise of one size, and of 1.14 times it */
+        FILE *out = fopen(side == 0 ? "floor.jsonl" : "more.jsonl", "w");
+        assert_non_null(out);
+        for (unsigned s = 0; s < 200; s++) {
+            fputs("{\"rollout_logprobs\": [", out);
+            for (unsigned t = 0; t < 64; t++)
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ", -1.0 - draw(s, t, 1));
+            fputs("], \"trainer_logprobs\": [", out);
+            for (unsigned t = 0; t < 64; t++)
+                fprintf(out, "%s%.9g", t == 0 ? "" : ", ",
+                        -1.0 - draw(s, t, 1) +
+                            (side == 0 ? 0.01 : 0.0114) * (draw(s, t, 2 + (unsigned)side) - 0.5));
+            fputs("]}\n", out);
+        }
+        assert_int_equal(fclose(out), 0);
+    }
+    require_said(3, "rollout more.jsonl --floor floor.jsonl",
+                 "standard deviations), but by so little that another text may do as much");
+}
+
 /* ---- two causes at once ---- */
 
 #define WORDS 24
@@ -1084,6 +1159,8 @@ int main(void) {
         cmocka_unit_test(verify_surer_weights_are_no_temperature),
         cmocka_unit_test(verify_decimals_are_named),
         cmocka_unit_test(verify_a_filter_is_no_temperature),
+        cmocka_unit_test(verify_a_penalty_is_no_temperature),
+        cmocka_unit_test(verify_words_fit_their_numbers),
         cmocka_unit_test(verify_what_a_named_cause_leaves),
         cmocka_unit_test(verify_rewards_as_the_trainer_would_sample),
         cmocka_unit_test(verify_equal_rewards),
