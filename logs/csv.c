@@ -197,9 +197,23 @@ static enum status read_name(struct table *t, struct log_span name, size_t *best
     return STATUS_OK;
 }
 
+/* Two columns of one name would be read as one, and nobody knows which of the two is meant. */
+static enum status check_name(const struct table *t, struct log_span name, uint32_t line) {
+    for (size_t i = 0; i < t->fields; i++)
+        if (t->columns[i] == t->columns[t->fields] && t->columns[i] != LOG_COLUMN_IGNORED)
+            FAIL(STATUS_INPUT,
+                 "%s:%" PRIu32
+                 ": expected each name once in the header, got \"%.*s\" in fields %zu and %zu; "
+                 "rename one of them",
+                 t->source->name, line, (int)(name.length < 40 ? name.length : 40), name.text,
+                 i + 1, t->fields + 1);
+    return STATUS_OK;
+}
+
 static enum status read_header(struct table *t) {
     struct log_csv_field field;
     size_t best = STEP_NONE;
+    const uint32_t line = t->csv.line;
     t->fields = 0;
     t->step_field = STEP_NONE;
     do {
@@ -209,6 +223,7 @@ static enum status read_header(struct table *t) {
             FAIL(STATUS_INPUT, "%s:%" PRIu32 ": expected at most %d columns, got more",
                  t->source->name, t->csv.line, LOG_COLUMNS_MAX);
         TRY(read_name(t, field.text, &best));
+        TRY(check_name(t, field.text, line));
         t->fields++;
     } while (!field.last);
     if (t->step_field != STEP_NONE) t->columns[t->step_field] = LOG_COLUMN_IGNORED;

@@ -150,7 +150,8 @@ struct table {
     uint32_t first_left_out;
 };
 
-static enum status open_table(struct table *t, const struct cells *cells, size_t step) {
+static enum status open_table(struct table *t, const struct cells *cells, size_t step,
+                              uint32_t line) {
     t->columns = cells->count;
     t->step = step;
     t->tables++;
@@ -159,6 +160,15 @@ static enum status open_table(struct table *t, const struct cells *cells, size_t
         if (i == step || cells->cell[i].length == 0) continue;
         TRY(log_build_column(t->build, cells->cell[i].text, cells->cell[i].length, rules,
                              &t->column[i]));
+        for (size_t j = 0; t->column[i] != LOG_COLUMN_IGNORED && j < i; j++)
+            if (t->column[j] == t->column[i])
+                FAIL(STATUS_INPUT,
+                     "%s:%" PRIu32
+                     ": expected each name once in the header, got \"%.*s\" in columns %zu and "
+                     "%zu; rename one of them",
+                     t->source->name, line,
+                     (int)(cells->cell[i].length < 40 ? cells->cell[i].length : 40),
+                     cells->cell[i].text, j + 1, i + 1);
     }
     return STATUS_OK;
 }
@@ -189,7 +199,7 @@ static enum status read(const struct log_source *source, struct log_build *build
         if (!read_cells(line.span, &cells)) {
             t.columns = 0;
         } else if (read_header(&cells, log_build_step_source(build), &step)) {
-            TRY(open_table(&t, &cells, step));
+            TRY(open_table(&t, &cells, step, line.number));
         } else if (t.columns > 0 && log_lines_take(&lines, &line)) {
             TRY(put_row(&t, &cells, line.number));
         }

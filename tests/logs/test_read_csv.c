@@ -315,6 +315,10 @@ static void validate_refusals(void **state) {
         const char *text, *format, *words;
     } cases[] = {
         {"step,loss\n1,2\n2\n3,4\n", NULL, "test:3: expected 2 fields as in the header, got 1"},
+        {"step,loss,lr,loss\n1,2,3,4\n", NULL,
+         "test:1: expected each name once in the header, got \"loss\" in fields 2 and 4"},
+        {"| step | loss | loss |\n|---|---|---|\n| 1 | 2 | 3 |\n| 2 | 3 | 4 |\n", NULL,
+         "test:1: expected each name once in the header, got \"loss\" in columns 2 and 3"},
         {"step,loss\n1,2\n2,3,4\n", NULL, "test:3: expected 2 fields as in the header, got 3"},
         {"step,loss\n1,2\n2.5,3\n", NULL,
          "test:3: column \"step\": expected a whole step, got \"2.5\""},
