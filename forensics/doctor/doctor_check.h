@@ -82,6 +82,10 @@ TWINSTEP_MUST_USE enum status doctor_not_asked(struct doctor *doctor, const char
 /* Tells whether the log is that of a preference objective, by a column of rewards or of
  * log-probabilities of pairs. */
 int doctor_is_preference(const struct doctor *doctor);
+/* Which share of the sigmoid loss of a mean margin the mean loss must have at least: -ln sigmoid is
+ * convex, so it has all of it, and 5 % is left for means over unequal numbers of pairs. */
+#define DOCTOR_MARGIN_BOUND 0.95
+
 /* Returns -ln sigmoid(margin), which is ln(1 + exp(-margin)), without overflow for any margin. */
 double doctor_sigmoid_loss(double margin);
 /* Returns the first point with that update, or NULL. */

@@ -172,8 +172,9 @@ static int is_other_loss(const struct doctor *doctor, const struct series_point 
         series_in_row(&doctor->series[LOG_REWARD_MARGIN], loss->row);
     double reach = 0.0;
     size_t count = 0;
-    if (margin != NULL && loss->value + 0.5 * loss->quantum <
-                              0.95 * doctor_sigmoid_loss(margin->value) - 0.5 * margin->quantum)
+    if (margin != NULL &&
+        loss->value + 0.5 * loss->quantum <
+            DOCTOR_MARGIN_BOUND * doctor_sigmoid_loss(margin->value) - 0.5 * margin->quantum)
         return 1;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const struct series_point *const point =

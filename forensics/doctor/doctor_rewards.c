@@ -181,8 +181,7 @@ static enum status labels_swapped(struct doctor *doctor) {
 
 /* ---- loss against margin ---- */
 
-/* -ln sigmoid is convex, so the mean loss is at least that of the mean margin. 5 % is left for
- * means over unequal numbers of pairs. */
+/* Holds each row's loss against the least that its margin allows. */
 static enum status loss_bound(struct doctor *doctor) {
     const struct series *series = &doctor->series[LOG_REWARD_MARGIN];
     const struct series_point *start = series_at(&doctor->series[LOG_LOSS], 1), *first = NULL;
@@ -195,7 +194,8 @@ static enum status loss_bound(struct doctor *doctor) {
         if (loss == NULL) continue;
         const double one = doctor_sigmoid_loss(margin->value);
         rows++;
-        if (!(loss->value + 0.5 * loss->quantum < 0.95 * one - 0.5 * margin->quantum - 1e-4))
+        if (!(loss->value + 0.5 * loss->quantum <
+              DOCTOR_MARGIN_BOUND * one - 0.5 * margin->quantum - 1e-4))
             continue;
         if (below++ == 0) first = margin;
     }
