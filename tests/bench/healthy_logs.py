@@ -196,11 +196,13 @@ def rows_of(t):
 
 
 def write(t, rows, folder, number):
-    """16 digits of transformers are a trainer_state.json, which says the total; the rest is CSV."""
+    """16 digits of transformers are a trainer_state.json, which says the total; the rest is CSV. The
+    releases that log the next LR round the loss to 4 decimals (trainer.py, _maybe_log_save_evaluate)."""
     path = pathlib.Path(folder) / f"log-{number}"
     if t["digits"] == 16 and t["family"] == "hf":
         state = {"best_metric": None, "epoch": 1.0, "global_step": rows[-1][0], "max_steps": t["t"],
-                 "log_history": [{"epoch": round(k / t["t"], 4), "learning_rate": lr, "loss": 2.0 + 1.0 / k, "step": k}
+                 "log_history": [{"epoch": round(k / t["t"], 4), "learning_rate": lr,
+                                  "loss": round(2.0 + 1.0 / k, 4) if t["next"] else 2.0 + 1.0 / k, "step": k}
                                  for k, lr in rows]}
         path = path.with_suffix(".json")
         path.write_text(json.dumps(state, indent=2))
