@@ -12,7 +12,6 @@ import platform
 import random
 import sys
 from hashlib import sha256
-from struct import pack
 from typing import Any, Callable, Iterable, Mapping
 
 import torch
@@ -196,37 +195,7 @@ def _of(name: str, state: Any, text: Callable[[Any], bytes] = bytes) -> bytes:
 
 _memcmp = ctypes.PyDLL(None).memcmp         # which keeps the interpreter's lock: it is short
 _memcmp.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
-WORDS = 4 * 625     # bytes of a Mersenne twister: its words, and how many of them were taken
-
-
-@functools.lru_cache(maxsize=4)
-def _words_at(generator: random.Random) -> int | None:
-    """Where one of Python's generators has its words: behind the head that every object has, first
-    how many were taken, as CPython lays it out; None where they are not found there."""
-    at, words = id(generator) + object.__basicsize__, generator.getstate()[1]
-    if type(generator) is not random.Random or sys.implementation.name != "cpython" \
-            or generator.__sizeof__() < object.__basicsize__ + WORDS or len(words) != 625:
-        return None
-    return None if _memcmp(at, pack("<625I", words[-1], *words[:-1]), WORDS) else at
-
-
-def _of_python() -> bytes:
-    """The same of Python's generator, whose `getstate` makes an object of each of its 624 words. It
-    has them in memory, and beside them at most one normal number that was drawn and not used yet.
-    """
-    generator: Any = getattr(random.getstate, "__self__", None)
-    taken = _seen.get("python words")
-    if taken is not None:
-        whose, at, words, normal = taken[0]
-        if whose is generator and generator.gauss_next == normal \
-                and not _memcmp(at, words, WORDS):
-            return taken[1]
-    whole = _of("python", random.getstate(), lambda state: repr(state).encode())
-    at = None if generator is None else _words_at(generator)
-    if at is not None:
-        _seen["python words"] = \
-            (generator, at, ctypes.string_at(at, WORDS), generator.gauss_next), whole
-    return whole
+WORDS = 4 * 625     # bytes of numpy's Mersenne twister: its words, and how many of them were taken
 
 
 def _of_numpy(generator: Any) -> bytes:
@@ -255,7 +224,7 @@ def _bytes_of(state: torch.Tensor) -> bytes:
 
 def generators(devices: Iterable[torch.device]) -> dict[str, bytes]:
     """32 bytes of the state of each generator: Python's, numpy's, torch's, the devices'."""
-    found = {"python": _of_python(),
+    found = {"python": _of("python", random.getstate(), lambda state: repr(state).encode()),
              "torch": _of("torch", _bytes_of(torch.default_generator.get_state()))}
     if "numpy" in sys.modules:
         found["numpy"] = _of_numpy(sys.modules["numpy"].random)

@@ -31,7 +31,7 @@ from .ended import GRADIENTS, INITIAL, WEIGHTS, Ended, Weights, weights_of
 from .keyed_torch import DTYPES, is_sharded, keyed_sums
 from .layout import COLUMNS, PAIRS, READBACK, Layout
 from .readback import Reader
-from .tensors import Listed, Row, States, home, local
+from .tensors import Listed, Row, home, local, state_lists
 from .together import Parts, Ranks, Together, members
 from .watched import Changed, Held, Watched
 
@@ -354,7 +354,6 @@ class Recorder:
         self._called = not forward      # since the last backward pass of ours; unknown: always
         self._all = Listed(WEIGHTS, range(len(self.tensors)), [name for name, _ in self.tensors])
         self._lists: dict[Any, Listed] = {}     # of gradients and optimizers' tensors
-        self._states: WeakKeyDictionary[Any, States] = WeakKeyDictionary()
         self._known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
         self._watched = Watched(self.tensors, ((name, p) for name, p in _others(self.models)
                                                if not p.requires_grad))
@@ -968,10 +967,9 @@ class Recorder:
             self._row.put_listed(listed, grads, look)
 
     def _digest_state(self, optimizer: Any) -> None:
-        if optimizer not in self._states:
-            self._states[optimizer] = States(self.tensors)
-        for places, names, tensors in self._states[optimizer].lists(optimizer.state):
-            self._row.put_listed(self._listed("state", places, lambda: names), tensors)
+        for places, tensors in state_lists(self.tensors, optimizer.state):
+            self._row.put_listed(self._listed("state", places, lambda: [
+                f"{self.tensors[i][0]}/{key}" for i, key in places]), tensors)
 
     def _put_count(self, optimizer: Any) -> None:
         for group in optimizer.param_groups:

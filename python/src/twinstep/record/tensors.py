@@ -5,11 +5,8 @@ A `Row` collects values that may still be tensors of a device: it stacks them th
 per device when the row leaves, and has those added up that ranks hold parts of."""
 from __future__ import annotations
 
-import gc
-from collections import defaultdict
 from ctypes import string_at
-from itertools import chain, islice
-from operator import is_
+from itertools import islice
 from struct import unpack, unpack_from
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence, Union
 
@@ -392,71 +389,14 @@ def _state_tensors(state: Any) -> Iterable[tuple[str, torch.Tensor]]:
     return ((k, state[k]) for k in sorted(state, key=str) if isinstance(state[k], torch.Tensor))
 
 
-class States:
-    """The tensors that an optimizer keeps of the weights `tensors`, by lists for each device. As
-    long as it has dicts of the same weights, with tensors of the same classes under the same names,
-    they are found without a loop of Python's own: the collector of garbage has lists of what dicts
-    hold. Nothing of the state is held here, because that would keep memory which a training gives
-    up."""
-
-    def __init__(self, tensors: Sequence[tuple[str, torch.Tensor]]) -> None:
-        self._tensors = tensors
-        self._size = -1                     # of what the collector says of the state; -1: nothing
-        # Where in that are the weights that have a state, and where the dicts of theirs.
-        self._weights: list[torch.Tensor] = []
-        self._at: list[int] = []
-        self._dicts: list[int] = []
-        self._keys: list[Any] = []
-        self._types: list[type] = []
-        # of each device: places, names, and where the tensors are in what the dicts hold
-        self._lists: list[tuple[list[Any], list[str], list[int]]] = []
-
-    def lists(self, states: Mapping[Any, Any]) -> list[tuple[list[Any], list[str],
-                                                             list[torch.Tensor]]]:
-        """Of each device: places, which are (number of the weight, key), names, and tensors."""
-        found = self._found(states)
-        if found is None:
-            found = self._take(states)
-        return [(places, names, list(map(found.__getitem__, of)))
-                for places, names, of in self._lists]
-
-    def _found(self, states: Any) -> list[Any] | None:
-        """What the dicts of the weights hold now, if that is as it was. The collector names each
-        weight and its dict one beside the other."""
-        outer = gc.get_referents(states)
-        if len(outer) != self._size \
-                or not all(map(is_, map(outer.__getitem__, self._at), self._weights)):
-            return None
-        dicts = list(map(outer.__getitem__, self._dicts))
-        if list(chain.from_iterable(dicts)) != self._keys:
-            return None
-        found: list[Any] = gc.get_referents(*dicts)
-        return found if list(map(type, found)) == self._types else None
-
-    def _take(self, states: Mapping[Any, Any]) -> list[Any]:
-        held = [(i, p, name, states[p]) for i, (name, p) in enumerate(self._tensors) if p in states]
-        outer = gc.get_referents(states)
-        at = {id(value): k for k, value in enumerate(outer)}
-        is_told = type(states) in (dict, defaultdict) and all(
-            abs(at.get(id(p), -9) - at.get(id(state), 9)) == 1
-            for _, p, _, state in held)
-        found: list[Any] = gc.get_referents(*(state for *_, state in held))
-        types, within = list(map(type, found)), {id(value): k for k, value in enumerate(found)}
-        by_device: dict[torch.device, list[tuple[Any, str, int]]] = {}
-        for i, _, name, state in held:
-            for key, value in _state_tensors(state):
-                if id(value) not in within:
-                    is_told, within[id(value)] = False, len(found)
-                    found.append(value)
-                by_device.setdefault(value.device, []).append(
-                    ((i, key), f"{name}/{key}", within[id(value)]))
-        self._lists = [tuple(list(of) for of in zip(*some))     # type: ignore[misc]
-                       for some in by_device.values()]
-        self._size = len(outer) if is_told and held else -1
-        if self._size >= 0:
-            self._weights = [p for _, p, _, _ in held]
-            self._at = [at[id(p)] for p in self._weights]
-            self._dicts = [at[id(state)] for *_, state in held]
-            self._keys = [key for *_, state in held for key in state]
-            self._types = types
-        return found
+def state_lists(tensors: Sequence[tuple[str, torch.Tensor]], states: Mapping[Any, Any]
+                ) -> Iterable[tuple[list[Any], list[torch.Tensor]]]:
+    """The tensors that an optimizer keeps of the weights `tensors`, by lists for each device: their
+    places, which are (number of the weight, key), and themselves."""
+    by_device: dict[torch.device, tuple[list[Any], list[torch.Tensor]]] = {}
+    for i, (_, p) in enumerate(tensors):
+        for key, value in _state_tensors(states.get(p, {})):
+            places, found = by_device.setdefault(value.device, ([], []))
+            places.append((i, key))
+            found.append(value)
+    return by_device.values()
