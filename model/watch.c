@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/element.h"
 #include "base/form.h"
 #include "model/backends.h"
 
@@ -331,6 +330,10 @@ static size_t listed_before(const struct watch_view *view, uint32_t sequence) {
     return before;
 }
 
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
 static size_t first_row(const struct watch_view *view, const struct watch_cell *cell) {
     switch (view->axis) {
     case WATCH_TOKENS:
@@ -368,13 +371,59 @@ int watch_live(const struct watch_view *view, uint32_t position, size_t column) 
     return view->columns != WATCH_KEYS || column % view->inner <= position;
 }
 
-uint64_t watch_bits(const struct watch_view *view, const void *row, size_t column) {
-    if (view->kind == WATCH_IDS) return ((const uint32_t *)row)[column];
-    if (view->kind == WATCH_WORDS) return ((const uint64_t *)row)[column];
-    if (view->kind == WATCH_MASK) return ((const uint8_t *)row)[column];
-    double value = element_get(row, view->dtype, column);
-    if (isnan(value)) value = (double)NAN;
+static uint64_t real_bits(double value) {
+    const double one = isnan(value) ? (double)NAN : value;
     uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits, &one, sizeof bits);
     return bits;
+}
+
+/* The bits of elements first .. first+count-1, a loop for each kind: a view of logits has millions.
+ */
+static void bits_of(const struct watch_view *view, const void *row, size_t first, size_t count,
+                    uint64_t *restrict out) {
+    switch (view->kind) {
+    case WATCH_IDS:
+        for (size_t i = 0; i < count; i++)
+            out[i] = ((const uint32_t *)row)[first + i];
+        return;
+    case WATCH_WORDS:
+        memcpy(out, (const uint64_t *)row + first, count * sizeof *out);
+        return;
+    case WATCH_MASK:
+        for (size_t i = 0; i < count; i++)
+            out[i] = ((const uint8_t *)row)[first + i];
+        return;
+    case WATCH_REALS:
+    default:
+        break;
+    }
+    if (view->dtype == DTYPE_F64)
+        for (size_t i = 0; i < count; i++)
+            out[i] = real_bits(((const double *)row)[first + i]);
+    else
+        for (size_t i = 0; i < count; i++)
+            out[i] = real_bits((double)((const float *)row)[first + i]);
+}
+
+uint64_t watch_bits(const struct watch_view *view, const void *row, size_t column) {
+    uint64_t bits;
+    bits_of(view, row, column, 1, &bits);
+    return bits;
+}
+
+/* Of the columns of a key's block those up to the position mean something. */
+size_t watch_live_bits(const struct watch_view *view, const void *row, uint32_t position,
+                       size_t *column, size_t room, uint64_t *out) {
+    const size_t first = *column;
+    size_t next = view->width, end = view->width;
+    if (view->columns == WATCH_KEYS) {
+        const size_t block = first - first % view->inner;
+        next = least(next, block + view->inner);
+        end = least(next, block + position + 1);
+    }
+    const size_t live = end > first ? end - first : 0, count = least(live, room);
+    bits_of(view, row, first, count, out);
+    *column = count < live ? first + count : next;
+    return count;
 }

@@ -164,6 +164,11 @@ uint32_t watch_position(const struct watch_view *view, const struct watch_cell *
 int watch_live(const struct watch_view *view, uint32_t position, size_t column);
 /* An element as 64 bits: a real as f64 (exact; every NaN as one pattern), a number as it is. */
 uint64_t watch_bits(const struct watch_view *view, const void *row, size_t column);
+/* Writes the bits of elements of a row at `position` that mean something, in their order from
+ * *column (below view.width) on: some of them, at most `room`. Returns how many, and leaves in
+ * *column where the next call goes on; with view.width nothing is left. */
+size_t watch_live_bits(const struct watch_view *view, const void *row, uint32_t position,
+                       size_t *column, size_t room, uint64_t *out);
 size_t watch_element(const struct watch_view *view); /* bytes */
 
 #endif

@@ -100,9 +100,9 @@ static void digest_cell(struct locate_cells *cells, const struct watch_view *vie
     for (uint32_t r = 0; r < cell->rows; r++) {
         const void *row = watch_row(view, cell, r);
         const uint32_t position = watch_position(view, cell, r);
-        for (size_t c = 0; c < view->width; c++) {
-            if (!watch_live(view, position, c)) continue;
-            cells->buffer[used++] = watch_bits(view, row, c);
+        for (size_t c = 0; c < view->width;) {
+            used += watch_live_bits(view, row, position, &c, LOCATE_BUFFER - used,
+                                    cells->buffer + used);
             if (used == LOCATE_BUFFER) flush(cells, &stream, &used);
         }
     }
