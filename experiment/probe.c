@@ -9,6 +9,7 @@
 #include "base/real.h"
 #include "base/sum.h"
 #include "experiment/pair.h"
+#include "kernels/exponentials.h"
 #include "model/model.h"
 #include "trainer/run_pass.h"
 #include "trainer/run_tensors.h"
@@ -21,18 +22,57 @@ static double add(double sum, double term) {
     return sum_chain_terms_f64_f64(sum, &term, 1);
 }
 
+/* A row of logits is read in blocks, which fit into the first-level cache. */
+#define BLOCK ((uint32_t)512)
+
+static uint32_t block_at(const struct probe_row *row, uint32_t first) {
+    const uint32_t left = row->model->V - first;
+    return left < BLOCK ? left : BLOCK;
+}
+
+static void read_block(const struct probe_row *row, uint32_t first, double out[BLOCK]) {
+    const struct form form = row->model->form;
+    const uint32_t count = block_at(row, first);
+    const void *const from = (const unsigned char *)row->logits + (size_t)first * form.width;
+    float carriers[BLOCK];
+    if (form.dtype == DTYPE_F64) {
+        form_widen(from, form, count, out);
+        return;
+    }
+    form_widen(from, form, count, carriers);
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = (double)carriers[i];
+}
+
+static void find_best(struct probe_row *row) {
+    double block[BLOCK];
+    row->maximum = probe_logit(row, 0);
+    for (uint32_t first = 0; first < row->model->V; first += BLOCK) {
+        read_block(row, first, block);
+        for (uint32_t i = 0; i < block_at(row, first); i++) {
+            if (!(block[i] > row->maximum)) continue;
+            row->maximum = block[i];
+            row->best = first + i;
+        }
+    }
+}
+
 enum status probe_row_open(const struct run *run, uint32_t canonical, struct probe_row *out) {
     const struct model *const model = run_model(run);
     *out = (struct probe_row){.model = model, .row = run_batch(run)->canonical_label[canonical]};
     const size_t bytes = (size_t)model->V * model->form.width;
-    double sum = 0.0;
+    double sum = 0.0, block[BLOCK];
     TRY(run_read(run, WINDOW_NOW, (const unsigned char *)model->logits + out->row * bytes, bytes,
                  &out->logits));
-    for (uint32_t v = 1; v < model->V; v++)
-        if (probe_logit(out, v) > probe_logit(out, out->best)) out->best = v;
-    out->maximum = probe_logit(out, out->best);
-    for (uint32_t v = 0; v < model->V; v++)
-        sum = add(sum, real_exp_f64(probe_logit(out, v) - out->maximum));
+    find_best(out);
+    for (uint32_t first = 0; first < model->V; first += BLOCK) {
+        const uint32_t count = block_at(out, first);
+        read_block(out, first, block);
+        for (uint32_t i = 0; i < count; i++)
+            block[i] -= out->maximum;
+        exponentials(block, count);
+        sum = sum_chain_terms_f64_f64(sum, block, count);
+    }
     out->log_sum = real_log_f64(sum);
     return STATUS_OK;
 }
@@ -41,12 +81,23 @@ double probe_log_prob(const struct probe_row *row, uint32_t token) {
     return (probe_logit(row, token) - row->maximum) - row->log_sum;
 }
 
+/* The log-probs of a block of tokens. */
+static void read_log_probs(const struct probe_row *row, uint32_t first, double out[BLOCK]) {
+    read_block(row, first, out);
+    for (uint32_t i = 0; i < block_at(row, first); i++)
+        out[i] = (out[i] - row->maximum) - row->log_sum;
+}
+
 static double divergence(const struct probe_row *a, const struct probe_row *b) {
-    double sum = 0.0;
-    for (uint32_t v = 0; v < a->model->V; v++) {
-        const double x = probe_log_prob(a, v), share = real_exp_f64(x),
-                     gap = x - probe_log_prob(b, v);
-        sum = sum_chain_products_f64_f64(sum, &share, &gap, 1);
+    double sum = 0.0, share[BLOCK], gap[BLOCK], other[BLOCK];
+    for (uint32_t first = 0; first < a->model->V; first += BLOCK) {
+        const uint32_t count = block_at(a, first);
+        read_log_probs(a, first, share);
+        read_log_probs(b, first, other);
+        for (uint32_t i = 0; i < count; i++)
+            gap[i] = share[i] - other[i];
+        exponentials(share, count);
+        sum = sum_chain_products_f64_f64(sum, share, gap, count);
     }
     return sum;
 }

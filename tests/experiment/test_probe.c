@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * The probe of two runs is a function of their weights. How a run cuts its batches, orders its data
- * or seeds the order of its sums moves no bit of it, and a cause that acts in no update gets 0
- * of the KL divergence, exactly. */
+ * or seeds the order of its sums moves no bit of it, a row that is read in blocks has the numbers
+ * that one has which is read one by one, and a cause that acts in no update gets 0 of the KL
+ * divergence, exactly. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +12,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/real.h"
 #include "experiment/probe.h"
+#include "model/model.h"
 #include "tests/experiment/helper_experiment.h"
+#include "trainer/run_pass.h"
 
 #define SIZES                                                                                      \
     "model: {layers: 1, hidden: 16, heads: 2, mlp: 20, vocab: 31}, init: {std: 0.3}, "             \
@@ -126,9 +130,84 @@ static void corroborate_idle_cause(void **state) {
     }
 }
 
+/* What probe.h says of a row, one number at a time; of equal logits the first is the likeliest. */
+static void check_row(const struct probe_row *row) {
+    uint32_t best = 0;
+    double sum = 0.0;
+    for (uint32_t v = 1; v < row->model->V; v++)
+        if (probe_logit(row, v) > probe_logit(row, best)) best = v;
+    for (uint32_t v = 0; v < row->model->V; v++)
+        sum += real_exp_f64(probe_logit(row, v) - probe_logit(row, best));
+    assert_int_equal(row->best, best);
+    assert_true(row->maximum == probe_logit(row, best));
+    assert_true(row->log_sum == real_log_f64(sum));
+}
+
+static double divergence(const struct probe_row *a, const struct probe_row *b) {
+    double sum = 0.0;
+    for (uint32_t v = 0; v < a->model->V; v++) {
+        const double x = (probe_logit(a, v) - a->maximum) - a->log_sum;
+        const double y = (probe_logit(b, v) - b->maximum) - b->log_sum;
+        sum = real_fma_f64(real_exp_f64(x), x - y, sum);
+    }
+    return sum;
+}
+
+/* KL and agreement of two runs, label by label, where the vocabulary takes several blocks of what
+ * the probe reads at once, the last of them a part. */
+static void corroborate_long_rows(void **state) {
+    (void)state;
+    static const char *const dtypes[] = {"f32", "bf16", "f64"};
+    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+        struct bench bench;
+        struct arena arena = ARENA_EMPTY;
+        struct pair_record record = {.reals = {0.0}};
+        struct dataset data[2];
+        struct run runs[2];
+        double kl = 0.0, top = 0.0, labels = 0.0;
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "common: {model: {layers: 1, hidden: 8, heads: 1, mlp: 8, vocab: 1101}, init: "
+                 "{std: 0.3}, data: {samples: 9}, numerics: {param: %s, compute: %s, accumulate: "
+                 "%s}}\narms: {baseline: {}, test: {init: {seed: 2}}}\n",
+                 dtypes[d], dtypes[d], strcmp(dtypes[d], "f64") == 0 ? "f64" : "f32");
+        helper_bench_open(&bench, 1, text);
+        for (int arm = 0; arm < 2; arm++) {
+            const struct config *const config = &bench.scenario->arms[arm].config;
+            helper_data_open(config, &arena, &data[arm]);
+            helper_run_open(config, &data[arm], &(struct run_options){.steps = 1}, &runs[arm]);
+        }
+        assert_int_equal(probe_measure(&runs[0], &runs[1], &record), STATUS_OK);
+        for (uint32_t sample = 0; sample < PROBE_SAMPLES; sample++) {
+            for (int arm = 0; arm < 2; arm++) {
+                run_fill_batch(&runs[arm], &sample, 1);
+                assert_int_equal(run_forward_in_one_order(&runs[arm]), STATUS_OK);
+            }
+            const uint32_t count = run_batch(&runs[0])->label_count;
+            for (uint32_t i = 0; i < count; i++) {
+                struct probe_row x, y;
+                assert_int_equal(probe_row_open(&runs[0], i, &x), STATUS_OK);
+                assert_int_equal(probe_row_open(&runs[1], i, &y), STATUS_OK);
+                check_row(&x);
+                check_row(&y);
+                kl += divergence(&x, &y);
+                top += x.best == y.best ? 1.0 : 0.0;
+            }
+            labels += (double)count;
+        }
+        assert_true(record.reals[PAIR_PROBE_KL] == kl / labels && kl > 0.0);
+        assert_true(record.reals[PAIR_PROBE_TOP1] == top / labels);
+        for (int arm = 0; arm < 2; arm++)
+            run_close(&runs[arm]);
+        helper_bench_close(&bench);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_batches),
+        cmocka_unit_test(corroborate_long_rows),
         cmocka_unit_test(corroborate_idle_cause),
     };
     return cmocka_run_group_tests(tests, helper_bench_folder, helper_bench_remove);
