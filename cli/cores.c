@@ -7,6 +7,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,6 +67,11 @@ void cores_let_back(pid_t pid) {
     union processors allowed;
     if (ask_processors(&allowed) > 0)
         (void)sched_setaffinity(pid, sizeof allowed.room, &allowed.set);
+}
+
+void cores_give_way(pid_t pid) {
+    const int own = getpriority(PRIO_PROCESS, 0);
+    (void)setpriority(PRIO_PROCESS, (id_t)pid, own + 1);
 }
 
 uint64_t cores_usable(void) {

@@ -134,10 +134,12 @@ static void rerun_coming(void *context, const struct config *config, uint64_t st
         room_memory() < needs + (child == NULL ? 0 : performing->memory))
         return;
     const int turn = waits && child != NULL && has_one_core(performing) ? child->said : -1;
-    if (second_begin(config, steps, turn, &performing->second) != STATUS_OK)
+    if (second_begin(config, steps, turn, &performing->second) != STATUS_OK) {
         performing->second.pid = 0;
-    else
-        set_aside(performing, performing->second.pid);
+        return;
+    }
+    set_aside(performing, performing->second.pid);
+    if (has_one_core(performing)) cores_give_way(performing->second.pid);
 }
 
 /* How many runs children may train at once. Behind the arms this process waits meanwhile. With
