@@ -250,7 +250,8 @@ static enum status begin_update(struct experiment *e, struct run *a, struct run 
  * to it but a hybrid that begins before the last update. */
 static enum status begin_served(struct experiment *e, const struct run *a, uint64_t step) {
     e->fork_step = step;
-    return step == e->plan.scenario->steps ? run_keep(a, &e->fork) : STATUS_OK;
+    return step == e->plan.scenario->steps && e->plan.attributable ? run_keep(a, &e->fork)
+                                                                   : STATUS_OK;
 }
 
 static enum status train_arms(struct experiment *e, struct run *a, struct run *b,
@@ -377,7 +378,7 @@ static enum status end_pair(struct experiment *e, struct run *a, struct run *b) 
 
 static enum status step_pair(struct experiment *e, struct run *a, struct run *b) {
     TRY(open_points(e, a, b));
-    TRY(run_kept_open(a, &e->fork));
+    if (b != a) TRY(run_kept_open(a, &e->fork));
     TRY(branches_take_room(&e->branches, e->arena));
     TRY(experiment_trace_state(&e->output, 0, a, 0, 1));
     TRY(experiment_trace_state(&e->output, 1, b, 0, 1));
@@ -392,7 +393,7 @@ static enum status step_pair(struct experiment *e, struct run *a, struct run *b)
     int equal = behind == 0 || e->fork_step == behind;
     for (uint64_t step = 1; step <= e->plan.scenario->steps; step++)
         TRY(step <= behind ? copy_pair_update(e, step) : pair_update(e, a, b, step, &equal));
-    if (e->plan.served == e->plan.scenario->steps && !experiment_is_behind(e, 0))
+    if (b != a && e->plan.served == e->plan.scenario->steps && !experiment_is_behind(e, 0))
         TRY(experiment_take_over(e, a, b));
     experiment_kept_runs(e, 0, NULL, 0, NULL);
     TRY(experiment_eval_arms(e, a, b));
@@ -508,28 +509,44 @@ static enum status open_output(struct experiment *e, const struct run *a, const 
     return experiment_kept_begin(e);
 }
 
-static enum status run_pair(struct experiment *e) {
-    struct run *a, *b;
+static enum status open_test_arm(struct experiment *e, struct run *a, struct run **out) {
     const int arms =
         e->plan.runs[0].config.numerics.backend == e->plan.runs[1].config.numerics.backend ? 2 : 1;
+    int one;
+    *out = a;
+    TRY(experiment_find_one(e, a, &one));
+    TRY(check_memory(e, a, 0, one ? 1 : arms));
+    if (one) return STATUS_OK;
+    TRY(experiment_open_planned(e, 1, out));
+    const enum status status = check_memory(e, *out, 1, arms);
+    if (status != STATUS_OK) run_close(*out);
+    return status;
+}
+
+void experiment_close_arms(const struct experiment *e) {
+    if (e->arms[1] != e->arms[0]) run_close(e->arms[1]);
+    run_close(e->arms[0]);
+}
+
+static enum status run_pair(struct experiment *e) {
+    struct run *a, *b;
     TRY(check_saving(e));
     TRY(experiment_open_planned(e, 0, &a));
-    enum status status = check_memory(e, a, 0, arms);
-    if (status == STATUS_OK) status = experiment_open_planned(e, 1, &b);
-    if (status == STATUS_OK) {
-        status = check_memory(e, b, 1, arms);
-        if (status == STATUS_OK) status = open_output(e, a, b);
-        if (status == STATUS_OK) status = pair_open(a, b, &e->room);
-        e->arms[0] = a;
-        e->arms[1] = b;
-        if (status == STATUS_OK) status = experiment_floor_coming(e);
-        if (status == STATUS_OK) status = step_pair(e, a, b);
-        pair_close(&e->room);
-        for (int arm = 0; arm < 2; arm++)
-            run_kept_close(&e->parting.room[arm]);
-        run_close(b);
+    enum status status = open_test_arm(e, a, &b);
+    if (status != STATUS_OK) {
+        run_close(a);
+        return status;
     }
-    run_close(a);
+    e->arms[0] = a;
+    e->arms[1] = b;
+    status = open_output(e, a, b);
+    if (status == STATUS_OK) status = pair_open(a, b, &e->room);
+    if (status == STATUS_OK) status = experiment_floor_coming(e);
+    if (status == STATUS_OK) status = step_pair(e, a, b);
+    pair_close(&e->room);
+    for (int arm = 0; arm < 2; arm++)
+        run_kept_close(&e->parting.room[arm]);
+    experiment_close_arms(e);
     return status;
 }
 

@@ -88,16 +88,37 @@ enum status experiment_may_share(const struct experiment_plan *plan, uint64_t sa
                          samples, out_updates);
 }
 
+/* Says whether the arms that an interrupted experiment goes on with had two trainings from the
+ * start: its trace tells. */
+static int had_two(const struct experiment *e) {
+    const char *const text = trace_attribute_of(e->resume.image, "", SHARED_UPDATES_NAME);
+    return text == NULL || strcmp(text, "0") == 0;
+}
+
 /* What was begun is gone on with: rows of an arm that was not trained are not held against it. */
 static enum status as_before(struct experiment *e, int *out_both) {
-    const char *const text = trace_attribute_of(e->resume.image, "", SHARED_UPDATES_NAME);
-    *out_both = text == NULL || strcmp(text, "0") == 0;
+    *out_both = had_two(e);
     if (*out_both || !e->options->both_arms) return STATUS_OK;
     FAIL(
         STATUS_INPUT,
         "%s: --both-arms: expected what the interrupted run had, in which one training serves both "
         "arms through update %s; leave the option out, or begin anew",
-        e->options->resume, text);
+        e->options->resume, trace_attribute_of(e->resume.image, "", SHARED_UPDATES_NAME));
+}
+
+/* Equal texts are equal configurations, so nothing that differs can act before the last update, and
+ * a test arm that was opened would be a copy of a state that nobody reads: it takes as much memory
+ * as the baseline, and as long to draw. */
+enum status experiment_find_one(const struct experiment *e, const struct run *a, int *out_one) {
+    uint64_t updates;
+    *out_one = 0;
+    if (strcmp(e->plan.runs[0].text, e->plan.runs[1].text) != 0 || wants_two(e) ||
+        !experiment_may_move(&e->plan.runs[0].config) || e->options->both_arms ||
+        (e->resume.image != NULL && had_two(e)))
+        return STATUS_OK;
+    TRY(experiment_may_share(&e->plan, run_dataset(a)->samples, &updates));
+    *out_one = updates == e->plan.scenario->steps;
+    return STATUS_OK;
 }
 
 enum status experiment_share(struct experiment *e, const struct run *a, const struct run *b) {

@@ -175,8 +175,7 @@ static enum status train_floor_ahead(struct experiment *e, uint32_t first, uint3
     (void)first;
     (void)count;
     /* Their pages are the parent's alone then: it writes to them without a copy. */
-    for (int arm = 0; arm < 2; arm++)
-        run_close(e->arms[arm]);
+    experiment_close_arms(e);
     if (e->plan.perturbed > 0) return train_perturbed_ahead(e);
     TRY(experiment_open_planned(e, alone.index, &run));
     TRY(experiment_ahead_train(e, &alone, run));

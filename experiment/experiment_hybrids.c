@@ -96,8 +96,7 @@ static enum status train_full_ahead(struct experiment *e, uint32_t first, uint32
 
 /* In a child that began beside the arms. */
 static enum status train_full_beside(struct experiment *e, uint32_t first, uint32_t count) {
-    for (int arm = 0; arm < 2; arm++)
-        run_close(e->arms[arm]); /* their pages are the parent's alone then */
+    experiment_close_arms(e); /* their pages are the parent's alone then */
     if (experiment_floor_is_long(e))
         e->options->children->await(e->options->context, &e->ahead.children[0]);
     return train_full_ahead(e, first, count);

@@ -43,7 +43,7 @@ static void find_sizes(const struct experiment *e, const struct run *a, const st
     const struct experiment_plan *const plan = &e->plan;
     const int noisy = plan->floor != FLOOR_EXACT;
     const size_t elements = pair_comparable(a, b) ? point_count(a) : 0;
-    *out = (struct sizes){.state = {run_layout(a)->bytes, run_layout(b)->bytes},
+    *out = (struct sizes){.state = {run_layout(a)->bytes, b == a ? 0 : run_layout(b)->bytes},
                           .point = elements * dtype_carrier(plan->point_dtype),
                           .branches = e->branches.slots * (uint64_t)e->branches.bytes,
                           .tables = tables_bytes(e, run_dataset(a)->samples),
@@ -51,9 +51,10 @@ static void find_sizes(const struct experiment *e, const struct run *a, const st
     out->larger = larger(out->state[0], out->state[1]);
     if (plan->scenario->record.snapshots > 0)
         out->stored = larger(snapshot_room(a), snapshot_room(b));
-    /* states that are equal part in one update, before which one copy is of both */
-    out->fork = equal ? out->state[0] : 0;
-    out->before[0] = out->state[0];
+    /* states that are equal part in one update, before which one copy is of both; those of one run
+     * never part */
+    out->fork = equal && b != a ? out->state[0] : 0;
+    out->before[0] = b == a ? 0 : out->state[0];
     out->before[1] = equal ? 0 : out->state[1];
     if (noisy) out->floor = (plan->floor_runs[0] + plan->floor_runs[1]) * out->point;
     if (plan->projection_runs > 0)
@@ -61,17 +62,22 @@ static void find_sizes(const struct experiment *e, const struct run *a, const st
             ((1u << plan->factor_count) - 2) * (uint64_t)plan->projection_runs * out->point;
 }
 
+/* Whether the baseline's repeat is open beside another run: beside the perturbed one, and beside
+ * hybrids, which are held against it. */
+static int has_company(const struct experiment *e) {
+    return e->plan.floor == FLOOR_EXACT && (e->plan.attributable || e->plan.perturbed > 0);
+}
+
 /* The longest kept file: before the last update of both arms, or later, when at most two runs are
  * open and what the floor and the hybrids have left is kept with them. */
 static uint64_t kept_file_bytes(const struct experiment *e, const struct sizes *of) {
-    const int exact = e->plan.floor == FLOOR_EXACT;
     const uint64_t pieces =
         32 + 2 * HYBRID_MARKS + e->branches.slots + (of->floor + of->projection) / (of->point + 1);
     const uint64_t fork = e->plan.attributable ? of->fork : 0;
     const uint64_t common = pieces * PIECE_BYTES + of->tables + of->values.values + of->branches;
     const uint64_t pair = of->state[0] + of->state[1] + of->before[0] + of->before[1] + fork +
                           of->values.points - of->values.mark;
-    const uint64_t later = of->larger + (exact ? of->state[0] : 0) + of->floor +
+    const uint64_t later = of->larger + (has_company(e) ? of->state[0] : 0) + of->floor +
                            larger(fork, of->projection) + of->values.points;
     return common + larger(pair, later);
 }
@@ -90,7 +96,7 @@ static uint64_t memory_bytes(const struct experiment *e, const struct sizes *of)
     const uint64_t late = kept + of->floor + of->projection;
     const uint64_t evaluator =
         e->eval.held_out.count > 0 && run > of->larger ? run - of->larger + of->point : 0;
-    const uint64_t open = e->plan.floor == FLOOR_EXACT ? e->memory[0] + run : run;
+    const uint64_t open = has_company(e) ? e->memory[0] + run : run;
     return larger(e->memory[0] + e->memory[1] + before + kept, open + late) + evaluator +
            of->stored;
 }

@@ -114,11 +114,11 @@ struct experiment {
     struct experiment_ahead *taken;     /* whose results are read; in a child, what it works on */
     uint64_t far;        /* updates that children trained and whose turn has not come, about */
     int file;            /* in a child: where its results go */
-    struct run *arms[2]; /* open while they are trained in lockstep */
+    struct run *arms[2]; /* open while they are trained in lockstep; one run may be both */
     struct run *rerun;   /* the baseline trained once more; equal to it in an exact floor */
     int rerun_open;
     uint64_t done, total; /* updates finished, and planned */
-    uint64_t memory[2];   /* bytes of each arm once it is open; 0: on a device */
+    uint64_t memory[2];   /* bytes of each arm once it is open; 0: on a device, or not open */
 };
 
 /* A run that is stepped alone. */
@@ -137,6 +137,7 @@ TWINSTEP_MUST_USE enum status experiment_dataset(struct experiment *e, const str
                                                  const struct dataset **out);
 TWINSTEP_MUST_USE enum status experiment_open_planned(struct experiment *e, uint32_t index,
                                                       struct run **out);
+void experiment_close_arms(const struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_check_interrupt(const struct experiment *e);
 /* The same, where no update is trained; `what` says what is done. */
 TWINSTEP_MUST_USE enum status experiment_check_interrupt_while(const struct experiment *e,
@@ -144,9 +145,13 @@ TWINSTEP_MUST_USE enum status experiment_check_interrupt_while(const struct expe
 void experiment_report(struct experiment *e, enum experiment_stage stage, uint32_t run,
                        uint64_t step, const double loss[2], double share);
 
-/* experiment_alike.c. Finds for how many updates the arms are alike, and whether one training
- * serves both (e->plan), with both arms open. The test arm takes over the baseline's state behind
- * the last such update. Where both are trained, they must have the same roots there. */
+/* experiment_alike.c. Tells, with the baseline open, whether one run is both arms from the first
+ * update to the last: the test arm is not opened then, and `b` below is `a`. */
+TWINSTEP_MUST_USE enum status experiment_find_one(const struct experiment *e, const struct run *a,
+                                                  int *out_one);
+/* Finds for how many updates the arms are alike, and whether one training serves both (e->plan),
+ * with both arms open. The test arm takes over the baseline's state behind the last such update.
+ * Where both are trained, they must have the same roots there. */
 TWINSTEP_MUST_USE enum status experiment_share(struct experiment *e, const struct run *a,
                                                const struct run *b);
 TWINSTEP_MUST_USE enum status experiment_take_over(struct experiment *e, const struct run *a,

@@ -146,6 +146,20 @@ def drawn(bench):
     bench.expect(f"{count} of 24 scenarios trained both arms", 1 <= count < 7)
 
 
+def saved(bench):
+    """Models of two equal arms, and what they are worth on held-out rows, are those of two trainings."""
+    words = ("null-pair", "--set", "eval.from=builtin:quiz", "--set", "eval.rows=20")
+    texts = []
+    for name, more in (("one", ()), ("two", ("--both-arms",))):
+        code, out, err = bench.run(*words, *more, "--save-model", name, "-o", f"{name}.h5")
+        bench.expect(f"saved, {name}: {code}, {err}", code == 0)
+        texts.append([line for line in out.splitlines() if line.startswith("  eval")])
+    bench.expect(f"saved: {texts}", texts[0] == texts[1] != [])
+    files = {arm: [bench.bytes(f"{name}/{arm}/model.safetensors") for name in ("one", "two")]
+             for arm in ("baseline", "test")}
+    bench.expect("saved: weights", len({weights for found in files.values() for weights in found}) == 1)
+
+
 def stopped(bench, name, words, after):
     """Stops at some update behind `after`, goes on, and holds the bytes against a run to the end."""
     live = bench.path("stopped.h5.part")
@@ -197,6 +211,7 @@ def main():
         else:
             expected(bench, CASES)
             drawn(bench)
+            saved(bench)
             stopped(bench, "in shared updates", ["null-pair", *LONG], 3)
             stopped(bench, "before a restart", ["scheduler-not-restored", *LONG, "--set", "common.resume.after=30"], 3)
             stopped(bench, "behind a restart", ["scheduler-not-restored", *LONG, "--set", "common.resume.after=5"], 20)

@@ -39,12 +39,15 @@ SIZES = {
 # Of models in which what is kept is larger than rows, (lines that the model becomes, what the
 # scenario has in front, the test arm, options)
 WIDE = "  model: {layers: 2, hidden: 96, heads: 4, mlp: 256, vocab: 16}\n"
+WIDER = WIDE.replace("hidden: 96", "hidden: 256").replace("mlp: 256", "mlp: 688")
 TINY = "  model: {layers: 1, hidden: 8, heads: 1, mlp: 8, vocab: 16}\n"
 NOISY = "  numerics: {threads: 1, mode: shuffled, order_seed: free}\n"
 PEAKS = {
     # the arms, then the repeat and the perturbed run in lockstep, hybrids that branch off each other
     "hybrids": (WIDE + "  clip: {max_norm: 0.5}\n", "attribution: {twin: true}\n",
                 "{optimizer: {lr: 4e-7, beta2: 0.95}, schedule: {warmup: 3}}", ("--save-model", "saved")),
+    # one run is both arms, and its repeat follows in this process
+    "equal": (WIDER, "attribution: {twin: false}\n", "{}", ("--jobs", "1", "--save-model", "saved")),
     "held-out": (WIDE, "eval: {from: rows.jsonl}\nattribution: {twin: true}\n",
                  "{optimizer: {lr: 4e-7}}", ("--keep-every", "never", "--save-model", "saved")),
     "repeats": (WIDE + NOISY, "floor: {replicates: 3}\nattribution: {twin: false}\n",
@@ -169,10 +172,10 @@ def peak_memory(bench, *command, **machine):
 def peaks(bench):
     elsewhere(bench)
     for name, (model, front, test, options) in PEAKS.items():
-        if not bench.options.whole and name != "hybrids":
+        if not bench.options.whole and name not in ("hybrids", "equal"):
             continue
         bench.scenario(name, model, front, test)
-        bench.scenario(f"{name}-small", model.replace(WIDE, TINY), front, test)
+        bench.scenario(f"{name}-small", model.replace(WIDER, TINY).replace(WIDE, TINY), front, test)
         outputs, peak = os.path.join(bench.folder, f"{name}-out"), os.path.join(bench.folder, "peak")
         os.mkdir(outputs)
         words = ["--overwrite", "--quiet", "--set", "steps=4", "--keep-every", "0",
