@@ -323,6 +323,7 @@ class Recorder:
     _batches: int
     _clips: list[float] | None              # limits to which norms were clipped; None: otherwise
     _finished: bool
+    _inner: int
     _is_again: bool                         # the optimizer's closure is called once more
     _dropped: bool
     _versions: int
