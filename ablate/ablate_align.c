@@ -36,8 +36,19 @@ static int is_key(const char *word) {
     return key_of(word, &key) > 0;
 }
 
+static int is_number(const char *word) {
+    double number;
+    return number_parse_real(word, NUMBER_SPECIAL | NUMBER_HEX, &number) == STATUS_OK;
+}
+
+/* "-l0.1" is option -l with its value. Of "-lr" nobody can tell, so the value must be a number. */
+static int is_short_joined(const char *word) {
+    return word[0] == '-' && word[1] != '-' && align_is_option(word) && is_number(word + 2);
+}
+
 size_t align_head(const char *word, int inner) {
     const char *equals = strchr(word, '='), *key;
+    if (is_short_joined(word)) return 2;
     if (equals == NULL) return 0;
     if (!align_is_option(word)) return is_key(word) ? (size_t)(equals - word) + 1 : 0;
     const size_t head = (size_t)(equals - word) + 1;
@@ -73,9 +84,9 @@ struct text {
     struct word *word;
 };
 
-/* The length of an option's name, without what "=" joins to it. */
+/* The length of an option's name, without what "=" joins to it, or nothing does: "-l0.1". */
 static size_t name_length(const char *option) {
-    return strcspn(option, "=");
+    return is_short_joined(option) ? 2 : strcspn(option, "=");
 }
 
 static int is_named(const struct text *text, size_t at, const char *option) {
@@ -93,7 +104,7 @@ static void look(struct text *text) {
         struct word *const of = &text->word[i];
         *of = (struct word){.head = ALIGN_NONE, .partner = ALIGN_NONE};
         if (align_is_option(word)) {
-            of->kind = strchr(word, '=') == NULL ? WORD_OPTION : WORD_JOINED;
+            of->kind = name_length(word) == strlen(word) ? WORD_OPTION : WORD_JOINED;
             head = of->kind == WORD_OPTION && strcmp(word, "--") != 0 ? i : ALIGN_NONE;
             number = 0;
         } else if (is_key(word)) {
@@ -145,7 +156,7 @@ static struct use use_of(const struct text *text, const char *option) {
         if (!is_named(text, i, option)) continue;
         const char *const word = text->words->words[i];
         const int joined = text->word[i].kind == WORD_JOINED;
-        const int key = joined ? is_key(word + name_length(word) + 1)
+        const int key = joined ? is_key(word + align_head(word, 0))
                                : i + 1 < text->words->count && text->word[i + 1].kind == WORD_KEY;
         use.count++;
         use.keys += (size_t)key;
@@ -227,11 +238,6 @@ static void place_words(const struct text texts[2]) {
 }
 
 /* ---- words that stand for themselves ---- */
-
-static int is_number(const char *word) {
-    double number;
-    return number_parse_real(word, NUMBER_SPECIAL | NUMBER_HEX, &number) == STATUS_OK;
-}
 
 /* A value is one of its option's, but for one behind others that stands for itself in the other
  * line. Two numbers, each behind an option that only its line has, are values: "--nodes 2" and
@@ -317,7 +323,8 @@ static enum status name_unit(const struct text texts[2], int side, size_t at, st
     case WORD_KEY:
         return name_key("", 0, word, arena, out);
     case WORD_JOINED:
-        if (takes_keys(texts, word)) return name_key(word, length, word + length + 1, arena, out);
+        if (takes_keys(texts, word))
+            return name_key(word, length, word + align_head(word, 0), arena, out);
         break;
     default:
         break;

@@ -77,14 +77,22 @@ static int find_role(const struct batch_setting *settings, size_t count, enum ro
     return found;
 }
 
+int ablate_is_of_batch(const char *name) {
+    return role_of(name) != ROLE_NONE;
+}
+
+int ablate_is_processes(const char *name) {
+    return role_of(name) == ROLE_PROCESSES;
+}
+
 /* All roles that differ must make one product: with two of them alone the third would make another
  * batch of it. */
 enum status ablate_find_batch(struct batch_setting *settings, size_t count, struct arena *arena,
-                              char **out_note) {
+                              struct batch *out) {
     uint64_t product[2] = {1, 1};
     int roles = 0;
     char *names = NULL;
-    *out_note = NULL;
+    *out = (struct batch){.names = NULL};
     for (int role = ROLE_ROWS; role <= ROLE_PROCESSES; role++) {
         uint64_t numbers[2] = {0, 0};
         const char *name = "";
@@ -100,8 +108,22 @@ enum status ablate_find_batch(struct batch_setting *settings, size_t count, stru
     if (roles < 2 || product[0] != product[1]) return STATUS_OK;
     for (size_t i = 0; i < count; i++)
         settings[i].joins = role_of(settings[i].name) != ROLE_NONE;
+    *out = (struct batch){.names = names, .product = product[0]};
+    return STATUS_OK;
+}
+
+enum status ablate_note_batch(const struct batch *batch, const char *between, struct arena *arena,
+                              char **out_note) {
+    const unsigned long long product = (unsigned long long)batch->product;
+    if (between == NULL)
+        return arena_format(arena, out_note,
+                            "# %s is %llu in both, one effective batch, so they are one factor: "
+                            "one alone would train with a batch that neither command has\n",
+                            batch->names, product);
     return arena_format(arena, out_note,
-                        "# %s is %llu in both, one effective batch, so they are one factor: one "
-                        "alone would train with a batch that neither command has\n",
-                        names, (unsigned long long)product[0]);
+                        "# %s is %llu in both, one effective batch, but %s stands between them, so "
+                        "they are factors of their own: one alone trains with a batch that neither "
+                        "command has, and the answer counts them as one where the runs show that "
+                        "they cancel\n",
+                        batch->names, product, between);
 }

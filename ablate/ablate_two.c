@@ -297,14 +297,18 @@ static enum status note_output(struct making *making, const struct leaves *leave
 static enum status add_leaves(struct making *making, const struct leaves *leaves,
                               const char *file) {
     struct batch_setting *settings;
+    struct batch found;
     char *levels, *leaf, *name, *note, *batch = NULL;
     TRY(arena_take(making->arena, leaves->count, sizeof *settings, "leaves", &settings));
     for (size_t l = 0; l < leaves->count; l++)
         settings[l] = (struct batch_setting){
             .name = leaves->differ[l],
             .values = {text_of(leaves->values[l].of[0]), text_of(leaves->values[l].of[1])}};
-    TRY(ablate_find_batch(settings, leaves->count, making->arena, &note));
-    if (note != NULL) TRY(ablate_put_text(&making->notes, note));
+    TRY(ablate_find_batch(settings, leaves->count, making->arena, &found));
+    if (found.names != NULL) {
+        TRY(ablate_note_batch(&found, NULL, making->arena, &note));
+        TRY(ablate_put_text(&making->notes, note));
+    }
     for (size_t l = 0; l < leaves->count; l++) {
         if (!settings[l].joins) continue;
         TRY(leaves_quote(leaves->differ[l], making->arena, &leaf));
@@ -486,22 +490,110 @@ static enum status add_others(struct making *making, size_t here) {
     return STATUS_OK;
 }
 
+/* How many words of a unit are a setting of the batch, which has one value: "--batch_size 4 {dir}"
+ * is a unit of three words, since both lines may mean two values by it. */
+static size_t own_words(const struct align_unit *unit) {
+    return unit->count > 2 && ablate_is_of_batch(unit->shown) ? 2 : unit->count;
+}
+
 /* The value of an option or of a key, where a unit has one; NULL: it has another number. */
 static const char *unit_value(const struct ablate_words *words, const struct align_unit *unit,
                               int inner) {
-    const char *const last = words->words[unit->from + unit->count - 1];
+    const size_t count = own_words(unit);
+    const char *const last = words->words[unit->from + count - 1];
     const size_t head = align_head(last, inner);
-    if (unit->shown[0] == '\0' || unit->count > 2) return NULL;
-    return head > 0 ? last + head : unit->count == 2 ? last : NULL;
+    if (unit->shown[0] == '\0' || count > 2) return NULL;
+    return head > 0 ? last + head : count == 2 ? last : NULL;
+}
+
+/* Says whether two units have the same words behind their own ones. */
+static int same_behind(const struct align_line lines[2], const struct align_unit *a,
+                       const struct align_unit *b) {
+    const size_t own = own_words(a);
+    if (own != own_words(b) || a->count != b->count) return a->count == own && b->count == own;
+    for (size_t i = own; i < a->count; i++)
+        if (strcmp(lines[0].words.words[a->from + i], lines[1].words.words[b->from + i]) != 0)
+            return 0;
+    return 1;
+}
+
+/* The number of processes that a launcher's words ask for: "torchrun --nproc_per_node 2". Python
+ * itself is one process. NULL: they do not say it, or twice. */
+static const char *launched(const struct ablate_words *words, const struct align_unit *unit,
+                            const char **out_name) {
+    const char *value = NULL;
+    for (size_t i = unit->from; i < unit->from + unit->count; i++) {
+        const char *const word = words->words[i];
+        const size_t head = align_head(word, 0);
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+        if (!align_is_option(word) || !ablate_is_processes(name)) continue;
+        if (value != NULL) return NULL;
+        value = head > 0                           ? word + head
+                : i + 1 < unit->from + unit->count ? words->words[i + 1]
+                                                   : "";
+        *out_name = word;
+    }
+    return value == NULL && unit->count == 1 && strncmp(words->words[unit->from], "python", 6) == 0
+               ? "1"
+               : value;
+}
+
+/* Two launchers are one unit, in which their numbers of processes stand. */
+static enum status set_launchers(struct making *making, const struct align_line lines[2],
+                                 struct batch_setting *out) {
+    const struct align_unit *const a = &lines[0].units[0];
+    const char *option = NULL, *values[2];
+    char *name;
+    if (a->from != 0 || a->name[0] != '\0' || a->partner != 0) return STATUS_OK;
+    for (int side = 0; side < 2; side++)
+        values[side] = launched(&lines[side].words, &lines[side].units[0], &option);
+    if (option == NULL || values[0] == NULL || values[1] == NULL ||
+        strcmp(values[0], values[1]) == 0)
+        return STATUS_OK;
+    TRY(arena_text(making->arena, option, strcspn(option, "="), &name));
+    *out = (struct batch_setting){.name = name, .values = {values[0], values[1]}};
+    return STATUS_OK;
+}
+
+/* Finds a word between the first and the last of the units of a line that would be one factor,
+ * which stands for itself, so that no option can be moved from one side of it to the other: behind
+ * a script stand the script's options, before it its launcher's. NULL: there is none. */
+static const char *word_between(const struct align_line lines[2], int side,
+                                const struct batch_setting *settings) {
+    const struct align_line *const line = &lines[side];
+    const char *found = NULL, *behind = NULL;
+    int begun = 0;
+    for (size_t u = 0; u < line->count; u++) {
+        const struct align_unit *const unit = &line->units[u];
+        const size_t first = side == 0 ? u : unit->partner;
+        if (unit->gone) continue;
+        const int joins = first != ALIGN_NONE && settings[first].joins;
+        if (joins && found == NULL) found = behind;
+        begun |= joins;
+        if (!begun || behind != NULL) continue;
+        const char *const *const words = line->words.words + unit->from;
+        if (joins && unit->count > own_words(unit)) behind = words[own_words(unit)];
+        if (joins) continue;
+        for (size_t i = 0; i < unit->count && behind == NULL; i++) {
+            const int runs = strcmp(words[0], "-m") == 0 || strcmp(words[0], "--module") == 0;
+            if (unit->name[0] == '\0' || is_script(words[i]) || (runs && i == 1) ||
+                strcmp(words[i], "--") == 0)
+                behind = words[i];
+        }
+    }
+    return found;
 }
 
 /* Finds options that make the same batch in both lines, and puts them side by side into one factor.
- * (lines[0].count) *out_joins says which. */
+ * (lines[0].count) *out says which. */
 static enum status find_batch(struct making *making, const struct align_line lines[2],
                               struct batch_setting **out) {
     struct batch_setting *settings;
+    struct batch found;
     char *note;
     TRY(arena_take(making->arena, lines[0].count, sizeof *settings, "options", &settings));
+    *out = settings;
     for (size_t u = 0; u < lines[0].count; u++) {
         const struct align_unit *const a = &lines[0].units[u];
         settings[u].name = ""; /* of no role */
@@ -510,13 +602,20 @@ static enum status find_batch(struct making *making, const struct align_line lin
         const int inner = strcmp(a->name, a->shown) != 0;
         const char *const values[2] = {unit_value(&lines[0].words, a, inner),
                                        unit_value(&lines[1].words, b, inner)};
-        if (values[0] == NULL || values[1] == NULL || strcmp(values[0], values[1]) == 0) continue;
+        if (values[0] == NULL || values[1] == NULL || strcmp(values[0], values[1]) == 0 ||
+            !same_behind(lines, a, b))
+            continue;
         settings[u] = (struct batch_setting){.name = a->shown, .values = {values[0], values[1]}};
     }
-    TRY(ablate_find_batch(settings, lines[0].count, making->arena, &note));
-    if (note != NULL) TRY(ablate_put_text(&making->notes, note));
-    *out = settings;
-    return STATUS_OK;
+    TRY(set_launchers(making, lines, &settings[0]));
+    TRY(ablate_find_batch(settings, lines[0].count, making->arena, &found));
+    if (found.names == NULL) return STATUS_OK;
+    const char *between = word_between(lines, 0, settings);
+    if (between == NULL) between = word_between(lines, 1, settings);
+    TRY(ablate_note_batch(&found, between, making->arena, &note));
+    for (size_t u = 0; u < lines[0].count && between != NULL; u++)
+        settings[u].joins = 0;
+    return ablate_put_text(&making->notes, note);
 }
 
 /* Adds all units of the batch as one factor. */
@@ -531,7 +630,7 @@ static enum status add_batch(struct making *making, const struct align_line line
             if (!settings[u].joins) continue;
             const struct align_unit *const unit =
                 side == 0 ? &lines[0].units[u] : &lines[1].units[lines[0].units[u].partner];
-            for (size_t w = 0; w < unit->count; w++)
+            for (size_t w = 0; w < own_words(unit); w++)
                 words[side][counts[side]++] = lines[side].words.words[unit->from + w];
         }
     }
@@ -551,8 +650,10 @@ static enum status compare_lines(struct making *making) {
         TRY(add_others(making, u));
         if (unit->gone) continue;
         if (settings[u].joins) {
+            const size_t own = own_words(unit);
             if (!is_added) TRY(add_batch(making, lines, settings));
             is_added = 1;
+            TRY(add_plain(making, lines[0].words.words + unit->from + own, unit->count - own));
             continue;
         }
         if (unit->partner == ALIGN_NONE)

@@ -4,10 +4,12 @@
 #include "cli/suite_results.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/input.h"
+#include "base/number.h"
 #include "cli/build_id.h"
 #include "cli/output.h"
 #include "data/dataset.h"
@@ -71,11 +73,45 @@ enum status suite_result_digest(const struct scenario *scenario, const char *nam
     return STATUS_OK;
 }
 
+/* A value of JSON, with its kind, so that "1" and 1 are two. */
+static void add_value(struct digest_stream *stream, const json_t *value) {
+    char text[64];
+    const char *key;
+    json_t *inner;
+    snprintf(text, sizeof text, "%d", (int)json_typeof(value));
+    add_text(stream, text);
+    if (json_is_string(value)) add_text(stream, json_string_value(value));
+    if (json_is_integer(value)) {
+        snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+        add_text(stream, text);
+    }
+    if (json_is_real(value)) add_text(stream, number_hex_f64(json_real_value(value)).text);
+    json_object_foreach((json_t *)(uintptr_t)value, key, inner) {
+        if (strcmp(key, "seal") == 0) continue;
+        add_text(stream, key);
+        add_value(stream, inner);
+    }
+}
+
+/* The digest of a result's own members. A row that somebody edited would be taken over otherwise,
+ * since what decides the result is as it was. */
+static json_t *seal_of(const json_t *object) {
+    struct digest_stream stream;
+    struct digest digest;
+    char hex[DIGEST_HEX];
+    digest_stream_init(&stream, "twinstep suite seal 1");
+    add_value(&stream, object);
+    digest_stream_close(&stream, &digest);
+    digest_hex(&digest, hex);
+    return json_string(hex);
+}
+
 enum status suite_result_write(const char *path, const char *digest,
                                const struct suite_result *result) {
     struct output output;
     json_t *const object = suite_result_json(result);
-    if (object == NULL || json_object_set_new(object, "of", json_string(digest)) != 0) {
+    if (object == NULL || json_object_set_new(object, "of", json_string(digest)) != 0 ||
+        json_object_set_new(object, "seal", seal_of(object)) != 0) {
         json_decref(object);
         FAIL(STATUS_MEMORY, "%s: no memory for a result, or a text that is not UTF-8", path);
     }
@@ -167,6 +203,10 @@ static enum status take(const char *path, const char *digest, const json_t *obje
     if (!json_is_string(of)) return wrong(path, "JSON without the member \"of\"");
     *out_kept = SUITE_KEPT_OTHER;
     if (strcmp(json_string_value(of), digest) != 0) return STATUS_OK;
+    json_t *const seal = seal_of(object);
+    const int is_whole = seal != NULL && json_equal(seal, json_object_get(object, "seal"));
+    json_decref(seal);
+    if (!is_whole) return wrong(path, "one that was edited since");
     *out_kept = SUITE_KEPT;
     return json_object_get(object, "error") != NULL ? take_error(path, object, arena, out)
                                                     : take_row(path, object, arena, out);

@@ -95,11 +95,21 @@ static enum status read_int(const struct key_row *row, const char *path,
     return STATUS_OK;
 }
 
+/* Whether a text is a decimal that no double holds. */
+static int is_too_large(const char *text) {
+    struct number_decimal decimal;
+    double value;
+    return number_read_decimal(text, strlen(text), &decimal) &&
+           number_parse_real(text, NUMBER_FINITE, &value) != STATUS_OK;
+}
+
 static enum status read_real(const struct key_row *row, const char *path,
                              const struct yaml_node *node, void *base) {
     double value = 0;
     if (node->kind == YAML_PLAIN && is_ambiguous(node->text))
         return refuse_ambiguous(row, path, node);
+    if (node->kind == YAML_PLAIN && is_too_large(node->text))
+        return refuse(row, path, node, 0, "; it is too large for a double");
     if (node->kind != YAML_PLAIN ||
         number_parse_real(node->text, NUMBER_FINITE, &value) != STATUS_OK)
         return not_a_number(row, path, node);

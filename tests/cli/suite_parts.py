@@ -160,6 +160,9 @@ def refusals(bench):
         "too long": b"[" + b" " * (1 << 20) + b"]",
         "a verdict of none": json.dumps({**value, "verdict": "fine"}).encode(),
         "no verdict": json.dumps({k: v for k, v in value.items() if k != "verdict"}).encode(),
+        "another verdict": json.dumps({**value, "verdict": "inside-floor"}).encode(),
+        "another expectation": json.dumps({**value, "expectation": "none", "missed": ""}).encode(),
+        "no seal": json.dumps({k: v for k, v in value.items() if k != "seal"}).encode(),
         "a step that is text": json.dumps({**value, "first": {"step": "1", "phase": "x"}}).encode(),
     }
     for what, data in cases.items():

@@ -546,6 +546,57 @@ test:
             (self.root / "x.yaml").write_text(text)
             self.run_program("x.yaml", "--dry-run", code=0)
 
+    def test_options_on_two_sides_of_a_script_are_not_moved(self):
+        """A launcher's options stand before the script, the script's own behind it."""
+        def dry(good, bad):
+            return self.run_program("--good", f"{good} {{dir}}", "--bad", f"{bad} {{dir}}", "--bytes", "{dir}/x",
+                                    "--dry-run", code=0).stdout
+        for script in ("t.py", "--standalone t.py", "-m pkg.t", "--x=1 t.py --y 2"):
+            for rows in ("--batch_size=%d", "--batch_size %d"):
+                for launcher in ("torchrun --nproc_per_node=%d", "accelerate launch --num-processes %d"):
+                    text = dry(f"{launcher % 2} {script} {rows % 8}", f"{launcher % 4} {script} {rows % 4}")
+                    self.assertNotIn("effective_batch", text)
+                    name = launcher.split("--")[1].split("=")[0].split()[0]
+                    self.assertIn(f'  {name}: ["2", "4"]\n', text)
+                    self.assertIn(f"# --batch_size x --{name} is 16 in both, one effective batch, but "
+                                  f"{script.removesuffix(' --y 2').split()[-1]} stands between them, so they are factors "
+                                  "of their own: one alone", text)
+                    self.assertEqual(text.count("effective batch"), 1)
+        # two launchers are one factor, in which the numbers of processes stand; Python is one process
+        for good, bad, option in (("torchrun --nproc_per_node 2", "accelerate launch --num_processes=4", "num_processes"),
+                                  ("torchrun --nproc_per_node 2", "python", "nproc_per_node")):
+            rows = (8, 4) if "accelerate" in bad else (4, 8)
+            text = dry(f"{good} t.py --batch_size {rows[0]}", f"{bad} t.py --batch_size {rows[1]}")
+            self.assertIn(f"# --batch_size x --{option} is {8 if bad == 'python' else 16} in both, one effective batch, but "
+                          "t.py stands between them", text)
+        for good, bad in (("torchrun --nproc_per_node 2", "accelerate launch"), ("torchrun --nproc_per_node 2", "env python"),
+                          ("torchrun --nproc_per_node 2 --nproc_per_node 2", "python")):
+            self.assertNotIn("effective batch", dry(f"{good} t.py --batch_size 4", f"{bad} t.py --batch_size 8"))
+        # what stands behind the value of the last one stays where it is
+        for more in ("", " a", " --lr 1"):
+            text = dry(f"x --batch_size 4 --grad_accum_steps 2{more}", f"x --grad_accum_steps 4 --batch_size 2{more}")
+            self.assertIn('  effective_batch: [["--batch_size", "4", "--grad_accum_steps", "2"], '
+                          '["--batch_size", "2", "--grad_accum_steps", "4"]]\n', text)
+        self.assertIn('command: ["x", "{effective_batch}", "a", "{dir}"]\n', dry(
+            "x --batch_size 4 --grad_accum_steps 2 a", "x --batch_size 2 --grad_accum_steps 4 a"))
+        self.assertNotIn("effective_batch", dry("x --batch_size 4 --grad_accum_steps 2 a", "x --batch_size 2 "
+                                                "--grad_accum_steps 4 b"))
+
+    def test_a_number_joined_to_a_short_option_is_its_value(self):
+        for good, bad, command, factors in (
+                ("-l0.1 -o", "-l0.2 -o", '"-l{l}", "-o"', {"l": '["0.1", "0.2"]'}),
+                ("-b4 -a2", "-a1 -b8", '"-b{b}", "-a{a}"', {"b": '["4", "8"]', "a": '["2", "1"]'}),
+                ("-l1e-4 x", "-l-0.1 x", '"-l{l}", "x"', {"l": '["1e-4", "-0.1"]'}),
+                ("-l0.1 x", "-l 0.2 x", '"{l}", "x"', {"l": '[["-l0.1"], ["-l", "0.2"]]'}),
+                ("-v1 -v2", "-v2", '"{v}", "-v2"', {"v": '[["-v1"], []]'}),
+                ("-lr0.1 x", "-lr0.2 x", '"{lr0.1}", "x"', {"lr0.1": '["-lr0.1", "-lr0.2"]'}),
+                ("-D1=2 x", "-D1=3 x", '"-D1={D1}", "x"', {"D1": '["2", "3"]'})):
+            text = self.run_program("--good", f"p {good} {{dir}}", "--bad", f"p {bad} {{dir}}", "--bytes", "{dir}/x",
+                                    "--dry-run", code=0).stdout
+            self.assertIn(f'command: ["p", {command}, "{{dir}}"]\n', text)
+            for name, levels in factors.items():
+                self.assertIn(f"  {name}: {levels}\n", text)
+
     def test_two_scripts_are_a_factor_that_is_called_so(self):
         text = self.run_program("--good", "python a.py --x {dir}", "--bad", "python b.py --x {dir}",
                                 "--bytes", "{dir}/x", "--dry-run", code=0).stdout

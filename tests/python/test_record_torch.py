@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import unittest
 import unittest.mock
 import warnings
@@ -42,6 +43,11 @@ def parts(seed=3, **options):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.1, **options)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k: 1 - k / 20)
     return model, optimizer, schedule
+
+
+def norm_of(model):
+    """The norm of all gradients, by f64 and no function of ours."""
+    return sum(float(p.grad.double().square().sum()) for p in model.parameters() if p.grad is not None) ** 0.5
 
 
 def loss_of(call):
@@ -804,6 +810,7 @@ class Loops(unittest.TestCase):
         real = recorder._channel._write
 
         def interrupted(frame, patience):
+            recorder._channel.between = False
             os.write(recorder._channel.pipe, struct.pack("<Q", len(frame)) + frame[:9])
             raise KeyboardInterrupt
         with warnings.catch_warnings(record=True) as seen:
@@ -1881,6 +1888,173 @@ class Loops(unittest.TestCase):
             self.assertTrue(all(map(any, gradients[k])))
         self.assertEqual(order(self.path), "forward backward optimize zero")
 
+    def test_verify_clips_by_another_norm_and_several_clips(self):
+        """Of a clip by the largest element the gradient's norm is recorded, and no factor, since
+        that times the norm is no limit. Of two clips the factor is that of both; of a norm that is
+        NaN it is NaN, as torch has it."""
+        clip = torch.nn.utils.clip_grad_norm_
+        for kind, max_norms, is_told in ((float("inf"), (0.1,), False), (1, (0.1,), False),
+                                         (2.0, (0.5, 0.1), True), (2, (1e9,), True), (2, (0.1, None), False)):
+            path = f"{self.path}{kind}{max_norms}"
+            model, optimizer, _ = parts()
+            truth = []
+            with twinstep.Recorder(model, optimizer, path=path, every=1, quiet=True) as recorder:
+                for k in range(3):
+                    (loss_of(model) * (float("nan") if k == 2 and kind == 2.0 else 1)).backward()
+                    before, factor = norm_of(model), 1.0
+                    for max_norm in max_norms:
+                        if max_norm is None:
+                            torch.nn.utils.clip_grad_value_(model.parameters(), 0.01)
+                        else:
+                            now = clip(model.parameters(), max_norm, norm_type=kind)
+                            factor *= float((max_norm / (now + 1e-6)).clamp(max=1.0))
+                    truth.append((before, factor, norm_of(model)))
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    recorder.update()
+                    if k == 1 and kind != 2.0:
+                        break
+            for (before, factor, after), *found in zip(truth, *read(path, "grad_norm", "clip_coef", "grad_norm_taken")):
+                np.testing.assert_allclose(found, [before, factor if is_told else np.nan, after], rtol=1e-5)
+
+    def test_verify_what_an_optimizer_takes_is_the_gradient_of_its_own_weights(self):
+        model, _, _ = parts()
+        head = torch.optim.SGD(model[2].parameters(), lr=0.1)
+        truth = []
+        with twinstep.Recorder(model, head, path=self.path, every=1, quiet=True) as recorder:
+            for _ in range(3):
+                loss_of(model).backward()
+                truth.append((norm_of(model), norm_of(model[2])))
+                head.step()
+                model.zero_grad()
+                recorder.update()
+        np.testing.assert_allclose(list(zip(*read(self.path, "grad_norm", "grad_norm_taken"))), truth, rtol=1e-5)
+        self.assertGreater(truth[0][0], 1.01 * truth[0][1])
+
+    def test_verify_two_steps_in_a_row_are_told(self):
+        """A closure that LBFGS calls several times is one step, and so are two optimizers."""
+        def train(path, steps, kind=torch.optim.SGD):
+            model, _, _ = parts()
+            optimizer = kind(model.parameters(), lr=0.01)
+            closure = (lambda: (optimizer.zero_grad(), loss_of(model).backward(), torch.zeros(()))[2]) \
+                if kind is torch.optim.LBFGS else None
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as recorder:
+                for _ in range(2):
+                    for _ in range(steps):
+                        if closure is None:
+                            loss_of(model).backward()
+                        optimizer.step(*[closure] * (closure is not None))
+                        optimizer.zero_grad()
+                    recorder.update()
+        told = self.said(lambda: train(self.path, 2))
+        self.assertEqual(len(told), 1)
+        self.assertIn("update 1: SGD stepped more than once between two calls of update()", told[0])
+        for kind in (torch.optim.SGD, torch.optim.LBFGS):
+            self.assertEqual(self.said(lambda: train(self.path + kind.__name__, 1, kind)), [])
+
+    def test_verify_a_step_without_a_backward_pass_is_told(self):
+        """Of gradients that torch.func made within a transform, and of what the model is given
+        there, nothing can be read, and the recording goes on."""
+        def train(path, **said):
+            model, optimizer, _ = parts()
+            x = torch.randn(8, 8)
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as recorder:
+                for _ in range(2):
+                    weights = {n: p.detach() for n, p in model.named_parameters()}
+                    made = torch.func.grad(lambda w: torch.func.functional_call(model, w, (x,)).square()
+                                           .mean())(weights)
+                    for n, p in model.named_parameters():
+                        p.grad = made[n]
+                    optimizer.step()
+                    recorder.update(**said)
+        told = self.said(lambda: train(self.path)), self.said(lambda: train(self.path + "2", loss=1.0))
+        self.assertEqual(list(map(len, told)), [2, 1])
+        for some in told:
+            self.assertIn(".0: without memory of its own", some[0])
+        self.assertIn("update 1: an optimizer stepped, and no backward pass of the model was seen", told[0][1])
+        for path in (self.path, self.path + "2"):
+            self.assertEqual(read(path, "step"), [1, 2])
+
+    def test_verify_a_closure_that_drops_what_was_before_it(self):
+        """The class SAM that is around: it moves the weights by the gradient that is there, drops it,
+        and calls its closure. The loss is that of the weights that the update began with."""
+        class Sharp(torch.optim.SGD):
+            def step(self, closure=None):
+                with torch.no_grad():
+                    weights = [p for g in self.param_groups for p in g["params"]]
+                    moves = [0.05 * p.grad for p in weights]
+                    for p, move in zip(weights, moves):
+                        p.add_(move)
+                    self.zero_grad()
+                    with torch.enable_grad():
+                        closure()
+                    for p, move in zip(weights, moves):
+                        p.sub_(move)
+                super().step()
+        model, _, _ = parts()
+        # torch calls hooks of a class of which there was an optimizer: both steps tell of themselves
+        torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer = Sharp(model.parameters(), lr=0.1)
+        truth = []
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            for _ in range(3):
+                loss = loss_of(model)
+                truth.append(loss.item())
+                loss.backward()
+                optimizer.step(lambda: loss_of(model).backward())
+                optimizer.zero_grad()
+                recorder.update()
+        np.testing.assert_allclose(read(self.path, "loss"), truth, rtol=1e-6)
+        self.assertEqual(read(self.path, "skipped"), [0, 0, 0])
+        with h5py.File(self.path) as f:
+            self.assertEqual(f["complete"][()], 1)
+
+    def test_verify_a_model_that_is_checkpointed_as_a_whole_is_given_the_same_batches(self):
+        roots = []
+        for kind in (None, False, True):
+            path = f"{self.path}{kind}"
+            model, optimizer, _ = parts()
+            with twinstep.Recorder(model, optimizer, path=path, quiet=True) as recorder:
+                for _ in range(3):
+                    call = model if kind is None else lambda x, kind=kind, model=model: \
+                        torch.utils.checkpoint.checkpoint(model, x.requires_grad_(), use_reentrant=kind)
+                    loss_of(call).backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    recorder.update()
+            self.assertEqual(order(path), "forward backward optimize zero")
+            roots.append(read(path, "digest_batch", "tensors/digest_parameter", "loss"))
+        self.assertEqual(roots[1], roots[0])
+        self.assertEqual(roots[2], roots[0])
+
+    def test_verify_a_pass_of_another_thread_is_not_looked_at(self):
+        """While another training goes backward in a thread of its own, gradients of this one come and
+        go. They are neither counted as its, nor read there, which would end the process now and
+        then: torch takes no care of a gradient that one thread reads and another one drops."""
+        model, optimizer, _ = parts()
+        other = torch.nn.Linear(8, 1)
+        truth, marks = [], []
+
+        def passes():
+            loss = other(torch.randn(4, 8)).mean()
+            loss.register_hook(lambda _: [p.grad.add_(0) for p in model.parameters()] and None)
+            loss.backward()
+        with twinstep.Recorder(model, optimizer, path=self.path, quiet=True) as recorder:
+            mark = recorder._mark
+            recorder._mark = lambda: marks.append(threading.get_ident()) or mark()
+            for _ in range(3):
+                loss = loss_of(model)
+                truth.append(loss.item())
+                loss.backward()
+                thread = threading.Thread(target=passes)
+                thread.start()
+                thread.join()
+                optimizer.step()
+                optimizer.zero_grad()
+                recorder.update()
+        self.assertEqual(set(marks), {threading.get_ident()})
+        np.testing.assert_allclose(read(self.path, "loss"), truth, rtol=1e-6)
+
     def test_verify_a_forked_process_records_nothing(self):
         model, optimizer, _ = parts()
         threads = torch.get_num_threads()
@@ -2192,6 +2366,12 @@ class Loops(unittest.TestCase):
                 twinstep.Recorder(*args, path=self.path)
             self.assertIn(words, str(caught.exception))
         self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_verify_a_path_below_a_file_is_refused(self):
+        model, optimizer, _ = parts()
+        pathlib.Path(self.path).touch()
+        with self.assertRaisesRegex(OSError, "a.h5: no folder that can be written to"):
+            twinstep.Recorder(model, optimizer, path=f"{self.path}/a.h5")
 
     def test_verify_an_optimizer_of_other_weights_is_told(self):
         """The model is made anew behind its optimizer. One that holds a part of it is none, and

@@ -380,6 +380,45 @@ class Writer(unittest.TestCase):
         with h5py.File(self.path, "r") as f:
             self.assertEqual(f["complete"][()], 0)
 
+    def test_verify_a_forked_process_that_holds_the_pipe_delays_nothing(self):
+        """A worker of a DataLoader lives as long as its loader, and has the training's end of the
+        pipe. What is told in the pipe ends the file, and not the end of the input."""
+        for complete in (True, False):
+            path = self.path.with_suffix(f".{complete}.h5")
+            trace, pipe = plan(path), channel.Channel(str(path))
+            pipe.begin(trace.header())
+            pipe.send(trace.pack(row(1)))
+            if (worker := os.fork()) == 0:
+                time.sleep(100)
+                os._exit(0)
+            try:
+                begun = time.monotonic()
+                self.assertTrue(pipe.close(complete))
+                self.assertLess(time.monotonic() - begun, 50.0)     # it gave up after 60 s
+            finally:
+                os.kill(worker, 9)
+                os.waitpid(worker, 0)
+            with h5py.File(path, "r") as f:
+                self.assertEqual(f["complete"][()], complete)
+
+    def test_verify_a_pipe_that_is_let_go_ends_the_file(self):
+        """The same after a Ctrl-C, when nobody waits."""
+        trace, pipe = plan(self.path), channel.Channel(str(self.path))
+        pipe.begin(trace.header())
+        pipe.send(trace.pack(row(1)))
+        if (worker := os.fork()) == 0:
+            time.sleep(100)
+            os._exit(0)
+        try:
+            pipe.let_go()
+            self.assertEqual(pipe.process.wait(50.0), 0)
+        finally:
+            os.kill(worker, 9)
+            os.waitpid(worker, 0)
+        pipe._end()
+        with h5py.File(self.path, "r") as f:
+            self.assertEqual(f["complete"][()], 0)
+
     def test_verify_nothing_is_overwritten(self):
         trace, pipe = plan(self.path), channel.Channel(str(self.path))
         pipe.begin(trace.header())

@@ -220,7 +220,8 @@ static const struct {
      "f.yaml:2:28: error: schedule.shift: expected an integer from -9007199254740992 to "
      "9007199254740992, got \"9007199254740993\""},
     {"common: {optimizer: {lr: 1e400}}",
-     "f.yaml:2:26: error: optimizer.lr: expected a number >= 0, got \"1e400\""},
+     "f.yaml:2:26: error: optimizer.lr: expected a number >= 0, got \"1e400\"; it is too large for "
+     "a double"},
     {"common: {optimizer: {lr: 1e-400}}", "f.yaml:2:26: error: optimizer.lr: expected a number >= "
                                           "0, got \"1e-400\"; it is too small for "
                                           "a double"},

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 WRITER = Path(__file__).with_name("writer.py")
+LEFT = b"\0"    # `writer.LEFT`
 
 
 def warn(words: str) -> None:
@@ -24,6 +25,10 @@ def warn(words: str) -> None:
         warnings.warn(words, RuntimeWarning, stacklevel=4)
     except Warning:
         print(words, file=sys.stderr)
+
+
+def _framed(frame: bytes) -> bytes:
+    return struct.pack("<Q", len(frame)) + frame
 
 
 def _ready(descriptor: int, event: int, end: float) -> bool:
@@ -46,6 +51,7 @@ class Channel:
         self.path, self.patience = path, patience
         self.stopped: str | None = None
         self.sent, self.begun = 0, False
+        self.between = False        # the pipe holds whole frames
         self.process = subprocess.Popen(    # its own session: a Ctrl-C at the terminal is not its
             [sys.executable, "-P", str(WRITER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             start_new_session=True, pipesize=1 << 20)
@@ -62,8 +68,9 @@ class Channel:
 
     def _write(self, frame: bytes, patience: float) -> str | None:
         """Writes one frame; what went wrong, or None."""
-        rest = memoryview(struct.pack("<Q", len(frame)) + frame)
+        rest = memoryview(_framed(frame))
         end = time.monotonic() + patience
+        self.between = False
         while rest:
             try:
                 rest = rest[os.write(self.pipe, rest):]
@@ -72,6 +79,7 @@ class Channel:
                     return f"the writer took no row for {patience:g} s"
             except OSError:                 # a broken pipe: its last words say why it died
                 return self._hear(5.0) or "the writer ended"
+        self.between = True
         return None
 
     def _hear(self, patience: float) -> str | None:
@@ -119,8 +127,10 @@ class Channel:
         was told before that it is complete."""
         if self.process.stdin is not None:
             try:
+                if self.between:
+                    os.write(self.pipe, _framed(LEFT))
                 self.process.stdin.close()
-            except OSError:
+            except (OSError, ValueError):
                 pass
 
     def send(self, row: bytes) -> bool:
@@ -142,7 +152,10 @@ class Channel:
             self.stopped = "no update was recorded"
             self._end()
             return False
-        problem = self._write(b"", self.patience) if complete else None
+        # Said, since workers that the training forked hold the pipe open when this end is closed.
+        # Behind a part of a row nothing can be said.
+        problem = self._write(b"" if complete else LEFT, self.patience) \
+            if complete or self.between else None
         assert self.process.stdin is not None
         if problem is None:
             self.process.stdin.close()

@@ -6,6 +6,7 @@ here as it was when the update ended."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan, prod
 from struct import unpack
 from typing import Any, Mapping, Sequence, Union
 
@@ -53,6 +54,13 @@ def _closed(keyed: Keyed) -> bytes:
     return digest.close(name, dtype, shape, total)
 
 
+def _factor(most: float, norm: float | None) -> float:
+    """What torch multiplies gradients of this norm with as it clips them: NaN where that is NaN, or
+    not known."""
+    factor = nan if norm is None else most / (norm + 1e-6)
+    return 1.0 if factor > 1.0 else factor
+
+
 @dataclass
 class Ended:
     """Update `step`. `losses`: how many `losses/i` the row has, by backward passes; `places`: of
@@ -64,7 +72,7 @@ class Ended:
     places: Mapping[str, int]
     said: frozenset[str]
     is_scaled: bool
-    clip: float | None
+    clips: tuple[float, ...]    # limits of all clips, of which the row has the norms as `clips/i`
     logged: list[float] | None  # what the log printed, by groups
     skipped: bool | None        # as the caller said
     stepped: bool               # an optimizer was seen to step, or the caller said so
@@ -89,8 +97,9 @@ class Ended:
             for name in ("grad_norm", "grad_norm_taken"):
                 if row.get(name) is not None:
                     row[name] /= scale
-        if self.clip is not None and row.get("grad_norm") is not None:
-            row["clip_coef"] = min(1.0, self.clip / (row["grad_norm"] + 1e-6))
+        if self.clips:
+            row["clip_coef"] = prod(_factor(most, seen.get(f"clips/{i}"))
+                                    for i, most in enumerate(self.clips))
         found_inf = bool(row.pop("found_inf", 0.0))
         row.update(step=self.step, digest_rng=self.rng)
         for name in ("tokens", "epoch", "optimizer_t"):

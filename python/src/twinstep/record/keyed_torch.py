@@ -67,9 +67,12 @@ def is_plain(t: torch.Tensor) -> bool:
 
 def is_there(t: torch.Tensor) -> bool:
     """Whether a plain strided tensor has the memory of all its elements. FSDP frees that of weights
-    between two uses; a kernel, of torch or of ours, would read address 0 all the same."""
+    between two uses; a kernel, of torch or of ours, would read address 0 all the same. A tensor
+    that torch.func wraps (`grad`, `vmap`) has none."""
     if t.numel() == 0 or t.layout is not torch.strided or t.device.type not in ADDRESSED:
         return True
+    if torch._C._functorch.is_functorch_wrapped_tensor(t):
+        return False
     last = t.storage_offset() + (t.numel() - 1 if t.is_contiguous() else
                                  sum((n - 1) * s for n, s in zip(t.shape, t.stride())))
     storage = t.untyped_storage()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who is told when a training clips, unscales, sets gradients to zero and goes backward.
 
-No object of the user is wrapped. While a recorder is open, five functions of torch are replaced by
+No object of the user is wrapped. While a recorder is open, some functions of torch are replaced by
 ones that tell the open recorders and then do what they did, with the same arguments and the same
 result; they are put back when the last recorder closes. Inside a compiled graph nobody is told."""
 from __future__ import annotations
@@ -29,8 +29,25 @@ class _Passes(threading.local):
 _passes = _Passes()
 
 
+class _Norms(threading.local):
+    """Of which kind the norm is that a thread took last: 2 is the Euclidean one."""
+    kind: Any = 2.0
+
+
+_norms = _Norms()
+
+
 def _quiet() -> bool:
     return not _listeners or torch.compiler.is_compiling()
+
+
+def _total_norm(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def _norm(tensors: Any, norm_type: Any = 2.0, *args: Any, **kw: Any) -> Any:
+        if not torch.compiler.is_compiling():
+            _norms.kind = norm_type
+        return original(tensors, norm_type, *args, **kw)
+    return _norm
 
 
 def _clip_by_norm(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,8 +56,10 @@ def _clip_by_norm(original: Callable[..., Any]) -> Callable[..., Any]:
         if _quiet():
             return original(parameters, max_norm, total_norm, *args, **kw)
         parameters = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
+        # The largest element, say, is another number than what recordings call the norm.
+        is_norm, _norms.kind = float(_norms.kind) == 2.0, 2.0
         for listener in _listeners:
-            listener.on_clip(parameters, max_norm, total_norm)
+            listener.on_clip(parameters, max_norm, total_norm if is_norm else None)
         return original(parameters, max_norm, total_norm, *args, **kw)
     return _clip
 
@@ -124,6 +143,10 @@ def open_for(listener: Any) -> None:
     if _replaced:
         return
     # Scripts hold `clip_grad_norm_` itself; what it calls is looked up in its module each time.
+    _norms.kind = 2.0
+    _replace(clip_grad, "_get_total_norm", _total_norm)
+    measured = clip_grad._get_total_norm
+    _replace(torch.nn.utils, "get_total_norm", lambda _: measured)
     _replace(clip_grad, "_clip_grads_with_norm_", _clip_by_norm)
     made = clip_grad._clip_grads_with_norm_
     _replace(torch.nn.utils, "clip_grads_with_norm_", lambda _: made)

@@ -13,9 +13,11 @@ import multiprocessing
 import multiprocessing.util
 import os
 import sys
+import threading
 import time
 from collections import deque
 from operator import attrgetter, eq, is_
+from threading import get_ident
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 from types import FrameType
 from weakref import WeakKeyDictionary
@@ -54,9 +56,25 @@ DROPPED = ("twinstep: update {}: gradients of a backward pass were dropped befor
            "them, and its loss is in the row all the same, added to those behind it. Where a batch "
            "is left out, call update(skipped=True) behind it, or give the loss by update(loss=...)")
 
+TWICE = ("twinstep: update {}: {} stepped more than once between two calls of update(), each time "
+         "behind a backward pass of its own. The row is of all of it: the losses add up, and the "
+         "gradients are those of the first step. If these are several updates, call update() "
+         "behind each")
+
+NO_PASS = ("twinstep: update {}: an optimizer stepped, and no backward pass of the model was "
+           "seen, so neither the loss nor a norm or digest of the gradients is recorded. So it is "
+           "where torch.autograd.grad or a formula made them, where a graph was compiled with its "
+           "backward pass, or where that runs in another thread than the forward pass: give "
+           "update(loss=..., grad_norm=...)")
+
 UNREAD = ("twinstep: {}: without memory of its own at this time, or of a class without the "
           "operations that a digest needs, so its digest is left out, here and wherever this is so")
 
+
+# The mark of a backward pass in another thread than the one that trains: it is of another model.
+# Nothing of ours is looked at there, because torch takes no care of a gradient that one thread
+# reads while another one drops it (2.15: the process dies).
+ELSEWHERE = object()
 
 _GRADIENT = attrgetter("grad")
 _VERSION = attrgetter("_version")
@@ -89,12 +107,19 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     calls is called itself, because that is a class, and ten hooks of an update would make 30."""
     @functools.wraps(method)
     def _call(self: "Recorder", *args: Any, **kw: Any) -> Any:
-        if self._inside or self._ended or self._is_copy():
+        me = get_ident()
+        if self._ended or self._inside == me or self._is_copy():
             return None
+        # Another thread that trains another model tells of its passes, too, and waits here.
+        with self._lock:
+            return _taken(self, me, *args, **kw) if not self._ended else None
+
+    @functools.wraps(method)
+    def _taken(self: "Recorder", me: int, *args: Any, **kw: Any) -> Any:
         start, grad = time.perf_counter(), torch.is_grad_enabled()
         try:
             try:
-                self._inside = True
+                self._inside = me
                 torch._C._set_grad_enabled(False)
                 return method(self, *args, **kw)
             except Changed as error:
@@ -105,27 +130,27 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
                 return None
             finally:
                 torch._C._set_grad_enabled(grad)
-                self._inside = False
+                self._inside = 0
                 self.seconds += time.perf_counter() - start
         except BaseException:               # a Ctrl-C
             torch._C._set_grad_enabled(grad)
-            self._inside = False
+            self._inside = 0
             self._interrupt()
             raise
     return _call
 
 
-def _is_in_step(optimizer: Any) -> bool:
-    """Whether a step of the optimizer is on the way. Torch calls no hook where a step ends by an
-    exception, so the stack is asked for the function that calls the hooks
+def _steps_on_the_way(optimizer: Any) -> int:
+    """How many calls of the optimizer's `step` are on the way. Torch calls no hook where a step
+    ends by an exception, so the stack is asked for the function that calls the hooks
     (`Optimizer.profile_hook_step`, torch 2.15)."""
     frame: FrameType | None = sys._getframe(1)
+    count = 0
     while frame is not None:
-        if frame.f_globals.get("__name__") == "torch.optim.optimizer" and \
-                any(value is optimizer for value in frame.f_locals.values()):
-            return True
+        if frame.f_globals.get("__name__") == "torch.optim.optimizer":
+            count += any(value is optimizer for value in frame.f_locals.values())
         frame = frame.f_back
-    return False
+    return count
 
 
 def clean_name(name: str) -> str:
@@ -296,8 +321,9 @@ class Recorder:
 
     # Of the update at hand: _clear() sets them.
     _batches: int
-    _clip: float | None
+    _clips: list[float] | None              # limits to which norms were clipped; None: otherwise
     _finished: bool
+    _inner: int
     _is_again: bool                         # the optimizer's closure is called once more
     _dropped: bool
     _versions: int
@@ -321,8 +347,9 @@ class Recorder:
         self.rank = dist.get_rank() if together else 0
         self.world = dist.get_world_size() if together else 1
         self.path = rank_path(os.path.abspath(path), self.rank, self.world)
-        if not os.access(os.path.dirname(self.path), os.W_OK):
-            raise OSError(f"{os.path.dirname(self.path)}: no folder that can be written to")
+        folder = os.path.dirname(self.path)
+        if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+            raise OSError(f"{folder}: no folder that can be written to")
         for name in (self.path, self.path + ".part"):
             if os.path.exists(name):
                 raise FileExistsError(f"{name} exists: give another path, or remove it")
@@ -342,10 +369,13 @@ class Recorder:
         self._coming: deque[Ended] = deque()    # updates whose rows were not sent yet
         self._handles: list[Any] = []
         self._finalizer: Any = None             # of a child of multiprocessing
-        self._inside = self._ended = self._started = self._due = self._met = False
+        self._inside = 0                # the thread that a hook runs in
+        self._lock = threading.RLock()
+        self._thread: int | None = None     # the one that trains, as far as was seen
+        self._ended = self._started = self._due = self._met = False
         self._delivers = False          # waits for rows of updates that have ended, or sends them
         self._told_left_out = self._told_unseen = self._told_eval = False
-        self._told_untrained = self._told_dropped = False
+        self._told_untrained = self._told_dropped = self._told_twice = self._told_no_pass = False
         # sums of weights, of the last row sent; of the start where steps may not be seen
         self._last: Weights | None = None
         groups = {members(p) or () for _, p in self.tensors} - {()}
@@ -516,8 +546,12 @@ class Recorder:
 
     @_guarded
     def on_forward(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """The model is called in training: digests of the tensors that it is given."""
+        """The model is called in training: digests of the tensors that it is given. A call inside
+        of a backward pass computes anew what a checkpoint of the whole model threw away."""
+        if patches.going_back():
+            return
         self._called = True
+        self._see_thread()
         self._event("forward")
         given = {} if self._is_again else {**{str(i): v for i, v in enumerate(args)}, **kwargs}
         some = [(name, local(value.detach())) for name, value in _leaves(given, "")]
@@ -529,9 +563,17 @@ class Recorder:
         """The model is called in eval mode, and not without gradients."""
         self._in_eval = True
 
+    def _see_thread(self) -> None:
+        """What the model or the optimizer is called in trains. Inside of a backward pass that can
+        be a thread of the device (a model that is checkpointed as a whole, a hook that steps)."""
+        if not patches.going_back():
+            self._thread = get_ident()
+
     @_guarded
     def before_backward(self) -> Any:
         """A mark of all gradients, to see afterwards whether the backward pass was ours."""
+        if self._thread not in (None, get_ident()):
+            return ELSEWHERE
         self._stepped_back = False
         return self._mark()
 
@@ -548,6 +590,8 @@ class Recorder:
     @_guarded
     def on_backward(self, tensors: Any, mark: Any) -> None:
         """A backward pass has ended. `mark` was taken before it: it is ours if it moved."""
+        if mark is ELSEWHERE:
+            return
         moved = mark is None or self._moved(mark) or self._called and _holds_back(self.models)
         if not moved and not self._stepped_back:
             return
@@ -589,7 +633,8 @@ class Recorder:
 
     @_guarded
     def on_clip(self, parameters: Sequence[torch.Tensor], max_norm: Any, total: Any) -> None:
-        """Gradients are about to be clipped to `max_norm`; their norm is `total`."""
+        """Gradients are about to be clipped to `max_norm`; their norm is `total`. Without one they
+        are clipped otherwise: by value, or by a norm that is not Euclidean."""
         # Mostly they are all weights in the model's order, which is quickly seen.
         has_all = len(parameters) == len(self._weights) and all(map(is_, parameters, self._weights))
         given = self._watched.places.keys() if has_all else set(map(id, parameters))
@@ -603,8 +648,12 @@ class Recorder:
         # Of several optimizers a gradient that is not there yet may come for another one.
         told = total is not None and (has_all or len(self.optimizers) < 2 and all(
             p.grad is None or id(p) in given for p in self._weights))
-        if told and not self._row.has("grad_norm") and self._row.put("grad_norm", total):
-            self._clip, self._told = float(max_norm), True
+        if told and self._clips is not None and self._row.put(f"clips/{len(self._clips)}", total):
+            self._clips.append(float(max_norm))
+            if not self._row.has("grad_norm") and self._row.put("grad_norm", total):
+                self._told = True
+        else:
+            self._clips = None
         self._take_gradients(range(len(self.tensors)) if len(self.optimizers) < 2 else
                              [i for i, (_, p) in enumerate(self.tensors) if id(p) in given],
                              measure=not self._told)
@@ -617,7 +666,8 @@ class Recorder:
                 any(id(p) in ours for p in of.parameters()):
             self._look_for_a_step_that_failed()
             self._end_evaluation()
-            self._dropped = self._dropped or self._fresh and not self._spent
+            # A step that waits for its closure drops those of before it (SAM's own class does).
+            self._dropped = self._dropped or self._fresh and (not self._spent or self._waits)
             self._event("zero")
 
     def _sum_versions(self) -> int:
@@ -631,7 +681,7 @@ class Recorder:
         perhaps weights that it moved: what follows would be told with them as one update.
         `optimizer` begins a step of its own, which shows that its last one is over."""
         if self._stepping is not None and (
-                self._stepping is optimizer or not _is_in_step(self._stepping)):
+                self._stepping is optimizer or not _steps_on_the_way(self._stepping)):
             raise Changed(f"a step of the optimizer ({type(self._stepping).__name__}) ended by an "
                           "exception, and the training went on; a recording cannot tell what of "
                           "that step stays")
@@ -655,12 +705,19 @@ class Recorder:
         what the closure adds."""
         if not self._is_ours(optimizer) or _is_container(optimizer):
             return
+        self._see_thread()
+        if self._stepping is optimizer and _steps_on_the_way(optimizer) > 1:
+            self._inner += 1            # the class of a user whose step calls that of torch's class
+            return
         self._look_for_a_step_that_failed(optimizer)
         if patches.going_back() and not self._stepped_back:
             # Hooks that step as soon as a gradient is there, and drop it: it is this update's.
             self._event("backward")
             self._fresh = self._stepped_back = True
             self._spent.clear()
+        if id(optimizer) in self._stepped_once and self._is_fresh(optimizer):
+            self._twice = type(optimizer).__name__
+        self._stepped_once.add(id(optimizer))
         self._watched.admit(optimizer, None if self._layout is None else self._layout.groups)
         if optimizer not in self.optimizers:
             self.optimizers.append(optimizer)
@@ -688,6 +745,9 @@ class Recorder:
         """An optimizer has stepped."""
         if not self._is_ours(optimizer) or _is_container(optimizer):
             return
+        if self._inner:
+            self._inner -= 1
+            return
         self._stepped, self._stepping, self._is_again = True, None, False
         self._watched.look(optimizer)
         if self._is_fresh(optimizer):   # the step ran a closure: what it did came before the step
@@ -714,6 +774,9 @@ class Recorder:
         if self._finished:
             return
         self._event(None)
+        if self._twice and not self._told_twice:
+            self._told_twice = True
+            warn(TWICE.format(self.step + 1, self._twice))
         self._held.look()
         # Behind its steps a training can still move weights (clamp or prune them, take masters
         # over), and what did not step is recorded, too: all is what the update leaves.
@@ -778,7 +841,7 @@ class Recorder:
             logged = [float(r) for r in logged] if isinstance(logged, (list, tuple)) \
                 else [float(logged)] * max(width, 1)
         return Ended(self.step, self._row, self._losses, self._places, frozenset(self._said),
-                     self._scaled, self._clip, logged, self._skipped, self._stepped,
+                     self._scaled, tuple(self._clips or ()), logged, self._skipped, self._stepped,
                      self._are_known(), self._unscaled, self._rng, width, len(self.tensors))
 
     def _are_known(self) -> bool:
@@ -839,11 +902,13 @@ class Recorder:
         self._losses = 0
         self._said: set[str] = set()
         self._groups = 0
-        self._clip = self._logged = self._skipped = None
+        self._clips = []
+        self._logged = self._skipped = None
         self._rng = bytes(32)
         self._fresh = self._stepped = self._finished = False
         self._stepped_back = False
         self._stepping = None
+        self._inner = 0                     # steps of its own class inside of it
         self._waits = False                 # its gradients are taken when its closure has run
         self._is_again = False
         self._dropped = False       # gradients went before a step took them
@@ -851,6 +916,8 @@ class Recorder:
         self._unscaled = self._scaled = self._in_engine = False
         self._told = False                  # whether the norm of all gradients is the training's
         self._taken: set[int] = set()       # tensors whose gradients were, by their numbers
+        self._stepped_once: set[int] = set()    # optimizers that stepped in this update
+        self._twice = ""                    # the class of one that stepped again
         self._spent: set[int] = set()       # optimizers that stepped since the last backward pass
         self._normed: set[int] = set()      # optimizers whose gradients are in grad_norm_taken
         self._counted: set[int] = set()     # tensors whose gradients are in it
@@ -929,7 +996,8 @@ class Recorder:
                 self._row.drop_norm("grad_norm_taken")
                 self._counted.clear()
             self._normed.add(id(optimizer))
-            # Before a second optimizer is known, the first one's count is of all weights.
+            # An optimizer can hold a part of the weights that have gradients: a head alone.
+            some = (self._watched.held(optimizer) if optimizer is not None else []) or some
             some, grads, listed = self._gradients(some, self._counted)
             self._counted.update(some)
             self._row.put_norm("grad_norm_taken", grads, listed.look(grads))
@@ -991,6 +1059,10 @@ class Recorder:
                 and not {"forward", "backward", "unscale", "clip", "optimize"} & set(ended.places):
             self._told_untrained = True
             warn(UNTRAINED.format(row["step"]))
+        if ended.stepped and ended.skipped is None and "backward" not in ended.places \
+                and "loss" not in ended.said and not self._told_no_pass:
+            self._told_no_pass = True
+            warn(NO_PASS.format(row["step"]))
         if row["skipped"] is None and not self._told_unseen:
             self._told_unseen = True
             warn(f"twinstep: update {row['step']}: no step of an optimizer of torch was seen, so "

@@ -39,11 +39,16 @@ class Watched:
         self._look: Look | None = None          # at the end of the update before
         self._devices: set[torch.device] = set()
         self._ids: WeakKeyDictionary[Any, list[list[int]]] = WeakKeyDictionary()
+        self._held: WeakKeyDictionary[Any, tuple[Any, list[int]]] = WeakKeyDictionary()
 
     def held(self, optimizer: torch.optim.Optimizer) -> list[int]:
         """Which of the tensors an optimizer holds, as numbers in `tensors`."""
-        return [self.places[i] for ids in self._ids.get(optimizer, ()) for i in ids
-                if i in self.places]
+        ids = self._ids.get(optimizer, [])
+        known = self._held.get(optimizer)
+        if known is None or known[0] != ids:
+            known = self._held[optimizer] = ids, sorted(
+                self.places[i] for some in ids for i in some if i in self.places)
+        return known[1]
 
     def begin(self, optimizers: Iterable[torch.optim.Optimizer]) -> None:
         """The first row is laid out, with columns for the groups of `optimizers`. One of them that

@@ -16,7 +16,9 @@ the columns a row can have lists of sums: the number of a list, the length of it
 where it was told before) and of its sums, all u64, the description and the sums, u64 each. A
 description is JSON: `column`, `heads`, and `places` in the column; or `order`, where the column has
 one digest, SHA-256 of `before` and of the list's digests in that order. A frame of length 0 says
-that the training ran to its end. At the end of the input OUT.part gets its name.
+that the training ran to its end, one of length 1 that it ended before. Behind either, and at the
+end of the input, OUT.part gets its name: processes that the training forked (the workers of a
+DataLoader) hold the pipe open as long as they live, so the end of the input can be late.
 What went wrong is one line on the standard output; "ok" there says that all of it is in the file.
 """
 from __future__ import annotations
@@ -33,6 +35,7 @@ from hashlib import sha256
 from typing import Any
 
 OK = b"ok\n"
+LEFT = b"\0"    # a frame: the training ended before its end
 
 
 class Frames:
@@ -278,20 +281,19 @@ def write_all(descriptor: int) -> None:
     if header is None:
         return
     trace = Trace(json.loads(header))
-    complete = False
-    while (frame := frames.next()) is not None:
-        rows = []
-        while True:
-            if frame:
-                rows.append(frame)
-            else:
-                complete = True
+    end = None
+    while end is None and (frame := frames.next()) is not None:
+        rows: list[bytes] = []
+        while frame is not None and len(frame) > len(LEFT):     # no row is so short
+            rows.append(frame)
             if len(rows) >= 64 or not frames.waiting():
                 break
-            frame = frames.next() or b""
+            frame = frames.next()
+        else:
+            end = frame
         if rows:
             trace.append(rows)
-    trace.close(complete)
+    trace.close(end == b"")
     tell(OK)
 
 
