@@ -283,6 +283,7 @@ struct judgement {
     int64_t first_step;      /* the update of the first difference; -1: there is none */
     const char *first_phase; /* "" when phases were not recorded */
     uint64_t diverged[2];    /* the first update whose loss is not finite; 0: none */
+    uint64_t unbounded[2];   /* the first update after which weights are not finite; 0: none */
     uint64_t logged_step;    /* the first update whose logged LR differs; 0: none */
     struct judged_report reported;
     /* share of weights whose bits an update leaves, on average over the updates that ran with an LR
