@@ -412,6 +412,24 @@ static void validate_permutation_floors(void **state) {
     helper_image_expect(&of, ROW_UNTESTED, 0,
                         "other seeds and data (--set common.seed=N), another machine (replay "
                         "there)");
+    matrix[8] = matrix[8 * 16] = 1.5; /* the first runs stand as close as two of one arm may */
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_OUTSIDE_FLOOR);
+    assert_non_null(strstr(helper_image_row(&of, ROW_FLOOR, 0),
+                           "3 sigma\nd(A,B) is of the first run of each arm, and tested are all: "
+                           "runs of the two arms are 2.977 apart on average, runs of one arm "
+                           "1.013"));
+    distances(matrix, 8, 16, 1.0, 1.0);
+    matrix[8] = matrix[8 * 16] = 1.75; /* and as far apart as no others, by chance */
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_INSIDE_FLOOR);
+    assert_non_null(strstr(helper_image_row(&of, ROW_FLOOR, 0),
+                           "runs of the two arms are 1.012 apart on average, runs of one arm "
+                           "1.013"));
+    matrix[8] = matrix[8 * 16] = 1.5;
+    helper_image_judge(&of, STATUS_OK);
+    assert_null(strstr(helper_image_row(&of, ROW_FLOOR, 0), "on average"));
+    distances(matrix, 8, 16, 1.0, 3.0);
     for (int i = 0; i < 16; i++)
         losses[i] = i < 8 ? 2.0 : 3.0;
     helper_image_put(&of, "floor/loss", 16, 1, losses);
