@@ -124,6 +124,14 @@ static enum status fail_without(const struct opening *opening) {
                  "writes it",
                  folder, pickles[i], CHECKPOINT_SINGLE);
     }
+    TRY(arena_format(opening->arena, &path, "%s/adapter_config.json", folder));
+    if (is_there(path))
+        FAIL(
+            STATUS_INPUT,
+            "%s: expected a whole model, got an adapter of peft (adapter_config.json), which holds "
+            "only what is added to one: merge_and_unload() of peft joins them, and "
+            "save_pretrained(folder) writes %s",
+            folder, CHECKPOINT_SINGLE);
     FAIL(STATUS_INPUT, "%s: expected a checkpoint: %s or %s is missing", folder, CHECKPOINT_SINGLE,
          CHECKPOINT_INDEX);
 }

@@ -276,7 +276,25 @@ static enum status call_verb(struct cli *cli, int argc, char **argv, int *out_ex
                                : ci_publish_error(cli, &options, verb->name, status);
 }
 
+static enum status dispatch(struct cli *cli, int argc, char **argv, int *out_exit);
+
+/* `twinstep help`, as git and pip have it: the verbs, or with a verb behind it what --help behind
+ * that verb says. */
+static enum status call_help(struct cli *cli, int argc, char **argv, int *out_exit) {
+    char **words;
+    if (argc == 2) {
+        print_usage(stdout);
+        return STATUS_OK;
+    }
+    TRY(arena_take(&cli->arena, (size_t)argc + 1, sizeof *words, "words", &words));
+    words[0] = argv[0];
+    memcpy(words + 1, argv + 2, (size_t)(argc - 2) * sizeof *words);
+    TRY(arena_text(&cli->arena, "--help", strlen("--help"), &words[argc - 1]));
+    return dispatch(cli, argc, words, out_exit);
+}
+
 static enum status dispatch(struct cli *cli, int argc, char **argv, int *out_exit) {
+    if (argc >= 2 && strcmp(argv[1], "help") == 0) return call_help(cli, argc, argv, out_exit);
     if (argc < 2) FAIL(STATUS_INPUT, "expected a verb; see twinstep --help");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);

@@ -117,14 +117,16 @@ static enum status form_fail(const struct jsonl_reader *reader, const json_t *ob
                          : "");
     char keys[256];
     keys_print(object, keys, sizeof keys);
-    ROW_FAIL(reader, "expected the keys %s; the row has: %s",
-             reader->options.task == TASK_DPO
-                 ? "prompt, chosen, rejected (or chosen, rejected, or prompt_ids, chosen_ids, "
-                   "rejected_ids, or chosen_input_ids, chosen_labels, rejected_input_ids, "
-                   "rejected_labels)"
-                 : "prompt, completion (or messages, or text, or input_ids, labels, or "
-                   "prompt_ids, completion_ids)",
-             keys);
+    static const char pair[] =
+        "prompt, chosen, rejected (or chosen, rejected, or prompt_ids, chosen_ids, rejected_ids, "
+        "or chosen_input_ids, chosen_labels, rejected_input_ids, rejected_labels)";
+    static const char sample[] =
+        "prompt, completion (or messages, or text, or input_ids, labels, or prompt_ids, "
+        "completion_ids)";
+    const int is_pair = reader->options.task == TASK_DPO;
+    ROW_FAIL(reader, "expected the keys %s; the row has: %s (rows of task %s have %s)",
+             is_pair ? pair : sample, keys, task_name(is_pair ? TASK_SFT : TASK_DPO),
+             is_pair ? sample : pair);
 }
 
 static int form_complete(const struct form_rule *rule, const struct jsonl_reader *reader,

@@ -197,15 +197,19 @@ uint32_t judge_groups(const struct trace_run *a, const struct trace_run *b) {
     return x < y ? x : y;
 }
 
-/* Notes from which update on a loss is not finite, and from which the logged LRs differ. */
+/* Notes from which update on a loss and weights are not finite, and from which the logged LRs
+ * differ. */
 static void note_curves(struct judging *judging) {
     struct judgement *out = judging->out;
     for (uint64_t i = 0; i < out->updates; i++) {
         const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
         const struct record *records[2] = {a, b};
-        for (int arm = 0; arm < 2; arm++)
+        for (int arm = 0; arm < 2; arm++) {
             if (out->diverged[arm] == 0 && !isfinite(records[arm]->reals[REAL_LOSS]))
                 out->diverged[arm] = records[arm]->step;
+            if (out->unbounded[arm] == 0 && !isfinite(records[arm]->reals[REAL_PARAM_NORM]))
+                out->unbounded[arm] = records[arm]->step;
+        }
         for (uint32_t g = 0; g < judge_groups(judging->run[0], judging->run[1]); g++) {
             double x = a->groups[g][GROUP_LR_LOGGED], y = b->groups[g][GROUP_LR_LOGGED];
             if (out->logged_step == 0 && x != y && !(isnan(x) && isnan(y)))

@@ -283,6 +283,7 @@ struct judgement {
     int64_t first_step;      /* the update of the first difference; -1: there is none */
     const char *first_phase; /* "" when phases were not recorded */
     uint64_t diverged[2];    /* the first update whose loss is not finite; 0: none */
+    uint64_t unbounded[2];   /* the first update after which weights are not finite; 0: none */
     uint64_t logged_step;    /* the first update whose logged LR differs; 0: none */
     struct judged_report reported;
     /* share of weights whose bits an update leaves, on average over the updates that ran with an LR
@@ -344,9 +345,11 @@ struct judgement {
                            and that in a new one, of the test arm where `served` is not 0: 1 equal,
                            0 not equal, -1 not run */
     uint32_t floor_runs[2];
-    uint64_t floor_pairs;        /* of a floor file */
-    double floor_distance;       /* d(A,B) */
-    double floor_largest;        /* the largest distance of runs that are meant to be the same */
+    uint64_t floor_pairs;  /* of a floor file */
+    double floor_distance; /* d(A,B) */
+    double floor_largest;  /* the largest distance of runs that are meant to be the same */
+    double floor_between, floor_inside; /* of labels that are permuted: the mean distance of runs of
+                                           the two arms, and that of runs of one, over both arms */
     double p, alpha, smallest_p; /* of the test whether d(A,B) is beyond the floor: its p, its
                                     level, and the least p that so many runs can give */
     double power;                /* to see a difference of 3 sigma; NaN of an exact floor */

@@ -122,22 +122,29 @@ static const char *unusable(const struct judging *judging, const struct trace_ar
     return NULL;
 }
 
-/* Packs the upper triangle of the matrix as determinism/statistics.h wants it, and notes d(A,B)
- * and the largest distance between two runs of one arm. */
+/* Packs the upper triangle of the matrix as determinism/statistics.h wants it, and notes d(A,B),
+ * the largest distance between two runs of one arm, and the means that labels are tested by. */
 static enum status pack_distances(struct judging *judging, const struct trace_array *matrix,
                                   double **out_packed) {
     struct judgement *out = judging->out;
     size_t m = (size_t)matrix->plan.shape[0], baseline = out->floor_runs[0];
     TRY(arena_take(judging->arena, statistics_pair_count(m), sizeof **out_packed, "floor",
                    out_packed));
+    double sums[2] = {0.0, 0.0};
+    size_t counts[2] = {0, 0};
     out->floor_distance = matrix->values[baseline];
     out->floor_largest = 0.0;
     for (size_t i = 0; i < m; i++)
         for (size_t j = i + 1; j < m; j++) {
-            double d = matrix->values[i * m + j];
+            const double d = matrix->values[i * m + j];
+            const int inside = (i < baseline) == (j < baseline);
             (*out_packed)[statistics_pair(m, i, j)] = d;
-            if ((i < baseline) == (j < baseline) && d > out->floor_largest) out->floor_largest = d;
+            sums[inside] += d;
+            counts[inside]++;
+            if (inside && d > out->floor_largest) out->floor_largest = d;
         }
+    out->floor_between = sums[0] / (double)counts[0];
+    out->floor_inside = sums[1] / (double)counts[1];
     return STATUS_OK;
 }
 

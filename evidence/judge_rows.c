@@ -99,11 +99,27 @@ static int applied_alike(const struct judgement *judgement) {
            (judgement->verdict == VERDICT_SAME_WEIGHTS && judgement->state_step == 0);
 }
 
+static int has_checkpoint(const struct judgement *judgement, int arm) {
+    const char *const text =
+        trace_run_of(judgement->image, judgement->arms[arm])->plan.configuration;
+    size_t length;
+    return config_text_value(text, "model.from", &length) != NULL &&
+           !config_text_says(text, "model.from", "none");
+}
+
 static void add_notes(const struct judgement *judgement, struct row_pen *pen) {
     for (int arm = 0; arm < 2; arm++)
         if (judgement->diverged[arm] != 0)
             row_add(pen, ROW_NOTE, "the loss of %s is not finite from update %llu on",
                     judgement->arms[arm], (unsigned long long)judgement->diverged[arm]);
+        else if (judgement->unbounded[arm] != 0)
+            row_add(pen, ROW_NOTE,
+                    "weights of %s are not finite from update %llu on, though all of its losses "
+                    "are%s",
+                    judgement->arms[arm], (unsigned long long)judgement->unbounded[arm],
+                    has_checkpoint(judgement, arm)
+                        ? ": twinstep check says whether the checkpoint holds such weights"
+                        : "");
     for (int arm = 0; arm < 2; arm++)
         judge_row_arm(judgement, arm, pen);
     judge_row_reported(judgement, pen);
@@ -236,8 +252,9 @@ enum status judge_rows(struct arena *arena, struct judgement *out) {
         judge_row_measures(judgement, &pen);
         judge_row_growth(judgement, &pen);
         judge_row_closure(judgement, &pen);
-        judge_row_untested(judgement, &pen);
     }
+    if (outside || (judgement->verdict == VERDICT_IDENTICAL && judgement->cause_count > 0))
+        judge_row_untested(judgement, &pen);
     add_expectation(judgement, &pen);
     add_updates(judgement, &pen);
     out->rows = pen.rows;

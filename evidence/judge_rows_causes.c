@@ -178,8 +178,14 @@ void judge_row_arm(const struct judgement *judgement, int arm, struct row_pen *p
 
 /* Says what the verdict does not rest on, and what would tell. */
 void judge_row_untested(const struct judgement *judgement, struct row_pen *pen) {
-    row_add(pen, ROW_UNTESTED,
-            "other seeds and data (--set common.seed=N), another machine (replay there)");
+    static const char *const elsewhere =
+        "other seeds and data (--set common.seed=N), another machine (replay there)";
+    if (judgement->verdict == VERDICT_IDENTICAL) {
+        row_add(pen, ROW_UNTESTED,
+                "later updates, in which what differs may act (--set steps=N), %s", elsewhere);
+        return;
+    }
+    row_add(pen, ROW_UNTESTED, "%s", elsewhere);
     if (judgement->floor == FLOOR_EXACT && judgement->floor_equal[1] < 0)
         row_put(pen, ", a second process");
     if (judgement->floor != FLOOR_EXACT && judgement->cause_count > 1 &&

@@ -79,6 +79,20 @@ void judge_row_products(const struct judgement *judgement, struct row_pen *pen) 
             row_add(pen, ROW_LIBRARY, "%s: %s", judgement->arms[arm], products[arm]);
 }
 
+/* Labels are tested by all distances, of which d(A,B) is one: it may be small where the arms
+ * differ, and large where they do not. Then the means are told, which the reader would look for. */
+static void put_means(const struct judgement *judgement, struct row_pen *pen) {
+    const int seems_outside = judgement->floor_distance > judgement->floor_largest;
+    if (judgement->floor != FLOOR_PERMUTATION || judgement->verdict == VERDICT_UNTESTABLE ||
+        (judgement->p <= judgement->alpha) == seems_outside)
+        return;
+    row_put(
+        pen,
+        "\nd(A,B) is of the first run of each arm, and tested are all: runs of the two arms are "
+        "%.4g apart on average, runs of one arm %.4g",
+        judgement->floor_between, judgement->floor_inside);
+}
+
 void judge_row_floor(const struct judgement *judgement, struct row_pen *pen) {
     if (judgement->elsewhere[0] != '\0')
         row_add(pen, ROW_NOTE, "the floor file was measured elsewhere: %s", judgement->elsewhere);
@@ -106,6 +120,7 @@ void judge_row_floor(const struct judgement *judgement, struct row_pen *pen) {
             judgement->floor_largest);
     row_put(pen, "\np = %.4g (least possible %.4g), alpha = %g, power %.2f for a shift of 3 sigma",
             judgement->p, judgement->smallest_p, judgement->alpha, judgement->power);
+    put_means(judgement, pen);
     if (isnan(judgement->loss_p)) return;
     row_put(pen, "\nthe last losses of these runs, tested alike: p = %.4g%s", judgement->loss_p,
             judgement->loss_p <= judgement->alpha && judgement->p > judgement->alpha

@@ -789,10 +789,13 @@ static int nothing_moved(const struct judgement *judgement) {
 /* Arms whose weights stand still agree whatever differs between them, and so do most that are no
  * numbers any more: a verdict of equal weights must not read as a comparison of trainings. */
 static void put_stillness(const struct judgement *judgement, struct row_pen *pen) {
-    const uint64_t *const diverged = judgement->diverged;
+    const uint64_t *const diverged = judgement->diverged, *const lost = judgement->unbounded;
     if (diverged[0] != 0 && diverged[1] != 0)
         row_put(pen, " The losses of both arms are not finite from update %llu on.",
                 (unsigned long long)(diverged[0] > diverged[1] ? diverged[0] : diverged[1]));
+    else if (lost[0] != 0 && lost[1] != 0)
+        row_put(pen, " Weights of both arms are not finite from update %llu on.",
+                (unsigned long long)(lost[0] > lost[1] ? lost[0] : lost[1]));
     if (!nothing_moved(judgement)) return;
     row_put(pen, judgement->updates == 1
                      ? " The update moved no weight in either arm, so no training was compared."

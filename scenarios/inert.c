@@ -41,6 +41,16 @@ static const char *without_cached(const struct config *config) {
 }
 
 READ_IF_ALSO(reference, free, config->dpo.reference != REFERENCE_GIVEN, "dpo.reference is given");
+/* Two dtypes that act as f32 where what they would round is made of f32 numbers; they are inert by
+ * their word, and f32 is read. Terms of a log-prob and its product with a coefficient are numbers
+ * of numerics.accumulate; angle, cosine and sine are f32 numbers (law 6) unless the pass computes
+ * in f64, as that of a reference may. */
+READ_IF(wide_sums, config->numerics.loss != DTYPE_F64 || config->numerics.accumulate == DTYPE_F64,
+        "f64 acts as f32 where numerics.accumulate is f32");
+READ_IF(wide_table,
+        config->numerics.rope != DTYPE_F64 || config->numerics.compute == DTYPE_F64 ||
+            (without_reference(config) == NULL && config->dpo.reference_compute == DTYPE_F64),
+        "f64 acts as f32 where numerics.compute is not f64");
 
 static const char *without_smoothing(const struct config *config) {
     if (config->task != TASK_DPO) return "task is sft";
@@ -279,6 +289,8 @@ static const struct inert_key {
     {"scaler.growth_interval", without_dynamic, NULL},
     {"scaler.hysteresis", without_dynamic, NULL},
     {"scaler.min_scale", without_dynamic, NULL},
+    {"numerics.rope", without_wide_table, NULL},
+    {"numerics.loss", without_wide_sums, "f32"},
     {"numerics.order_seed", without_shuffled, NULL},
     {"shuffle.kinds", without_shuffled, NULL},
     {"shuffle.chunk", without_shuffled, NULL},

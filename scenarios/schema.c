@@ -350,10 +350,11 @@ static const struct key_row rows[] = {
          .help = "Dtype of master weights, wider than numerics.param; none updates the parameters "
                  "themselves"),
     ENUM(numerics.rope, "f32", CAUSE_DTYPE, dtype_names,
-         .help = "Dtype of the rotary table and its frequencies"),
+         .help = "Dtype of the rotary table and its frequencies; f64 acts as f32 where "
+                 "numerics.compute is not f64"),
     ENUM(numerics.loss, "auto", CAUSE_DTYPE, dtype_names, .word = "auto",
          .help = "Dtype of log-probabilities and loss coefficients; auto is f64 for f64 compute, "
-                 "else f32"),
+                 "else f32; f64 acts as f32 where numerics.accumulate is f32"),
     ENUM(numerics.product, "compute", CAUSE_DTYPE, dtype_names, .word = "compute",
          .help = "Dtype that operands of matrix products are rounded to on their way in: "
                  "numerics.compute; tf32 under f32 compute is torch's allow_tf32"),

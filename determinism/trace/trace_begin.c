@@ -273,6 +273,7 @@ static enum status start_live(struct trace *trace) {
 
 static enum status start(struct trace *trace, const struct trace_plan *plan) {
     TRY(create_file(trace));
+    trace_mark_written(trace); /* until it is closed in open_again, and then anew */
     TRY(trace_create_objects(trace, plan));
     TRY(trace_flush(trace));
     TRY(trace_seal(trace, SEAL_OPENING));

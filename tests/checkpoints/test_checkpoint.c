@@ -226,12 +226,24 @@ static void validate_pickled(void **state) {
     helper_require(open_once("b"), STATUS_INPUT, "got pytorch_model.bin.index.json, whose");
 }
 
+/* A folder of LoRA's weights alone, as peft saves it, is told from one that lacks a file. */
+static void validate_adapters(void **state) {
+    (void)state;
+    assert_int_equal(mkdir("lora", 0777), 0);
+    helper_write_text("lora/adapter_config.json", "{}");
+    helper_write_text("lora/adapter_model.safetensors", "x");
+    helper_require(open_once("lora"), STATUS_INPUT,
+                   "lora: expected a whole model, got an adapter of peft (adapter_config.json), "
+                   "which holds only what is added to one: merge_and_unload() of peft");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_shards),  cmocka_unit_test(validate_refusals),
-        cmocka_unit_test(validate_twice),   cmocka_unit_test(validate_many_names),
-        cmocka_unit_test(validate_folders), cmocka_unit_test(verify_written_shards),
-        cmocka_unit_test(verify_cut_off),   cmocka_unit_test(validate_pickled),
+        cmocka_unit_test(validate_shards),   cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_twice),    cmocka_unit_test(validate_many_names),
+        cmocka_unit_test(validate_folders),  cmocka_unit_test(verify_written_shards),
+        cmocka_unit_test(verify_cut_off),    cmocka_unit_test(validate_pickled),
+        cmocka_unit_test(validate_adapters),
     };
     return cmocka_run_group_tests(tests, helper_enter, helper_leave);
 }

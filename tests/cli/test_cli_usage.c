@@ -33,6 +33,24 @@ static void require_in(const char *text, const char *needle) {
     if (strstr(text, needle) == NULL) fail_msg("expected: %s\nin: %s", needle, text);
 }
 
+/* `help` in front is --help behind. */
+static void validate_help_in_front(void **state) {
+    (void)state;
+    static const char *const lines[][2] = {{"help", "--help"},
+                                           {"help run", "run --help"},
+                                           {"help lr", "lr --help"},
+                                           {"help lr table", "lr table --help"},
+                                           {"help --help", "--help"}};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct said front = helper_run(0, lines[i][0]), behind = helper_run(0, lines[i][1]);
+        assert_string_equal(front.err, "");
+        assert_string_equal(front.out, behind.out);
+        helper_free(&front);
+        helper_free(&behind);
+    }
+    helper_refuse(2, "help rnu", "unknown verb \"rnu\"; did you mean run?");
+}
+
 static void validate_help_of_every_verb(void **state) {
     (void)state;
     for (size_t i = 0; i < VERBS; i++) {
@@ -305,6 +323,7 @@ static void validate_pages(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_help_in_front),
         cmocka_unit_test(validate_help_of_every_verb),
         cmocka_unit_test(verify_overview_names_every_verb),
         cmocka_unit_test(validate_version),

@@ -236,10 +236,13 @@ static const struct bad_case bad_cases[] = {
     {TASK_DPO, "{}",
      "x.jsonl:1: expected the keys prompt, chosen, rejected (or chosen, rejected, or prompt_ids, "
      "chosen_ids, rejected_ids, or chosen_input_ids, chosen_labels, rejected_input_ids, "
-     "rejected_labels); the row has: none"},
+     "rejected_labels); the row has: none (rows of task sft have prompt, completion (or messages, "
+     "or text, or input_ids, labels, or prompt_ids, completion_ids))"},
     {TASK_SFT, "{\"message\": [], \"id\": 3}",
      "x.jsonl:1: expected the keys prompt, completion (or messages, or text, or input_ids, labels, "
-     "or prompt_ids, completion_ids); the row has: message, id"},
+     "or prompt_ids, completion_ids); the row has: message, id (rows of task dpo have prompt, "
+     "chosen, rejected (or chosen, rejected, or prompt_ids, chosen_ids, rejected_ids, or "
+     "chosen_input_ids, chosen_labels, rejected_input_ids, rejected_labels))"},
     {TASK_DPO, "{\"prompt\": \"p\", \"chosen\": \"c\"}",
      "x.jsonl:1: key \"rejected\" is missing; a row has prompt, chosen, rejected"},
     {TASK_DPO, "{\"prompt_ids\": [1], \"rejected_ids\": [2], \"chosen\": \"c\"}",

@@ -77,6 +77,51 @@ static void verify_reader_of_runs_that_end(void **state) {
     sample_close(&sample);
 }
 
+/* A second writer is kept out by the mark, so that has to stand for most of the time in which a
+ * file is begun, too: not before the file is open, nor while it is closed once and opened again. */
+static void verify_file_that_is_begun_is_marked(void **state) {
+    (void)state;
+    struct sample sample;
+    uint64_t marked = 0, bare = 0;
+    sample_open(&sample, 3);
+    sample.plan.overwrite = 1;
+    for (int i = 0; i < FILES; i++) {
+        int ends[2], result;
+        char word = 0;
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            struct trace *trace;
+            alarm(CHILD_SECONDS);
+            const int bad =
+                trace_create(sample.path, &sample.plan, &sample.arena, &trace) != STATUS_OK;
+            if (write(ends[1], "x", 1) != 1 || bad) _exit(1);
+            for (;;)
+                pause();
+        }
+        while (read(ends[0], &word, 1) != 1) {
+            long process;
+            const int written = trace_is_written(sample.part, &process);
+            if (written) assert_int_equal(process, child);
+            if (written)
+                marked++;
+            else if (access(sample.part, F_OK) == 0)
+                bare++;
+        }
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, &result, 0), child);
+        close(ends[0]);
+        close(ends[1]);
+        unlink(sample.part);
+    }
+    print_message("of looks at %d files that were begun, %ju saw a mark and %ju none\n", FILES,
+                  (uintmax_t)marked, (uintmax_t)bare);
+    assert_true(marked > bare);
+    sample_close(&sample);
+}
+
 /* Writes a closing seal, then a row that it does not cover: so the file stands for a reader that
  * had begun before the seal was written. Waits to be killed. */
 static void seal_too_early(struct sample *sample, int told) {
@@ -198,6 +243,7 @@ static void verify_reader_of_an_empty_file_keeps_no_writer_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_reader_of_runs_that_end),
+        cmocka_unit_test(verify_file_that_is_begun_is_marked),
         cmocka_unit_test(verify_closing_seal_of_a_live_file_says_nothing),
         cmocka_unit_test(verify_reader_needs_no_name),
         cmocka_unit_test(verify_reader_keeps_no_writer_out),

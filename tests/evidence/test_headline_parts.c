@@ -174,6 +174,8 @@ static void draw_judgement(uint32_t number) {
                                                .exactly = seldom(2)};
     for (size_t arm = 0; arm < 2; arm++)
         if (seldom(3)) j.diverged[arm] = 1 + draws_pick(&draws, UPDATES);
+    for (size_t arm = 0; arm < 2; arm++)
+        if (seldom(2)) j.unbounded[arm] = 1 + draws_pick(&draws, UPDATES);
     j.alpha = 0.05;
     j.power = 0.875;
     j.state_step = seldom(3) ? 0 : 3;
@@ -719,6 +721,9 @@ static void add_stillness(void) {
     if (j.diverged[0] > 0 && j.diverged[1] > 0)
         add(" The losses of both arms are not finite from update %d on.",
             (int)fmax((double)j.diverged[0], (double)j.diverged[1]));
+    else if (j.unbounded[0] > 0 && j.unbounded[1] > 0)
+        add(" Weights of both arms are not finite from update %d on.",
+            (int)fmax((double)j.unbounded[0], (double)j.unbounded[1]));
     for (size_t arm = 0; arm < 2; arm++)
         for (size_t i = 0; i < j.updates; i++)
             if (j.masters || records[arm][i].reals[REAL_UPDATE_NORM] != 0.0) return;

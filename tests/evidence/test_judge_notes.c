@@ -630,6 +630,38 @@ static void validate_notes_of_arms(void **state) {
     helper_image_close(&of);
 }
 
+/* Weights that are no numbers any more, or never were, while every loss is one: of an arm whose
+ * loss says it, nothing is said of its weights. */
+static void validate_lost_weights(void **state) {
+    (void)state;
+    static const char words[] =
+        "weights of left are not finite from update 2 on, though all of its losses are";
+    struct helper_image of;
+    helper_image_open(&of, 3);
+    record_of(&of, 0, 2)->reals[REAL_PARAM_NORM] = NONE;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_NOTE, 0, words);
+    assert_null(strstr(of.words, "weights of right are not finite"));
+    assert_null(strstr(of.words, "both arms are not finite"));
+    record_of(&of, 1, 3)->reals[REAL_PARAM_NORM] = NONE;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_IDENTICAL);
+    assert_non_null(strstr(helper_image_row(&of, ROW_HEADLINE, 0),
+                           "are equal. Weights of both arms are not finite from update 3 on."));
+    of.runs[0].plan.configuration = "model.from: none\n";
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_NOTE, 0, words);
+    of.runs[0].plan.configuration = "model.from: some/folder\n";
+    helper_image_judge(&of, STATUS_OK);
+    assert_non_null(strstr(helper_image_row(&of, ROW_NOTE, 0),
+                           "losses are: twinstep check says whether the checkpoint holds such "
+                           "weights"));
+    record_of(&of, 0, 3)->reals[REAL_LOSS] = NONE;
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_NOTE, 0, "the loss of left is not finite from update 3 on");
+    helper_image_close(&of);
+}
+
 /* Stored weights that keep their bits, from more than nine of ten on. */
 static void validate_still_weights(void **state) {
     (void)state;
@@ -1303,6 +1335,7 @@ int main(void) {
         cmocka_unit_test(validate_forgotten_factors),
         cmocka_unit_test(validate_scaled_gradients),
         cmocka_unit_test(validate_notes_of_arms),
+        cmocka_unit_test(validate_lost_weights),
         cmocka_unit_test(validate_still_weights),
         cmocka_unit_test(validate_lines_and_updates),
         cmocka_unit_test(validate_devices),

@@ -189,12 +189,14 @@ static void corroborate_curves(void **state) {
         draw_records(&draws);
         const uint32_t x = runs[0].plan.shape.groups, y = runs[1].plan.shape.groups;
         const uint32_t shared = x < y ? x : y;
-        uint64_t diverged[2] = {0, 0}, logged = 0;
+        uint64_t diverged[2] = {0, 0}, unbounded[2] = {0, 0}, logged = 0;
         struct judged_report first[2] = {{.column = ""}, {.column = ""}}; /* one, both have it */
         assert_int_equal(judge_groups(&runs[0], &runs[1]), shared);
         for (size_t i = judgement.updates; i-- > 0;) { /* the last that is seen is the first */
-            for (int arm = 0; arm < 2; arm++)
+            for (int arm = 0; arm < 2; arm++) {
                 if (!isfinite(records[arm][i].reals[REAL_LOSS])) diverged[arm] = 10 + i;
+                if (!isfinite(records[arm][i].reals[REAL_PARAM_NORM])) unbounded[arm] = 10 + i;
+            }
             for (uint32_t g = shared; g-- > 0;) {
                 const double a = groups[0][i][g][GROUP_LR_LOGGED];
                 const double b = groups[1][i][g][GROUP_LR_LOGGED];
@@ -214,6 +216,8 @@ static void corroborate_curves(void **state) {
         note_curves(&judging);
         note_reported(&judging);
         assert_true(judgement.diverged[0] == diverged[0] && judgement.diverged[1] == diverged[1]);
+        assert_true(judgement.unbounded[0] == unbounded[0] &&
+                    judgement.unbounded[1] == unbounded[1]);
         assert_int_equal(judgement.logged_step, logged);
         if (judgement.reported.update != want->update ||
             strcmp(judgement.reported.column, want->column) != 0)

@@ -274,6 +274,25 @@ static void validate_equal_arms(void **state) {
     helper_image_close(&of);
 }
 
+/* Equal bits of these updates say nothing of a difference that acts in a later one, which the
+ * verdict says wherever the arms differ in a key; arms of one configuration have no such
+ * difference. */
+static void validate_what_may_act_later(void **state) {
+    (void)state;
+    static const char *const names[] = {"data-order"};
+    struct helper_image of;
+    helper_image_open(&of, 3);
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_UNTESTED, 0, "");
+    helper_image_causes(&of, names, 1);
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_IDENTICAL);
+    helper_image_expect(&of, ROW_UNTESTED, 0,
+                        "later updates, in which what differs may act (--set steps=N), other seeds "
+                        "and data (--set common.seed=N), another machine (replay there)");
+    helper_image_close(&of);
+}
+
 /* Weights that stand agree whatever differs, and the first line says that they stand. */
 static void validate_arms_that_stand(void **state) {
     (void)state;
@@ -393,6 +412,24 @@ static void validate_permutation_floors(void **state) {
     helper_image_expect(&of, ROW_UNTESTED, 0,
                         "other seeds and data (--set common.seed=N), another machine (replay "
                         "there)");
+    matrix[8] = matrix[8 * 16] = 1.5; /* the first runs stand as close as two of one arm may */
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_OUTSIDE_FLOOR);
+    assert_non_null(strstr(helper_image_row(&of, ROW_FLOOR, 0),
+                           "3 sigma\nd(A,B) is of the first run of each arm, and tested are all: "
+                           "runs of the two arms are 2.977 apart on average, runs of one arm "
+                           "1.013"));
+    distances(matrix, 8, 16, 1.0, 1.0);
+    matrix[8] = matrix[8 * 16] = 1.75; /* and as far apart as no others, by chance */
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.verdict, VERDICT_INSIDE_FLOOR);
+    assert_non_null(strstr(helper_image_row(&of, ROW_FLOOR, 0),
+                           "runs of the two arms are 1.012 apart on average, runs of one arm "
+                           "1.013"));
+    matrix[8] = matrix[8 * 16] = 1.5;
+    helper_image_judge(&of, STATUS_OK);
+    assert_null(strstr(helper_image_row(&of, ROW_FLOOR, 0), "on average"));
+    distances(matrix, 8, 16, 1.0, 3.0);
     for (int i = 0; i < 16; i++)
         losses[i] = i < 8 ? 2.0 : 3.0;
     helper_image_put(&of, "floor/loss", 16, 1, losses);
@@ -1351,6 +1388,7 @@ int main(void) {
         cmocka_unit_test(validate_shared_arms),
         cmocka_unit_test(validate_shared_arms_in_doubt),
         cmocka_unit_test(validate_equal_arms),
+        cmocka_unit_test(validate_what_may_act_later),
         cmocka_unit_test(validate_arms_that_stand),
         cmocka_unit_test(validate_reports_of_equal_arms),
         cmocka_unit_test(validate_unfinished_arms),

@@ -116,10 +116,47 @@ static void verify_read_keys_move_bits(void **state) {
     }
 }
 
+/* f64 acts as f32 above sums and passes of f32, and not above wider ones: the same words, read as
+ * they were written, once with f32 and once with f64. */
+static void verify_wide_words(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *words;
+        int moves;
+    } wide[] = {
+        {"numerics.loss", "task: dpo", 0},
+        {"numerics.loss", "task: sft", 0},
+        {"numerics.loss", "numerics: {compute: bf16}", 0},
+        {"numerics.loss", "numerics: {backward: {cross_entropy: two-step}}", 0},
+        {"numerics.loss", "numerics: {accumulate: f64}", 1},
+        {"numerics.rope", "task: dpo", 0},
+        {"numerics.rope", "numerics: {compute: bf16}", 0},
+        {"numerics.rope", "dpo: {reference_compute: f64}, numerics: {accumulate: f64}", 1},
+        {"numerics.rope", "numerics: {compute: f64}", 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(wide); i++) {
+        static struct config config;
+        struct helper_outcome outcomes[2];
+        char text[1024];
+        struct key_row row = *schema_find(wide[i].key, NULL);
+        helper_config(UPDATES, &config, "%s", whole(wide[i].words, text));
+        for (int is_wide = 0; is_wide < 2; is_wide++) {
+            row.standard = is_wide ? "f64" : "f32";
+            assert_int_equal(row_read_standard(&row, wide[i].key, &config), STATUS_OK);
+            assert_int_equal(inert_reason(&config, wide[i].key) != NULL, is_wide && !wide[i].moves);
+            outcome_of(&config, &outcomes[is_wide]);
+        }
+        const char *const gap = helper_outcome_gap(&outcomes[0], &outcomes[1]);
+        if ((gap != NULL) != wide[i].moves)
+            fail_msg("%s under %s: %s", wide[i].key, wide[i].words, gap == NULL ? "none" : gap);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_inert_keys_move_nothing),
         cmocka_unit_test(verify_read_keys_move_bits),
+        cmocka_unit_test(verify_wide_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

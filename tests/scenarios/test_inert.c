@@ -245,6 +245,41 @@ static void validate_words_of_ranks(void **state) {
     }
 }
 
+/* Words that act as f32 where what they round is made of f32 numbers: no difference, and told. */
+static void validate_words_of_wide_numbers(void **state) {
+#define WIDE_SUMS "numerics: {accumulate: f64}"
+#define WIDE_REFERENCE "dpo: {reference_compute: f64}, " WIDE_SUMS
+    (void)state;
+    static const struct {
+        const char *common, *arms, *differ, *key; /* that is told; "": none is */
+    } cases[] = {
+        {"seed: 17", "{a: {}, b: {numerics: {loss: f64}}}", "", "numerics.loss"},
+        {"seed: 17", "{a: {numerics: {loss: f64}}, b: {numerics: {loss: bf16}}}", "numerics.loss ",
+         "numerics.loss"},
+        {WIDE_SUMS, "{a: {}, b: {numerics: {loss: f64}}}", "numerics.loss ", ""},
+        {"seed: 17", "{a: {}, b: {numerics: {rope: f64}}}", "", "numerics.rope"},
+        {"task: sft", "{a: {}, b: {numerics: {rope: f64}}}", "", "numerics.rope"},
+        {WIDE_REFERENCE, "{a: {}, b: {numerics: {rope: f64}}}", "numerics.rope ", ""},
+        {"dpo: {loss: simpo}, " WIDE_SUMS, "{a: {}, b: {numerics: {rope: f64}}}", "",
+         "numerics.rope"},
+        {"numerics: {compute: f64}", "{a: {}, b: {numerics: {rope: f64}}}", "numerics.rope ", ""},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct scenario *const s =
+            helper_parse(&arena, arms_text(&arena, cases[i].common, cases[i].arms), NULL);
+        int told = 0;
+        assert_string_equal(keys_that_differ(&arena, s), cases[i].differ);
+        for (uint32_t k = 0; k < s->inert_count; k++)
+            told += strncmp(s->inert[k].key, "numerics.", 9) == 0;
+        if (told != (cases[i].key[0] != '\0')) fail_msg("case %zu: %d told", i, told);
+        for (uint32_t k = 0; told > 0 && k < s->inert_count; k++)
+            if (strncmp(s->inert[k].key, "numerics.", 9) == 0)
+                assert_string_equal(s->inert[k].key, cases[i].key);
+        arena_close(&arena);
+    }
+}
+
 /* A bit that flips in one arm: all of its keys differ, and the other arm is as if it had none. */
 static void validate_reset_alone(void **state) {
     (void)state;
@@ -361,6 +396,7 @@ int main(void) {
         cmocka_unit_test(validate_one_reader),
         cmocka_unit_test(validate_one_reader_of_each),
         cmocka_unit_test(validate_words_of_ranks),
+        cmocka_unit_test(validate_words_of_wide_numbers),
         cmocka_unit_test(validate_reset_alone),
         cmocka_unit_test(validate_canonical_values),
         cmocka_unit_test(validate_report),
