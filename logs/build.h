@@ -86,6 +86,10 @@ const struct log_options *log_build_options(const struct log_build *build);
 TWINSTEP_MUST_USE enum status log_build_column(struct log_build *build, const char *source,
                                                size_t length, const struct log_rule *rules,
                                                size_t *out);
+/* Sets *out to the column that has the values of an evaluation under the name of that one:
+ * "eval/loss" of "loss". One whose own name says it stays. */
+TWINSTEP_MUST_USE enum status log_build_evaluation(struct log_build *build, size_t column,
+                                                   const struct log_rule *rules, size_t *out);
 /* Starts a row. `step` is the step as the source counts, INT64_MIN when it is unknown. */
 TWINSTEP_MUST_USE enum status log_build_row(struct log_build *build, int64_t step, uint32_t line,
                                             uint32_t part);
