@@ -86,6 +86,9 @@ enum compare_gap compare_judge_start(const struct compare_report *report);
 /* Tells whether losses are apart before the first step, and in most of the first rows, by more than
  * f32 makes: so another average of the same numbers may have made them, too. */
 int compare_may_average(const struct compare_report *report);
+/* Tells whether the losses of the first rows are apart by numbers of one sign and about one size,
+ * as a small term of the loss makes them. */
+int compare_gaps_lean(const struct compare_report *report);
 /* Tells whether means of logits, which do not count there beside log-probs, are apart by more than
  * rounding makes. */
 int compare_logits_apart(const struct compare_report *report);
