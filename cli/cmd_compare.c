@@ -85,6 +85,8 @@ static enum status fit_sides(struct cli *cli, const struct options *options, str
     static const char *const names[] = {"--contract-a", "--contract-b"};
     for (size_t side = 0; side < 2; side++)
         TRY(compare_number_rows(logs[1 - side], logs[side], &cli->arena));
+    for (size_t side = 2; side-- > 0;)
+        TRY(compare_shift_rows(logs[1 - side], logs[side], &cli->arena));
     TRY(cut_digits_by_other(logs[0], logs[1], &cli->arena));
     for (size_t side = 0; side < 2; side++) {
         const struct contract *contract;

@@ -413,6 +413,8 @@ static enum status choose_base(struct finish *f, int64_t base, size_t *out_known
     }
     f->log->step_guessed = *out_known == 0;
     f->log->step_base = base == INT64_MIN ? 1 : base;
+    f->log->base_open = base == INT64_MIN && f->build->options->step_base == INT64_MIN &&
+                        *out_known > 0 && least > 0;
     if (f->build->options->step_base != INT64_MIN) {
         f->log->step_base = f->build->options->step_base;
         if (f->log->step_base > 1000000000 || f->log->step_base < -1000000000)
