@@ -776,7 +776,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     const struct compare_column *first = forward;
     if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
         first = gradient;
-    int begins_apart, unseen, is_mean = 0;
+    int begins_apart, unseen, is_mean = 0, is_of_blocks = 0;
     report->meaning = report->next = "";
     report->same_start = first != NULL && compare_same_start(report, first->first_update);
     if (compare_explain_draws(report)) return STATUS_OK;
@@ -798,7 +798,11 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     if (report->logged_alone && compare_logged_alone(report, first))
         return explain_logged(report, arena);
     TRY(compare_explain_unseen_forward(report, first, arena, &unseen));
-    if (!report->recorded && report->roots == 0) TRY(compare_explain_mean(report, arena, &is_mean));
+    if (!report->recorded && report->roots == 0) {
+        TRY(compare_explain_mean(report, arena, &is_mean));
+        TRY(compare_explain_blocks(report, arena, &is_of_blocks));
+    }
+    if (is_of_blocks) return STATUS_OK;
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
     else if (unseen)

@@ -64,6 +64,10 @@ int compare_speaks(const struct compare_report *report, enum log_name name, uint
  * where it is none. */
 TWINSTEP_MUST_USE enum status compare_explain_mean(struct compare_report *report,
                                                    struct arena *arena, int *out);
+/* The same of a log that has a row for each micro-batch, numbered on, beside one that has a row for
+ * each update: each loss of this one is the mean of as many of that one. */
+TWINSTEP_MUST_USE enum status compare_explain_blocks(struct compare_report *report,
+                                                     struct arena *arena, int *out);
 /* Tells whether the gradient norm alone differs, by more than rounding, while the losses agree. */
 int compare_norm_elsewhere(const struct compare_report *report);
 TWINSTEP_MUST_USE enum status compare_explain_norm_elsewhere(struct compare_report *report,
