@@ -13,6 +13,7 @@
 #include "experiment/noise/noise_use.h"
 #include "forensics/compare_floor.h"
 #include "forensics/compare_rows.h"
+#include "forensics/cut_digits.h"
 
 enum {
     KEY_CONTRACT_A = KEY_OWN,
@@ -38,8 +39,8 @@ static enum status read_contract(const struct options *options, int key, const c
     return STATUS_OK;
 }
 
-static enum status fit_side(struct compare_input *input, const struct contract *contract,
-                            struct arena *arena) {
+static enum status fit_side(struct log *log, struct compare_input *input,
+                            const struct contract *contract, struct arena *arena) {
     struct series *series;
     struct fit_set *fits;
     struct fit_known known;
@@ -51,7 +52,7 @@ static enum status fit_side(struct compare_input *input, const struct contract *
     TRY(arena_take(arena, 1, sizeof *series, "series", &series));
     TRY(arena_take(arena, 1, sizeof *fits, "fits", &fits));
     TRY(series_of(input->log, log_column_of(input->log, LOG_LR_LOGGED), arena, series));
-    TRY(fit_series(series, &known, arena, fits));
+    TRY(cut_digits_fit(log, series, &known, arena, fits));
     fit_keep_native(&known, fits);
     input->fits = fits;
     input->contract = contract != NULL ? contract->name : NULL;
@@ -84,11 +85,14 @@ static enum status fit_sides(struct cli *cli, const struct options *options, str
     static const char *const names[] = {"--contract-a", "--contract-b"};
     for (size_t side = 0; side < 2; side++)
         TRY(compare_number_rows(logs[1 - side], logs[side], &cli->arena));
+    for (size_t side = 2; side-- > 0;)
+        TRY(compare_shift_rows(logs[1 - side], logs[side], &cli->arena));
+    TRY(cut_digits_by_other(logs[0], logs[1], &cli->arena));
     for (size_t side = 0; side < 2; side++) {
         const struct contract *contract;
         TRY(read_contract(options, side == 0 ? KEY_CONTRACT_A : KEY_CONTRACT_B, names[side],
                           &contract));
-        TRY(fit_side(&input[side], contract, &cli->arena));
+        TRY(fit_side(logs[side], &input[side], contract, &cli->arena));
     }
     return STATUS_OK;
 }

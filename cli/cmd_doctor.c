@@ -12,6 +12,7 @@
 #include "cli/plain_text.h"
 #include "cli/verb.h"
 #include "determinism/trace.h"
+#include "forensics/cut_digits.h"
 #include "forensics/doctor/doctor.h"
 #include "forensics/fit_rows.h"
 
@@ -69,7 +70,7 @@ static enum status read_own(const struct options *options, struct doctor_options
     return STATUS_OK;
 }
 
-static enum status fit_log(const struct log *log, const struct doctor_options *options,
+static enum status fit_log(struct log *log, const struct doctor_options *options,
                            struct arena *arena, struct fit_set *out) {
     struct series *series;
     struct fit_known known;
@@ -82,7 +83,7 @@ static enum status fit_log(const struct log *log, const struct doctor_options *o
      * our own. */
     TRY(series_of(log, log->step_guessed ? NULL : log_column_of(log, LOG_LR_LOGGED), arena,
                   series));
-    TRY(fit_series(series, &known, arena, out));
+    TRY(cut_digits_fit(log, series, &known, arena, out));
     fit_keep_native(&known, out);
     return STATUS_OK;
 }

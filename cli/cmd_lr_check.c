@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "cli/lr_options.h"
 #include "cli/lr_report.h"
+#include "forensics/cut_digits.h"
 #include "forensics/words.h"
 
 enum { KEY_EXPECT = KEY_OWN, KEY_LOGGED };
@@ -153,6 +154,24 @@ static enum status ask_numbers(const struct fit_rows *rows, struct arena *arena,
     return STATUS_OK;
 }
 
+/* Of a log that has rows which do not agree: checks its numbers as ones whose digits were cut off,
+ * and takes that answer where every row agrees then. */
+static enum status check_cut(struct checked *c, int applied, struct arena *arena) {
+    struct fit_check *other;
+    struct series *cut;
+    if (c->report.of_applied || c->report.log->step_guessed) return STATUS_OK;
+    TRY(arena_take(arena, 1, sizeof *cut, "cut digits", &cut));
+    TRY(arena_take(arena, 1, sizeof *other, "lr check", &other));
+    TRY(cut_digits_series(&c->report.series, arena, cut));
+    if (cut->count == 0) return STATUS_OK;
+    TRY(fit_check(cut, &c->report.known, applied, arena, other));
+    if (other->verdict == FIT_FAIL || other->expected == NULL || other->bad_points > 0)
+        return STATUS_OK;
+    c->check = *other;
+    c->report.series = *cut;
+    return cut_digits_put(c->report.log, cut, arena);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     static const int exits[] = {EXIT_AS_EXPECTED, EXIT_DIFFERS, EXIT_UNTESTABLE};
     struct checked *c;
@@ -167,6 +186,8 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     c->report.known.used = &c->report.used;
     TRY(fit_check(&c->report.series, &c->report.known, !options_given(options, KEY_LOGGED),
                   &cli->arena, &c->check));
+    if (c->check.verdict != FIT_PASS && (c->check.verdict == FIT_FAIL || c->check.bad_points > 0))
+        TRY(check_cut(c, !options_given(options, KEY_LOGGED), &cli->arena));
     if (!options_given(options, KEY_LOGGED))
         TRY(fit_check_used(&c->check, &cli->arena, &c->report.used));
     if (c->report.known.steps_guessed) TRY(ask_numbers(&c->report.rows, &cli->arena, &c->check));

@@ -9,6 +9,7 @@
 #include "cli/json.h"
 #include "cli/lr_options.h"
 #include "cli/lr_report.h"
+#include "forensics/cut_digits.h"
 #include "forensics/fit_samples.h"
 
 enum { KEY_CONTRACT = KEY_OWN, KEY_ALL };
@@ -423,6 +424,12 @@ static enum status leave_bugs_out(struct fit_set *set, struct arena *arena) {
     return STATUS_OK;
 }
 
+/* Fits the printed LRs, also as numbers whose digits were cut off; recorded ones are exact. */
+static enum status fit_report(struct lr_report *report, struct arena *arena, struct fit_set *out) {
+    if (report->of_applied) return fit_series(&report->series, &report->known, arena, out);
+    return cut_digits_fit(report->log, &report->series, &report->known, arena, out);
+}
+
 static enum status run(struct cli *cli, const struct options *options, int *out_exit) {
     struct lr_report report;
     struct fit_set set;
@@ -434,7 +441,7 @@ static enum status run(struct cli *cli, const struct options *options, int *out_
     TRY(fit_check_request(&report.known.request, &cli->arena));
     TRY(lr_report_number(cli, options, &report));
     if (options_given(options, KEY_ALL)) report.known.limit = 1000;
-    TRY(fit_series(&report.series, &report.known, &cli->arena, &set));
+    TRY(fit_report(&report, &cli->arena, &set));
     TRY(fit_keep_used(&set, &cli->arena, &report.used));
     TRY(fit_early_skip(&set, &report.known, &cli->arena, &beside.early));
     TRY(fit_find_stop(&report.series, &report.known, &set, &cli->arena, &beside.stop));

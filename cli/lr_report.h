@@ -12,7 +12,7 @@
 #include "forensics/fit_used.h"
 
 struct lr_report {
-    const struct log *log;
+    struct log *log;
     struct series series;
     int of_applied; /* 1: the log prints no LR, and the series is of those that were applied */
     struct fit_known known;

@@ -205,6 +205,44 @@ static void explain_loss(struct compare_report *report, uint64_t update) {
             "reference, beta, and the loss type and its parameters.");
 }
 
+/* How near the ratio of the norms is to that of the losses where both are divided by one number,
+ * and how far both are from 1. Norms of other weights or data are so near that of the losses once
+ * in some hundred pairs of logs. */
+#define DIVISOR_DRIFT 1e-3
+#define DIVISOR_LEAST 1.5
+
+/* Explains losses and gradient norms that are in one ratio before the first step and in no fixed
+ * one later: a sum over tokens, of which each update has another number, that the log does not
+ * print. Returns 0 where they are not. */
+static int explain_divisor(struct compare_report *report) {
+    static const enum log_name names[] = {LOG_LOSS, LOG_GRAD_NORM};
+    double ratios[2];
+    uint64_t update = 0;
+    for (size_t n = 0; n < 2; n++) {
+        const struct compare_column *const column = compare_column_of(report, names[n]);
+        if (column == NULL || column->class_of != COMPARE_DIFFERENT ||
+            column->first_update > report->start || (n > 0 && column->first_update != update))
+            return 0;
+        for (size_t s = 0; s < 2; s++)
+            if (!(column->first[s].quantum < DIVISOR_DRIFT * real_abs_f64(column->first[s].value)))
+                return 0;
+        update = column->first_update;
+        ratios[n] = column->first[0].value / column->first[1].value;
+    }
+    const double factor = ratios[0] > 1.0 ? ratios[0] : 1.0 / ratios[0];
+    if (!(factor >= DIVISOR_LEAST) || !real_finite_f64(factor) ||
+        !(real_abs_f64(ratios[1] / ratios[0] - 1.0) < DIVISOR_DRIFT))
+        return 0;
+    compare_say(
+        report, -1,
+        "Loss and gradient norm of update 1 are in one ratio, and not in a fixed one later: both "
+        "are divided by another number, which is another one in each update, as a sum over tokens "
+        "that the log does not print (normalisation). Other weights or data seldom do that.",
+        "Log the tokens of each update (num_tokens) in both runs; compare what the loss is divided "
+        "by: tokens, samples, micro-batches, or nothing.");
+    return 1;
+}
+
 static void explain_forward(struct compare_report *report, const struct compare_column *column) {
     if (means_alone(report)) {
         compare_say(
@@ -263,6 +301,18 @@ static void explain_forward(struct compare_report *report, const struct compare_
             "is deterministic.");
         return;
     case COMPARE_GAP_BETWEEN:
+        if (compare_gaps_lean(report)) {
+            compare_say(
+                report, -1,
+                "The forward pass of update 1 differs by less than the log varies from row to row, "
+                "and by more than rounding usually does. The losses of the first rows are apart by "
+                "numbers of one sign and of about one size: a small term in the loss that is "
+                "logged makes them so (label smoothing, a z-loss, an auxiliary loss, a penalty), "
+                "and so do dropout in one alone and slightly other weights.",
+                "Compare the loss and its terms; then digests of the initial weights and the token "
+                "ids of the first batch, and dropout.");
+            return;
+        }
         compare_say(
             report, -1,
             "The forward pass of update 1 differs by less than the log varies from row to row, and "
@@ -272,6 +322,7 @@ static void explain_forward(struct compare_report *report, const struct compare_
             "both in float32 with one micro-batch: a gap that stays is no rounding.");
         return;
     default:
+        if (explain_divisor(report)) return;
         compare_say(
             report, -1,
             "The forward pass of update 1 differs by more than rounding: other weights, other "
@@ -725,7 +776,7 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     const struct compare_column *first = forward;
     if (gradient != NULL && (first == NULL || gradient->first_update < first->first_update))
         first = gradient;
-    int begins_apart, unseen, is_mean = 0;
+    int begins_apart, unseen, is_mean = 0, is_of_blocks = 0;
     report->meaning = report->next = "";
     report->same_start = first != NULL && compare_same_start(report, first->first_update);
     if (compare_explain_draws(report)) return STATUS_OK;
@@ -747,7 +798,11 @@ static enum status explain(struct compare_report *report, struct arena *arena) {
     if (report->logged_alone && compare_logged_alone(report, first))
         return explain_logged(report, arena);
     TRY(compare_explain_unseen_forward(report, first, arena, &unseen));
-    if (!report->recorded && report->roots == 0) TRY(compare_explain_mean(report, arena, &is_mean));
+    if (!report->recorded && report->roots == 0) {
+        TRY(compare_explain_mean(report, arena, &is_mean));
+        TRY(compare_explain_blocks(report, arena, &is_of_blocks));
+    }
+    if (is_of_blocks) return STATUS_OK;
     if (data != NULL && (first == NULL || data->first_update <= first->first_update))
         explain_data(report);
     else if (unseen)
@@ -837,8 +892,29 @@ static enum status name_average(struct compare_report *report, struct arena *are
     return STATUS_OK;
 }
 
+/* A small gap that leans to one side by about as much in each of the first rows is that of a term
+ * of the loss rather than of rounding. A low precision may lean, too. */
+static enum status name_term(struct compare_report *report, struct arena *arena) {
+    char *text;
+    if (report->cause != CAUSE_DTYPE || report->same_start || report->rng.found ||
+        report->rng.place.stream != NULL || report->rng.seed_count > 0 ||
+        !compare_gaps_lean(report))
+        return STATUS_OK;
+    TRY(arena_format(arena, &text,
+                     "%s But the losses of the first rows are apart by numbers of one sign and of "
+                     "about one size, which few roundings are: a small term in the loss that is "
+                     "logged makes them so (label smoothing, a z-loss, an auxiliary loss, a "
+                     "penalty), and a low precision can.",
+                     report->meaning));
+    compare_say(report, -1, text,
+                "Compare the loss and its terms first; then run both in float32 with equal "
+                "micro-batches: a gap that stays is no rounding.");
+    return STATUS_OK;
+}
+
 enum status compare_explain(struct compare_report *report, struct arena *arena) {
     TRY(explain(report, arena));
+    TRY(name_term(report, arena));
     TRY(name_average(report, arena));
     TRY(compare_explain_beyond(report, arena));
     return name_start(report, arena);

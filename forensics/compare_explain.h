@@ -64,6 +64,10 @@ int compare_speaks(const struct compare_report *report, enum log_name name, uint
  * where it is none. */
 TWINSTEP_MUST_USE enum status compare_explain_mean(struct compare_report *report,
                                                    struct arena *arena, int *out);
+/* The same of a log that has a row for each micro-batch, numbered on, beside one that has a row for
+ * each update: each loss of this one is the mean of as many of that one. */
+TWINSTEP_MUST_USE enum status compare_explain_blocks(struct compare_report *report,
+                                                     struct arena *arena, int *out);
 /* Tells whether the gradient norm alone differs, by more than rounding, while the losses agree. */
 int compare_norm_elsewhere(const struct compare_report *report);
 TWINSTEP_MUST_USE enum status compare_explain_norm_elsewhere(struct compare_report *report,
@@ -86,6 +90,9 @@ enum compare_gap compare_judge_start(const struct compare_report *report);
 /* Tells whether losses are apart before the first step, and in most of the first rows, by more than
  * f32 makes: so another average of the same numbers may have made them, too. */
 int compare_may_average(const struct compare_report *report);
+/* Tells whether the losses of the first rows are apart by numbers of one sign and about one size,
+ * as a small term of the loss makes them. */
+int compare_gaps_lean(const struct compare_report *report);
 /* Tells whether means of logits, which do not count there beside log-probs, are apart by more than
  * rounding makes. */
 int compare_logits_apart(const struct compare_report *report);

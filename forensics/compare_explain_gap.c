@@ -146,6 +146,36 @@ int compare_may_average(const struct compare_report *report) {
     return gaps.count > 0 && compare_median(&gaps) > FLOAT_NOISE;
 }
 
+/* The first rows of which each gap must be on one side of 0 and of about one size, and the factor
+ * between the largest and the smallest of them. Gaps of rounding have either sign: so many are on
+ * one side once in 128 pairs of logs, and seldom of one size then. */
+#define ROWS_OF_TERM 8
+#define TERM_SPREAD 4.0
+
+int compare_gaps_lean(const struct compare_report *report) {
+    const struct compare_column *const loss = compare_column_of(report, LOG_LOSS);
+    static const enum log_name policy[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED, LOG_OTHER};
+    double least = real_inf_f64(), most = 0.0;
+    size_t rows = 0, above = 0;
+    if (compare_covers_start(report, policy)) return 0; /* which no term of the loss moves */
+    if (loss == NULL || loss->class_of != COMPARE_DIFFERENT || loss->first_update > report->start)
+        return 0;
+    for (size_t i = 0, j = 0; rows < ROWS_OF_TERM && compare_next(loss, &i, &j); i++, j++) {
+        const struct series_point a = compare_point(&loss->side[0], i),
+                                  b = compare_point(&loss->side[1], j);
+        const double gap = a.value - b.value, size = real_abs_f64(gap);
+        /* A gap of the size of the printed digits has the size that these leave, and one that f32
+         * makes may come of one kernel. */
+        if (!(size > a.quantum + b.quantum) || !(size > FLOAT_NOISE * real_abs_f64(a.value)))
+            return 0;
+        least = size < least ? size : least;
+        most = size > most ? size : most;
+        above += gap > 0.0;
+        rows++;
+    }
+    return rows == ROWS_OF_TERM && (above == 0 || above == rows) && most <= TERM_SPREAD * least;
+}
+
 enum compare_gap compare_judge_norm(const struct compare_report *report) {
     return compare_judge_gap(compare_column_of(report, LOG_GRAD_NORM), GRADIENT_NOISE);
 }

@@ -234,6 +234,69 @@ enum status compare_explain_mean(struct compare_report *report, struct arena *ar
     return STATUS_OK;
 }
 
+/* ---- a row for each micro-batch ---- */
+
+/* The fewest rows of the log of updates that tell it, and the most rows that an update has. */
+#define BLOCKS_LEAST 8
+#define BLOCK_MOST 4096
+
+/* Tells whether the rows of a side are those of updates 1, 2, 3, ... */
+static int counts_from_1(const struct compare_side *side) {
+    for (size_t i = 0; i < side->count; i++)
+        if (compare_point(side, i).update != i + 1) return 0;
+    return 1;
+}
+
+/* Tells whether each loss of the one side is the mean of `rows` losses of the other, one block
+ * behind the other, within what is printed, and not all blocks are of equal losses. */
+static int are_means_of_blocks(const struct compare_side *one, const struct compare_side *other,
+                               size_t rows) {
+    int varies = 0;
+    for (size_t i = 0; i < one->count; i++) {
+        const struct series_point mean = compare_point(one, i);
+        const double first = compare_point(other, i * rows).value;
+        double sum = 0.0, open = 0.5 * mean.quantum;
+        for (size_t j = i * rows; j < (i + 1) * rows; j++) {
+            const struct series_point point = compare_point(other, j);
+            sum += point.value;
+            open += 0.5 * point.quantum / (double)rows;
+            varies |= real_abs_f64(point.value - first) > point.quantum;
+        }
+        /* f32 adds up to some parts in ten million. */
+        open += 1e-6 * real_abs_f64(mean.value);
+        if (!(real_abs_f64(sum / (double)rows - mean.value) <= open)) return 0;
+    }
+    return varies;
+}
+
+enum status compare_explain_blocks(struct compare_report *report, struct arena *arena, int *out) {
+    const struct compare_column *const loss = compare_column_of(report, LOG_LOSS);
+    *out = 0;
+    if (loss == NULL || loss->class_of != COMPARE_DIFFERENT) return STATUS_OK;
+    for (int side = 0; side < 2 && !*out; side++) {
+        const struct compare_side *const one = &loss->side[side], *const other =
+                                                                      &loss->side[1 - side];
+        const size_t rows = one->count > 0 ? other->count / one->count : 0;
+        char *text;
+        if (one->count < BLOCKS_LEAST || rows < 2 || rows > BLOCK_MOST ||
+            other->count != rows * one->count || !counts_from_1(one) || !counts_from_1(other) ||
+            !are_means_of_blocks(one, other, rows))
+            continue;
+        *out = 1;
+        TRY(arena_format(arena, &text,
+                         "%c has %zu rows for each one of %c, and each loss of %c is the mean of "
+                         "%zu losses of %c, in every row: the losses agree, and %c counts "
+                         "micro-batches or processes where %c counts updates, so that rows of one "
+                         "number are of other updates. Nothing else was compared.",
+                         "BA"[side], rows, "AB"[side], "AB"[side], rows, "BA"[side], "BA"[side],
+                         "AB"[side]));
+        compare_say(report, -1, text,
+                    "Log one row for each update in both runs, numbered by updates; then they can "
+                    "be compared.");
+    }
+    return STATUS_OK;
+}
+
 /* ---- a norm that one log takes elsewhere ---- */
 
 int compare_norm_elsewhere(const struct compare_report *report) {

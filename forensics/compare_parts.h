@@ -85,8 +85,8 @@ int compare_rewards_follow(const struct compare_report *report);
 int compare_starts_at_ln2(const struct compare_report *report);
 int compare_slopes_in_ratio(const struct compare_report *report, double factor);
 int compare_scaled_alike(const struct compare_report *report, double factor);
-/* Tells whether the rewards of that update, of either kind, may be apart by one factor, as another
- * beta makes them. */
+/* Tells whether the rewards of that update, of either kind, may be apart by one factor, which is
+ * that of the update behind it, too, as another beta makes them. */
 int compare_rewards_scaled(const struct compare_report *report);
 /* Returns the side of which alone each reward is 0: 0 for A, 1 for B; -1: neither. */
 int compare_own_reference(const struct compare_report *report);

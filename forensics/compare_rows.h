@@ -13,4 +13,11 @@
 TWINSTEP_MUST_USE enum status compare_number_rows(const struct log *other, struct log *log,
                                                   struct arena *arena);
 
+/* Counts the updates of a log from 0 that nothing says the first update of, where that makes its
+ * numbers those of the other log: a log that counts from 0 and has lost its first row is one update
+ * off. Losses or gradient norms of eight rows that change must agree then, with all else that the
+ * two have of the training, while as they stand three do not. A note says so. */
+TWINSTEP_MUST_USE enum status compare_shift_rows(const struct log *other, struct log *log,
+                                                 struct arena *arena);
+
 #endif

@@ -164,24 +164,43 @@ int compare_rewards_agree(const struct compare_report *report, uint64_t update) 
  * of what they differ from 1: another beta left them apart by 1e-4 of it, and a reference that
  * follows the policy by 0.08 to 0.2. */
 #define ONE_RATIO 0.02
+/* How far such a ratio may move to the update behind, in the same measure. A reference that is
+ * moved in each update, by 0.6 of the way, moved it by 0.2; another beta leaves it where it is. */
+#define SAME_RATIO 0.1
 
-int compare_rewards_scaled(const struct compare_report *report) {
+/* Stores the ratios of chosen and rejected rewards at an update, what they differ from 1 by at most
+ * and by how much the policy's log-probs leave them open. Returns 0 where one of them is not
+ * there. */
+static int reward_ratios(const struct compare_report *report, uint64_t update, double ratio[2],
+                         double *out_away, double *out_open) {
     static const enum log_name policy[] = {LOG_LOGP_CHOSEN, LOG_LOGP_REJECTED};
     static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED};
-    const uint64_t update = report->start + 1;
-    double ratio[2], open = 0.0, away = 0.0;
+    double open = 0.0, away = 0.0;
     for (size_t n = 0; n < COUNT_OF(policy); n++) {
         struct pair_at logp, reward;
         if (!find_pair(report, policy[n], update, &logp) ||
             !find_pair(report, rewards[n], update, &reward) || reward.a.value == 0.0)
-            return 1;
+            return 0;
         const double size = real_abs_f64(reward.a.value);
         ratio[n] = reward.b.value / reward.a.value;
         /* a reward is beta times a log-prob, and beta is 1 at most */
         open += (logp.gap + logp.digits + reward.digits) / size;
         if (real_abs_f64(ratio[n] - 1.0) > away) away = real_abs_f64(ratio[n] - 1.0);
     }
-    return real_abs_f64(ratio[0] - ratio[1]) <= ONE_RATIO * away + open;
+    *out_away = away;
+    *out_open = open;
+    return 1;
+}
+
+int compare_rewards_scaled(const struct compare_report *report) {
+    const uint64_t update = report->start + 1;
+    double ratio[2], later[2], open, away, beyond, open_later;
+    if (!reward_ratios(report, update, ratio, &away, &open)) return 1;
+    if (!(real_abs_f64(ratio[0] - ratio[1]) <= ONE_RATIO * away + open)) return 0;
+    if (!reward_ratios(report, update + 1, later, &beyond, &open_later)) return 1;
+    for (size_t n = 0; n < 2; n++)
+        if (real_abs_f64(later[n] - ratio[n]) > SAME_RATIO * away + open + open_later) return 0;
+    return 1;
 }
 
 /* Tells whether every reward of a side is 0, over more updates than its first step. */

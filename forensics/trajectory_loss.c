@@ -47,6 +47,31 @@ static enum status say_tokens(struct trajectory_judging *judging,
                           other->update, word_number(other->before->value).text);
 }
 
+/* Whether BEFORE has a row of the update in front of that one, so that rows are of single updates
+ * and it may be the first behind the restart. */
+static int follows_row(const struct trajectory_judging *judging, uint64_t update) {
+    const struct series *const before = &judging->loss.before;
+    for (size_t i = 0; i < before->count; i++)
+        if (before->points[i].update + 1 == update) return 1;
+    return update == 1;
+}
+
+/* Another loss in the first row behind a restart that may be some updates before it: whatever the
+ * updates between did. */
+static enum status judge_far(struct trajectory_judging *judging,
+                             const struct trajectory_pairing *first) {
+    const struct trajectory_pairing *const other = other_tokens(judging);
+    char *text;
+    TRY(arena_format(judging->arena, &text,
+                     "the loss of update %" PRIu64
+                     " is another one, and rows stand some updates apart: the restart may be some "
+                     "updates before it, and so may what differs; log every update "
+                     "(logging_steps 1), or say --restart UPDATE",
+                     first->update));
+    TRY(say_all(judging, text));
+    return other != NULL && other->update == first->update ? say_tokens(judging, other) : STATUS_OK;
+}
+
 /* Another loss in the first update: batch, draws or weights. */
 static enum status judge_apart(struct trajectory_judging *judging,
                                const struct trajectory_pairing *first) {
@@ -69,9 +94,9 @@ static enum status judge_apart(struct trajectory_judging *judging,
         return trajectory_say(judging, TRAJECTORY_GENERATORS, TRAJECTORY_UNTOLD, NULL,
                               "the batch is another one already");
     }
-    TRY(trajectory_say(judging, TRAJECTORY_GENERATORS,
-                       counted ? TRAJECTORY_LOST : TRAJECTORY_UNTOLD, NULL, "%s%s", text,
-                       counted ? "the batch has as many tokens: likely other masks of dropout"
+    TRY(trajectory_say(judging, TRAJECTORY_GENERATORS, TRAJECTORY_UNTOLD, NULL, "%s%s", text,
+                       counted ? "the batch has as many tokens, so other masks of dropout, or "
+                                 "other weights"
                                : "a column of tokens, or traces of both, would tell"));
     return trajectory_say(judging, TRAJECTORY_DATA,
                           counted ? TRAJECTORY_RESTORED : TRAJECTORY_UNTOLD, NULL, "%s%s",
@@ -195,7 +220,9 @@ enum status trajectory_judge_loss(struct trajectory_judging *judging) {
         return say_all(judging, "a row of the loss is a mean over several updates: log every "
                                 "update (logging_steps 1)");
     if (!trajectory_are_numbers(first)) return judge_no_number(judging, first);
-    if (!trajectory_is_alike(judging, first)) return judge_apart(judging, first);
+    if (!trajectory_is_alike(judging, first))
+        return follows_row(judging, first->update) ? judge_apart(judging, first)
+                                                   : judge_far(judging, first);
     TRY(other != NULL ? say_tokens(judging, other)
                       : trajectory_say(judging, TRAJECTORY_DATA, TRAJECTORY_RESTORED, NULL,
                                        "the loss of update %" PRIu64

@@ -284,6 +284,23 @@ enum status log_build_column(struct log_build *build, const char *source, size_t
     return STATUS_OK;
 }
 
+enum status log_build_evaluation(struct log_build *build, size_t column,
+                                 const struct log_rule *rules, size_t *out) {
+    static const char head[] = "eval/";
+    static const char *const own[] = {"eval", "val", "test"};
+    const size_t skip = sizeof head - 1;
+    char name[BUILD_NAME_MAX + 1];
+    *out = column;
+    if (column == LOG_COLUMN_IGNORED) return STATUS_OK;
+    const struct build_column *const of = &build->columns[column];
+    const size_t length = of->length < BUILD_NAME_MAX - skip ? of->length : BUILD_NAME_MAX - skip;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strncmp(of->source, own[i], strlen(own[i])) == 0) return STATUS_OK;
+    memcpy(name, head, skip);
+    memcpy(name + skip, of->source, length);
+    return log_build_column(build, name, skip + length, rules, out);
+}
+
 /* ---- rows ---- */
 
 struct build_row *log_build_row_at(const struct log_build *build, size_t row) {

@@ -86,6 +86,10 @@ const struct log_options *log_build_options(const struct log_build *build);
 TWINSTEP_MUST_USE enum status log_build_column(struct log_build *build, const char *source,
                                                size_t length, const struct log_rule *rules,
                                                size_t *out);
+/* Sets *out to the column that has the values of an evaluation under the name of that one:
+ * "eval/loss" of "loss". One whose own name says it stays. */
+TWINSTEP_MUST_USE enum status log_build_evaluation(struct log_build *build, size_t column,
+                                                   const struct log_rule *rules, size_t *out);
 /* Starts a row. `step` is the step as the source counts, INT64_MIN when it is unknown. */
 TWINSTEP_MUST_USE enum status log_build_row(struct log_build *build, int64_t step, uint32_t line,
                                             uint32_t part);
@@ -146,10 +150,12 @@ void log_build_logs_next(struct log_build *build);
 void log_build_logs_used(struct log_build *build);
 /* Records the total of updates as the source says it; 0 is ignored. */
 void log_build_max_steps(struct log_build *build, uint64_t steps);
+/* A base of which only updates tell: 0 where step 0 is one, else 1, though none may show yet. */
+#define LOG_BASE_OF_UPDATES (INT64_MIN + 1)
 /* Makes the log: it numbers rows without a step, settles step_base, marks a new part where the step
  * falls back, and drops columns without a value. step_base INT64_MIN: 0 when the least step is 0 (a
- * note says so), else 1. A log without a row, or a --map whose column is not there, is
- * STATUS_INPUT. */
+ * note says so) and not that of an evaluation before the first update, else 1. A log without a row,
+ * or a --map whose column is not there, is STATUS_INPUT. */
 TWINSTEP_MUST_USE enum status log_build_finish(struct log_build *build, int64_t step_base,
                                                struct log **out);
 

@@ -367,8 +367,42 @@ static enum status fill_column(struct finish *f, size_t index) {
 
 /* ---- steps and parts ---- */
 
+/* Tells whether the row has a number that an update of the training makes. */
+static int is_of_update(const struct log *log, size_t row) {
+    for (size_t i = 0; i < log->column_count; i++) {
+        const struct log_column *const column = &log->columns[i];
+        if (column->name >= LOG_LOSS && column->name <= LOG_LOGITS_REJECTED && log_has(column, row))
+            return 1;
+    }
+    return 0;
+}
+
+/* Where nothing but rows of an evaluation has step 0, they stand before the first update: an
+ * evaluation before the training (eval_on_start). Then the steps of the updates alone tell what the
+ * first of them is called, 0 where they come as 9, 19, 29. Returns the base, or `none` where no row
+ * is an update, or INT64_MIN where step 0 is one. */
+static int64_t base_behind_evaluation(const struct finish *f, int64_t none) {
+    int64_t first = INT64_MAX, second = INT64_MAX;
+    for (size_t i = 0; i < f->log->rows; i++) {
+        const int64_t step = log_build_row_at(f->build, f->order[i])->step;
+        if (step == INT64_MIN || step == first || !is_of_update(f->log, i)) continue;
+        if (step < first) {
+            second = first;
+            first = step;
+        } else if (step < second) {
+            second = step;
+        }
+    }
+    if (first == INT64_MAX) return none;
+    if (first == 0) return INT64_MIN;
+    const int64_t apart = second == INT64_MAX ? 0 : second - first;
+    return apart > 1 && (first + 1) % apart == 0 ? 0 : 1;
+}
+
 static enum status choose_base(struct finish *f, int64_t base, size_t *out_known) {
     int64_t least = INT64_MAX, most = INT64_MIN;
+    const int64_t none = base == LOG_BASE_OF_UPDATES ? 1 : INT64_MIN;
+    if (base == LOG_BASE_OF_UPDATES) base = INT64_MIN;
     *out_known = 0;
     for (size_t i = 0; i < f->log->rows; i++) {
         const int64_t step = log_build_row_at(f->build, f->order[i])->step;
@@ -379,6 +413,8 @@ static enum status choose_base(struct finish *f, int64_t base, size_t *out_known
     }
     f->log->step_guessed = *out_known == 0;
     f->log->step_base = base == INT64_MIN ? 1 : base;
+    f->log->base_open = base == INT64_MIN && f->build->options->step_base == INT64_MIN &&
+                        *out_known > 0 && least > 0;
     if (f->build->options->step_base != INT64_MIN) {
         f->log->step_base = f->build->options->step_base;
         if (f->log->step_base > 1000000000 || f->log->step_base < -1000000000)
@@ -390,6 +426,11 @@ static enum status choose_base(struct finish *f, int64_t base, size_t *out_known
         TRY(log_build_note(f->build,
                            "its steps run from 0 to its own total: 0 is taken as before the first "
                            "update; --step-base 0 takes it as update 1"));
+    } else if (base == INT64_MIN && *out_known > 0 && least == 0 &&
+               base_behind_evaluation(f, none) == 1) {
+        TRY(log_build_note(f->build, "nothing of an update has step 0: taken as an evaluation "
+                                     "before the first update; --step-base 0 takes it as update "
+                                     "1"));
     } else if (base == INT64_MIN && *out_known > 0 && least == 0) {
         f->log->step_base = 0;
         TRY(log_build_note(f->build, "its least step is 0: taken as update 1; --step-base 1 takes "

@@ -114,6 +114,10 @@ int log_csv_next(struct log_csv *csv, int starts_record, struct log_csv_field *o
     return 1;
 }
 
+/* Columns that may say that a record is of an evaluation, at most; their names are short. */
+#define PARTS 4
+#define PART_NAME 16
+
 struct table {
     const struct log_source *source;
     struct log_build *build;
@@ -130,6 +134,8 @@ struct table {
     uint8_t *measured;  /* (LOG_COLUMNS_MAX) 1: the field is a loss, a rate or the like */
     uint32_t record_line;
     int has_row;
+    size_t part_fields[PARTS], part_count;
+    char part_names[PARTS][PART_NAME];
 };
 
 /* ---- claims ---- */
@@ -178,6 +184,11 @@ static enum status read_name(struct table *t, struct log_span name, size_t *best
     const size_t index = t->fields;
     const enum csv_role role =
         t->habit->role == NULL ? CSV_VALUE : t->habit->role(t->habit->self, &name, index);
+    if (t->part_count < PARTS && log_may_say_evaluation(name.text, name.length)) {
+        memcpy(t->part_names[t->part_count], name.text, name.length);
+        t->part_names[t->part_count][name.length] = '\0';
+        t->part_fields[t->part_count++] = index;
+    }
     const size_t rank = role == CSV_SKIP ? STEP_NONE : step_rank(t, name);
     const struct log_known *known = log_known_name(name.text, name.length);
     t->columns[index] = LOG_COLUMN_IGNORED;
@@ -214,7 +225,7 @@ static enum status read_header(struct table *t) {
     struct log_csv_field field;
     size_t best = STEP_NONE;
     const uint32_t line = t->csv.line;
-    t->fields = 0;
+    t->fields = t->part_count = 0;
     t->step_field = STEP_NONE;
     do {
         if (!log_csv_next(&t->csv, t->fields == 0, &field))
@@ -303,9 +314,20 @@ static int contradicts(const struct table *t) {
     return 0;
 }
 
+/* Tells whether a field of the record says that its numbers are of an evaluation. */
+static int is_evaluation(const struct table *t) {
+    for (size_t i = 0; i < t->part_count; i++) {
+        const struct log_span cell = t->cells[t->part_fields[i]];
+        const char *const name = t->part_names[i];
+        if (log_says_evaluation(name, strlen(name), cell.text, cell.length)) return 1;
+    }
+    return 0;
+}
+
 static enum status put_record(struct table *t) {
     struct log_number number;
     int64_t step;
+    const int evaluates = is_evaluation(t);
     TRY(read_step(t, &step));
     for (size_t i = 0; i < t->fields; i++)
         TRY(check_comma(t, i));
@@ -318,7 +340,8 @@ static enum status put_record(struct table *t) {
     }
     for (size_t i = 0; i < t->fields; i++) {
         if (!value_of(t, i, &number)) continue;
-        const size_t column = t->columns[i];
+        size_t column = t->columns[i];
+        if (evaluates) TRY(log_build_evaluation(t->build, column, t->habit->rules, &column));
         if (t->habit->merges) { /* else no record looks at the one before */
             t->in_row[column] = 1;
             t->row_values[column] = number.value;

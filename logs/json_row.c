@@ -142,9 +142,21 @@ static int is_name(const struct json_cell *cell, const char *name) {
            memcmp(cell->name, name, cell->name_length) == 0;
 }
 
+/* Tells whether a string of the row says that its numbers are of an evaluation. */
+static int is_evaluation(const struct json_row *row) {
+    for (size_t i = 0; i < row->count; i++) {
+        const struct json_cell *const cell = &row->cells[i];
+        if (cell->token == SCAN_STRING &&
+            log_says_evaluation(cell->name, cell->name_length, cell->text, cell->length))
+            return 1;
+    }
+    return 0;
+}
+
 enum status json_row_put(const struct json_row *row, const char *step, int digits,
                          const struct log_rule *rules, struct log_build *build) {
-    if (row->blank_loss) log_build_blank_loss(build);
+    const int evaluates = is_evaluation(row);
+    if (row->blank_loss && !evaluates) log_build_blank_loss(build);
     for (size_t i = 0; i < row->count; i++) {
         const struct json_cell *cell = &row->cells[i];
         struct log_number number;
@@ -153,6 +165,7 @@ enum status json_row_put(const struct json_row *row, const char *step, int digit
         if (cell->token == SCAN_STRING && !log_number_read(cell->text, cell->length, &number))
             continue;
         TRY(log_build_column(build, cell->name, cell->name_length, rules, &column));
+        if (evaluates) TRY(log_build_evaluation(build, column, rules, &column));
         if (cell->token == SCAN_STRING)
             TRY(log_build_digits(build, column, cell->text, cell->length, digits));
         else

@@ -86,6 +86,8 @@ struct log {
     const char *step_name; /* what an export calls the step; NULL: "step" */
     int step_guessed; /* 1: the source prints no steps (Hugging Face's console), so we numbered the
                          rows */
+    int base_open;    /* 1: neither the format nor an option nor a step 0 says what it calls update
+                         1, so it was taken as counted from 1 */
     int by_epochs;    /* 1: it counts steps in each epoch anew, and no row says how many there are,
                          so we numbered the rows */
     int bf16;         /* 1: the source says that it trained in bf16, so without a loss scaler */

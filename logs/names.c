@@ -105,6 +105,30 @@ enum log_name log_name_by_text(const char *text) {
     return LOG_OTHER;
 }
 
+static int is_among(const char *text, size_t length, const char *const *words) {
+    for (; *words != NULL; words++)
+        if (strlen(*words) == length && starts(text, length, *words, length)) return 1;
+    return 0;
+}
+
+static const char *const of_data[] = {"split", "subset", "set", "phase", NULL};
+static const char *const of_anything[] = {"mode", "stage", "type", "kind", "event", NULL};
+
+int log_may_say_evaluation(const char *column, size_t length) {
+    return is_among(column, length, of_data) || is_among(column, length, of_anything);
+}
+
+int log_says_evaluation(const char *column, size_t column_length, const char *text, size_t length) {
+    static const char *const always[] = {"val",  "valid",      "validation", "validate",
+                                         "eval", "evaluation", "evaluate",   NULL};
+    static const char *const data[] = {"test", "testing", "dev", NULL};
+    size_t word = 0;
+    while (word < length && lower(text[word]) >= 'a' && lower(text[word]) <= 'z')
+        word++;
+    return (is_among(text, word, always) && log_may_say_evaluation(column, column_length)) ||
+           (is_among(text, word, data) && is_among(column, column_length, of_data));
+}
+
 int log_name_counts(int32_t name) {
     return name == LOG_TOKENS || name == LOG_SAMPLES || name == LOG_SKIPPED ||
            name == LOG_GLOBAL_BATCH || name == LOG_TOTAL_STEPS;

@@ -22,6 +22,14 @@ const struct log_known *log_known_name(const char *source, size_t length);
 /* Returns LOG_LR_LOGGED for "lr_logged" and so on, or LOG_OTHER when it is no name of ours. */
 enum log_name log_name_by_text(const char *text);
 
+/* Tells whether a text beside numbers says that they are of an evaluation: its column is called as
+ * "split" or "mode" is, and it begins with a word as "val" is ("val", "Validation", "eval_step").
+ * A mode or a type "test" may be of a whole training, so there that word says nothing. */
+int log_says_evaluation(const char *column, size_t column_length, const char *text, size_t length);
+
+/* Tells whether a column of that name may hold such texts. */
+int log_may_say_evaluation(const char *column, size_t length);
+
 /* Tells whether the quantity counts something, so that a whole number of it is exact. */
 int log_name_counts(int32_t name);
 

@@ -35,7 +35,8 @@ void log_source_release(const struct log_source *source, size_t offset);
 /* How the first bytes are claimed and how a file is read: by functions of the reader's own, or by
  * those that a grammar (logs/lines.h) or a dialect (logs/json_row.h) is the argument of. */
 struct log_reader {
-    /* What the format calls update 1; INT64_MIN: 0 if there is a step 0, else 1. */
+    /* What the format calls update 1; INT64_MIN or LOG_BASE_OF_UPDATES: what its rows say
+     * (log_build_finish). */
     int64_t step_base;
     const struct log_grammar *grammar; /* NULL: it is no format of lines */
     const struct log_dialect *dialect; /* NULL: it is no format of JSON rows */

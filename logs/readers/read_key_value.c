@@ -53,8 +53,9 @@ enum counting { COUNTING_OPEN = 0, COUNTING_ON, COUNTING_ANEW };
 /* ---- which count ---- */
 
 static int is_global(struct log_span name) {
-    return log_span_starts(name, "global") || log_span_starts(name, "Global") ||
-           log_span_after(name, "/global").text != NULL;
+    /* fairseq's "update" is a part of an epoch, which 2.0 of two whole ones does not show */
+    return log_span_is(name, "num_updates") || log_span_starts(name, "global") ||
+           log_span_starts(name, "Global") || log_span_after(name, "/global").text != NULL;
 }
 
 static enum status ambiguous(const struct state *s, const struct step_pair *a,

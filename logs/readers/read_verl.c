@@ -8,7 +8,7 @@
  * and early 2025 print %.3f, so an LR is 0.000; later ones print Python's repr, also
  * "np.float64(0.5)". Old names hold a unit: "actor/lr(1e-4):0.005" is an LR of 5e-7. One step is
  * one update of the schedule. A row of a validation ("val-core/..") has the step of the update
- * before. */
+ * before; the first trainers for SFT counted updates from 0. */
 #include "logs/pairs.h"
 
 #include <string.h>
@@ -142,7 +142,7 @@ static enum status read(const struct log_source *source, struct log_build *build
 }
 
 static const struct log_grammar grammar = {.claim_line = claim_line};
-const struct log_reader log_reader_verl = {.step_base = 1,
+const struct log_reader log_reader_verl = {.step_base = LOG_BASE_OF_UPDATES,
                                            .grammar = &grammar,
                                            .read = read,
                                            .sign = "step:",

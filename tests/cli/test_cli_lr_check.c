@@ -68,6 +68,35 @@ static void validate_fail(void **state) {
     json_decref(json);
 }
 
+/* A line from 7e-4 to 0 in 30 updates, of which floor(lr * 1e7) / 1e7 is printed: as rounded
+ * numbers half of them are none of it, and a warm-up or a bug was named. */
+static void validate_cut_digits(void **state) {
+    (void)state;
+    static const char *const says[] = {"lr check cut.csv --logged --expect hf --lr 7e-4 "
+                                       "--schedule linear --warmup 0 --steps 30",
+                                       "lr check cut.csv --logged --expect hf --lr 7e-4 --steps 30",
+                                       "lr fit cut.csv --contract hf --steps 30"};
+    helper_write("cut.csv", "step,lr\n1,0.0007000\n2,0.0006766\n3,0.0006533\n4,0.0006300\n"
+                            "5,0.0006066\n6,0.0005833\n7,0.0005599\n8,0.0005366\n9,0.0005133\n"
+                            "10,0.0004900\n11,0.0004666\n12,0.0004433\n13,0.0004200\n14,0.0003966\n"
+                            "15,0.0003733\n16,0.0003500\n17,0.0003266\n18,0.0003033\n19,0.0002799\n"
+                            "20,0.0002566\n");
+    for (size_t i = 0; i < COUNT_OF(says); i++) {
+        struct said said = helper_run(0, says[i]);
+        assert_non_null(strstr(said.out, "note: the digits of lr are cut off and not rounded"));
+        assert_non_null(strstr(said.out, "hf linear, peak 0.0007, no warm-up, total 30"));
+        helper_free(&said);
+    }
+    struct said said = helper_run(1, "lr check cut.csv --logged --expect hf --lr 7e-4 "
+                                     "--schedule cosine --warmup 0 --steps 30");
+    assert_null(strstr(said.out, "cut off"));
+    helper_free(&said);
+    said = helper_run(0, "doctor cut.csv");
+    assert_non_null(strstr(said.out, "cut off"));
+    assert_non_null(strstr(said.out, "Nothing found"));
+    helper_free(&said);
+}
+
 /* The LRs of torch's CosineAnnealingWarmRestarts(T_0=20) in a real training of 60 updates: each
  * cycle has a counter of its own there, and transformers takes the place in a cycle out of the
  * number of cycles, which costs digits. */
@@ -1057,6 +1086,7 @@ int main(void) {
         cmocka_unit_test(validate_pass),
         cmocka_unit_test(validate_fail),
         cmocka_unit_test(validate_behind),
+        cmocka_unit_test(validate_cut_digits),
         cmocka_unit_test(validate_restarts),
         cmocka_unit_test(validate_early_skip_is_undecided),
         cmocka_unit_test(verify_a_named_era_is_decided),

@@ -427,6 +427,14 @@ static void validate_pairs(void **state) {
 
 /* ---- whose rewards they are ---- */
 
+/* Puts B's rewards where A's are 1, in the update behind the first step and the one behind that. */
+static void put_ratios(double chosen, double rejected) {
+    for (uint64_t update = NEXT; update <= NEXT + 1; update++) {
+        put(LOG_REWARD_CHOSEN, update, 1.0, chosen);
+        put(LOG_REWARD_REJECTED, update, 1.0, rejected);
+    }
+}
+
 static void validate_one_ratio(void **state) {
     (void)state;
     static const struct {
@@ -437,22 +445,40 @@ static void validate_one_ratio(void **state) {
                   {1.05, 1.0511, 0}, {1.05, 1.0509, 1}, {-1.0, -1.05, 0}};
     for (size_t i = 0; i < COUNT_OF(ratios); i++) {
         open_rewards();
-        put(LOG_REWARD_CHOSEN, NEXT, 1.0, ratios[i].chosen);
-        put(LOG_REWARD_REJECTED, NEXT, 1.0, ratios[i].rejected);
+        put_ratios(ratios[i].chosen, ratios[i].rejected);
         if (compare_rewards_scaled(&report) != ratios[i].scaled) fail_msg("ratio %zu", i);
         put(LOG_REWARD_REJECTED, NEXT, 0.0, 1.0); /* no ratio */
         assert_true(compare_rewards_scaled(&report));
     }
     for (int how = 0; how < 3; how++) { /* what log-probs and digits leave open */
         open_rewards();
-        put(LOG_REWARD_CHOSEN, NEXT, 1.0, 3.0);
-        put(LOG_REWARD_REJECTED, NEXT, 1.0, 2.9);
+        put_ratios(3.0, 2.9);
         assert_false(compare_rewards_scaled(&report));
         if (how == 0) print(LOG_REWARD_CHOSEN, 0.07);
         if (how == 1) print(LOG_LOGP_REJECTED, 0.07);
         if (how == 2) put(LOG_LOGP_CHOSEN, NEXT, -100.0, -99.93);
         assert_true(compare_rewards_scaled(&report));
     }
+}
+
+/* A reference that follows the policy in each update leaves one ratio, which moves from update to
+ * update. */
+static void validate_moving_ratio(void **state) {
+    (void)state;
+    static const struct {
+        double later;
+        int scaled;
+    } ratios[] = {{0.4, 1}, {0.459, 1}, {0.461, 0}, {0.341, 1}, {0.339, 0}, {0.28, 0}};
+    for (size_t i = 0; i < COUNT_OF(ratios); i++)
+        for (int side = 0; side < 2; side++) {
+            open_rewards();
+            put_ratios(0.4, 0.4);
+            put(side == 0 ? LOG_REWARD_CHOSEN : LOG_REWARD_REJECTED, NEXT + 1, 1.0,
+                ratios[i].later);
+            if (compare_rewards_scaled(&report) != ratios[i].scaled) fail_msg("ratio %zu", i);
+            put(LOG_REWARD_CHOSEN, NEXT + 1, 0.0, 1.0); /* no ratio there */
+            assert_true(compare_rewards_scaled(&report));
+        }
 }
 
 static void validate_own_reference(void **state) {
@@ -474,13 +500,10 @@ static void validate_own_reference(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_one_ratio),
-        cmocka_unit_test(validate_own_reference),
-        cmocka_unit_test(validate_starts),
-        cmocka_unit_test(validate_rewards_alone),
-        cmocka_unit_test(validate_loss_alone),
-        cmocka_unit_test(validate_rewards_follow),
-        cmocka_unit_test(validate_rewards_of_no_step),
+        cmocka_unit_test(validate_one_ratio),      cmocka_unit_test(validate_moving_ratio),
+        cmocka_unit_test(validate_own_reference),  cmocka_unit_test(validate_starts),
+        cmocka_unit_test(validate_rewards_alone),  cmocka_unit_test(validate_loss_alone),
+        cmocka_unit_test(validate_rewards_follow), cmocka_unit_test(validate_rewards_of_no_step),
         cmocka_unit_test(validate_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

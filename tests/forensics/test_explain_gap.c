@@ -188,9 +188,49 @@ static void validate_averages(void **state) {
     assert_false(compare_may_average(&hand_report));
 }
 
+/* A term of the loss: each of the first eight gaps is on one side, of about one size and above what
+ * the digits leave. */
+static void validate_terms(void **state) {
+    (void)state;
+    open_gap();
+    hand_part(judged, 1, 1e-3);
+    IS(compare_gaps_lean(&hand_report), 1, open_gap);
+    hand_part(judged, 1, -1e-3);
+    IS(compare_gaps_lean(&hand_report), 1, open_gap);
+    hand_part(judged, HAND_START + 1, 1e-3); /* behind the first step */
+    IS(compare_gaps_lean(&hand_report), 0, open_gap);
+    for (size_t row = 0; row < HAND_ROWS; row++) {
+        hand_part(judged, 1, 1e-3);
+        hand_points[0][1][row].value += 2.9e-3; /* 3.9 times as large */
+        IS(compare_gaps_lean(&hand_report), 1, open_gap);
+        hand_part(judged, 1, 1e-3);
+        hand_points[0][1][row].value += 3.1e-3;
+        IS(compare_gaps_lean(&hand_report), row >= 8, open_gap);
+        hand_part(judged, 1, 1e-3);
+        hand_points[0][1][row].value -= 2e-3; /* on the other side */
+        IS(compare_gaps_lean(&hand_report), row >= 8, open_gap);
+        hand_part(judged, 1, 1e-3);
+        hand_points[0][0][row].quantum = 1.1e-3; /* of the size of a digit */
+        IS(compare_gaps_lean(&hand_report), row >= 8, open_gap);
+    }
+    hand_part(judged, 1, 1e-3);
+    judged->side[0].count = 7; /* too few rows */
+    IS(compare_gaps_lean(&hand_report), 0, open_gap);
+    hand_part(judged, 1, 1e-3);
+    judged->class_of = COMPARE_WITHIN;
+    IS(compare_gaps_lean(&hand_report), 0, open_gap);
+    hand_part(judged, 1, 9e-5); /* which f32 makes, of 10 */
+    IS(compare_gaps_lean(&hand_report), 0, open_gap);
+    hand_part(judged, 1, 1e-3);
+    hand_add(LOG_LOGP_CHOSEN, -10.0); /* the log-probs tell more */
+    IS(compare_gaps_lean(&hand_report), 0, hand_open);
+    assert_false(compare_gaps_lean(&hand_report)); /* no loss */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_averages), cmocka_unit_test(validate_gaps),
-        cmocka_unit_test(validate_first_rows), cmocka_unit_test(validate_starts)};
+        cmocka_unit_test(validate_averages), cmocka_unit_test(validate_terms),
+        cmocka_unit_test(validate_gaps), cmocka_unit_test(validate_first_rows),
+        cmocka_unit_test(validate_starts)};
     return cmocka_run_group_tests(tests, NULL, hand_close);
 }

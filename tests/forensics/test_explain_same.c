@@ -233,11 +233,58 @@ static void validate_a_loss_beside_norms(void **state) {
     NOT("Norms of gradients");
 }
 
+/* B has four rows, of micro-batches, for each update of A. */
+static void open_blocks(void) {
+    open_equal();
+    drop(NORM);
+    drop(LR);
+    columns[LOSS].side[0].count = ROWS / 4;
+    for (size_t k = 0; k < ROWS / 4; k++) {
+        double sum = 0.0;
+        for (size_t i = 4 * k; i < 4 * k + 4; i++)
+            sum += loss_of(i);
+        points[LOSS][0][k].value = sum / 4.0;
+    }
+}
+
+#define BLOCKS "B has 4 rows for each one of A, and each loss of A is the mean of 4 losses of B"
+
+static void validate_rows_of_micro_batches(void **state) {
+    (void)state;
+    open_blocks();
+    SAYS(BLOCKS);
+    assert_int_equal(report.cause, -1);
+    for (size_t k = 0; k < ROWS / 4; k++) { /* printed to 1e-3 */
+        points[LOSS][0][k].value = floor(1e3 * points[LOSS][0][k].value + 0.5) / 1e3;
+        points[LOSS][0][k].quantum = 1e-3;
+    }
+    SAYS(BLOCKS);
+    points[LOSS][0][5].value += 1.1e-3; /* one row that is none */
+    NOT(BLOCKS);
+    open_blocks();
+    columns[LOSS].side[1].count--; /* a row too few */
+    NOT(BLOCKS);
+    open_blocks();
+    columns[LOSS].side[0].count = 7;
+    columns[LOSS].side[1].count = 28;
+    NOT(BLOCKS);
+    columns[LOSS].side[0].count = 8;
+    columns[LOSS].side[1].count = 32;
+    SAYS(BLOCKS);
+    points[LOSS][1][9].update = 0; /* not numbered on */
+    NOT(BLOCKS);
+    open_blocks();
+    for (size_t k = 0; k < ROWS; k++) /* the last of the four, four times */
+        points[LOSS][1][k].value = points[LOSS][0][k / 4].value;
+    NOT(BLOCKS);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_smoothed_losses),
                                        cmocka_unit_test(validate_losses_that_hardly_move),
                                        cmocka_unit_test(validate_a_norm_behind_clipping),
                                        cmocka_unit_test(validate_an_lr_of_another_update),
-                                       cmocka_unit_test(validate_a_loss_beside_norms)};
+                                       cmocka_unit_test(validate_a_loss_beside_norms),
+                                       cmocka_unit_test(validate_rows_of_micro_batches)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

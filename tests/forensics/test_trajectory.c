@@ -198,7 +198,7 @@ static const struct {
     {"lr second alone", lr_second, "lrrrr", "lr_jump_at_resume", 12},
     {"one more token", one_more_token, "rlrru", NULL, 11},
     {"coarse tokens", coarse_tokens, "rrrrr", NULL, 0},
-    {"other draws", other_draws, "rrluu", NULL, 11},
+    {"other draws", other_draws, "rruuu", NULL, 11},
     {"other batch", other_batch, "rluuu", NULL, 11},
     {"no sizes", other_unsized, "ruuuu", NULL, 11},
     {"other step", other_step, "rruru", NULL, 12},

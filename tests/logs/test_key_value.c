@@ -174,6 +174,57 @@ static void validate_steps_from_0(void **state) {
     arena_close(&arena);
 }
 
+/* An evaluation before the training has step 0, where the first update has step 1. It shifted each
+ * update by one. Steps 9, 19 count from 0, and so does a row of step 0 that has a loss or an LR. */
+static void validate_evaluation_before(void **state) {
+    static const struct {
+        const char *text;
+        int64_t base, last;
+    } cases[] = {
+        {"step: 0 | val loss: 3.20 | ppl: 24.5\nstep: 1 | loss: 3.10\nstep: 2 | loss: 3.00\n", 1,
+         2},
+        {"step: 0 | val loss: 3.20 | ppl: 24.5\nstep: 10 | loss: 3.10\nstep: 20 | loss: 3.00\n", 1,
+         20},
+        {"step: 0 | val loss: 3.20 | ppl: 24.5\nstep: 9 | loss: 3.10\nstep: 19 | loss: 3.00\n", 0,
+         20},
+        {"step: 0 | val loss: 3.20 | ppl: 24.5\nstep: 1 | loss: 3.10\n", 1, 1},
+        {"step: 0 | val loss: 3.2, lr: 0.1\nstep: 1 | loss: 3.10\nstep: 2 | loss: 3.0\n", 0, 3},
+        {"step: 0 | val loss: 3.20 | ppl: 24.5\nstep: 0 | loss: 3.10\nstep: 1 | loss: 3.00\n", 0,
+         2},
+        {"step: 0 | val loss: 3.20 | ppl: 24.5\nstep: 5 | val loss: 3.10 | ppl: 24.5\n", 0, 6},
+        {"step: 0 | val loss: 3.20 | ppl: 24.5\n", 0, 1},
+        {"step:0 - val-core/acc:0.51\nstep:1 - actor/pg_loss:0.1 - actor/lr:0.1\n", 1, 1},
+        {"step:0 - actor/pg_loss:0.2 - actor/lr:0.1\nstep:1 - actor/pg_loss:0.1\n", 0, 2}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct log *log = logs_read(
+            &arena, cases[i].text, strstr(cases[i].text, " - ") != NULL ? NULL : "key-value");
+        if (log->step_base != cases[i].base || log->step[log->rows - 1] != cases[i].last)
+            fail_msg("%s: base %d, last %d", cases[i].text, (int)log->step_base,
+                     (int)log->step[log->rows - 1]);
+        arena_close(&arena);
+    }
+    struct arena arena = ARENA_EMPTY;
+    const struct log *log = logs_read(&arena, cases[0].text, "key-value");
+    assert_true(logs_has_note(log, "taken as an evaluation before the first update"));
+    arena_close(&arena);
+}
+
+/* fairseq's "update" is the place in the epochs: 2.0 of two whole ones is no count. */
+static void validate_updates_of_fairseq(void **state) {
+    struct arena arena = ARENA_EMPTY;
+    (void)state;
+    const struct log *log =
+        logs_read(&arena,
+                  "{\"update\": 1.9, \"loss\": \"3.1\", \"num_updates\": \"190\"}\n"
+                  "{\"update\": 2.0, \"loss\": \"3.0\", \"num_updates\": \"200\"}\n",
+                  "key-value");
+    assert_int_equal(log->rows, 2);
+    assert_int_equal(log->step[1], 200);
+    arena_close(&arena);
+}
+
 /* Names of dicts of which the third no longer fits: what is in it is left out, and what stands
  * behind it has the name of its own dict. */
 static void validate_names_too_long(void **state) {
@@ -518,6 +569,8 @@ int main(void) {
         cmocka_unit_test(validate_names_too_long),
         cmocka_unit_test(validate_quanta),
         cmocka_unit_test(validate_steps_from_0),
+        cmocka_unit_test(validate_evaluation_before),
+        cmocka_unit_test(validate_updates_of_fairseq),
         cmocka_unit_test(verify_hostile_lines_take_no_time),
         cmocka_unit_test(validate_what_would_be_a_guess),
         cmocka_unit_test(validate_the_step_that_the_user_names),

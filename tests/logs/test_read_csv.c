@@ -227,6 +227,35 @@ static void validate_any_table(void **state) {
     arena_close(&arena);
 }
 
+/* Records of an evaluation that say so by a text are no rows of the training, whose loss has the
+ * same name, wherever the column stands. */
+static void validate_evaluations(void **state) {
+    static const char *const tables[] = {
+        "step,split,loss,lr\n1,train,2.5,0.1\n1,val,3.5,\n2,train,2.25,0.1\n2,test,3.25,\n",
+        "step,loss,lr,Phase\n1,2.5,0.1,\n1,3.5,,Validation\n2,2.25,0.1,\n2,3.25,,dev\n"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct arena arena = ARENA_EMPTY;
+        const struct log *log = logs_read(&arena, tables[i], NULL);
+        const struct log_column *const loss = log_column_of(log, LOG_LOSS), *const evaluated =
+                                                                                log_column_of(
+                                                                                    log,
+                                                                                    LOG_EVAL_LOSS);
+        assert_int_equal(log->rows, 4);
+        assert_string_equal(evaluated->source, "eval/loss");
+        for (size_t row = 0; row < 4; row++) {
+            assert_int_equal(log_has(loss, row), row % 2 == 0);
+            assert_int_equal(log_has(evaluated, row), row % 2 == 1);
+        }
+        assert_true(evaluated->value[1] == 3.5 && evaluated->value[3] == 3.25);
+        arena_close(&arena);
+    }
+    struct arena arena = ARENA_EMPTY;
+    const struct log *log = logs_read(&arena, "step,mode,loss\n1,test,2.5\n2,test,2.25\n", NULL);
+    assert_true(log_column_of(log, LOG_LOSS)->value[1] == 2.25); /* a run in a mode of its own */
+    arena_close(&arena);
+}
+
 /* What Aim 3.29.1 wrote with Metric.dataframe().to_csv() of a script that tracks 2.5 / s (NaN at
  * s = 6) and 1e-6 s at step 5 s: a metric without a name of its own, beside a step and an epoch
  * that nobody gave. It is no table of Lightning, whose steps count from 0. */
@@ -361,15 +390,11 @@ static void verify_cut_end_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_rfc_4180),
-        cmocka_unit_test(validate_lightning),
-        cmocka_unit_test(validate_wandb_chart),
-        cmocka_unit_test(validate_wandb_history),
-        cmocka_unit_test(verify_who_counts_from_0),
-        cmocka_unit_test(validate_any_table),
-        cmocka_unit_test(validate_aim),
-        cmocka_unit_test(validate_notebook),
-        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_rfc_4180),        cmocka_unit_test(validate_lightning),
+        cmocka_unit_test(validate_wandb_chart),     cmocka_unit_test(validate_wandb_history),
+        cmocka_unit_test(verify_who_counts_from_0), cmocka_unit_test(validate_any_table),
+        cmocka_unit_test(validate_evaluations),     cmocka_unit_test(validate_aim),
+        cmocka_unit_test(validate_notebook),        cmocka_unit_test(validate_refusals),
         cmocka_unit_test(verify_cut_end_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

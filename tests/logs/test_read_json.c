@@ -36,6 +36,39 @@ static const char trainer_state[] =
     "\"train_runtime\": 3.1}\n"
     "  ],\n  \"logging_steps\": 1,\n  \"max_steps\": 4,\n  \"trial_params\": null\n}\n";
 
+/* Rows of an evaluation that say so by a text are no rows of the training, whose loss has the same
+ * name; a type "test" may be of the whole training. */
+static void validate_evaluations(void **state) {
+    static const char *const texts[] = {
+        "\"split\": \"val\"",   "\"mode\": \"eval_step\"", "\"phase\": \"Validation\"",
+        "\"subset\": \"test\"", "\"type\": \"test\"",      "\"split\": \"value\"",
+        "\"mode\": \"train\"",  "\"model\": \"val\"",      "\"split\": \"evaluation-1\""};
+    static const int evaluates[] = {1, 1, 1, 1, 0, 0, 0, 0, 1};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct arena arena = ARENA_EMPTY;
+        char text[400];
+        snprintf(text, sizeof text,
+                 "{\"step\": 1, \"loss\": 2.5, \"lr\": 0.1}\n"
+                 "{\"step\": 1, \"loss\": 3.5, %s, \"val_acc\": 0.5}\n"
+                 "{\"step\": 2, \"loss\": 2.25, \"lr\": 0.1}\n",
+                 texts[i]);
+        const struct log *log = logs_read(&arena, text, NULL);
+        assert_int_equal(log->rows, 3);
+        if (evaluates[i]) {
+            logs_expect(log, "loss", 1, 0.0, ABSENT);
+            logs_expect(log, "eval/loss", 1, 3.5, 0.1);
+            assert_ptr_equal(log_column_of(log, LOG_EVAL_LOSS),
+                             log_column_by_source(log, "eval/loss"));
+        } else {
+            logs_expect(log, "loss", 1, 3.5, 0.01);
+            assert_null(log_column_by_source(log, "eval/loss"));
+        }
+        logs_expect(log, "val_acc", 1, 0.5, 0.1);
+        arena_close(&arena);
+    }
+}
+
 static void validate_trainer_state(void **state) {
     struct arena arena = ARENA_EMPTY;
     (void)state;
@@ -835,6 +868,7 @@ static void verify_many_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_evaluations),
         cmocka_unit_test(validate_trainer_state),
         cmocka_unit_test(validate_old_trainer_state),
         cmocka_unit_test(validate_unrounded_loss),
