@@ -751,6 +751,8 @@ static void validate_floor_rows(void **state) {
                 judgement.floor_runs[1] = 4;
                 judgement.floor_distance = 0.5;
                 judgement.floor_largest = 0.25;
+                judgement.floor_between = 0.375;
+                judgement.floor_inside = 0.125;
                 judgement.p = values[p];
                 judgement.smallest_p = 0.008;
                 judgement.alpha = 0.05;
@@ -782,6 +784,12 @@ static void validate_floor_rows(void **state) {
                                                p == 1   ? "0.01"
                                                : p == 2 ? "0.05"
                                                         : "0.25");
+                    /* d(A,B) is the larger one, and labels say that nothing is outside */
+                    if (kind == FLOOR_PERMUTATION && p == 3)
+                        length += (size_t)snprintf(
+                            want + length, sizeof want - length,
+                            "\nd(A,B) is of the first run of each arm, and tested are all: runs of "
+                            "the two arms are 0.375 apart on average, runs of one arm 0.125");
                     if (loss > 0)
                         snprintf(want + length, sizeof want - length,
                                  "\nthe last losses of these runs, tested alike: p = %s%s",
