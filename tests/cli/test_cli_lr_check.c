@@ -72,8 +72,8 @@ static void validate_fail(void **state) {
  * numbers half of them are none of it, and a warm-up or a bug was named. */
 static void validate_cut_digits(void **state) {
     (void)state;
-    static const char *const says[] = {"lr check cut.csv --logged --expect hf --lr 7e-4 "
-                                       "--schedule linear --warmup 0 --steps 30",
+    static const char *const says[] = {("lr check cut.csv --logged --expect hf --lr 7e-4 "
+                                        "--schedule linear --warmup 0 --steps 30"),
                                        "lr check cut.csv --logged --expect hf --lr 7e-4 --steps 30",
                                        "lr fit cut.csv --contract hf --steps 30"};
     helper_write("cut.csv", "step,lr\n1,0.0007000\n2,0.0006766\n3,0.0006533\n4,0.0006300\n"
@@ -246,8 +246,8 @@ static void validate_undecided(void **state) {
 static void verify_another_framework_than_the_formats(void **state) {
     static const char *const shapes[] = {
         "Step %d | loss:2.5 lr:%.17g tokens_per_second_per_gpu:100 \n", /* torchtune's */
-        "step %d/5 | loss 2.500000 (+nanz)| norm 1.5000 (+nanz)| lr %.2e | 20.00 ms | 61.1%% bf16 "
-        "MFU | 1234 tok/s\n", /* llm.c's */
+        ("step %d/5 | loss 2.500000 (+nanz)| norm 1.5000 (+nanz)| lr %.2e | 20.00 ms | 61.1%% bf16 "
+         "MFU | 1234 tok/s\n"), /* llm.c's */
         "step %d/5 | loss 2.5 | lr %.6e\n" /* a script's */};
     static const int codes[] = {0, 3, 3};
     (void)state;

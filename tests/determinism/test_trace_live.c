@@ -166,7 +166,8 @@ static void verify_reader_needs_no_name(void **state) {
     int handle;
     sample_open(&sample, 3);
     require(sample_write(&sample, sample.path, 2));
-    struct reader reader = {.file = {H5I_INVALID_HID, sample.path, 0}, .arena = &sample.arena};
+    struct reader reader = {.file = {.id = H5I_INVALID_HID, .name = sample.path},
+                            .arena = &sample.arena};
     require(reader_open(&reader, sample.path));
     assert_int_equal(unlink(sample.path), 0);
     require(reader_handle(&reader, &handle, &length));

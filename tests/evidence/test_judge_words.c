@@ -449,7 +449,7 @@ static void validate_permutation_floors(void **state) {
     assert_non_null(strstr(helper_image_row(&of, ROW_FLOOR, 0),
                            "p = 0.0001554: the arms report different losses though their weights "
                            "are alike"));
-    matrix[3] = INFINITY;
+    matrix[3] = (double)INFINITY;
     helper_image_judge(&of, STATUS_OK);
     helper_image_expect(&of, ROW_HEADLINE, 0,
                         "made: UNTESTABLE. a run of the floor diverged: its distance to the others "

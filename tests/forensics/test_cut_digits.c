@@ -72,7 +72,7 @@ static void validate_by_other(void **state) {
     other->columns[0].value[20] -= copysign(2e-4, other->columns[0].value[20]);
     hold(exact(ROWS), other, -1);
     struct log *const broken = losses(ROWS, 1), *const whole = exact(ROWS);
-    broken->columns[0].value[20] = whole->columns[0].value[20] = NAN; /* says nothing */
+    broken->columns[0].value[20] = whole->columns[0].value[20] = (double)NAN; /* says nothing */
     hold(whole, broken, 1);
     struct log *const zeros = losses(ROWS, 1), *const near = exact(ROWS);
     zeros->columns[0].value[5] = 0.0; /* of a number of either sign */

@@ -342,8 +342,8 @@ static void validate_groups(void **state) {
     static const char *const words[] = {
         "the LRs of 10 updates", "group 1 (lr_logged[1]): every LR is 16 of what it was",
         "group 1 (lr_logged[1]): update 14 has a number in one alone",
-        "in group 0 the LRs of 10 updates after the restart are those of before; one log alone has "
-        "lr_logged[1]"};
+        ("in group 0 the LRs of 10 updates after the restart are those of before; "
+         "one log alone has lr_logged[1]")};
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         struct arena arena = ARENA_EMPTY;
         struct trajectory of;

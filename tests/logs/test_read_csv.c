@@ -307,7 +307,7 @@ static void validate_notebook(void **state) {
     assert_int_equal(log->step[1], 100);
     assert_string_equal(log_column_of(log, LOG_LOSS)->source, "Training Loss");
     assert_string_equal(log_column_of(log, LOG_EVAL_LOSS)->source, "Validation Loss");
-    logs_expect(log, "Training Loss", 0, 0.0, NAN);
+    logs_expect(log, "Training Loss", 0, 0.0, (double)NAN);
     logs_expect(log, "Training Loss", 1, 1.310127, 1e-6);
     logs_expect(log, "Validation Loss", 0, 1.412313, 1e-6);
     /* the bar above it, copied with it */
