@@ -187,7 +187,8 @@ def waiting(bench, alone):
 
 def set_aside(bench):
     """Where there are two processors, the first is the arms' alone while these train, and everybody's
-    as soon as their process waits for a child. One that is stopped has not ended, so it waits."""
+    as soon as their process waits for a child. One that is stopped has not ended, so it waits. The
+    second process, which shares a core with it, gives way to it."""
     two = sorted(os.sched_getaffinity(0))[:2]
     if len(two) < 2:
         return
@@ -199,6 +200,14 @@ def set_aside(bench):
     bench.check(floor is not None, "no child trained beside the arms")
     if floor is not None:
         os.kill(floor, signal.SIGSTOP)
+        second = bench.wait_for_second(process)
+        own = os.getpriority(os.PRIO_PROCESS, process.pid)
+        for _ in range(1000):
+            if second is None or os.getpriority(os.PRIO_PROCESS, second) == min(own + 1, 19):
+                break
+            time.sleep(0.01)
+        bench.check(second is not None and os.getpriority(os.PRIO_PROCESS, second) == min(own + 1, 19),
+                    f"the second process {second} does not give way")
         for wanted, when in (({two[1]}, "while the arms train"), (set(two), "when they have ended")):
             for _ in range(12000):
                 if process.poll() is not None or os.sched_getaffinity(floor) == wanted:
