@@ -39,8 +39,8 @@ static enum status read_contract(const struct options *options, int key, const c
     return STATUS_OK;
 }
 
-static enum status fit_side(struct log *log, struct compare_input *input,
-                            const struct contract *contract, struct arena *arena) {
+static enum status fit_side(struct compare_input *input, const struct contract *contract,
+                            struct arena *arena) {
     struct series *series;
     struct fit_set *fits;
     struct fit_known known;
@@ -52,7 +52,7 @@ static enum status fit_side(struct log *log, struct compare_input *input,
     TRY(arena_take(arena, 1, sizeof *series, "series", &series));
     TRY(arena_take(arena, 1, sizeof *fits, "fits", &fits));
     TRY(series_of(input->log, log_column_of(input->log, LOG_LR_LOGGED), arena, series));
-    TRY(cut_digits_fit(log, series, &known, arena, fits));
+    TRY(fit_series(series, &known, arena, fits));
     fit_keep_native(&known, fits);
     input->fits = fits;
     input->contract = contract != NULL ? contract->name : NULL;
@@ -92,7 +92,7 @@ static enum status fit_sides(struct cli *cli, const struct options *options, str
         const struct contract *contract;
         TRY(read_contract(options, side == 0 ? KEY_CONTRACT_A : KEY_CONTRACT_B, names[side],
                           &contract));
-        TRY(fit_side(logs[side], &input[side], contract, &cli->arena));
+        TRY(fit_side(&input[side], contract, &cli->arena));
     }
     return STATUS_OK;
 }

@@ -165,7 +165,8 @@ static enum status check_cut(struct checked *c, int applied, struct arena *arena
     TRY(cut_digits_series(&c->report.series, arena, cut));
     if (cut->count == 0) return STATUS_OK;
     TRY(fit_check(cut, &c->report.known, applied, arena, other));
-    if (other->verdict == FIT_FAIL || other->expected == NULL || other->bad_points > 0)
+    if (other->verdict == FIT_FAIL || other->expected == NULL || other->bad_points > 0 ||
+        fit_skips_any(other->expected) || !cut_digits_may_be(other->expected, cut))
         return STATUS_OK;
     c->check = *other;
     c->report.series = *cut;

@@ -10,10 +10,15 @@
  * number of the one lies above the other's by chance in one row of two, so in eight rows of 256. */
 #define PAIRS_LEAST 8
 #define APART_LEAST 3
-/* A fit whose cost is no higher is one that people type (chosen: plain fits of the real schedules
- * cost up to 0.6). It is not doubted. */
-#define SIMPLE 1.0
-/* By how much simpler the numbers must be that cut digits give (the price of one bug). */
+/* By how many printed steps an update must move a number, and in how many rows, for digits that are
+ * cut off to be told from the numbers of another update. A cut number is less than one step from
+ * what was printed, so where an update moves it by two, one of the update before or behind cannot
+ * pass for it. Of an LR that falls by half a step in each update it would: a schedule that is one
+ * update ahead has all digits as though they were cut off. */
+#define FAR_STEPS 2.0
+#define FAR_LEAST 3
+/* By how much simpler a plain schedule of cut digits must be than a bug of rounded ones (the price
+ * of one bug). */
 #define SIMPLER 1.0
 
 /* Returns the number in the middle of what a printed one can be whose digits were cut off, and the
@@ -23,6 +28,12 @@ static double middle_of(double value, double *quantum) {
     if (value < 0.0) return value - 0.5 * *quantum;
     *quantum *= 2.0;
     return value;
+}
+
+static int is_far(const struct series_point *before, const struct series_point *now) {
+    return now->update > before->update &&
+           real_abs_f64(now->value - before->value) >
+               FAR_STEPS * now->quantum * (double)(now->update - before->update);
 }
 
 static enum status add_note(struct log *log, struct arena *arena, const char *text) {
@@ -40,7 +51,8 @@ static enum status add_note(struct log *log, struct arena *arena, const char *te
 /* Tells whether every pair of the column agrees once the digits of that side are cut off, while as
  * rounded numbers some do not. */
 static int is_cut(const struct compare_column *column, size_t side) {
-    size_t pairs = 0, apart = 0;
+    size_t pairs = 0, apart = 0, far = 0;
+    struct series_point last = {.update = 0};
     for (size_t i = 0, j = 0; compare_next(column, &i, &j); i++, j++) {
         const struct series_point of[2] = {compare_point(&column->side[0], i),
                                            compare_point(&column->side[1], j)};
@@ -51,9 +63,11 @@ static int is_cut(const struct compare_column *column, size_t side) {
         if (log_compare(middle, quantum, other->value, other->quantum) == LOG_DIFFERENT) return 0;
         apart +=
             log_compare(cut->value, cut->quantum, other->value, other->quantum) == LOG_DIFFERENT;
+        far += pairs > 0 && is_far(&last, cut);
+        last = *cut;
         pairs++;
     }
-    return pairs >= PAIRS_LEAST && apart >= APART_LEAST;
+    return pairs >= PAIRS_LEAST && apart >= APART_LEAST && far >= FAR_LEAST;
 }
 
 static enum status put_column(struct log *log, enum log_name name, char other,
@@ -94,14 +108,15 @@ enum status cut_digits_by_other(struct log *a, struct log *b, struct arena *aren
 enum status cut_digits_series(const struct series *series, struct arena *arena,
                               struct series *out) {
     struct series_point *points;
-    size_t printed = 0;
+    size_t printed = 0, far = 0;
     *out = (struct series){NULL, 0};
     for (size_t i = 0; i < series->count; i++) {
         if (!real_finite_f64(series->points[i].value)) return STATUS_OK;
         printed += series->points[i].quantum > 0.0 &&
                    (i == 0 || series->points[i].value != series->points[i - 1].value);
+        far += i > 0 && is_far(&series->points[i - 1], &series->points[i]);
     }
-    if (printed < PAIRS_LEAST) return STATUS_OK;
+    if (printed < PAIRS_LEAST || far < FAR_LEAST) return STATUS_OK;
     TRY(arena_take(arena, series->count, sizeof *points, "cut digits", &points));
     for (size_t i = 0; i < series->count; i++) {
         points[i] = series->points[i];
@@ -119,6 +134,18 @@ static int is_plain(const struct fit_set *set) {
            !fit_skips_any(fit) && !(fit->stride > 1.0 || fit->stride < 1.0);
 }
 
+/* One number is cut off in one way. So a schedule that stands still explains no digits that move,
+ * though one whose LR is the end of a step is as near to those of the step below. */
+int cut_digits_may_be(const struct fit *fit, const struct series *cut) {
+    for (size_t i = 1; i < cut->count; i++) {
+        const struct series_point *const a = &cut->points[i - 1], *const b = &cut->points[i];
+        const double before = fit_logged(fit, i - 1, a->update),
+                     now = fit_logged(fit, i, b->update);
+        if (a->value != b->value && !(before < now || before > now)) return 0;
+    }
+    return 1;
+}
+
 enum status cut_digits_put(struct log *log, const struct series *series, struct arena *arena) {
     const struct log_column *const column = log_column_of(log, LOG_LR_LOGGED);
     char *text;
@@ -129,8 +156,8 @@ enum status cut_digits_put(struct log *log, const struct series *series, struct 
     }
     TRY(arena_format(arena, &text,
                      "the digits of %s are cut off and not rounded: read so, a schedule gives "
-                     "every number of it, and read as rounded none that is as simple; each is "
-                     "read as the middle of what it can be",
+                     "every number of it, and read as rounded none does; each is read as the "
+                     "middle of what it can be",
                      column->source));
     return add_note(log, arena, text);
 }
@@ -140,11 +167,11 @@ enum status cut_digits_fit(struct log *log, struct series *series, const struct 
     struct series cut;
     struct fit_set other;
     TRY(fit_series(series, known, arena, set));
-    if (log->step_guessed || (is_plain(set) && set->fits[0].simplicity <= SIMPLE)) return STATUS_OK;
+    if (log->step_guessed || is_plain(set)) return STATUS_OK;
     TRY(cut_digits_series(series, arena, &cut));
     if (cut.count == 0) return STATUS_OK;
     TRY(fit_series(&cut, known, arena, &other));
-    if (!is_plain(&other) ||
+    if (!is_plain(&other) || !cut_digits_may_be(&other.fits[0], &cut) ||
         (set->count > 0 && set->fits[0].simplicity < other.fits[0].simplicity + SIMPLER))
         return STATUS_OK;
     *series = cut;

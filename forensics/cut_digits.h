@@ -6,7 +6,8 @@
  * around it. Read as rounded, a sound schedule fits nothing, or an odd one with a bug, and of two
  * logs of one training half of the rows differ. A log does not say how it was printed: it is told
  * by numbers that are known otherwise, those of another log or of a schedule. Invariant: a column
- * is read so only where it agrees so in every row, and as rounded it does not. */
+ * is read so only where it agrees so in every row, as rounded it does not, and updates move it so
+ * far that the numbers of another update would not agree. */
 #ifndef TWINSTEP_FORENSICS_CUT_DIGITS_H
 #define TWINSTEP_FORENSICS_CUT_DIGITS_H
 
@@ -19,12 +20,16 @@ TWINSTEP_MUST_USE enum status cut_digits_by_other(struct log *a, struct log *b,
                                                   struct arena *arena);
 
 /* Stores the LR column's points as they are where its digits were cut off: each number in the
- * middle of what it can be. Stores no points where too few rows or no printed digits would tell. */
+ * middle of what it can be. Stores no points where too few rows or no printed digits would tell,
+ * or where the LRs of another update look the same. */
 TWINSTEP_MUST_USE enum status cut_digits_series(const struct series *series, struct arena *arena,
                                                 struct series *out);
 
-/* Fits the series as fit_series does. Where nothing plain and simple explains the numbers as
- * rounded ones, and something plain does as numbers that were cut off, *series and the log's column
+/* Tells whether the LRs that a fit of such a series logs can have been cut off to its numbers. */
+int cut_digits_may_be(const struct fit *fit, const struct series *cut);
+
+/* Fits the series as fit_series does. Where nothing plain explains the numbers as rounded ones, and
+ * something plain does as numbers that were cut off, *series and the log's column
  * of LRs become these, *set their fits, and a note says so. The log's rows may not be numbered by
  * us. */
 TWINSTEP_MUST_USE enum status cut_digits_fit(struct log *log, struct series *series,

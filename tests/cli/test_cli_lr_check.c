@@ -97,6 +97,55 @@ static void validate_cut_digits(void **state) {
     helper_free(&said);
 }
 
+static double line_of_1000(int counter) {
+    return 5e-7 * (1000 - counter) / 1000.0;
+}
+
+/* Writes 120 rows with three digits, and the same with all. */
+static void write_three_digits(double (*rate)(int counter), int ahead) {
+    static char few[8192], all[8192];
+    size_t a = (size_t)snprintf(few, sizeof few, "step,loss,lr\n"),
+           b = (size_t)snprintf(all, sizeof all, "step,loss,lr\n");
+    for (int k = 1; k <= 120; k++) {
+        a += (size_t)snprintf(few + a, sizeof few - a, "%d,%.6f,%.2e\n", k, 2.0 + 1.0 / k,
+                              rate(k - 1 + ahead));
+        b += (size_t)snprintf(all + b, sizeof all - b, "%d,%.6f,%.17g\n", k, 2.0 + 1.0 / k,
+                              rate(k - 1));
+    }
+    helper_write("few.csv", few);
+    helper_write("all.csv", all);
+}
+
+static double warm_cosine(int counter) {
+    static const double pi = 0x1.921fb54442d18p+1;
+    return counter < 100 ? 5e-9 * counter : 2.5e-7 * (1.0 + cos(pi * (counter - 100) / 900.0));
+}
+
+/* In 1000 updates an update moves the third digit by half a step, so LRs of one update ahead look
+ * like digits that were cut off: the schedule fails all the same. And an LR that has just begun to
+ * fall behind its warm-up is no constant one with cut digits. */
+static void validate_ahead_is_not_cut(void **state) {
+    (void)state;
+    for (int ahead = 0; ahead < 2; ahead++) {
+        write_three_digits(line_of_1000, ahead);
+        struct said said = helper_run(
+            ahead, "lr check few.csv --expect hf --schedule linear --lr 5e-7 --steps 1000");
+        assert_null(strstr(said.out, "cut off"));
+        assert_int_equal(strstr(said.out, "every LR is one update ahead") != NULL, ahead);
+        helper_free(&said);
+        said = helper_run(ahead, "compare all.csv few.csv");
+        assert_null(strstr(said.out, "cut off"));
+        helper_free(&said);
+    }
+    write_three_digits(warm_cosine, 0);
+    struct said said = helper_run(0, "compare all.csv few.csv");
+    assert_null(strstr(said.out, "cut off"));
+    helper_free(&said);
+    said = helper_run(0, "doctor few.csv");
+    assert_null(strstr(said.out, "cut off"));
+    helper_free(&said);
+}
+
 /* The LRs of torch's CosineAnnealingWarmRestarts(T_0=20) in a real training of 60 updates: each
  * cycle has a counter of its own there, and transformers takes the place in a cycle out of the
  * number of cycles, which costs digits. */
@@ -1087,6 +1136,7 @@ int main(void) {
         cmocka_unit_test(validate_fail),
         cmocka_unit_test(validate_behind),
         cmocka_unit_test(validate_cut_digits),
+        cmocka_unit_test(validate_ahead_is_not_cut),
         cmocka_unit_test(validate_restarts),
         cmocka_unit_test(validate_early_skip_is_undecided),
         cmocka_unit_test(verify_a_named_era_is_decided),

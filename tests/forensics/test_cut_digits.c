@@ -133,6 +133,27 @@ static void validate_by_schedule(void **state) {
     assert_int_equal(middle.count, 0);
 }
 
+/* A line from 0.5 to 0 in 1000 updates moves by half a printed step in an update, so rounded
+ * numbers of one update ahead lie where cut ones of this update would. The first updates warm up by
+ * ten steps each, and their numbers are those of cut digits: three of them tell, and two do not. */
+static void validate_one_update_ahead(void **state) {
+    (void)state;
+    for (size_t warmup = 0; warmup < 5; warmup++) {
+        struct log *const logs[2] = {helper_log(&arena, ROWS), helper_log(&arena, ROWS)};
+        struct series series, middle;
+        for (size_t row = 0; row < ROWS; row++) {
+            const double line = row < warmup ? 0.5 - 0.01 * (double)(warmup - row)
+                                             : 0.5 * (double)(1000 - row) / 1000.0;
+            helper_put(&arena, logs[0], LOG_LR_LOGGED, row, line, PRINT_EXACT);
+            helper_put(&arena, logs[1], LOG_LR_LOGGED, row, line - 5e-4, 3);
+        }
+        assert_int_equal(series_of(logs[1], &logs[1]->columns[0], &arena, &series), STATUS_OK);
+        assert_int_equal(cut_digits_series(&series, &arena, &middle), STATUS_OK);
+        assert_int_equal(middle.count, warmup < 3 ? 0 : ROWS);
+        hold(logs[0], logs[1], warmup < 3 ? -1 : 1);
+    }
+}
+
 static int teardown(void **state) {
     (void)state;
     arena_close(&arena);
@@ -141,6 +162,7 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(validate_by_other),
-                                       cmocka_unit_test(validate_by_schedule)};
+                                       cmocka_unit_test(validate_by_schedule),
+                                       cmocka_unit_test(validate_one_update_ahead)};
     return cmocka_run_group_tests(tests, NULL, teardown);
 }
