@@ -27,8 +27,9 @@ int cores_are_spare(void);
  * moves time alone, so that it does not work is no error. */
 void cores_set_aside(pid_t pid, int processes);
 void cores_let_back(pid_t pid);
-/* Gives another process of this program some four shares of a core where this one has five, if both
- * want the same one. */
+/* Makes process `pid` one step nicer than this one: of a core that it shares with others of this
+ * program it gets some four parts where each of them gets five. That it does not work is no error.
+ */
 void cores_give_way(pid_t pid);
 
 /* The value of --jobs N, whose key is `key`; cores_usable() where it was not given. STATUS_INPUT.

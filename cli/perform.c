@@ -139,6 +139,7 @@ static void rerun_coming(void *context, const struct config *config, uint64_t st
         return;
     }
     set_aside(performing, performing->second.pid);
+    /* The repeat beside it, which records its rows, has more to do and would end last and alone. */
     if (has_one_core(performing)) cores_give_way(performing->second.pid);
 }
 

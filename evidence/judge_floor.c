@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sum.h"
 #include "determinism/power.h"
 #include "determinism/statistics.h"
 
@@ -139,7 +140,7 @@ static enum status pack_distances(struct judging *judging, const struct trace_ar
             const double d = matrix->values[i * m + j];
             const int inside = (i < baseline) == (j < baseline);
             (*out_packed)[statistics_pair(m, i, j)] = d;
-            sums[inside] += d;
+            sums[inside] = sum_chain_terms_f64_f64(sums[inside], &d, 1);
             counts[inside]++;
             if (inside && d > out->floor_largest) out->floor_largest = d;
         }

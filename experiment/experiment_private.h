@@ -137,6 +137,7 @@ TWINSTEP_MUST_USE enum status experiment_dataset(struct experiment *e, const str
                                                  const struct dataset **out);
 TWINSTEP_MUST_USE enum status experiment_open_planned(struct experiment *e, uint32_t index,
                                                       struct run **out);
+/* Closes the arms, or the one run that is both. */
 void experiment_close_arms(const struct experiment *e);
 TWINSTEP_MUST_USE enum status experiment_check_interrupt(const struct experiment *e);
 /* The same, where no update is trained; `what` says what is done. */

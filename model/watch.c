@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/form.h"
+#include "base/real.h"
 #include "model/backends.h"
 
 struct watch_view watch_view_of(const struct watch *watch, struct watch_name op,
@@ -371,11 +372,8 @@ int watch_live(const struct watch_view *view, uint32_t position, size_t column) 
     return view->columns != WATCH_KEYS || column % view->inner <= position;
 }
 
-static uint64_t real_bits(double value) {
-    const double one = isnan(value) ? (double)NAN : value;
-    uint64_t bits;
-    memcpy(&bits, &one, sizeof bits);
-    return bits;
+static uint64_t bits_of_real(double value) {
+    return real_bits_f64(isnan(value) ? (double)NAN : value);
 }
 
 /* The bits of elements first .. first+count-1, a loop for each kind: a view of logits has millions.
@@ -400,10 +398,10 @@ static void bits_of(const struct watch_view *view, const void *row, size_t first
     }
     if (view->dtype == DTYPE_F64)
         for (size_t i = 0; i < count; i++)
-            out[i] = real_bits(((const double *)row)[first + i]);
+            out[i] = bits_of_real(((const double *)row)[first + i]);
     else
         for (size_t i = 0; i < count; i++)
-            out[i] = real_bits((double)((const float *)row)[first + i]);
+            out[i] = bits_of_real((double)((const float *)row)[first + i]);
 }
 
 uint64_t watch_bits(const struct watch_view *view, const void *row, size_t column) {
