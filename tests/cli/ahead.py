@@ -3,7 +3,7 @@
 """Repeats and hybrids that children train ahead of their turn: the trace and the words of those that
 one process trains in turn.
 
-    ahead.py BINARY
+    ahead.py BINARY [traces | processes]
 
 Traces of `run --jobs 3 --reproducible` must be those of `--jobs 1`, byte for byte: of exact and of
 noisy floors, with held-out rows, hybrids that go on from others, sampled orders, and arms that never
@@ -316,24 +316,36 @@ def none(bench, name, *more):
     bench.check(process.returncode in (0, 1, 3), f"{name}: {process.returncode}, {err}")
 
 
+def traces(bench):
+    for name, words in CASES.items():
+        same(bench, name, words)
+
+
+def processes(bench):
+    killed_child(bench)
+    set_aside(bench)
+    interrupted(bench)
+    killed_parent(bench)
+    killed_beside_a_young_second(bench)
+    interrupted_behind_the_floor(bench)
+    interrupted_behind_the_floor(bench, *INERT)  # beside a perturbed run
+    none(bench, "one job", "--jobs", "1")
+    none(bench, "unknown memory", "--jobs", "3", "--no-room-check")
+    none(bench, "stored states", "--jobs", "3", "--checkpoint-every", "20")
+
+
+PARTS = {"traces": traces, "processes": processes}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
+    parser.add_argument("part", nargs="?", choices=PARTS, help="default: both")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, folder)
-        for name, words in CASES.items():
-            same(bench, name, words)
-        killed_child(bench)
-        set_aside(bench)
-        interrupted(bench)
-        killed_parent(bench)
-        killed_beside_a_young_second(bench)
-        interrupted_behind_the_floor(bench)
-        interrupted_behind_the_floor(bench, *INERT)  # beside a perturbed run
-        none(bench, "one job", "--jobs", "1")
-        none(bench, "unknown memory", "--jobs", "3", "--no-room-check")
-        none(bench, "stored states", "--jobs", "3", "--checkpoint-every", "20")
+        for part in PARTS if options.part is None else (options.part,):
+            PARTS[part](bench)
         return 1 if bench.wrong else 0
 
 
