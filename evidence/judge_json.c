@@ -102,12 +102,12 @@ static json_t *equal_json(int equal) {
     return equal < 0 ? json_null() : json_boolean(equal);
 }
 
-static json_t *diverged_json(const struct judgement *judgement) {
+/* An update of each arm; null where it is 0. */
+static json_t *updates_json(const uint64_t updates[2]) {
     json_t *list = json_array();
     for (int arm = 0; arm < 2; arm++)
-        json_array_append_new(list, judgement->diverged[arm] == 0
-                                        ? json_null()
-                                        : json_integer((json_int_t)judgement->diverged[arm]));
+        json_array_append_new(list, updates[arm] == 0 ? json_null()
+                                                      : json_integer((json_int_t)updates[arm]));
     return list;
 }
 
@@ -286,15 +286,16 @@ static json_t *beside_json(const struct judgement *judgement) {
 
 json_t *judgement_json(const struct judgement *judgement) {
     json_t *object = json_pack(
-        "{ss ss ss sI so so so ss so so so so sb so ss so so so so ss ss}", "name", judgement->name,
-        "verdict", verdict_name(judgement->verdict), "reason", judgement->reason, "updates",
-        (json_int_t)judgement->updates, "first", first_json(judgement), "rng",
+        "{ss ss ss sI so so so ss so so so so sb so so ss so so so so ss ss}", "name",
+        judgement->name, "verdict", verdict_name(judgement->verdict), "reason", judgement->reason,
+        "updates", (json_int_t)judgement->updates, "first", first_json(judgement), "rng",
         rng_json(&judgement->rng, judgement->rng_words), "differs", differs_json(judgement), "word",
         attribution_words[judgement->word], "game", game_json(judgement), "ranked_at",
         ranked_json(judgement), "causes", causes_json(judgement), "interactions",
         interactions_json(judgement), "coupled", is_coupled(judgement->word), "diverged",
-        diverged_json(judgement), "weights", judgement->masters ? "masters" : "parameters",
-        "distance", real_json(judgement->total), "travel", real_json(judgement->travel), "closure",
+        updates_json(judgement->diverged), "unbounded", updates_json(judgement->unbounded),
+        "weights", judgement->masters ? "masters" : "parameters", "distance",
+        real_json(judgement->total), "travel", real_json(judgement->travel), "closure",
         closure_name_json(judgement->closure), "floor", floor_json(judgement), "expectation",
         expectation_name(judgement->expectation), "missed", judgement->missed);
     if (object == NULL) return NULL;

@@ -143,6 +143,7 @@ static void draw_rest(void) {
     j.response = draw_real();
     for (int arm = 0; arm < 2; arm++) {
         j.diverged[arm] = draws_pick(&draws, 3);
+        j.unbounded[arm] = draws_pick(&draws, 3);
         j.floor_equal[arm] = (int)draws_pick(&draws, 3) - 1;
         j.floor_runs[arm] = draws_pick(&draws, 9);
         j.products[arm] = seldom(3) ? "all" : "";
@@ -573,6 +574,10 @@ static void write_want(void) {
     open_with("diverged", "[");
     for (int arm = 0; arm < 2; arm++)
         whole_or_null(NULL, j.diverged[arm] == 0, (int64_t)j.diverged[arm]);
+    add("]");
+    open_with("unbounded", "[");
+    for (int arm = 0; arm < 2; arm++)
+        whole_or_null(NULL, j.unbounded[arm] == 0, (int64_t)j.unbounded[arm]);
     add("]");
     text("weights", j.masters ? "masters" : "parameters");
     real("distance", j.total);

@@ -1231,6 +1231,7 @@ static void validate_json(void **state) {
         {"interactions", "[{\"causes\":[\"schedule\",\"optimizer\"],\"value\":0.0}]"},
         {"coupled", "true"},
         {"diverged", "[2,null]"},
+        {"unbounded", "[null,null]"},
         {"distance", "1.0"},
         {"travel", "3.0"},
         {"closure", "null"},

@@ -154,6 +154,7 @@ class Judgement:
     dropped: tuple[str, ...]
     hazards: tuple[str, ...]
     reported: Reported | None = None
+    unbounded: tuple[int | None, ...] = (None, None)
     weights: str = "parameters"
     mixtures: Mixtures | None = None
     beside: Beside | None = None
