@@ -144,11 +144,19 @@ test_preset() {
     $run ctest --preset "$tests" --parallel $(($(nproc) + 1))
 }
 
+# The tests of preset $1 that failed in this run, a line each. They stand in the summary, since who
+# reads a log of CI may be shown its last lines alone.
+failed_tests() {
+    [ ! -f "build/$1/Testing/Temporary/LastTestsFailed.log" ] ||
+        sed -n 's/^[0-9]*:/                  /p' "build/$1/Testing/Temporary/LastTestsFailed.log"
+}
+
 # One stage: preset $1, told as "$2", with the tests of preset $3 or, where that is "", of its own;
 # preset $4 is built meanwhile. A stage that fails does not stop the next ones.
 stage() {
     began=$(date +%s) tests=${3:-$1}
     printf '\n== %s (%s)\n' "$2" "$1"
+    rm -f "build/$1/Testing/Temporary/LastTestsFailed.log"
     if build_stage "$1" "$tests" && build_ahead "${4-}" && (test_preset "$1"); then
         result=passed
     else
@@ -156,6 +164,9 @@ stage() {
     fi
     summary="$summary
   $(printf '%-8s %4d s  %-9s %s' $result $(($(date +%s) - began)) "$1" "$2")"
+    names=$(failed_tests "$1")
+    [ -z "$names" ] || summary="$summary
+$names"
 }
 
 # Where CMake looks for nvcc (cmake/cuda.cmake).
