@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A file of named pieces of memory, by which an interrupted experiment goes on. It is a safetensors
- * file of bytes; its metadata hold the number of the file and the SHA-256 of every piece.
+ * file of bytes; its metadata hold the number of the file and the digest of every piece
+ * (digest_bytes).
  *
  * The pieces mean nothing here. Each has the length that the reader expects, or the file is
  * refused: it is read by the build that wrote it (resume.h holds builds against each other).
