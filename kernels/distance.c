@@ -21,8 +21,17 @@ static void span_read(struct span span, size_t first, size_t count, double *out)
     }
 }
 
+static int is_f32(struct span span) {
+    return span.values != NULL && span.dtype != DTYPE_F64;
+}
+
 static void difference(struct span a, struct span b, size_t first, size_t count, double *out) {
     double other[SUM_BLOCK];
+    if (is_f32(a) && is_f32(b)) {
+        differences_block((const float *)a.values + first, (const float *)b.values + first, count,
+                          out);
+        return;
+    }
     span_read(a, first, count, out);
     if (b.values == NULL) return;
     span_read(b, first, count, other);

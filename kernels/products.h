@@ -9,4 +9,7 @@
 /* Sum of a[i] * b[i] over one block, count <= SUM_BLOCK: 32 lanes of fma, joined. */
 double products_block(const double *a, const double *b, size_t count);
 
+/* out[i] = a[i] - b[i] in f64; `out` is another array. `a` and `b` may be one. */
+void differences_block(const float *a, const float *b, size_t count, double *out);
+
 #endif
