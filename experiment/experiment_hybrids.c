@@ -236,6 +236,12 @@ static uint32_t together(const struct branches *branches, uint32_t place) {
     return count;
 }
 
+/* One hybrid alone asks for what the baseline predicts once. */
+static enum status keep_baseline(struct experiment *e) {
+    if (!e->rerun_open || e->branches.ordered < 2) return STATUS_OK;
+    return hybrid_values_keep(&e->hybrids, e->rerun, e->arena);
+}
+
 static enum status open_ahead(struct experiment *e) {
     const struct branches *const branches = &e->branches;
     const int full = !e->full_ahead.begun;
@@ -254,6 +260,7 @@ static enum status open_ahead(struct experiment *e) {
 static enum status train_hybrids(struct experiment *e, double closure[3]) {
     const struct branches *const branches = &e->branches;
     const uint32_t count = e->plan.hybrid_count;
+    TRY(keep_baseline(e)); /* before children begin, which have it in common then */
     TRY(open_ahead(e));
     for (uint32_t i = 0, some; i < branches->ordered; i += some) {
         int trained;

@@ -8,7 +8,7 @@
 
 #include "trainer/snapshot.h"
 
-#define PIECE_BYTES 256 /* of the header of a kept file: a name, a shape, offsets, a SHA-256 */
+#define PIECE_BYTES 256 /* of the header of a kept file: a name, a shape, offsets, a digest */
 #define KEPT_FILES 3    /* two that serve, and the one that is being written */
 
 struct sizes {
@@ -93,7 +93,8 @@ static uint64_t memory_bytes(const struct experiment *e, const struct sizes *of)
     const uint64_t before = shared ? 0 : of->before[0] + of->before[1];
     const uint64_t kept = of->fork + of->branches + of->values.points + of->values.values +
                           of->values.scratch + of->tables;
-    const uint64_t late = kept + of->floor + of->projection;
+    const uint64_t probe = has_company(e) && e->branches.ordered >= 2 ? of->values.probe : 0;
+    const uint64_t late = kept + probe + of->floor + of->projection;
     const uint64_t evaluator =
         e->eval.held_out.count > 0 && run > of->larger ? run - of->larger + of->point : 0;
     const uint64_t open = has_company(e) ? e->memory[0] + run : run;

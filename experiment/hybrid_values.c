@@ -9,10 +9,10 @@
 
 #include "base/real.h"
 #include "experiment/pair.h"
-#include "experiment/probe.h"
 #include "kernels/distance.h"
 
 #define POINTS_LEAST_BYTES ((size_t)256 << 20)
+#define PROBE_SHARE 4 /* of the bytes that points may have, as many for the baseline's logits */
 
 /* Lists all marks: the powers of two below `steps`, then `steps`. */
 static uint32_t all_marks(uint64_t steps, double *mark) {
@@ -23,14 +23,18 @@ static uint32_t all_marks(uint64_t steps, double *mark) {
     return count;
 }
 
+static size_t points_room(const struct run *baseline) {
+    const size_t run_bytes = run_memory(baseline);
+    return run_bytes > POINTS_LEAST_BYTES ? run_bytes : POINTS_LEAST_BYTES;
+}
+
 /* Keeps as many of the last marks as points of both arms fit beside the runs, and always the end,
  * which alone is asked for where there are no hybrids. In f64 the points may take as much memory as
  * one run does; below POINTS_LEAST_BYTES nobody is asked to save. Where they are f32 there are as
  * many, so that a pair of another dtype has the same marks. */
 static void choose_marks(struct hybrid_values *hybrids, const struct experiment_plan *plan,
                          const struct run *baseline) {
-    const size_t run_bytes = run_memory(baseline);
-    const size_t room = run_bytes > POINTS_LEAST_BYTES ? run_bytes : POINTS_LEAST_BYTES;
+    const size_t room = points_room(baseline);
     const size_t fits =
         hybrids->elements == 0 ? HYBRID_MARKS : room / (2 * sizeof(double)) / hybrids->elements;
     double mark[HYBRID_MARKS];
@@ -50,11 +54,12 @@ struct hybrid_values_size hybrid_values_size(const struct experiment_plan *plan,
     struct hybrid_values of = {.elements = elements, .dtype = plan->point_dtype};
     const uint64_t point = point_bytes(&of), count = plan->hybrid_count;
     choose_marks(&of, plan, baseline);
-    return (struct hybrid_values_size){.mark = 2 * point,
-                                       .points = of.marks * 2 * point,
-                                       .values =
-                                           (HYBRID_GAMES * of.marks + 3) * count * sizeof(double),
-                                       .scratch = point};
+    return (struct hybrid_values_size){
+        .mark = 2 * point,
+        .points = of.marks * 2 * point,
+        .values = (HYBRID_GAMES * of.marks + 3) * count * sizeof(double),
+        .scratch = point,
+        .probe = probe_kept_bytes(baseline, points_room(baseline) / PROBE_SHARE)};
 }
 
 /* Its memory is the system's, and costs nothing, until a point is written. */
@@ -78,6 +83,7 @@ enum status hybrid_values_open(const struct experiment_plan *plan, const struct 
     out->dtype = plan->point_dtype;
     out->tensors = plan->runs[0].axes.shape.tensors;
     choose_marks(out, plan, baseline);
+    out->probe_most = points_room(baseline) / PROBE_SHARE;
     for (uint32_t m = 0; m < out->marks; m++) {
         TRY(take_point(out, arena, &out->point[m]));
         TRY(take_point(out, arena, &out->test_point[m]));
@@ -212,12 +218,17 @@ void hybrid_values_take(struct hybrid_values *hybrids, uint32_t hybrid, uint64_t
     hybrids->kl[hybrid] = points[2 * hybrids->marks];
 }
 
+enum status hybrid_values_keep(struct hybrid_values *hybrids, struct run *baseline,
+                               struct arena *arena) {
+    return probe_keep(baseline, hybrids->probe_most, arena, &hybrids->probe);
+}
+
 enum status hybrid_values_end(struct hybrid_values *hybrids, uint32_t hybrid, struct run *baseline,
                               struct run *run) {
     if (hybrids->elements == 0 || baseline == NULL) return STATUS_OK;
     struct pair_record pair = {.reals = {0.0}};
     pair.reals[PAIR_PROBE_KL] = (double)NAN;
-    TRY(probe_measure(baseline, run, &pair));
+    TRY(probe_measure_kept(&hybrids->probe, baseline, run, &pair));
     hybrids->kl[hybrid] = pair.reals[PAIR_PROBE_KL];
     return STATUS_OK;
 }

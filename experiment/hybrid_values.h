@@ -13,6 +13,7 @@
 #define TWINSTEP_EXPERIMENT_HYBRID_VALUES_H
 
 #include "experiment/experiment_trace.h"
+#include "experiment/probe.h"
 #include "trainer/run.h"
 
 /* This is room for the powers of two below 2^39 updates, and for the last update. */
@@ -39,6 +40,8 @@ struct hybrid_values {
     void *scratch;              /* (elements) */
     double *at[HYBRID_GAMES];   /* (marks, count); NaN where not measured */
     double *kl, *first, *moved; /* (count); KL is NaN where not measured */
+    size_t probe_most;          /* bytes that the baseline's logits may take */
+    struct probe_kept probe;    /* of the baseline at its end */
 };
 
 /* Takes the room for all values from `arena`. `baseline` is open and at step 0; elements 0 says
@@ -51,6 +54,7 @@ TWINSTEP_MUST_USE enum status hybrid_values_open(const struct experiment_plan *p
  * marks, the values, and room to compare points in. */
 struct hybrid_values_size {
     uint64_t mark, points, values, scratch;
+    uint64_t probe; /* not taken by hybrid_values_open, but by hybrid_values_keep */
 };
 struct hybrid_values_size hybrid_values_size(const struct experiment_plan *plan,
                                              const struct run *baseline, size_t elements);
@@ -79,6 +83,11 @@ uint32_t hybrid_values_points(const struct hybrid_values *hybrids);
 void hybrid_values_give(const struct hybrid_values *hybrids, uint32_t hybrid, double *out);
 void hybrid_values_take(struct hybrid_values *hybrids, uint32_t hybrid, uint64_t first,
                         const double *points);
+
+/* Called before several hybrids are trained, with the baseline's run at its end: keeps what it
+ * predicts, which the KL divergence of each of them asks for. Takes room from `arena`. */
+TWINSTEP_MUST_USE enum status hybrid_values_keep(struct hybrid_values *hybrids,
+                                                 struct run *baseline, struct arena *arena);
 
 /* Called once a hybrid is trained. `baseline` is the baseline's run at its end; NULL means that
  * there is none, and no KL is measured. */

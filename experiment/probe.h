@@ -9,6 +9,7 @@
 #ifndef TWINSTEP_EXPERIMENT_PROBE_H
 #define TWINSTEP_EXPERIMENT_PROBE_H
 
+#include "base/arena.h"
 #include "trainer/run.h"
 
 #define PROBE_SAMPLES 8
@@ -34,5 +35,24 @@ double probe_log_prob(const struct probe_row *row, uint32_t token);
  * go to the lowest index); exp|logp_a - logp_b| of the label. They are left as they are, NaN, when
  * the data sets or vocabularies differ: there is no common probe. */
 TWINSTEP_MUST_USE enum status probe_measure(struct run *a, struct run *b, struct pair_record *out);
+
+/* What one run says to the first samples of the batch, for several probes of others against it: its
+ * logits are most of what such a probe computes. It holds while the weights of that run stay as
+ * they are. Where it knows no sample, a probe asks the run. */
+struct probe_kept {
+    uint32_t samples;      /* 0 to PROBE_SAMPLES */
+    struct probe_row *row; /* [labels of these samples] */
+};
+
+/* Bytes that probe_keep takes for as many samples as need no more than `most`. */
+size_t probe_kept_bytes(const struct run *run, size_t most);
+
+/* Runs `run` forward on these samples and keeps their rows in `arena`. */
+TWINSTEP_MUST_USE enum status probe_keep(struct run *run, size_t most, struct arena *arena,
+                                         struct probe_kept *out);
+
+/* The same as probe_measure, bit for bit. `kept` is of `a`. */
+TWINSTEP_MUST_USE enum status probe_measure_kept(const struct probe_kept *kept, struct run *a,
+                                                 struct run *b, struct pair_record *out);
 
 #endif

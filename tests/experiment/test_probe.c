@@ -2,8 +2,8 @@
  * labels: unit short
  * The probe of two runs is a function of their weights. How a run cuts its batches, orders its data
  * or seeds the order of its sums moves no bit of it, a row that is read in blocks has the numbers
- * that one has which is read one by one, and a cause that acts in no update gets 0 of the KL
- * divergence, exactly. */
+ * that one has which is read one by one, what is kept of a run serves as the run does, and a cause
+ * that acts in no update gets 0 of the KL divergence, exactly. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,8 +204,79 @@ static void corroborate_long_rows(void **state) {
     }
 }
 
+/* Room for the rows of the first samples and one byte less. */
+static size_t room_of(const struct run *run, uint32_t samples) {
+    const struct dataset *const data = run_dataset(run);
+    size_t labels = 0;
+    for (uint32_t i = 0; i < samples * data->sides; i++)
+        labels += data->sequence[i].labels;
+    return labels *
+           ((size_t)run_model(run)->V * run_model(run)->form.width + sizeof(struct probe_row));
+}
+
+/* A probe against what was kept of a run is the probe against the run, however many samples are
+ * kept, and whichever of the two it is. */
+static void corroborate_kept(void **state) {
+    (void)state;
+    static const char *const keys[] = {"task: sft", "task: dpo",
+                                       "numerics: {param: bf16, compute: bf16}"};
+    for (size_t k = 0; k < COUNT_OF(keys); k++) {
+        struct bench bench;
+        struct arena arena = ARENA_EMPTY;
+        struct dataset data[2];
+        struct run runs[2];
+        struct pair_record plain[2], moved, kept_of;
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "common: {%s, " SIZES ", data: {samples: 9}}\n"
+                 "arms: {baseline: {}, test: {init: {seed: 2}}}\n",
+                 keys[k]);
+        helper_bench_open(&bench, 2, text);
+        for (int arm = 0; arm < 2; arm++) {
+            const struct config *const config = &bench.scenario->arms[arm].config;
+            helper_data_open(config, &arena, &data[arm]);
+            helper_run_open(config, &data[arm], &(struct run_options){.steps = 2}, &runs[arm]);
+        }
+        for (int arm = 0; arm < 2; arm++)
+            assert_int_equal(probe_measure(&runs[arm], &runs[1 - arm], &plain[arm]), STATUS_OK);
+        assert_true(plain[0].reals[PAIR_PROBE_KL] != plain[1].reals[PAIR_PROBE_KL]);
+        for (uint32_t samples = 0; samples <= PROBE_SAMPLES + 1; samples++)
+            for (int arm = 0; arm < 2; arm++) {
+                const uint32_t most = samples < PROBE_SAMPLES ? samples : PROBE_SAMPLES;
+                struct probe_kept kept;
+                for (int less = 0; less < 2; less++) {
+                    const size_t room = room_of(&runs[arm], samples) - (less && samples > 0);
+                    const uint32_t fits =
+                        less && samples > 0 && samples <= PROBE_SAMPLES ? most - 1 : most;
+                    assert_int_equal(probe_keep(&runs[arm], room, &arena, &kept), STATUS_OK);
+                    assert_int_equal(kept.samples, fits);
+                    assert_int_equal(probe_kept_bytes(&runs[arm], room), room_of(&runs[arm], fits));
+                    assert_int_equal(
+                        probe_measure_kept(&kept, &runs[arm], &runs[1 - arm], &kept_of), STATUS_OK);
+                    for (int real = PAIR_PROBE_KL; real <= PAIR_PROBE_ERROR; real++)
+                        assert_true(kept_of.reals[real] == plain[arm].reals[real]);
+                }
+            }
+        /* what is kept is of the weights that were there, and the run is not asked again */
+        struct probe_kept kept;
+        const struct record *record;
+        assert_int_equal(probe_keep(&runs[0], room_of(&runs[0], PROBE_SAMPLES), &arena, &kept),
+                         STATUS_OK);
+        assert_int_equal(run_step(&runs[0], &record), STATUS_OK);
+        assert_int_equal(probe_measure(&runs[0], &runs[1], &moved), STATUS_OK);
+        assert_int_equal(probe_measure_kept(&kept, &runs[0], &runs[1], &kept_of), STATUS_OK);
+        assert_true(moved.reals[PAIR_PROBE_KL] != plain[0].reals[PAIR_PROBE_KL]);
+        assert_true(kept_of.reals[PAIR_PROBE_KL] == plain[0].reals[PAIR_PROBE_KL]);
+        for (int arm = 0; arm < 2; arm++)
+            run_close(&runs[arm]);
+        helper_bench_close(&bench);
+        arena_close(&arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(corroborate_kept),
         cmocka_unit_test(verify_batches),
         cmocka_unit_test(corroborate_long_rows),
         cmocka_unit_test(corroborate_idle_cause),
