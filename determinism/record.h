@@ -47,7 +47,7 @@ enum record_real {
 /* The integers of one update, i64. */
 enum record_integer {
     INTEGER_TOKENS = 0, /* number of label tokens in the update */
-    INTEGER_SKIPPED,    /* 1 if the optimizer did not run */
+    INTEGER_SKIPPED,    /* 1 if the optimizer did not run, or held everything */
     INTEGER_EPOCH,
     INTEGER_COUNTER, /* the update counter n at the end of the update */
     INTEGER_OPTIMIZER_T,

@@ -295,6 +295,7 @@ struct judgement {
     uint64_t stood[2][STOOD_COUNT]; /* the other updates, by reason */
     uint64_t state_step;      /* of same-weights: the first update after which anything but the
                                  weights differs; 0: nothing does so far. Else 0 */
+    int state_skipped;        /* all that differs so are gradients of updates that both skipped */
     int only_reported;        /* what differs is in what the arms report alone: no update, however
                                  late, lets it reach a weight (evidence/judge_reports.c) */
     uint64_t unclipped[2];    /* the first update whose optimizer input is not what clipping left,

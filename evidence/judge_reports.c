@@ -29,9 +29,16 @@ static struct value value_of(const struct trace_run *run, const char *key) {
     return value;
 }
 
-/* The next entry of a list of phases, "[clip, log]", that is not `log`. *text moves behind it; the
- * entry has length 0 at the end. */
-static struct value next_phase(struct value *list) {
+/* Whether this entry of a list of phases is one of the words. */
+static int is_among(struct value phase, const char *const *words) {
+    for (; *words != NULL; words++)
+        if (strlen(*words) == phase.length && starts_with(phase.text, *words)) return 1;
+    return 0;
+}
+
+/* The next entry of a list of phases, "[clip, log]", that is none of the words. *list moves behind
+ * it; the entry has length 0 at the end. */
+static struct value next_phase(struct value *list, const char *const *without) {
     static const char between[] = "[], ";
     struct value phase;
     do {
@@ -44,7 +51,7 @@ static struct value next_phase(struct value *list) {
             phase.length++;
         list->text += phase.length;
         list->length -= phase.length;
-    } while (phase.length == 3 && starts_with(phase.text, "log"));
+    } while (phase.length > 0 && is_among(phase, without));
     return phase;
 }
 
@@ -52,11 +59,11 @@ static int same_value(struct value a, struct value b) {
     return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
 }
 
-/* Whether two lists of phases have the same phases in the same order, but for where `log` stands:
- * it writes nothing that another phase reads. */
-static int same_but_for_log(struct value a, struct value b) {
+/* Whether two lists of phases have the same phases in the same order, but for these: they write
+ * nothing that another phase reads. */
+static int same_but_for(struct value a, struct value b, const char *const *words) {
     for (;;) {
-        const struct value x = next_phase(&a), y = next_phase(&b);
+        const struct value x = next_phase(&a, words), y = next_phase(&b, words);
         if (!same_value(x, y)) return 0;
         if (x.length == 0) return 1;
     }
@@ -97,11 +104,26 @@ static int is_of_a_norm_without_use(const struct judging *judging, const char *k
            (both_say(judging, "clip.max_norm", "0") || (both_say(judging, "clip.apply", "copy")));
 }
 
-/* Whether the key shapes the schedule's rate, in two arms of Adafactor's relative step, which makes
- * its own. */
+/* Whether both arms step by Adafactor's relative step, which makes a rate of its own and reads none
+ * of the schedule's. */
+static int reads_no_schedule(const struct judging *judging) {
+    return both_say(judging, "optimizer.relative_step", "true");
+}
+
+/* Whether the key shapes the schedule's rate, in two arms that read none. */
 static int is_of_a_rate_without_use(const struct judging *judging, const char *key) {
     return (strcmp(key, "optimizer.lr") == 0 || starts_with(key, "schedule.")) &&
-           both_say(judging, "optimizer.relative_step", "true");
+           reads_no_schedule(judging);
+}
+
+/* Whether the key is a list of phases whose difference is in phases that make nothing but what is
+ * reported: `log`, and those of a schedule that nobody reads. */
+static int is_of_phases_without_use(const struct judging *judging, const char *key, struct value a,
+                                    struct value b) {
+    static const char *const logs[] = {"log", NULL};
+    static const char *const rates[] = {"log", "count", "schedule", NULL};
+    return starts_with(key, "loop.") && *a.text == '[' && *b.text == '[' &&
+           same_but_for(a, b, reads_no_schedule(judging) ? rates : logs);
 }
 
 static int reaches_no_weight(const struct judging *judging, const char *key) {
@@ -109,9 +131,7 @@ static int reaches_no_weight(const struct judging *judging, const char *key) {
     if (same_value(a, b)) return 1;
     if (reports_are_read(judging)) return 0;
     return is_of_the_log(key) || is_of_a_norm_without_use(judging, key) ||
-           is_of_a_rate_without_use(judging, key) ||
-           (starts_with(key, "loop.") && *a.text == '[' && *b.text == '[' &&
-            same_but_for_log(a, b));
+           is_of_a_rate_without_use(judging, key) || is_of_phases_without_use(judging, key, a, b);
 }
 
 /* The same of every key of one arm. A key of more characters than any has is not known. */

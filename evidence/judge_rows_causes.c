@@ -151,7 +151,7 @@ static void put_still(const struct judgement *judgement, int arm, struct row_pen
 }
 
 static const char *const stood_words[STOOD_COUNT] = {
-    [STOOD_SKIPPED] = "the optimizer did not run",
+    [STOOD_SKIPPED] = "the optimizer made no step",
     [STOOD_LR] = "the applied LR was 0",
     [STOOD_GRADIENT] = "the gradient was 0",
 };

@@ -761,7 +761,7 @@ static void put_same_training(const struct judgement *judgement, struct row_pen 
 
 /* What differs already, or, where nothing does but what is reported, that it may. */
 static void put_same_weights(const struct judgement *judgement, struct row_pen *pen) {
-    row_put(pen, judgement->state_step == 0
+    row_put(pen, judgement->state_step == 0 || judgement->state_skipped
                      ? " Weights, optimizer state and applied LR are equal after "
                      : " The weights are equal after ");
     put_each_update(judgement, pen);
@@ -770,16 +770,25 @@ static void put_same_weights(const struct judgement *judgement, struct row_pen *
         put_first_reported(judgement, pen);
         return;
     }
-    row_put(pen,
-            ", but from update %llu on what the optimizer holds, takes in or applies is not, and "
-            "may reach a weight later.",
-            (unsigned long long)judgement->state_step);
+    row_put(
+        pen,
+        judgement->state_skipped
+            ? ", but from update %llu on, gradients that both arms skipped are not known to be, "
+              "and what differs may reach a weight later."
+            : ", but from update %llu on what the optimizer holds, takes in or applies is not, "
+              "and may reach a weight later.",
+        (unsigned long long)judgement->state_step);
 }
 
 /* Tells whether no update of either arm moved a weight, as far as was recorded. Copies that stand
- * still while their masters move are none of these. */
+ * still while their masters move are none of these; of masters it is known where every update was
+ * skipped or had an LR of 0. */
 static int nothing_moved(const struct judgement *judgement) {
-    if (judgement->masters || judgement->updates == 0) return 0;
+    if (judgement->updates == 0) return 0;
+    for (int arm = 0; arm < 2 && judgement->masters; arm++)
+        if (judgement->stood[arm][STOOD_SKIPPED] + judgement->stood[arm][STOOD_LR] <
+            judgement->updates)
+            return 0;
     for (int arm = 0; arm < 2; arm++)
         for (uint64_t i = 0; i < judgement->updates; i++)
             if (!(trace_row(arm_run(judgement, arm), i)->reals[REAL_UPDATE_NORM] == 0.0)) return 0;

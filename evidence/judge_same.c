@@ -122,6 +122,19 @@ static uint64_t first_forgotten(const struct judging *judging) {
     return 0;
 }
 
+/* Whether the arms' states and LRs are equal after every update, and the gradients that differ are
+ * those of updates that both arms skipped: no optimizer took them in. */
+static int only_skipped(const struct judging *judging) {
+    for (uint64_t i = 0; i < judging->out->updates; i++) {
+        const struct record *a = trace_row(judging->run[0], i), *b = trace_row(judging->run[1], i);
+        const int both = a->integers[INTEGER_SKIPPED] == 1 && b->integers[INTEGER_SKIPPED] == 1;
+        if (!equal_digests(a, b, DIGEST_WEIGHTS) || !equal_digests(a, b, DIGEST_LR) ||
+            (!both && forgot_another(judging, a, b)))
+            return 0;
+    }
+    return 1;
+}
+
 /* Whether repeats of the arms differ in nothing: they were compared, or all pairs of a floor file
  * are 0 apart. */
 static int is_exact(const struct judgement *judgement) {
@@ -140,6 +153,7 @@ void judge_same(struct judging *judging) {
     out->only_reported = judge_only_reported(judging);
     if (out->verdict == VERDICT_IDENTICAL && is_exact(out)) {
         out->state_step = first_forgotten(judging);
+        out->state_skipped = out->state_step != 0 && only_skipped(judging);
         if (out->state_step != 0)
             out->verdict = VERDICT_SAME_WEIGHTS;
         else if (reports_differ(&out->reported))
@@ -158,6 +172,7 @@ void judge_same(struct judging *judging) {
             (!state || !equal_digests(a, b, DIGEST_LR) || forgot_another(judging, a, b)))
             out->state_step = a->step;
     }
+    out->state_skipped = out->state_step != 0 && only_skipped(judging);
     out->verdict =
         out->state_step == 0 && out->only_reported ? VERDICT_SAME_TRAINING : VERDICT_SAME_WEIGHTS;
     out->reason = "";

@@ -124,23 +124,25 @@ static double update_at(const struct update *u, size_t i) {
     return g / (real_sqrt_f64(row / u->row_mean) * real_sqrt_f64(column));
 }
 
+/* Sums are those of the step (law 2). Where it is in f64, an f64 chain over the tensor would be off
+ * by more than the bound of what is read back. */
 static double rms_of(const void *values, enum dtype dtype, size_t count) {
-    double sum = 0.0;
+    struct sum_lanes_f64 sum;
+    sum_lanes_open_f64(&sum);
     for (size_t i = 0; i < count; i++) {
         const double x = optim_value(values, dtype, i);
-        sum = sum_chain_products_f64_f64(sum, &x, &x, 1);
+        sum_lanes_append_products_f64_f64(&sum, &x, &x, 1);
     }
-    return real_sqrt_f64(sum / (double)count);
+    return real_sqrt_f64(sum_lanes_close_f64(&sum)) / real_sqrt_f64((double)count);
 }
 
 static double mean_of_rows(const struct optim_tensor *tensor) {
-    double sum = 0.0;
+    struct sum_lanes_f64 sum;
     if (tensor->rank < 2) return 1.0;
-    for (size_t row = 0; row < tensor->shape[0]; row++) {
-        const double x = optim_slot_value(tensor, SLOT_ROW, row);
-        sum = sum_chain_terms_f64_f64(sum, &x, 1);
-    }
-    return sum / (double)tensor->shape[0];
+    sum_lanes_open_f64(&sum);
+    for (size_t row = 0; row < tensor->shape[0]; row++)
+        sum_lanes_term_f64(&sum, optim_slot_value(tensor, SLOT_ROW, row));
+    return sum_lanes_close_f64(&sum) / (double)tensor->shape[0];
 }
 
 /* With a mean of updates the step is that mean, in which the LRs of earlier steps are: no LR is

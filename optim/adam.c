@@ -89,6 +89,10 @@ static enum adam_nonfinite nonfinite_rule(const struct adam_values *v) {
     return is_olmo(v) ? ADAM_NONFINITE_ZERO : ADAM_NONFINITE_STEP;
 }
 
+int optim_adam_holds(const void *values) {
+    return nonfinite_rule((const struct adam_values *)values) == ADAM_NONFINITE_HOLD;
+}
+
 static struct rule_adam_call rule_call(const struct adam_values *v, const struct optim_group *group,
                                        int decoupled, double factor, uint64_t t) {
     return (struct rule_adam_call){.variant = (enum rule_adam_variant)v->variant,

@@ -23,4 +23,8 @@ int optim_has_direction_rule(const struct optim_class *class_);
 double optim_applied_lr(const struct optim_class *class_, const void *values, double lr,
                         uint64_t t);
 
+/* Whether a step that is told of a gradient that is not finite (optim_call.found_inf) writes
+ * nothing and counts nothing, so that no LR is applied. A class of a module is not asked: 0. */
+int optim_holds(const struct optim_class *class_, const void *values);
+
 #endif

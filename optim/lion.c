@@ -54,6 +54,10 @@ static void step_range(step_loop *loop, const struct step_range *ranges, size_t 
     loop(ranges, count, &scalars);
 }
 
+int optim_lion_holds(const void *values) {
+    return ((const struct lion_values *)values)->on_nonfinite == LION_HOLD;
+}
+
 static enum status lion_step(const struct optim_call *call) {
     TRY(optim_check_call(call, &optim_lion));
     const struct lion_values *v = (const struct lion_values *)call->values;

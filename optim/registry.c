@@ -33,6 +33,11 @@ double optim_applied_lr(const struct optim_class *class_, const void *values, do
     return class_ == &optim_adafactor ? optim_adafactor_rate(values, lr, t) : lr;
 }
 
+int optim_holds(const struct optim_class *class_, const void *values) {
+    if (class_ == &optim_lion) return optim_lion_holds(values);
+    return (class_ == &optim_adam || class_ == &optim_adamw) && optim_adam_holds(values);
+}
+
 uint64_t optim_slot_elements(const struct optim_class *class_, const void *values, uint32_t slot,
                              uint32_t rank, const uint64_t *shape) {
     if (class_->slot_elements == NULL) return shape[0] * shape[1];

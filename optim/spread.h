@@ -21,6 +21,10 @@ OPTIM_CLASSES(OPTIM_DECLARE_)
 /* optim_applied_lr of adafactor. */
 double optim_adafactor_rate(const void *values, double lr, uint64_t t);
 
+/* optim_holds of adam and adamw, and of lion. */
+int optim_adam_holds(const void *values);
+int optim_lion_holds(const void *values);
+
 /* Members of a class: its key rows over struct `values`, and its slots. */
 #define OPTIM_KEYS(rows, values)                                                                   \
     .keys = rows, .key_count = COUNT_OF(rows), .values_size = sizeof(struct values)

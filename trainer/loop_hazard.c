@@ -7,7 +7,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "optim/direction.h"
 #include "scenarios/scenario.h"
 
 struct report {
@@ -176,6 +178,15 @@ static void report_clip(struct report *report) {
                    "gradient of the update");
 }
 
+/* Whether the optimizer writes nothing where it is told of a gradient that is not finite, which a
+ * class of a module does not say. Whoever steps among the micro-batches is not told. */
+static int is_held(const struct config *config) {
+    const struct config_class *const which = &config->optimizer.which;
+    const struct optim_class *const class_ =
+        strcmp(which->module, CONFIG_NO_MODULE) == 0 ? optim_find(which->name) : NULL;
+    return class_ != NULL && optim_holds(class_, which->values);
+}
+
 static void report_scaler(struct report *report) {
     const struct config *config = report->config;
     const struct loop_seen *seen = &report->walk->seen[LOOP_WALKED];
@@ -188,7 +199,9 @@ static void report_scaler(struct report *report) {
         report_add(report, LOOP_UNSCALE_EARLY, LOOP_WARNING,
                    "unscale runs before the last backward: the gradient mixes scaled and "
                    "unscaled terms");
-    if (config->scaler.kind == SCALER_DYNAMIC && config->loop.skip == SKIP_NONE)
+    const int told = loop_count(config, LOOP_MICRO, PHASE_OPTIMIZE) == 0;
+    if (config->scaler.kind == SCALER_DYNAMIC && config->loop.skip == SKIP_NONE &&
+        !(told && is_held(config)))
         report_add(report, LOOP_OVERFLOW_APPLIED, LOOP_WARNING,
                    "loop.skip is none: an update whose gradient overflowed is applied, "
                    "although the loss scale backs off (GradScaler skips it)");
@@ -223,7 +236,7 @@ static void report_outside(struct report *report) {
 static void report_skip(struct report *report) {
     const struct config *config = report->config;
     if (config->loop.skip == SKIP_NONE) return;
-    const int applies = loop_runs(config, PHASE_OPTIMIZE, 1);
+    const int applies = loop_runs(config, PHASE_OPTIMIZE, 1) && !is_held(config);
     if (loop_runs(config, PHASE_COUNT_UPDATE, 1) && !applies)
         report_add(report, LOOP_SKIP_ADVANCES, LOOP_WARNING,
                    "a skipped update still advances the schedule: the LR runs ahead of "

@@ -204,7 +204,7 @@ static void fold_nan(double *values, size_t count) {
 enum status measure_end(struct run *run) {
     struct state_head *head = run_head(run);
     struct record *record = &run->record;
-    record->integers[INTEGER_SKIPPED] = run->skipped;
+    record->integers[INTEGER_SKIPPED] = run->skipped || run->held;
     record->integers[INTEGER_EPOCH] = (int64_t)run->plan.epoch;
     record->integers[INTEGER_COUNTER] = (int64_t)head->n;
     record->integers[INTEGER_OPTIMIZER_T] = (int64_t)head->t;

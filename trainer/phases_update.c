@@ -257,10 +257,13 @@ enum status phase_optimize(struct run *run) {
     if (run->model.watch != NULL) TRY(model_wait(&run->model));
     if (run->model.watch != NULL) watch_gradient_taken(run);
     TRY(stage(run));
+    const int found_inf = run->overflow || run->skipped;
     struct optim_group groups[STATE_GROUPS_MAX];
+    run->held = found_inf && optim_holds(run->optimizer, run->config.optimizer.which.values);
     for (uint32_t g = 0; g < run->table.groups; g++) {
         groups[g].lr = head->lr[g];
         groups[g].weight_decay = g == 0 ? decay_of(run) : 0.0;
+        if (run->held) continue; /* it applies no LR */
         run->record.groups[g][GROUP_LR_APPLIED] = optim_applied_lr(
             run->optimizer, run->config.optimizer.which.values, groups[g].lr, head->t + 1);
         run->record.groups[g][GROUP_WD_APPLIED] = groups[g].weight_decay;
@@ -277,7 +280,7 @@ enum status phase_optimize(struct run *run) {
                                 .t = &head->t,
                                 .values = run->config.optimizer.which.values,
                                 .grad_scale = scaler_left(&head->scaler),
-                                .found_inf = run->overflow || run->skipped,
+                                .found_inf = found_inf,
                                 .rounding_seed = streams_at(run, STREAM_ROUNDING).seed,
                                 .update = streams_update(run, STREAM_ROUNDING),
                                 .threads = (int)run->config.numerics.threads,

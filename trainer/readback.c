@@ -308,15 +308,21 @@ static void add_sums(struct readback_blocks_block *to, const struct readback_blo
         to->sum[s] += term->sum[s];
 }
 
+/* Roundings of half a unit each with which a class makes a direction again: adafactor's two roots,
+ * its means and quotients. They count where the step itself is in f64, too. */
+#define AGAIN_ROUNDINGS 12
+
 /* What the step's numbers may be off by: half an ulp for each rounding of the stored value (a whole
  * ulp where the rounding is drawn), what the optimizer rounded in the direction itself,
  * INPUT_ROUNDINGS half units of the working dtype, and what it rounded in numbers of the whole
  * step. Elements bring along what the rounding of slots leaves open. */
 static struct read_rate_bounds bounds_of(const struct run *run, const struct rule_slack *slack) {
     const int drawn = run->config.numerics.rounding == ROUNDING_STOCHASTIC;
-    const double epsilon = dtype_epsilon(optimizer_working_dtype(run));
+    const enum dtype working = optimizer_working_dtype(run);
+    const int again = working == DTYPE_F64 && !is_ruled(run) ? AGAIN_ROUNDINGS : 0;
+    const double unit = (INPUT_ROUNDINGS + again) * dtype_epsilon(working) / 2;
     return (struct read_rate_bounds){.half = drawn ? 1.0 : 0.5,
-                                     .unit = INPUT_ROUNDINGS * epsilon / 2 + slack->lr_unit,
+                                     .unit = unit + slack->lr_unit,
                                      .least = slack->lr_least,
                                      .shrink = slack->shrink_least};
 }

@@ -101,6 +101,7 @@ struct run {
     int jumped;    /* 1 when it draws an order that its place in the data does not tell */
     int skipped;   /* 1 when its optimizer step is skipped */
     int overflow;  /* 1 when its gradient is not finite; looked at only where that matters */
+    int held;      /* 1 when its optimizer ran and, told of that gradient, wrote nothing */
     struct digests digests;
     struct measure_step *measure_step; /* trainer/measure_step.h; NULL: the step measures nothing */
     struct closing *closing; /* trainer/closing.h; NULL: closing a gradient measures nothing */

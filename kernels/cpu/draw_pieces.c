@@ -59,7 +59,7 @@ NARROW(ROW_INLINE, narrow, double, f64)
 ROW_INLINE void store(double std, const double *numbers, size_t count, void *values, size_t at,
                       enum dtype dtype) {
     EACH for (size_t i = 0; i < count; i++) {
-        const double number = std * numbers[i];
+        const double number = std * numbers[i] + 0.0; /* std 0 draws no -0, as torch adds a mean */
         if (dtype == DTYPE_F64)
             form_set_f64(values, at + i, number);
         else

@@ -179,6 +179,12 @@ static void draw_judgement(uint32_t number) {
     j.alpha = 0.05;
     j.power = 0.875;
     j.state_step = seldom(3) ? 0 : 3;
+    j.state_skipped = j.state_step > 0 && seldom(3);
+    for (size_t arm = 0; arm < 2; arm++) { /* of masters alone it is asked why an arm stood */
+        j.stood[arm][STOOD_SKIPPED] = draws_pick(&draws, (uint32_t)j.updates + 1);
+        j.stood[arm][STOOD_LR] = j.updates - j.stood[arm][STOOD_SKIPPED];
+        if (seldom(4) && j.stood[arm][STOOD_LR] > 0) j.stood[arm][STOOD_LR]--;
+    }
     j.reported = (struct judged_report){.update = seldom(2) ? 0 : 2};
     j.reported.column = columns[draws_pick(&draws, 2)];
     j.reported.values[0] = 1.0;
@@ -716,7 +722,8 @@ static void add_updates(const char *one, const char *several) {
         add("%s %d updates", several, (int)j.updates);
 }
 
-/* Where every update of both arms has an update norm of 0, and no masters may have moved. */
+/* Where every update of both arms has an update norm of 0, and no masters may have moved: they have
+ * not where each update of both arms was skipped or had no LR. */
 static void add_stillness(void) {
     if (j.diverged[0] > 0 && j.diverged[1] > 0)
         add(" The losses of both arms are not finite from update %d on.",
@@ -726,7 +733,9 @@ static void add_stillness(void) {
             (int)fmax((double)j.unbounded[0], (double)j.unbounded[1]));
     for (size_t arm = 0; arm < 2; arm++)
         for (size_t i = 0; i < j.updates; i++)
-            if (j.masters || records[arm][i].reals[REAL_UPDATE_NORM] != 0.0) return;
+            if ((j.masters && j.stood[arm][STOOD_SKIPPED] + j.stood[arm][STOOD_LR] != j.updates) ||
+                records[arm][i].reals[REAL_UPDATE_NORM] != 0.0)
+                return;
     add(j.updates == 1 ? " The update moved no weight in either arm, so no training was compared."
                        : " No update moved a weight in either arm, so no training was compared.");
 }
@@ -779,8 +788,14 @@ static void add_headline(void) {
             }
             break;
         }
-        add(" The weights are equal after ");
+        add(j.state_skipped ? " Weights, optimizer state and applied LR are equal after "
+                            : " The weights are equal after ");
         add_updates("the one update", "each of");
+        if (j.state_skipped) {
+            add(", but from update 3 on, gradients that both arms skipped are not known to be, and "
+                "what differs may reach a weight later.");
+            break;
+        }
         add(", but from update 3 on what the optimizer holds, takes in or applies is not, and may "
             "reach a weight later.");
         break;

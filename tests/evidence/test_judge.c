@@ -330,7 +330,10 @@ static void corroborate_by_longer_runs(void **state) {
          "lr_logged of update 1, 0.001 in baseline, 0.002 in test"},
         {{SIZED("2") SCALE, SIZED("12") SCALE},
          {VERDICT_SAME_WEIGHTS, VERDICT_OUTSIDE_FLOOR},
-         "from update 1 on what the optimizer holds, takes in or applies is not"},
+         "Weights, optimizer state and applied LR are equal after each of 2 updates, but from "
+         "update 1 "
+         "on, gradients that both arms skipped are not known to be, and what differs may reach a "
+         "weight later."},
         {{SIZED("2") MOVED, SIZED("9") MOVED},
          {VERDICT_SAME_TRAINING, VERDICT_SAME_TRAINING},
          "lr_logged of update 1, 0.0005 in baseline, 0.001 in test"},

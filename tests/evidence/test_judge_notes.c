@@ -448,6 +448,7 @@ static void validate_forgotten_gradients(void **state) {
         if (of.judgement.verdict != (forgets ? VERDICT_SAME_WEIGHTS : VERDICT_IDENTICAL))
             fail_msg("equal roots, %zu: %s", i, of.words);
         assert_int_equal(of.judgement.state_step, forgets ? 2 : 0);
+        assert_int_equal(of.judgement.state_skipped, forgets && cases[i].skipped);
         record_of(&of, 1, 2)->reals[REAL_GRAD_NORM] = 0.75;
         helper_image_judge(&of, STATUS_OK);
         if (of.judgement.verdict != cases[i].verdict)
@@ -464,6 +465,44 @@ static void validate_forgotten_gradients(void **state) {
             fail_msg("no digests, %zu: %s", i, of.words);
         helper_image_close(&of);
     }
+}
+
+/* What no optimizer took in is told as that, unless one of the arms took it in, or a state or an LR
+ * differs besides. */
+static void validate_skipped_gradients(void **state) {
+    (void)state;
+    struct helper_image of;
+    helper_image_open(&of, 3);
+    of.runs[0].plan.configuration = of.runs[1].plan.configuration = "optimizer.name: adamw\n";
+    for (int arm = 0; arm < 2; arm++)
+        record_of(&of, arm, 2)->integers[INTEGER_SKIPPED] = 1;
+    record_of(&of, 1, 2)->tensor_digests[0][TENSOR_DIGEST_GRADIENT][0] = 1;
+    helper_image_causes(&of, names, 1);
+    helper_image_judge(&of, STATUS_OK);
+    helper_image_expect(&of, ROW_HEADLINE, 0,
+                        "made: SAME WEIGHTS SO FAR. Weights, optimizer state and applied LR are "
+                        "equal after each of 3 updates, but from update 2 on, gradients that both "
+                        "arms skipped are not known to be, and what differs may reach a weight "
+                        "later. Cause: schedule.");
+    record_of(&of, 1, 3)->digests[DIGEST_ROOT][0] = 1; /* the loss of update 3 */
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.state_skipped, 1);
+    for (int which = 0; which < 2; which++) { /* then a state, then an LR */
+        uint8_t *const digest = record_of(&of, 1, 3)->digests[which ? DIGEST_LR : DIGEST_WEIGHTS];
+        digest[0] = 1;
+        helper_image_judge(&of, STATUS_OK);
+        assert_int_equal(of.judgement.verdict, VERDICT_SAME_WEIGHTS);
+        assert_int_equal(of.judgement.state_step, 2);
+        assert_int_equal(of.judgement.state_skipped, 0);
+        digest[0] = 0;
+    }
+    record_of(&of, 1, 3)->digests[DIGEST_ROOT][0] = 0;
+    for (int arm = 0; arm < 2; arm++) /* an LR of 0 lets moments take in the gradient of update 3 */
+        record_of(&of, arm, 3)->groups[0][GROUP_LR_APPLIED] = 0.0;
+    record_of(&of, 1, 3)->tensor_digests[0][TENSOR_DIGEST_GRADIENT][0] = 1;
+    helper_image_judge(&of, STATUS_OK);
+    assert_int_equal(of.judgement.state_skipped, 0);
+    helper_image_close(&of);
 }
 
 /* The stored gradient of a scaled loss holds the scale, so that its digest differs though no update
@@ -577,7 +616,7 @@ static void validate_notes_of_arms(void **state) {
     helper_image_judge(&of, STATUS_OK);
     static const char *const said[] = {
         "the loss of right is not finite from update 2 on",
-        "in left the optimizer did not run in 1 of 3 updates",
+        "in left the optimizer made no step in 1 of 3 updates",
         "in left the applied LR was 0 in 1 of 3 updates",
         "in right the gradient was 0 in 1 of 3 updates",
         "",
@@ -1334,6 +1373,7 @@ int main(void) {
         cmocka_unit_test(validate_one_update),
         cmocka_unit_test(validate_forgotten_gradients),
         cmocka_unit_test(validate_forgotten_factors),
+        cmocka_unit_test(validate_skipped_gradients),
         cmocka_unit_test(validate_scaled_gradients),
         cmocka_unit_test(validate_notes_of_arms),
         cmocka_unit_test(validate_lost_weights),

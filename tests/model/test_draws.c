@@ -228,11 +228,32 @@ static void verify_threads(void **state) {
     assert_in_range(tails, 40000, 50000); /* 15 % of 300,097 */
 }
 
+/* Seeds whose standard deviation is 0 draw the same bits, as torch's normal_ does: a product of 0
+ * and a number below it is -0, and the mean of 0 that is added makes it +0. */
+static void validate_zeros(void **state) {
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F64};
+    static double values[100], zeros[100];
+    const struct stream_address address = {.stream = STREAM_INIT, .op = 1};
+    struct draws_args args = {
+        .seed = SEED, .width = 10, .rows = 10, .columns = 10, .values = values};
+    size_t below = 0;
+    (void)state;
+    assert_int_equal(stream_pack(&address, &args.site), STATUS_OK);
+    for (size_t e = 0; e < 100; e++)
+        below += normal_from_word(stream_word(SEED, args.site, e)) < 0.0;
+    assert_true(below > 0);
+    for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
+        args.dtype = dtypes[d];
+        memset(values, 0xff, sizeof values);
+        draws_normal(1, &args);
+        assert_memory_equal(values, zeros, 100 * dtype_carrier(args.dtype));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_draws),
-        cmocka_unit_test(validate_rows),
-        cmocka_unit_test(corroborate_normals),
+        cmocka_unit_test(validate_zeros), cmocka_unit_test(validate_draws),
+        cmocka_unit_test(validate_rows),  cmocka_unit_test(corroborate_normals),
         cmocka_unit_test(verify_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,6 +313,7 @@ static void check_overflow(const struct overflow_case *c) {
     helper_gradient(&one, 5, 1);
     helper_set(one.gradient, DTYPE_F32, BROKEN, (double)NAN);
     call.found_inf = 1;
+    assert_int_equal(optim_holds(class_, values), c->outcome == HOLDS);
     assert_int_equal(class_->step(&call), STATUS_OK);
     assert_int_equal(t, c->outcome == STEPS_ON ? 2 : 1);
     for (size_t i = 0; i < ELEMENTS; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit short
  * The loss scale: its course must be that of torch 2.15's GradScaler and of Megatron's rules; in a
- * training it must change nothing in f32 (it is a power of two), and decide everything in f16. */
+ * training it must change nothing in f32 (it is a power of two), and decide everything in f16. An
+ * optimizer that holds where a gradient is not finite is as a loop that skips the update. */
 #include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -192,6 +193,94 @@ static void validate_hazards(void **state) {
     hazard_expect("scaler: {kind: dynamic}, loop: {skip: nonfinite}", LOOP_OVERFLOW_APPLIED, 0);
 }
 
+/* ---- an optimizer that holds ---- */
+
+#define HELD                                                                                       \
+    "task: sft, batch: {size: 4, micro: 2}, data: {max_len: 16}, init: {std: 0.3}, model: "        \
+    "{layers: 2, hidden: 16, heads: 4, kv_heads: 2, mlp: 20, vocab: 19}, clip: {max_norm: 0}, "    \
+    "numerics: {compute: f16}, scaler: {kind: dynamic, init_scale: 1048576, backoff_factor: "      \
+    "0.03125}, optimizer: {variant: %s, lr: 1e-3}, loop: {skip: %s, update: [unscale, clip, "      \
+    "optimize, log, count, schedule, zero]}"
+
+static void train_held(const char *variant, const char *skip, struct record out[4]) {
+    struct arena arena = ARENA_EMPTY;
+    struct config config;
+    struct dataset dataset;
+    struct run run;
+    helper_config(4, &config, HELD, variant, skip);
+    helper_ids_open(&config, 7, 24, 16, &arena, &dataset);
+    helper_run_open(&config, &dataset, &(struct run_options){.steps = 4}, &run);
+    for (size_t k = 0; k < 4; k++)
+        out[k] = *helper_step(&run); /* what it points at is read no more */
+    run_close(&run);
+    arena_close(&arena);
+}
+
+/* torch's fused AdamW is told of an overflow, and holds: such an update applied no LR, as one that
+ * the loop skips, and roots are equal where both let the schedule go on. */
+static void validate_held(void **state) {
+    static struct record held[4], skipped[4], stepped[4];
+    size_t holds = 0;
+    (void)state;
+    train_held("torch-fused", "none", held);
+    train_held("torch-fused", "nonfinite, on_skip: [log, count, schedule, zero]", skipped);
+    train_held("torch", "none", stepped);
+    for (size_t k = 0; k < 4; k++) {
+        holds += held[k].integers[INTEGER_SKIPPED] == 1;
+        assert_int_equal(held[k].integers[INTEGER_SKIPPED], skipped[k].integers[INTEGER_SKIPPED]);
+        assert_int_equal(held[k].integers[INTEGER_OPTIMIZER_T], k + 1 - holds);
+        assert_memory_equal(held[k].digests[DIGEST_ROOT], skipped[k].digests[DIGEST_ROOT],
+                            RECORD_DIGEST_BYTES);
+    }
+    assert_in_range(holds, 1, 3);
+    assert_int_equal(stepped[0].integers[INTEGER_SKIPPED], 0);
+    assert_memory_not_equal(held[0].digests[DIGEST_LR], stepped[0].digests[DIGEST_LR],
+                            RECORD_DIGEST_BYTES);
+}
+
+/* A step among the micro-batches is not told of an overflow. */
+static void validate_untold(void **state) {
+    (void)state;
+    struct config config;
+    struct loop_hazard hazards[LOOP_HAZARD_KINDS];
+    helper_config(4, &config,
+                  "task: sft, scaler: {kind: dynamic}, optimizer: {variant: torch-fused}, loop: "
+                  "{micro: [fetch, forward, backward, optimize], update: [log, zero]}");
+    const size_t count = loop_hazards(&config, hazards);
+    int found = 0;
+    for (size_t h = 0; h < count; h++)
+        found |= hazards[h].kind == LOOP_OVERFLOW_APPLIED;
+    assert_true(found);
+}
+
+static void validate_hazards_of_holding(void **state) {
+    static const struct {
+        const char *optimizer;
+        int holds;
+    } cases[] = {{"variant: torch", 0},
+                 {"variant: torch-fused", 1},
+                 {"variant: torch-fused, on_nonfinite: step", 0},
+                 {"variant: apex, on_nonfinite: hold", 1},
+                 {"name: lion", 0},
+                 {"name: lion, on_nonfinite: hold", 1},
+                 {"name: sgd", 0}};
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT_OF(cases); i++) {
+        const size_t c = i / 2;
+        const enum loop_hazard_kind kind = i % 2 ? LOOP_SKIP_APPLIES : LOOP_OVERFLOW_APPLIED;
+        struct config config;
+        struct loop_hazard hazards[LOOP_HAZARD_KINDS];
+        helper_config(4, &config, "task: sft, scaler: {kind: dynamic}, optimizer: {%s}, loop: {%s}",
+                      cases[c].optimizer,
+                      i % 2 ? "skip: nonfinite, on_skip: [optimize, log, zero]" : "skip: none");
+        const size_t count = loop_hazards(&config, hazards);
+        int found = 0;
+        for (size_t h = 0; h < count; h++)
+            found |= hazards[h].kind == kind;
+        if (found == cases[c].holds) fail_msg("%s: hazard %d", cases[c].optimizer, (int)kind);
+    }
+}
+
 /* A contract's loop must take the scale out before it clips; a loop that was written must stay as
  * it is. */
 static void validate_contract_unscales(void **state) {
@@ -229,6 +318,9 @@ int main(void) {
         cmocka_unit_test(verify_optimizer_unscales),
         cmocka_unit_test(verify_f16),
         cmocka_unit_test(validate_hazards),
+        cmocka_unit_test(validate_held),
+        cmocka_unit_test(validate_hazards_of_holding),
+        cmocka_unit_test(validate_untold),
         cmocka_unit_test(validate_refused_orders),
         cmocka_unit_test(validate_contract_unscales),
     };
